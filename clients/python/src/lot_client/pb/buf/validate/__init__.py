@@ -1,0 +1,1 @@
+"""The rules that the contract's fields carry."""

@@ -1,0 +1,1 @@
+"""Generated code of what the contract imports."""

@@ -1,0 +1,1 @@
+"""Package `lot.v1` of the contract."""
