@@ -1,0 +1,129 @@
+"""Episode: one run of a task, with what happened."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from lot_grpc.domain.complexity import Complexity
+from lot_grpc.domain.errors import invalid
+
+
+class EpisodeStatus(StrEnum):
+    """Where an episode stands."""
+
+    RUNNING = "running"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    ABANDONED = "abandoned"
+
+    @property
+    def ended(self) -> bool:
+        """Whether no further event is taken."""
+        return self in (EpisodeStatus.SUCCEEDED, EpisodeStatus.FAILED)
+
+
+@dataclass(frozen=True, slots=True)
+class EpisodeError:
+    """What ended a failed episode."""
+
+    type: str = ""
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class EpisodeStart:
+    """What is known when an episode starts. Field by field as in ``lot.v1.Episode``."""
+
+    task: str
+    task_id: str = ""
+    category: str = ""
+    task_type: str = ""
+    complexity: Complexity | None = None
+    dependencies: tuple[str, ...] = ()
+    effort: float = 0.0
+    approach: str = ""
+    agent_role: str = ""
+    context: str = ""
+    tags: tuple[str, ...] = ()
+    labels: Mapping[str, str] = field(default_factory=dict)
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    start_time: int | None = None
+    """Microseconds since 1970; None is now."""
+
+
+@dataclass(frozen=True, slots=True)
+class EpisodeEnd:
+    """How an episode ended. ``status`` is SUCCEEDED or FAILED."""
+
+    status: EpisodeStatus
+    summary: str = ""
+    error: EpisodeError | None = None
+    error_patterns: tuple[str, ...] = ()
+    success_factors: tuple[str, ...] = ()
+    tools_used: tuple[str, ...] = ()
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    reward: float | None = None
+    used_pattern_ids: tuple[str, ...] = ()
+    approach: str = ""
+    end_time: int | None = None
+    """Microseconds since 1970; None is now."""
+
+    def check(self) -> None:
+        """Raise what annotations cannot say: an error only with FAILED."""
+        if self.error is not None and self.status is not EpisodeStatus.FAILED:
+            raise invalid(
+                "error", "error.status", "error is only for status FAILED; leave it out otherwise"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Episode:
+    """A stored episode. ``end`` is None until it ended. Times in microseconds since 1970."""
+
+    namespace: str
+    episode_id: str
+    start: EpisodeStart
+    status: EpisodeStatus
+    end: EpisodeEnd | None
+    start_time: int
+    end_time: int | None
+    event_count: int
+    reused_count: int
+    writer_epoch: int
+    revision: int
+    create_time: int
+    update_time: int
+
+    @property
+    def etag(self) -> str:
+        """Changes with every edit, never with an event."""
+        return f"{self.revision:x}"
+
+    @property
+    def approach(self) -> str:
+        """The approach really taken, else the one given at the start."""
+        return (self.end.approach if self.end else "") or self.start.approach
+
+
+@dataclass(frozen=True, slots=True)
+class EpisodeEvent:
+    """One thing that happened. ``sequence`` 0: to be given by the server.
+
+    ``data`` is the deterministic serialization of a ``google.protobuf.Struct``: carried, never
+    read here. ``event_time`` None is the time of recording.
+    """
+
+    sequence: int
+    event_type: str
+    agent_role: str = ""
+    data: bytes = b""
+    event_time: int | None = None
+    record_time: int = 0
+
+
+def search_text(start: EpisodeStart) -> str:
+    """What an episode is found by: task and context, one a line."""
+    return "\n".join(part for part in (start.task, start.context) if part)

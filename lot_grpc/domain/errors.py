@@ -1,0 +1,354 @@
+"""What can go wrong, as the caller should understand it.
+
+Each error names its reason (a value of ``lot.v1.ErrorReason`` without its prefix) and carries
+fields; the sentence says what to do next. ``server.status`` turns them into gRPC statuses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+
+class LotError(Exception):
+    """A failure that the caller is told about. ``metadata`` holds whatever varies in the text."""
+
+    reason: str = "INTERNAL"
+
+    def __init__(self, message: str, **metadata: object) -> None:
+        super().__init__(message)
+        self.message = message
+        self.metadata: Mapping[str, str] = {key: str(value) for key, value in metadata.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """One thing wrong with a request: a field path as in the proto, a rule, a sentence."""
+
+    field: str
+    rule: str
+    description: str
+
+
+class RequestInvalidError(LotError):
+    """The request itself is wrong; the same request can never succeed."""
+
+    reason = "REQUEST_INVALID"
+
+    def __init__(self, violations: Sequence[Violation]) -> None:
+        first = violations[0] if violations else Violation("", "", "invalid request")
+        more = f" (and {len(violations) - 1} more)" if len(violations) > 1 else ""
+        where = f"{first.field}: " if first.field else ""
+        super().__init__(f"{where}{first.description}{more}", violations=len(violations))
+        self.violations = tuple(violations)
+
+
+def invalid(field: str, rule: str, description: str) -> RequestInvalidError:
+    """A request with one thing wrong."""
+    return RequestInvalidError([Violation(field, rule, description)])
+
+
+class RequestMalformedError(LotError):
+    """The bytes are no message of the request type (bad UTF-8, cut off, nested too deep)."""
+
+    reason = "REQUEST_MALFORMED"
+
+
+class PageTokenMismatchError(LotError):
+    """A page token that is damaged, or was made by a list with other arguments."""
+
+    reason = "PAGE_TOKEN_MISMATCH"
+
+
+class LimitExceededError(LotError):
+    """A deployment limit (settings), not the contract's own."""
+
+    reason = "LIMIT_EXCEEDED"
+
+
+class UnimplementedError(LotError):
+    """A call or option that this version does not carry out yet."""
+
+    reason = "NOT_IMPLEMENTED"
+
+
+class NotFoundError(LotError):
+    """``noun`` with ``id`` is not in ``namespace``."""
+
+    noun = ""
+
+    def __init__(self, namespace: str, id: str, hint: str = "") -> None:
+        super().__init__(
+            f"no {self.noun} {id!r} in namespace {namespace!r}{'; ' + hint if hint else ''}",
+            namespace=namespace,
+            id=id,
+        )
+        self.id = id
+
+
+class PatternNotFoundError(NotFoundError):
+    """No such pattern."""
+
+    reason = "PATTERN_NOT_FOUND"
+    noun = "pattern"
+
+
+class EpisodeNotFoundError(NotFoundError):
+    """No such episode."""
+
+    reason = "EPISODE_NOT_FOUND"
+    noun = "episode"
+
+
+class MemoryNotFoundError(NotFoundError):
+    """No such memory."""
+
+    reason = "MEMORY_NOT_FOUND"
+    noun = "memory"
+
+
+class RetrievalUnknownError(NotFoundError):
+    """A ``retrieval_id`` that was never given, is older than its life, or was lost in a crash."""
+
+    reason = "RETRIEVAL_UNKNOWN"
+    noun = "retrieval"
+
+
+class InUseError(LotError):
+    """An id is taken by other content. Choose another id, or update the one that is there."""
+
+    noun = ""
+
+    def __init__(self, namespace: str, id: str) -> None:
+        super().__init__(
+            f"{self.noun} {id!r} exists in namespace {namespace!r} with other content; "
+            "use another id, or update it",
+            namespace=namespace,
+            id=id,
+        )
+        self.id = id
+
+
+class PatternIdInUseError(InUseError):
+    """The pattern id is taken."""
+
+    reason = "PATTERN_ID_IN_USE"
+    noun = "pattern"
+
+
+class EpisodeIdInUseError(InUseError):
+    """The episode id is taken."""
+
+    reason = "EPISODE_ID_IN_USE"
+    noun = "episode"
+
+
+class MemoryIdInUseError(InUseError):
+    """The memory id is taken."""
+
+    reason = "MEMORY_ID_IN_USE"
+    noun = "memory"
+
+
+class RequestIdReusedError(LotError):
+    """A ``request_id`` came again with other content."""
+
+    reason = "REQUEST_ID_REUSED"
+
+    def __init__(self, request_id: str, method: str) -> None:
+        super().__init__(
+            f"request_id {request_id!r} was used for another {method} within the last 24 h; "
+            "use a new request_id for new content",
+            request_id=request_id,
+            method=method,
+        )
+
+
+class EtagMismatchError(LotError):
+    """The thing was edited since the caller read it."""
+
+    reason = "ETAG_MISMATCH"
+
+    def __init__(self, noun: str, id: str, given: str, current: str) -> None:
+        super().__init__(
+            f"{noun} {id!r} was edited since: etag is {current!r}, given {given!r}; "
+            "get it again and repeat the edit",
+            id=id,
+            given=given,
+            current=current,
+        )
+
+
+class ContentionError(LotError):
+    """Too many writers at once on one thing; the call was not carried out."""
+
+    reason = "CONTENTION"
+
+    def __init__(self, noun: str, id: str) -> None:
+        super().__init__(
+            f"{noun} {id!r} is being written by too many callers at once; retry", noun=noun, id=id
+        )
+
+
+class EpisodeEndedError(LotError):
+    """An event or another end for an episode that ended."""
+
+    reason = "EPISODE_ENDED"
+
+    def __init__(self, episode_id: str, status: str, what: str) -> None:
+        super().__init__(
+            f"episode {episode_id!r} ended as {status}; {what}",
+            episode_id=episode_id,
+            status=status,
+        )
+
+
+class EpisodeStreamOpenError(LotError):
+    """Another stream is recording the episode."""
+
+    reason = "EPISODE_STREAM_OPEN"
+
+    def __init__(self, episode_id: str, hint: str) -> None:
+        super().__init__(
+            f"episode {episode_id!r} is being recorded by an open stream; {hint}",
+            episode_id=episode_id,
+        )
+
+
+class WriterReplacedError(LotError):
+    """Another stream took the episode over; what was acknowledged here is kept."""
+
+    reason = "WRITER_REPLACED"
+
+    def __init__(self, episode_id: str) -> None:
+        super().__init__(
+            f"another writer took over episode {episode_id!r}; "
+            "reopen with TAKE_OVER only if this writer should go on",
+            episode_id=episode_id,
+        )
+
+
+class StreamNotOpenedError(LotError):
+    """The first message of a stream did not open it, or a later one opened it again."""
+
+    reason = "STREAM_NOT_OPENED"
+
+
+class EventSequenceGapError(LotError):
+    """An event came before its predecessor."""
+
+    reason = "EVENT_SEQUENCE_GAP"
+
+    def __init__(self, episode_id: str, expected: int, given: int) -> None:
+        super().__init__(
+            f"episode {episode_id!r} expects event {expected}, got {given}; resend from {expected}",
+            episode_id=episode_id,
+            expected=expected,
+            given=given,
+        )
+
+
+class EventConflictError(LotError):
+    """A stored sequence came again with other content."""
+
+    reason = "EVENT_CONFLICT"
+
+    def __init__(self, episode_id: str, sequence: int) -> None:
+        super().__init__(
+            f"event {sequence} of episode {episode_id!r} is stored with other content; "
+            "events are never changed, append a new one",
+            episode_id=episode_id,
+            sequence=sequence,
+        )
+
+
+class OverloadedError(LotError):
+    """The server is at its limit of calls or streams."""
+
+    reason = "OVERLOADED"
+
+
+class ShuttingDownError(LotError):
+    """The server drains before it stops."""
+
+    reason = "SHUTTING_DOWN"
+
+
+class DeadlineTooLongError(LotError):
+    """A call ran into the server's own limit of time."""
+
+    reason = "CALL_TIME_LIMIT"
+
+
+class StoreUnavailableError(LotError):
+    """The store cannot be reached, or answered wrongly. The cause is in the log."""
+
+    reason = "STORE_UNAVAILABLE"
+
+
+class StorageFullError(LotError):
+    """A write was refused because the disk is nearly full. Reads go on."""
+
+    reason = "STORAGE_FULL"
+
+    def __init__(self, free_bytes: int, needed_bytes: int, path: str) -> None:
+        super().__init__(
+            f"{free_bytes // 2**20} MiB free at the data folder, "
+            f"writes need {needed_bytes // 2**20} MiB; "
+            "free some space (reads go on, writes resume by themselves)",
+            free_bytes=free_bytes,
+            needed_bytes=needed_bytes,
+        )
+        self.path = path
+
+
+class CompactOfflineOnlyError(LotError):
+    """Compacting the embedded store would stop all other calls."""
+
+    reason = "COMPACT_OFFLINE_ONLY"
+
+    def __init__(self, backend: str) -> None:
+        super().__init__(
+            "compacting the embedded store stops all other calls for up to minutes; stop the "
+            "server and run `lot-grpc compact`, or restart it: it compacts before it serves",
+            backend=backend,
+        )
+
+
+class EmbeddingFailedError(LotError):
+    """The model could not embed a text. The cause is in the log."""
+
+    reason = "EMBEDDING_FAILED"
+
+
+# --- the service cannot start -----------------------------------------------------------------
+
+
+class StartupError(LotError):
+    """The service refuses to serve; the sentence says what the operator should do."""
+
+    reason = "STARTUP"
+
+
+class StoreLockedError(StartupError):
+    """Another process has the data folder open."""
+
+    reason = "STORE_LOCKED"
+
+
+class ModelUnavailableError(StartupError):
+    """The embedding model's files are missing or damaged."""
+
+    reason = "MODEL_UNAVAILABLE"
+
+
+class EmbeddingModelMismatchError(StartupError):
+    """The store's vectors were made by another model than the configured one."""
+
+    reason = "EMBEDDING_MODEL_MISMATCH"
+
+
+class SchemaVersionMismatchError(StartupError):
+    """The store was written by a newer version of this service, or too old a one."""
+
+    reason = "SCHEMA_VERSION_MISMATCH"

@@ -1,0 +1,47 @@
+"""Identifiers: what callers may choose, and where things lie in the store."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import secrets
+from typing import Any
+from uuid import UUID, uuid5
+
+DEFAULT_NAMESPACE = "default"
+
+_POINTS = UUID("6f0f5a7e-0d0b-5c1e-9a53-1f2d6c0e4b11")
+"""Root of all point ids. Changing it would lose every stored record."""
+
+_ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
+
+
+def namespace_or_default(namespace: str) -> str:
+    """The namespace meant by a request: empty is ``default``."""
+    return namespace or DEFAULT_NAMESPACE
+
+
+def new_id(prefix: str) -> str:
+    """A random id, 80 bits behind a prefix, for example ``p-7m3k…``."""
+    number = secrets.randbits(80)
+    digits = [_ALPHABET[(number >> shift) & 31] for shift in range(75, -1, -5)]
+    return f"{prefix}-{''.join(digits)}"
+
+
+def derived_id(prefix: str, *parts: str) -> str:
+    """The id that stands for ``parts``: the same parts give the same id."""
+    digest = hashlib.sha256("\0".join(parts).encode()).digest()
+    number = int.from_bytes(digest[:10], "big")
+    digits = [_ALPHABET[(number >> shift) & 31] for shift in range(75, -1, -5)]
+    return f"{prefix}-{''.join(digits)}"
+
+
+def point_id(namespace: str, noun: str, *parts: str) -> str:
+    """Where (namespace, noun, id…) lies: UUIDv5, so that a repeat finds the same place."""
+    return str(uuid5(_POINTS, "\0".join((namespace, noun, *parts))))
+
+
+def content_hash(value: Any) -> str:
+    """SHA-256 (hex, 32 digits kept) of a JSON-like value, independent of key order."""
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()[:32]

@@ -1,0 +1,133 @@
+"""Pattern: a way of doing something."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from lot_grpc.domain.complexity import Complexity
+from lot_grpc.domain.errors import invalid
+from lot_grpc.domain.ids import content_hash
+from lot_grpc.domain.outcomes import Outcomes
+
+
+class PatternKind(StrEnum):
+    """What a pattern is."""
+
+    TASK = "task"
+    CODE = "code"
+    LEARNED = "learned"
+    DISTILLED = "distilled"
+
+
+class CodeKind(StrEnum):
+    """What a piece of code is."""
+
+    FUNCTION = "function"
+    METHOD = "method"
+    CLASS = "class"
+    ERROR_HANDLER = "error_handler"
+    ALGORITHM = "algorithm"
+    ASYNC = "async"
+    SNIPPET = "snippet"
+
+
+class PatternType(StrEnum):
+    """What a pattern teaches."""
+
+    SUCCESS = "success"
+    FAILURE = "failure"
+    OPTIMIZATION = "optimization"
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """One step: a tool, its arguments (JSON), a note."""
+
+    tool: str
+    args: Mapping[str, Any] = field(default_factory=dict)
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PatternContent:
+    """What callers edit. Field by field as in ``lot.v1.Pattern``; empty means not given."""
+
+    task: str
+    kind: PatternKind = PatternKind.TASK
+    code_kind: CodeKind | None = None
+    pattern_type: PatternType = PatternType.SUCCESS
+    title: str = ""
+    context: str = ""
+    actions: tuple[Action, ...] = ()
+    code: str = ""
+    language: str = ""
+    category: str = ""
+    task_type: str = ""
+    task_type_pattern: str = ""
+    complexity: Complexity | None = None
+    approach: str = ""
+    success_indicators: tuple[str, ...] = ()
+    failure_indicators: tuple[str, ...] = ()
+    recommended_context: str = ""
+    success_factors: tuple[str, ...] = ()
+    tools: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    labels: Mapping[str, str] = field(default_factory=dict)
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    pinned: bool = False
+    confidence: float = 0.5
+    source_episode_ids: tuple[str, ...] = ()
+    source_pattern_ids: tuple[str, ...] = ()
+    parent_pattern_id: str = ""
+    supersedes: str = ""
+    expire_time: int | None = None
+    """Microseconds since 1970; None is never."""
+
+    def check(self) -> None:
+        """Raise what annotations cannot say: a task, and ``code_kind`` only for CODE."""
+        if not self.task:
+            raise invalid("pattern.task", "required", "task must not be empty")
+        if self.code_kind is not None and self.kind is not PatternKind.CODE:
+            raise invalid(
+                "pattern.code_kind",
+                "code_kind.kind",
+                "code_kind is only for kind CODE; set kind to CODE or leave code_kind out",
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """A stored pattern. Times in microseconds since 1970."""
+
+    namespace: str
+    pattern_id: str
+    content: PatternContent
+    outcomes: Outcomes
+    revision: int
+    create_time: int
+    update_time: int
+
+    @property
+    def etag(self) -> str:
+        """Changes with every edit, never with an outcome."""
+        return f"{self.revision:x}"
+
+
+def search_text(content: PatternContent) -> str:
+    """What a pattern is found by: title, task and context, one a line."""
+    return "\n".join(part for part in (content.title, content.task, content.context) if part)
+
+
+def dedupe_hash(content: PatternContent) -> str:
+    """The same for the same task, actions, code and language; the task's case and spaces folded."""
+    return content_hash(
+        [
+            " ".join(content.task.lower().split()),
+            [[action.tool, dict(action.args)] for action in content.actions],
+            content.code,
+            content.language,
+        ]
+    )

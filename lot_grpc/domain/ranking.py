@@ -1,0 +1,101 @@
+"""In which order hits come: pure functions over candidates.
+
+Similarity is the anchor. What was learned reorders near-ties only: hits whose similarity is within
+``gate`` of the best one get ``weight * 2 * (beta mean - 1/2)`` added, so at most ``weight`` either
+way. Hits below the gate learn nothing and lose ``weight``, so that none climbs over a near-tie.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lot_grpc.domain.outcomes import beta_mean
+from lot_grpc.domain.query import Ranking
+
+POOL_FACTOR = 3
+POOL_MINIMUM = 50
+
+
+@dataclass(frozen=True, slots=True)
+class RankingWeights:
+    """How much what was learned may do.
+
+    ``gate``: how near to the best similarity counts as a near-tie. ``learned``: the most that what
+    was learned adds to a score or takes from it; 0 turns it off.
+    """
+
+    gate: float = 0.08
+    learned: float = 0.08
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A hit before ranking. ``similarity`` in [0, 1]; counts with PARTIAL as ½."""
+
+    id: str
+    similarity: float
+    successes: float = 0.0
+    trials: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ScorePart:
+    """A component of a score; a score is the sum of value · weight over its parts."""
+
+    name: str
+    value: float
+    weight: float
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """A candidate with its score and how it came about."""
+
+    candidate: Candidate
+    score: float
+    parts: tuple[ScorePart, ...]
+
+
+def pool_size(limit: int) -> int:
+    """How many candidates to fetch in order to give back ``limit``."""
+    return max(POOL_FACTOR * limit, POOL_MINIMUM)
+
+
+def _score(candidate: Candidate, gate_floor: float, weight: float) -> Ranked:
+    parts = [ScorePart("similarity", candidate.similarity, 1.0)]
+    if weight and candidate.similarity >= gate_floor:
+        learned = 2.0 * (beta_mean(candidate.successes, candidate.trials) - 0.5)
+        parts.append(ScorePart("learned", learned, weight))
+    elif weight:
+        parts.append(ScorePart("below_gate", 1.0, -weight))
+    score = sum(part.value * part.weight for part in parts)
+    return Ranked(candidate, score, tuple(parts))
+
+
+def rank(
+    candidates: Sequence[Candidate], ranking: Ranking, weights: RankingWeights, limit: int
+) -> list[Ranked]:
+    """The best ``limit`` candidates, best first; equal scores by id.
+
+    At most half of them (rounded up) come from below similarity rank ``limit``.
+    """
+    by_similarity = sorted(candidates, key=lambda c: (-c.similarity, c.id))
+    if not by_similarity:
+        return []
+    learned = 0.0 if ranking is Ranking.SIMILARITY else weights.learned
+    floor = by_similarity[0].similarity - weights.gate
+    ranked = [_score(candidate, floor, learned) for candidate in by_similarity]
+    near = {item.candidate.id for item in ranked[:limit]}
+    ranked.sort(key=lambda item: (-item.score, item.candidate.id))
+    chosen: list[Ranked] = []
+    places_from_below = (limit + 1) // 2
+    for item in ranked:
+        if item.candidate.id not in near:
+            if not places_from_below:
+                continue
+            places_from_below -= 1
+        chosen.append(item)
+        if len(chosen) == limit:
+            break
+    return chosen
