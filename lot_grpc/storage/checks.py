@@ -1,0 +1,80 @@
+"""What every store refuses in the same words, before it touches anything.
+
+These are mistakes of the program, not of a caller, hence ``ValueError``. Only an unknown collection
+can also come from outside (somebody dropped it).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
+
+from lot_grpc.domain.errors import StoreUnavailableError
+from lot_grpc.ports import CollectionSpec, Record, SearchQuery, SparseVector, Vector, Where
+
+_T = TypeVar("_T")
+
+
+def known(collections: Mapping[str, _T], name: str) -> _T:
+    """The entry of a collection that ``ensure_collections`` was called for."""
+    try:
+        return collections[name]
+    except KeyError:
+        raise StoreUnavailableError(
+            f"collection {name!r} is not set up in this store; "
+            "restart the service, which creates missing collections",
+            collection=name,
+        ) from None
+
+
+def check_records(spec: CollectionSpec, records: Sequence[Record]) -> None:
+    """Raise ``ValueError`` for a vector the collection has no place for."""
+    for record in records:
+        for name, vector in record.vectors.items():
+            _check_vector(spec, name, vector)
+
+
+def check_query(spec: CollectionSpec, query: SearchQuery) -> None:
+    """Raise ``ValueError`` for a query that the collection cannot answer."""
+    _check_vector(spec, query.using, query.vector)
+
+
+def check_delete(namespace: str | None, where: Where) -> None:
+    """Refuse to empty a whole collection by accident."""
+    if namespace is None and not where:
+        raise ValueError("a delete over all namespaces needs a condition")
+
+
+def check_dimensions(name: str, vector: str, stored: int, wanted: int) -> str:
+    """The sentence for a collection whose vectors have another size, empty when they agree."""
+    if stored == wanted:
+        return ""
+    return (
+        f"collection {name!r} holds {stored}-dimensional {vector!r} vectors, "
+        f"the configured model makes {wanted}; configure the model the data was made with, "
+        "or run lot-grpc reindex"
+    )
+
+
+def distinct(records: Sequence[Record]) -> dict[str, Record]:
+    """Records by id; of several with one id the first stands."""
+    by_id: dict[str, Record] = {}
+    for record in records:
+        by_id.setdefault(record.id, record)
+    return by_id
+
+
+def _check_vector(spec: CollectionSpec, name: str, vector: Vector) -> None:
+    if isinstance(vector, SparseVector):
+        if name not in spec.sparse:
+            raise ValueError(f"collection {spec.name!r} has no sparse vector {name!r}")
+        if len(vector.indices) != len(vector.values):
+            raise ValueError(f"sparse vector {name!r} has other counts of indices and values")
+        return
+    size = spec.dense.get(name)
+    if size is None:
+        raise ValueError(f"collection {spec.name!r} has no dense vector {name!r}")
+    if len(vector) != size:
+        raise ValueError(
+            f"vector {name!r} has {len(vector)} dimensions, {spec.name!r} needs {size}"
+        )

@@ -1,0 +1,405 @@
+"""The embedded store: Qdrant Edge in this process, one shard folder per collection.
+
+Every call to Edge is short and holds the GIL, so calls are made in line on the event loop: a thread
+would only add its hand-over (measured, docs/decisions.md). That also makes compare-and-set simple.
+The folder lock makes this the only process, and without an ``await`` between the read and the write
+nobody comes in between.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from qdrant_edge import (
+    CountRequest,
+    Direction,
+    FacetRequest,
+    OrderBy,
+    Query,
+    QueryBatchRequest,
+    QueryRequest,
+    ScrollRequest,
+    UpdateMode,
+    UpdateOperation,
+)
+
+from lot_grpc.domain.errors import StoreUnavailableError
+from lot_grpc.ports import (
+    EXPIRES_KEY,
+    NAMESPACE_KEY,
+    Clock,
+    CollectionSpec,
+    Hit,
+    Order,
+    Payload,
+    Record,
+    Scalar,
+    SearchQuery,
+    StoreInfo,
+    Where,
+)
+from lot_grpc.storage.checks import check_delete, check_query, check_records, distinct, known
+from lot_grpc.storage.conditions import is_expired, keys_of, matches
+from lot_grpc.storage.edge_filter import edge_filter, expired_filter
+from lot_grpc.storage.edge_points import point, query_vector, reader
+from lot_grpc.storage.edge_shard import EDGE_ERRORS, Shard
+from lot_grpc.storage.group_commit import GroupCommit
+from lot_grpc.storage.json_path import json_path, payload_choice
+from lot_grpc.storage.lock import FolderLock
+from lot_grpc.storage.space import DEFAULT_MIN_FREE_BYTES, SpaceGuard, used_bytes
+
+_CHUNK_WITH_VECTORS = 128
+_CHUNK_PAYLOAD_ONLY = 512
+_DELETE_CHUNK = 1000
+_CLOSED = "the store is closed; the service is shutting down"
+
+
+class EdgeStore:
+    """Records in Qdrant Edge under ``path``. Locks the folder from construction to ``close``.
+
+    ``min_free_bytes`` is the watermark of free space (0: none). ``sync_always`` makes a write
+    return only when it is on the disk itself, which power loss needs; writers share one flush.
+
+    Raises:
+        StoreLockedError: another process has the folder.
+        StartupError: the folder cannot be used, or the disk is full.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        clock: Clock,
+        *,
+        min_free_bytes: int = DEFAULT_MIN_FREE_BYTES,
+        sync_always: bool = False,
+        search_threads: int = 1,
+        space: SpaceGuard | None = None,
+    ) -> None:
+        self._path = path
+        self._clock = clock
+        self._search_threads = search_threads
+        self._shards: dict[str, Shard] = {}
+        self._closed = False
+        self._lock = FolderLock(path)
+        self._space = space or SpaceGuard(path, min_free_bytes)
+        self._commit = GroupCommit(self._flush_all) if sync_always else None
+        try:
+            self._space.require_open()
+        except BaseException:
+            self._lock.release()
+            raise
+
+    @property
+    def exclusive(self) -> bool:
+        """The folder lock keeps other processes out."""
+        return True
+
+    async def ensure_collections(self, specs: Sequence[CollectionSpec]) -> None:
+        """Open or create each shard and complete its schema."""
+        self._require_open()
+        for spec in specs:
+            open_one = self._shards.pop(spec.name, None)
+            if open_one is not None:
+                open_one.close()
+            self._shards[spec.name] = Shard(self._path / spec.name, spec, self._search_threads)
+            await asyncio.sleep(0)
+
+    # --- writing ---
+
+    async def insert(self, collection: str, records: Sequence[Record]) -> set[str]:
+        """Insert records whose id is free, in one operation of the shard."""
+        shard = self._to_write(collection, records)
+        fresh = distinct(records)
+        now = self._clock.now()
+        expiring = shard.expired_at(now) is not None
+        with EDGE_ERRORS:
+            found = shard.raw.retrieve(list(fresh), [EXPIRES_KEY] if expiring else False, False)
+            expired = [str(p.id) for p in found if is_expired(p.payload or {}, now)]
+            for taken in {str(p.id) for p in found}.difference(expired):
+                del fresh[taken]
+            if expired:
+                shard.raw.update(UpdateOperation.delete_points(list(expired)))
+            if fresh:
+                self._upsert(shard, list(fresh.values()), UpdateMode.InsertOnly)
+        await self._committed()
+        return set(fresh)
+
+    async def put(self, collection: str, records: Sequence[Record]) -> None:
+        """Insert or replace whole records; other callers get their turn between chunks."""
+        self._to_write(collection, records)
+        size = _CHUNK_WITH_VECTORS if any(r.vectors for r in records) else _CHUNK_PAYLOAD_ONLY
+        for start in range(0, len(records), size):
+            if start:
+                await asyncio.sleep(0)
+            shard = self._to_write(collection, ())
+            with EDGE_ERRORS:
+                self._upsert(shard, records[start : start + size], UpdateMode.Upsert)
+        await self._committed()
+
+    async def replace(self, collection: str, record: Record, when: Where) -> bool:
+        """Replace payload and vectors of an existing record in one operation."""
+        shard = self._to_write(collection, [record])
+        with EDGE_ERRORS:
+            if self._current(shard, record.namespace, record.id, when, whole=False) is None:
+                return False
+            self._upsert(shard, [record], UpdateMode.UpdateOnly)
+        await self._committed()
+        return True
+
+    async def update(
+        self,
+        collection: str,
+        namespace: str,
+        id: str,
+        *,
+        set: Mapping[str, Any],
+        unset: Sequence[str] = (),
+        when: Where = (),
+    ) -> bool:
+        """Set and remove keys in one operation."""
+        shard = self._to_write(collection, ())
+        with EDGE_ERRORS:
+            current = self._current(shard, namespace, id, when, whole=bool(unset))
+            if current is None:
+                return False
+            shard.note_expiry((set,))
+            if unset:
+                kept = {key: value for key, value in current.items() if key not in unset}
+                changed = {**kept, **{k: v for k, v in set.items() if k not in unset}}
+                operation = UpdateOperation.overwrite_payload([id], changed)
+            else:
+                operation = UpdateOperation.set_payload([id], dict(set))
+            shard.raw.update(operation)
+            shard.wrote(1)
+        await self._committed()
+        return True
+
+    async def delete(self, collection: str, namespace: str | None, where: Where) -> int:
+        """Delete matching records in chunks; other callers get their turn in between."""
+        check_delete(namespace, where)
+        return await self._delete(collection, edge_filter(namespace, where, None))
+
+    async def expired(self, collection: str, *, limit: int) -> list[Record]:
+        """Records whose expiry has passed."""
+        now = self._clock.now()
+        shard = self._shard(collection)
+        if shard.expired_at(now) is None:
+            return []
+        request = ScrollRequest(limit=limit, filter=expired_filter(now), with_payload=True)
+        with EDGE_ERRORS:
+            found, _ = shard.raw.scroll(request)
+        return list(map(reader(None), found))
+
+    async def delete_expired(self, collection: str) -> int:
+        """Delete records whose expiry has passed."""
+        now = self._clock.now()
+        if self._shard(collection).expired_at(now) is None:
+            return 0
+        deleted = await self._delete(collection, expired_filter(now))
+        with EDGE_ERRORS:
+            self._shard(collection).find_next_expiry()
+        return deleted
+
+    # --- reading ---
+
+    async def get(
+        self, collection: str, namespace: str, ids: Sequence[str], *, vectors: bool = False
+    ) -> dict[str, Record]:
+        """Fetch by id."""
+        shard = self._shard(collection)
+        now = self._clock.now()
+        with EDGE_ERRORS:
+            found = shard.raw.retrieve(list(ids), True, vectors)
+        read = reader(None)
+        records = (read(one) for one in found)
+        return {
+            record.id: record
+            for record in records
+            if record.namespace == namespace and not is_expired(record.payload, now)
+        }
+
+    async def scroll(
+        self,
+        collection: str,
+        namespace: str | None,
+        where: Where,
+        *,
+        limit: int,
+        order: Order | None = None,
+        payload: bool | tuple[str, ...] = True,
+        vectors: bool = False,
+    ) -> list[Record]:
+        """Matching records by the order's key, else by id."""
+        shard = self._shard(collection)
+        direction = Direction.Desc if order and order.descending else Direction.Asc
+        request = ScrollRequest(
+            limit=limit,
+            filter=edge_filter(namespace, where, shard.expired_at(self._clock.now())),
+            with_payload=payload_choice(payload, namespace),
+            with_vector=vectors,
+            order_by=OrderBy(json_path(order.key), direction) if order else None,
+        )
+        with EDGE_ERRORS:
+            found, _ = shard.raw.scroll(request)
+        return list(map(reader(namespace), found))
+
+    async def search(
+        self, collection: str, namespace: str, queries: Sequence[SearchQuery]
+    ) -> list[list[Hit]]:
+        """Run the legs as one batch."""
+        shard = self._shard(collection)
+        expired_at = shard.expired_at(self._clock.now())
+        filters: dict[int, Any] = {}  # legs usually share one `where`
+        requests = []
+        for query in queries:
+            check_query(shard.spec, query)
+            where = query.where
+            if id(where) not in filters:
+                filters[id(where)] = edge_filter(namespace, where, expired_at)
+            requests.append(
+                QueryRequest(
+                    query.limit,
+                    query=Query.Nearest(query_vector(query.vector), using=query.using),
+                    with_vector=query.vectors,
+                    with_payload=payload_choice(query.payload, namespace),
+                    filter=filters[id(where)],
+                    score_threshold=query.min_score,
+                )
+            )
+        with EDGE_ERRORS:
+            legs = shard.raw.query_batch(QueryBatchRequest(requests))
+        read = reader(namespace)
+        return [[Hit(read(found), found.score) for found in leg] for leg in legs]
+
+    async def count(self, collection: str, namespace: str | None, where: Where = ()) -> int:
+        """Exact number of matching records."""
+        shard = self._shard(collection)
+        chosen = edge_filter(namespace, where, shard.expired_at(self._clock.now()))
+        with EDGE_ERRORS:
+            return shard.raw.count(CountRequest(True, chosen))
+
+    async def facet(
+        self, collection: str, namespace: str | None, key: str, where: Where = (), limit: int = 100
+    ) -> dict[Scalar, int]:
+        """Exact counts by value."""
+        shard = self._shard(collection)
+        chosen = edge_filter(namespace, where, shard.expired_at(self._clock.now()))
+        with EDGE_ERRORS:
+            response = shard.raw.facet(FacetRequest(json_path(key), limit, True, chosen))
+        return {hit.value: hit.count for hit in response.hits}
+
+    # --- operation ---
+
+    async def check(self) -> None:
+        """Raise what a write would meet now."""
+        self._require_open()
+        self._space.require_write()
+
+    async def compact(self) -> bool:
+        """Optimize every shard. Holds the GIL for minutes at 100,000 vectors: never in service."""
+        self._require_open()
+        with EDGE_ERRORS:
+            changed = [shard.raw.optimize() for shard in self._shards.values()]
+        return any(changed)
+
+    async def info(self) -> StoreInfo:
+        """Point counts, sizes by blocks, whether writes are taken."""
+        self._require_open()
+        with EDGE_ERRORS:
+            points = {name: s.raw.info().points_count for name, s in self._shards.items()}
+        free = self._space.free()
+        writable = free >= self._space.min_free_bytes
+        return StoreInfo(
+            backend="edge",
+            location=str(self._path),
+            points=points,
+            disk_bytes=await asyncio.to_thread(used_bytes, self._path),
+            free_bytes=free,
+            writable=writable,
+            detail="" if writable else "writes are refused until space is freed",
+        )
+
+    async def flush(self) -> None:
+        """Flush the shards that were written to."""
+        self._require_open()
+        self._flush_all()
+
+    async def close(self) -> None:
+        """Flush and close every shard, give the folder up."""
+        if self._closed:
+            return
+        self._closed = True
+        try:
+            with EDGE_ERRORS:
+                for shard in self._shards.values():
+                    shard.close()
+        finally:
+            self._shards.clear()
+            self._lock.release()
+
+    # --- inside ---
+
+    def _require_open(self) -> None:
+        if self._closed:
+            raise StoreUnavailableError(_CLOSED)
+
+    def _shard(self, collection: str) -> Shard:
+        self._require_open()
+        return known(self._shards, collection)
+
+    def _to_write(self, collection: str, records: Sequence[Record]) -> Shard:
+        shard = self._shard(collection)
+        self._space.require_write()
+        check_records(shard.spec, records)
+        return shard
+
+    def _upsert(self, shard: Shard, records: Sequence[Record], mode: UpdateMode) -> None:
+        shard.note_expiry(record.payload for record in records)
+        points = [point(record) for record in records]
+        shard.raw.update(UpdateOperation.upsert_points(points, update_mode=mode))
+        shard.wrote(len(points))
+
+    def _current(
+        self, shard: Shard, namespace: str, id: str, when: Where, *, whole: bool
+    ) -> Payload | None:
+        """The payload (``whole``, or what was needed) of a living record that meets ``when``."""
+        keys = [NAMESPACE_KEY, EXPIRES_KEY, *map(json_path, keys_of(when))]
+        found = shard.raw.retrieve([id], whole or keys, False)
+        payload: Payload | None = found[0].payload if found else None
+        if payload is None or payload.get(NAMESPACE_KEY) != namespace:
+            return None
+        if is_expired(payload, self._clock.now()) or not matches(when, id, payload):
+            return None
+        return payload
+
+    async def _delete(self, collection: str, chosen: Any) -> int:
+        deleted = 0
+        while True:
+            shard = self._shard(collection)
+            self._space.require_delete()
+            request = ScrollRequest(
+                limit=_DELETE_CHUNK, filter=chosen, with_payload=False, with_vector=False
+            )
+            with EDGE_ERRORS:
+                found, more = shard.raw.scroll(request)
+                if found:
+                    shard.raw.update(UpdateOperation.delete_points([one.id for one in found]))
+                    shard.wrote(len(found))
+            deleted += len(found)
+            if more is None:
+                break
+            await asyncio.sleep(0)
+        await self._committed()
+        return deleted
+
+    async def _committed(self) -> None:
+        if self._commit is not None:
+            await self._commit.join()
+
+    def _flush_all(self) -> None:
+        with EDGE_ERRORS:
+            for shard in self._shards.values():
+                shard.flush()

@@ -1,0 +1,108 @@
+"""Conditions as Qdrant Edge's filters."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from qdrant_edge import (
+    FieldCondition,
+    Filter,
+    HasIdCondition,
+    IsEmptyCondition,
+    MatchAny,
+    MatchValue,
+    RangeFloat,
+)
+
+from lot_grpc.ports import (
+    EXPIRES_KEY,
+    NAMESPACE_KEY,
+    AllOf,
+    AnyOf,
+    Condition,
+    Equals,
+    IdIn,
+    Micros,
+    Missing,
+    Not,
+    OneOf,
+    Range,
+    Scalar,
+    Where,
+)
+from lot_grpc.storage.json_path import json_path
+
+_TRUE: Any = np.bool_(True)
+_FALSE: Any = np.bool_(False)
+
+
+def edge_filter(namespace: str | None, where: Where, expired_at: Micros | None) -> Filter | None:
+    """All of ``where`` within ``namespace``, less what has expired at ``expired_at``.
+
+    ``expired_at`` None does not look at expiry. None as the result stands for everything.
+    """
+    must: list[Any] = []
+    must_not: list[Any] = []
+    if namespace is not None:
+        must.append(_namespace(namespace))
+    _collect(where, must, must_not)
+    if expired_at is not None:
+        must_not.append(FieldCondition(EXPIRES_KEY, range=RangeFloat(lte=float(expired_at))))
+    if not must and not must_not:
+        return None
+    return Filter(must=must or None, must_not=must_not or None)
+
+
+def expired_filter(now: Micros) -> Filter:
+    """What has expired at ``now``."""
+    return Filter(must=[FieldCondition(EXPIRES_KEY, range=RangeFloat(lte=float(now)))])
+
+
+@lru_cache(maxsize=256)
+def _namespace(namespace: str) -> FieldCondition:
+    return FieldCondition(NAMESPACE_KEY, match=MatchValue(namespace))
+
+
+def _collect(where: Where, must: list[Any], must_not: list[Any]) -> None:
+    """Keep the usual conjunctions flat; Qdrant plans flat filters best."""
+    for condition in where:
+        match condition:
+            case AllOf(conditions):
+                _collect(conditions, must, must_not)
+            case Not(inner):
+                must_not.append(_condition(inner))
+            case _:
+                must.append(_condition(condition))
+
+
+def _condition(condition: Condition) -> Any:
+    match condition:
+        case Equals(key, value):
+            return FieldCondition(json_path(key), match=MatchValue(_scalar(value)))
+        case AnyOf(key, values):
+            any_of: Any = list(values)
+            return FieldCondition(json_path(key), match=MatchAny(any_of))
+        case Range(key, gte, gt, lte, lt):
+            return FieldCondition(json_path(key), range=RangeFloat(gte=gte, gt=gt, lte=lte, lt=lt))
+        case Missing(key):
+            return IsEmptyCondition(json_path(key))
+        case IdIn(ids):
+            return HasIdCondition(set(ids))
+        case Not(inner):
+            return Filter(must_not=[_condition(inner)])
+        case AllOf(conditions):
+            return Filter(must=[_condition(inner) for inner in conditions])
+        case OneOf(()):
+            return HasIdCondition(set())  # an empty `should` would hold always
+        case OneOf(conditions):
+            return Filter(should=[_condition(inner) for inner in conditions])
+
+
+def _scalar(value: Scalar) -> Any:
+    # MatchValue(True) becomes the integer 1 in Edge 0.9.0 and never matches a bool; a numpy bool,
+    # which is no int, arrives as what it is.
+    if isinstance(value, bool):
+        return _TRUE if value else _FALSE
+    return value

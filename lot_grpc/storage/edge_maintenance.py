@@ -1,0 +1,177 @@
+"""Offline compaction of the embedded store: merge segments, index vectors, drop deleted points.
+
+Edge's ``optimize()`` holds the GIL for as long as it takes (a minute and more at 100,000 vectors),
+so it never runs in the serving process. It runs before serving, in a child process::
+
+    python -m lot_grpc.storage.edge_maintenance FOLDER [COLLECTION ...]
+
+which locks the folder, takes the named collections (none named: all), and writes one JSON line per
+collection to its standard output, the fields of ``ShardCompaction``. If it cannot go on it writes
+the reason to its standard error and ends with status 1.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import time
+from collections.abc import AsyncIterator, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import qdrant_edge as edge
+
+from lot_grpc.domain.errors import LotError, StartupError
+from lot_grpc.storage.edge_shard import EDGE_ERRORS, shard_folders
+from lot_grpc.storage.lock import FolderLock
+from lot_grpc.storage.space import SpaceGuard, used_bytes
+
+STATE_NAME = "lot.maintenance.json"
+
+_GROWTH_BYTES = 96 * 2**20
+"""About 20,000 records with a 384-dimensional vector: up to there a search costs 2 ms unindexed."""
+
+_GROWTH_SHARE = 4
+_LOG_FOLDER = "wal"
+
+
+@dataclass(frozen=True, slots=True)
+class ShardCompaction:
+    """What was done to one collection. ``skipped`` says why nothing was, empty otherwise."""
+
+    collection: str
+    points: int
+    segments_before: int
+    segments_after: int
+    bytes_before: int
+    bytes_after: int
+    seconds: float
+    changed: bool
+    skipped: str = ""
+
+
+def needs_compaction(folder: Path) -> list[str]:
+    """Collections that grew by 96 MiB and a quarter since they were last compacted.
+
+    Looks at file sizes only: it costs milliseconds and needs no lock. Growth stands for unindexed
+    vectors and for the remains of changed and deleted points alike.
+    """
+    state = _read_state(folder)
+    grown = []
+    for shard in shard_folders(folder):
+        after = state.get(shard.name, 0)
+        size = used_bytes(shard, without=_LOG_FOLDER)
+        if size - after > max(_GROWTH_BYTES, after // _GROWTH_SHARE):
+            grown.append(shard.name)
+    return grown
+
+
+def compact_folder(folder: Path, collections: Sequence[str] = ()) -> Iterator[ShardCompaction]:
+    """Compact the collections (none named: all) one by one, under the folder's lock.
+
+    Safe to kill: Edge swaps segments in whole.
+    """
+    lock = FolderLock(folder)
+    try:
+        for shard in shard_folders(folder):
+            if not collections or shard.name in collections:
+                done = _compact(shard)
+                _write_state(folder, done)
+                yield done
+    finally:
+        lock.release()
+
+
+async def compact_in_child(
+    folder: Path, collections: Sequence[str] = ()
+) -> AsyncIterator[ShardCompaction]:
+    """Run this module in a child process and report each collection as it is done.
+
+    Raises:
+        StartupError: the child could not go on; the message is the child's.
+    """
+    command = [sys.executable, "-m", __name__, str(folder), *collections]
+    child = await asyncio.create_subprocess_exec(
+        *command, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
+    )
+    if child.stdout is None or child.stderr is None:
+        raise RuntimeError("pipes were asked for")
+    try:
+        async for line in child.stdout:
+            yield ShardCompaction(**json.loads(line))
+        message = (await child.stderr.read()).decode(errors="replace").strip()
+        if await child.wait() != 0:
+            raise StartupError(
+                f"compaction of {folder} failed: {message or f'status {child.returncode}'}"
+            )
+    finally:
+        if child.returncode is None:
+            child.terminate()
+            await child.wait()
+
+
+def _compact(folder: Path) -> ShardCompaction:
+    started = time.monotonic()
+    bytes_before = used_bytes(folder, without=_LOG_FOLDER)
+    free = SpaceGuard(folder).free()
+    if free < 2 * bytes_before:
+        reason = f"needs {2 * bytes_before // 2**20} MiB free, there are {free // 2**20}"
+        return ShardCompaction(
+            folder.name, 0, 0, 0, bytes_before, bytes_before, 0.0, changed=False, skipped=reason
+        )
+    with EDGE_ERRORS:
+        shard = edge.EdgeShard.load(str(folder))
+        try:
+            before = shard.info()
+            changed = shard.optimize()
+            shard.flush()
+            after = shard.info()
+        finally:
+            shard.close()
+    return ShardCompaction(
+        collection=folder.name,
+        points=after.points_count,
+        segments_before=before.segments_count,
+        segments_after=after.segments_count,
+        bytes_before=bytes_before,
+        bytes_after=used_bytes(folder, without=_LOG_FOLDER),
+        seconds=round(time.monotonic() - started, 3),
+        changed=changed,
+    )
+
+
+def _read_state(folder: Path) -> dict[str, int]:
+    try:
+        state = json.loads((folder / STATE_NAME).read_text())
+    except (FileNotFoundError, ValueError):  # nothing is lost: everything is looked at again
+        return {}
+    return {str(name): int(size) for name, size in state.items()}
+
+
+def _write_state(folder: Path, done: ShardCompaction) -> None:
+    if done.skipped:
+        return
+    state = _read_state(folder) | {done.collection: done.bytes_after}
+    new = folder / f".{STATE_NAME}"
+    new.write_text(json.dumps(state))
+    new.replace(folder / STATE_NAME)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """The child process."""
+    if not arguments:
+        sys.stderr.write("usage: FOLDER [COLLECTION ...]\n")
+        return 1
+    try:
+        for done in compact_folder(Path(arguments[0]), arguments[1:]):
+            sys.stdout.write(json.dumps(asdict(done)) + "\n")
+            sys.stdout.flush()
+    except LotError as error:
+        sys.stderr.write(f"{error.message}\n")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

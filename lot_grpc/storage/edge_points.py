@@ -1,0 +1,53 @@
+"""Records as Qdrant Edge's points, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import qdrant_edge as edge
+
+from lot_grpc.ports import NAMESPACE_KEY, Payload, Record, SparseVector, Vector
+
+
+def point(record: Record) -> edge.Point:
+    """The record as a point; its payload is copied."""
+    payload = {**record.payload, NAMESPACE_KEY: record.namespace}
+    return edge.Point(record.id, _to_edge(record.vectors), payload)
+
+
+def reader(namespace: str | None) -> Callable[[Any], Record]:
+    """A function that turns Edge's points (records, hits) of ``namespace`` into records."""
+
+    def read(found: Any) -> Record:
+        payload: Payload = found.payload or {}
+        stored = payload.pop(NAMESPACE_KEY, "")
+        vectors = found.vector
+        return Record(
+            str(found.id),
+            stored if namespace is None else namespace,
+            payload,
+            _from_edge(vectors) if vectors else {},
+        )
+
+    return read
+
+
+def query_vector(vector: Vector) -> Any:
+    """A vector to search with."""
+    if isinstance(vector, SparseVector):
+        return edge.SparseVector(list(vector.indices), list(vector.values))
+    return vector if isinstance(vector, list) else list(vector)
+
+
+def _to_edge(vectors: Mapping[str, Vector]) -> dict[str, Any]:
+    return {name: query_vector(vector) for name, vector in vectors.items()}
+
+
+def _from_edge(vectors: Mapping[str, Any]) -> dict[str, Vector]:
+    return {
+        name: SparseVector(vector.indices, vector.values)
+        if isinstance(vector, edge.SparseVector)
+        else vector
+        for name, vector in vectors.items()
+    }

@@ -1,0 +1,194 @@
+"""One collection of the Edge store: a shard in a folder of its own.
+
+Opens or creates the shard, brings its schema up to the spec, and keeps what the store wants to know
+of it without asking: when the next record expires, and how much is not flushed yet.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final
+
+import qdrant_edge as edge
+from qdrant_edge import UpdateOperation
+
+from lot_grpc.domain.errors import StartupError, StoreUnavailableError
+from lot_grpc.ports import EXPIRES_KEY, NAMESPACE_KEY, CollectionSpec, Index, Micros
+from lot_grpc.storage.checks import check_dimensions
+from lot_grpc.storage.json_path import json_path
+
+CONFIG_NAME = "edge_config.json"
+
+NO_VECTOR = "_none"
+"""Edge refuses a shard without vectors; payload-only collections get a sparse one, never filled."""
+
+_FLUSH_EVERY_POINTS = 20_000
+"""Bounds the replay at the next start to about half a second."""
+
+_SCHEMA_TYPES: Final = {
+    Index.KEYWORD: edge.PayloadSchemaType.Keyword,
+    Index.INTEGER: edge.PayloadSchemaType.Integer,
+    Index.FLOAT: edge.PayloadSchemaType.Float,
+    Index.BOOL: edge.PayloadSchemaType.Bool,
+}
+
+
+class _EdgeErrors:
+    """Turns Edge's bare ``Exception`` (and a Rust panic) into ``StoreUnavailableError``.
+
+    Its ``ValueError`` and ``TypeError`` mean a mistake of ours and pass.
+    """
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if error is not None and (kind is Exception or kind.__name__ == "PanicException"):  # type: ignore[union-attr]
+            raise StoreUnavailableError(
+                "the embedded store failed; the cause is in the log, "
+                "and a restart reopens the store from its write-ahead log"
+            ) from error
+
+
+EDGE_ERRORS = _EdgeErrors()
+
+
+class Shard:
+    """An open collection. ``raw`` is Edge's own handle; calls to it hold the GIL."""
+
+    def __init__(self, folder: Path, spec: CollectionSpec, search_threads: int) -> None:
+        self.spec = spec
+        self.unflushed = 0
+        self.raw = _opened(folder, spec, search_threads)
+        try:
+            with EDGE_ERRORS:
+                _complete(self.raw, folder, spec)
+            self.next_expiry: Micros | None = None
+            self.find_next_expiry()
+        except BaseException:
+            self.raw.close()
+            raise
+
+    def wrote(self, points: int) -> None:
+        """Count written points, and flush when a crash would have too many to replay."""
+        self.unflushed += points
+        if self.unflushed >= _FLUSH_EVERY_POINTS:
+            self.flush()
+
+    def flush(self) -> None:
+        """Bring what was written to the disk itself, if anything was."""
+        if self.unflushed:
+            self.raw.flush()
+            self.unflushed = 0
+
+    def close(self) -> None:
+        """Flush and close."""
+        self.raw.flush()
+        self.raw.close()
+
+    def note_expiry(self, payloads: Iterable[Mapping[str, Any]]) -> None:
+        """Remember the earliest expiry among payloads about to be written."""
+        for payload in payloads:
+            expires = payload.get(EXPIRES_KEY)
+            if expires is not None and (self.next_expiry is None or expires < self.next_expiry):
+                self.next_expiry = expires
+
+    def expired_at(self, now: Micros) -> Micros | None:
+        """``now`` if anything may have expired, else None: then no read need pay for it."""
+        return now if self.next_expiry is not None and self.next_expiry <= now else None
+
+    def find_next_expiry(self) -> None:
+        """Look the earliest expiry up in the shard."""
+        first, _ = self.raw.scroll(
+            edge.ScrollRequest(
+                limit=1,
+                order_by=edge.OrderBy(EXPIRES_KEY, edge.Direction.Asc),
+                with_payload=[EXPIRES_KEY],
+                with_vector=False,
+            )
+        )
+        payload = first[0].payload if first else None
+        self.next_expiry = payload[EXPIRES_KEY] if payload else None
+
+
+def shard_folders(folder: Path) -> list[Path]:
+    """The shards below a data folder, by name."""
+    found = (config.parent for config in folder.glob(f"*/{CONFIG_NAME}"))
+    return sorted(shard for shard in found if not shard.name.startswith("."))
+
+
+def _opened(folder: Path, spec: CollectionSpec, search_threads: int) -> edge.EdgeShard:
+    if not folder.exists():
+        _create(folder, spec, search_threads)
+    try:
+        return edge.EdgeShard.load(str(folder))
+    except Exception as error:
+        raise StartupError(
+            f"the collection {spec.name!r} in {folder} cannot be opened; restore the folder from a "
+            "backup, or move it away to start without its contents (the cause is in the log)",
+            path=folder,
+            collection=spec.name,
+        ) from error
+
+
+def _create(folder: Path, spec: CollectionSpec, search_threads: int) -> None:
+    """Make the shard beside its place and move it there whole, so that none is half made."""
+    new = folder.with_name(f".new-{folder.name}")
+    shutil.rmtree(new, ignore_errors=True)
+    new.mkdir()
+    sparse = {name: edge.EdgeSparseVectorParams(modifier=edge.Modifier.Idf) for name in spec.sparse}
+    if not sparse and not spec.dense:
+        sparse[NO_VECTOR] = edge.EdgeSparseVectorParams()
+    config = edge.EdgeConfig(
+        vectors={
+            name: edge.EdgeVectorParams(size, edge.Distance.Cosine)
+            for name, size in spec.dense.items()
+        },
+        sparse_vectors=sparse,
+        max_search_threads=search_threads,
+    )
+    with EDGE_ERRORS:
+        edge.EdgeShard.create(str(new), config).close()
+    new.rename(folder)
+
+
+def _complete(shard: edge.EdgeShard, folder: Path, spec: CollectionSpec) -> None:
+    """Add the vectors and indexes that the spec names and the shard lacks."""
+    _add_vectors(shard, folder, spec)
+    present = shard.info().payload_schema
+    wanted: dict[str, Any] = {
+        NAMESPACE_KEY: edge.KeywordIndexParams(is_tenant=True),
+        EXPIRES_KEY: edge.PayloadSchemaType.Integer,
+    }
+    wanted |= {json_path(key): _SCHEMA_TYPES[kind] for key, kind in spec.indexes.items()}
+    for path, schema in wanted.items():
+        if path not in present:
+            shard.update(UpdateOperation.create_field_index(path, schema))
+
+
+def _vectors(folder: Path) -> tuple[dict[str, int], set[str]]:
+    """Dense sizes and sparse names as the shard's own file has them; Edge has no call for it."""
+    config = json.loads((folder / CONFIG_NAME).read_text())
+    dense = {name: int(params["size"]) for name, params in config.get("vectors", {}).items()}
+    return dense, set(config.get("sparse_vectors", {}))
+
+
+def _add_vectors(shard: edge.EdgeShard, folder: Path, spec: CollectionSpec) -> None:
+    dense, sparse = _vectors(folder)
+    for name, size in spec.dense.items():
+        if name not in dense:
+            shard.update(UpdateOperation.create_dense_vector(name, size, edge.Distance.Cosine))
+        elif problem := check_dimensions(spec.name, name, dense[name], size):
+            raise StartupError(problem, collection=spec.name)
+    for name in spec.sparse:
+        if name not in sparse:
+            shard.update(UpdateOperation.create_sparse_vector(name, edge.Modifier.Idf))

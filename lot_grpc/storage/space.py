@@ -1,0 +1,110 @@
+"""Free space, watched before every write.
+
+Edge maps sparse files into memory: a write that finds the disk full ends the process with SIGBUS,
+and so does opening a store then. So writes stop while there is still room, and start again by
+themselves.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol
+
+from lot_grpc.domain.errors import StartupError, StorageFullError
+
+DEFAULT_MIN_FREE_BYTES = 400 * 2**20
+"""Enough for a dozen collections: each may open a 32 MiB log file and grow its mapped pages."""
+
+_MAX_AGE_SECONDS = 0.25
+_EMERGENCY_SHARE = 4
+
+
+class FileSystem(Protocol):
+    """What is read of ``os.statvfs_result``."""
+
+    @property
+    def f_bavail(self) -> int:
+        """Free blocks for unprivileged users."""
+
+    @property
+    def f_frsize(self) -> int:
+        """Bytes in a block."""
+
+
+class SpaceGuard:
+    """Refuses writes below ``min_free_bytes``, deletes and opening below a quarter of it.
+
+    ``min_free_bytes`` 0 switches it off. A reading is used for 250 ms.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        min_free_bytes: int = DEFAULT_MIN_FREE_BYTES,
+        *,
+        statvfs: Callable[[Path], FileSystem] = os.statvfs,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.min_free_bytes = min_free_bytes
+        self._folder = folder
+        self._statvfs = statvfs
+        self._monotonic = monotonic
+        self._free = 0
+        self._read_at = float("-inf")
+
+    @property
+    def emergency_bytes(self) -> int:
+        """Below this not even a delete or an open is tried."""
+        return self.min_free_bytes // _EMERGENCY_SHARE
+
+    def free(self) -> int:
+        """Bytes that this user may still write, at most 250 ms old."""
+        now = self._monotonic()
+        if now - self._read_at >= _MAX_AGE_SECONDS:
+            stat = self._statvfs(self._folder)
+            self._free = stat.f_bavail * stat.f_frsize
+            self._read_at = now
+        return self._free
+
+    def require_write(self) -> None:
+        """Raise ``StorageFullError`` below the watermark."""
+        self._require(self.min_free_bytes)
+
+    def require_delete(self) -> None:
+        """Raise ``StorageFullError`` below the emergency margin: deletes may go further."""
+        self._require(self.emergency_bytes)
+
+    def require_open(self) -> None:
+        """Raise ``StartupError`` below the emergency margin."""
+        if self.min_free_bytes and (free := self.free()) < self.emergency_bytes:
+            raise StartupError(
+                f"{free // 2**20} MiB free at {self._folder}, opening the store needs "
+                f"{self.emergency_bytes // 2**20} MiB; free some space and start again "
+                "(nothing is lost)",
+                path=self._folder,
+                free_bytes=free,
+            )
+
+    def _require(self, needed: int) -> None:
+        if needed and (free := self.free()) < needed:
+            raise StorageFullError(free, needed, str(self._folder))
+
+
+def used_bytes(folder: Path, *, without: str = "") -> int:
+    """Bytes on disk below ``folder``, by blocks since Edge's files are sparse.
+
+    Folders named ``without`` are left out.
+    """
+    total = 0
+    for directory, folders, names in os.walk(folder):
+        if without in folders:
+            folders.remove(without)
+        for name in names:
+            try:
+                total += os.lstat(Path(directory, name)).st_blocks * 512
+            except FileNotFoundError:  # a segment that was just replaced
+                continue
+    return total

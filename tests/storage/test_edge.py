@@ -1,0 +1,200 @@
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from lot_grpc.domain.errors import StartupError, StoreLockedError
+from lot_grpc.ports import CollectionSpec, Equals, Index, Missing, Range, Record, SearchQuery
+from lot_grpc.storage.edge import EdgeStore
+from lot_grpc.storage.edge_shard import Shard, shard_folders
+from tests.contract.clock import FixedClock
+from tests.storage.samples import SPEC, sample, sample_id
+
+
+async def reopened(store: EdgeStore, folder: Path, clock: FixedClock) -> EdgeStore:
+    await store.close()
+    again = EdgeStore(folder, clock, min_free_bytes=0)
+    await again.ensure_collections([SPEC])
+    return again
+
+
+async def test_a_folder_is_opened_once(store: EdgeStore, folder: Path, clock: FixedClock) -> None:
+    with pytest.raises(StoreLockedError):
+        EdgeStore(folder, clock, min_free_bytes=0)
+    again = await reopened(store, folder, clock)
+    await again.close()
+
+
+async def test_everything_is_there_after_a_close(
+    store: EdgeStore, folder: Path, clock: FixedClock
+) -> None:
+    await store.insert(SPEC.name, [sample(n) for n in range(50)])
+    await store.update(SPEC.name, "a", sample_id(3), set={"n": 333}, unset=["gone"])
+    await store.delete(SPEC.name, "a", [Equals("n", 4)])
+    before = await store.scroll(SPEC.name, None, (), limit=99, vectors=True)
+    again = await reopened(store, folder, clock)
+    assert await again.scroll(SPEC.name, None, (), limit=99, vectors=True) == before
+    [hits] = await again.search(
+        SPEC.name, "a", [SearchQuery("text", [1.0, 0.0, 0.0, 0.0], 1, [Range("n", gte=300)])]
+    )
+    assert [hit.record.payload for hit in hits] == [{"n": 333}]
+    await again.close()
+
+
+async def test_expiry_is_known_after_a_reopen(
+    store: EdgeStore, folder: Path, clock: FixedClock
+) -> None:
+    base = clock.now()
+    for n, life in ((1, 10), (2, 5), (3, 20)):
+        record = Record(sample_id(n), "a", {"n": n, "expires": base + life}, {})
+        await store.insert(SPEC.name, [record])
+    again = await reopened(store, folder, clock)
+    assert await again.count(SPEC.name, "a") == 3
+    clock.advance(0.000005)
+    assert await again.count(SPEC.name, "a") == 2
+    assert await again.delete_expired(SPEC.name) == 1
+    clock.advance(0.000005)
+    assert await again.count(SPEC.name, "a") == 1
+    await again.close()
+
+
+async def test_nothing_acknowledged_is_lost_when_the_process_is_killed(
+    folder: Path, clock: FixedClock
+) -> None:
+    command = [sys.executable, "-m", "tests.storage.writer", str(folder)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as writer:
+        assert writer.stdout is not None
+        while int(writer.stdout.readline()) < 300:
+            pass
+        writer.kill()
+        acknowledged = 300 + len(writer.stdout.read().split())
+    store = EdgeStore(folder, clock, min_free_bytes=0)
+    await store.ensure_collections([SPEC])
+    found = await store.scroll(SPEC.name, "a", (), limit=10**6, vectors=True)
+    numbers = sorted(r.payload["n"] for r in found)
+    assert numbers == list(range(len(numbers)))
+    assert len(numbers) >= acknowledged
+    assert all(set(r.vectors) == {"text"} for r in found)
+    await store.close()
+
+
+async def test_a_shard_half_made_when_the_process_died_is_made_anew(
+    folder: Path, clock: FixedClock
+) -> None:
+    (folder / f".new-{SPEC.name}" / "segments").mkdir(parents=True)
+    store = EdgeStore(folder, clock, min_free_bytes=0)
+    await store.ensure_collections([SPEC])
+    assert await store.insert(SPEC.name, [sample(1)]) == {sample_id(1)}
+    assert [shard.name for shard in shard_folders(folder)] == [SPEC.name]
+    await store.close()
+
+
+@pytest.mark.parametrize("damaged", ["edge_config.json", "segments/*/segment.json"])
+async def test_a_damaged_collection_is_named_with_what_to_do(
+    store: EdgeStore, folder: Path, clock: FixedClock, damaged: str
+) -> None:
+    await store.insert(SPEC.name, [sample(1)])
+    await store.close()
+    for file in (folder / SPEC.name).glob(damaged):
+        file.write_text("garbage")
+    again = EdgeStore(folder, clock, min_free_bytes=0)
+    with pytest.raises(StartupError, match="restore the folder from a backup") as caught:
+        await again.ensure_collections([SPEC])
+    assert str(folder / SPEC.name) in caught.value.message
+    assert caught.value.__cause__ is not None
+    await again.close()
+    EdgeStore(folder, clock, min_free_bytes=0)._lock.release()
+
+
+async def test_vectors_of_another_size_are_refused_with_both_sizes(
+    store: EdgeStore, folder: Path, clock: FixedClock
+) -> None:
+    await store.close()
+    again = EdgeStore(folder, clock, min_free_bytes=0)
+    with pytest.raises(StartupError, match=r"4-dimensional .* makes 5"):
+        await again.ensure_collections([CollectionSpec(SPEC.name, dense={"text": 5})])
+    await again.close()
+
+
+async def test_an_index_named_anew_covers_old_records_after_a_reopen(
+    store: EdgeStore, folder: Path, clock: FixedClock
+) -> None:
+    await store.put(SPEC.name, [Record(sample_id(n), "a", {"kind": "old"}) for n in range(3)])
+    grown = CollectionSpec(SPEC.name, SPEC.dense, ("bm25",), {"kind": Index.KEYWORD})
+    await store.ensure_collections([grown])
+    await store.close()
+    again = EdgeStore(folder, clock, min_free_bytes=0)
+    await again.ensure_collections([grown])
+    assert await again.facet(SPEC.name, "a", "kind") == {"old": 3}
+    assert await again.count(SPEC.name, "a", [Missing("n")]) == 3
+    await again.close()
+
+
+async def test_a_big_put_lets_others_run_and_an_insert_does_not(store: EdgeStore) -> None:
+    turns = 0
+
+    async def other() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    task = asyncio.create_task(other())
+    await store.put(SPEC.name, [sample(n) for n in range(700)])
+    assert turns >= 5
+    turns = 0
+    await store.insert(SPEC.name, [sample(n) for n in range(1000, 1700)])
+    assert turns == 0
+    task.cancel()
+
+
+async def test_concurrent_writers_share_a_flush_when_every_write_is_synced(
+    folder: Path, clock: FixedClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flushed: list[int] = []
+    flush = Shard.flush
+
+    def counted(shard: Shard) -> None:
+        if shard.unflushed:
+            flushed.append(shard.unflushed)
+        flush(shard)
+
+    monkeypatch.setattr(Shard, "flush", counted)
+    store = EdgeStore(folder, clock, min_free_bytes=0, sync_always=True)
+    await store.ensure_collections([SPEC])
+    await asyncio.gather(*(store.insert(SPEC.name, [sample(n)]) for n in range(40)))
+    assert sum(flushed) == 40
+    assert len(flushed) <= 3
+    await store.update(SPEC.name, "a", sample_id(1), set={"n": 5})
+    assert sum(flushed) == 41, "a write alone is flushed before it returns"
+    await store.close()
+
+
+async def test_a_failing_flush_reaches_every_writer(
+    folder: Path, clock: FixedClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = EdgeStore(folder, clock, min_free_bytes=0, sync_always=True)
+    await store.ensure_collections([SPEC])
+
+    def broken(shard: Shard) -> None:
+        raise OSError("no disk")
+
+    monkeypatch.setattr(Shard, "flush", broken)
+    writes = (store.insert(SPEC.name, [sample(n)]) for n in range(3))
+    results = await asyncio.gather(*writes, return_exceptions=True)
+    assert [type(result) for result in results] == [OSError] * 3
+    monkeypatch.undo()
+    await store.close()
+
+
+async def test_a_replay_is_kept_short_by_flushing_now_and_then(store: EdgeStore) -> None:
+    log = CollectionSpec("log")
+    await store.ensure_collections([log])
+    for start in range(0, 24_000, 2000):
+        ids = range(start, start + 2000)
+        await store.insert("log", [Record(sample_id(n), "a", {"n": n}) for n in ids])
+    assert store._shards["log"].unflushed == 4000

@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+import socket
+from typing import Any
+
+import pytest
+from qdrant_client import models
+
+from lot_grpc.domain.errors import ContentionError, StartupError, StoreUnavailableError
+from lot_grpc.storage.qdrant import QdrantStore
+from lot_grpc.storage.qdrant_stamp import Stamp
+from tests.contract.clock import FixedClock
+from tests.storage.samples import SPEC, sample, sample_id
+
+NAME = SPEC.name
+
+
+def closed_port() -> int:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        port: int = taken.getsockname()[1]
+        return port
+
+
+@pytest.mark.parametrize("prefer_grpc", [True, False])
+async def test_a_server_that_is_not_there_is_named_without_its_secrets(prefer_grpc: bool) -> None:
+    port = closed_port()
+    url = f"http://user:s3cret@127.0.0.1:{port}"
+    store = QdrantStore(
+        FixedClock(), url, prefer_grpc=prefer_grpc, grpc_port=port, timeout_seconds=2
+    )
+    with pytest.raises(StoreUnavailableError, match="check that it runs") as caught:
+        await store.ensure_collections([SPEC])
+    assert f"http://127.0.0.1:{port}" in caught.value.message
+    assert "s3cret" not in caught.value.message
+    assert caught.value.__cause__ is not None
+    await store.close()
+
+
+class Meddling:
+    """A client that lets a stranger act right after each conditional write."""
+
+    def __init__(self, client: Any) -> None:
+        self.client = client
+        self.strangers = 0
+        self.before = False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.client, name)
+
+    async def set_payload(self, collection: str, **named: Any) -> Any:
+        if self.before:
+            await self._strangers(collection)
+        result = await self.client.set_payload(collection, **named)
+        if not self.before:
+            await self._strangers(collection)
+        return result
+
+    async def _strangers(self, collection: str) -> None:
+        for _ in range(self.strangers):
+            [held] = await self.client.retrieve(collection, [sample_id(1)], True)
+            payload = Stamp.of(held.payload).next().payload()
+            await self.client.set_payload(collection, payload=payload, points=[sample_id(1)])
+
+    async def info(self) -> models.VersionInfo:
+        return models.VersionInfo(title="qdrant", version="1.16.3")
+
+
+@pytest.fixture
+async def store() -> QdrantStore:
+    made = QdrantStore(FixedClock(), location=":memory:")
+    await made.ensure_collections([SPEC])
+    await made.put(NAME, [sample(1)])
+    return made
+
+
+async def test_a_write_is_recognised_although_others_followed(store: QdrantStore) -> None:
+    meddling: Any = Meddling(store._client)
+    store._client = meddling
+    meddling.strangers = 10
+    assert await store.update(NAME, "a", sample_id(1), set={"n": 5})
+    meddling.strangers = 14
+    with pytest.raises(StoreUnavailableError, match="outcome of this write is unknown"):
+        await store.update(NAME, "a", sample_id(1), set={"n": 6})
+
+
+async def test_a_write_that_is_always_overtaken_gives_up_and_writes_nothing(
+    store: QdrantStore,
+) -> None:
+    meddling: Any = Meddling(store._client)
+    store._client = meddling
+    meddling.strangers, meddling.before = 1, True
+    with pytest.raises(ContentionError):
+        await store.update(NAME, "a", sample_id(1), set={"n": 5})
+    assert (await store.get(NAME, "a", [sample_id(1)]))[sample_id(1)].payload == {"n": 1}
+
+
+async def test_stamps_are_not_shown(store: QdrantStore) -> None:
+    await store.update(NAME, "a", sample_id(1), set={"n": 2})
+    [shown] = await store.scroll(NAME, None, (), limit=1)
+    assert shown.payload == {"n": 2}
+    [held] = await store._client.retrieve(NAME, [sample_id(1)], True)
+    assert set(held.payload or {}) == {"n", "namespace", "_write", "_past"}
+
+
+async def test_a_server_without_insert_only_writes_is_refused(store: QdrantStore) -> None:
+    meddling: Any = Meddling(store._client)
+    store._client = meddling
+    with pytest.raises(StartupError, match=r"is 1\.16\.3, 1\.17 or newer is needed"):
+        await store.ensure_collections([SPEC])
