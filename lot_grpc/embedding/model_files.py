@@ -1,0 +1,156 @@
+"""Finding the model's files and proving that they are whole.
+
+In this order: a folder that the operator names, an installed model pack, fastembed's cache, a
+download. The first place that has the model is used or refused: never is another tried because
+one is damaged, since two exports of one model make different vectors.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from lot_grpc.domain.errors import ModelUnavailableError
+from lot_grpc.embedding.catalog import PACKS, ModelCard, ModelPack
+from lot_grpc.embedding.download import FetchedModel, Progress, fetch
+
+_MODEL_FILES = (
+    "model.onnx",
+    "model_optimized.onnx",
+    "model_quantized.onnx",
+    "onnx/model.onnx",
+    "onnx/model_quantized.onnx",
+)
+_COMPANIONS = ("tokenizer.json", "tokenizer_config.json")
+_PATH_HINT = "LOT_EMBEDDING_PATH"
+_HASH_HINT = "LOT_EMBEDDING_SHA256"
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFiles:
+    """Verified files of a model. ``model_file`` is relative to ``folder``."""
+
+    card: ModelCard
+    folder: Path
+    model_file: str
+    sha256: str
+    origin: str
+
+
+def locate(
+    card: ModelCard,
+    *,
+    path: Path | None = None,
+    sha256: str = "",
+    cache_dir: Path | None = None,
+    allow_download: bool = False,
+    progress: Progress | None = None,
+    packs: Sequence[ModelPack] = PACKS,
+) -> ModelFiles:
+    """Find the files of a model and verify them. Reads all of the model file, so call it once.
+
+    Args:
+        card: The model.
+        path: A folder that must hold it, None for the other places.
+        sha256: The hash the model file must have, "" for the known ones.
+        cache_dir: Where fastembed keeps models, None for its own default.
+        allow_download: Whether the network may be used.
+        progress: Told of a download, from another thread.
+        packs: Packages that may carry the model.
+
+    Raises:
+        ModelUnavailableError: A file is missing or damaged, or the model is nowhere.
+    """
+    if path is not None:
+        return _from_path(card, path, sha256)
+    for pack in packs:
+        if pack.model == card.name and (found := _from_pack(card, pack, sha256)):
+            return found
+    fetched = fetch(card, cache_dir, allow_download=allow_download, progress=progress)
+    if fetched is None:
+        raise _nowhere(card, packs)
+    return _from_cache(card, fetched, sha256)
+
+
+def file_sha256(path: Path) -> str:
+    """SHA-256 of a file as hex, read in pieces."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _from_path(card: ModelCard, folder: Path, sha256: str) -> ModelFiles:
+    if not folder.is_dir():
+        raise ModelUnavailableError(
+            f"{_PATH_HINT} names {folder}, which is no folder; "
+            "name the folder that holds the model's ONNX file and tokenizer.json",
+            path=folder,
+        )
+    model_file = next((name for name in _MODEL_FILES if (folder / name).is_file()), None)
+    if model_file is None:
+        raise _missing(folder / _MODEL_FILES[0], f"put the model there or unset {_PATH_HINT}")
+    for name in _COMPANIONS:
+        if not (folder / name).is_file():
+            raise _missing(folder / name, "copy it from where the model came from")
+    expected = (sha256,) if sha256 else card.sha256
+    remedy = f"copy the file again; if it is another export of {card.name} that you trust, set "
+    actual = _verify(folder / model_file, expected, remedy + _HASH_HINT + "={actual}")
+    return ModelFiles(card, folder, model_file, actual, f"path {folder}")
+
+
+def _from_pack(card: ModelCard, pack: ModelPack, sha256: str) -> ModelFiles | None:
+    known = pack.files[pack.model_file]
+    if sha256 not in ("", known):
+        return None  # Another export is asked for than the one it carries.
+    # Only looked up, not imported: we want its data folder, not its code in our process.
+    spec = importlib.util.find_spec(pack.package)
+    if spec is None or not spec.submodule_search_locations:
+        return None
+    folder = Path(next(iter(spec.submodule_search_locations))) / pack.subfolder
+    remedy = f"reinstall the package: {pack.install} --force-reinstall --no-deps"
+    for name, expected in pack.files.items():
+        if not (folder / name).is_file():
+            raise _missing(folder / name, remedy)
+        _verify(folder / name, (expected,), remedy)
+    return ModelFiles(card, folder, pack.model_file, known, f"package {pack.package}")
+
+
+def _from_cache(card: ModelCard, fetched: FetchedModel, sha256: str) -> ModelFiles:
+    for name in (fetched.model_file, *_COMPANIONS):
+        if not (fetched.folder / name).is_file():
+            raise _missing(fetched.folder / name, f"delete {fetched.folder} and start again")
+    model = fetched.folder / fetched.model_file
+    # Without a hash from either side there is fastembed's own check of the sizes.
+    expected = sha256 or fetched.sha256 or file_sha256(model)
+    actual = _verify(model, (expected,), f"delete {model.resolve()} and start again")
+    return ModelFiles(card, fetched.folder, fetched.model_file, actual, "fastembed's cache")
+
+
+def _verify(file: Path, expected: Sequence[str], remedy: str) -> str:
+    actual = file_sha256(file)
+    if actual not in expected:
+        known = " or ".join(expected) or "none is known"
+        raise ModelUnavailableError(
+            f"{file} is not the known file: expected SHA-256 {known}, found {actual}; "
+            + remedy.format(actual=actual),
+            path=file,
+            expected=known,
+            actual=actual,
+        )
+    return actual
+
+
+def _missing(file: Path, remedy: str) -> ModelUnavailableError:
+    return ModelUnavailableError(f"{file} is missing; {remedy}", path=file)
+
+
+def _nowhere(card: ModelCard, packs: Sequence[ModelPack]) -> ModelUnavailableError:
+    ways = [f"run {pack.install}" for pack in packs if pack.model == card.name]
+    ways += [f"set {_PATH_HINT} to a folder that holds it", "allow the download"]
+    return ModelUnavailableError(
+        f"embedding model {card.name} is not on this machine and downloads are off "
+        "(by setting or by HF_HUB_OFFLINE); " + ", or ".join(ways),
+        model=card.name,
+    )

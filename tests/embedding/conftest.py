@@ -1,0 +1,89 @@
+"""The real encoder, loaded once, and a fake one that tests hold by a gate."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import AsyncIterator, Callable
+
+import numpy as np
+import pytest
+
+from lot_grpc.domain.errors import ModelUnavailableError
+from lot_grpc.embedding.catalog import DEFAULT_MODEL, card_of
+from lot_grpc.embedding.fastembed import FastembedEmbedder
+from lot_grpc.embedding.model import Encoded, OnnxEncoder
+from lot_grpc.embedding.model_files import ModelFiles, locate
+from lot_grpc.ports import EmbeddingContract
+
+
+@pytest.fixture(scope="session")
+def model_files() -> ModelFiles:
+    """The installed model pack. Without it the model's tests fail; they never skip in silence."""
+    try:
+        return locate(card_of(DEFAULT_MODEL))
+    except ModelUnavailableError as error:
+        pytest.fail(f"{error} (leave these tests out with: -m 'not model')")
+
+
+@pytest.fixture(scope="session")
+def encoder(model_files: ModelFiles) -> OnnxEncoder:
+    return OnnxEncoder(model_files)
+
+
+@pytest.fixture
+async def fastembed_embedder(encoder: OnnxEncoder) -> AsyncIterator[FastembedEmbedder]:
+    card = card_of(DEFAULT_MODEL)
+    contract = EmbeddingContract(card.name, 384, "cosine", card.query_prefix, card.sha256[0], "")
+    embedder = FastembedEmbedder(encoder, contract, threads=2, cache_entries=100)
+    yield embedder
+    await embedder.close()
+
+
+class GatedEncoder:
+    """Embeds nothing until the gate opens, and remembers what it was asked."""
+
+    max_characters = 1000
+
+    def __init__(self) -> None:
+        self.gate = threading.Event()
+        self.entered = threading.Event()
+        self.seen: list[str] = []
+
+    def encode(self, text: str) -> Encoded:
+        self.seen.append(text)
+        self.entered.set()
+        assert self.gate.wait(30)
+        if "fails" in text:
+            raise ValueError("no vector for this")
+        if "panics" in text:
+            raise Panic("as a Rust extension does")
+        return Encoded(np.array([len(text), 0.0], dtype=np.float32), truncated=False)
+
+
+class Panic(BaseException):
+    """Like pyo3's PanicException, which is no Exception."""
+
+
+@pytest.fixture
+def gated() -> GatedEncoder:
+    return GatedEncoder()
+
+
+@pytest.fixture
+async def embedder_over(
+    gated: GatedEncoder,
+) -> AsyncIterator[Callable[..., FastembedEmbedder]]:
+    """Make an embedder over the gated encoder; one thread, so that order can be told."""
+    made: list[FastembedEmbedder] = []
+
+    def make(threads: int = 1, cache_entries: int = 100) -> FastembedEmbedder:
+        contract = EmbeddingContract("fake", 2, "cosine", "query: ", "", "")
+        made.append(
+            FastembedEmbedder(gated, contract, threads=threads, cache_entries=cache_entries)
+        )
+        return made[-1]
+
+    yield make
+    gated.gate.set()
+    for embedder in made:
+        await embedder.close()
