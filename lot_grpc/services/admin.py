@@ -1,0 +1,64 @@
+"""What the service says of itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lot_grpc.domain.errors import CompactOfflineOnlyError, LotError
+from lot_grpc.ports import Embedder, EmbeddingContract, StoreInfo, VectorStore
+
+_PROBE = "is the model there"
+
+
+@dataclass(frozen=True, slots=True)
+class ReadyCheck:
+    """One thing that was looked at; ``detail`` of a failure says what to do."""
+
+    name: str
+    ok: bool
+    detail: str
+
+
+class Admin:
+    """The operator's calls."""
+
+    def __init__(self, store: VectorStore, embedder: Embedder) -> None:
+        self._store = store
+        self._embedder = embedder
+
+    @property
+    def contract(self) -> EmbeddingContract:
+        """What vectors are made with."""
+        return self._embedder.contract
+
+    async def store_info(self) -> StoreInfo:
+        """What the store says of itself."""
+        return await self._store.info()
+
+    async def ready_checks(self) -> list[ReadyCheck]:
+        """Whether a write and a recall would succeed now."""
+        return [await self._model(), await self._writes()]
+
+    async def compact(self) -> tuple[bool, str]:
+        """Whether anything changed, and a sentence. Raises CompactOfflineOnlyError."""
+        info = await self._store.info()
+        if self._store.exclusive:
+            raise CompactOfflineOnlyError(info.backend)
+        return await self._store.compact(), "a Qdrant server optimises its collections by itself"
+
+    async def _model(self) -> ReadyCheck:
+        try:
+            embedding = await self._embedder.embed_query(_PROBE)
+        except LotError as error:
+            return ReadyCheck("model", ok=False, detail=error.message)
+        contract = self._embedder.contract
+        ok = len(embedding.vector) == contract.dimensions
+        return ReadyCheck("model", ok, f"{contract.model}, {len(embedding.vector)} dimensions")
+
+    async def _writes(self) -> ReadyCheck:
+        try:
+            await self._store.check()
+        except LotError as error:
+            return ReadyCheck("store", ok=False, detail=error.message)
+        info = await self._store.info()
+        return ReadyCheck("store", ok=True, detail=f"{info.backend} at {info.location}")

@@ -1,0 +1,93 @@
+"""The services over one store and one embedder."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lot_grpc.domain.episode import Episode
+from lot_grpc.domain.memory import Memory
+from lot_grpc.domain.pattern import Pattern
+from lot_grpc.domain.ranking import RankingWeights
+from lot_grpc.ports import Clock, Embedder, VectorStore
+from lot_grpc.services import memories as memories_module
+from lot_grpc.services import saving as saving_module
+from lot_grpc.services.admin import Admin
+from lot_grpc.services.counting import Counting
+from lot_grpc.services.episodes import Episodes
+from lot_grpc.services.event_log import EventLog
+from lot_grpc.services.housekeeping import Housekeeping
+from lot_grpc.services.ledger import Ledger
+from lot_grpc.services.memories import Memories
+from lot_grpc.services.moments import Moments
+from lot_grpc.services.outcomes import RecordingOutcomes
+from lot_grpc.services.patterns import Patterns
+from lot_grpc.services.questions import episode_noun, memory_noun, pattern_noun
+from lot_grpc.services.recall import Noun, Recall, T
+from lot_grpc.services.recording import Recording
+from lot_grpc.services.retrievals import Retrievals
+from lot_grpc.services.saving import Saving
+from lot_grpc.services.tombstones import Tombstones
+from lot_grpc.services.writers import Writers
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """Every use case."""
+
+    saving: Saving
+    patterns: Patterns
+    pattern_recall: Recall[Pattern]
+    outcomes: RecordingOutcomes
+    episodes: Episodes
+    recording: Recording
+    episode_recall: Recall[Episode]
+    memories: Memories
+    memory_recall: Recall[Memory]
+    admin: Admin
+    housekeeping: Housekeeping
+    retrievals: Retrievals
+
+
+def build_services(
+    store: VectorStore, embedder: Embedder, clock: Clock, weights: RankingWeights
+) -> Services:
+    """Wire them. The store is open (``store_contract.open_store``)."""
+    moments = Moments(clock)
+    ledger = Ledger(store, moments)
+    tombstones = Tombstones(store, moments)
+    counting = Counting(store, moments)
+    retrievals = Retrievals(store, moments)
+    patterns = Patterns(store, embedder, moments, tombstones)
+    memories = Memories(store, embedder, moments, ledger, tombstones)
+    log, writers = EventLog(store), Writers()
+    episodes = Episodes(store, embedder, moments, ledger, log, writers)
+
+    def recall(noun: Noun[T]) -> Recall[T]:
+        return Recall(store, embedder, retrievals, weights, noun)
+
+    return Services(
+        saving=Saving(store, embedder, moments, ledger, counting, tombstones),
+        patterns=patterns,
+        pattern_recall=recall(pattern_noun(patterns)),
+        outcomes=RecordingOutcomes(moments, ledger, counting, patterns, retrievals),
+        episodes=episodes,
+        recording=Recording(store, moments, ledger, log, writers),
+        episode_recall=recall(episode_noun(episodes)),
+        memories=memories,
+        memory_recall=recall(memory_noun(memories)),
+        admin=Admin(store, embedder),
+        housekeeping=Housekeeping(
+            store,
+            moments,
+            counting,
+            tombstones,
+            log,
+            retrievals,
+            {
+                saving_module.NOUN: patterns.finish_delete,
+                memories_module.NOUN: memories.finish_delete,
+            },
+            patterns.finish_expiry,
+        ),
+        retrievals=retrievals,
+    )

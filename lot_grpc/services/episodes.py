@@ -1,0 +1,345 @@
+"""Episodes: start, end, read, list, find."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from lot_grpc.domain.complexity import assess_complexity
+from lot_grpc.domain.episode import (
+    Episode,
+    EpisodeEnd,
+    EpisodeEvent,
+    EpisodeStart,
+    EpisodeStatus,
+    search_text,
+)
+from lot_grpc.domain.errors import (
+    ContentionError,
+    EpisodeEndedError,
+    EpisodeIdInUseError,
+    EpisodeNotFoundError,
+    invalid,
+)
+from lot_grpc.domain.ids import content_hash, new_id
+from lot_grpc.domain.query import EpisodeFilter
+from lot_grpc.ports import Embedder, Embedding, Equals, Record, VectorStore
+from lot_grpc.services.counting import pause_before_retry
+from lot_grpc.services.event_log import EventLog
+from lot_grpc.services.ledger import Ask, Entry, Ledger
+from lot_grpc.services.moments import Moments
+from lot_grpc.services.paging import Position, read_page
+from lot_grpc.services.records.collections import EPISODES
+from lot_grpc.services.records.episodes import (
+    end_hash,
+    end_payload,
+    episode_conditions,
+    episode_from_record,
+    episode_point,
+    episode_record,
+    event_hash,
+    start_hash,
+)
+from lot_grpc.services.writers import Writers
+
+RECORD_METHOD = "RecordEpisode"
+_TRIES = 50
+
+
+@dataclass(frozen=True, slots=True)
+class EpisodeDraft:
+    """An episode to start, or with ``end`` to record whole."""
+
+    start: EpisodeStart
+    episode_id: str = ""
+    request_id: str = ""
+    end: EpisodeEnd | None = None
+    events: tuple[EpisodeEvent, ...] = ()
+
+    def hash(self) -> str:
+        """The same for the same request."""
+        return content_hash(
+            [
+                start_hash(self.start),
+                self.episode_id,
+                end_hash(self.end) if self.end else None,
+                [event_hash(event) for event in self.events],
+            ]
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A started or recorded episode. ``truncated``: the model did not read all of its text."""
+
+    episode: Episode
+    created: bool
+    truncated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class EpisodePage:
+    """A page of episodes, newest first; ``next`` is None at the end."""
+
+    episodes: list[Episode]
+    next: Position | None
+
+
+@dataclass(frozen=True, slots=True)
+class EventPage:
+    """A page of events in order; ``next`` is the number to go on behind, None at the end."""
+
+    events: list[EpisodeEvent]
+    next: int | None
+
+
+class Episodes:
+    """The episodes of all namespaces."""
+
+    def __init__(
+        self,
+        store: VectorStore,
+        embedder: Embedder,
+        moments: Moments,
+        ledger: Ledger,
+        log: EventLog,
+        writers: Writers,
+    ) -> None:
+        self._store = store
+        self._embedder = embedder
+        self._moments = moments
+        self._ledger = ledger
+        self._log = log
+        self._writers = writers
+
+    # --- starting -----------------------------------------------------------------------------
+
+    async def start(self, namespace: str, draft: EpisodeDraft) -> Started:
+        """Start an episode. Raises EpisodeIdInUseError, RequestIdReusedError."""
+        entry, episode_id = await self._enter(namespace, draft, "StartEpisode", draft.request_id)
+        if entry is not None and entry.result is not None:
+            return Started(await self.get(namespace, episode_id), entry.result["created"])
+        embedding = await self._embed(draft.start)
+        episode = self._new(namespace, episode_id, draft.start)
+        started = await self._insert(episode, embedding, entry)
+        if entry is not None:
+            await self._ledger.finish(entry, {"episode_id": episode_id, "created": started.created})
+        return started
+
+    async def record(self, namespace: str, draft: EpisodeDraft) -> Started:
+        """Record a finished episode: its events first, then the episode, which makes them seen.
+
+        Raises EpisodeIdInUseError, RequestIdReusedError.
+        """
+        if draft.end is None:
+            raise invalid("episode.status", "episode.status.ended", "the episode has no end")
+        draft.end.check()
+        # The row is the intent that a sweep clears up after if this process dies midway.
+        request_id = draft.request_id or new_id("once")
+        entry, episode_id = await self._enter(namespace, draft, RECORD_METHOD, request_id)
+        if entry is None:
+            raise ContentionError("episode", episode_id)
+        if entry.result is not None:
+            return Started(await self.get(namespace, episode_id), entry.result["created"])
+        embedding = await self._embed(draft.start)
+        episode = self._new(namespace, episode_id, draft.start)
+        await self._refuse_other(episode, draft.end)
+        events = self._numbered(draft.events, self._moments.now())
+        await self._append_all(namespace, episode_id, events)
+        ended = self._ended(episode, draft.end, len(events), self._moments.now())
+        recorded = await self._insert(ended, embedding, entry)
+        await self._ledger.finish(entry, {"episode_id": episode_id, "created": recorded.created})
+        return recorded
+
+    async def _enter(
+        self, namespace: str, draft: EpisodeDraft, method: str, request_id: str
+    ) -> tuple[Entry | None, str]:
+        episode_id = draft.episode_id or new_id("e")
+        if not request_id:
+            return None, episode_id
+        ask = Ask(namespace, method, request_id, draft.hash(), {"episode_id": episode_id})
+        entry = await self._ledger.begin(ask)
+        return entry, entry.plan["episode_id"]
+
+    async def _embed(self, start: EpisodeStart) -> Embedding:
+        return (await self._embedder.embed_documents([search_text(start)]))[0]
+
+    def _new(self, namespace: str, episode_id: str, start: EpisodeStart) -> Episode:
+        now = self._moments.now()
+        complexity = start.complexity or assess_complexity(
+            start.task, start.dependencies, start.effort or 1.0, start.category
+        )
+        return Episode(
+            namespace=namespace,
+            episode_id=episode_id,
+            start=replace(start, complexity=complexity),
+            status=EpisodeStatus.RUNNING,
+            end=None,
+            start_time=now if start.start_time is None else start.start_time,
+            end_time=None,
+            event_count=0,
+            reused_count=0,
+            writer_epoch=0,
+            revision=1,
+            create_time=now,
+            update_time=now,
+        )
+
+    async def _insert(self, episode: Episode, embedding: Embedding, entry: Entry | None) -> Started:
+        record = episode_record(episode, self._moments.sort_key(), embedding.vector)
+        if record.id in await self._store.insert(EPISODES, [record]):
+            return Started(episode, created=True, truncated=embedding.truncated)
+        stored = await self._record(episode.namespace, episode.episode_id)
+        same = ("start_hash", "end_hash") if episode.end else ("start_hash",)
+        if any(stored.payload.get(key) != record.payload.get(key) for key in same):
+            raise EpisodeIdInUseError(episode.namespace, episode.episode_id)
+        mine = entry is not None and not entry.first
+        return Started(await self._counted(stored), created=mine)
+
+    async def _refuse_other(self, episode: Episode, end: EpisodeEnd) -> None:
+        """Refuse before any event is written under an id that another episode has."""
+        point = episode_point(episode.namespace, episode.episode_id)
+        stored = (await self._store.get(EPISODES, episode.namespace, [point])).get(point)
+        if stored is None:
+            return
+        payload = stored.payload
+        if (payload["start_hash"], payload.get("end_hash")) != (
+            start_hash(episode.start),
+            end_hash(end),
+        ):
+            raise EpisodeIdInUseError(episode.namespace, episode.episode_id)
+
+    def _numbered(self, events: Sequence[EpisodeEvent], now: int) -> list[EpisodeEvent]:
+        for number, event in enumerate(events, 1):
+            if event.sequence not in (0, number):
+                raise invalid(
+                    f"events[{number - 1}].sequence",
+                    "event.sequence.order",
+                    f"sequence must be 0 or {number}: events are numbered in order from 1",
+                )
+        return [
+            replace(event, sequence=number, record_time=now)
+            for number, event in enumerate(events, 1)
+        ]
+
+    async def _append_all(
+        self, namespace: str, episode_id: str, events: Sequence[EpisodeEvent]
+    ) -> None:
+        for start in range(0, len(events), 1000):
+            await self._log.append(namespace, episode_id, events[start : start + 1000], start, 0)
+
+    # --- ending -------------------------------------------------------------------------------
+
+    async def end(
+        self, namespace: str, episode_id: str, end: EpisodeEnd, request_id: str
+    ) -> Episode:
+        """End an episode and close its stream. The same end again answers alike.
+
+        Raises EpisodeNotFoundError, EpisodeEndedError.
+        """
+        end.check()
+        entry = None
+        if request_id:
+            content = content_hash([episode_id, end_hash(end)])
+            plan = {"episode_id": episode_id}
+            entry = await self._ledger.begin(
+                Ask(namespace, "EndEpisode", request_id, content, plan)
+            )
+        async with self._writers.turn(namespace, episode_id):
+            ended = await self._end(namespace, episode_id, end)
+            writer = self._writers.current(namespace, episode_id)
+            if writer is not None:
+                writer.stop(EpisodeEndedError(episode_id, end.status.name, "its stream is closed"))
+        if entry is not None and entry.result is None:
+            await self._ledger.finish(entry, plan)
+        return ended
+
+    async def _end(self, namespace: str, episode_id: str, end: EpisodeEnd) -> Episode:
+        for attempt in range(_TRIES):
+            record = await self._record(namespace, episode_id)
+            episode = episode_from_record(record)
+            if episode.status.ended:
+                if record.payload.get("end_hash") == end_hash(end):
+                    return episode
+                raise EpisodeEndedError(
+                    episode_id, episode.status.name, "an episode ends once, this end differs"
+                )
+            count = await self._log.last_sequence(namespace, episode_id)
+            ended = self._ended(episode, end, count, self._moments.now())
+            changed = end_payload(end, ended.end_time or 0, count)
+            changed["revision"] = ended.revision
+            changed["update_time"] = ended.update_time
+            if await self._store.update(
+                EPISODES,
+                namespace,
+                record.id,
+                set=changed,
+                when=[Equals("revision", episode.revision)],
+            ):
+                return ended
+            await pause_before_retry(attempt)
+        raise ContentionError("episode", episode_id)
+
+    def _ended(self, episode: Episode, end: EpisodeEnd, count: int, now: int) -> Episode:
+        end_time = max(now, episode.start_time) if end.end_time is None else end.end_time
+        if end_time < episode.start_time:
+            raise invalid(
+                "end_time", "end_time.order", "end_time must not be before the episode's start_time"
+            )
+        return replace(
+            episode,
+            status=end.status,
+            end=end,
+            end_time=end_time,
+            event_count=count,
+            revision=episode.revision + 1,
+            update_time=max(now, episode.update_time),
+        )
+
+    # --- reading ------------------------------------------------------------------------------
+
+    async def get(self, namespace: str, episode_id: str) -> Episode:
+        """One episode. Raises EpisodeNotFoundError."""
+        return await self._counted(await self._record(namespace, episode_id))
+
+    async def fetch(self, namespace: str, points: Sequence[str]) -> dict[str, Episode]:
+        """Episodes by point; those that are gone are left out."""
+        found = await self._store.get(EPISODES, namespace, points)
+        return {point: await self._counted(record) for point, record in found.items()}
+
+    async def list_page(
+        self, namespace: str, asked: EpisodeFilter, size: int, after: Position | None
+    ) -> EpisodePage:
+        """A page, newest first."""
+        page = await read_page(
+            self._store, EPISODES, namespace, episode_conditions(asked), size, after
+        )
+        return EpisodePage([await self._counted(record) for record in page.records], page.next)
+
+    async def list_events(
+        self, namespace: str, episode_id: str, after: int, size: int
+    ) -> EventPage:
+        """A page of events in order. Raises EpisodeNotFoundError."""
+        await self._record(namespace, episode_id)
+        events = await self._log.read(namespace, episode_id, after, size + 1)
+        more = len(events) > size
+        return EventPage(events[:size], events[size - 1].sequence if more else None)
+
+    async def _counted(self, record: Record) -> Episode:
+        """The episode, with its events counted while they are still coming."""
+        episode = episode_from_record(record)
+        if episode.status.ended:
+            return episode
+        await asyncio.sleep(0)  # a page of running ones must not hold all other calls
+        writer = self._writers.current(record.namespace, episode.episode_id)
+        known = writer.last if writer else 0
+        count = await self._log.last_sequence(record.namespace, episode.episode_id, known)
+        return replace(episode, event_count=count)
+
+    async def _record(self, namespace: str, episode_id: str) -> Record:
+        point = episode_point(namespace, episode_id)
+        found = await self._store.get(EPISODES, namespace, [point])
+        if point not in found:
+            raise EpisodeNotFoundError(namespace, episode_id)
+        return found[point]

@@ -1,0 +1,168 @@
+"""The events of an episode: numbered from 1 without gaps, written once, never changed.
+
+An event's place in the store follows from its number, so the last one is found by looking where
+numbers stop, and a page is fetched by its numbers; no index is needed and none slows the writing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lot_grpc.domain.episode import EpisodeEvent
+from lot_grpc.domain.errors import EventConflictError, EventSequenceGapError
+from lot_grpc.ports import Condition, Equals, IdIn, Record, VectorStore
+from lot_grpc.services.records.collections import EVENTS
+from lot_grpc.services.records.episodes import (
+    event_from_record,
+    event_hash,
+    event_point,
+    event_record,
+)
+
+_HIGHEST_POWER = 40
+_SPREAD = 64
+
+
+class EventLog:
+    """The events of all episodes."""
+
+    def __init__(self, store: VectorStore) -> None:
+        self._store = store
+
+    async def last_sequence(self, namespace: str, episode_id: str, known: int = 0) -> int:
+        """The number of the last event; 0 without any. ``known`` ones are there for sure."""
+        steps = [known + 2**power for power in range(_HIGHEST_POWER)]
+        there = await self._which(namespace, episode_id, steps)
+        low, high = known, steps[0]
+        for step in steps:
+            if step not in there:
+                high = step
+                break
+            low = step
+        while high - low > 1:
+            stride = max(1, (high - low) // _SPREAD)
+            probes = list(range(low + stride, high, stride))
+            there = await self._which(namespace, episode_id, probes)
+            missing = [probe for probe in probes if probe not in there]
+            high = missing[0] if missing else high
+            low = max((probe for probe in probes if probe < high), default=low)
+        return low
+
+    async def read(
+        self, namespace: str, episode_id: str, after: int, limit: int
+    ) -> list[EpisodeEvent]:
+        """Up to ``limit`` events behind number ``after``, in order."""
+        points = [
+            event_point(namespace, episode_id, sequence)
+            for sequence in range(after + 1, after + limit + 1)
+        ]
+        found = await self._store.get(EVENTS, namespace, points)
+        return [event_from_record(found[point]) for point in points if point in found]
+
+    async def append(
+        self,
+        namespace: str,
+        episode_id: str,
+        events: Sequence[EpisodeEvent],
+        last: int,
+        epoch: int,
+    ) -> int:
+        """Store events that follow ``last``, all or none; return the new last number.
+
+        Events up to ``last`` are compared with what is stored. Raises EventSequenceGapError,
+        EventConflictError.
+        """
+        fresh: list[EpisodeEvent] = []
+        repeats: list[EpisodeEvent] = []
+        expected = last + 1
+        for event in events:
+            if event.sequence > expected:
+                raise EventSequenceGapError(episode_id, expected, event.sequence)
+            if event.sequence == expected:
+                fresh.append(event)
+                expected += 1
+            else:
+                repeats.append(event)
+        if repeats:
+            await self._compare(namespace, episode_id, repeats, fresh)
+        if fresh:
+            records = [event_record(namespace, episode_id, event, epoch) for event in fresh]
+            inserted = await self._store.insert(EVENTS, records)
+            if len(inserted) < len(records):
+                await self._settle_taken(namespace, episode_id, records, inserted, epoch)
+        return expected - 1
+
+    async def put_first(
+        self, namespace: str, episode_id: str, event: EpisodeEvent, epoch: int, request: str
+    ) -> bool:
+        """Store one event if its number is free; ``request`` tells a retry that it was its own."""
+        record = event_record(namespace, episode_id, event, epoch, request)
+        return record.id in await self._store.insert(EVENTS, [record])
+
+    async def of_request(
+        self, namespace: str, episode_id: str, sequence: int, request: str
+    ) -> EpisodeEvent | None:
+        """The event of a number, if it was stored by this request."""
+        point = event_point(namespace, episode_id, sequence)
+        record = (await self._store.get(EVENTS, namespace, [point])).get(point)
+        if record is None or record.payload.get("request") != request:
+            return None
+        return event_from_record(record)
+
+    async def remove(
+        self, namespace: str, episode_id: str, first: int, last: int, epoch: int | None = None
+    ) -> int:
+        """Delete events by number, just those of one writer if ``epoch`` is given."""
+        deleted = 0
+        for start in range(first, last + 1, 1000):
+            numbers = range(start, min(start + 1000, last + 1))
+            points = tuple(event_point(namespace, episode_id, n) for n in numbers)
+            where: list[Condition] = [IdIn(points)]
+            if epoch is not None:
+                where.append(Equals("epoch", epoch))
+            deleted += await self._store.delete(EVENTS, namespace, where)
+        return deleted
+
+    async def _which(self, namespace: str, episode_id: str, sequences: Sequence[int]) -> set[int]:
+        points = {event_point(namespace, episode_id, n): n for n in sequences}
+        found = await self._store.scroll(
+            EVENTS, namespace, [IdIn(tuple(points))], limit=len(points), payload=False
+        )
+        return {points[record.id] for record in found}
+
+    async def _compare(
+        self,
+        namespace: str,
+        episode_id: str,
+        repeats: Sequence[EpisodeEvent],
+        fresh: Sequence[EpisodeEvent],
+    ) -> None:
+        coming = {event.sequence: event_hash(event) for event in fresh}
+        points = {event_point(namespace, episode_id, event.sequence): event for event in repeats}
+        found = await self._store.get(EVENTS, namespace, list(points))
+        for event in repeats:
+            record = found.get(event_point(namespace, episode_id, event.sequence))
+            stored = record.payload["hash"] if record else coming.get(event.sequence)
+            if stored != event_hash(event):
+                raise EventConflictError(episode_id, event.sequence)
+
+    async def _settle_taken(
+        self,
+        namespace: str,
+        episode_id: str,
+        records: Sequence[Record],
+        inserted: set[str],
+        epoch: int,
+    ) -> None:
+        """Numbers that were taken: by a repeat of ours, or by a writer that was replaced."""
+        taken = [record for record in records if record.id not in inserted]
+        found = await self._store.get(EVENTS, namespace, [record.id for record in taken])
+        for record in taken:
+            stored = found.get(record.id)
+            if stored is not None and stored.payload["hash"] == record.payload["hash"]:
+                continue
+            older = stored is not None and stored.payload["epoch"] < epoch
+            if not older or not await self._store.replace(
+                EVENTS, record, [Equals("hash", stored.payload["hash"] if stored else "")]
+            ):
+                raise EventConflictError(episode_id, record.payload["sequence"])

@@ -1,0 +1,25 @@
+"""Expiry as callers give it: an instant, or a time to live."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TypeVar
+
+from lot_grpc.domain.errors import invalid
+from lot_grpc.domain.memory import MemoryContent
+from lot_grpc.domain.pattern import PatternContent
+
+Content = TypeVar("Content", PatternContent, MemoryContent)
+
+
+def check_expiry(noun: str, expire_time: int | None, now: int) -> None:
+    """Refuse an instant that has passed: the thing would be absent at once."""
+    if expire_time is not None and expire_time <= now:
+        raise invalid(
+            f"{noun}.expire_time", "expire_time.future", "expire_time must be in the future"
+        )
+
+
+def with_ttl(content: Content, ttl: int | None, now: int) -> Content:
+    """The content with the expiry that a time to live (microseconds) means now."""
+    return content if ttl is None else replace(content, expire_time=now + ttl)

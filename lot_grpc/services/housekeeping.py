@@ -1,0 +1,142 @@
+"""What is done beside the calls: finishing what a dead process began, and dropping what lapsed.
+
+Everything here may be done at any time, by several processes, and again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+
+from lot_grpc.ports import Equals, Record, VectorStore
+from lot_grpc.services.counting import Counting
+from lot_grpc.services.episodes import RECORD_METHOD
+from lot_grpc.services.event_log import EventLog
+from lot_grpc.services.ledger import REQUEST_KIND
+from lot_grpc.services.moments import Moments
+from lot_grpc.services.records.collections import (
+    EPISODES,
+    MEMORIES,
+    PATTERNS,
+    REQUESTS,
+    RETRIEVALS,
+)
+from lot_grpc.services.records.episodes import episode_point
+from lot_grpc.services.retrievals import Retrievals
+from lot_grpc.services.tombstones import Tombstone, Tombstones
+
+_LEAVE_TO_OTHERS = 15 * 60 * 1_000_000
+"""How long a shared store's unfinished work is left to the process that began it, in
+microseconds: longer than any call may take."""
+
+_EXPIRING = (REQUESTS, RETRIEVALS, PATTERNS, MEMORIES)
+_BATCH = 500
+_EXPIRED_AT_ONCE = 100_000
+
+_FLUSH_SECONDS = 1.0
+_SWEEP_SECONDS = 60.0
+
+Finish = Callable[[Tombstone], Awaitable[bool]]
+Report = Callable[[str, Exception], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """How much was finished, for the log."""
+
+    outcomes: int
+    deletes: int
+    recordings: int
+
+
+class Housekeeping:
+    """Rolls forward and sweeps."""
+
+    def __init__(
+        self,
+        store: VectorStore,
+        moments: Moments,
+        counting: Counting,
+        tombstones: Tombstones,
+        log: EventLog,
+        retrievals: Retrievals,
+        finish_delete: Mapping[str, Finish],
+        finish_expiry: Callable[[Record], Awaitable[None]],
+    ) -> None:
+        self._store = store
+        self._moments = moments
+        self._counting = counting
+        self._tombstones = tombstones
+        self._log = log
+        self._retrievals = retrievals
+        self._finish_delete = finish_delete
+        self._finish_expiry = finish_expiry
+
+    async def roll_forward(self, *, starting: bool = False) -> Finished:
+        """Finish what was begun and left. At the start of an own store: all of it."""
+        wait = 0 if starting and self._store.exclusive else _LEAVE_TO_OTHERS
+        before = self._moments.now() - wait
+        outcomes = deletes = recordings = 0
+        while batch := await self._counting.roll_forward(before, _BATCH):
+            outcomes += batch
+        for stone in await self._tombstones.unfinished():
+            if stone.delete_time <= before:
+                await self._finish_delete[stone.noun](stone)
+                deletes += 1
+        for namespace, point, episode_id in await self._recordings(before):
+            recordings += await self._drop_recording(namespace, point, episode_id)
+        return Finished(outcomes, deletes, recordings)
+
+    async def _recordings(self, before: int) -> list[tuple[str, str, str]]:
+        rows = await self._store.scroll(
+            REQUESTS,
+            None,
+            [Equals("kind", REQUEST_KIND), Equals("done", False)],
+            limit=10_000,
+            payload=("method", "plan", "create_time"),
+        )
+        return [
+            (row.namespace, row.id, row.payload["plan"]["episode_id"])
+            for row in rows
+            if row.payload["method"] == RECORD_METHOD and row.payload["create_time"] <= before
+        ]
+
+    async def _drop_recording(self, namespace: str, request: str, episode_id: str) -> bool:
+        """Delete the events of a RecordEpisode that never got to its episode."""
+        point = episode_point(namespace, episode_id)
+        dropped = False
+        if not await self._store.get(EPISODES, namespace, [point]):
+            last = await self._log.last_sequence(namespace, episode_id)
+            dropped = bool(last and await self._log.remove(namespace, episode_id, 1, last))
+            await self._store.update(REQUESTS, namespace, request, set={"kind": "dropped"})
+        return dropped
+
+    async def drop_expired(self) -> int:
+        """Delete what lapsed and what hangs on it; return how many."""
+        for record in await self._store.expired(PATTERNS, limit=_EXPIRED_AT_ONCE):
+            await self._finish_expiry(record)
+            await asyncio.sleep(0)
+        return sum([await self._store.delete_expired(name) for name in _EXPIRING])
+
+    async def run(self, report: Report) -> None:
+        """Write recalls behind every second and sweep every minute, until cancelled.
+
+        A failure is reported, once while it stays the same, and all is tried again.
+        """
+        rounds = 0
+        known = ""
+        while True:
+            await asyncio.sleep(_FLUSH_SECONDS)
+            rounds += 1
+            try:
+                await self._retrievals.flush()
+                if rounds % int(_SWEEP_SECONDS / _FLUSH_SECONDS) == 0:
+                    await self.roll_forward()
+                    await self.drop_expired()
+                    await self._store.flush()
+                known = ""
+            except Exception as error:  # noqa: BLE001 - it must go on, whatever happens once
+                if known != type(error).__name__:
+                    report("housekeeping failed, it will be tried again", error)
+                known = type(error).__name__

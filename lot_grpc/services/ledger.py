@@ -1,0 +1,129 @@
+"""Repeats: what a ``request_id`` stands for, so that a retry never does a thing twice.
+
+One insert-only row a request, with the hash of its content and the ids it will write; then the
+write, by those ids; then the row is marked done. The same request again finishes or repeats the
+same write; with other content it is refused. Rows live for 24 h.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lot_grpc.domain.errors import RequestIdReusedError
+from lot_grpc.domain.ids import point_id
+from lot_grpc.ports import EXPIRES_KEY, Payload, Record, VectorStore
+from lot_grpc.services.moments import Moments
+from lot_grpc.services.records.collections import REQUESTS
+
+LIFE = 24 * 3600 * 1_000_000
+"""How long a request id is remembered, in microseconds."""
+
+REQUEST_KIND = "request"
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """A request to enter: who asks for what, and the ids it will write if it is new."""
+
+    namespace: str
+    method: str
+    request_id: str
+    content_hash: str
+    plan: Mapping[str, Any]
+
+    @property
+    def point(self) -> str:
+        """Where its row lies."""
+        return point_id(self.namespace, "request", self.method, self.request_id)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A row: the plan to follow (of the first try), and the result if it was done.
+
+    ``first`` is False when the row was there before this call.
+    """
+
+    namespace: str
+    point: str
+    plan: Mapping[str, Any]
+    result: Mapping[str, Any] | None
+    create_time: int
+    first: bool
+
+
+class Ledger:
+    """The rows of requests."""
+
+    def __init__(self, store: VectorStore, moments: Moments) -> None:
+        self._store = store
+        self._moments = moments
+
+    async def begin(self, ask: Ask) -> Entry:
+        """Enter a request, or find it again. Raises RequestIdReusedError."""
+        entry = (await self.begin_many([ask]))[0]
+        if isinstance(entry, RequestIdReusedError):
+            raise entry
+        return entry
+
+    async def find(self, ask: Ask) -> Entry | None:
+        """The row of a request, if it was entered before. Raises RequestIdReusedError."""
+        stored = await self._store.get(REQUESTS, ask.namespace, [ask.point])
+        if ask.point not in stored:
+            return None
+        entry = self._entry(ask, stored, set(), 0)
+        if isinstance(entry, RequestIdReusedError):
+            raise entry
+        return entry
+
+    async def begin_many(self, asks: Sequence[Ask]) -> list[Entry | RequestIdReusedError]:
+        """Enter several requests of one namespace at once, one result each, in order."""
+        if not asks:
+            return []
+        now = self._moments.now()
+        rows: dict[str, Record] = {}
+        for ask in asks:
+            rows.setdefault(ask.point, Record(ask.point, ask.namespace, _row(ask, now)))
+        inserted = await self._store.insert(REQUESTS, list(rows.values()))
+        old = [point for point in rows if point not in inserted]
+        stored = await self._store.get(REQUESTS, asks[0].namespace, old) if old else {}
+        return [self._entry(ask, stored, inserted, now) for ask in asks]
+
+    def _entry(
+        self, ask: Ask, stored: Mapping[str, Record], inserted: set[str], now: int
+    ) -> Entry | RequestIdReusedError:
+        if ask.point in inserted or ask.point not in stored:
+            return Entry(ask.namespace, ask.point, ask.plan, None, now, first=True)
+        payload = stored[ask.point].payload
+        if payload["content_hash"] != ask.content_hash:
+            return RequestIdReusedError(ask.request_id, ask.method)
+        result = payload["result"] if payload["done"] else None
+        return Entry(
+            ask.namespace, ask.point, payload["plan"], result, payload["create_time"], first=False
+        )
+
+    async def replan(self, entry: Entry, plan: Mapping[str, Any]) -> None:
+        """Write down another plan before following it."""
+        await self._store.update(REQUESTS, entry.namespace, entry.point, set={"plan": dict(plan)})
+
+    async def finish(self, entry: Entry, result: Mapping[str, Any]) -> None:
+        """Mark a request done. A repeat answers from ``result``."""
+        await self._store.update(
+            REQUESTS, entry.namespace, entry.point, set={"done": True, "result": dict(result)}
+        )
+
+
+def _row(ask: Ask, now: int) -> Payload:
+    return {
+        "kind": REQUEST_KIND,
+        "method": ask.method,
+        "request_id": ask.request_id,
+        "content_hash": ask.content_hash,
+        "plan": dict(ask.plan),
+        "result": {},
+        "done": False,
+        "create_time": now,
+        EXPIRES_KEY: now + LIFE,
+    }

@@ -1,0 +1,154 @@
+"""Memories: create, read, delete, search."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+
+from lot_grpc.domain.errors import (
+    EtagMismatchError,
+    MemoryIdInUseError,
+    MemoryNotFoundError,
+)
+from lot_grpc.domain.ids import content_hash, new_id
+from lot_grpc.domain.memory import Memory, MemoryContent, search_text
+from lot_grpc.ports import Embedder, Equals, IdIn, Record, VectorStore
+from lot_grpc.services.expiry import check_expiry, with_ttl
+from lot_grpc.services.ledger import Ask, Entry, Ledger
+from lot_grpc.services.moments import Moments
+from lot_grpc.services.records.collections import MEMORIES
+from lot_grpc.services.records.memories import (
+    memory_from_record,
+    memory_point,
+    memory_record,
+)
+from lot_grpc.services.tombstones import Tombstone, Tombstones
+
+NOUN = "memory"
+_METHOD = "CreateMemory"
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryDraft:
+    """A memory to create. ``ttl`` in microseconds, instead of ``content.expire_time``."""
+
+    content: MemoryContent
+    memory_id: str = ""
+    request_id: str = ""
+    ttl: int | None = None
+
+    def hash(self) -> str:
+        """The same for the same request."""
+        return content_hash([asdict(self.content), self.memory_id, self.ttl])
+
+
+@dataclass(frozen=True, slots=True)
+class Created:
+    """A created memory. ``truncated``: the model did not read all of its text."""
+
+    memory: Memory
+    created: bool
+    truncated: bool = False
+
+
+class Memories:
+    """The memories of all namespaces."""
+
+    def __init__(
+        self,
+        store: VectorStore,
+        embedder: Embedder,
+        moments: Moments,
+        ledger: Ledger,
+        tombstones: Tombstones,
+    ) -> None:
+        self._store = store
+        self._embedder = embedder
+        self._moments = moments
+        self._ledger = ledger
+        self._tombstones = tombstones
+
+    async def create(self, namespace: str, draft: MemoryDraft) -> Created:
+        """Create a memory. Raises MemoryIdInUseError, RequestIdReusedError."""
+        check_expiry(NOUN, draft.content.expire_time, self._moments.now())
+        memory_id = draft.memory_id or new_id("m")
+        entry = None
+        if draft.request_id:
+            plan = {"memory_id": memory_id}
+            ask = Ask(namespace, _METHOD, draft.request_id, draft.hash(), plan)
+            entry = await self._ledger.begin(ask)
+            memory_id = entry.plan["memory_id"]
+            if not entry.first:
+                earlier = await self._earlier(namespace, memory_id, entry)
+                if earlier is not None:
+                    return earlier
+        created = await self._write(namespace, memory_id, draft, entry)
+        if entry is not None:
+            await self._ledger.finish(entry, {"memory_id": memory_id, "created": created.created})
+        return created
+
+    async def _earlier(self, namespace: str, memory_id: str, entry: Entry) -> Created | None:
+        """The answer to a repeat; None if the first try did not get as far as the memory."""
+        record = await self._record(namespace, memory_id)
+        if record is not None:
+            created = entry.result["created"] if entry.result else True
+            if entry.result is None:
+                await self._ledger.finish(entry, {"memory_id": memory_id, "created": created})
+            return Created(memory_from_record(record), created)
+        stone = await self._tombstones.find(namespace, NOUN, memory_id)
+        if entry.result or (stone and stone.delete_time >= entry.create_time):
+            raise MemoryNotFoundError(
+                namespace, memory_id, "it was deleted after this request created it"
+            )
+        return None
+
+    async def _write(
+        self, namespace: str, memory_id: str, draft: MemoryDraft, entry: Entry | None
+    ) -> Created:
+        embedding = (await self._embedder.embed_documents([search_text(draft.content)]))[0]
+        now = self._moments.now()
+        content = with_ttl(draft.content, draft.ttl, now)
+        memory = Memory(namespace, memory_id, content, 1, now, now)
+        record = memory_record(memory, self._moments.sort_key(), embedding.vector)
+        if record.id in await self._store.insert(MEMORIES, [record]):
+            return Created(memory, created=True, truncated=embedding.truncated)
+        stored = await self.get(namespace, memory_id)
+        if replace(stored.content, expire_time=None) != replace(content, expire_time=None):
+            raise MemoryIdInUseError(namespace, memory_id)
+        return Created(stored, created=False)
+
+    async def get(self, namespace: str, memory_id: str) -> Memory:
+        """One memory. Raises MemoryNotFoundError."""
+        record = await self._record(namespace, memory_id)
+        if record is None:
+            raise MemoryNotFoundError(namespace, memory_id)
+        return memory_from_record(record)
+
+    async def delete(self, namespace: str, memory_id: str, etag: str) -> None:
+        """Delete one. Raises MemoryNotFoundError, EtagMismatchError."""
+        while True:
+            memory = await self.get(namespace, memory_id)
+            if etag and etag != memory.etag:
+                raise EtagMismatchError(NOUN, memory_id, etag, memory.etag)
+            stone = await self._tombstones.begin(namespace, NOUN, memory_id, memory.revision)
+            if await self.finish_delete(stone):
+                return
+
+    async def finish_delete(self, stone: Tombstone) -> bool:
+        """Carry out a delete that was written down; False if the memory was edited since."""
+        point = memory_point(stone.namespace, stone.id)
+        await self._store.delete(
+            MEMORIES, stone.namespace, [IdIn((point,)), Equals("revision", stone.revision)]
+        )
+        gone = not await self._store.get(MEMORIES, stone.namespace, [point])
+        await self._tombstones.finish(stone)
+        return gone
+
+    async def fetch(self, namespace: str, points: Sequence[str]) -> dict[str, Memory]:
+        """Memories by point; those that are gone are left out."""
+        found = await self._store.get(MEMORIES, namespace, points)
+        return {point: memory_from_record(record) for point, record in found.items()}
+
+    async def _record(self, namespace: str, memory_id: str) -> Record | None:
+        point = memory_point(namespace, memory_id)
+        return (await self._store.get(MEMORIES, namespace, [point])).get(point)

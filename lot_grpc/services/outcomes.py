@@ -1,0 +1,127 @@
+"""Recording how a use went."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+
+from lot_grpc.domain.errors import PatternNotFoundError, RetrievalUnknownError
+from lot_grpc.domain.ids import content_hash, new_id
+from lot_grpc.domain.outcomes import Outcome
+from lot_grpc.domain.pattern import Pattern
+from lot_grpc.services.counting import Counting
+from lot_grpc.services.ledger import Ask, Entry, Ledger
+from lot_grpc.services.moments import Moments
+from lot_grpc.services.patterns import Patterns
+from lot_grpc.services.records.outcomes import OutcomeFact
+from lot_grpc.services.records.patterns import pattern_from_record
+from lot_grpc.services.retrievals import Retrievals
+
+_METHOD = "RecordOutcome"
+
+
+@dataclass(frozen=True, slots=True)
+class OutcomeDraft:
+    """An outcome to record. ``duration`` in seconds, ``reward`` in [-1, 1]."""
+
+    pattern_ids: tuple[str, ...]
+    outcome: Outcome
+    retrieval_id: str = ""
+    query: str = ""
+    reward: float | None = None
+    duration: float | None = None
+    note: str = ""
+    request_id: str = ""
+
+    def hash(self) -> str:
+        """The same for the same request."""
+        return content_hash(asdict(self))
+
+
+class RecordingOutcomes:
+    """Records outcomes of patterns."""
+
+    def __init__(
+        self,
+        moments: Moments,
+        ledger: Ledger,
+        counting: Counting,
+        patterns: Patterns,
+        retrievals: Retrievals,
+    ) -> None:
+        self._moments = moments
+        self._ledger = ledger
+        self._counting = counting
+        self._patterns = patterns
+        self._retrievals = retrievals
+
+    async def record(self, namespace: str, draft: OutcomeDraft) -> list[Pattern]:
+        """Count an outcome once for each pattern; return them as they now stand.
+
+        Raises PatternNotFoundError and RetrievalUnknownError, and then counts none.
+        """
+        entry = await self._earlier(namespace, draft)
+        if entry is not None and entry.result is not None:
+            return await self._patterns.get_many(namespace, draft.pattern_ids)
+        query = await self._query(namespace, draft, required=entry is None)
+        if entry is None:
+            await self._require_patterns(namespace, draft.pattern_ids)
+            entry = await self._enter(namespace, draft)
+        facts = self._facts(namespace, draft, query, entry)
+        counted = await self._counting.count(facts)
+        if entry is not None:
+            await self._ledger.finish(entry, {"pattern_ids": list(draft.pattern_ids)})
+        return [
+            pattern_from_record(counted[pattern_id])
+            for pattern_id in draft.pattern_ids
+            if pattern_id in counted
+        ]
+
+    async def _earlier(self, namespace: str, draft: OutcomeDraft) -> Entry | None:
+        return await self._ledger.find(_ask(namespace, draft)) if draft.request_id else None
+
+    async def _enter(self, namespace: str, draft: OutcomeDraft) -> Entry | None:
+        return await self._ledger.begin(_ask(namespace, draft)) if draft.request_id else None
+
+    async def _require_patterns(self, namespace: str, pattern_ids: tuple[str, ...]) -> None:
+        present = await self._patterns.present(namespace, pattern_ids)
+        for pattern_id in pattern_ids:
+            if pattern_id not in present:
+                raise PatternNotFoundError(
+                    namespace, pattern_id, "the outcome was counted for no pattern"
+                )
+
+    async def _query(self, namespace: str, draft: OutcomeDraft, *, required: bool) -> str:
+        """What was asked. A retry does without, since the first try wrote it already."""
+        if not draft.retrieval_id:
+            return draft.query
+        retrieval = await self._retrievals.find(namespace, draft.retrieval_id)
+        if retrieval is None and not draft.query and required:
+            raise RetrievalUnknownError(
+                namespace, draft.retrieval_id, "send query as well, or instead"
+            )
+        return draft.query or (retrieval.query if retrieval else "")
+
+    def _facts(
+        self, namespace: str, draft: OutcomeDraft, query: str, entry: Entry | None
+    ) -> list[OutcomeFact]:
+        outcome_id = entry.plan["outcome_id"] if entry is not None else new_id("o")
+        now = self._moments.now()
+        return [
+            OutcomeFact(
+                namespace,
+                outcome_id,
+                pattern_id,
+                draft.outcome,
+                now,
+                reward=draft.reward,
+                duration=draft.duration,
+                query=query,
+                retrieval_id=draft.retrieval_id,
+                note=draft.note,
+            )
+            for pattern_id in draft.pattern_ids
+        ]
+
+
+def _ask(namespace: str, draft: OutcomeDraft) -> Ask:
+    return Ask(namespace, _METHOD, draft.request_id, draft.hash(), {"outcome_id": new_id("o")})

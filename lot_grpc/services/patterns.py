@@ -1,0 +1,313 @@
+"""Reading, editing, deleting and summing up patterns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from lot_grpc.domain.errors import (
+    ContentionError,
+    EtagMismatchError,
+    PatternNotFoundError,
+)
+from lot_grpc.domain.pattern import Pattern, PatternContent, dedupe_hash, search_text
+from lot_grpc.domain.query import PatternFilter
+from lot_grpc.ports import (
+    EXPIRES_KEY,
+    Condition,
+    Embedder,
+    Equals,
+    IdIn,
+    Order,
+    Range,
+    Record,
+    Vector,
+    VectorStore,
+)
+from lot_grpc.services.counting import pause_before_retry
+from lot_grpc.services.expiry import check_expiry, with_ttl
+from lot_grpc.services.moments import Moments
+from lot_grpc.services.paging import Position, read_page
+from lot_grpc.services.records.collections import (
+    OUTCOMES,
+    PATTERNS,
+    REQUESTS,
+    SORT_KEY,
+    TEXT_VECTOR,
+)
+from lot_grpc.services.records.patterns import (
+    STATS_REVISION,
+    UNSETTLED,
+    claim_point,
+    pattern_conditions,
+    pattern_from_record,
+    pattern_point,
+    pattern_record,
+)
+from lot_grpc.services.saving import CLAIM_KIND, NOUN
+from lot_grpc.services.tombstones import Tombstone, Tombstones
+
+_TRIES = 50
+_FACET_LIMIT = 100
+_EVERY_PERMILLE = 1001
+_EVERY_USAGE = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class PatternEdit:
+    """New values of the named fields of a content; ``ttl`` (microseconds) instead of an expiry."""
+
+    content: PatternContent
+    fields: frozenset[str]
+    ttl: int | None = None
+
+    def apply(self, old: PatternContent, now: int) -> PatternContent:
+        """The content after the edit."""
+        new = replace(old, **{name: getattr(self.content, name) for name in self.fields})
+        return with_ttl(new, self.ttl, now)
+
+
+@dataclass(frozen=True, slots=True)
+class PatternPage:
+    """A page of patterns, newest first; ``next`` is None at the end."""
+
+    patterns: list[Pattern]
+    next: Position | None
+
+
+@dataclass(frozen=True, slots=True)
+class PatternStats:
+    """Sums over patterns. Rates to the per mille, None without patterns."""
+
+    total: int = 0
+    average_success_rate: float | None = None
+    max_success_rate: float | None = None
+    total_usage: int = 0
+    most_used_pattern_id: str = ""
+    by_language: dict[str, int] = field(default_factory=dict)
+    by_category: dict[str, int] = field(default_factory=dict)
+    by_kind: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Updated:
+    """An edited pattern. ``truncated``: the model did not read all of its text."""
+
+    pattern: Pattern
+    truncated: bool
+
+
+class Patterns:
+    """The patterns of all namespaces."""
+
+    def __init__(
+        self, store: VectorStore, embedder: Embedder, moments: Moments, tombstones: Tombstones
+    ) -> None:
+        self._store = store
+        self._embedder = embedder
+        self._moments = moments
+        self._tombstones = tombstones
+
+    async def get(self, namespace: str, pattern_id: str) -> Pattern:
+        """One pattern. Raises PatternNotFoundError."""
+        return pattern_from_record(await self._record(namespace, pattern_id))
+
+    async def get_many(self, namespace: str, pattern_ids: tuple[str, ...]) -> list[Pattern]:
+        """Those that are there, in the order asked."""
+        points = [pattern_point(namespace, pattern_id) for pattern_id in pattern_ids]
+        found = await self._store.get(PATTERNS, namespace, points)
+        return [pattern_from_record(found[point]) for point in points if point in found]
+
+    async def fetch(self, namespace: str, points: Sequence[str]) -> dict[str, Pattern]:
+        """Patterns by point; those that are gone are left out."""
+        found = await self._store.get(PATTERNS, namespace, points)
+        return {point: pattern_from_record(record) for point, record in found.items()}
+
+    async def present(self, namespace: str, pattern_ids: tuple[str, ...]) -> set[str]:
+        """Which of the patterns are there."""
+        points = {pattern_point(namespace, pattern_id): pattern_id for pattern_id in pattern_ids}
+        found = await self._store.get(PATTERNS, namespace, list(points))
+        return {points[point] for point in found}
+
+    async def list_page(
+        self, namespace: str, asked: PatternFilter, size: int, after: Position | None
+    ) -> PatternPage:
+        """A page, newest first."""
+        page = await read_page(
+            self._store, PATTERNS, namespace, pattern_conditions(asked), size, after
+        )
+        return PatternPage([pattern_from_record(record) for record in page.records], page.next)
+
+    # --- editing ------------------------------------------------------------------------------
+
+    async def update(
+        self, namespace: str, pattern_id: str, edit: PatternEdit, etag: str
+    ) -> Updated:
+        """Apply an edit of the content to the pattern that has ``etag`` (empty: any).
+
+        Counters are never overwritten: an outcome that comes between is kept and the edit tried
+        again on top of it. Raises PatternNotFoundError, EtagMismatchError, ContentionError.
+        """
+        for attempt in range(_TRIES):
+            record = await self._record(namespace, pattern_id, vectors=True)
+            pattern = pattern_from_record(record)
+            if etag and etag != pattern.etag:
+                raise EtagMismatchError(NOUN, pattern_id, etag, pattern.etag)
+            content = edit.apply(pattern.content, self._moments.now())
+            content.check()
+            if content.expire_time != pattern.content.expire_time:
+                check_expiry(NOUN, content.expire_time, self._moments.now())
+            if content == pattern.content:
+                return Updated(pattern, truncated=False)
+            vector, truncated = await self._vector(pattern.content, content, record)
+            edited = replace(
+                pattern,
+                content=content,
+                revision=pattern.revision + 1,
+                update_time=max(self._moments.now(), pattern.update_time),
+            )
+            if await self._replace(record, pattern, edited, vector):
+                return Updated(edited, truncated)
+            await pause_before_retry(attempt)
+        raise ContentionError(NOUN, pattern_id)
+
+    async def _vector(
+        self, old: PatternContent, new: PatternContent, record: Record
+    ) -> tuple[Vector, bool]:
+        text = search_text(new)
+        if text == search_text(old):
+            return record.vectors[TEXT_VECTOR], False
+        embedding = (await self._embedder.embed_documents([text]))[0]
+        return embedding.vector, embedding.truncated
+
+    async def _replace(
+        self, record: Record, pattern: Pattern, edited: Pattern, vector: Vector
+    ) -> bool:
+        """Write the edit if neither revision moved; move the claim with the content.
+
+        The new claim comes first and the old one goes last, so that a content is never without
+        one; a claim whose pattern has other content is ignored and moved on when it is met.
+        """
+        old, new = dedupe_hash(pattern.content), dedupe_hash(edited.content)
+        new_claim = claim_point(pattern.namespace, edited.content)
+        if old != new:
+            claim = {
+                "kind": CLAIM_KIND,
+                "pattern_id": pattern.pattern_id,
+                "create_time": self._moments.now(),
+            }
+            await self._store.insert(REQUESTS, [Record(new_claim, pattern.namespace, claim)])
+        stats = {key: record.payload[key] for key in (STATS_REVISION, UNSETTLED)}
+        written = await self._store.replace(
+            PATTERNS,
+            pattern_record(edited, record.payload[SORT_KEY], vector, stats),
+            when=[
+                Equals("revision", pattern.revision),
+                Equals(STATS_REVISION, stats[STATS_REVISION]),
+            ],
+        )
+        if written and old != new:
+            old_claim = claim_point(pattern.namespace, pattern.content)
+            await self._store.delete(
+                REQUESTS,
+                pattern.namespace,
+                [IdIn((old_claim,)), Equals("pattern_id", pattern.pattern_id)],
+            )
+        return written
+
+    # --- deleting -----------------------------------------------------------------------------
+
+    async def delete(self, namespace: str, pattern_id: str, etag: str) -> None:
+        """Delete a pattern, its claim and its outcomes.
+
+        Raises PatternNotFoundError, EtagMismatchError.
+        """
+        for attempt in range(_TRIES):
+            pattern = pattern_from_record(await self._record(namespace, pattern_id))
+            if etag and etag != pattern.etag:
+                raise EtagMismatchError(NOUN, pattern_id, etag, pattern.etag)
+            stone = await self._tombstones.begin(namespace, NOUN, pattern_id, pattern.revision)
+            if await self.finish_delete(stone):
+                return
+            await pause_before_retry(attempt)
+        raise ContentionError(NOUN, pattern_id)
+
+    async def finish_delete(self, stone: Tombstone) -> bool:
+        """Carry out a delete that was written down; False if the pattern was edited since."""
+        point = pattern_point(stone.namespace, stone.id)
+        await self._store.delete(
+            PATTERNS, stone.namespace, [IdIn((point,)), Equals("revision", stone.revision)]
+        )
+        if await self._store.get(PATTERNS, stone.namespace, [point]):
+            await self._tombstones.finish(stone)
+            return False
+        theirs = [Equals("pattern_id", stone.id)]
+        await self._store.delete(REQUESTS, stone.namespace, theirs)
+        await self._store.delete(OUTCOMES, stone.namespace, theirs)
+        await self._tombstones.finish(stone)
+        return True
+
+    async def finish_expiry(self, record: Record) -> None:
+        """Delete what hangs on a pattern that expired, unless its id is in use again."""
+        pattern_id = record.payload["pattern_id"]
+        theirs = Equals("pattern_id", pattern_id)
+        older = Range(SORT_KEY, lte=record.payload[EXPIRES_KEY])
+        await self._store.delete(OUTCOMES, record.namespace, [theirs, older])
+        if not await self._store.get(PATTERNS, record.namespace, [record.id]):
+            await self._store.delete(REQUESTS, record.namespace, [theirs])
+
+    # --- sums ---------------------------------------------------------------------------------
+
+    async def stats(self, namespace: str, asked: PatternFilter) -> PatternStats:
+        """Sums over the patterns that a filter lets through."""
+        where = pattern_conditions(asked)
+        total = await self._store.count(PATTERNS, namespace, where)
+        if not total:
+            return PatternStats()
+        rates = await self._numbers(namespace, "success_permille", where, _EVERY_PERMILLE)
+        usage = await self._numbers(namespace, "usage_count", where, _EVERY_USAGE)
+        counted = sum(rates.values())
+        return PatternStats(
+            total=total,
+            average_success_rate=(
+                round(sum(rate * n for rate, n in rates.items()) / counted / 1000, 3)
+                if counted
+                else None
+            ),
+            max_success_rate=max(rates) / 1000 if rates else None,
+            total_usage=sum(count * n for count, n in usage.items()),
+            most_used_pattern_id=await self._most_used(namespace, where, max(usage, default=0)),
+            by_language=await self._names(namespace, "language", where),
+            by_category=await self._names(namespace, "category", where),
+            by_kind=await self._names(namespace, "kind", where),
+        )
+
+    async def _numbers(
+        self, namespace: str, key: str, where: list[Condition], limit: int
+    ) -> dict[int, int]:
+        facets = await self._store.facet(PATTERNS, namespace, key, where, limit)
+        return {int(value): count for value, count in facets.items()}
+
+    async def _names(self, namespace: str, key: str, where: list[Condition]) -> dict[str, int]:
+        facets = await self._store.facet(PATTERNS, namespace, key, where, _FACET_LIMIT)
+        return {str(value): count for value, count in facets.items()}
+
+    async def _most_used(self, namespace: str, where: list[Condition], usage: int) -> str:
+        if not usage:
+            return ""
+        found = await self._store.scroll(
+            PATTERNS,
+            namespace,
+            [*where, Equals("usage_count", usage)],
+            limit=1,
+            order=Order(SORT_KEY, descending=True),
+            payload=("pattern_id",),
+        )
+        return str(found[0].payload["pattern_id"]) if found else ""
+
+    async def _record(self, namespace: str, pattern_id: str, *, vectors: bool = False) -> Record:
+        point = pattern_point(namespace, pattern_id)
+        found = await self._store.get(PATTERNS, namespace, [point], vectors=vectors)
+        if point not in found:
+            raise PatternNotFoundError(namespace, pattern_id)
+        return found[point]

@@ -1,0 +1,95 @@
+"""The collections and what of them is indexed."""
+
+from __future__ import annotations
+
+from lot_grpc.ports import CollectionSpec, Index
+
+SCHEMA_VERSION = 1
+"""Raised whenever a payload written by an older version needs a default or a migration."""
+
+META = "meta"
+REQUESTS = "requests"
+TOMBSTONES = "tombstones"
+PATTERNS = "patterns"
+OUTCOMES = "outcomes"
+RETRIEVALS = "retrievals"
+EPISODES = "episodes"
+EVENTS = "events"
+MEMORIES = "memories"
+
+SORT_KEY = "sort_key"
+"""Unique, growing with the time of creation; what lists are ordered by."""
+
+TEXT_VECTOR = "text"
+CODE_VECTOR = "code"
+SPARSE_VECTOR = "bm25"
+
+_K, _I, _F, _B = Index.KEYWORD, Index.INTEGER, Index.FLOAT, Index.BOOL
+_COMMON = {"tags": _K, "label_pairs": _K, "create_time": _I, SORT_KEY: _I}
+
+
+def collection_specs(dimensions: int) -> list[CollectionSpec]:
+    """Every collection, for an embedding model of so many dimensions."""
+    return [
+        CollectionSpec(META),
+        CollectionSpec(REQUESTS, indexes={"kind": _K, "pattern_id": _K, "done": _B}),
+        CollectionSpec(TOMBSTONES, indexes={"done": _B}),
+        CollectionSpec(
+            PATTERNS,
+            dense={TEXT_VECTOR: dimensions, CODE_VECTOR: dimensions},
+            sparse=(SPARSE_VECTOR,),
+            indexes={
+                **_COMMON,
+                "kind": _K,
+                "code_kind": _K,
+                "pattern_type": _K,
+                "language": _K,
+                "category": _K,
+                "task_type": _K,
+                "complexity": _K,
+                "approach": _K,
+                "tools": _K,
+                "pinned": _B,
+                "success_rate": _F,
+                "success_permille": _I,
+                "reliability": _F,
+                "usage_count": _I,
+            },
+        ),
+        CollectionSpec(OUTCOMES, indexes={"pattern_id": _K, "settled": _B, SORT_KEY: _I}),
+        CollectionSpec(RETRIEVALS),
+        CollectionSpec(
+            EPISODES,
+            dense={TEXT_VECTOR: dimensions},
+            sparse=(SPARSE_VECTOR,),
+            indexes={
+                **_COMMON,
+                "status": _K,
+                "task_id": _K,
+                "category": _K,
+                "task_type": _K,
+                "complexity": _K,
+                "approach": _K,
+                "agent_role": _K,
+                "tools_used": _K,
+                "error_type": _K,
+                "start_time": _I,
+            },
+        ),
+        CollectionSpec(EVENTS),
+        CollectionSpec(
+            MEMORIES,
+            dense={TEXT_VECTOR: dimensions, CODE_VECTOR: dimensions},
+            sparse=(SPARSE_VECTOR,),
+            indexes={
+                **_COMMON,
+                "kind": _K,
+                "language": _K,
+                "source_uri": _K,
+                "project_status": _K,
+                "tech_stack": _K,
+                "importance": _F,
+                "pinned": _B,
+            },
+        ),
+    ]

@@ -1,0 +1,196 @@
+"""Episode and its events ⇄ Record."""
+
+from __future__ import annotations
+
+import hashlib
+from base64 import b64decode, b64encode
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from lot_grpc.domain.complexity import Complexity
+from lot_grpc.domain.episode import (
+    Episode,
+    EpisodeEnd,
+    EpisodeError,
+    EpisodeEvent,
+    EpisodeStart,
+    EpisodeStatus,
+)
+from lot_grpc.domain.ids import content_hash, point_id
+from lot_grpc.domain.query import EpisodeFilter
+from lot_grpc.ports import Condition, Payload, Record, Vector
+from lot_grpc.services.records.collections import SORT_KEY, TEXT_VECTOR
+from lot_grpc.services.records.fields import (
+    FieldCodec,
+    all_of,
+    any_of,
+    between,
+    label_pairs,
+)
+
+WRITER_EPOCH = "writer_epoch"
+
+_START = FieldCodec(EpisodeStart, {"complexity": Complexity}, skip=frozenset({"start_time"}))
+_END = FieldCodec(EpisodeEnd, {}, skip=frozenset({"status", "error", "approach", "end_time"}))
+
+
+def episode_point(namespace: str, episode_id: str) -> str:
+    """Where an episode lies."""
+    return point_id(namespace, "episode", episode_id)
+
+
+def start_hash(start: EpisodeStart) -> str:
+    """The same for the same start as the caller gave it."""
+    return content_hash({**_START.write(start), "start_time": start.start_time})
+
+
+def end_hash(end: EpisodeEnd) -> str:
+    """The same for the same end as the caller gave it."""
+    error = [end.error.type, end.error.message] if end.error else None
+    given = {**_END.write(end), "approach": end.approach, "end_time": end.end_time}
+    return content_hash({**given, "status": end.status.value, "error": error})
+
+
+def end_payload(end: EpisodeEnd, end_time: int, event_count: int) -> Payload:
+    """The keys that an end writes. An approach given at the end is the one filters see."""
+    payload = _END.write(end)
+    payload["status"] = end.status.value
+    payload["end_time"] = end_time
+    payload["end_hash"] = end_hash(end)
+    payload["event_count"] = event_count
+    if end.error is not None:
+        payload["error_type"] = end.error.type
+        payload["error_message"] = end.error.message
+    if end.approach:
+        payload["approach"] = end.approach
+        payload["end_approach"] = end.approach
+    return payload
+
+
+def episode_record(episode: Episode, sort_key: int, vector: Vector) -> Record:
+    """The whole record."""
+    start = episode.start
+    payload = _START.write(start)
+    if start.labels:
+        payload["label_pairs"] = label_pairs(start.labels)
+    payload["start_approach"] = start.approach
+    payload["start_hash"] = start_hash(start)
+    payload["episode_id"] = episode.episode_id
+    payload["status"] = episode.status.value
+    payload["start_time"] = episode.start_time
+    payload[WRITER_EPOCH] = episode.writer_epoch
+    payload["revision"] = episode.revision
+    payload["create_time"] = episode.create_time
+    payload["update_time"] = episode.update_time
+    payload[SORT_KEY] = sort_key
+    if episode.end is not None and episode.end_time is not None:
+        payload.update(end_payload(episode.end, episode.end_time, episode.event_count))
+    point = episode_point(episode.namespace, episode.episode_id)
+    return Record(point, episode.namespace, payload, {TEXT_VECTOR: vector})
+
+
+def episode_from_record(record: Record) -> Episode:
+    """The episode of a record. While RUNNING ``event_count`` is 0: the caller counts."""
+    payload = record.payload
+    status = EpisodeStatus(payload["status"])
+    start = EpisodeStart(**_START.read(payload))
+    start = replace(start, approach=payload.get("start_approach", ""))
+    return Episode(
+        namespace=record.namespace,
+        episode_id=payload["episode_id"],
+        start=start,
+        status=status,
+        end=_end_from_payload(payload, status) if status.ended else None,
+        start_time=payload["start_time"],
+        end_time=payload.get("end_time"),
+        event_count=payload.get("event_count", 0),
+        reused_count=payload.get("reused_count", 0),
+        writer_epoch=payload[WRITER_EPOCH],
+        revision=payload["revision"],
+        create_time=payload["create_time"],
+        update_time=payload["update_time"],
+    )
+
+
+def _end_from_payload(payload: Mapping[str, Any], status: EpisodeStatus) -> EpisodeEnd:
+    error = None
+    if "error_type" in payload:
+        error = EpisodeError(payload["error_type"], payload["error_message"])
+    return EpisodeEnd(
+        **_END.read(payload),
+        status=status,
+        error=error,
+        approach=payload.get("end_approach", ""),
+        end_time=payload.get("end_time"),
+    )
+
+
+def episode_conditions(asked: EpisodeFilter) -> list[Condition]:
+    """A filter as conditions."""
+    return [
+        *any_of("status", asked.statuses),
+        *any_of("category", asked.categories),
+        *any_of("task_type", asked.task_types),
+        *any_of("task_id", asked.task_ids),
+        *any_of("complexity", asked.complexities),
+        *any_of("approach", asked.approaches),
+        *any_of("agent_role", asked.agent_roles),
+        *any_of("tools_used", asked.tools_any),
+        *any_of("tags", asked.tags_any),
+        *all_of("tags", asked.tags_all),
+        *all_of("label_pairs", label_pairs(asked.labels)),
+        *between("start_time", asked.started_after, asked.started_before),
+        *any_of("error_type", asked.error_types),
+    ]
+
+
+# --- events -----------------------------------------------------------------------------------
+
+
+def event_point(namespace: str, episode_id: str, sequence: int) -> str:
+    """Where an event lies: its place follows from its number, so that no index is needed."""
+    return point_id(namespace, "event", episode_id, str(sequence))
+
+
+def event_hash(event: EpisodeEvent) -> str:
+    """The same for the same event as the caller gave it."""
+    head = f"{event.event_type}\0{event.agent_role}\0{event.event_time}\0".encode()
+    return hashlib.blake2b(head + event.data, digest_size=12).hexdigest()
+
+
+def event_record(
+    namespace: str, episode_id: str, event: EpisodeEvent, epoch: int, request: str = ""
+) -> Record:
+    """An event as one writer stores it. ``request`` is the ledger's key of a unary call."""
+    payload: Payload = {
+        "episode_id": episode_id,
+        "sequence": event.sequence,
+        "event_type": event.event_type,
+        "record_time": event.record_time,
+        "epoch": epoch,
+        "hash": event_hash(event),
+    }
+    if event.agent_role:
+        payload["agent_role"] = event.agent_role
+    if event.data:
+        payload["data"] = b64encode(event.data).decode()
+    if event.event_time is not None:
+        payload["event_time"] = event.event_time
+    if request:
+        payload["request"] = request
+    return Record(event_point(namespace, episode_id, event.sequence), namespace, payload)
+
+
+def event_from_record(record: Record) -> EpisodeEvent:
+    """The event of a record; an event time that was not given is the time of recording."""
+    payload = record.payload
+    data = payload.get("data")
+    return EpisodeEvent(
+        sequence=payload["sequence"],
+        event_type=payload["event_type"],
+        agent_role=payload.get("agent_role", ""),
+        data=b64decode(data) if data else b"",
+        event_time=payload.get("event_time", payload["record_time"]),
+        record_time=payload["record_time"],
+    )

@@ -1,0 +1,120 @@
+"""Memory ⇄ Record."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from typing import Any
+
+from lot_grpc.domain.ids import point_id
+from lot_grpc.domain.languages import language_name
+from lot_grpc.domain.memory import (
+    ConversationSummary,
+    Memory,
+    MemoryContent,
+    MemoryKind,
+    Project,
+)
+from lot_grpc.domain.query import MemoryFilter
+from lot_grpc.ports import EXPIRES_KEY, Condition, Equals, Payload, Range, Record, Vector
+from lot_grpc.services.records.collections import SORT_KEY, TEXT_VECTOR
+from lot_grpc.services.records.fields import (
+    FieldCodec,
+    all_of,
+    any_of,
+    between,
+    label_pairs,
+    plain,
+)
+
+_CONTENT = FieldCodec(
+    MemoryContent, {"kind": MemoryKind}, skip=frozenset({"expire_time", "details"})
+)
+_DETAILS: dict[str, type[ConversationSummary | Project]] = {
+    "conversation_summary": ConversationSummary,
+    "project": Project,
+}
+
+
+def memory_point(namespace: str, memory_id: str) -> str:
+    """Where a memory lies."""
+    return point_id(namespace, "memory", memory_id)
+
+
+def content_payload(content: MemoryContent) -> Payload:
+    """The keys that an edit writes. Filterable details stand at the top as well."""
+    payload = _CONTENT.write(content)
+    payload["kind"] = content.kind.value
+    payload["pinned"] = content.pinned
+    payload["importance"] = content.importance
+    if content.labels:
+        payload["label_pairs"] = label_pairs(content.labels)
+    if content.expire_time is not None:
+        payload[EXPIRES_KEY] = content.expire_time
+    for name, cls in _DETAILS.items():
+        if isinstance(content.details, cls):
+            details = {key: plain(value) for key, value in asdict(content.details).items()}
+            payload["details"] = {name: details}
+    if isinstance(content.details, Project):
+        payload["project_status"] = content.details.status
+        payload["tech_stack"] = list(content.details.tech_stack)
+    return payload
+
+
+def memory_record(memory: Memory, sort_key: int, vector: Vector) -> Record:
+    """The whole record."""
+    payload = content_payload(memory.content)
+    payload["memory_id"] = memory.memory_id
+    payload["revision"] = memory.revision
+    payload["create_time"] = memory.create_time
+    payload["update_time"] = memory.update_time
+    payload[SORT_KEY] = sort_key
+    point = memory_point(memory.namespace, memory.memory_id)
+    return Record(point, memory.namespace, payload, {TEXT_VECTOR: vector})
+
+
+def _details(stored: Mapping[str, Any] | None) -> ConversationSummary | Project | None:
+    for name, value in (stored or {}).items():
+        make: Callable[..., ConversationSummary | Project] = _DETAILS[name]
+        return make(**{key: tuple(v) if isinstance(v, list) else v for key, v in value.items()})
+    return None
+
+
+def memory_from_record(record: Record) -> Memory:
+    """The memory of a record."""
+    payload = record.payload
+    content = MemoryContent(
+        **_CONTENT.read(payload),
+        details=_details(payload.get("details")),
+        expire_time=payload.get(EXPIRES_KEY),
+    )
+    return Memory(
+        namespace=record.namespace,
+        memory_id=payload["memory_id"],
+        content=content,
+        revision=payload["revision"],
+        create_time=payload["create_time"],
+        update_time=payload["update_time"],
+    )
+
+
+def memory_conditions(asked: MemoryFilter) -> list[Condition]:
+    """A filter as conditions."""
+    where: list[Condition] = [
+        *any_of("kind", asked.kinds),
+        *any_of("language", tuple(language_name(given) for given in asked.languages)),
+        *any_of("tags", asked.tags_any),
+        *all_of("tags", asked.tags_all),
+        *all_of("label_pairs", label_pairs(asked.labels)),
+        *any_of("source_uri", asked.source_uris),
+        *any_of("project_status", asked.project_statuses),
+        *any_of("tech_stack", asked.tech_stack),
+        *between("create_time", asked.created_after, asked.created_before),
+    ]
+    if asked.min_importance > 0:
+        where.append(Range("importance", gte=asked.min_importance))
+    if asked.max_importance is not None:
+        where.append(Range("importance", lte=asked.max_importance))
+    if asked.pinned is not None:
+        where.append(Equals("pinned", asked.pinned))
+    return where

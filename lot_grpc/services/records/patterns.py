@@ -1,0 +1,171 @@
+"""Pattern ⇄ Record."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from lot_grpc.domain.complexity import Complexity
+from lot_grpc.domain.ids import point_id
+from lot_grpc.domain.languages import language_name
+from lot_grpc.domain.outcomes import Outcomes
+from lot_grpc.domain.pattern import (
+    Action,
+    CodeKind,
+    Pattern,
+    PatternContent,
+    PatternKind,
+    PatternType,
+    dedupe_hash,
+)
+from lot_grpc.domain.query import PatternFilter
+from lot_grpc.ports import EXPIRES_KEY, Condition, Equals, Payload, Range, Record, Vector
+from lot_grpc.services.records.collections import SORT_KEY, TEXT_VECTOR
+from lot_grpc.services.records.fields import (
+    FieldCodec,
+    all_of,
+    any_of,
+    between,
+    label_pairs,
+)
+
+STATS_REVISION = "stats_revision"
+UNSETTLED = "unsettled_ids"
+RANKING_KEYS = ("success_count", "partial_count", "usage_count")
+"""What ranking needs of a candidate; the rest is fetched for the hits that stay."""
+
+
+def _actions(stored: list[Mapping[str, Any]]) -> tuple[Action, ...]:
+    return tuple(Action(a["tool"], a.get("args", {}), a.get("note", "")) for a in stored)
+
+
+_CONTENT = FieldCodec(
+    PatternContent,
+    {
+        "kind": PatternKind,
+        "code_kind": CodeKind,
+        "pattern_type": PatternType,
+        "complexity": Complexity,
+        "actions": _actions,
+    },
+    skip=frozenset({"expire_time"}),
+)
+
+
+def pattern_point(namespace: str, pattern_id: str) -> str:
+    """Where a pattern lies."""
+    return point_id(namespace, "pattern", pattern_id)
+
+
+def claim_point(namespace: str, content: PatternContent) -> str:
+    """Where the claim on a content lies: who holds it is the one pattern of that content."""
+    return point_id(namespace, "claim", dedupe_hash(content))
+
+
+def content_payload(content: PatternContent) -> Payload:
+    """The keys that an edit writes. Kind and type are always there, since filters name them."""
+    payload = _CONTENT.write(content)
+    payload["kind"] = content.kind.value
+    payload["pattern_type"] = content.pattern_type.value
+    payload["pinned"] = content.pinned
+    if content.actions:
+        payload["actions"] = [
+            {"tool": a.tool, "args": dict(a.args), "note": a.note} for a in content.actions
+        ]
+    if content.labels:
+        payload["label_pairs"] = label_pairs(content.labels)
+    if content.expire_time is not None:
+        payload[EXPIRES_KEY] = content.expire_time
+    return payload
+
+
+def outcomes_payload(outcomes: Outcomes) -> Payload:
+    """The keys that an outcome writes."""
+    return {
+        "success_rate": outcomes.success_rate,
+        "success_permille": round(outcomes.success_rate * 1000),
+        "reliability": outcomes.reliability,
+        "usage_count": outcomes.usage_count,
+        "success_count": outcomes.success_count,
+        "failure_count": outcomes.failure_count,
+        "partial_count": outcomes.partial_count,
+        "duration_count": outcomes.duration_count,
+        "duration_total": outcomes.duration_total,
+        "last_used_time": outcomes.last_used_time,
+    }
+
+
+def outcomes_from_payload(payload: Mapping[str, Any]) -> Outcomes:
+    """The counters of a record."""
+    return Outcomes(
+        success_rate=payload["success_rate"],
+        success_count=payload["success_count"],
+        failure_count=payload["failure_count"],
+        partial_count=payload["partial_count"],
+        duration_count=payload["duration_count"],
+        duration_total=payload["duration_total"],
+        last_used_time=payload["last_used_time"],
+    )
+
+
+def pattern_record(
+    pattern: Pattern, sort_key: int, vector: Vector, stats: Mapping[str, Any] | None = None
+) -> Record:
+    """The whole record. ``stats`` keeps the counters' own keys of a record that is replaced."""
+    payload = content_payload(pattern.content)
+    payload.update(outcomes_payload(pattern.outcomes))
+    payload.update(stats or {STATS_REVISION: 0, UNSETTLED: []})
+    payload["pattern_id"] = pattern.pattern_id
+    payload["revision"] = pattern.revision
+    payload["create_time"] = pattern.create_time
+    payload["update_time"] = pattern.update_time
+    payload[SORT_KEY] = sort_key
+    return Record(
+        pattern_point(pattern.namespace, pattern.pattern_id),
+        pattern.namespace,
+        payload,
+        {TEXT_VECTOR: vector},
+    )
+
+
+def pattern_from_record(record: Record) -> Pattern:
+    """The pattern of a record."""
+    payload = record.payload
+    content = PatternContent(**_CONTENT.read(payload), expire_time=payload.get(EXPIRES_KEY))
+    return Pattern(
+        namespace=record.namespace,
+        pattern_id=payload["pattern_id"],
+        content=content,
+        outcomes=outcomes_from_payload(payload),
+        revision=payload["revision"],
+        create_time=payload["create_time"],
+        update_time=payload["update_time"],
+    )
+
+
+def pattern_conditions(asked: PatternFilter) -> list[Condition]:
+    """A filter as conditions."""
+    where: list[Condition] = [
+        *any_of("language", tuple(language_name(given) for given in asked.languages)),
+        *any_of("kind", asked.kinds),
+        *any_of("code_kind", asked.code_kinds),
+        *any_of("pattern_type", asked.pattern_types),
+        *any_of("task_type", asked.task_types),
+        *any_of("category", asked.categories),
+        *any_of("complexity", asked.complexities),
+        *any_of("tools", asked.tools),
+        *any_of("approach", asked.approaches),
+        *any_of("tags", asked.tags_any),
+        *all_of("tags", asked.tags_all),
+        *all_of("label_pairs", label_pairs(asked.labels)),
+        *between("create_time", asked.created_after, asked.created_before),
+    ]
+    if asked.min_success_rate > 0:
+        where.append(Range("success_rate", gte=asked.min_success_rate))
+    if asked.min_reliability > 0:
+        where.append(Range("reliability", gte=asked.min_reliability))
+    if asked.min_usage_count > 0:
+        where.append(Range("usage_count", gte=asked.min_usage_count))
+    if asked.pinned is not None:
+        where.append(Equals("pinned", asked.pinned))
+    return where

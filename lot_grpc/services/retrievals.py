@@ -1,0 +1,57 @@
+"""What was asked and answered, written behind, so that an outcome can name it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from lot_grpc.domain.ids import new_id
+from lot_grpc.ports import VectorStore
+from lot_grpc.services.moments import Moments
+from lot_grpc.services.records.collections import RETRIEVALS
+from lot_grpc.services.records.outcomes import (
+    Retrieval,
+    retrieval_from_record,
+    retrieval_point,
+    retrieval_record,
+)
+
+_BATCH = 256
+_WAITING_AT_MOST = 10_000
+
+
+class Retrievals:
+    """Remembers recalls. Rows reach the store within a second and may be lost in a crash."""
+
+    def __init__(self, store: VectorStore, moments: Moments) -> None:
+        self._store = store
+        self._moments = moments
+        self._waiting: dict[str, Retrieval] = {}
+
+    def remember(
+        self, namespace: str, query: str, vector: Sequence[float], hit_ids: tuple[str, ...]
+    ) -> str:
+        """Remember a recall; return its id."""
+        retrieval_id = new_id("r")
+        retrieval = Retrieval(namespace, retrieval_id, query, vector, hit_ids, self._moments.now())
+        if len(self._waiting) >= _WAITING_AT_MOST:  # the store is away: keep the newest
+            self._waiting.pop(next(iter(self._waiting)))
+        self._waiting[retrieval.point] = retrieval
+        return retrieval_id
+
+    async def find(self, namespace: str, retrieval_id: str) -> Retrieval | None:
+        """A recall of the last 7 days, unless it was lost in a crash."""
+        point = retrieval_point(namespace, retrieval_id)
+        if point in self._waiting:
+            return self._waiting[point]
+        found = await self._store.get(RETRIEVALS, namespace, [point])
+        return retrieval_from_record(found[point]) if point in found else None
+
+    async def flush(self) -> None:
+        """Write what waits. What cannot be written waits on."""
+        while self._waiting:
+            batch = list(self._waiting.values())[:_BATCH]
+            await self._store.put(RETRIEVALS, [retrieval_record(one) for one in batch])
+            for one in batch:
+                self._waiting.pop(one.point, None)
+            await asyncio.sleep(0)

@@ -1,0 +1,415 @@
+"""Saving patterns: repeats, claims on a content, one embedding and one write for a batch.
+
+In order, for each draft: the request is entered in the ledger; the claim on its content is taken
+(``dedupe`` EXACT); the texts are embedded; the records are inserted; the request is marked done.
+Whoever holds a claim owns the pattern of that content. A claim whose pattern is not there yet is
+one that a dead process left, or a live one is about to follow: the pattern is then written under
+the claimed id, and insert-only decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, replace
+from enum import StrEnum
+
+from lot_grpc.domain.errors import (
+    LotError,
+    PatternIdInUseError,
+    PatternNotFoundError,
+    UnimplementedError,
+    invalid,
+)
+from lot_grpc.domain.ids import content_hash, new_id
+from lot_grpc.domain.outcomes import Outcome, Outcomes
+from lot_grpc.domain.pattern import Pattern, PatternContent, dedupe_hash, search_text
+from lot_grpc.ports import Embedder, Embedding, Equals, Range, Record, VectorStore
+from lot_grpc.services.counting import Counting
+from lot_grpc.services.expiry import check_expiry, with_ttl
+from lot_grpc.services.ledger import Ask, Entry, Ledger
+from lot_grpc.services.moments import Moments
+from lot_grpc.services.records.collections import OUTCOMES, PATTERNS, REQUESTS, SORT_KEY
+from lot_grpc.services.records.outcomes import OutcomeFact
+from lot_grpc.services.records.patterns import (
+    claim_point,
+    pattern_from_record,
+    pattern_point,
+    pattern_record,
+)
+from lot_grpc.services.tombstones import Tombstones
+
+CLAIM_KIND = "claim"
+NOUN = "pattern"
+_METHOD = "SavePattern"
+_TRIES = 20
+
+
+class Dedupe(StrEnum):
+    """What a save does when the same content is there."""
+
+    EXACT = "exact"
+    NONE = "none"
+    SEMANTIC = "semantic"
+
+
+@dataclass(frozen=True, slots=True)
+class PatternDraft:
+    """A pattern to save. ``dedupe`` None: EXACT, or NONE with a ``pattern_id``.
+
+    ``ttl`` in microseconds from the save, instead of ``content.expire_time``.
+    """
+
+    content: PatternContent
+    pattern_id: str = ""
+    initial_success_rate: float = 1.0
+    request_id: str = ""
+    dedupe: Dedupe | None = None
+    ttl: int | None = None
+
+    @property
+    def exact(self) -> bool:
+        """Whether the content is to be claimed."""
+        return (self.dedupe or Dedupe.EXACT) is Dedupe.EXACT and not self.pattern_id
+
+    def check(self, now: int) -> None:
+        """Raise what cannot be saved as asked."""
+        self.content.check()
+        check_expiry("pattern", self.content.expire_time, now)
+        if self.dedupe is Dedupe.SEMANTIC:
+            raise UnimplementedError(
+                "dedupe SEMANTIC is not carried out by this version; use EXACT or NONE",
+                what="SavePattern.dedupe SEMANTIC",
+            )
+        if self.dedupe is Dedupe.EXACT and self.pattern_id:
+            raise invalid(
+                "dedupe",
+                "dedupe.pattern_id",
+                "EXACT finds the pattern by its content; leave pattern_id out, or use NONE",
+            )
+
+    def hash(self) -> str:
+        """The same for the same request."""
+        return content_hash(
+            [
+                asdict(self.content),
+                self.pattern_id,
+                self.initial_success_rate,
+                self.dedupe,
+                self.ttl,
+            ]
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """What became of a draft. ``truncated``: the model did not read all of its text."""
+
+    pattern: Pattern
+    created: bool
+    truncated: bool = False
+
+
+@dataclass(slots=True)
+class _Work:
+    """A draft on its way."""
+
+    namespace: str
+    draft: PatternDraft
+    pattern_id: str
+    outcome_id: str
+    entry: Entry | None = None
+    claimed: bool = False
+    embedding: Embedding | None = None
+    record: Record | None = None
+    result: Saved | LotError | None = None
+    claim: str = field(default="")
+
+    @property
+    def open(self) -> bool:
+        """Whether something is left to do."""
+        return self.result is None
+
+
+class Saving:
+    """Saves patterns, one or many."""
+
+    def __init__(
+        self,
+        store: VectorStore,
+        embedder: Embedder,
+        moments: Moments,
+        ledger: Ledger,
+        counting: Counting,
+        tombstones: Tombstones,
+    ) -> None:
+        self._store = store
+        self._embedder = embedder
+        self._moments = moments
+        self._ledger = ledger
+        self._counting = counting
+        self._tombstones = tombstones
+
+    async def save(self, namespace: str, draft: PatternDraft) -> Saved:
+        """Save one."""
+        result = (await self.save_many(namespace, [draft]))[0]
+        if isinstance(result, LotError):
+            raise result
+        return result
+
+    async def save_many(
+        self, namespace: str, drafts: Sequence[PatternDraft]
+    ) -> list[Saved | LotError]:
+        """Save each as ``save`` would; one result each, in order. Store errors end the call."""
+        works = [_Work(namespace, draft, "", "") for draft in drafts]
+        for work in works:
+            try:
+                work.draft.check(self._moments.now())
+            except LotError as error:
+                work.result = error
+        await self._enter(namespace, [work for work in works if work.open])
+        await self._look_at_claims(namespace, [work for work in works if work.open])
+        fresh = [work for work in works if work.open and work.pattern_id]
+        await self._embed(fresh)
+        await self._take_claims(namespace, fresh)
+        await self._insert(fresh)
+        for work in works:
+            if work.open:
+                try:
+                    await self._resolve(work)
+                except LotError as error:
+                    work.result = error
+            if work.entry and isinstance(work.result, Saved) and work.entry.result is None:
+                saved = work.result
+                await self._ledger.finish(
+                    work.entry,
+                    {"pattern_id": saved.pattern.pattern_id, "created": saved.created},
+                )
+        return [work.result for work in works if work.result is not None]
+
+    # --- steps --------------------------------------------------------------------------------
+
+    async def _enter(self, namespace: str, works: Sequence[_Work]) -> None:
+        for work in works:
+            work.pattern_id = work.draft.pattern_id or new_id("p")
+            work.outcome_id = new_id("o")
+        asking = [work for work in works if work.draft.request_id]
+        asks = [
+            Ask(
+                namespace,
+                _METHOD,
+                work.draft.request_id,
+                work.draft.hash(),
+                {"pattern_id": work.pattern_id, "outcome_id": work.outcome_id},
+            )
+            for work in asking
+        ]
+        for work, entry in zip(asking, await self._ledger.begin_many(asks), strict=True):
+            if isinstance(entry, LotError):
+                work.result = entry
+                continue
+            work.entry = entry
+            work.pattern_id = entry.plan["pattern_id"]
+            work.outcome_id = entry.plan["outcome_id"]
+            if not entry.first:
+                await self._answer_repeat(work, entry)
+
+    async def _answer_repeat(self, work: _Work, entry: Entry) -> None:
+        """Answer a request that was carried out, or whose pattern was deleted since."""
+        pattern_id = entry.result["pattern_id"] if entry.result else work.pattern_id
+        record = await self._find(work.namespace, pattern_id)
+        if record is not None and entry.result:
+            work.result = Saved(pattern_from_record(record), entry.result["created"])
+        elif record is None:
+            stone = await self._tombstones.find(work.namespace, NOUN, pattern_id)
+            deleted = stone is not None and stone.delete_time >= entry.create_time
+            if entry.result or deleted:
+                work.result = PatternNotFoundError(
+                    work.namespace, pattern_id, "it was deleted after this request saved it"
+                )
+
+    async def _look_at_claims(self, namespace: str, works: Sequence[_Work]) -> None:
+        """Leave to ``_resolve`` what another pattern, or another item, has claimed."""
+        exact = [work for work in works if work.draft.exact]
+        for work in exact:
+            work.claim = claim_point(namespace, work.draft.content)
+        if not exact:
+            return
+        held = await self._store.get(REQUESTS, namespace, [work.claim for work in exact])
+        seen = set(held)
+        for work in exact:
+            work.claimed = work.claim in seen
+            seen.add(work.claim)
+
+    async def _embed(self, works: Sequence[_Work]) -> None:
+        texts = [work for work in works if not work.claimed]
+        if not texts:
+            return
+        embedded = await self._embedder.embed_documents(
+            [search_text(work.draft.content) for work in texts]
+        )
+        for work, embedding in zip(texts, embedded, strict=True):
+            work.embedding = embedding
+
+    async def _take_claims(self, namespace: str, works: Sequence[_Work]) -> None:
+        wanting = [work for work in works if work.claim and not work.claimed]
+        if not wanting:
+            return
+        won = await self._store.insert(
+            REQUESTS,
+            [self._claim_record(namespace, work.claim, work.pattern_id) for work in wanting],
+        )
+        for work in wanting:
+            work.claimed = work.claim not in won
+
+    async def _insert(self, works: Sequence[_Work]) -> None:
+        taken: set[str] = set()
+        ready = []
+        for work in works:
+            if work.claimed or work.embedding is None or work.pattern_id in taken:
+                continue
+            taken.add(work.pattern_id)
+            work.record = self._record(work, work.pattern_id, work.embedding)
+            ready.append(work)
+        inserted = await self._store.insert(
+            PATTERNS, [work.record for work in ready if work.record is not None]
+        )
+        for work in ready:
+            if work.record is not None and work.record.id in inserted:
+                if work.draft.pattern_id:
+                    await self._drop_older_outcomes(work.record)
+                work.result = self._created(work, work.record)
+
+    async def _resolve(self, work: _Work) -> None:
+        """Finish, alone, a draft whose id or content is taken."""
+        if not work.draft.exact:
+            record = await self._find(work.namespace, work.pattern_id)
+            work.result = (
+                self._same_id(work, record)
+                if record
+                else await self._write_under(work, work.pattern_id)
+            )
+            return
+        for _ in range(_TRIES):
+            owner = await self._owner(work)
+            record = await self._find(work.namespace, owner)
+            if record is None and await self._deleted(work, owner):
+                await self._move_claim(work, owner)
+            elif record is None:
+                work.result = await self._write_under(work, owner)
+            elif dedupe_hash(pattern_from_record(record).content) != dedupe_hash(
+                work.draft.content
+            ):
+                await self._move_claim(work, owner)
+            elif owner == work.pattern_id and work.entry is not None and not work.entry.first:
+                # The first try of this request got as far as the pattern.
+                work.result = Saved(pattern_from_record(record), created=True)
+            else:
+                work.result = await self._count_repeat(work, owner)
+            if work.result is not None:
+                return
+        raise PatternNotFoundError(work.namespace, work.pattern_id, "it keeps changing; retry")
+
+    # --- parts of resolving -------------------------------------------------------------------
+
+    def _same_id(self, work: _Work, record: Record) -> Saved:
+        pattern = pattern_from_record(record)
+        ours = work.draft.content
+        if replace(pattern.content, expire_time=None) != replace(ours, expire_time=None):
+            raise PatternIdInUseError(work.namespace, work.pattern_id)
+        first_try = work.entry is not None and not work.entry.first
+        return Saved(pattern, created=first_try and not work.draft.pattern_id)
+
+    async def _owner(self, work: _Work) -> str:
+        held = await self._store.get(REQUESTS, work.namespace, [work.claim])
+        if work.claim in held:
+            owner: str = held[work.claim].payload["pattern_id"]
+            return owner
+        await self._store.insert(
+            REQUESTS, [self._claim_record(work.namespace, work.claim, work.pattern_id)]
+        )
+        held = await self._store.get(REQUESTS, work.namespace, [work.claim])
+        return held[work.claim].payload["pattern_id"] if work.claim in held else work.pattern_id
+
+    async def _deleted(self, work: _Work, pattern_id: str) -> bool:
+        return await self._tombstones.find(work.namespace, NOUN, pattern_id) is not None
+
+    async def _move_claim(self, work: _Work, owner: str) -> None:
+        if owner == work.pattern_id:
+            work.pattern_id = new_id("p")
+        await self._store.update(
+            REQUESTS,
+            work.namespace,
+            work.claim,
+            set={"pattern_id": work.pattern_id},
+            when=[Equals("pattern_id", owner)],
+        )
+
+    async def _write_under(self, work: _Work, pattern_id: str) -> Saved | None:
+        """Write the pattern under an id; None when somebody else just did."""
+        if work.embedding is None:
+            await self._embed_one(work)
+        if work.embedding is None:
+            return None
+        record = self._record(work, pattern_id, work.embedding)
+        inserted = await self._store.insert(PATTERNS, [record])
+        if record.id in inserted:
+            await self._drop_older_outcomes(record)
+            return self._created(work, record)
+        if work.draft.exact:
+            return None
+        found = await self._find(work.namespace, pattern_id)
+        return self._same_id(work, found) if found else None
+
+    async def _drop_older_outcomes(self, record: Record) -> None:
+        """Forget what was recorded of an expired pattern whose id was just taken again."""
+        theirs = Equals("pattern_id", record.payload["pattern_id"])
+        older = Range(SORT_KEY, lt=record.payload[SORT_KEY])
+        await self._store.delete(OUTCOMES, record.namespace, [theirs, older])
+
+    async def _embed_one(self, work: _Work) -> None:
+        text = search_text(work.draft.content)
+        work.embedding = (await self._embedder.embed_documents([text]))[0]
+
+    async def _count_repeat(self, work: _Work, pattern_id: str) -> Saved | None:
+        fact = OutcomeFact(
+            work.namespace,
+            work.outcome_id,
+            pattern_id,
+            Outcome.SUCCESS,
+            self._moments.now(),
+            repeat=True,
+        )
+        counted = await self._counting.count([fact])
+        if pattern_id not in counted:
+            return None
+        return Saved(pattern_from_record(counted[pattern_id]), created=False)
+
+    async def _find(self, namespace: str, pattern_id: str) -> Record | None:
+        point = pattern_point(namespace, pattern_id)
+        return (await self._store.get(PATTERNS, namespace, [point])).get(point)
+
+    # --- records ------------------------------------------------------------------------------
+
+    def _record(self, work: _Work, pattern_id: str, embedding: Embedding) -> Record:
+        now = self._moments.now()
+        pattern = Pattern(
+            namespace=work.namespace,
+            pattern_id=pattern_id,
+            content=with_ttl(work.draft.content, work.draft.ttl, now),
+            outcomes=Outcomes(success_rate=work.draft.initial_success_rate),
+            revision=1,
+            create_time=now,
+            update_time=now,
+        )
+        return pattern_record(pattern, self._moments.sort_key(), embedding.vector)
+
+    def _created(self, work: _Work, record: Record) -> Saved:
+        truncated = work.embedding is not None and work.embedding.truncated
+        return Saved(pattern_from_record(record), created=True, truncated=truncated)
+
+    def _claim_record(self, namespace: str, claim: str, pattern_id: str) -> Record:
+        return Record(
+            claim,
+            namespace,
+            {"kind": CLAIM_KIND, "pattern_id": pattern_id, "create_time": self._moments.now()},
+        )

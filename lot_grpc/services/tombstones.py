@@ -1,0 +1,78 @@
+"""Deletes: written down first, so that one that was begun is finished, whatever happens.
+
+A tombstone also tells a late retry that the thing it would write again was deleted meanwhile.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lot_grpc.domain.ids import point_id
+from lot_grpc.ports import Equals, Record, VectorStore
+from lot_grpc.services.moments import Moments
+from lot_grpc.services.records.collections import TOMBSTONES
+
+
+@dataclass(frozen=True, slots=True)
+class Tombstone:
+    """A delete of (noun, id) at one revision. ``done`` once nothing of the thing is left."""
+
+    namespace: str
+    noun: str
+    id: str
+    revision: int
+    delete_time: int
+    done: bool
+
+
+class Tombstones:
+    """The tombstones of all nouns."""
+
+    def __init__(self, store: VectorStore, moments: Moments) -> None:
+        self._store = store
+        self._moments = moments
+
+    async def begin(self, namespace: str, noun: str, id: str, revision: int) -> Tombstone:
+        """Write down that a thing is about to be deleted."""
+        stone = Tombstone(namespace, noun, id, revision, self._moments.now(), done=False)
+        payload = {
+            "noun": noun,
+            "id": id,
+            "revision": revision,
+            "delete_time": stone.delete_time,
+            "done": False,
+        }
+        await self._store.put(TOMBSTONES, [Record(_point(namespace, noun, id), namespace, payload)])
+        return stone
+
+    async def finish(self, stone: Tombstone) -> None:
+        """Mark a delete as carried out."""
+        point = _point(stone.namespace, stone.noun, stone.id)
+        await self._store.update(TOMBSTONES, stone.namespace, point, set={"done": True})
+
+    async def find(self, namespace: str, noun: str, id: str) -> Tombstone | None:
+        """The latest delete of a thing, if it ever was deleted."""
+        point = _point(namespace, noun, id)
+        found = await self._store.get(TOMBSTONES, namespace, [point])
+        return _tombstone(found[point]) if point in found else None
+
+    async def unfinished(self, limit: int = 1000) -> list[Tombstone]:
+        """Deletes that were begun and not finished, in any namespace."""
+        rows = await self._store.scroll(TOMBSTONES, None, [Equals("done", False)], limit=limit)
+        return [_tombstone(row) for row in rows]
+
+
+def _point(namespace: str, noun: str, id: str) -> str:
+    return point_id(namespace, "tombstone", noun, id)
+
+
+def _tombstone(record: Record) -> Tombstone:
+    payload = record.payload
+    return Tombstone(
+        record.namespace,
+        payload["noun"],
+        payload["id"],
+        payload["revision"],
+        payload["delete_time"],
+        payload["done"],
+    )
