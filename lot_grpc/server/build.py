@@ -1,0 +1,240 @@
+"""Makes a server out of servicers, starts it, and stops it without losing what it has begun.
+
+What gRPC's core refuses by itself, before any of our code sees the call, carries no reason:
+messages over ``Limits.max_message_bytes`` (RESOURCE_EXHAUSTED "Received message larger than max"),
+metadata over 8 to 16 KiB (RESOURCE_EXHAUSTED), frames that are not gRPC, and calls after the drain
+(UNAVAILABLE).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import socket
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import grpc
+import grpc.aio
+from google.protobuf.descriptor import ServiceDescriptor
+from grpc_health.v1 import health_pb2_grpc
+
+from lot_grpc.domain.errors import StartupError
+from lot_grpc.server import health, layers, reflection
+from lot_grpc.server.call import Call, Context, Handler, Method
+from lot_grpc.server.calllog import CallLog
+from lot_grpc.server.inflight import InFlight
+from lot_grpc.server.layers import Surroundings
+from lot_grpc.server.limits import Limits
+
+_LAST_WORDS_SECONDS: Final = 1.0
+"""How long calls may take to end once they are cancelled, beyond the grace."""
+_FLUSH_SECONDS: Final = 0.5
+"""How long gRPC may take to send the last statuses."""
+
+
+class LotServer:
+    """A server that is built and not yet started. Made by ``build_server``.
+
+    Attributes:
+        draining: set when the server begins to stop. Servicers with long streams of answers watch
+            it; reading the next request of a stream raises ShuttingDownError by itself.
+    """
+
+    def __init__(
+        self,
+        server: grpc.aio.Server,
+        state: health.Health,
+        flight: InFlight,
+        draining: asyncio.Event,
+    ) -> None:
+        self.draining = draining
+        self._server = server
+        self._health = state
+        self._inflight = flight
+        self._stopping: asyncio.Task[None] | None = None
+
+    @property
+    def calls_in_flight(self) -> int:
+        """Calls being carried out, writes included whose callers have gone."""
+        return len(self._inflight)
+
+    async def start(self, address: str, credentials: grpc.ServerCredentials | None = None) -> int:
+        """Listen and serve. ``address`` is ``host:port``; port 0 takes a free one.
+
+        Returns:
+            The port.
+
+        Raises:
+            StartupError: the address cannot be had; the sentence says why and what to do.
+        """
+        try:
+            if credentials is None:
+                port = self._server.add_insecure_port(address)
+            else:
+                port = self._server.add_secure_port(address, credentials)
+        except RuntimeError as error:
+            raise StartupError(_cannot_listen(address), address=address) from error
+        await self._server.start()
+        await self._health.serving()
+        return port
+
+    async def stop(self, grace_seconds: float) -> None:
+        """Drain and stop. May be called again; all wait for the same end.
+
+        From now on health is NOT_SERVING and new calls are refused with SHUTTING_DOWN, streams are
+        told, and running calls and writes have ``grace_seconds`` to finish. What is left then is
+        cancelled, its callers told SHUTTING_DOWN. When this returns nothing runs any more, so that
+        the store may be closed.
+        """
+        if self._stopping is None:
+            self._stopping = asyncio.create_task(self._drain(grace_seconds))
+        await asyncio.shield(self._stopping)
+
+    async def wait(self) -> None:
+        """Wait until the server has stopped."""
+        await self._server.wait_for_termination()
+
+    async def _drain(self, grace_seconds: float) -> None:
+        self.draining.set()
+        await self._health.draining()
+        self._inflight.interrupt()
+        if not await self._inflight.wait(grace_seconds):
+            self._inflight.cancel()
+            await self._inflight.wait(_LAST_WORDS_SECONDS)
+        self._health.end()
+        await self._server.stop(_FLUSH_SECONDS)
+
+
+def build_server(
+    servicers: Mapping[ServiceDescriptor, object],
+    limits: Limits | None = None,
+    log: CallLog | None = None,
+    draining: asyncio.Event | None = None,
+) -> LotServer:
+    """A server of ``servicers``, with health and reflection. Call it in the loop that will serve.
+
+    Args:
+        servicers: by the descriptor of the service; each has a coroutine method (for streams of
+            answers an async generator) named like the RPC, taking the request (for streams of
+            requests an iterator) and the context. Requests come parsed and checked. RPCs that are
+            missing, or that the generated base class has, answer NOT_IMPLEMENTED.
+        limits: None: the defaults.
+        log: takes one record for each call; None: no log.
+        draining: the event to set when the server begins to stop, for servicers made before it.
+    """
+    limits = limits or Limits()
+    draining = draining or asyncio.Event()
+    inflight = InFlight(limits, draining)
+    around = Surroundings(limits, inflight, log)
+    server = grpc.aio.server(options=limits.channel_options())
+    for service, servicer in servicers.items():
+        _add(server, service.full_name, _handlers(service, servicer, around))
+    names = [service.full_name for service in servicers]
+    state = health.Health(names)
+    health_pb2_grpc.add_HealthServicer_to_server(state, server)
+    for name, handlers in reflection.handlers([*names, health.NAME]).items():
+        _add(server, name, handlers)
+    server.add_generic_rpc_handlers((_UnknownRpcs(around),))
+    return LotServer(server, state, inflight, draining)
+
+
+def _add(server: grpc.aio.Server, name: str, handlers: dict[str, Any]) -> None:
+    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(name, handlers),))
+    server.add_registered_method_handlers(name, handlers)
+
+
+def _handlers(
+    service: ServiceDescriptor, servicer: object, around: Surroundings
+) -> dict[str, grpc.RpcMethodHandler[Any, Any]]:
+    handlers = {}
+    for descriptor in service.methods:
+        method = Method.of(descriptor)
+        behaviour = _behaviour(servicer, descriptor.name)
+        if behaviour is None:
+            handler = layers.not_implemented(method.name)
+        else:
+            handler = layers.serve(method, behaviour)
+            handler = layers.compose(layers.INNER, method, handler, around)
+        handler = layers.compose(layers.OUTER, method, handler, around)
+        handlers[descriptor.name] = _rpc_handler(method, handler)
+    return handlers
+
+
+def _behaviour(servicer: object, name: str) -> Callable[[Any, Context], Any] | None:
+    """The servicer's method; None if it has just the one that protoc generated, or none."""
+    for kind in type(servicer).__mro__:
+        if name in vars(kind):
+            generated = kind.__module__.endswith("_pb2_grpc")
+            behaviour: Callable[[Any, Context], Any] = getattr(servicer, name)
+            return None if generated else behaviour
+    return None
+
+
+def _rpc_handler(method: Method, handler: Handler) -> grpc.RpcMethodHandler[Any, Any]:
+    """The entry for gRPC: bytes in, bytes out, a coroutine for every shape."""
+
+    async def entry(request: Any, context: Context) -> Any:
+        return await handler(Call(method, request, context))
+
+    makers = {
+        (False, False): grpc.unary_unary_rpc_method_handler,
+        (False, True): grpc.unary_stream_rpc_method_handler,
+        (True, False): grpc.stream_unary_rpc_method_handler,
+        (True, True): grpc.stream_stream_rpc_method_handler,
+    }
+    make: Callable[..., Any] = makers[method.client_streaming, method.server_streaming]
+    made: grpc.RpcMethodHandler[Any, Any] = make(entry)
+    return made
+
+
+class _UnknownRpcs(grpc.GenericRpcHandler):
+    """Answers RPCs of ``lot.*`` that this version's contract does not know, with a reason."""
+
+    def __init__(self, around: Surroundings) -> None:
+        self._around = around
+
+    def service(
+        self, handler_call_details: grpc.HandlerCallDetails
+    ) -> grpc.RpcMethodHandler[Any, Any] | None:
+        """Asked last. None: not ours, and core answers UNIMPLEMENTED."""
+        path = str(handler_call_details.method)
+        if not path.startswith("/lot."):
+            return None
+        name = path.rpartition(".")[2].replace("/", ".")
+        method = Method.unknown(name)
+        handler = layers.not_implemented(name)
+        handler = layers.compose(layers.OUTER, method, handler, self._around)
+        return _rpc_handler(method, handler)
+
+
+def _cannot_listen(address: str) -> str:
+    """Why, found by trying a plain socket, since gRPC only says that it failed."""
+    host, _, port = address.rpartition(":")
+    cause = "it is not an address of the form host:port"
+    if port.isdigit():
+        cause = _bind_error(host.strip("[]"), int(port))
+    return f"cannot listen on {address}: {cause}"
+
+
+def _bind_error(host: str, port: int) -> str:
+    try:
+        family, kind, number, _, name = socket.getaddrinfo(
+            host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        with socket.socket(family, kind, number) as probe:
+            probe.bind(name)
+    except socket.gaierror:
+        return f"{host!r} is no host that this machine knows; name one of its own addresses"
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            return (
+                f"another process has port {port}, perhaps another server; "
+                f"find it with `lsof -i :{port}` and stop it, or choose another port"
+            )
+        if error.errno == errno.EACCES:
+            return f"port {port} needs privileges; choose one above 1023"
+        if error.errno == errno.EADDRNOTAVAIL:
+            return f"{host} is not an address of this machine"
+        return str(error.strerror or error)
+    return "gRPC could not bind it; choose another port or try again"

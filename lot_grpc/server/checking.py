@@ -1,0 +1,75 @@
+"""From the bytes of a request to a message that the contract allows.
+
+gRPC hands over raw bytes (``request_deserializer=None``), since a request that cannot be parsed
+inside gRPC is answered by core with INTERNAL and no reason.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import protovalidate
+from google.protobuf.message import DecodeError, Message
+
+from lot_grpc.domain.errors import RequestInvalidError, RequestMalformedError, Violation
+from lot_grpc.server.wellformed import WellFormed, subscript
+
+_VALIDATOR: Final = protovalidate.Validator()
+
+_CAUSES: Final = (
+    ("UTF-8", "a text is not UTF-8"),
+    ("MaxDepth", "it is nested too deep"),
+    ("corrupt", "it is cut off or is another message"),
+)
+"""What the parser's sentence holds, and what it means to a caller."""
+
+
+class Checker:
+    """Parses and checks requests of one type. Making it compiles the rules, which takes 5 ms."""
+
+    def __init__(self, request_type: type[Message]) -> None:
+        self._type = request_type
+        self._wellformed = WellFormed(request_type)
+        _VALIDATOR.collect_violations(request_type(), fail_fast=True)
+
+    def __call__(self, raw: bytes) -> Message:
+        """The message in ``raw``.
+
+        Raises:
+            RequestMalformedError: the bytes are no such message.
+            RequestInvalidError: with everything that is wrong, not only the first.
+        """
+        try:
+            message = self._type.FromString(raw)
+        except DecodeError as error:
+            raise self._malformed(error) from error
+        found = self._wellformed.check(message, raw)
+        broken = _VALIDATOR.collect_violations(message)
+        if found or broken:
+            known = {violation.field for violation in found}
+            found += [v for v in map(_violation, broken) if v.field not in known]
+            raise RequestInvalidError(found)
+        return message
+
+    def _malformed(self, error: DecodeError) -> RequestMalformedError:
+        name, text = self._type.DESCRIPTOR.full_name, str(error)
+        cause = next((cause for word, cause in _CAUSES if word in text), "it cannot be parsed")
+        return RequestMalformedError(f"the request is no {name}: {cause}", type=name)
+
+
+def _violation(violation: protovalidate.Violation) -> Violation:
+    """A field path as in the proto, the rule's id, and its sentence."""
+    found = violation.proto
+    path = ""
+    for element in found.field.elements if found.field is not None else ():
+        path += f".{element.field_name}"
+        if element.subscript is not None:
+            key = element.subscript.value
+            numbered = element.subscript.field == "index"
+            path += f"[{key}]" if numbered else subscript(key)
+    description = found.message or f"breaks the rule {found.rule_id}"
+    return Violation(
+        path.removeprefix("."),
+        found.rule_id,
+        f"key {description}" if found.for_key else description,
+    )

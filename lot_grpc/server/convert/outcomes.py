@@ -1,0 +1,79 @@
+"""Outcomes, outcomes' kinds, rankings and notices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from lot_grpc.domain.complexity import Complexity
+from lot_grpc.domain.outcomes import Outcome, Outcomes
+from lot_grpc.domain.query import Ranking
+from lot_grpc.domain.ranking import ScorePart
+from lot_grpc.pb.lot.v1 import outcome_pb2 as pb
+from lot_grpc.pb.lot.v1 import pattern_service_pb2 as service_pb
+from lot_grpc.server.convert.values import EnumCodec, duration_to_pb, time_to_pb
+from lot_grpc.services.recall import Explanation
+
+OUTCOME = EnumCodec(pb.Outcome.DESCRIPTOR, Outcome, "OUTCOME_")
+COMPLEXITY = EnumCodec(pb.Complexity.DESCRIPTOR, Complexity, "COMPLEXITY_")
+RANKING = EnumCodec(pb.Ranking.DESCRIPTOR, Ranking, "RANKING_")
+
+
+def outcomes_to_pb(outcomes: Outcomes) -> pb.Outcomes:
+    """Counters."""
+    average = outcomes.average_duration
+    return pb.Outcomes(
+        usage_count=outcomes.usage_count,
+        success_count=outcomes.success_count,
+        failure_count=outcomes.failure_count,
+        partial_count=outcomes.partial_count,
+        success_rate=outcomes.success_rate,
+        reliability=outcomes.reliability,
+        average_duration=None if average is None else duration_to_pb(average),
+        last_used_time=time_to_pb(outcomes.last_used_time) if outcomes.last_used_time else None,
+    )
+
+
+def score_parts_to_pb(parts: Iterable[ScorePart]) -> list[pb.ScorePart]:
+    """The components of a score."""
+    return [pb.ScorePart(name=part.name, value=part.value, weight=part.weight) for part in parts]
+
+
+def text_notices(field: str, *, truncated: bool) -> list[pb.Notice]:
+    """Tells that the model did not read all of a stored text."""
+    if not truncated:
+        return []
+    return [
+        pb.Notice(
+            code=pb.NOTICE_CODE_TEXT_TRUNCATED,
+            field=field,
+            message="longer than the model reads: stored whole, but its tail takes no part in "
+            "similarity; put what matters first, or split it",
+        )
+    ]
+
+
+def query_notices(*, truncated: bool) -> list[pb.Notice]:
+    """Tells that the model did not read all of a query."""
+    if not truncated:
+        return []
+    return [
+        pb.Notice(
+            code=pb.NOTICE_CODE_QUERY_TRUNCATED,
+            field="query",
+            message="longer than the model reads: its tail took no part; ask with fewer words",
+        )
+    ]
+
+
+def explanation_to_pb(explanation: Explanation | None) -> service_pb.RecallExplanation | None:
+    """How an answer came about."""
+    if explanation is None:
+        return None
+    return service_pb.RecallExplanation(
+        ranking=RANKING.to_pb(explanation.ranking),
+        pool_size=explanation.pool,
+        gate=explanation.weights.gate,
+        learned_weight=explanation.weights.learned,
+        matching_count=explanation.matching,
+        namespace_count=explanation.in_namespace,
+    )

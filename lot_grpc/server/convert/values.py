@@ -1,0 +1,119 @@
+"""Times, durations, enums and JSON between proto and domain.
+
+Instants are microseconds since 1970 in the domain; what is finer is cut. Years 1970 to 9999.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from enum import StrEnum
+from typing import Any, Generic, TypeVar
+
+from google.protobuf.descriptor import EnumDescriptor
+from google.protobuf.duration_pb2 import Duration
+from google.protobuf.message import Message
+from google.protobuf.struct_pb2 import Struct, Value
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from lot_grpc.domain.errors import invalid
+
+_MICROS = 1_000_000
+_YEAR_9999_END = 253_402_300_800
+_LONGEST_DURATION = 315_576_000_000
+"""Seconds in 10,000 years, the contract's own bound of a Duration."""
+
+E = TypeVar("E", bound=StrEnum)
+
+
+def time_to_pb(micros: int) -> Timestamp:
+    """An instant."""
+    seconds, rest = divmod(micros, _MICROS)
+    return Timestamp(seconds=seconds, nanos=rest * 1000)
+
+
+def time_from_pb(message: Message, name: str, path: str) -> int | None:
+    """The instant in a field; None if it is absent. Raises for a year outside 1970 to 9999."""
+    if not message.HasField(name):
+        return None
+    value: Timestamp = getattr(message, name)
+    if not 0 <= value.seconds < _YEAR_9999_END or not 0 <= value.nanos < 1_000_000_000:
+        raise invalid(
+            f"{path}.{name}" if path else name,
+            "timestamp.range",
+            "must be a time from 1970-01-01T00:00:00Z to the end of the year 9999",
+        )
+    return value.seconds * _MICROS + value.nanos // 1000
+
+
+def duration_to_pb(seconds: float) -> Duration:
+    """A span, to the nanosecond."""
+    whole = int(seconds)
+    return Duration(seconds=whole, nanos=round((seconds - whole) * 1e9))
+
+
+def seconds_from_pb(message: Message, name: str) -> float | None:
+    """The span in a field, in seconds; None if it is absent."""
+    if not message.HasField(name):
+        return None
+    value: Duration = getattr(message, name)
+    if abs(value.seconds) > _LONGEST_DURATION:
+        raise invalid(name, "duration.range", "must be at most 10,000 years")
+    return float(value.seconds + value.nanos / 1e9)
+
+
+def micros_from_pb(message: Message, name: str, path: str) -> int | None:
+    """A time to live in a field, in microseconds and at least one; None if it is absent."""
+    if not message.HasField(name):
+        return None
+    value: Duration = getattr(message, name)
+    if value.seconds > _YEAR_9999_END // 2:
+        raise invalid(f"{path}.{name}", "duration.range", "must be at most 4,000 years")
+    return max(1, value.seconds * _MICROS + value.nanos // 1000)
+
+
+class EnumCodec(Generic[E]):
+    """Proto enum ⇄ domain enum, by name: ``PREFIX_NAME`` ⇄ ``NAME``; 0 is None."""
+
+    def __init__(self, descriptor: EnumDescriptor, cls: type[E], prefix: str) -> None:
+        by_name = {value.name.removeprefix(prefix): value.number for value in descriptor.values}
+        self._to_pb = {member: by_name[member.name] for member in cls}
+        self._from_pb = {number: member for member, number in self._to_pb.items()}
+
+    def to_pb(self, member: E | None) -> Any:
+        """The number; None is 0."""
+        return 0 if member is None else self._to_pb[member]
+
+    def from_pb(self, number: int) -> E | None:
+        """The member; None for 0. Unknown numbers were refused by validation."""
+        return self._from_pb.get(number)
+
+    def all_from_pb(self, numbers: Any) -> tuple[E, ...]:
+        """The members of a repeated field."""
+        return tuple(self._from_pb[number] for number in numbers)
+
+
+def struct_to_json(struct: Struct) -> dict[str, Any]:
+    """A Struct as JSON values; every number is a double."""
+    return {key: _value_to_json(value) for key, value in struct.fields.items()}
+
+
+_READERS: dict[str, Callable[[Value], Any]] = {
+    "null_value": lambda _: None,
+    "number_value": lambda value: value.number_value,
+    "string_value": lambda value: value.string_value,
+    "bool_value": lambda value: value.bool_value,
+    "struct_value": lambda value: struct_to_json(value.struct_value),
+    "list_value": lambda value: [_value_to_json(item) for item in value.list_value.values],
+}
+
+
+def _value_to_json(value: Value) -> Any:
+    kind = value.WhichOneof("kind")
+    return None if kind is None else _READERS[kind](value)
+
+
+def struct_from_json(values: Mapping[str, Any]) -> Struct:
+    """JSON values as a Struct."""
+    struct = Struct()
+    struct.update(values)
+    return struct

@@ -1,0 +1,199 @@
+"""EpisodeService on the wire."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+from lot_grpc.domain.episode import Episode
+from lot_grpc.domain.errors import StreamNotOpenedError, UnimplementedError
+from lot_grpc.domain.ids import namespace_or_default
+from lot_grpc.pb.lot.v1 import episode_service_pb2 as pb
+from lot_grpc.pb.lot.v1 import episode_service_pb2_grpc as pb_grpc
+from lot_grpc.pb.lot.v1.outcome_pb2 import Notice
+from lot_grpc.server.call import Context
+from lot_grpc.server.convert import episodes as convert
+from lot_grpc.server.convert.outcomes import query_notices, score_parts_to_pb, text_notices
+from lot_grpc.server.page_token import (
+    number_from_token,
+    number_to_token,
+    position_from_token,
+    position_to_token,
+)
+from lot_grpc.server.streams import Requests
+from lot_grpc.services.episodes import Episodes, Started
+from lot_grpc.services.questions import Asked, episode_question
+from lot_grpc.services.recall import Recall
+from lot_grpc.services.recording import Recording, Takeover
+from lot_grpc.services.writers import Writer
+
+_DEFAULT_LIMIT = 5
+_DEFAULT_PAGE = 10
+_DEFAULT_EVENT_PAGE = 100
+
+
+class EpisodeServicer(pb_grpc.EpisodeServiceServicer):
+    """Converts, calls a service, converts back."""
+
+    def __init__(self, episodes: Episodes, recording: Recording, recall: Recall[Episode]) -> None:
+        self._episodes = episodes
+        self._recording = recording
+        self._recall = recall
+
+    async def StartEpisode(
+        self, request: pb.StartEpisodeRequest, context: Context
+    ) -> pb.StartEpisodeResponse:
+        draft = convert.start_draft_from_pb(request)
+        started = await self._episodes.start(namespace_or_default(request.namespace), draft)
+        return pb.StartEpisodeResponse(
+            episode=convert.episode_to_pb(started.episode),
+            created=started.created,
+            notices=_notices(started),
+        )
+
+    async def RecordEvent(
+        self, request: pb.RecordEventRequest, context: Context
+    ) -> pb.RecordEventResponse:
+        event = await self._recording.record_event(
+            namespace_or_default(request.namespace),
+            request.episode_id,
+            convert.event_from_pb(request.event, "event"),
+            request.request_id,
+        )
+        return pb.RecordEventResponse(event=convert.event_to_pb(event))
+
+    async def RecordEvents(  # type: ignore[override]  # the iterator can be interrupted
+        self, request_iterator: Requests, context: Context
+    ) -> AsyncIterator[pb.RecordEventsResponse]:
+        writer: Writer | None = None
+        try:
+            async for request in request_iterator:
+                if not isinstance(request, pb.RecordEventsRequest):
+                    raise TypeError(type(request))
+                if writer is None:
+                    writer = await self._open(request)
+                    writer.on_stop = request_iterator.interrupt
+                elif request.episode_id or request.namespace or request.takeover:
+                    raise StreamNotOpenedError(
+                        "namespace, episode_id and takeover are for the first message only; "
+                        "open another stream for another episode"
+                    )
+                last = writer.last
+                if request.events:
+                    events = convert.events_from_pb(request.events)
+                    last = await self._recording.append(writer, events)
+                yield pb.RecordEventsResponse(last_sequence=last, writer_epoch=writer.epoch)
+        finally:
+            if writer is not None:
+                self._recording.close(writer)
+
+    async def _open(self, request: pb.RecordEventsRequest) -> Writer:
+        if not request.episode_id:
+            raise StreamNotOpenedError(
+                "the first message opens the stream: give episode_id (and namespace, takeover)"
+            )
+        takeover = convert.TAKEOVER.from_pb(request.takeover) or Takeover.TAKE_OVER
+        namespace = namespace_or_default(request.namespace)
+        return await self._recording.open(namespace, request.episode_id, takeover)
+
+    async def EndEpisode(
+        self, request: pb.EndEpisodeRequest, context: Context
+    ) -> pb.EndEpisodeResponse:
+        _refuse_extraction(asked=request.auto_extract_patterns)
+        episode = await self._episodes.end(
+            namespace_or_default(request.namespace),
+            request.episode_id,
+            convert.end_from_pb(request),
+            request.request_id,
+        )
+        return pb.EndEpisodeResponse(episode=convert.episode_to_pb(episode))
+
+    async def RecordEpisode(
+        self, request: pb.RecordEpisodeRequest, context: Context
+    ) -> pb.RecordEpisodeResponse:
+        _refuse_extraction(asked=request.auto_extract_patterns)
+        draft = convert.record_draft_from_pb(request)
+        recorded = await self._episodes.record(namespace_or_default(request.namespace), draft)
+        return pb.RecordEpisodeResponse(
+            episode=convert.episode_to_pb(recorded.episode),
+            created=recorded.created,
+            notices=_notices(recorded),
+        )
+
+    async def GetEpisode(
+        self, request: pb.GetEpisodeRequest, context: Context
+    ) -> pb.GetEpisodeResponse:
+        episode = await self._episodes.get(
+            namespace_or_default(request.namespace), request.episode_id
+        )
+        return pb.GetEpisodeResponse(episode=convert.episode_to_pb(episode))
+
+    async def ListEpisodes(
+        self, request: pb.ListEpisodesRequest, context: Context
+    ) -> pb.ListEpisodesResponse:
+        page = await self._episodes.list_page(
+            namespace_or_default(request.namespace),
+            convert.filter_from_pb(request.filter),
+            request.page_size or _DEFAULT_PAGE,
+            position_from_token(request, request.page_token),
+        )
+        return pb.ListEpisodesResponse(
+            episodes=[convert.episode_to_pb(episode) for episode in page.episodes],
+            next_page_token=position_to_token(request, page.next),
+        )
+
+    async def ListEpisodeEvents(
+        self, request: pb.ListEpisodeEventsRequest, context: Context
+    ) -> pb.ListEpisodeEventsResponse:
+        after = number_from_token(request, request.page_token)
+        page = await self._episodes.list_events(
+            namespace_or_default(request.namespace),
+            request.episode_id,
+            request.after_sequence if after is None else after,
+            request.page_size or _DEFAULT_EVENT_PAGE,
+        )
+        return pb.ListEpisodeEventsResponse(
+            events=[convert.event_to_pb(event) for event in page.events],
+            next_page_token=number_to_token(request, page.next),
+        )
+
+    async def RecallEpisodes(
+        self, request: pb.RecallEpisodesRequest, context: Context
+    ) -> pb.RecallEpisodesResponse:
+        asked = Asked(
+            query=request.query,
+            limit=request.limit or _DEFAULT_LIMIT,
+            min_similarity=request.min_similarity,
+        )
+        answer = await self._recall.find(
+            namespace_or_default(request.namespace),
+            episode_question(
+                asked,
+                convert.filter_from_pb(request.filter),
+                success_only=request.success_only,
+            ),
+        )
+        return pb.RecallEpisodesResponse(
+            hits=[
+                pb.EpisodeHit(
+                    episode=convert.episode_to_pb(hit.thing),
+                    score=hit.score,
+                    similarity=hit.similarity,
+                    score_parts=score_parts_to_pb(hit.parts) if request.explain else (),
+                )
+                for hit in answer.hits
+            ],
+            retrieval_id=answer.retrieval_id,
+            notices=query_notices(truncated=answer.truncated),
+        )
+
+
+def _notices(started: Started) -> list[Notice]:
+    return text_notices("episode.task", truncated=started.truncated)
+
+
+def _refuse_extraction(*, asked: bool) -> None:
+    if asked:
+        raise UnimplementedError(
+            "auto_extract_patterns is not carried out by this version; leave it out",
+            what="auto_extract_patterns",
+        )

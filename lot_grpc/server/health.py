@@ -1,0 +1,52 @@
+"""The standard health service, whose watchers are told of the end and then let go."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from typing import Any, Final
+
+from grpc_health.v1 import health_pb2
+from grpc_health.v1._async import HealthServicer
+
+NAME: Final = "grpc.health.v1.Health"
+
+_SERVING = health_pb2.HealthCheckResponse.SERVING
+_NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
+
+
+class Health(HealthServicer):
+    """Health of the server (the empty name) and of each service.
+
+    NOT_SERVING until ``serving`` and from ``draining`` on.
+    """
+
+    def __init__(self, service_names: Iterable[str]) -> None:
+        super().__init__()
+        self._names = ("", *service_names)
+        self._server_status = dict.fromkeys(self._names, _NOT_SERVING)
+        self._watching: set[asyncio.Task[Any]] = set()
+
+    async def Watch(self, request: Any, context: Any) -> None:  # noqa: N802 - the RPC's name
+        """As the library does it, but known here, since the library watches without an end."""
+        task = asyncio.current_task()
+        assert task is not None
+        self._watching.add(task)
+        try:
+            await super().Watch(request, context)
+        finally:
+            self._watching.discard(task)
+
+    async def serving(self) -> None:
+        """Calls are taken."""
+        for name in self._names:
+            await self.set(name, _SERVING)
+
+    async def draining(self) -> None:
+        """No calls are taken any more; watchers are told so."""
+        await self.enter_graceful_shutdown()
+
+    def end(self) -> None:
+        """End the streams of watchers, which would otherwise take up the whole grace."""
+        for task in self._watching:
+            task.cancel()

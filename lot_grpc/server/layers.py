@@ -1,0 +1,305 @@
+"""What every call passes through, in order, from the outside in.
+
+The layers are wrapped around each method once, when it is registered, and not by
+``grpc.aio.ServerInterceptor``: that is asked again for every call, makes a new handler each time,
+and only sees the request after gRPC has parsed it. So handlers take raw bytes and give raw bytes,
+and nothing of ours runs outside the error boundary.
+
+Layers are coroutines for all four shapes of RPC: answers of a stream are written with
+``context.write``, so that a cancelled call raises ``CancelledError`` at an await in each of them,
+and only the innermost layer holds the servicer's generator, and closes it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+import grpc
+import grpc.aio
+
+from lot_grpc.domain.errors import DeadlineTooLongError, LotError, UnimplementedError
+from lot_grpc.server.call import CALL_ID_KEY, Call, Context, Handler, Method, current_call_id
+from lot_grpc.server.calllog import CallLog, write
+from lot_grpc.server.checking import Checker
+from lot_grpc.server.inflight import InFlight, shutting_down
+from lot_grpc.server.limits import Limits
+from lot_grpc.server.status import DETAILS_KEY, TABLE, Status, internal_status, to_status
+from lot_grpc.server.streams import Requests
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What the layers of one server share."""
+
+    limits: Limits
+    inflight: InFlight
+    log: CallLog | None
+
+
+Layer: TypeAlias = Callable[[Method, Handler, Surroundings], Handler]
+"""Wraps a handler. One that does not concern a method gives the handler back as it is."""
+
+
+# --- access log -----------------------------------------------------------------------------------
+
+
+def access_log(method: Method, handler: Handler, around: Surroundings) -> Handler:
+    """One line per call, whatever becomes of it. It only looks on."""
+    log = around.log
+    if log is None:
+        return handler
+
+    async def logged(call: Call) -> Any:
+        start = time.perf_counter()
+        try:
+            return await handler(call)
+        finally:
+            write(log, call, start)
+
+    return logged
+
+
+# --- error boundary -------------------------------------------------------------------------------
+
+
+def error_boundary(method: Method, handler: Handler, around: Surroundings) -> Handler:
+    """Whatever is raised inside becomes a status with a reason; nothing else reaches the caller."""
+
+    async def bounded(call: Call) -> Any:
+        current_call_id.set(call.id)
+        call.context.set_trailing_metadata(((CALL_ID_KEY, call.id),))
+        try:
+            return await handler(call)
+        except grpc.aio.AbortError:  # the status is sent: it must arrive at gRPC as it is
+            call.code = _name(call.context.code())
+            raise
+        except asyncio.CancelledError:
+            if not call.stopped:
+                call.code = "DEADLINE_EXCEEDED" if _overdue(call.context) else "CANCELLED"
+                raise
+            status = _told(call, shutting_down())
+        except Exception as error:  # noqa: BLE001 - this is the boundary
+            status = _told(call, error)
+        return await _abort(call, status)
+
+    return bounded
+
+
+def _told(call: Call, error: Exception) -> Status:
+    """The status for an error, noted in the call for the log."""
+    while isinstance(error, ExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]  # a task group with one failure
+    if isinstance(error, LotError) and error.reason in TABLE:
+        status = to_status(error)
+        call.reason = error.reason
+        if error.__cause__ is not None or error.reason == "INTERNAL":
+            call.error = error
+    else:
+        status = internal_status(call.id)
+        call.reason = "INTERNAL"
+        call.error = error
+    call.code = _CODES[status.code].name
+    return status
+
+
+async def _abort(call: Call, status: Status) -> Any:
+    await call.context.abort(
+        _CODES[status.code],
+        status.message,
+        ((DETAILS_KEY, status.SerializeToString()), (CALL_ID_KEY, call.id)),
+    )
+
+
+_CODES: Final = {code.value[0]: code for code in grpc.StatusCode}
+
+
+def _name(code: Any) -> str:
+    """The code comes back as a number or as the enum."""
+    return _CODES[code].name if isinstance(code, int) else str(getattr(code, "name", "UNKNOWN"))
+
+
+def _overdue(context: Context) -> bool:
+    remaining: float | None = context.time_remaining()
+    return remaining is not None and remaining <= 0
+
+
+# --- admission ------------------------------------------------------------------------------------
+
+
+def admission(method: Method, handler: Handler, around: Surroundings) -> Handler:
+    """Refuses what is too much, or too late, before anything is spent on it."""
+    inflight = around.inflight
+
+    async def admitted(call: Call) -> Any:
+        inflight.enter(call)
+        try:
+            return await handler(call)
+        finally:
+            inflight.leave(call)
+
+    return admitted
+
+
+# --- requests -------------------------------------------------------------------------------------
+
+
+def checked_requests(method: Method, handler: Handler, around: Surroundings) -> Handler:
+    """Parses and checks, a single request at once and streamed ones as the servicer reads them."""
+    check = Checker(method.request_type)
+    if method.client_streaming:
+
+        async def streaming(call: Call) -> Any:
+            requests = Requests(call.context, check)
+            call.request = call.reader = requests
+            try:
+                return await handler(call)
+            finally:
+                requests.close()
+
+        return streaming
+
+    named = "namespace" in method.request_type.DESCRIPTOR.fields_by_name
+
+    async def checked(call: Call) -> Any:
+        call.request = check(call.request)
+        if named:
+            call.namespace = call.request.namespace
+        return await handler(call)
+
+    return checked
+
+
+# --- time -----------------------------------------------------------------------------------------
+
+
+def time_limit(method: Method, handler: Handler, around: Surroundings) -> Handler:
+    """Ends a unary call that takes too long. Streams may stay open."""
+    if method.streaming:
+        return handler
+    seconds = around.limits.max_call_seconds
+
+    async def limited(call: Call) -> Any:
+        try:
+            async with asyncio.timeout(seconds) as limit:
+                return await handler(call)
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            done = "it may have been carried out" if method.writes else "nothing was changed"
+            raise DeadlineTooLongError(
+                f"{method.name} took more than {seconds:g} s; {done}", limit_seconds=f"{seconds:g}"
+            ) from None
+
+    return limited
+
+
+# --- shield ---------------------------------------------------------------------------------------
+
+
+def shield(method: Method, handler: Handler, around: Surroundings) -> Handler:
+    """Lets a write finish when its caller leaves, its deadline passes or its time is up.
+
+    A unary write is finished. A stream of writes finishes the step it is in and ends at the
+    servicer's next read or answer; one that gets to neither is cancelled after
+    ``max_call_seconds``. A drain waits for both.
+    """
+    if not method.writes:
+        return handler
+    seconds = around.limits.max_call_seconds
+
+    async def shielded(call: Call) -> Any:
+        call.work = work = asyncio.create_task(handler(call))
+        try:
+            return await asyncio.shield(work)
+        except asyncio.CancelledError:
+            if not work.done():
+                left = time.perf_counter()
+                work.add_done_callback(lambda _: _finished_late(around.log, call, work, left))
+                if method.streaming:
+                    _abandon(call, work, seconds)
+            raise
+
+    return shielded
+
+
+def _abandon(call: Call, work: asyncio.Task[Any], seconds: float) -> None:
+    call.abandoned = True
+    if call.reader is not None:
+        call.reader.interrupt(asyncio.CancelledError())
+    asyncio.get_running_loop().call_later(seconds, work.cancel)
+
+
+def _finished_late(log: CallLog | None, call: Call, work: asyncio.Task[Any], left: float) -> None:
+    """Say what became of a write whose caller has gone, as nobody else hears of it."""
+    late = Call(call.method, None, call.context)
+    late.id, late.namespace = call.id, call.namespace
+    if work.cancelled():
+        late.code = "CANCELLED"
+    elif isinstance(error := work.exception(), Exception):
+        _told(late, error)
+    if log is not None:
+        write(log, late, left, late=True)
+
+
+# --- the servicer ---------------------------------------------------------------------------------
+
+
+def serve(method: Method, behaviour: Callable[[Any, Context], Any]) -> Handler:
+    """The innermost handler: runs the servicer's method and serializes what it answers."""
+    kind = method.response_type
+
+    def serialize(response: Any) -> bytes:
+        if not isinstance(response, kind):  # upb would serialize any message without a word
+            raise TypeError(f"{method.name} answered {type(response).__name__}")
+        return response.SerializeToString()
+
+    if not method.server_streaming:
+
+        async def answer(call: Call) -> bytes:
+            return serialize(await behaviour(call.request, call.context))
+
+        return answer
+
+    async def answers(call: Call) -> None:
+        write = call.context.write
+        async with aclosing(behaviour(call.request, call.context)) as responses:
+            async for response in responses:
+                if call.abandoned:
+                    raise asyncio.CancelledError
+                await write(serialize(response))
+
+    return answers
+
+
+def not_implemented(name: str) -> Handler:
+    """The handler of an RPC that the contract has and this version has not."""
+
+    async def refuse(call: Call) -> Any:
+        raise UnimplementedError(
+            f"{name} is not carried out by this version; see GetServerInfo.capabilities", what=name
+        )
+
+    return refuse
+
+
+# --- the order ------------------------------------------------------------------------------------
+
+OUTER: Final[tuple[Layer, ...]] = (access_log, error_boundary)
+"""Around everything, RPCs that are not implemented included."""
+
+INNER: Final[tuple[Layer, ...]] = (admission, checked_requests, time_limit, shield)
+"""Around what a servicer does."""
+
+
+def compose(
+    layers: tuple[Layer, ...], method: Method, handler: Handler, around: Surroundings
+) -> Handler:
+    """``handler`` inside ``layers``, the first of them outermost."""
+    for layer in reversed(layers):
+        handler = layer(method, handler, around)
+    return handler

@@ -1,0 +1,46 @@
+"""How much a server takes on at once. Deployment limits: the contract's own are in the protos."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Bounds of one server. Numbers are whole and more than 0.
+
+    Attributes:
+        max_message_bytes: largest message received. gRPC's core refuses a larger one itself, with
+            RESOURCE_EXHAUSTED and without a reason, since no code of ours sees the call.
+        max_concurrent_calls: unary calls carried out at once, writes that outlive their caller
+            included; one more is OVERLOADED.
+        max_streams: streams open at once; one more is OVERLOADED.
+        max_call_seconds: how long a unary call may take before it is CALL_TIME_LIMIT. Streams have
+            no such limit; a stream of writes is given as long again once its caller is gone.
+        keepalive_seconds: how long a connection may be silent before it is pinged, so that streams
+            of dead callers end.
+        min_ping_seconds: how often a client may ping; more often and core ends the connection.
+    """
+
+    max_message_bytes: int = 16 * 2**20
+    max_concurrent_calls: int = 256
+    max_streams: int = 512
+    max_call_seconds: float = 60.0
+    keepalive_seconds: float = 60.0
+    min_ping_seconds: float = 10.0
+
+    def channel_options(self) -> list[tuple[str, int]]:
+        """As options of gRPC's core.
+
+        SO_REUSEPORT is off, since it lets a second server bind the same port without a word and
+        take half of the connections. The name of the ping option is the one that has an effect.
+        """
+        return [
+            ("grpc.so_reuseport", 0),
+            ("grpc.max_receive_message_length", self.max_message_bytes),
+            ("grpc.max_send_message_length", -1),
+            ("grpc.http2.min_ping_interval_without_data_ms", int(self.min_ping_seconds * 1000)),
+            ("grpc.keepalive_permit_without_calls", 1),
+            ("grpc.keepalive_time_ms", int(self.keepalive_seconds * 1000)),
+            ("grpc.keepalive_timeout_ms", 20_000),
+        ]

@@ -1,0 +1,218 @@
+"""PatternService on the wire."""
+
+from __future__ import annotations
+
+from lot_grpc.domain.errors import LimitExceededError, LotError, PatternNotFoundError
+from lot_grpc.domain.ids import namespace_or_default
+from lot_grpc.domain.pattern import Pattern
+from lot_grpc.domain.query import Ranking
+from lot_grpc.pb.lot.v1 import pattern_service_pb2 as pb
+from lot_grpc.pb.lot.v1 import pattern_service_pb2_grpc as pb_grpc
+from lot_grpc.server.call import Context
+from lot_grpc.server.convert import patterns as convert
+from lot_grpc.server.convert.outcomes import (
+    OUTCOME,
+    RANKING,
+    explanation_to_pb,
+    query_notices,
+    score_parts_to_pb,
+    text_notices,
+)
+from lot_grpc.server.convert.values import seconds_from_pb
+from lot_grpc.server.page_token import position_from_token, position_to_token
+from lot_grpc.server.status import to_status
+from lot_grpc.services.outcomes import OutcomeDraft, RecordingOutcomes
+from lot_grpc.services.patterns import Patterns, PatternStats
+from lot_grpc.services.questions import Asked, pattern_question
+from lot_grpc.services.recall import Finding, Recall
+from lot_grpc.services.saving import PatternDraft, Saved, Saving
+
+_DEFAULT_LIMIT = 5
+_DEFAULT_PAGE = 10
+
+
+class PatternServicer(pb_grpc.PatternServiceServicer):
+    """Converts, calls a service, converts back."""
+
+    def __init__(
+        self,
+        saving: Saving,
+        patterns: Patterns,
+        recall: Recall[Pattern],
+        outcomes: RecordingOutcomes,
+        max_batch_items: int,
+    ) -> None:
+        self._saving = saving
+        self._patterns = patterns
+        self._recall = recall
+        self._outcomes = outcomes
+        self._max_batch_items = max_batch_items
+
+    async def SavePattern(
+        self, request: pb.SavePatternRequest, context: Context
+    ) -> pb.SavePatternResponse:
+        draft = convert.draft_from_pb(request)
+        saved = await self._saving.save(namespace_or_default(request.namespace), draft)
+        return _saved_to_pb(saved)
+
+    async def BatchSavePatterns(
+        self, request: pb.BatchSavePatternsRequest, context: Context
+    ) -> pb.BatchSavePatternsResponse:
+        if len(request.items) > self._max_batch_items:
+            raise LimitExceededError(
+                f"at most {self._max_batch_items} items a batch here; split it",
+                limit=self._max_batch_items,
+                given=len(request.items),
+            )
+        drafts: list[PatternDraft | LotError] = [_draft_or_error(item) for item in request.items]
+        saved = iter(
+            await self._saving.save_many(
+                namespace_or_default(request.namespace),
+                [draft for draft in drafts if isinstance(draft, PatternDraft)],
+            )
+        )
+        results = [draft if isinstance(draft, LotError) else next(saved) for draft in drafts]
+        return pb.BatchSavePatternsResponse(
+            results=[_result_to_pb(result) for result in results],
+            created_count=sum(isinstance(r, Saved) and r.created for r in results),
+            failed_count=sum(isinstance(r, LotError) for r in results),
+        )
+
+    async def GetPattern(
+        self, request: pb.GetPatternRequest, context: Context
+    ) -> pb.GetPatternResponse:
+        pattern = await self._patterns.get(
+            namespace_or_default(request.namespace), request.pattern_id
+        )
+        return pb.GetPatternResponse(pattern=convert.pattern_to_pb(pattern))
+
+    async def UpdatePattern(
+        self, request: pb.UpdatePatternRequest, context: Context
+    ) -> pb.UpdatePatternResponse:
+        convert.same_id("pattern", request.pattern.pattern_id, request.pattern_id)
+        edit = convert.edit_from_pb(request.pattern, request.update_mask)
+        updated = await self._patterns.update(
+            namespace_or_default(request.namespace), request.pattern_id, edit, request.etag
+        )
+        return pb.UpdatePatternResponse(
+            pattern=convert.pattern_to_pb(updated.pattern),
+            notices=text_notices("pattern.task", truncated=updated.truncated),
+        )
+
+    async def DeletePattern(
+        self, request: pb.DeletePatternRequest, context: Context
+    ) -> pb.DeletePatternResponse:
+        try:
+            await self._patterns.delete(
+                namespace_or_default(request.namespace), request.pattern_id, request.etag
+            )
+        except PatternNotFoundError:
+            if not request.allow_missing:
+                raise
+            return pb.DeletePatternResponse(deleted=False)
+        return pb.DeletePatternResponse(deleted=True)
+
+    async def ListPatterns(
+        self, request: pb.ListPatternsRequest, context: Context
+    ) -> pb.ListPatternsResponse:
+        page = await self._patterns.list_page(
+            namespace_or_default(request.namespace),
+            convert.filter_from_pb(request.filter),
+            request.page_size or _DEFAULT_PAGE,
+            position_from_token(request, request.page_token),
+        )
+        return pb.ListPatternsResponse(
+            patterns=[convert.pattern_to_pb(pattern) for pattern in page.patterns],
+            next_page_token=position_to_token(request, page.next),
+        )
+
+    async def RecallPatterns(
+        self, request: pb.RecallPatternsRequest, context: Context
+    ) -> pb.RecallPatternsResponse:
+        asked = Asked(
+            query=request.query,
+            limit=request.limit or _DEFAULT_LIMIT,
+            min_similarity=request.min_similarity,
+            ranking=RANKING.from_pb(request.ranking) or Ranking.BALANCED,
+            rerank=request.rerank,
+            explain=request.explain,
+        )
+        answer = await self._recall.find(
+            namespace_or_default(request.namespace),
+            pattern_question(asked, convert.filter_from_pb(request.filter)),
+        )
+        return pb.RecallPatternsResponse(
+            hits=[_hit_to_pb(hit, explain=request.explain) for hit in answer.hits],
+            retrieval_id=answer.retrieval_id,
+            notices=query_notices(truncated=answer.truncated),
+            explanation=explanation_to_pb(answer.explanation),
+        )
+
+    async def RecordOutcome(
+        self, request: pb.RecordOutcomeRequest, context: Context
+    ) -> pb.RecordOutcomeResponse:
+        draft = OutcomeDraft(
+            pattern_ids=tuple(request.pattern_ids),
+            outcome=OUTCOME.all_from_pb([request.outcome])[0],
+            retrieval_id=request.retrieval_id,
+            query=request.query,
+            reward=request.reward if request.HasField("reward") else None,
+            duration=seconds_from_pb(request, "duration"),
+            note=request.note,
+            request_id=request.request_id,
+        )
+        patterns = await self._outcomes.record(namespace_or_default(request.namespace), draft)
+        return pb.RecordOutcomeResponse(
+            patterns=[convert.pattern_to_pb(pattern) for pattern in patterns]
+        )
+
+    async def GetPatternStats(
+        self, request: pb.GetPatternStatsRequest, context: Context
+    ) -> pb.GetPatternStatsResponse:
+        stats = await self._patterns.stats(
+            namespace_or_default(request.namespace), convert.filter_from_pb(request.filter)
+        )
+        return _stats_to_pb(stats)
+
+
+def _draft_or_error(item: pb.SavePatternItem) -> PatternDraft | LotError:
+    try:
+        return convert.draft_from_pb(item)
+    except LotError as error:
+        return error
+
+
+def _saved_to_pb(saved: Saved) -> pb.SavePatternResponse:
+    return pb.SavePatternResponse(
+        pattern=convert.pattern_to_pb(saved.pattern),
+        created=saved.created,
+        notices=text_notices("pattern.task", truncated=saved.truncated),
+    )
+
+
+def _result_to_pb(result: Saved | LotError) -> pb.SavePatternResult:
+    if isinstance(result, LotError):
+        return pb.SavePatternResult(error=to_status(result))
+    return pb.SavePatternResult(response=_saved_to_pb(result))
+
+
+def _hit_to_pb(hit: Finding[Pattern], *, explain: bool) -> pb.PatternHit:
+    return pb.PatternHit(
+        pattern=convert.pattern_to_pb(hit.thing),
+        score=hit.score,
+        similarity=hit.similarity,
+        score_parts=score_parts_to_pb(hit.parts) if explain else (),
+    )
+
+
+def _stats_to_pb(stats: PatternStats) -> pb.GetPatternStatsResponse:
+    return pb.GetPatternStatsResponse(
+        total_patterns=stats.total,
+        average_success_rate=stats.average_success_rate,
+        max_success_rate=stats.max_success_rate,
+        total_usage_count=stats.total_usage,
+        most_used_pattern_id=stats.most_used_pattern_id,
+        by_language=stats.by_language,
+        by_category=stats.by_category,
+        by_kind={name.upper(): count for name, count in stats.by_kind.items()},
+    )

@@ -1,0 +1,48 @@
+"""Reflection for grpcurl, buf curl and the like: v1 and v1alpha, with methods as symbols.
+
+The library serves v1alpha only (grpc/grpc#38576) and does not find methods (grpc/grpc#34743). The
+messages of both versions are the same on the wire, so one handler answers under both names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+import grpc
+from google.protobuf.descriptor import FileDescriptor
+from google.protobuf.descriptor_pool import Default, DescriptorPool
+from grpc_reflection.v1alpha import reflection_pb2
+from grpc_reflection.v1alpha._async import ReflectionServicer
+
+NAMES: Final = ("grpc.reflection.v1.ServerReflection", "grpc.reflection.v1alpha.ServerReflection")
+
+
+class _MethodFindingPool:
+    """A descriptor pool that finds ``package.Service.Method`` too."""
+
+    def __init__(self, pool: DescriptorPool) -> None:
+        self._pool = pool
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._pool, name)
+
+    def FindFileContainingSymbol(self, symbol: str) -> FileDescriptor:  # noqa: N802 - its name
+        """The file of a message, enum, service, field or method."""
+        try:
+            return self._pool.FindFileContainingSymbol(symbol)
+        except KeyError:
+            service_name, _, method = symbol.rpartition(".")
+            service = self._pool.FindServiceByName(service_name)
+            return service.methods_by_name[method].containing_service.file
+
+
+def handlers(service_names: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """Method handlers by service name. Only ``service_names`` are listed to callers."""
+    servicer = ReflectionServicer(service_names, _MethodFindingPool(Default()))
+    handler = grpc.stream_stream_rpc_method_handler(
+        servicer.ServerReflectionInfo,
+        request_deserializer=reflection_pb2.ServerReflectionRequest.FromString,
+        response_serializer=reflection_pb2.ServerReflectionResponse.SerializeToString,
+    )
+    return {name: {"ServerReflectionInfo": handler} for name in NAMES}

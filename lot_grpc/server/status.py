@@ -1,0 +1,187 @@
+"""The one table from what went wrong to what the caller is told.
+
+The reasons and codes are promised in ``error_reason.proto``; a test holds the two together.
+Metadata of a call is refused at random from 8 KiB on, so a status stays well below: what is long is
+cut, and how many violations there were is said even where not all are listed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, NamedTuple, TypeAlias
+from urllib.parse import quote
+
+import grpc
+from google.protobuf.message import Message
+from google.rpc import error_details_pb2, status_pb2
+from grpc import StatusCode as Code
+
+from lot_grpc.domain.errors import InUseError, LotError, NotFoundError, RequestInvalidError
+
+Status: TypeAlias = Any
+"""A ``google.rpc.Status``, whose generated code has no types."""
+
+DOMAIN: Final = "lot.v1"
+DETAILS_KEY: Final = "grpc-status-details-bin"
+
+MAX_VIOLATIONS: Final = 20
+MAX_VIOLATIONS_BYTES: Final = 4096
+MAX_MESSAGE_BYTES: Final = 900
+"""Of the sentence as it is sent, that is percent-encoded."""
+_PRINTABLE: Final = "".join(map(chr, range(0x20, 0x7F))).replace("%", "")
+MAX_TEXT_BYTES: Final = 256
+MAX_METADATA: Final = 16
+MAX_METADATA_BYTES: Final = 160
+
+
+class Row(NamedTuple):
+    """``retry_seconds`` is how long to wait before a repeat; 0: waiting does not help."""
+
+    code: grpc.StatusCode
+    retry_seconds: float = 0.0
+
+
+TABLE: Final[Mapping[str, Row]] = {
+    "INTERNAL": Row(Code.INTERNAL),
+    "REQUEST_INVALID": Row(Code.INVALID_ARGUMENT),
+    "REQUEST_MALFORMED": Row(Code.INVALID_ARGUMENT),
+    "PAGE_TOKEN_MISMATCH": Row(Code.INVALID_ARGUMENT),
+    "LIMIT_EXCEEDED": Row(Code.INVALID_ARGUMENT),
+    "NOT_IMPLEMENTED": Row(Code.UNIMPLEMENTED),
+    "PATTERN_NOT_FOUND": Row(Code.NOT_FOUND),
+    "EPISODE_NOT_FOUND": Row(Code.NOT_FOUND),
+    "MEMORY_NOT_FOUND": Row(Code.NOT_FOUND),
+    "RETRIEVAL_UNKNOWN": Row(Code.NOT_FOUND),
+    "PATTERN_ID_IN_USE": Row(Code.ALREADY_EXISTS),
+    "EPISODE_ID_IN_USE": Row(Code.ALREADY_EXISTS),
+    "MEMORY_ID_IN_USE": Row(Code.ALREADY_EXISTS),
+    "REQUEST_ID_REUSED": Row(Code.ALREADY_EXISTS),
+    "ETAG_MISMATCH": Row(Code.ABORTED),
+    "CONTENTION": Row(Code.ABORTED, retry_seconds=0.2),
+    "EPISODE_ENDED": Row(Code.FAILED_PRECONDITION),
+    "EPISODE_STREAM_OPEN": Row(Code.FAILED_PRECONDITION),
+    "WRITER_REPLACED": Row(Code.ABORTED),
+    "STREAM_NOT_OPENED": Row(Code.FAILED_PRECONDITION),
+    "EVENT_SEQUENCE_GAP": Row(Code.FAILED_PRECONDITION),
+    "EVENT_CONFLICT": Row(Code.ALREADY_EXISTS),
+    "OVERLOADED": Row(Code.RESOURCE_EXHAUSTED, retry_seconds=1.0),
+    "SHUTTING_DOWN": Row(Code.UNAVAILABLE, retry_seconds=2.0),
+    "CALL_TIME_LIMIT": Row(Code.DEADLINE_EXCEEDED),
+    "STORE_UNAVAILABLE": Row(Code.UNAVAILABLE, retry_seconds=1.0),
+    "STORAGE_FULL": Row(Code.RESOURCE_EXHAUSTED),
+    "EMBEDDING_FAILED": Row(Code.INTERNAL),
+    "EMBEDDING_MODEL_MISMATCH": Row(Code.FAILED_PRECONDITION),
+    "ERROR_SOLUTION_NOT_FOUND": Row(Code.NOT_FOUND),
+    "PREFERENCE_NOT_FOUND": Row(Code.NOT_FOUND),
+    "SESSION_NOT_FOUND": Row(Code.NOT_FOUND),
+    "DECISION_NOT_FOUND": Row(Code.NOT_FOUND),
+    "NAMESPACE_CLEARING": Row(Code.FAILED_PRECONDITION, retry_seconds=1.0),
+    "CURSOR_TOO_OLD": Row(Code.OUT_OF_RANGE),
+    "COMPACT_OFFLINE_ONLY": Row(Code.FAILED_PRECONDITION),
+}
+
+_INTERNAL = TABLE["INTERNAL"]
+
+
+def code_of(error: LotError) -> grpc.StatusCode:
+    """The code of an error; INTERNAL for one that the table does not know."""
+    return TABLE.get(error.reason, _INTERNAL).code
+
+
+def to_status(error: LotError) -> Status:
+    """The status of an error whose reason the table knows. Always less than 6 KB.
+
+    Raises:
+        KeyError: the reason is not in the contract, so the caller must not be told.
+    """
+    row = TABLE[error.reason]
+    metadata = dict(error.metadata)
+    details: list[Message] = []
+    if isinstance(error, RequestInvalidError):
+        metadata["violations"] = str(len(error.violations))
+        details.append(_bad_request(error))
+    elif isinstance(error, NotFoundError | InUseError):
+        details.append(
+            error_details_pb2.ResourceInfo(
+                resource_type=f"{DOMAIN}.{error.noun.title().replace(' ', '')}",
+                resource_name=cut(error.id),
+                description=cut(error.message),
+            )
+        )
+    elif row.code is Code.FAILED_PRECONDITION:
+        details.append(_failed_precondition(error))
+    if row.retry_seconds:
+        retry = error_details_pb2.RetryInfo()
+        retry.retry_delay.FromMilliseconds(round(row.retry_seconds * 1000))
+        details.append(retry)
+    return _status(row.code, error.message, error.reason, metadata, details)
+
+
+def internal_status(call_id: str) -> Status:
+    """What a caller learns of a fault nobody foresaw: an id to quote, and nothing else."""
+    return _status(
+        Code.INTERNAL,
+        f"internal error; the operator finds its cause in the log under call id {call_id}",
+        "INTERNAL",
+        {"call_id": call_id},
+        (),
+    )
+
+
+def cut(text: str, max_bytes: int = MAX_TEXT_BYTES) -> str:
+    """``text``, or as much of it as fits in ``max_bytes`` of UTF-8 with an ellipsis."""
+    if len(text) * 4 <= max_bytes:
+        return text
+    raw = text.encode("utf-8", "replace")
+    if len(raw) <= max_bytes:
+        return text
+    return raw[: max_bytes - 3].decode("utf-8", "ignore") + "…"
+
+
+def _cut_message(text: str) -> str:
+    """The sentence, short enough when each byte that is not ASCII takes three."""
+    text = cut(text, MAX_MESSAGE_BYTES)
+    while len(quote(text, safe=_PRINTABLE)) > MAX_MESSAGE_BYTES:
+        text = text[: len(text) * 3 // 4] + "…"
+    return text
+
+
+def _status(
+    code: grpc.StatusCode,
+    message: str,
+    reason: str,
+    metadata: Mapping[str, str],
+    details: Iterable[Message],
+) -> Status:
+    status = status_pb2.Status(code=code.value[0], message=_cut_message(message))
+    info = error_details_pb2.ErrorInfo(reason=reason, domain=DOMAIN)
+    for key in list(metadata)[:MAX_METADATA]:
+        info.metadata[key[:63]] = cut(metadata[key], MAX_METADATA_BYTES)
+    status.details.add().Pack(info)
+    for detail in details:
+        status.details.add().Pack(detail)
+    return status
+
+
+def _bad_request(error: RequestInvalidError) -> Any:
+    """The first violations that fit. At least one is always listed."""
+    bad = error_details_pb2.BadRequest()
+    room = MAX_VIOLATIONS_BYTES
+    for violation in error.violations[:MAX_VIOLATIONS]:
+        listed = error_details_pb2.BadRequest.FieldViolation(
+            field=cut(violation.field),
+            description=cut(violation.description),
+            reason=cut(violation.rule),
+        )
+        room -= listed.ByteSize() + 4
+        if room < 0:
+            break
+        bad.field_violations.append(listed)
+    return bad
+
+
+def _failed_precondition(error: LotError) -> Any:
+    subject = error.metadata.get("episode_id") or error.metadata.get("id", "")
+    failure = error_details_pb2.PreconditionFailure()
+    failure.violations.add(type=error.reason, subject=cut(subject), description=cut(error.message))
+    return failure

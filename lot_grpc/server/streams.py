@@ -1,0 +1,94 @@
+"""The requests of a stream, parsed and checked one by one, with a way to end the wait for the next.
+
+A pending ``context.read()`` is never cancelled while the call lives: core goes on with it, and its
+message would be lost at best. So a task of its own reads, one message ahead, and ends by itself
+when the call does; what is interrupted is only the wait for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import grpc
+from google.protobuf.message import Message
+
+from lot_grpc.server.call import Context
+
+_pumps: set[asyncio.Task[None]] = set()
+"""Holds the reading tasks, which asyncio itself does not."""
+
+
+class Requests:
+    """Iterates over a stream of requests. For one consumer at a time."""
+
+    def __init__(self, context: Context, check: Callable[[bytes], Message]) -> None:
+        self._context = context
+        self._check = check
+        self._next: Any = None
+        """Bytes read ahead, EOF, an error of the read, or None while there is nothing."""
+        self._interrupt: BaseException | None = None
+        self._wanted: asyncio.Future[None] | None = None
+        self._room: asyncio.Future[None] | None = None
+        self._started = False
+
+    def __aiter__(self) -> Requests:
+        return self
+
+    async def __anext__(self) -> Message:
+        """The next request.
+
+        Raises:
+            RequestMalformedError, RequestInvalidError: it breaks the contract.
+            ShuttingDownError: the server drains.
+            CancelledError: the caller is gone.
+        """
+        if not self._started:
+            self._started = True
+            pump = asyncio.create_task(self._pump())
+            _pumps.add(pump)
+            pump.add_done_callback(_pumps.discard)
+        while self._next is None and self._interrupt is None:
+            self._wanted = asyncio.get_running_loop().create_future()
+            await self._wanted
+        if self._interrupt is not None:
+            raise self._interrupt
+        got = self._next
+        if got is grpc.aio.EOF:
+            raise StopAsyncIteration
+        if isinstance(got, BaseException):
+            raise got
+        self._next = None
+        _wake(self._room)
+        return self._check(got)
+
+    def interrupt(self, error: BaseException) -> None:
+        """Raise ``error`` at the next read or the one being waited for. The first error stays."""
+        if self._interrupt is None:
+            self._interrupt = error
+        _wake(self._wanted)
+        _wake(self._room)
+
+    def close(self) -> None:
+        """Read no more. The reading task ends with the read that it is in."""
+        self.interrupt(asyncio.CancelledError())
+
+    async def _pump(self) -> None:
+        """Read until the stream ends, one message ahead of the consumer."""
+        try:
+            while self._interrupt is None:
+                self._next = await self._context.read()
+                _wake(self._wanted)
+                if self._next is grpc.aio.EOF:
+                    return
+                self._room = asyncio.get_running_loop().create_future()
+                await self._room
+        except Exception as error:  # noqa: BLE001 - it belongs to the consumer, who may be gone
+            self._next = error
+            _wake(self._wanted)
+
+
+def _wake(waiter: asyncio.Future[None] | None) -> None:
+    if waiter is not None and not waiter.done():
+        waiter.set_result(None)

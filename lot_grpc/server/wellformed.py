@@ -1,0 +1,323 @@
+r"""What no rule in the proto says of every text, number, Struct and instant.
+
+No NUL, no NaN or infinity, Structs 16 deep at most, times that exist. Every request is checked, so
+it must cost little. Three looks at the raw bytes tell in a microsecond or two that most messages
+cannot be wrong; each is exact in that direction:
+
+* a NUL in a text is a zero byte;
+* NaN and infinity have an exponent of ones, which little-endian ends in ``[f0-ff][7f|ff]`` for a
+  double (``[80-ff][7f|ff]`` for a float);
+* each nested ``Value`` costs a byte ``2a`` (``struct_value``) or ``32`` (``list_value``).
+
+What is left is walked along a plan made once for each type, which names only the fields that can
+be wrong.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, TypeAlias
+
+from google.protobuf.descriptor import Descriptor, FieldDescriptor
+from google.protobuf.message import Message
+
+from lot_grpc.domain.errors import Violation
+
+MAX_STRUCT_DEPTH: Final = 16
+MAX_FOUND: Final = 1000
+"""The walk ends about there: a hostile request must not cost much more than a good one."""
+
+_DOUBLE = re.compile(rb"[\xf0-\xff][\x7f\xff]")
+_FLOAT = re.compile(rb"[\x80-\xff][\x7f\xff]")
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
+_MIN_SECONDS, _MAX_SECONDS = -62_135_596_800, 253_402_300_799  # years 1 to 9999
+_MAX_SPAN = 315_576_000_000  # 10,000 years, protobuf's own limit of a Duration
+
+_Path: TypeAlias = "tuple[_Path, str | int] | None"
+"""Where a walk is: what it came from and the label or index of the step. Made into a text only for
+what is wrong."""
+
+_Visit: TypeAlias = "Callable[[_Walk, Any, _Path, Plan], None]"
+
+
+class Plan:
+    """Which fields of a type can be wrong, and how each is visited. Types may recur."""
+
+    __slots__ = ("many", "messages", "numbers", "texts", "visit")
+
+    def __init__(self, visit: _Visit) -> None:
+        self.visit = visit
+        """How a message of the type itself is visited."""
+        self.texts: list[str] = []
+        self.numbers: list[str] = []
+        self.messages: list[tuple[str, _Visit, Plan]] = []
+        self.many: list[tuple[str, _Visit, Plan]] = []
+        """Repeated fields and maps, visited as a whole."""
+
+
+class WellFormed:
+    """The check of one request type. Made once, at registration."""
+
+    def __init__(self, request_type: type[Message]) -> None:
+        descriptor: Any = request_type.DESCRIPTOR
+        kinds = _kinds(descriptor)
+        self._plan = _Planner().plan(descriptor)
+        self._pair = _FLOAT if "float" in kinds else _DOUBLE if "double" in kinds else None
+        self._structs = "google.protobuf.Value" in kinds
+        self._times = bool(kinds & {"google.protobuf.Timestamp", "google.protobuf.Duration"})
+
+    def check(self, message: Message, raw: bytes) -> list[Violation]:
+        """All that is wrong with ``message``, which was parsed from ``raw``. Empty: nothing."""
+        nul = b"\0" in raw
+        if not (nul or self._times or self._maybe_infinite(raw) or self._maybe_deep(raw)):
+            return []
+        # Doubles are full of zero bytes, so a message with numbers is mostly walked for NUL; then
+        # all is checked on the way, which costs less than two more scans.
+        values = nul or self._maybe_infinite(raw) or self._maybe_deep(raw)
+        walk = _Walk(nul=nul, values=values)
+        walk.message(message, None, self._plan)
+        return walk.found[:MAX_FOUND]
+
+    def _maybe_infinite(self, raw: bytes) -> bool:
+        if self._pair is None or not (b"\x7f" in raw or b"\xff" in raw):  # 20 times as fast
+            return False
+        return self._pair.search(raw) is not None
+
+    def _maybe_deep(self, raw: bytes) -> bool:
+        return self._structs and raw.count(b"\x2a") + raw.count(b"\x32") >= MAX_STRUCT_DEPTH
+
+
+class _Walk:
+    """One walk over one message."""
+
+    __slots__ = ("found", "nul", "values")
+
+    def __init__(self, *, nul: bool, values: bool) -> None:
+        self.found: list[Violation] = []
+        self.nul = nul
+        """Texts may be wrong."""
+        self.values = values
+        """Numbers and Structs may be wrong."""
+
+    def message(self, message: Any, path: _Path, plan: Plan) -> None:
+        """The fields that the plan names."""
+        if self.nul:
+            for name in plan.texts:
+                if "\0" in getattr(message, name):
+                    self.add_nul((path, name))
+        if self.values:
+            for name in plan.numbers:
+                if not math.isfinite(getattr(message, name)):
+                    self.add_infinite((path, name))
+        for name, visit, child in plan.messages:
+            if message.HasField(name):
+                visit(self, getattr(message, name), (path, name), child)
+        for name, visit, child in plan.many:
+            items = getattr(message, name)
+            if items:
+                visit(self, items, (path, name), child)
+
+    # --- repeated fields and maps ---------------------------------------------------------------
+
+    def texts(self, texts: Sequence[str], path: _Path, _: Plan) -> None:
+        if self.nul:
+            for index, text in enumerate(texts):
+                if "\0" in text:
+                    self.add_nul((path, index))
+
+    def numbers(self, numbers: Sequence[float], path: _Path, _: Plan) -> None:
+        if self.values:
+            for index, number in enumerate(numbers):
+                if not math.isfinite(number):
+                    self.add_infinite((path, index))
+
+    def messages(self, items: Sequence[Any], path: _Path, plan: Plan) -> None:
+        visit = plan.visit
+        for index, item in enumerate(items):
+            if len(self.found) >= MAX_FOUND:
+                return
+            visit(self, item, (path, index), plan)
+
+    def map(self, entries: Mapping[Any, Any], path: _Path, plan: Plan) -> None:
+        """A map with any keys and values."""
+        for key, value in entries.items():
+            if self.nul and "\0" in f"{key}":
+                self.add_nul((path, subscript(key)))
+            if isinstance(value, Message):
+                plan.visit(self, value, (path, subscript(key)), plan)
+            elif isinstance(value, str):
+                if "\0" in value:
+                    self.add_nul((path, subscript(key)))
+            elif isinstance(value, float) and not math.isfinite(value):
+                self.add_infinite((path, subscript(key)))
+
+    # --- well-known types -----------------------------------------------------------------------
+
+    def instant(self, instant: Any, path: _Path, _: Plan) -> None:
+        """A Timestamp."""
+        if not (_MIN_SECONDS <= instant.seconds <= _MAX_SECONDS and 0 <= instant.nanos < 10**9):
+            self.add(path, "timestamp.range", "must be in the years 1 to 9999, nanos below 1e9")
+
+    def span(self, span: Any, path: _Path, _: Plan) -> None:
+        """A Duration."""
+        seconds, nanos = span.seconds, span.nanos
+        if abs(seconds) > _MAX_SPAN or abs(nanos) >= 10**9 or seconds * nanos < 0:
+            self.add(path, "duration.range", "must be below 10,000 years, parts of one sign")
+
+    def top_struct(self, struct: Any, path: _Path, _: Plan) -> None:
+        """A Struct in a field."""
+        if self.values:
+            self.struct(struct, path, 1)
+
+    def top_value(self, value: Any, path: _Path, _: Plan) -> None:
+        """A Value in a field."""
+        if self.values:
+            self.value(value, path, 0)
+
+    def top_list(self, values: Any, path: _Path, _: Plan) -> None:
+        """A ListValue in a field."""
+        if self.values:
+            self.list(values, path, 1)
+
+    def struct(self, struct: Any, path: _Path, depth: int) -> None:
+        """The hot loop of events: asking for members is cheaper than asking which one is set."""
+        fields = struct.fields
+        for key in fields:
+            value = fields[key]
+            text = value.string_value
+            if text:
+                if "\0" in text:
+                    self.add_nul((path, member(key)))
+            elif number := value.number_value:
+                if not math.isfinite(number):
+                    self.add_infinite((path, member(key)))
+            elif value.WhichOneof("kind") in {"struct_value", "list_value"}:
+                self.value(value, (path, member(key)), depth)
+            if "\0" in key:
+                self.add_nul((path, member(key)))
+
+    def list(self, values: Any, path: _Path, depth: int) -> None:
+        """Items of a ListValue."""
+        for index, value in enumerate(values.values):
+            self.value(value, (path, index), depth)
+
+    def value(self, value: Any, path: _Path, depth: int) -> None:
+        """A value inside ``depth`` Structs and lists."""
+        kind = value.WhichOneof("kind")
+        if kind == "string_value":
+            if "\0" in value.string_value:
+                self.add_nul(path)
+        elif kind == "number_value":
+            if not math.isfinite(value.number_value):
+                self.add_infinite(path)
+        elif kind in {"struct_value", "list_value"} and len(self.found) < MAX_FOUND:
+            if depth >= MAX_STRUCT_DEPTH:
+                self.add(path, "struct.depth", f"must not nest more than {MAX_STRUCT_DEPTH} deep")
+            elif kind == "struct_value":
+                self.struct(value.struct_value, path, depth + 1)
+            else:
+                self.list(value.list_value, path, depth + 1)
+
+    # --- what is found --------------------------------------------------------------------------
+
+    def add(self, path: _Path, rule: str, description: str) -> None:
+        """One more thing that is wrong."""
+        self.found.append(Violation(_render(path), rule, description))
+
+    def add_nul(self, path: _Path) -> None:
+        """A text with NUL, which neither the store's index nor C programs can hold."""
+        self.add(path, "text.nul", "must not contain NUL (U+0000)")
+
+    def add_infinite(self, path: _Path) -> None:
+        """A number that JSON cannot hold."""
+        self.add(path, "number.finite", "must be a finite number, not NaN or infinity")
+
+
+def _render(path: _Path) -> str:
+    parts: list[str] = []
+    while path is not None:
+        path, step = path
+        if isinstance(step, int):
+            parts.append(f"[{step}]")
+        else:
+            parts.append(step if step.startswith((".", "[")) else f".{step}")
+    return "".join(reversed(parts)).removeprefix(".")
+
+
+def subscript(key: object) -> str:
+    """``["key"]`` of a map, escaped as in JSON."""
+    if isinstance(key, str):
+        return f"[{json.dumps(key[:64], ensure_ascii=False)}]"
+    return f"[{str(key).lower()}]"
+
+
+def member(key: str) -> str:
+    """``.key`` of a Struct, or ``["odd key"]``."""
+    return f".{key}" if _NAME.fullmatch(key) else subscript(key)
+
+
+# --- plans, made once for each type -----------------------------------------------------------
+
+
+_WELL_KNOWN: Mapping[str, _Visit] = {
+    "google.protobuf.Struct": _Walk.top_struct,
+    "google.protobuf.Value": _Walk.top_value,
+    "google.protobuf.ListValue": _Walk.top_list,
+    "google.protobuf.Timestamp": _Walk.instant,
+    "google.protobuf.Duration": _Walk.span,
+}
+_NUMBERS = {FieldDescriptor.CPPTYPE_DOUBLE, FieldDescriptor.CPPTYPE_FLOAT}
+
+
+class _Planner:
+    """Makes the plans of a type and of what it contains."""
+
+    def __init__(self) -> None:
+        self._plans: dict[str, Plan] = {}
+
+    def plan(self, descriptor: Descriptor) -> Plan:
+        """The plan is known before its fields are looked at, so that types may recur."""
+        name = descriptor.full_name
+        if name not in self._plans:
+            self._plans[name] = plan = Plan(_WELL_KNOWN.get(name, _Walk.message))
+            if name not in _WELL_KNOWN:
+                for each in descriptor.fields:
+                    self._add(plan, each)
+        return self._plans[name]
+
+    def _add(self, plan: Plan, field: FieldDescriptor) -> None:
+        kind = field.message_type
+        if kind is not None and kind.GetOptions().map_entry:
+            value = kind.fields_by_name["value"].message_type
+            child = self.plan(value) if value is not None else plan
+            plan.many.append((field.name, _Walk.map, child))
+        elif kind is not None and field.is_repeated:
+            plan.many.append((field.name, _Walk.messages, self.plan(kind)))
+        elif kind is not None:
+            child = self.plan(kind)
+            plan.messages.append((field.name, child.visit, child))
+        elif field.type == FieldDescriptor.TYPE_STRING and field.is_repeated:
+            plan.many.append((field.name, _Walk.texts, plan))
+        elif field.type == FieldDescriptor.TYPE_STRING:
+            plan.texts.append(field.name)
+        elif field.cpp_type in _NUMBERS and field.is_repeated:
+            plan.many.append((field.name, _Walk.numbers, plan))
+        elif field.cpp_type in _NUMBERS:
+            plan.numbers.append(field.name)
+
+
+def _kinds(descriptor: Descriptor) -> set[str]:
+    """Names of the message types that ``descriptor`` can hold, and ``double`` and ``float``."""
+    kinds: set[str] = set()
+    todo = [descriptor]
+    while todo:
+        each = todo.pop()
+        if each.full_name not in kinds:
+            kinds.add(each.full_name)
+            todo += [field.message_type for field in each.fields if field.message_type is not None]
+            kinds |= {"double" for f in each.fields if f.type == FieldDescriptor.TYPE_DOUBLE}
+            kinds |= {"float" for f in each.fields if f.type == FieldDescriptor.TYPE_FLOAT}
+    return kinds
