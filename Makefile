@@ -1,0 +1,175 @@
+# `make` alone lists the targets. Needs Python 3.11 or later and GNU make 3.81 or later; the rest
+# is installed into .venv. ARGS="…" is passed on by run, test, bench and demo.
+
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+VENV ?= .venv
+BIN := $(abspath $(VENV))/bin
+PY := $(BIN)/python
+PIP := $(PY) -m pip --disable-pip-version-check --quiet
+ARGS ?=
+
+PROTO_VENV ?= .proto-venv
+PROTO_PY := $(abspath $(PROTO_VENV))/bin/python
+PROTO_TOOLS := grpcio-tools==1.76.0 mypy-protobuf==5.1.0
+
+# Stamps say what is installed, so that the second run starts at once.
+RUN_STAMP := $(VENV)/.installed-run
+DEV_STAMP := $(VENV)/.installed-dev
+CLIENT_STAMP := $(VENV)/.installed-client
+PROTO_STAMP := $(PROTO_VENV)/.installed
+
+WITH_SERVER := $(PY) clients/with_server.py
+
+.PHONY: help
+help: ## List the targets
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+# --- using it -----------------------------------------------------------------------------------
+
+.PHONY: run
+run: $(RUN_STAMP) ## Serve on 127.0.0.1:50051, data in lot-data (LOT_* change it)
+	@exec $(BIN)/lot-grpc serve $(ARGS)
+
+.PHONY: demo
+demo: $(CLIENT_STAMP) ## Watch an agent learn: a scripted run against a server of its own
+	@$(WITH_SERVER) $(PY) clients/python/examples/learning_loop.py $(ARGS)
+
+.PHONY: bench
+bench: $(DEV_STAMP) ## Measure against a bare server, both in one run
+	@$(PY) tests/bench/run.py $(ARGS)
+
+# --- working on it ------------------------------------------------------------------------------
+
+.PHONY: setup
+setup: $(DEV_STAMP) ## Install everything for development into .venv
+
+.PHONY: test
+test: $(DEV_STAMP) ## Run the tests (ARGS="-k recall" for some)
+	@$(PY) -m pytest -q $(ARGS)
+
+.PHONY: check
+check: lint types arch proto-check test test-clients ## All that CI runs
+
+.PHONY: lint
+lint: $(DEV_STAMP) ## Style of Python and proto files
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/ruff format --check --quiet .
+	@$(BIN)/buf lint proto
+	@$(BIN)/buf format --diff --exit-code proto --exclude-path proto/buf --exclude-path proto/google
+
+.PHONY: format
+format: $(DEV_STAMP) ## Put files into that style
+	@$(BIN)/ruff check --fix --quiet . || true
+	@$(BIN)/ruff format --quiet .
+	@$(BIN)/buf format --write proto --exclude-path proto/buf --exclude-path proto/google
+
+.PHONY: types
+types: $(DEV_STAMP) ## mypy, strict
+	@$(BIN)/mypy
+
+.PHONY: arch
+arch: $(DEV_STAMP) ## Which room may import which (import-linter)
+	@$(BIN)/lint-imports
+
+.PHONY: proto
+proto: $(PROTO_STAMP) ## Generate the Python code from proto/
+	@$(PROTO_PY) proto/generate.py
+
+.PHONY: proto-check
+proto-check: $(PROTO_STAMP) ## Is the generated code what proto/ says?
+	@$(PROTO_PY) proto/generate.py --check
+
+.PHONY: proto-breaking
+proto-breaking: $(DEV_STAMP) ## Does proto/ break clients of AGAINST (a git ref, default main)?
+	@$(BIN)/buf breaking proto --against '.git#ref=$(or $(AGAINST),main),subdir=proto'
+
+.PHONY: test-clients
+test-clients: test-python test-typescript test-go ## Each client against a live server
+
+.PHONY: test-python
+test-python: $(CLIENT_STAMP)
+	@if [ -d clients/python/tests ]; then \
+	  echo "Python client"; \
+	  $(WITH_SERVER) --cwd clients/python $(PY) -m pytest -q; \
+	else echo "Python client skipped: it has no tests"; fi
+
+.PHONY: test-typescript
+test-typescript: $(RUN_STAMP)
+	@if [ ! -f clients/typescript/package.json ]; then \
+	  echo "TypeScript client skipped: it is not here"; \
+	elif ! command -v node >/dev/null || ! command -v npm >/dev/null; then \
+	  echo "TypeScript client skipped: no node on this machine"; \
+	elif ! node -e 'process.exit(parseInt(process.versions.node) < 20)'; then \
+	  echo "TypeScript client skipped: node $$(node --version) is older than 20"; \
+	else \
+	  echo "TypeScript client"; \
+	  ( cd clients/typescript && \
+	    { [ node_modules/.package-lock.json -nt package-lock.json ] || \
+	      npm ci --no-audit --no-fund --loglevel=error; } ) && \
+	  $(WITH_SERVER) --cwd clients/typescript npm test --silent; \
+	fi
+
+.PHONY: test-go
+test-go: $(RUN_STAMP)
+	@if [ ! -f clients/go/go.mod ]; then echo "Go client skipped: it is not here"; \
+	elif ! command -v go >/dev/null; then echo "Go client skipped: no go on this machine"; \
+	else echo "Go client"; $(WITH_SERVER) --cwd clients/go go test -count=1 ./...; fi
+
+.PHONY: clean
+clean: ## Remove what was installed and built (never lot-data)
+	@rm -rf $(VENV) $(PROTO_VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache \
+	  .hypothesis .import_linter_cache clients/typescript/node_modules
+
+# --- environments -------------------------------------------------------------------------------
+
+# $(1): folder of the environment. PYTHON= chooses the interpreter, else the first that is new
+# enough is taken; a name on PATH proves nothing (pyenv), so each is run.
+define make_venv
+	@wanted='$(PYTHON)'; found=; \
+	for python in $${wanted:-python3.13 python3.12 python3.11 python3.14 python3 python}; do \
+	  if $$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then \
+	    found=$$python; break; \
+	  fi; \
+	done; \
+	if [ -z "$$found" ]; then \
+	  if [ -n "$$wanted" ]; then \
+	    echo "error: PYTHON=$$wanted is not Python 3.11 or later" >&2; \
+	  else \
+	    echo "error: no Python 3.11 or later found; install one, or name it: make PYTHON=/path/to/python3" >&2; \
+	  fi; \
+	  exit 1; \
+	fi; \
+	echo "making $(1) with $$($$found --version 2>&1)"; \
+	$$found -m venv --clear $(1) || { \
+	  rm -rf $(1); \
+	  echo "error: $$found cannot make environments; on Debian and Ubuntu install python3-venv" >&2; \
+	  exit 1; }
+endef
+
+$(PY):
+	$(call make_venv,$(VENV))
+
+$(RUN_STAMP): pyproject.toml constraints.txt | $(PY)
+	@echo "installing lot-grpc (about 600 MB, once)"
+	@$(PIP) install --constraint constraints.txt --editable '.[offline]'
+	@touch $@
+
+$(DEV_STAMP): $(RUN_STAMP)
+	@echo "installing the tools for development"
+	@$(PIP) install --constraint constraints.txt --editable '.[offline,dev]'
+	@touch $@
+
+$(CLIENT_STAMP): $(DEV_STAMP) $(wildcard clients/python/pyproject.toml)
+	@[ ! -f clients/python/pyproject.toml ] || \
+	  $(PIP) install --constraint constraints.txt --editable clients/python
+	@touch $@
+
+# Apart from the rest, since the generator wants an older protobuf than the server runs on.
+$(PROTO_PY):
+	$(call make_venv,$(PROTO_VENV))
+
+$(PROTO_STAMP): proto/generate.py | $(PROTO_PY)
+	@$(PROTO_PY) -m pip --disable-pip-version-check --quiet install $(PROTO_TOOLS)
+	@touch $@

@@ -1,0 +1,59 @@
+"""From exceptions to a sentence, a hint and an exit code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import typer
+
+from lot_grpc.domain.errors import LotError
+
+FAILED = 1
+"""Exit code: it could not be done, or the service is not ready."""
+
+WRONG_USAGE = 2
+"""Exit code: options or settings that cannot be used."""
+
+INTERRUPTED = 130
+"""Exit code: Ctrl-C, as shells have it."""
+
+HINTS = {
+    "STORE_LOCKED": "one process at a time has a data folder; LOT_DATA_DIR names another folder",
+    "MODEL_UNAVAILABLE": "`lot-grpc check` shows which model files are used, without the network",
+    "EMBEDDING_MODEL_MISMATCH": "nothing was changed; LOT_EMBEDDING_MODEL and LOT_EMBEDDING_PATH "
+    "choose the model, LOT_DATA_DIR the store",
+    "SCHEMA_VERSION_MISMATCH": "nothing was changed; LOT_DATA_DIR names another store",
+    "STORE_UNAVAILABLE": "LOT_QDRANT_URL and LOT_QDRANT_API_KEY say where the Qdrant server is",
+    "STORAGE_FULL": "LOT_MIN_FREE_BYTES sets how much must stay free",
+    "STARTUP": "`lot-grpc settings --effective` shows the settings in effect",
+}
+"""What to look at next, by the error's reason; the error's own sentence says what is wrong."""
+
+
+@contextmanager
+def reported() -> Iterator[None]:
+    """Turn what the operator can do something about into a message and an exit code.
+
+    Other exceptions are bugs: they pass, and Python prints their traceback.
+    """
+    from lot_grpc.settings_file import SettingsError
+
+    try:
+        yield
+    except SettingsError as error:
+        _tell(str(error), "`lot-grpc settings` prints all of them, explained")
+        raise typer.Exit(WRONG_USAGE) from None
+    except LotError as error:
+        _tell(error.message, HINTS.get(error.reason, ""))
+        raise typer.Exit(FAILED) from None
+    except KeyboardInterrupt:
+        raise typer.Exit(INTERRUPTED) from None
+
+
+def _tell(sentence: str, hint: str) -> None:
+    typer.secho("error: ", fg=typer.colors.RED, bold=True, nl=False, err=True)
+    typer.echo(sentence, err=True)
+    if hint:
+        typer.secho("hint: ", fg=typer.colors.CYAN, nl=False, err=True)
+        typer.echo(hint, err=True)

@@ -1,0 +1,122 @@
+"""The subcommands and their options; the work is in the modules beside this one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lot_grpc import __version__
+from lot_grpc.cli.failures import reported
+
+app = typer.Typer(
+    name="lot-grpc",
+    help="A memory service that learns over time, for agents in any language.",
+    epilog=(
+        "Exit codes: 0 done or ready, 1 failed or not ready, 2 wrong usage or settings, "
+        "130 interrupted."
+    ),
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+Config = Annotated[
+    Path | None,
+    typer.Option("--config", "-c", metavar="FILE", help="Settings file (TOML); else LOT_CONFIG."),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+
+
+def main() -> None:
+    """Run the command line."""
+    app()
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"lot-grpc {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version."
+        ),
+    ] = False,
+) -> None:
+    """A memory service that learns over time, for agents in any language."""
+
+
+@app.command()
+def serve(config: Config = None) -> None:
+    """Serve until SIGTERM or Ctrl-C; then finish the running calls. A second one stops at once."""
+    from lot_grpc.cli.serve import run
+
+    with reported():
+        run(config)
+
+
+@app.command()
+def check(config: Config = None, json: Json = False) -> None:
+    """Tell whether the service would start here, without the network: model, store, space."""
+    from lot_grpc.cli.check import run
+
+    with reported():
+        raise typer.Exit(0 if run(config, as_json=json) else 1)
+
+
+@app.command()
+def compact(config: Config = None, json: Json = False) -> None:
+    """Merge and index the embedded store. Slow; the server must not be running."""
+    from lot_grpc.cli.compact import run
+
+    with reported():
+        run(config, as_json=json)
+
+
+@app.command()
+def health(
+    address: Annotated[
+        str, typer.Option("--address", "-a", help="host:port; else that of the settings.")
+    ] = "",
+    service: Annotated[
+        str, typer.Option("--service", help="A service's full name; empty is the whole server.")
+    ] = "",
+    timeout: Annotated[float, typer.Option("--timeout", min=0.1, help="Seconds to wait.")] = 5.0,
+    config: Config = None,
+    json: Json = False,
+) -> None:
+    """Ask a running server whether it serves (grpc.health.v1)."""
+    from lot_grpc.cli.health import run
+
+    with reported():
+        raise typer.Exit(0 if run(address, service, timeout, config, as_json=json) else 1)
+
+
+@app.command()
+def settings(
+    effective: Annotated[
+        bool, typer.Option("--effective", "-e", help="What is in effect, and where it came from.")
+    ] = False,
+    config: Config = None,
+    json: Json = False,
+) -> None:
+    """Print the commented reference of all settings (a valid file), or what is in effect."""
+    from lot_grpc.cli.show_settings import run
+
+    with reported():
+        run(config, effective=effective or json or config is not None, as_json=json)
+
+
+@app.command()
+def version(json: Json = False) -> None:
+    """Print the versions of lot-grpc and of what it runs on."""
+    from lot_grpc.cli.version import run
+
+    run(as_json=json)

@@ -1,0 +1,28 @@
+"""What each command does before it calls ``app``."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from lot_grpc.logs import configure_logging
+from lot_grpc.settings import Settings
+from lot_grpc.settings_file import load_settings
+
+
+def begin(config: Path | None) -> Settings:
+    """Read the settings and set up logging by them.
+
+    Raises:
+        SettingsError: They cannot be used.
+    """
+    settings = load_settings(config)
+    key = settings.qdrant.api_key
+    configure_logging(
+        settings.log.level,
+        settings.log.format,
+        secrets=[key.get_secret_value()] if key else [],
+    )
+    # gRPC's C core writes to stderr by itself, past the logging set up here.
+    os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
+    return settings

@@ -1,0 +1,13 @@
+"""The machine's clock."""
+
+from __future__ import annotations
+
+import time
+
+
+class SystemClock:
+    """Now, by the system's clock in UTC."""
+
+    def now(self) -> int:
+        """Microseconds since 1970."""
+        return time.time_ns() // 1000

@@ -1,0 +1,195 @@
+"""Logging: our own lines and those of libraries, as JSON or for a human, always to stderr.
+
+What is in a memory is never logged. The lines we write name counts and ids only; the guard here
+catches the slip, and cuts the messages of foreign exceptions, which quote what they choked on.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import sys
+import traceback
+from collections.abc import Sequence
+from typing import Any, TextIO
+
+import structlog
+from structlog.typing import EventDict, ExcInfo, Processor, WrappedLogger
+
+MAX_EXCEPTION_TEXT = 200
+"""Characters kept of the message of an exception that is not ours."""
+
+_MASK = "********"
+
+_CONTENTS = frozenset(
+    [
+        "actions",
+        "code",
+        "content",
+        "context",
+        "data",
+        "details",
+        "embedding",
+        "event_data",
+        "lesson",
+        "memory",
+        "message_text",
+        "metadata",
+        "note",
+        "pattern",
+        "payload",
+        "payloads",
+        "prompt_text",
+        "query",
+        "request",
+        "response",
+        "summary",
+        "task",
+        "text",
+        "texts",
+        "title",
+        "value",
+        "vector",
+        "vectors",
+    ]
+)
+_SECRET = re.compile(
+    r"(^|_)(api_?key|authorization|cookie|credentials?|password|secret|access_token)$",
+    re.IGNORECASE,
+)
+
+_LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40}
+
+_CHATTY = [
+    "asyncio",
+    "fastembed",
+    "filelock",
+    "grpc",
+    "h2",
+    "hpack",
+    "httpcore",
+    "httpx",
+    "huggingface_hub",
+    "qdrant_client",
+    "urllib3",
+]
+
+
+class _Stderr:
+    """Whatever ``sys.stderr`` is when a line is written, so that a progress bar can wrap it."""
+
+    def write(self, text: str) -> int:
+        return sys.stderr.write(text)
+
+    def flush(self) -> None:
+        sys.stderr.flush()
+
+
+_STDERR: TextIO = _Stderr()  # type: ignore[assignment]
+
+
+def configure_logging(level: str, format: str, *, secrets: Sequence[str] = ()) -> None:
+    """Set up structlog and the standard library's logging, replacing what was set up before.
+
+    Args:
+        level: ``debug``, ``info``, ``warning`` or ``error``. Libraries stay at ``warning``, since
+            their finer lines carry headers and bodies.
+        format: ``json``, ``console``, or ``auto`` for console on a terminal.
+        secrets: Texts masked wherever they appear. Empty ones are passed over.
+    """
+    number = _LEVELS[level]
+    human = format == "console" or (format == "auto" and sys.stderr.isatty())
+    shared = _shared_processors([secret for secret in secrets if secret], human=human)
+    renderer = _renderer(human=human)
+    structlog.configure(
+        processors=[*shared, renderer],
+        wrapper_class=structlog.make_filtering_bound_logger(number),
+        logger_factory=structlog.WriteLoggerFactory(file=_STDERR),
+        cache_logger_on_first_use=False,
+    )
+    _configure_stdlib(number, shared, renderer)
+
+
+def _shared_processors(secrets: Sequence[str], *, human: bool) -> list[Processor]:
+    """The steps of every line, ours or a library's, in order."""
+    return [
+        structlog.contextvars.merge_contextvars,
+        structlog.processors.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        structlog.processors.ExceptionRenderer(_format_exception),
+        _without_contents,
+        _Masking(secrets),
+        *([] if human else [structlog.processors.EventRenamer("message")]),
+    ]
+
+
+def _renderer(*, human: bool) -> Processor:
+    if human:
+        return structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())
+    return structlog.processors.JSONRenderer()
+
+
+def _configure_stdlib(level: int, shared: list[Processor], renderer: Processor) -> None:
+    handler = logging.StreamHandler(_STDERR)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=[structlog.stdlib.add_logger_name, *shared],
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, renderer],
+        )
+    )
+    root = logging.getLogger()
+    for old in root.handlers[:]:
+        root.removeHandler(old)
+    root.addHandler(handler)
+    root.setLevel(level)
+    for name in _CHATTY:
+        logging.getLogger(name).setLevel(max(level, logging.WARNING))
+    logging.captureWarnings(capture=True)
+
+
+def _without_contents(_: WrappedLogger, __: str, line: EventDict) -> EventDict:
+    """Leave out what belongs to callers, and say how much it was."""
+    for key in _CONTENTS.intersection(line):
+        value = line[key]
+        size = f"{len(value)} " if isinstance(value, str | bytes | list | tuple | dict) else ""
+        line[key] = f"<{size}left out>"
+    return line
+
+
+class _Masking:
+    """Masks values of keys that name secrets, and known secrets wherever they appear."""
+
+    def __init__(self, secrets: Sequence[str]) -> None:
+        self._secrets = tuple(sorted(secrets, key=len, reverse=True))
+
+    def __call__(self, _: WrappedLogger, __: str, line: EventDict) -> EventDict:
+        for key, value in line.items():
+            if _SECRET.search(key):
+                line[key] = _MASK
+            elif self._secrets:
+                line[key] = self._masked(value)
+        return line
+
+    def _masked(self, value: Any) -> Any:
+        if isinstance(value, str):
+            for secret in self._secrets:
+                value = value.replace(secret, _MASK)
+            return value
+        if isinstance(value, dict):
+            return {key: self._masked(item) for key, item in value.items()}
+        if isinstance(value, list | tuple):
+            return [self._masked(item) for item in value]
+        return value
+
+
+def _format_exception(exc_info: ExcInfo) -> str:
+    """The traceback with each exception's message cut, outermost cause first as Python has it."""
+    told = traceback.TracebackException(*exc_info, capture_locals=False)
+    return "".join(_cut(line) for line in told.format()).rstrip()
+
+
+def _cut(line: str) -> str:
+    """Shorten an exception's own text; the lines of frames are source code and stay."""
+    if line.startswith(("  File ", "Traceback ", "\n")) or len(line) <= MAX_EXCEPTION_TEXT:
+        return line
+    return f"{line[:MAX_EXCEPTION_TEXT]}… ({len(line) - MAX_EXCEPTION_TEXT} more left out)\n"

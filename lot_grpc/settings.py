@@ -1,0 +1,239 @@
+"""All settings, as one tree. Read once, by ``app`` and the command line; nothing else reads them.
+
+A value comes from the environment (``LOT_*``), else from the settings file, else it is the
+default. The file ``settings.reference.toml`` beside this one explains each; a test keeps the two
+equal.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SecretStr,
+    field_validator,
+    model_validator,
+)
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+MIB = 2**20
+
+REFERENCE_FILE = Path(__file__).with_name("settings.reference.toml")
+"""Every setting with its default, commented. A valid settings file itself."""
+
+
+def _group(prefix: str) -> SettingsConfigDict:
+    return SettingsConfigDict(
+        env_prefix=prefix,
+        env_ignore_empty=True,
+        extra="forbid",
+        frozen=True,
+        str_strip_whitespace=True,
+    )
+
+
+def _empty_is_none(value: object) -> object:
+    return None if value == "" else value
+
+
+OptionalPath = Annotated[
+    Annotated[Path, AfterValidator(Path.expanduser)] | None, BeforeValidator(_empty_is_none)
+]
+OptionalSecret = Annotated[SecretStr | None, BeforeValidator(_empty_is_none)]
+Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+class ServerSettings(BaseSettings):
+    """Where the server listens and how it stops."""
+
+    model_config = _group("LOT_")
+
+    address: str = "127.0.0.1:50051"
+    allow_non_loopback: bool = False
+    drain_seconds: Seconds = 10.0
+
+    @field_validator("address")
+    @classmethod
+    def _is_an_address(cls, value: str) -> str:
+        host, port = split_address(value)
+        return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+    @property
+    def host(self) -> str:
+        """Host without brackets."""
+        return split_address(self.address)[0]
+
+    @property
+    def port(self) -> int:
+        """Port; 0 lets the system choose a free one."""
+        return split_address(self.address)[1]
+
+
+class LimitSettings(BaseSettings):
+    """What one caller, and all callers together, may ask for."""
+
+    model_config = _group("LOT_")
+
+    max_message_bytes: int = Field(default=16 * MIB, ge=64 * 1024, le=2**31 - 1)
+    max_concurrent_calls: int = Field(default=256, ge=1)
+    max_streams: int = Field(default=512, ge=1)
+    max_call_seconds: Seconds = 60.0
+    max_batch_items: int = Field(default=500, ge=1, le=500)
+
+
+class StorageSettings(BaseSettings):
+    """Which store, and how the embedded one treats its folder."""
+
+    model_config = _group("LOT_")
+
+    store: Literal["edge", "qdrant"] = "edge"
+    data_dir: Annotated[Path, AfterValidator(Path.expanduser)] = Path("lot-data")
+    sync: Literal["off", "always"] = "off"
+    min_free_bytes: int = Field(default=400 * MIB, ge=0)
+    maintenance: Literal["auto", "off"] = "auto"
+
+    @field_validator("data_dir", mode="before")
+    @classmethod
+    def _is_named(cls, value: object) -> object:
+        if value == "":
+            raise ValueError("needs the name of a folder")
+        return value
+
+
+class QdrantSettings(BaseSettings):
+    """The Qdrant server, for ``store = "qdrant"``."""
+
+    model_config = _group("LOT_QDRANT_")
+
+    url: str = Field(default="", pattern=r"^(https?://\S+)?$")
+    api_key: OptionalSecret = None
+    prefix: str = Field(default="lot_", pattern=r"^[A-Za-z0-9_-]{0,64}$")
+
+
+class EmbeddingSettings(BaseSettings):
+    """The embedding model and where its files are."""
+
+    model_config = _group("LOT_EMBEDDING_")
+
+    model: str = Field(default="BAAI/bge-small-en-v1.5", min_length=1)
+    path: OptionalPath = None
+    sha256: str = Field(default="", pattern=r"^([0-9a-f]{64})?$")
+    cache_dir: OptionalPath = None
+    download: bool = True
+    threads: int = Field(default=0, ge=0, le=256)
+    cache_entries: int = Field(default=10_000, ge=0)
+
+
+class RankingSettings(BaseSettings):
+    """How far what was learned may move a hit."""
+
+    model_config = _group("LOT_RANKING_")
+
+    gate: Share = 0.08
+    learned_weight: Share = 0.08
+
+
+class LogSettings(BaseSettings):
+    """What is logged, and how."""
+
+    model_config = _group("LOT_LOG_")
+
+    level: Annotated[
+        Literal["debug", "info", "warning", "error"],
+        BeforeValidator(lambda value: value.lower() if isinstance(value, str) else value),
+    ] = "info"
+    format: Literal["auto", "json", "console"] = "auto"
+
+
+class Settings(BaseModel):
+    """The whole tree. Immutable; use ``settings_file.load_settings`` to read one."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    server: ServerSettings = Field(default_factory=ServerSettings)
+    limits: LimitSettings = Field(default_factory=LimitSettings)
+    storage: StorageSettings = Field(default_factory=StorageSettings)
+    qdrant: QdrantSettings = Field(default_factory=QdrantSettings)
+    embedding: EmbeddingSettings = Field(default_factory=EmbeddingSettings)
+    ranking: RankingSettings = Field(default_factory=RankingSettings)
+    log: LogSettings = Field(default_factory=LogSettings)
+
+    @model_validator(mode="after")
+    def _agrees_with_itself(self) -> Self:
+        if problems := list(_contradictions(self)):
+            raise ValueError("\n".join(problems))
+        return self
+
+
+def _contradictions(settings: Settings) -> list[str]:
+    """What no single value shows to be wrong. One sentence each, saying what to change."""
+    server, storage, qdrant = settings.server, settings.storage, settings.qdrant
+    found: list[str] = []
+    if not is_loopback(server.host) and not server.allow_non_loopback:
+        found.append(
+            f"LOT_ADDRESS={server.address} is reachable from other machines, and calls are neither "
+            "encrypted nor authenticated; bind 127.0.0.1, or set LOT_ALLOW_NON_LOOPBACK=true "
+            "if the network around it is closed"
+        )
+    if storage.store == "qdrant" and not qdrant.url:
+        found.append("LOT_STORE=qdrant needs LOT_QDRANT_URL")
+    if storage.store == "edge" and (qdrant.url or qdrant.api_key):
+        found.append(
+            "LOT_QDRANT_URL or LOT_QDRANT_API_KEY is given, but LOT_STORE=edge keeps everything in "
+            "a local folder; set LOT_STORE=qdrant, or drop them"
+        )
+    if storage.store == "qdrant" and storage.sync == "always":
+        found.append(
+            "LOT_SYNC=always is for LOT_STORE=edge only; a Qdrant server syncs by its own settings"
+        )
+    return found
+
+
+def split_address(address: str) -> tuple[str, int]:
+    """Host (without brackets) and port of ``host:port`` or ``[v6]:port``.
+
+    Raises:
+        ValueError: It is neither.
+    """
+    host, colon, port = address.rpartition(":")
+    if host.startswith("[") and host.endswith("]"):
+        host = host[1:-1]
+    elif ":" in host:
+        raise ValueError("an IPv6 host needs brackets, as in [::1]:50051")
+    if not colon or not host or any(letter.isspace() for letter in host):
+        raise ValueError("should be host:port, as in 127.0.0.1:50051")
+    if not (port.isascii() and port.isdigit() and int(port) <= 65535):
+        raise ValueError(f"port {port!r} should be a number from 0 to 65535")
+    return host, int(port)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches ``host``. A name other than localhost counts as not."""
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def groups() -> dict[str, type[BaseSettings]]:
+    """The groups of the tree by name, in the order of the reference file."""
+    found: dict[str, type[BaseSettings]] = {}
+    for name, field in Settings.model_fields.items():
+        kind: Any = field.annotation
+        found[name] = kind
+    return found
+
+
+def env_name(group: str, key: str) -> str:
+    """Name of the environment variable for a setting, as in ``LOT_DATA_DIR``."""
+    return f"{groups()[group].model_config['env_prefix']}{key}".upper()

@@ -1,0 +1,261 @@
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from lot_grpc.settings import (
+    REFERENCE_FILE,
+    ServerSettings,
+    Settings,
+    StorageSettings,
+    env_name,
+    groups,
+    is_loopback,
+    split_address,
+)
+from lot_grpc.settings_file import SettingsError, explain_settings, load_settings
+
+
+def problems_of(config: Path | None = None) -> str:
+    with pytest.raises(SettingsError) as caught:
+        load_settings(config)
+    return "\n".join(caught.value.problems)
+
+
+# --- the reference ---------------------------------------------------------------------------
+
+
+def test_the_reference_names_every_setting_and_no_other():
+    written = tomllib.loads(REFERENCE_FILE.read_text())
+    assert {name: list(table) for name, table in written.items()} == {
+        name: list(group.model_fields) for name, group in groups().items()
+    }
+
+
+def test_the_reference_holds_the_defaults():
+    assert load_settings(REFERENCE_FILE) == Settings()
+
+
+def test_the_reference_explains_each_setting_and_names_its_variable():
+    comment = ""
+    group = ""
+    seen = []
+    for line in REFERENCE_FILE.read_text().splitlines():
+        if found := re.fullmatch(r"\[(\w+)\]", line):
+            group = found[1]
+        elif line.startswith("#"):
+            comment += line + "\n"
+        elif key := re.match(r"(\w+) = ", line):
+            assert f"[{env_name(group, key[1])}]" in comment, key[1]
+            assert len(comment) > 60, f"{key[1]} is hardly explained"
+            seen.append(key[1])
+        else:
+            comment = ""
+    assert len(seen) == sum(len(group.model_fields) for group in groups().values())
+
+
+# --- where values come from -------------------------------------------------------------------
+
+
+def test_the_environment_wins_over_the_file_and_the_file_over_the_default(tmp_path, monkeypatch):
+    file = tmp_path / "lot.toml"
+    file.write_text("[limits]\nmax_streams = 7\nmax_batch_items = 8\n")
+    monkeypatch.setenv("LOT_MAX_STREAMS", "9")
+    limits = load_settings(file).limits
+    assert (limits.max_streams, limits.max_batch_items, limits.max_concurrent_calls) == (9, 8, 256)
+
+
+def test_the_file_may_be_named_by_a_variable(tmp_path, monkeypatch):
+    file = tmp_path / "lot.toml"
+    file.write_text('[storage]\ndata_dir = "elsewhere"\n')
+    monkeypatch.setenv("LOT_CONFIG", str(file))
+    assert load_settings().storage.data_dir == Path("elsewhere")
+
+
+def test_an_empty_variable_counts_as_not_set(tmp_path, monkeypatch):
+    file = tmp_path / "lot.toml"
+    file.write_text("[limits]\nmax_streams = 7\n")
+    monkeypatch.setenv("LOT_MAX_STREAMS", "")
+    assert load_settings(file).limits.max_streams == 7
+
+
+def test_what_code_gives_wins_over_the_environment(monkeypatch):
+    monkeypatch.setenv("LOT_DATA_DIR", "/precious")
+    assert StorageSettings(data_dir=Path("scratch")).data_dir == Path("scratch")
+
+
+def test_home_is_expanded(monkeypatch):
+    monkeypatch.setenv("HOME", "/home/someone")
+    monkeypatch.setenv("LOT_DATA_DIR", "~/lot")
+    monkeypatch.setenv("LOT_EMBEDDING_PATH", "~/model")
+    settings = load_settings()
+    assert settings.storage.data_dir == Path("/home/someone/lot")
+    assert settings.embedding.path == Path("/home/someone/model")
+
+
+def test_every_setting_is_told_with_its_origin(tmp_path, monkeypatch):
+    file = tmp_path / "lot.toml"
+    file.write_text("[ranking]\ngate = 0.05\n")
+    monkeypatch.setenv("LOT_LOG_LEVEL", "DEBUG")
+    told = {value.key: value for value in explain_settings(load_settings(file), file)}
+    assert (told["ranking.gate"].value, told["ranking.gate"].origin) == (0.05, "file")
+    assert (told["log.level"].value, told["log.level"].origin) == ("debug", "environment")
+    assert told["log.format"].origin == "default"
+    assert told["storage.data_dir"].value == "lot-data"
+
+
+# --- what is refused --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("variable", "nearest"),
+    [
+        ("LOT_ADRESS", "LOT_ADDRESS"),
+        ("LOT_EMBEDING_MODEL", "LOT_EMBEDDING_MODEL"),
+        ("LOT_QDRANT_APIKEY", "LOT_QDRANT_API_KEY"),
+        ("lot_max_steams", "LOT_MAX_STREAMS"),
+    ],
+)
+def test_an_unknown_variable_is_refused_with_the_nearest_name(monkeypatch, variable, nearest):
+    monkeypatch.setenv(variable, "x")
+    assert f"{variable.upper()}: no such setting; did you mean {nearest}?" in problems_of()
+
+
+def test_variables_of_tests_and_clients_are_left_alone(monkeypatch):
+    monkeypatch.setenv("LOT_TEST_QDRANT_URL", "http://127.0.0.1:6333")
+    monkeypatch.setenv("LOT_CLIENT_TIMEOUT", "3")
+    assert load_settings() == Settings()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            "[limits]\nmax_strems = 3",
+            "limits.max_strems: no such setting; did you mean limits.max_",
+        ),
+        ("[limit]\nmax_streams = 3", "limit: no such setting; did you mean limits?"),
+        ("max_streams = 3", "max_streams: no such setting; did you mean limits.max_streams?"),
+        ("limits = 3", "limits is a group of settings, write it as [limits]"),
+        ("[limits]\nmax_streams = 'x'", "limits.max_streams = 'x': should be a valid integer"),
+        ("[limits", "is no TOML file"),
+        ("[log]\nlevel = 'loud'", "log.level = 'loud': should be 'debug', 'info'"),
+    ],
+)
+def test_a_mistake_in_the_file_names_the_file_and_the_place(tmp_path, text, said):
+    file = tmp_path / "lot.toml"
+    file.write_text(text)
+    told = problems_of(file)
+    assert said in told
+    assert str(file) in told
+
+
+def test_a_file_that_is_not_there_is_an_error(tmp_path):
+    assert "No such file" in problems_of(tmp_path / "none.toml")
+
+
+def test_all_mistakes_are_told_at_once(tmp_path, monkeypatch):
+    file = tmp_path / "lot.toml"
+    file.write_text("[ranking]\ngate = 3\n[log]\ncolour = 'red'\n")
+    monkeypatch.setenv("LOT_MAX_STREAMS", "many")
+    monkeypatch.setenv("LOT_ADRESS", "x")
+    told = problems_of(file)
+    for name in ("ranking.gate", "log.colour", "LOT_MAX_STREAMS = 'many'", "LOT_ADRESS"):
+        assert name in told
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"LOT_STORE": "qdrant"}, "needs LOT_QDRANT_URL"),
+        ({"LOT_QDRANT_URL": "http://127.0.0.1:6333"}, "set LOT_STORE=qdrant, or drop them"),
+        ({"LOT_QDRANT_API_KEY": "k"}, "set LOT_STORE=qdrant, or drop them"),
+        (
+            {"LOT_STORE": "qdrant", "LOT_QDRANT_URL": "http://x:6333", "LOT_SYNC": "always"},
+            "LOT_SYNC=always is for LOT_STORE=edge only",
+        ),
+        ({"LOT_ADDRESS": "0.0.0.0:50051"}, "LOT_ALLOW_NON_LOOPBACK=true"),
+        ({"LOT_ADDRESS": "[::]:50051"}, "LOT_ALLOW_NON_LOOPBACK=true"),
+        ({"LOT_ADDRESS": "example.test:50051"}, "LOT_ALLOW_NON_LOOPBACK=true"),
+    ],
+)
+def test_a_contradiction_is_refused_and_says_what_to_change(monkeypatch, given, said):
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    assert said in problems_of()
+
+
+def test_several_contradictions_are_told_together(monkeypatch):
+    monkeypatch.setenv("LOT_ADDRESS", "0.0.0.0:1")
+    monkeypatch.setenv("LOT_STORE", "qdrant")
+    told = problems_of()
+    assert "LOT_ALLOW_NON_LOOPBACK" in told
+    assert "LOT_QDRANT_URL" in told
+
+
+def test_listening_beyond_loopback_goes_when_it_is_asked_for_by_name(monkeypatch):
+    monkeypatch.setenv("LOT_ADDRESS", "0.0.0.0:50051")
+    monkeypatch.setenv("LOT_ALLOW_NON_LOOPBACK", "true")
+    assert load_settings().server.host == "0.0.0.0"
+
+
+def test_a_secret_is_in_no_message_and_no_listing(monkeypatch):
+    monkeypatch.setenv("LOT_QDRANT_API_KEY", "hush-hush")
+    assert "hush-hush" not in problems_of()
+    monkeypatch.setenv("LOT_STORE", "qdrant")
+    monkeypatch.setenv("LOT_QDRANT_URL", "http://127.0.0.1:6333")
+    settings = load_settings()
+    assert "hush-hush" not in repr(settings) + str(explain_settings(settings))
+    assert settings.qdrant.api_key is not None
+    assert settings.qdrant.api_key.get_secret_value() == "hush-hush"
+
+
+def test_settings_cannot_be_changed_after_they_were_read():
+    with pytest.raises(ValueError, match="frozen"):
+        load_settings().log.level = "debug"
+
+
+# --- addresses --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("address", "parts"),
+    [
+        ("127.0.0.1:50051", ("127.0.0.1", 50051)),
+        ("localhost:0", ("localhost", 0)),
+        ("[::1]:65535", ("::1", 65535)),
+    ],
+)
+def test_an_address_is_a_host_and_a_port(address, parts):
+    assert split_address(address) == parts
+    server = ServerSettings(address=address)
+    assert (server.host, server.port, server.address) == (*parts, address)
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["", "50051", ":50051", "host", "host:", "host:x", "host:65536", "::1:50051", "a b:1"],
+)
+def test_what_is_no_address_is_refused(address):
+    with pytest.raises(ValueError, match=r"host:port|port|brackets"):
+        split_address(address)
+
+
+@pytest.mark.parametrize(
+    ("host", "loopback"),
+    [
+        ("127.0.0.1", True),
+        ("127.9.9.9", True),
+        ("::1", True),
+        ("LOCALHOST", True),
+        ("0.0.0.0", False),
+        ("::", False),
+        ("10.0.0.1", False),
+        ("localhost.example", False),
+    ],
+)
+def test_loopback_is_what_only_this_machine_reaches(host, loopback):
+    assert is_loopback(host) is loopback
