@@ -71,11 +71,16 @@ class EpisodeEnd:
     end_time: int | None = None
     """Microseconds since 1970; None is now."""
 
-    def check(self) -> None:
-        """Raise what annotations cannot say: an error only with FAILED."""
+    def check(self, path: str = "") -> None:
+        """Raise what annotations cannot say: an error only with FAILED.
+
+        ``path`` is where the end lies in the request, as ``episode.``.
+        """
         if self.error is not None and self.status is not EpisodeStatus.FAILED:
             raise invalid(
-                "error", "error.status", "error is only for status FAILED; leave it out otherwise"
+                f"{path}error",
+                "error.status",
+                "error is only for status FAILED; leave it out otherwise",
             )
 
 

@@ -108,7 +108,7 @@ class Call:
         """The shielded task of a write, which does not."""
         self.reader: Interruptible | None = None
         self.abandoned = False
-        """True once the caller of a stream of writes is gone."""
+        """True once the caller of a write is gone."""
         self.stopped = False
         """True if the server cancelled it at the end of its grace."""
 

@@ -79,7 +79,7 @@ class EpisodeServicer(pb_grpc.EpisodeServiceServicer):
                     )
                 last = writer.last
                 if request.events:
-                    events = convert.events_from_pb(request.events)
+                    events = convert.numbered_from_pb(request.events)
                     last = await self._recording.append(writer, events)
                 yield pb.RecordEventsResponse(last_sequence=last, writer_epoch=writer.epoch)
         finally:

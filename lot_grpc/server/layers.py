@@ -179,9 +179,9 @@ def checked_requests(method: Method, handler: Handler, around: Surroundings) -> 
 
 def time_limit(method: Method, handler: Handler, around: Surroundings) -> Handler:
     """Ends a unary call that takes too long. Streams may stay open."""
-    if method.streaming:
-        return handler
     seconds = around.limits.max_call_seconds
+    if method.streaming or not seconds:
+        return handler
 
     async def limited(call: Call) -> Any:
         try:
@@ -220,18 +220,12 @@ def shield(method: Method, handler: Handler, around: Surroundings) -> Handler:
             if not work.done():
                 left = time.perf_counter()
                 work.add_done_callback(lambda _: _finished_late(around.log, call, work, left))
-                if method.streaming:
-                    _abandon(call, work, seconds)
+                call.abandoned = True  # its reader is closed by the layer outside
+                if method.streaming and seconds:
+                    asyncio.get_running_loop().call_later(seconds, work.cancel)
             raise
 
     return shielded
-
-
-def _abandon(call: Call, work: asyncio.Task[Any], seconds: float) -> None:
-    call.abandoned = True
-    if call.reader is not None:
-        call.reader.interrupt(asyncio.CancelledError())
-    asyncio.get_running_loop().call_later(seconds, work.cancel)
 
 
 def _finished_late(log: CallLog | None, call: Call, work: asyncio.Task[Any], left: float) -> None:
@@ -271,7 +265,13 @@ def serve(method: Method, behaviour: Callable[[Any, Context], Any]) -> Handler:
             async for response in responses:
                 if call.abandoned:
                     raise asyncio.CancelledError
-                await write(serialize(response))
+                raw = serialize(response)
+                try:
+                    await write(raw)
+                except grpc.aio.AbortError:
+                    raise
+                except Exception as error:  # bytes can only fail to be sent if nobody is there
+                    raise asyncio.CancelledError from error
 
     return answers
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bounds of one server. Numbers are whole and more than 0.
+    """Bounds of one server. Numbers are whole and more than 0, but for ``max_call_seconds``.
 
     Attributes:
         max_message_bytes: largest message received. gRPC's core refuses a larger one itself, with
@@ -15,8 +15,9 @@ class Limits:
         max_concurrent_calls: unary calls carried out at once, writes that outlive their caller
             included; one more is OVERLOADED.
         max_streams: streams open at once; one more is OVERLOADED.
-        max_call_seconds: how long a unary call may take before it is CALL_TIME_LIMIT. Streams have
-            no such limit; a stream of writes is given as long again once its caller is gone.
+        max_call_seconds: how long a unary call may take before it is CALL_TIME_LIMIT; 0 is no
+            limit. Streams have none; a stream of writes is given as long again once its caller is
+            gone.
         keepalive_seconds: how long a connection may be silent before it is pinged, so that streams
             of dead callers end.
         min_ping_seconds: how often a client may ping; more often and core ends the connection.

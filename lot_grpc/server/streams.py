@@ -9,12 +9,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import grpc
 from google.protobuf.message import Message
 
 from lot_grpc.server.call import Context
+
+_CANCEL_SECONDS: Final = 0.005
+"""How long the end of a stream is held back. Core reports a call that was cancelled or cut off just
+like one whose caller has sent all; that it was cancelled follows within 0.4 ms (measured). Without
+the wait half of an import would be taken for the whole."""
 
 _pumps: set[asyncio.Task[None]] = set()
 """Holds the reading tasks, which asyncio itself does not."""
@@ -78,9 +83,12 @@ class Requests:
         """Read until the stream ends, one message ahead of the consumer."""
         try:
             while self._interrupt is None:
-                self._next = await self._context.read()
+                got = await self._context.read()
+                if got is grpc.aio.EOF:
+                    await asyncio.sleep(_CANCEL_SECONDS)
+                self._next = got
                 _wake(self._wanted)
-                if self._next is grpc.aio.EOF:
+                if got is grpc.aio.EOF:
                     return
                 self._room = asyncio.get_running_loop().create_future()
                 await self._room

@@ -134,7 +134,12 @@ class Episodes:
         """
         if draft.end is None:
             raise invalid("episode.status", "episode.status.ended", "the episode has no end")
-        draft.end.check()
+        draft.end.check("episode.")
+        # All that can be refused is, before anything is written.
+        now = self._moments.now()
+        events = self._numbered(draft.events, now)
+        begun = self._new(namespace, draft.episode_id, draft.start)
+        ended = self._ended(begun, draft.end, len(events), now, "episode.")
         # The row is the intent that a sweep clears up after if this process dies midway.
         request_id = draft.request_id or new_id("once")
         entry, episode_id = await self._enter(namespace, draft, RECORD_METHOD, request_id)
@@ -142,12 +147,10 @@ class Episodes:
             raise ContentionError("episode", episode_id)
         if entry.result is not None:
             return Started(await self.get(namespace, episode_id), entry.result["created"])
+        ended = replace(ended, episode_id=episode_id)
         embedding = await self._embed(draft.start)
-        episode = self._new(namespace, episode_id, draft.start)
-        await self._refuse_other(episode, draft.end)
-        events = self._numbered(draft.events, self._moments.now())
+        await self._refuse_other(ended, draft.end)
         await self._append_all(namespace, episode_id, events)
-        ended = self._ended(episode, draft.end, len(events), self._moments.now())
         recorded = await self._insert(ended, embedding, entry)
         await self._ledger.finish(entry, {"episode_id": episode_id, "created": recorded.created})
         return recorded
@@ -281,11 +284,15 @@ class Episodes:
             await pause_before_retry(attempt)
         raise ContentionError("episode", episode_id)
 
-    def _ended(self, episode: Episode, end: EpisodeEnd, count: int, now: int) -> Episode:
+    def _ended(
+        self, episode: Episode, end: EpisodeEnd, count: int, now: int, path: str = ""
+    ) -> Episode:
         end_time = max(now, episode.start_time) if end.end_time is None else end.end_time
         if end_time < episode.start_time:
             raise invalid(
-                "end_time", "end_time.order", "end_time must not be before the episode's start_time"
+                f"{path}end_time",
+                "end_time.order",
+                "end_time must not be before the episode's start_time",
             )
         return replace(
             episode,

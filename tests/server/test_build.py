@@ -62,3 +62,11 @@ def test_what_is_not_marked_as_reading_writes():
     assert (record.client_streaming, record.server_streaming, record.writes) == (True, True, True)
     replay = Method.of(EPISODES.methods_by_name["ReplayEpisode"])
     assert (replay.client_streaming, replay.server_streaming, replay.writes) == (False, True, False)
+
+
+async def test_a_server_that_could_not_start_can_be_stopped():
+    async with wire() as it:
+        second = build_server({})
+        with pytest.raises(StartupError):
+            await second.start(f"127.0.0.1:{it.port}")
+        await second.stop(grace_seconds=60)

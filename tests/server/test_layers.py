@@ -527,14 +527,14 @@ async def test_a_wrong_message_ends_the_stream_with_its_violations():
         call = it.episodes.RecordEvents()
         await call.write(batch(1))
         assert (await call.read()).last_sequence == 1
-        bad = batch(2, 0)
+        bad = batch(2, -1)
         bad.events[0].data["n"] = math.inf
         await call.write(bad)
         failed = await failure(call.read())
         assert failed.reason == "REQUEST_INVALID"
         assert failed.fields == {
             "events[0].data.n": "number.finite",
-            "events[1]": "event.sequence.required",
+            "events[1].sequence": "int64.gte",
         }
         assert servicer.stored == [1]
         assert servicer.ended == "RequestInvalidError"
@@ -591,6 +591,32 @@ async def test_a_stream_of_writes_finishes_the_batch_it_is_in_when_its_caller_le
         await until(lambda: it.server.calls_in_flight == 0)
         assert servicer.stored == [1], "the batch after it is not begun"
         assert servicer.ended in {"GeneratorExit", "CancelledError"}
+        late = await it.logged(2)
+        assert (late["code"], late["late"]) == ("CANCELLED", True)
+
+
+async def test_a_caller_that_leaves_in_the_middle_of_answers_is_no_fault_of_the_server():
+    class Talks:
+        async def RecordEvents(self, request_iterator, context):
+            async for _ in request_iterator:
+                while True:
+                    yield episode_service_pb2.RecordEventsResponse()
+
+        async def ReplayEpisode(self, request, context):
+            while True:
+                yield episode_service_pb2.ReplayEpisodeResponse()
+
+    async with wire(episodes=Talks()) as it:
+        for _ in range(30):
+            calls = [
+                it.episodes.RecordEvents(iter([batch(1)])),
+                it.episodes.ReplayEpisode(episode_service_pb2.ReplayEpisodeRequest(episode_id="e")),
+            ]
+            for call in calls:
+                await call.read()
+                call.cancel()
+        await until(lambda: it.server.calls_in_flight == 0)
+        assert {record["code"] for record in it.log} == {"CANCELLED"}
 
 
 async def test_a_stream_that_waits_for_its_caller_ends_when_the_caller_leaves():
@@ -602,7 +628,7 @@ async def test_a_stream_that_waits_for_its_caller_ends_when_the_caller_leaves():
         call.cancel()
         await until(lambda: it.server.calls_in_flight == 0)
         assert servicer.stored == [1]
-        assert servicer.ended != ""
+        assert servicer.ended == "CancelledError", "not taken for the end of the stream"
 
 
 async def test_one_stream_too_many_is_refused():
@@ -623,11 +649,16 @@ async def test_one_stream_too_many_is_refused():
 async def test_no_reading_task_is_left_when_streams_are_over():
     from lot_grpc.server import streams
 
-    async with wire(episodes=Episodes(fails_at=1)) as it:
-        for _ in range(5):
+    servicer = Episodes(fails_at=1)
+    async with wire(episodes=servicer) as it:
+        for _ in range(3):
+            servicer.go.clear()
+            servicer.begun.clear()
             call = it.episodes.RecordEvents()
-            await call.write(batch(1))
-            await call.write(batch(2))
-            await call.write(batch(3))
+            for sequence in (1, 2, 3):
+                await call.write(batch(sequence))
+            await until(lambda: servicer.begun)
+            await asyncio.sleep(0.02)  # the second message is read ahead meanwhile
+            servicer.go.set()
             await failure(call.read())
         await until(lambda: not streams._pumps)

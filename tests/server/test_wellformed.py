@@ -86,6 +86,15 @@ def test_numbers_that_are_none_are_found_everywhere(number):
     }
 
 
+def test_a_nan_without_a_zero_byte_is_found_too():
+    whole = SAVE(initial_success_rate=0.3).SerializeToString()
+    raw = whole[:1] + b"\x01\x02\x03\x04\x05\x06\xf8\x7f"
+    assert len(raw) == len(whole)
+    assert b"\0" not in raw
+    (violation,) = OF_SAVE.check(SAVE.FromString(raw), raw)
+    assert (violation.field, violation.rule) == ("initial_success_rate", "number.finite")
+
+
 @pytest.mark.parametrize("lists", [False, True])
 def test_sixteen_levels_are_allowed_and_seventeen_are_not(lists):
     events = EVENTS()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from google.protobuf.struct_pb2 import Struct
 
@@ -14,6 +14,7 @@ from lot_grpc.domain.episode import (
     EpisodeStart,
     EpisodeStatus,
 )
+from lot_grpc.domain.errors import RequestInvalidError, Violation
 from lot_grpc.domain.query import EpisodeFilter
 from lot_grpc.pb.lot.v1 import episode_pb2 as pb
 from lot_grpc.pb.lot.v1 import episode_service_pb2 as service_pb
@@ -21,8 +22,9 @@ from lot_grpc.server.convert.outcomes import COMPLEXITY
 from lot_grpc.server.convert.patterns import same_id
 from lot_grpc.server.convert.values import (
     EnumCodec,
+    check_size,
     struct_from_json,
-    struct_to_json,
+    struct_from_pb,
     time_from_pb,
     time_to_pb,
 )
@@ -95,7 +97,7 @@ def start_from_pb(message: pb.Episode) -> EpisodeStart:
         context=message.context,
         tags=tuple(message.tags),
         labels=dict(message.labels),
-        metadata=struct_to_json(message.metadata),
+        metadata=struct_from_pb(message.metadata, "episode.metadata"),
         start_time=time_from_pb(message, "start_time", "episode"),
     )
 
@@ -142,6 +144,7 @@ def event_from_pb(message: pb.EpisodeEvent, path: str) -> EpisodeEvent:
     """An event as a caller gave it. Equal Structs give equal bytes."""
     data = b""
     if message.HasField("data"):
+        check_size(message.data, f"{path}.data")
         data = message.data.SerializeToString(deterministic=True)
     return EpisodeEvent(
         message.sequence,
@@ -157,6 +160,18 @@ def events_from_pb(messages: Iterable[pb.EpisodeEvent]) -> tuple[EpisodeEvent, .
     return tuple(
         event_from_pb(message, f"events[{number}]") for number, message in enumerate(messages)
     )
+
+
+def numbered_from_pb(messages: Sequence[pb.EpisodeEvent]) -> tuple[EpisodeEvent, ...]:
+    """Events that a stream sends: the caller numbers them."""
+    unnumbered = [
+        Violation(f"events[{number}].sequence", "int64.gte", "sequence must be 1 or more")
+        for number, message in enumerate(messages)
+        if not message.sequence
+    ]
+    if unnumbered:
+        raise RequestInvalidError(unnumbered)
+    return events_from_pb(messages)
 
 
 def event_to_pb(event: EpisodeEvent) -> pb.EpisodeEvent:

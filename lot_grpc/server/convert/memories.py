@@ -18,7 +18,7 @@ from lot_grpc.server.convert.values import (
     EnumCodec,
     micros_from_pb,
     struct_from_json,
-    struct_to_json,
+    struct_from_pb,
     time_from_pb,
     time_to_pb,
 )
@@ -110,7 +110,7 @@ def draft_from_pb(message: service_pb.CreateMemoryRequest) -> MemoryDraft:
         language=language_name(memory.language),
         tags=tuple(memory.tags),
         labels=dict(memory.labels),
-        metadata=struct_to_json(memory.metadata),
+        metadata=struct_from_pb(memory.metadata, "memory.metadata"),
         importance=memory.importance if memory.HasField("importance") else 0.5,
         pinned=memory.pinned,
         source_uri=memory.source_uri,

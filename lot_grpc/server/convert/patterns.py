@@ -24,7 +24,7 @@ from lot_grpc.server.convert.values import (
     EnumCodec,
     micros_from_pb,
     struct_from_json,
-    struct_to_json,
+    struct_from_pb,
     time_from_pb,
     time_to_pb,
 )
@@ -105,8 +105,12 @@ def content_from_pb(message: pb.Pattern) -> PatternContent:
         title=message.title,
         context=message.context,
         actions=tuple(
-            Action(action.tool, struct_to_json(action.args), action.note)
-            for action in message.actions
+            Action(
+                action.tool,
+                struct_from_pb(action.args, f"pattern.actions[{number}].args"),
+                action.note,
+            )
+            for number, action in enumerate(message.actions)
         ),
         code=message.code,
         language=language_name(message.language),
@@ -122,7 +126,7 @@ def content_from_pb(message: pb.Pattern) -> PatternContent:
         tools=tuple(message.tools),
         tags=tuple(message.tags),
         labels=dict(message.labels),
-        metadata=struct_to_json(message.metadata),
+        metadata=struct_from_pb(message.metadata, "pattern.metadata"),
         pinned=message.pinned,
         confidence=message.confidence if message.HasField("confidence") else 0.5,
         source_episode_ids=tuple(message.source_episode_ids),

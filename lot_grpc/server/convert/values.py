@@ -19,6 +19,9 @@ from lot_grpc.domain.errors import invalid
 
 _MICROS = 1_000_000
 _YEAR_9999_END = 253_402_300_800
+MAX_STRUCT_BYTES = 256 * 1024
+"""Of metadata, arguments and event data each, serialized."""
+
 _LONGEST_DURATION = 315_576_000_000
 """Seconds in 10,000 years, the contract's own bound of a Duration."""
 
@@ -90,6 +93,20 @@ class EnumCodec(Generic[E]):
     def all_from_pb(self, numbers: Any) -> tuple[E, ...]:
         """The members of a repeated field."""
         return tuple(self._from_pb[number] for number in numbers)
+
+
+def check_size(struct: Struct, path: str) -> None:
+    """Refuse a Struct that is too large to carry."""
+    if (size := struct.ByteSize()) > MAX_STRUCT_BYTES:
+        raise invalid(
+            path, "struct.max_bytes", f"must be at most {MAX_STRUCT_BYTES:,} bytes, is {size:,}"
+        )
+
+
+def struct_from_pb(struct: Struct, path: str) -> dict[str, Any]:
+    """A Struct as JSON values; every number is a double. Raises for one that is too large."""
+    check_size(struct, path)
+    return struct_to_json(struct)
 
 
 def struct_to_json(struct: Struct) -> dict[str, Any]:

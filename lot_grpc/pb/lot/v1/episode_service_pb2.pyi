@@ -202,7 +202,7 @@ class RecordEventsRequest(_message.Message):
     """takeover; in the first message only."""
     @_builtins.property
     def events(self) -> _containers.RepeatedCompositeFieldContainer[_episode_pb2.EpisodeEvent]:
-        """events in order, at most 1,000 a message, each with its sequence. The first message may carry
+        """events in order, at most 1,000 a message, each with its sequence (1 or more). The first message may carry
         some too.
         """
 

@@ -155,7 +155,7 @@ class Memory(_message.Message):
     @_builtins.property
     def metadata(self) -> _struct_pb2.Struct:
         """metadata is carried and given back, never interpreted. Its numbers are doubles; nested at most
-        16 deep; no NaN or infinity.
+        16 deep, at most 256 KiB; no NaN or infinity.
         """
 
     @_builtins.property

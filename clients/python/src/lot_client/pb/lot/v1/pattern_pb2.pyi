@@ -277,7 +277,7 @@ class Pattern(_message.Message):
     @_builtins.property
     def metadata(self) -> _struct_pb2.Struct:
         """metadata is carried and given back, never interpreted. Its numbers are doubles; nested at most
-        16 deep; no NaN or infinity.
+        16 deep, at most 256 KiB; no NaN or infinity.
         """
 
     @_builtins.property
@@ -378,7 +378,7 @@ class Action(_message.Message):
     """note for people."""
     @_builtins.property
     def args(self) -> _struct_pb2.Struct:
-        """args it was called with. As for metadata: doubles, 16 deep, no NaN."""
+        """args it was called with. As for metadata: doubles, 16 deep, 256 KiB, no NaN."""
 
     def __init__(
         self,
