@@ -9,6 +9,8 @@ BIN := $(abspath $(VENV))/bin
 PY := $(BIN)/python
 PIP := $(PY) -m pip --disable-pip-version-check --quiet
 ARGS ?=
+# A folder with tasks for the demo; where it is missing the demo has its own.
+DEMO_TASKS ?= ../shared/eval/webarena
 
 PROTO_VENV ?= .proto-venv
 PROTO_PY := $(abspath $(PROTO_VENV))/bin/python
@@ -34,7 +36,8 @@ run: $(RUN_STAMP) ## Serve on 127.0.0.1:50051, data in lot-data (LOT_* change it
 
 .PHONY: demo
 demo: $(CLIENT_STAMP) ## Watch an agent learn: a scripted run against a server of its own
-	@$(WITH_SERVER) $(PY) clients/python/examples/learning_loop.py $(ARGS)
+	@$(WITH_SERVER) $(PY) clients/python/examples/learning_loop.py \
+	  $(if $(wildcard $(DEMO_TASKS)),--tasks $(DEMO_TASKS)) $(ARGS)
 
 .PHONY: bench
 bench: $(DEV_STAMP) ## Measure against a bare server, both in one run
@@ -74,8 +77,13 @@ arch: $(DEV_STAMP) ## Which room may import which (import-linter)
 	@$(BIN)/lint-imports
 
 .PHONY: proto
-proto: $(PROTO_STAMP) ## Generate the Python code from proto/
+proto: $(PROTO_STAMP) $(DEV_STAMP) ## Generate the code of server and clients from proto/
 	@$(PROTO_PY) proto/generate.py
+	@if command -v npm >/dev/null; then cd clients/typescript && \
+	  npm ci --no-audit --no-fund --loglevel=error && npm run --silent generate; \
+	else echo "TypeScript code not generated: no node on this machine"; fi
+	@if command -v go >/dev/null; then clients/go/generate.sh; \
+	else echo "Go code not generated: no go on this machine"; fi
 
 .PHONY: proto-check
 proto-check: $(PROTO_STAMP) ## Is the generated code what proto/ says?
@@ -90,37 +98,41 @@ test-clients: test-python test-typescript test-go ## Each client against a live 
 
 .PHONY: test-python
 test-python: $(CLIENT_STAMP)
-	@if [ -d clients/python/tests ]; then \
-	  echo "Python client"; \
-	  $(WITH_SERVER) --cwd clients/python $(PY) -m pytest -q; \
-	else echo "Python client skipped: it has no tests"; fi
+	@echo "Python client"
+	@cd clients/python && $(BIN)/mypy --no-error-summary
+	@$(WITH_SERVER) --cwd clients/python $(PY) -m pytest -q
 
 .PHONY: test-typescript
-test-typescript: $(RUN_STAMP)
-	@if [ ! -f clients/typescript/package.json ]; then \
-	  echo "TypeScript client skipped: it is not here"; \
-	elif ! command -v node >/dev/null || ! command -v npm >/dev/null; then \
+test-typescript: $(DEV_STAMP)
+	@if ! command -v node >/dev/null || ! command -v npm >/dev/null; then \
 	  echo "TypeScript client skipped: no node on this machine"; \
-	elif ! node -e 'process.exit(parseInt(process.versions.node) < 20)'; then \
+	elif ! node -e 'process.exit(parseInt(process.versions.node) < 20 ? 1 : 0)'; then \
 	  echo "TypeScript client skipped: node $$(node --version) is older than 20"; \
 	else \
 	  echo "TypeScript client"; \
 	  ( cd clients/typescript && \
 	    { [ node_modules/.package-lock.json -nt package-lock.json ] || \
-	      npm ci --no-audit --no-fund --loglevel=error; } ) && \
+	      npm ci --no-audit --no-fund --loglevel=error; } && \
+	    npm run --silent generate:check ) && \
 	  $(WITH_SERVER) --cwd clients/typescript npm test --silent; \
 	fi
 
 .PHONY: test-go
-test-go: $(RUN_STAMP)
-	@if [ ! -f clients/go/go.mod ]; then echo "Go client skipped: it is not here"; \
-	elif ! command -v go >/dev/null; then echo "Go client skipped: no go on this machine"; \
-	else echo "Go client"; $(WITH_SERVER) --cwd clients/go go test -count=1 ./...; fi
+test-go: $(DEV_STAMP)
+	@if ! command -v go >/dev/null; then echo "Go client skipped: no go on this machine"; \
+	elif ! ( cd clients/go && go list -m >/dev/null ); then \
+	  echo "Go client skipped: $$(go version) is too old for it"; \
+	else \
+	  echo "Go client"; \
+	  ( cd clients/go && ./generate.sh --check && go vet ./... ) && \
+	  $(WITH_SERVER) --cwd clients/go go test -count=1 ./...; \
+	fi
 
 .PHONY: clean
 clean: ## Remove what was installed and built (never lot-data)
 	@rm -rf $(VENV) $(PROTO_VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache \
-	  .hypothesis .import_linter_cache clients/typescript/node_modules
+	  .hypothesis .import_linter_cache clients/typescript/node_modules \
+	  clients/typescript/dist
 
 # --- environments -------------------------------------------------------------------------------
 

@@ -1,0 +1,71 @@
+// Package lot connects to a lot-grpc server and decodes its errors. The messages and services are in
+// the package lotv1 below it.
+package lot
+
+import (
+	"math"
+	"time"
+
+	lotv1 "github.com/lot-grpc/lot-grpc/clients/go/lot/v1"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/keepalive"
+)
+
+// Client has the services of a server over one connection. It is safe for concurrent use. Nothing is
+// repeated by itself: writes that you repeat need a RequestId.
+type Client struct {
+	Patterns lotv1.PatternServiceClient
+	Episodes lotv1.EpisodeServiceClient
+	Memories lotv1.MemoryServiceClient
+	Learning lotv1.LearningServiceClient
+	Admin    lotv1.AdminServiceClient
+
+	conn *grpc.ClientConn
+}
+
+// Option changes how Dial connects.
+type Option func(*[]grpc.DialOption)
+
+// WithNamespace sets the tenant of all calls that name none. Without it they go to "default".
+func WithNamespace(namespace string) Option {
+	return WithDialOptions(
+		grpc.WithChainUnaryInterceptor(unaryIn(namespace)),
+		grpc.WithChainStreamInterceptor(streamIn(namespace)),
+	)
+}
+
+// WithDialOptions passes options on to gRPC, for example credentials for TLS.
+func WithDialOptions(options ...grpc.DialOption) Option {
+	return func(all *[]grpc.DialOption) { *all = append(*all, options...) }
+}
+
+// Dial makes a client of the server at address, for example "127.0.0.1:50051". It connects with the
+// first call, so a server that is not there is that call's error. Deadlines are those of the calls'
+// contexts.
+func Dial(address string, options ...Option) (*Client, error) {
+	all := []grpc.DialOption{
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(math.MaxInt32)),
+		// A server whose machine is gone is noticed within a minute of an open call.
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 30 * time.Second}),
+	}
+	for _, option := range options {
+		option(&all)
+	}
+	conn, err := grpc.NewClient(address, all...)
+	if err != nil {
+		return nil, err
+	}
+	return &Client{
+		Patterns: lotv1.NewPatternServiceClient(conn),
+		Episodes: lotv1.NewEpisodeServiceClient(conn),
+		Memories: lotv1.NewMemoryServiceClient(conn),
+		Learning: lotv1.NewLearningServiceClient(conn),
+		Admin:    lotv1.NewAdminServiceClient(conn),
+		conn:     conn,
+	}, nil
+}
+
+// Close closes the connection. Running calls fail with codes.Canceled.
+func (c *Client) Close() error { return c.conn.Close() }

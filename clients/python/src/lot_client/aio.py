@@ -1,0 +1,456 @@
+"""The client for asyncio. `sync.py` is the same for threads: change both together."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable
+from datetime import timedelta
+from types import TracebackType
+from typing import Any, Self, TypeVar, Unpack
+
+import grpc
+import grpc.aio
+from google.protobuf.message import Message
+
+from lot_client import fields
+from lot_client.errors import LotError
+from lot_client.pb.lot.v1 import admin_service_pb2 as admin
+from lot_client.pb.lot.v1 import episode_service_pb2 as episodes
+from lot_client.pb.lot.v1 import memory_service_pb2 as memories
+from lot_client.pb.lot.v1 import pattern_service_pb2 as patterns
+from lot_client.pb.lot.v1.admin_service_pb2_grpc import AdminServiceStub
+from lot_client.pb.lot.v1.episode_pb2 import Episode, EpisodeEvent
+from lot_client.pb.lot.v1.episode_service_pb2_grpc import EpisodeServiceStub
+from lot_client.pb.lot.v1.learning_service_pb2_grpc import LearningServiceStub
+from lot_client.pb.lot.v1.memory_pb2 import Memory
+from lot_client.pb.lot.v1.memory_service_pb2_grpc import MemoryServiceStub
+from lot_client.pb.lot.v1.pattern_pb2 import Pattern
+from lot_client.pb.lot.v1.pattern_service_pb2_grpc import PatternServiceStub
+from lot_client.recall import PatternRecall
+from lot_client.requests import CHANNEL_OPTIONS, PAGE_SIZE, Requests
+from lot_client.retry import Attempts, RetryPolicy
+from lot_client.streams import AsyncEventStream
+from lot_client.window import Window, as_event, as_events
+
+R = TypeVar("R", bound=Message)
+
+
+class AsyncLotClient:
+    """A connection to a lot-grpc server, for one event loop. Make it where that loop runs.
+
+    Methods take what the contract's requests have (`proto/lot/v1` tells what each field means)
+    and raise LotError. Calls that are safe to repeat are repeated while the server is away or
+    overloaded.
+
+    Attributes:
+        patterns, episodes, memories, learning, admin: the generated stubs, for everything that has
+            no method here. They raise grpc.RpcError and repeat nothing.
+    """
+
+    def __init__(
+        self,
+        address: str = "127.0.0.1:50051",
+        *,
+        namespace: str = "",
+        deadline: float = 30.0,
+        retry: RetryPolicy | None = None,
+        channel: grpc.aio.Channel | None = None,
+    ) -> None:
+        """Connects with the first call.
+
+        Args:
+            address: host and port.
+            namespace: tenant of all calls; empty is `default`.
+            deadline: seconds for a call with all its tries, and for each step of a stream.
+            retry: None: the defaults.
+            channel: to use instead of one to ``address``, for example with TLS.
+        """
+        self._channel = channel or grpc.aio.insecure_channel(address, options=CHANNEL_OPTIONS)
+        self._requests = Requests(namespace)
+        self._deadline = deadline
+        self._retry = retry or RetryPolicy()
+        self.patterns = PatternServiceStub(self._channel)
+        self.episodes = EpisodeServiceStub(self._channel)
+        self.memories = MemoryServiceStub(self._channel)
+        self.learning = LearningServiceStub(self._channel)
+        self.admin = AdminServiceStub(self._channel)
+
+    def using(
+        self,
+        *,
+        namespace: str | None = None,
+        deadline: float | None = None,
+        retry: RetryPolicy | None = None,
+    ) -> AsyncLotClient:
+        """A client with other settings over the same connection."""
+        return AsyncLotClient(
+            namespace=self._requests.namespace if namespace is None else namespace,
+            deadline=self._deadline if deadline is None else deadline,
+            retry=retry or self._retry,
+            channel=self._channel,
+        )
+
+    async def close(self) -> None:
+        """Close the connection; running calls end with CANCELLED."""
+        await self._channel.close()
+
+    async def __aenter__(self) -> Self:
+        """Nothing yet: the first call connects."""
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close the connection."""
+        await self.close()
+
+    # --- patterns -------------------------------------------------------------------------------
+
+    async def save_pattern(
+        self,
+        task: str,
+        *,
+        pattern_id: str = "",
+        initial_success_rate: float | None = None,
+        dedupe: fields.DedupeLike | None = None,
+        request_id: str = "",
+        **pattern: Unpack[fields.PatternFields],
+    ) -> patterns.SavePatternResponse:
+        """Store a pattern, or count a success for the one of the same content."""
+        request = self._requests.write(
+            patterns.SavePatternRequest,
+            pattern={"task": task, **pattern},
+            pattern_id=pattern_id,
+            initial_success_rate=initial_success_rate,
+            dedupe=dedupe,
+            request_id=request_id,
+        )
+        return await self._invoke(self.patterns.SavePattern, request)
+
+    async def batch_save_patterns(
+        self, items: Iterable[fields.SavePatternItemLike]
+    ) -> patterns.BatchSavePatternsResponse:
+        """Save up to 500. Items fail by themselves: `LotError.from_status(result.error)`."""
+        request = self._requests.save_items(items)
+        return await self._invoke(self.patterns.BatchSavePatterns, request)
+
+    async def get_pattern(self, pattern_id: str) -> Pattern:
+        """Read one."""
+        request = self._requests.read(patterns.GetPatternRequest, pattern_id=pattern_id)
+        return (await self._invoke(self.patterns.GetPattern, request)).pattern
+
+    async def update_pattern(
+        self, pattern_id: str, *, etag: str = "", **edits: Unpack[fields.PatternEdits]
+    ) -> patterns.UpdatePatternResponse:
+        """Set just the fields given. With ``etag`` only if nobody edited it since."""
+        request = self._requests.update(pattern_id, etag, edits)
+        return await self._invoke(self.patterns.UpdatePattern, request, safe=False)
+
+    async def delete_pattern(
+        self, pattern_id: str, *, etag: str = "", allow_missing: bool = False
+    ) -> bool:
+        """Delete one with its outcomes. False: it was not there, which ``allow_missing`` allows."""
+        request = self._requests.read(
+            patterns.DeletePatternRequest,
+            pattern_id=pattern_id,
+            etag=etag,
+            allow_missing=allow_missing,
+        )
+        return (await self._invoke(self.patterns.DeletePattern, request, safe=False)).deleted
+
+    def list_patterns(
+        self, *, filter: fields.PatternFilterLike | None = None, page_size: int = PAGE_SIZE
+    ) -> AsyncIterator[Pattern]:
+        """All that the filter lets through, newest first, fetched page by page."""
+        request = self._requests.read(
+            patterns.ListPatternsRequest, filter=filter, page_size=page_size
+        )
+        return self._pages(self.patterns.ListPatterns, request, "patterns")
+
+    async def recall_patterns(
+        self,
+        query: str,
+        *,
+        filter: fields.PatternFilterLike | None = None,
+        limit: int = 0,
+        min_similarity: float | None = None,
+        ranking: fields.RankingLike | None = None,
+        explain: bool = False,
+    ) -> PatternRecall:
+        """The patterns nearest in meaning among those that the filter lets through."""
+        request = self._requests.read(
+            patterns.RecallPatternsRequest,
+            query=query,
+            filter=filter,
+            limit=limit,
+            min_similarity=min_similarity,
+            ranking=ranking,
+            explain=explain,
+        )
+        return PatternRecall(query, await self._invoke(self.patterns.RecallPatterns, request))
+
+    async def record_outcome(
+        self,
+        pattern_ids: str | Iterable[str],
+        outcome: fields.OutcomeLike,
+        *,
+        recall: PatternRecall | None = None,
+        query: str = "",
+        retrieval_id: str = "",
+        reward: float | None = None,
+        duration: timedelta | float | None = None,
+        note: str = "",
+        request_id: str = "",
+    ) -> list[Pattern]:
+        """Record how using these patterns went, for the recall or query that found them."""
+        request = self._requests.outcome(
+            pattern_ids,
+            recall,
+            query,
+            retrieval_id,
+            outcome=outcome,
+            reward=reward,
+            duration=duration,
+            note=note,
+            request_id=request_id,
+        )
+        return list((await self._invoke(self.patterns.RecordOutcome, request)).patterns)
+
+    async def get_pattern_stats(
+        self, *, filter: fields.PatternFilterLike | None = None
+    ) -> patterns.GetPatternStatsResponse:
+        """Sums over the patterns that the filter lets through."""
+        request = self._requests.read(patterns.GetPatternStatsRequest, filter=filter)
+        return await self._invoke(self.patterns.GetPatternStats, request)
+
+    # --- episodes -------------------------------------------------------------------------------
+
+    async def start_episode(
+        self,
+        task: str,
+        *,
+        episode_id: str = "",
+        request_id: str = "",
+        **episode: Unpack[fields.EpisodeFields],
+    ) -> Episode:
+        """Start an episode."""
+        request = self._requests.write(
+            episodes.StartEpisodeRequest,
+            episode={"task": task, **episode},
+            episode_id=episode_id,
+            request_id=request_id,
+        )
+        return (await self._invoke(self.episodes.StartEpisode, request)).episode
+
+    async def record_event(
+        self, episode_id: str, event: fields.EventLike, *, request_id: str = ""
+    ) -> EpisodeEvent:
+        """Append one event. For many use `record_events`."""
+        request = self._requests.write(
+            episodes.RecordEventRequest,
+            episode_id=episode_id,
+            event=as_event(event),
+            request_id=request_id,
+        )
+        return (await self._invoke(self.episodes.RecordEvent, request)).event
+
+    def record_events(
+        self, episode_id: str, *, takeover: fields.TakeoverLike = "TAKE_OVER"
+    ) -> AsyncEventStream:
+        """A stream to append events over, to be used with `async with`."""
+        window = Window(self._requests.namespace, episode_id, takeover)
+        return AsyncEventStream(self.episodes, window, self._deadline, self._retry)
+
+    async def end_episode(
+        self,
+        episode_id: str,
+        status: fields.EpisodeStatusLike,
+        *,
+        request_id: str = "",
+        **end: Unpack[fields.EpisodeEndFields],
+    ) -> Episode:
+        """End an episode as SUCCEEDED or FAILED."""
+        request = self._requests.write(
+            episodes.EndEpisodeRequest,
+            episode_id=episode_id,
+            status=status,
+            request_id=request_id,
+            **end,
+        )
+        return (await self._invoke(self.episodes.EndEpisode, request)).episode
+
+    async def record_episode(
+        self,
+        task: str,
+        status: fields.EpisodeStatusLike,
+        events: fields.Events = (),
+        *,
+        episode_id: str = "",
+        request_id: str = "",
+        **episode: Unpack[fields.WholeEpisodeFields],
+    ) -> Episode:
+        """Record a finished episode with its events in one call."""
+        request = self._requests.write(
+            episodes.RecordEpisodeRequest,
+            episode={"task": task, "status": status, **episode},
+            events=as_events(events),
+            episode_id=episode_id,
+            request_id=request_id,
+        )
+        return (await self._invoke(self.episodes.RecordEpisode, request)).episode
+
+    async def get_episode(self, episode_id: str) -> Episode:
+        """Read one, without its events."""
+        request = self._requests.read(episodes.GetEpisodeRequest, episode_id=episode_id)
+        return (await self._invoke(self.episodes.GetEpisode, request)).episode
+
+    def list_episodes(
+        self, *, filter: fields.EpisodeFilterLike | None = None, page_size: int = PAGE_SIZE
+    ) -> AsyncIterator[Episode]:
+        """All that the filter lets through, newest first, fetched page by page."""
+        request = self._requests.read(
+            episodes.ListEpisodesRequest, filter=filter, page_size=page_size
+        )
+        return self._pages(self.episodes.ListEpisodes, request, "episodes")
+
+    def list_episode_events(
+        self, episode_id: str, *, after_sequence: int = 0, page_size: int = PAGE_SIZE
+    ) -> AsyncIterator[EpisodeEvent]:
+        """Events with a higher sequence, in order, fetched page by page."""
+        request = self._requests.read(
+            episodes.ListEpisodeEventsRequest,
+            episode_id=episode_id,
+            after_sequence=after_sequence,
+            page_size=page_size,
+        )
+        return self._pages(self.episodes.ListEpisodeEvents, request, "events")
+
+    async def recall_episodes(
+        self,
+        query: str,
+        *,
+        success_only: bool = False,
+        filter: fields.EpisodeFilterLike | None = None,
+        limit: int = 0,
+        min_similarity: float | None = None,
+        explain: bool = False,
+    ) -> episodes.RecallEpisodesResponse:
+        """The episodes nearest in meaning among those that the filter lets through."""
+        request = self._requests.read(
+            episodes.RecallEpisodesRequest,
+            query=query,
+            success_only=success_only,
+            filter=filter,
+            limit=limit,
+            min_similarity=min_similarity,
+            explain=explain,
+        )
+        return await self._invoke(self.episodes.RecallEpisodes, request)
+
+    # --- memories -------------------------------------------------------------------------------
+
+    async def create_memory(
+        self,
+        content: str,
+        *,
+        memory_id: str = "",
+        request_id: str = "",
+        **memory: Unpack[fields.MemoryFields],
+    ) -> memories.CreateMemoryResponse:
+        """Store a memory."""
+        request = self._requests.write(
+            memories.CreateMemoryRequest,
+            memory={"content": content, **memory},
+            memory_id=memory_id,
+            request_id=request_id,
+        )
+        return await self._invoke(self.memories.CreateMemory, request)
+
+    async def get_memory(self, memory_id: str) -> Memory:
+        """Read one."""
+        request = self._requests.read(memories.GetMemoryRequest, memory_id=memory_id)
+        return (await self._invoke(self.memories.GetMemory, request)).memory
+
+    async def delete_memory(
+        self, memory_id: str, *, etag: str = "", allow_missing: bool = False
+    ) -> bool:
+        """Delete one. False: it was not there, which ``allow_missing`` allows."""
+        request = self._requests.read(
+            memories.DeleteMemoryRequest,
+            memory_id=memory_id,
+            etag=etag,
+            allow_missing=allow_missing,
+        )
+        return (await self._invoke(self.memories.DeleteMemory, request, safe=False)).deleted
+
+    async def search_memories(
+        self,
+        query: str,
+        *,
+        filter: fields.MemoryFilterLike | None = None,
+        limit: int = 0,
+        min_similarity: float | None = None,
+        ranking: fields.RankingLike | None = None,
+        explain: bool = False,
+    ) -> memories.SearchMemoriesResponse:
+        """The memories nearest in meaning among those that the filter lets through."""
+        request = self._requests.read(
+            memories.SearchMemoriesRequest,
+            query=query,
+            filter=filter,
+            limit=limit,
+            min_similarity=min_similarity,
+            ranking=ranking,
+            explain=explain,
+        )
+        return await self._invoke(self.memories.SearchMemories, request)
+
+    # --- the server -----------------------------------------------------------------------------
+
+    async def get_server_info(self) -> admin.GetServerInfoResponse:
+        """Version, model, limits and counts."""
+        request = self._requests.read(admin.GetServerInfoRequest)
+        return await self._invoke(self.admin.GetServerInfo, request)
+
+    async def check_ready(self) -> admin.CheckReadyResponse:
+        """Whether the server can work, and what is wrong if not."""
+        request = self._requests.read(admin.CheckReadyRequest)
+        return await self._invoke(self.admin.CheckReady, request)
+
+    async def compact(self) -> admin.CompactResponse:
+        """Compact the store."""
+        request = self._requests.read(admin.CompactRequest)
+        return await self._invoke(self.admin.Compact, request)
+
+    # --- how calls are made ---------------------------------------------------------------------
+
+    async def _invoke(
+        self,
+        method: grpc.aio.UnaryUnaryMultiCallable[Any, R],
+        request: Message,
+        *,
+        safe: bool = True,
+    ) -> R:
+        """Make a call, again where that is ``safe``, until it succeeds or the deadline is near."""
+        attempts = Attempts(self._retry, self._deadline)
+        while True:
+            try:
+                return await method(request, timeout=attempts.seconds_left)
+            except grpc.RpcError as error:
+                failure = LotError.from_rpc_error(error)
+                failure.__cause__ = error
+            await asyncio.sleep(attempts.delay_after(failure, safe=safe))
+
+    async def _pages(
+        self, method: grpc.aio.UnaryUnaryMultiCallable[Any, Any], request: Any, field: str
+    ) -> AsyncIterator[Any]:
+        while True:
+            page = await self._invoke(method, request)
+            for item in getattr(page, field):
+                yield item
+            if not page.next_page_token:
+                return
+            request.page_token = page.next_page_token

@@ -1,0 +1,95 @@
+"""The one error that calls raise, decoded from what the server sends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import grpc
+from google.rpc import error_details_pb2, status_pb2
+
+_DETAILS_KEY = "grpc-status-details-bin"
+_CODES = {code.value[0]: code for code in grpc.StatusCode}
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """A rule of the contract that a field of the request breaks.
+
+    Attributes:
+        field: path of the field, for example `pattern.task`.
+        description: a sentence for people.
+        rule: the rule's id, for example `string.max_bytes`.
+    """
+
+    field: str
+    description: str
+    rule: str = ""
+
+
+@dataclass(eq=False)
+class LotError(Exception):
+    """A call failed.
+
+    Attributes:
+        code: the gRPC status code.
+        message: a sentence for people.
+        reason: a name of `lot.v1.ErrorReason` without its prefix, for example
+            `PATTERN_NOT_FOUND`. Empty: the answer did not come from lot-grpc itself, for example
+            because nothing listens at the address.
+        metadata: facts beside the reason, as `error_reason.proto` lists them.
+        violations: broken rules of a REQUEST_INVALID; the server lists the first 20.
+        retry_after: seconds to wait before a repeat, if the server says so. None: it does not.
+    """
+
+    code: grpc.StatusCode
+    message: str
+    reason: str = ""
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    violations: tuple[Violation, ...] = ()
+    retry_after: float | None = None
+
+    def __post_init__(self) -> None:
+        super().__init__(self.code, self.message)
+
+    def __str__(self) -> str:
+        text = f"{self.reason or self.code.name}: {self.message}"
+        return "\n".join([text, *(f"  {v.field}: {v.description}" for v in self.violations)])
+
+    @classmethod
+    def from_rpc_error(cls, error: grpc.RpcError) -> LotError:
+        """Decode what gRPC raised, sync or aio."""
+        call: Any = error  # a Call in both worlds, which the base class does not say
+        for key, value in call.trailing_metadata() or ():
+            if key == _DETAILS_KEY:
+                return cls.from_status(status_pb2.Status.FromString(value))
+        return cls(call.code(), call.details() or "no details given")
+
+    @classmethod
+    def from_status(cls, status: Any) -> LotError:
+        """Decode a `google.rpc.Status`, for example the error of one item of a batch."""
+        info = _detail(status.details, error_details_pb2.ErrorInfo)
+        bad = _detail(status.details, error_details_pb2.BadRequest)
+        retry = _detail(status.details, error_details_pb2.RetryInfo)
+        return cls(
+            code=_CODES.get(status.code, grpc.StatusCode.UNKNOWN),
+            message=status.message,
+            reason=info.reason if info else "",
+            metadata=dict(info.metadata) if info else {},
+            violations=tuple(
+                Violation(each.field, each.description, each.reason)
+                for each in (bad.field_violations if bad else ())
+            ),
+            retry_after=retry.retry_delay.ToNanoseconds() / 1e9 if retry else None,
+        )
+
+
+def _detail(details: Iterable[Any], kind: Any) -> Any:
+    """The first detail of a kind, or None."""
+    for packed in details:
+        if packed.Is(kind.DESCRIPTOR):
+            detail = kind()
+            packed.Unpack(detail)
+            return detail
+    return None

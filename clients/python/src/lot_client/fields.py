@@ -1,0 +1,276 @@
+"""Keyword arguments of the clients' methods, named and meant as the fields in `proto/lot/v1`.
+
+All may be left out. Enum values are written without their prefix.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Literal, Required, TypeAlias, TypedDict
+
+from lot_client.pb.lot.v1.episode_pb2 import (
+    EpisodeError,
+    EpisodeEvent,
+    EpisodeFilter,
+    EpisodeStatus,
+)
+from lot_client.pb.lot.v1.episode_service_pb2 import Takeover
+from lot_client.pb.lot.v1.memory_pb2 import (
+    ConversationSummaryDetails,
+    MemoryFilter,
+    MemoryKind,
+    ProjectDetails,
+)
+from lot_client.pb.lot.v1.outcome_pb2 import Complexity, Outcome, Ranking
+from lot_client.pb.lot.v1.pattern_pb2 import (
+    Action,
+    CodeKind,
+    PatternFilter,
+    PatternKind,
+    PatternType,
+)
+from lot_client.pb.lot.v1.pattern_service_pb2 import Dedupe, SavePatternItem
+
+OutcomeLike: TypeAlias = "Literal['SUCCESS', 'FAILURE', 'PARTIAL'] | Outcome.ValueType"
+ComplexityLike: TypeAlias = "Literal['LOW', 'MEDIUM', 'HIGH'] | Complexity.ValueType"
+RankingLike: TypeAlias = (
+    "Literal['BALANCED', 'SIMILARITY', 'RELIABLE', 'EXPLORE'] | Ranking.ValueType"
+)
+DedupeLike: TypeAlias = "Literal['EXACT', 'NONE', 'SEMANTIC'] | Dedupe.ValueType"
+PatternKindLike: TypeAlias = (
+    "Literal['TASK', 'CODE', 'LEARNED', 'DISTILLED'] | PatternKind.ValueType"
+)
+PatternTypeLike: TypeAlias = "Literal['SUCCESS', 'FAILURE', 'OPTIMIZATION'] | PatternType.ValueType"
+CodeKindLike: TypeAlias = (
+    "Literal['FUNCTION', 'METHOD', 'CLASS', 'ERROR_HANDLER', 'ALGORITHM', 'ASYNC', 'SNIPPET']"
+    " | CodeKind.ValueType"
+)
+MemoryKindLike: TypeAlias = (
+    "Literal['FACT', 'SOLUTION', 'BEST_PRACTICE', 'DOCUMENT', 'CODE_SNIPPET',"
+    " 'CONVERSATION_SUMMARY', 'PROJECT', 'NOTE'] | MemoryKind.ValueType"
+)
+EpisodeStatusLike: TypeAlias = (
+    "Literal['RUNNING', 'SUCCEEDED', 'FAILED', 'ABANDONED'] | EpisodeStatus.ValueType"
+)
+TakeoverLike: TypeAlias = "Literal['TAKE_OVER', 'REFUSE'] | Takeover.ValueType"
+
+
+class _Annotated(TypedDict, total=False):
+    """What most things carry."""
+
+    tags: Sequence[str]
+    labels: Mapping[str, str]
+    metadata: Mapping[str, Any]
+
+
+class _Lasting(_Annotated, total=False):
+    """`ttl`, a timedelta or seconds from now, or `expire_time`: not both. None is never."""
+
+    pinned: bool
+    expire_time: datetime | None
+    ttl: timedelta | float | None
+
+
+class ActionFields(TypedDict, total=False):
+    """One step of a pattern."""
+
+    tool: Required[str]
+    args: Mapping[str, Any]
+    note: str
+
+
+class PatternFields(_Lasting, total=False):
+    """What callers set on a pattern beside its task."""
+
+    kind: PatternKindLike
+    code_kind: CodeKindLike
+    pattern_type: PatternTypeLike
+    title: str
+    context: str
+    actions: Sequence[Action | ActionFields]
+    code: str
+    language: str
+    category: str
+    task_type: str
+    task_type_pattern: str
+    complexity: ComplexityLike
+    approach: str
+    success_indicators: Sequence[str]
+    failure_indicators: Sequence[str]
+    recommended_context: str
+    success_factors: Sequence[str]
+    tools: Sequence[str]
+    confidence: float
+    source_episode_ids: Sequence[str]
+    source_pattern_ids: Sequence[str]
+    parent_pattern_id: str
+    supersedes: str
+
+
+class PatternEdits(PatternFields, total=False):
+    """What `update_pattern` can set."""
+
+    task: str
+
+
+class NewPattern(PatternFields, total=False):
+    """A pattern with its task, as an item of a batch has it."""
+
+    task: Required[str]
+
+
+class SavePatternItemFields(TypedDict, total=False):
+    """One item of `batch_save_patterns`."""
+
+    pattern: Required[NewPattern]
+    pattern_id: str
+    initial_success_rate: float
+    request_id: str
+    dedupe: DedupeLike
+
+
+class PatternFilterFields(TypedDict, total=False):
+    """Which patterns."""
+
+    languages: Sequence[str]
+    kinds: Sequence[PatternKindLike]
+    code_kinds: Sequence[CodeKindLike]
+    pattern_types: Sequence[PatternTypeLike]
+    task_types: Sequence[str]
+    categories: Sequence[str]
+    tags_any: Sequence[str]
+    tags_all: Sequence[str]
+    labels: Mapping[str, str]
+    min_success_rate: float
+    min_usage_count: int
+    created_after: datetime
+    created_before: datetime
+    complexities: Sequence[ComplexityLike]
+    tools: Sequence[str]
+    approaches: Sequence[str]
+    pinned: bool
+    min_reliability: float
+
+
+class EpisodeFields(_Annotated, total=False):
+    """What is known of an episode when it starts, beside its task."""
+
+    task_id: str
+    category: str
+    task_type: str
+    complexity: ComplexityLike
+    dependencies: Sequence[str]
+    effort: float
+    approach: str
+    agent_role: str
+    context: str
+    start_time: datetime
+
+
+class EpisodeErrorFields(TypedDict, total=False):
+    """What ended a failed episode."""
+
+    type: str
+    message: str
+
+
+class EpisodeEndFields(TypedDict, total=False):
+    """What is known of an episode when it ends."""
+
+    summary: str
+    error: EpisodeError | EpisodeErrorFields
+    error_patterns: Sequence[str]
+    success_factors: Sequence[str]
+    tools_used: Sequence[str]
+    metrics: Mapping[str, float]
+    reward: float
+    used_pattern_ids: Sequence[str]
+    end_time: datetime
+    approach: str
+
+
+class WholeEpisodeFields(EpisodeFields, EpisodeEndFields, total=False):
+    """What is known of a finished episode."""
+
+
+class EventFields(TypedDict, total=False):
+    """One event of an episode."""
+
+    event_type: Required[str]
+    agent_role: str
+    data: Mapping[str, Any]
+    event_time: datetime
+
+
+class EpisodeFilterFields(TypedDict, total=False):
+    """Which episodes."""
+
+    statuses: Sequence[EpisodeStatusLike]
+    categories: Sequence[str]
+    task_types: Sequence[str]
+    task_ids: Sequence[str]
+    complexities: Sequence[ComplexityLike]
+    approaches: Sequence[str]
+    agent_roles: Sequence[str]
+    tools_any: Sequence[str]
+    tags_any: Sequence[str]
+    tags_all: Sequence[str]
+    labels: Mapping[str, str]
+    started_after: datetime
+    started_before: datetime
+    error_types: Sequence[str]
+
+
+class ConversationSummaryFields(TypedDict, total=False):
+    """Details of a CONVERSATION_SUMMARY."""
+
+    key_decisions: Sequence[str]
+    user_feedback: str
+
+
+class ProjectFields(TypedDict, total=False):
+    """Details of a PROJECT."""
+
+    path: str
+    tech_stack: Sequence[str]
+    status: str
+    last_accessed_time: datetime
+
+
+class MemoryFields(_Lasting, total=False):
+    """What callers set on a memory beside its content."""
+
+    kind: MemoryKindLike
+    title: str
+    language: str
+    importance: float
+    source_uri: str
+    conversation_summary: ConversationSummaryDetails | ConversationSummaryFields
+    project: ProjectDetails | ProjectFields
+
+
+class MemoryFilterFields(TypedDict, total=False):
+    """Which memories."""
+
+    kinds: Sequence[MemoryKindLike]
+    languages: Sequence[str]
+    tags_any: Sequence[str]
+    tags_all: Sequence[str]
+    labels: Mapping[str, str]
+    min_importance: float
+    max_importance: float
+    pinned: bool
+    source_uris: Sequence[str]
+    project_statuses: Sequence[str]
+    tech_stack: Sequence[str]
+    created_after: datetime
+    created_before: datetime
+
+
+PatternFilterLike: TypeAlias = PatternFilter | PatternFilterFields
+EpisodeFilterLike: TypeAlias = EpisodeFilter | EpisodeFilterFields
+MemoryFilterLike: TypeAlias = MemoryFilter | MemoryFilterFields
+SavePatternItemLike: TypeAlias = SavePatternItem | SavePatternItemFields
+EventLike: TypeAlias = EpisodeEvent | EventFields
+Events: TypeAlias = EventLike | Iterable[EventLike]

@@ -1,0 +1,75 @@
+"""Which failed calls are repeated, how often and when."""
+
+from __future__ import annotations
+
+import random
+import time
+from dataclasses import dataclass
+
+from grpc import StatusCode
+
+from lot_client.errors import LotError
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """How calls are repeated after UNAVAILABLE, OVERLOADED and CONTENTION.
+
+    Only where a repeat is safe: reads, and writes with a request id (the clients give each write
+    one). The call's deadline covers all its tries.
+
+    Attributes:
+        attempts: tries in all; 1 never repeats.
+        first_delay: seconds before the second try. Each further wait is twice as long.
+        max_delay: the longest wait in seconds, unless the server asks for more.
+    """
+
+    attempts: int = 6
+    first_delay: float = 0.1
+    max_delay: float = 2.0
+
+
+def is_transient(error: LotError) -> bool:
+    """Whether the same call may succeed a little later."""
+    return error.code is StatusCode.UNAVAILABLE or error.reason in {"OVERLOADED", "CONTENTION"}
+
+
+class Attempts:
+    """The tries of one call, or of one reconnection: when to try again, and when to give up."""
+
+    def __init__(self, policy: RetryPolicy, deadline: float, *, patient: bool = False) -> None:
+        """``deadline`` is in seconds from now; who is ``patient`` waits for a server until then."""
+        self._policy = policy
+        self._patient = patient
+        self._failures = 0
+        self._end = time.monotonic() + deadline
+
+    @property
+    def seconds_left(self) -> float:
+        """Until the deadline; never less than 0."""
+        return max(0.0, self._end - time.monotonic())
+
+    def delay_after(self, error: LotError, *, safe: bool, also: str = "") -> float:
+        """Seconds to wait before the next try.
+
+        Args:
+            error: of the last try.
+            safe: the call may be carried out twice without harm.
+            also: one more reason that passes by itself.
+
+        Raises:
+            LotError: ``error`` itself, where another try is no use, not safe or too late.
+        """
+        self._failures += 1
+        # OVERLOADED is sent before anything is done, so even an unsafe call may be repeated.
+        passes = is_transient(error) or (also and error.reason == also)
+        if not passes or not (safe or error.reason == "OVERLOADED"):
+            raise error
+        policy = self._policy
+        delay: float = min(policy.max_delay, policy.first_delay * 2 ** min(self._failures - 1, 30))
+        delay *= random.uniform(0.5, 1.0)  # noqa: S311 - spreads clients, keeps no secret
+        delay = max(delay, error.retry_after or 0.0)
+        waits = self._patient and error.code is StatusCode.UNAVAILABLE
+        if delay >= self.seconds_left or (self._failures >= policy.attempts and not waits):
+            raise error
+        return delay

@@ -1,0 +1,52 @@
+"""A server is given by LOT_ADDRESS; every test has a namespace of its own on it."""
+
+import os
+import uuid
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+from cutting import Cutter
+from lot_client import AsyncLotClient, LotClient
+
+
+@pytest.fixture
+def address() -> str:
+    found = os.environ.get("LOT_ADDRESS")
+    if not found:
+        pytest.skip("LOT_ADDRESS names no server; `make test-python` starts one")
+    return found
+
+
+@pytest.fixture
+def namespace() -> str:
+    return f"test-{uuid.uuid4().hex}"
+
+
+@pytest.fixture
+async def client(address: str, namespace: str) -> AsyncIterator[AsyncLotClient]:
+    async with AsyncLotClient(address, namespace=namespace) as made:
+        yield made
+
+
+@pytest.fixture
+def sync_client(address: str, namespace: str) -> Iterator[LotClient]:
+    with LotClient(address, namespace=namespace) as made:
+        yield made
+
+
+@pytest.fixture
+def cutter(address: str) -> Iterator[Cutter]:
+    with Cutter(address) as made:
+        yield made
+
+
+@pytest.fixture
+async def cut_client(cutter: Cutter, namespace: str) -> AsyncIterator[AsyncLotClient]:
+    async with AsyncLotClient(cutter.address, namespace=namespace) as made:
+        yield made
+
+
+@pytest.fixture
+def sync_cut_client(cutter: Cutter, namespace: str) -> Iterator[LotClient]:
+    with LotClient(cutter.address, namespace=namespace) as made:
+        yield made

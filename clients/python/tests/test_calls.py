@@ -1,0 +1,170 @@
+"""What a caller does in a day, over both clients."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from lot_client import AsyncLotClient, LotClient
+from lot_client.pb.lot.v1.pattern_pb2 import Pattern
+
+
+async def test_a_saved_pattern_comes_back_as_it_was_given(client: AsyncLotClient):
+    until = datetime.now(UTC) + timedelta(days=1)
+    saved = await client.save_pattern(
+        "Deploy the billing service",
+        pattern_id="deploy",
+        initial_success_rate=0.5,
+        kind="CODE",
+        actions=[{"tool": "kubectl", "args": {"file": "a.yaml", "replicas": 2}}],
+        language="py",
+        tags=["ops"],
+        labels={"team": "billing"},
+        metadata={"nested": {"list": [1, "two", None]}},
+        complexity="HIGH",
+        expire_time=until,
+    )
+    found = await client.get_pattern("deploy")
+
+    assert saved.created
+    assert found == saved.pattern
+    assert found.kind == Pattern(kind=2).kind
+    assert found.language == "python"
+    assert found.outcomes.success_rate == 0.5
+    assert dict(found.actions[0].args) == {"file": "a.yaml", "replicas": 2.0}
+    assert found.metadata["nested"]["list"][1] == "two"
+    assert found.expire_time.ToDatetime(UTC) == until
+
+
+async def test_recall_gives_only_what_the_filter_lets_through(client: AsyncLotClient):
+    await client.save_pattern("Parse a CSV file", language="python", tags=["files"])
+    await client.save_pattern("Parse a CSV file with a library", language="go", tags=["files"])
+    await client.save_pattern("Parse a JSON file", language="python", initial_success_rate=0.1)
+
+    everything = await client.recall_patterns("read comma separated values")
+    narrow = await client.recall_patterns(
+        "read comma separated values",
+        filter={"languages": ["python"], "min_success_rate": 0.9},
+        explain=True,
+    )
+
+    assert len(everything.hits) == 3
+    assert [hit.pattern.task for hit in narrow.hits] == ["Parse a CSV file"]
+    assert narrow.response.explanation.matching_count == 1
+
+
+async def test_an_outcome_moves_the_pattern_and_knows_its_query(client: AsyncLotClient):
+    saved = await client.save_pattern("Sort a list in place")
+    recall = await client.recall_patterns("order the items of a list")
+    [after] = await client.record_outcome(
+        saved.pattern.pattern_id, "FAILURE", recall=recall, reward=0.0, duration=1.5
+    )
+
+    assert after.outcomes.failure_count == 1
+    assert after.outcomes.success_rate == pytest.approx(0.7)
+    assert after.outcomes.average_duration.ToTimedelta() == timedelta(seconds=1.5)
+
+
+async def test_an_outcome_counts_though_the_server_forgot_the_recall(client: AsyncLotClient):
+    saved = await client.save_pattern("Sort a list in place")
+    recall = await client.recall_patterns("order the items of a list")
+    recall.response.retrieval_id = "r-forgotten"
+
+    [after] = await client.record_outcome(saved.pattern.pattern_id, "SUCCESS", recall=recall)
+
+    assert after.outcomes.success_count == 1
+
+
+async def test_an_update_sets_what_it_names_even_to_nothing(client: AsyncLotClient):
+    await client.save_pattern("A task", pattern_id="p", title="Old", tags=["a"], ttl=3600)
+    updated = await client.update_pattern("p", title="", task="Another task", ttl=None)
+
+    assert updated.pattern.task == "Another task"
+    assert updated.pattern.title == ""
+    assert list(updated.pattern.tags) == ["a"]
+    assert not updated.pattern.HasField("expire_time")
+
+
+async def test_lists_go_over_all_pages(client: AsyncLotClient):
+    items = [{"pattern": {"task": f"Task number {n}"}} for n in range(7)]
+    batch = await client.batch_save_patterns(items)
+    listed = [pattern.task async for pattern in client.list_patterns(page_size=3)]
+    stats = await client.get_pattern_stats()
+
+    assert batch.created_count == 7
+    assert listed == [f"Task number {n}" for n in reversed(range(7))]
+    assert stats.total_patterns == 7
+
+
+async def test_a_deleted_pattern_is_gone(client: AsyncLotClient):
+    await client.save_pattern("A task", pattern_id="p")
+
+    assert await client.delete_pattern("p")
+    assert not await client.delete_pattern("p", allow_missing=True)
+
+
+async def test_an_episode_can_be_recorded_whole(client: AsyncLotClient):
+    episode = await client.record_episode(
+        "Fix the login page",
+        "FAILED",
+        [{"event_type": "tool_call"}, {"event_type": "error", "data": {"line": 3}}],
+        error={"type": "TimeoutError", "message": "too slow"},
+        metrics={"tokens": 12},
+        category="frontend",
+    )
+    single = await client.start_episode("Fix the logout page")
+    event = await client.record_event(single.episode_id, {"event_type": "note"})
+    await client.end_episode(single.episode_id, "SUCCEEDED", summary="done")
+    failed = [e.episode_id async for e in client.list_episodes(filter={"statuses": ["FAILED"]})]
+    recalled = await client.recall_episodes("repair the sign-in form", success_only=True)
+
+    assert episode.event_count == 2
+    assert event.sequence == 1
+    assert (await client.get_episode(single.episode_id)).summary == "done"
+    assert failed == [episode.episode_id]
+    assert [hit.episode.episode_id for hit in recalled.hits] == [single.episode_id]
+
+
+async def test_memories_are_found_by_meaning(client: AsyncLotClient):
+    made = await client.create_memory(
+        "The staging database is reset every night", kind="FACT", importance=0.9, tags=["db"]
+    )
+    await client.create_memory("Lunch is at noon", kind="FACT", importance=0.1)
+    found = await client.search_memories(
+        "when is test data wiped?", filter={"kinds": ["FACT"], "min_importance": 0.5}
+    )
+
+    assert [hit.memory for hit in found.hits] == [made.memory]
+    assert await client.get_memory(made.memory.memory_id) == made.memory
+    assert await client.delete_memory(made.memory.memory_id)
+
+
+async def test_namespaces_keep_apart_over_one_connection(client: AsyncLotClient, namespace: str):
+    await client.save_pattern("A task")
+    other = client.using(namespace=f"{namespace}-other")
+
+    assert [pattern async for pattern in other.list_patterns()] == []
+
+
+async def test_the_server_tells_what_it_is(client: AsyncLotClient):
+    info = await client.get_server_info()
+
+    assert info.contract_version == "lot.v1"
+    assert (await client.check_ready()).ready
+
+
+def test_the_sync_client_learns_too(sync_client: LotClient):
+    sync_client.save_pattern("Parse a CSV file", language="python", pattern_id="csv")
+    sync_client.save_pattern("Parse a CSV file", language="go", pattern_id="go")
+    recall = sync_client.recall_patterns("read a CSV", filter={"languages": ["python"]})
+    episode = sync_client.start_episode("Import the customers")
+    with sync_client.record_events(episode.episode_id) as stream:
+        last = stream.send([{"event_type": "row", "data": {"n": n}} for n in range(2500)])
+    sync_client.end_episode(episode.episode_id, "SUCCEEDED")
+    [after] = sync_client.record_outcome("csv", "PARTIAL", recall=recall, request_id="once")
+    [again] = sync_client.record_outcome("csv", "PARTIAL", recall=recall, request_id="once")
+    events = list(sync_client.list_episode_events(episode.episode_id, page_size=1000))
+
+    assert [hit.pattern.pattern_id for hit in recall.hits] == ["csv"]
+    assert last == 2500
+    assert [event.sequence for event in events] == list(range(1, 2501))
+    assert after.outcomes.partial_count == again.outcomes.partial_count == 1
+    assert len(list(sync_client.list_patterns(page_size=1))) == 2

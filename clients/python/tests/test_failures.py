@@ -1,0 +1,188 @@
+"""What callers are told, and what is repeated behind their back."""
+
+import inspect
+import socket
+
+import grpc
+import pytest
+from cutting import Cutter
+from lot_client import AsyncLotClient, LotClient, LotError, RetryPolicy
+from lot_client.retry import Attempts
+
+
+async def test_an_unknown_pattern_is_told_by_reason_and_facts(
+    client: AsyncLotClient, namespace: str
+):
+    with pytest.raises(LotError) as caught:
+        await client.get_pattern("nowhere")
+
+    assert caught.value.code is grpc.StatusCode.NOT_FOUND
+    assert caught.value.reason == "PATTERN_NOT_FOUND"
+    assert caught.value.metadata == {"namespace": namespace, "id": "nowhere"}
+    assert caught.value.retry_after is None
+
+
+async def test_all_broken_rules_are_told(client: AsyncLotClient):
+    with pytest.raises(LotError) as caught:
+        await client.save_pattern("", pattern_id="not allowed", confidence=2.0)
+
+    fields = {violation.field for violation in caught.value.violations}
+    assert caught.value.reason == "REQUEST_INVALID"
+    assert fields == {"pattern", "pattern_id", "pattern.confidence"}
+    assert "pattern.confidence" in str(caught.value)
+
+
+async def test_the_error_of_a_batch_item_reads_like_any_other(client: AsyncLotClient):
+    await client.save_pattern("A task", pattern_id="taken")
+    batch = await client.batch_save_patterns(
+        [
+            {"pattern": {"task": "Other content"}, "pattern_id": "taken"},
+            {"pattern": {"task": "A free id"}, "pattern_id": "free"},
+        ]
+    )
+    error = LotError.from_status(batch.results[0].error)
+
+    assert error.reason == "PATTERN_ID_IN_USE"
+    assert error.code is grpc.StatusCode.ALREADY_EXISTS
+    assert batch.results[1].response.created
+
+
+def test_the_sync_client_decodes_errors_too(sync_client: LotClient):
+    with pytest.raises(LotError, match="PATTERN_NOT_FOUND"):
+        sync_client.get_pattern("nowhere")
+
+
+async def test_a_stale_etag_is_not_repeated(client: AsyncLotClient):
+    saved = await client.save_pattern("A task", pattern_id="p")
+    await client.update_pattern("p", title="First", etag=saved.pattern.etag)
+    with pytest.raises(LotError) as caught:
+        await client.update_pattern("p", title="Second", etag=saved.pattern.etag)
+
+    assert caught.value.reason == "ETAG_MISMATCH"
+
+
+async def test_a_request_id_with_other_content_is_refused(client: AsyncLotClient):
+    await client.save_pattern("A task", request_id="r")
+    with pytest.raises(LotError) as caught:
+        await client.save_pattern("Another task", request_id="r")
+
+    assert caught.value.reason == "REQUEST_ID_REUSED"
+
+
+async def test_a_write_whose_answer_is_lost_counts_once(cut_client: AsyncLotClient, cutter: Cutter):
+    await cut_client.save_pattern("A task", pattern_id="p")
+    cutter.lose_next_answer()
+    [after] = await cut_client.record_outcome("p", "SUCCESS")
+
+    assert after.outcomes.usage_count == 1
+    assert cutter.connections == 2
+
+
+def test_a_sync_write_whose_answer_is_lost_counts_once(sync_cut_client: LotClient, cutter: Cutter):
+    sync_cut_client.save_pattern("A task", pattern_id="p")
+    cutter.lose_next_answer()
+    [after] = sync_cut_client.record_outcome("p", "SUCCESS")
+
+    assert after.outcomes.usage_count == 1
+    assert cutter.connections == 2
+
+
+async def test_a_delete_whose_answer_is_lost_is_not_repeated(
+    cut_client: AsyncLotClient, cutter: Cutter
+):
+    await cut_client.save_pattern("A task", pattern_id="p")
+    cutter.lose_next_answer()
+    with pytest.raises(LotError) as caught:
+        await cut_client.delete_pattern("p")
+    with pytest.raises(LotError, match="PATTERN_NOT_FOUND"):
+        await cut_client.get_pattern("p")
+
+    assert caught.value.code is grpc.StatusCode.UNAVAILABLE
+
+
+async def test_where_nothing_listens_the_error_says_so():
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        address = "{}:{}".format(*free.getsockname())
+    async with AsyncLotClient(address, retry=RetryPolicy(attempts=2)) as client:
+        with pytest.raises(LotError) as caught:
+            await client.check_ready()
+
+    assert caught.value.code is grpc.StatusCode.UNAVAILABLE
+    assert caught.value.reason == ""
+
+
+async def test_a_deadline_ends_the_tries(client: AsyncLotClient):
+    with pytest.raises(LotError) as caught:
+        await client.using(deadline=0.0001).recall_patterns("anything")
+
+    assert caught.value.code is grpc.StatusCode.DEADLINE_EXCEEDED
+
+
+def overloaded(retry_after: float | None = None) -> LotError:
+    return LotError(
+        grpc.StatusCode.RESOURCE_EXHAUSTED, "busy", "OVERLOADED", retry_after=retry_after
+    )
+
+
+def test_waits_grow_up_to_the_longest_and_end_with_the_last_try():
+    attempts = Attempts(RetryPolicy(attempts=5, first_delay=1.0, max_delay=3.0), deadline=60.0)
+    delays = [attempts.delay_after(overloaded(), safe=True) for _ in range(4)]
+
+    for delay, most in zip(delays, [1.0, 2.0, 3.0, 3.0], strict=True):
+        assert most / 2 <= delay <= most
+    with pytest.raises(LotError):
+        attempts.delay_after(overloaded(), safe=True)
+
+
+def test_a_stream_waits_for_the_server_until_the_deadline():
+    gone = LotError(grpc.StatusCode.UNAVAILABLE, "gone")
+    patient = Attempts(RetryPolicy(attempts=2), deadline=60.0, patient=True)
+    for _ in range(100):
+        patient.delay_after(gone, safe=True)
+    with pytest.raises(LotError):
+        patient.delay_after(overloaded(), safe=True)
+    with pytest.raises(LotError):
+        Attempts(RetryPolicy(), deadline=0.01, patient=True).delay_after(gone, safe=True)
+
+
+def test_the_server_may_ask_for_a_longer_wait():
+    attempts = Attempts(RetryPolicy(first_delay=0.1), deadline=60.0)
+
+    assert attempts.delay_after(overloaded(retry_after=7.0), safe=True) == 7.0
+
+
+@pytest.mark.parametrize(
+    ("error", "safe", "repeated"),
+    [
+        (overloaded(), False, True),
+        (LotError(grpc.StatusCode.UNAVAILABLE, "gone"), True, True),
+        (LotError(grpc.StatusCode.UNAVAILABLE, "gone"), False, False),
+        (LotError(grpc.StatusCode.ABORTED, "busy", "CONTENTION"), True, True),
+        (LotError(grpc.StatusCode.ABORTED, "busy", "CONTENTION"), False, False),
+        (LotError(grpc.StatusCode.ABORTED, "stale", "ETAG_MISMATCH"), True, False),
+        (LotError(grpc.StatusCode.RESOURCE_EXHAUSTED, "full", "STORAGE_FULL"), True, False),
+        (LotError(grpc.StatusCode.RESOURCE_EXHAUSTED, "too large"), True, False),
+        (LotError(grpc.StatusCode.DEADLINE_EXCEEDED, "late"), True, False),
+        (overloaded(retry_after=600.0), True, False),
+    ],
+)
+def test_only_what_may_succeed_in_time_is_repeated(error: LotError, safe: bool, repeated: bool):
+    attempts = Attempts(RetryPolicy(), deadline=60.0)
+    try:
+        attempts.delay_after(error, safe=safe)
+        again = True
+    except LotError:
+        again = False
+
+    assert again is repeated
+
+
+def test_both_clients_have_the_same_methods_and_arguments():
+    def methods(client: type) -> dict[str, list[inspect.Parameter]]:
+        return {
+            name: list(inspect.signature(method).parameters.values())
+            for name, method in vars(client).items()
+            if not name.startswith("_") and callable(method)
+        }
+
+    assert methods(AsyncLotClient) == methods(LotClient)

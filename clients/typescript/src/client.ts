@@ -1,0 +1,54 @@
+import type { DescService } from "@bufbuild/protobuf";
+import { type Client, createClient, type Transport } from "@connectrpc/connect";
+import { createGrpcTransport, Http2SessionManager } from "@connectrpc/connect-node";
+import { AdminService } from "./gen/lot/v1/admin_service_pb.js";
+import { EpisodeService } from "./gen/lot/v1/episode_service_pb.js";
+import { LearningService } from "./gen/lot/v1/learning_service_pb.js";
+import { MemoryService } from "./gen/lot/v1/memory_service_pb.js";
+import { PatternService } from "./gen/lot/v1/pattern_service_pb.js";
+import { inNamespace } from "./namespace.js";
+
+/** How to reach a server, and as whom. */
+export interface LotClientOptions {
+  /** Host and port, for example `127.0.0.1:50051`, or a URL (`https://…` for TLS). */
+  address: string;
+  /** Tenant of all calls that name none; empty is `default`. */
+  namespace?: string;
+  /** Deadline of calls that name none, in ms; 30,000 unless given. Streams have none unless theirs says so. */
+  timeoutMs?: number;
+}
+
+/** The services of a server, typed, over one connection. */
+export interface LotClient {
+  readonly patterns: Client<typeof PatternService>;
+  readonly episodes: Client<typeof EpisodeService>;
+  readonly memories: Client<typeof MemoryService>;
+  readonly learning: Client<typeof LearningService>;
+  readonly admin: Client<typeof AdminService>;
+  /** Close the connection. Running calls fail with `Code.Canceled`. */
+  close(): void;
+}
+
+/** Connects with the first call. Nothing is repeated: writes that you repeat need a `requestId`. */
+export function createLotClient(options: LotClientOptions): LotClient {
+  const { address, namespace = "", timeoutMs = 30_000 } = options;
+  const baseUrl = address.includes("://") ? address : `http://${address}`;
+  // A server whose machine is gone is noticed within a minute of an open call.
+  const sessionManager = new Http2SessionManager(baseUrl, { pingIntervalMs: 30_000 });
+  const interceptors = namespace === "" ? [] : [inNamespace(namespace)];
+  const plain = createGrpcTransport({ baseUrl, sessionManager, interceptors });
+  const transport: Transport = {
+    unary: (method, signal, timeout = timeoutMs, ...rest) =>
+      plain.unary(method, signal, timeout, ...rest),
+    stream: (...call) => plain.stream(...call),
+  };
+  const client = <S extends DescService>(service: S) => createClient(service, transport);
+  return {
+    patterns: client(PatternService),
+    episodes: client(EpisodeService),
+    memories: client(MemoryService),
+    learning: client(LearningService),
+    admin: client(AdminService),
+    close: () => sessionManager.abort(),
+  };
+}
