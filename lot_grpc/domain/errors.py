@@ -186,7 +186,10 @@ class ContentionError(LotError):
 
     def __init__(self, noun: str, id: str) -> None:
         super().__init__(
-            f"{noun} {id!r} is being written by too many callers at once; retry", noun=noun, id=id
+            f"{noun} {id!r} is being written by too many callers at once; "
+            "retry with the same request_id",
+            noun=noun,
+            id=id,
         )
 
 

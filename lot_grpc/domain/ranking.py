@@ -62,6 +62,20 @@ def pool_size(limit: int) -> int:
     return max(POOL_FACTOR * limit, POOL_MINIMUM)
 
 
+def contenders(
+    similarities: Sequence[float], ranking: Ranking, weights: RankingWeights, limit: int
+) -> int:
+    """How many of the nearest can come onto a page of ``limit``; of others nothing need be known.
+
+    ``similarities`` best first. No hit below the gate passes one within it, so beyond the first
+    ``limit`` only near-ties count.
+    """
+    if ranking is Ranking.SIMILARITY or not weights.learned or not similarities:
+        return limit
+    floor = similarities[0] - weights.gate
+    return max(limit, sum(similarity >= floor for similarity in similarities))
+
+
 def _score(candidate: Candidate, gate_floor: float, weight: float) -> Ranked:
     parts = [ScorePart("similarity", candidate.similarity, 1.0)]
     if weight and candidate.similarity >= gate_floor:

@@ -102,6 +102,7 @@ def _store_to_pb(info: StoreInfo, needed_bytes: int) -> pb.StoreStatus:
 
 def _limits_to_pb(facts: ServerFacts) -> pb.ServerLimits:
     limits = facts.limits
+    seconds = limits.max_call_seconds
     return pb.ServerLimits(
         max_message_bytes=limits.max_message_bytes,
         max_page_size=MAX_PAGE_SIZE,
@@ -109,6 +110,6 @@ def _limits_to_pb(facts: ServerFacts) -> pb.ServerLimits:
         max_batch_items=facts.max_batch_items,
         max_concurrent_calls=limits.max_concurrent_calls,
         max_streams=limits.max_streams,
-        max_call_duration=duration_to_pb(limits.max_call_seconds),
+        max_call_duration=duration_to_pb(seconds) if seconds else None,
         max_struct_depth=MAX_STRUCT_DEPTH,
     )

@@ -12,9 +12,11 @@ import protovalidate
 from google.protobuf.message import DecodeError, Message
 
 from lot_grpc.domain.errors import RequestInvalidError, RequestMalformedError, Violation
+from lot_grpc.server.views import Views
 from lot_grpc.server.wellformed import WellFormed, subscript
 
 _VALIDATOR: Final = protovalidate.Validator()
+_VIEWS: Final = Views()
 
 _CAUSES: Final = (
     ("UTF-8", "a text is not UTF-8"),
@@ -30,7 +32,8 @@ class Checker:
     def __init__(self, request_type: type[Message]) -> None:
         self._type = request_type
         self._wellformed = WellFormed(request_type)
-        _VALIDATOR.collect_violations(request_type(), fail_fast=True)
+        self._view = _VIEWS.of(request_type)
+        _VALIDATOR.collect_violations(self._view(), fail_fast=True)
 
     def __call__(self, raw: bytes) -> Message:
         """The message in ``raw``.
@@ -44,7 +47,8 @@ class Checker:
         except DecodeError as error:
             raise self._malformed(error) from error
         found = self._wellformed.check(message, raw)
-        broken = _VALIDATOR.collect_violations(message)
+        seen = message if self._view is self._type else self._view.FromString(raw)
+        broken = _VALIDATOR.collect_violations(seen)
         if found or broken:
             known = {violation.field for violation in found}
             found += [v for v in map(_violation, broken) if v.field not in known]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import binascii
 import hashlib
 import json
+import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from typing import Any
 
@@ -18,6 +19,8 @@ from lot_grpc.domain.errors import PageTokenMismatchError
 from lot_grpc.services.paging import Position
 
 _VERSION = 1
+_POINT = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+"""Ids of records: whoever makes up a token must not reach the store with anything else."""
 
 
 def _question(request: Message) -> str:
@@ -39,9 +42,7 @@ def _decode(request: Message, token: str) -> Any:
         padded = token + "=" * (-len(token) % 4)
         version, question, position = json.loads(urlsafe_b64decode(padded.encode("ascii")))
     except (binascii.Error, ValueError, TypeError, RecursionError) as error:
-        raise PageTokenMismatchError(
-            "page_token is damaged; start the list again without one"
-        ) from error
+        raise _damaged() from error
     if version != _VERSION or question != _question(request):
         raise PageTokenMismatchError(
             "page_token belongs to a list with other arguments; repeat them, or start without one"
@@ -62,9 +63,9 @@ def position_from_token(request: Message, token: str) -> Position | None:
         return None
     position = _decode(request, token)
     match position:
-        case [int(key), *seen] if all(isinstance(point, str) for point in seen):
+        case [key, *seen] if _is_number(key) and all(map(_is_point, seen)):
             return Position(key, tuple(seen))
-    raise PageTokenMismatchError("page_token is damaged; start the list again without one")
+    raise _damaged()
 
 
 def number_to_token(request: Message, number: int | None) -> str:
@@ -76,7 +77,19 @@ def number_from_token(request: Message, token: str) -> int | None:
     """The number to go on behind; None at the beginning. Raises PageTokenMismatchError."""
     if not token:
         return None
-    number = _decode(request, token)
-    if not isinstance(number, int):
-        raise PageTokenMismatchError("page_token is damaged; start the list again without one")
+    number: int = _decode(request, token)
+    if not _is_number(number):
+        raise _damaged()
     return number
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) is int and 0 <= value < 2**63
+
+
+def _is_point(value: Any) -> bool:
+    return isinstance(value, str) and _POINT.fullmatch(value) is not None
+
+
+def _damaged() -> PageTokenMismatchError:
+    return PageTokenMismatchError("page_token is damaged; start the list again without one")

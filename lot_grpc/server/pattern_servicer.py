@@ -21,11 +21,12 @@ from lot_grpc.server.convert.outcomes import (
 from lot_grpc.server.convert.values import seconds_from_pb
 from lot_grpc.server.page_token import position_from_token, position_to_token
 from lot_grpc.server.status import to_status
+from lot_grpc.services.drafts import PatternDraft, Saved
 from lot_grpc.services.outcomes import OutcomeDraft, RecordingOutcomes
 from lot_grpc.services.patterns import Patterns, PatternStats
 from lot_grpc.services.questions import Asked, pattern_question
 from lot_grpc.services.recall import Finding, Recall
-from lot_grpc.services.saving import PatternDraft, Saved, Saving
+from lot_grpc.services.saving import Saving
 
 _DEFAULT_LIMIT = 5
 _DEFAULT_PAGE = 10
@@ -74,7 +75,10 @@ class PatternServicer(pb_grpc.PatternServiceServicer):
         results = [draft if isinstance(draft, LotError) else next(saved) for draft in drafts]
         return pb.BatchSavePatternsResponse(
             results=[_result_to_pb(result) for result in results],
-            created_count=sum(isinstance(r, Saved) and r.created for r in results),
+            # One that is named twice by its request id was new once.
+            created_count=len(
+                {r.pattern.pattern_id for r in results if isinstance(r, Saved) and r.created}
+            ),
             failed_count=sum(isinstance(r, LotError) for r in results),
         )
 

@@ -10,11 +10,13 @@ from lot_grpc.domain.pattern import Pattern
 from lot_grpc.domain.ranking import RankingWeights
 from lot_grpc.ports import Clock, Embedder, VectorStore
 from lot_grpc.services import memories as memories_module
-from lot_grpc.services import saving as saving_module
+from lot_grpc.services import patterns as patterns_module
 from lot_grpc.services.admin import Admin
+from lot_grpc.services.claims import Claims
 from lot_grpc.services.counting import Counting
 from lot_grpc.services.episodes import Episodes
 from lot_grpc.services.event_log import EventLog
+from lot_grpc.services.fencing import Fence
 from lot_grpc.services.housekeeping import Housekeeping
 from lot_grpc.services.ledger import Ledger
 from lot_grpc.services.memories import Memories
@@ -57,21 +59,23 @@ def build_services(
     tombstones = Tombstones(store, moments)
     counting = Counting(store, moments)
     retrievals = Retrievals(store, moments)
-    patterns = Patterns(store, embedder, moments, tombstones)
+    claims = Claims(store, moments)
+    patterns = Patterns(store, embedder, moments, claims, tombstones)
     memories = Memories(store, embedder, moments, ledger, tombstones)
     log, writers = EventLog(store), Writers()
-    episodes = Episodes(store, embedder, moments, ledger, log, writers)
+    fence = Fence(store, log)
+    episodes = Episodes(store, embedder, moments, ledger, log, writers, fence)
 
     def recall(noun: Noun[T]) -> Recall[T]:
         return Recall(store, embedder, retrievals, weights, noun)
 
     return Services(
-        saving=Saving(store, embedder, moments, ledger, counting, tombstones),
+        saving=Saving(store, embedder, moments, ledger, counting, claims, tombstones),
         patterns=patterns,
         pattern_recall=recall(pattern_noun(patterns)),
         outcomes=RecordingOutcomes(moments, ledger, counting, patterns, retrievals),
         episodes=episodes,
-        recording=Recording(store, moments, ledger, log, writers),
+        recording=Recording(moments, ledger, log, writers, fence),
         episode_recall=recall(episode_noun(episodes)),
         memories=memories,
         memory_recall=recall(memory_noun(memories)),
@@ -84,7 +88,7 @@ def build_services(
             log,
             retrievals,
             {
-                saving_module.NOUN: patterns.finish_delete,
+                patterns_module.NOUN: patterns.finish_delete,
                 memories_module.NOUN: memories.finish_delete,
             },
             patterns.finish_expiry,

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from lot_grpc.domain.errors import ContentionError
 from lot_grpc.ports import Equals, Record, VectorStore
@@ -34,6 +34,7 @@ from lot_grpc.services.records.patterns import (
 
 _TRIES = 50
 _LONGEST_PAUSE = 0.2
+_REMEMBERED = 10_000
 
 
 async def pause_before_retry(attempt: int) -> None:
@@ -47,20 +48,26 @@ class Counting:
     def __init__(self, store: VectorStore, moments: Moments) -> None:
         self._store = store
         self._moments = moments
+        self._settled_here: dict[str, None] = {}
+        """Facts that this process settled lately: they stay so, and need no look."""
 
-    async def count(self, facts: Sequence[OutcomeFact]) -> dict[str, Record]:
+    async def count(
+        self, facts: Sequence[OutcomeFact], known: Mapping[str, Record] | None = None
+    ) -> dict[str, Record]:
         """Count each fact once; return the patterns' records by pattern id.
 
         Facts that were written before (a retry) are not written again. A pattern that is gone is
-        left out. Raises ContentionError; the facts are kept then, and counted by the next retry or
-        sweep.
+        left out. ``known`` are the patterns' records by pattern id, as read before this call; they
+        spare a read. Raises ContentionError; the facts are kept then, and counted by the next
+        retry or sweep.
         """
-        await self._store.insert(
+        fresh = await self._store.insert(
             OUTCOMES, [outcome_record(fact, self._moments.sort_key()) for fact in facts]
         )
         counted = {}
         for fact in facts:
-            record = await self._take_in(fact)
+            before = (known or {}).get(fact.pattern_id) if fact.point in fresh else None
+            record = await self._take_in(fact, before)
             if record is not None:
                 counted[fact.pattern_id] = record
             await self._settle(fact)
@@ -78,17 +85,27 @@ class Counting:
 
     async def _settle(self, fact: OutcomeFact) -> None:
         await self._store.update(OUTCOMES, fact.namespace, fact.point, set={SETTLED: True})
+        self._settled_here[fact.point] = None
+        if len(self._settled_here) > _REMEMBERED:
+            del self._settled_here[next(iter(self._settled_here))]
 
-    async def _take_in(self, fact: OutcomeFact) -> Record | None:
+    async def _take_in(self, fact: OutcomeFact, before: Record | None = None) -> Record | None:
+        """Count a fact if it is not counted; return the pattern's record, None without one.
+
+        ``before`` is the record as it was before the fact was written. Who counted the fact since
+        has changed its revision.
+        """
         point = pattern_point(fact.namespace, fact.pattern_id)
         for attempt in range(_TRIES):
-            found = await self._store.get(PATTERNS, fact.namespace, [point])
-            if point not in found:
+            record = before if attempt == 0 else None
+            asked = [] if record else [fact.point]
+            if record is None:
+                record = (await self._store.get(PATTERNS, fact.namespace, [point])).get(point)
+            if record is None:
                 return None
-            record = found[point]
             unsettled: list[str] = record.payload[UNSETTLED]
             # Read after the counters: an id that was dropped since changes their revision.
-            settled = await self._settled(fact.namespace, [fact.point, *unsettled])
+            settled = await self._settled(fact.namespace, [*asked, *unsettled])
             if fact.point in unsettled or fact.point in settled:
                 return record
             outcomes = outcomes_from_payload(record.payload).record(
@@ -113,5 +130,8 @@ class Counting:
 
     async def _settled(self, namespace: str, points: Sequence[str]) -> set[str]:
         """Those of the facts that are settled, or gone with their time."""
-        facts = await self._store.get(OUTCOMES, namespace, points)
-        return {point for point in points if point not in facts or facts[point].payload[SETTLED]}
+        settled = {point for point in points if point in self._settled_here}
+        if others := [point for point in points if point not in settled]:
+            facts = await self._store.get(OUTCOMES, namespace, others)
+            settled |= {p for p in others if p not in facts or facts[p].payload[SETTLED]}
+        return settled

@@ -24,14 +24,17 @@ from lot_grpc.domain.errors import (
 )
 from lot_grpc.domain.ids import content_hash, new_id
 from lot_grpc.domain.query import EpisodeFilter
-from lot_grpc.ports import Embedder, Embedding, Equals, Record, VectorStore
+from lot_grpc.ports import Condition, Embedder, Embedding, Equals, Payload, Record, VectorStore
 from lot_grpc.services.counting import pause_before_retry
 from lot_grpc.services.event_log import EventLog
+from lot_grpc.services.fencing import Fence
 from lot_grpc.services.ledger import Ask, Entry, Ledger
 from lot_grpc.services.moments import Moments
 from lot_grpc.services.paging import Position, read_page
 from lot_grpc.services.records.collections import EPISODES
 from lot_grpc.services.records.episodes import (
+    WRITER_EPOCH,
+    base_payload,
     end_hash,
     end_payload,
     episode_conditions,
@@ -39,6 +42,7 @@ from lot_grpc.services.records.episodes import (
     episode_point,
     episode_record,
     event_hash,
+    ground_of,
     start_hash,
 )
 from lot_grpc.services.writers import Writers
@@ -105,6 +109,7 @@ class Episodes:
         ledger: Ledger,
         log: EventLog,
         writers: Writers,
+        fence: Fence,
     ) -> None:
         self._store = store
         self._embedder = embedder
@@ -112,6 +117,7 @@ class Episodes:
         self._ledger = ledger
         self._log = log
         self._writers = writers
+        self._fence = fence
 
     # --- starting -----------------------------------------------------------------------------
 
@@ -147,9 +153,11 @@ class Episodes:
             raise ContentionError("episode", episode_id)
         if entry.result is not None:
             return Started(await self.get(namespace, episode_id), entry.result["created"])
+        if not entry.first:
+            await self._ledger.reopen(entry)
         ended = replace(ended, episode_id=episode_id)
         embedding = await self._embed(draft.start)
-        await self._refuse_other(ended, draft.end)
+        await self._refuse_other(ended, draft.end, len(events))
         await self._append_all(namespace, episode_id, events)
         recorded = await self._insert(ended, embedding, entry)
         await self._ledger.finish(entry, {"episode_id": episode_id, "created": recorded.created})
@@ -200,17 +208,15 @@ class Episodes:
         mine = entry is not None and not entry.first
         return Started(await self._counted(stored), created=mine)
 
-    async def _refuse_other(self, episode: Episode, end: EpisodeEnd) -> None:
+    async def _refuse_other(self, episode: Episode, end: EpisodeEnd, count: int) -> None:
         """Refuse before any event is written under an id that another episode has."""
         point = episode_point(episode.namespace, episode.episode_id)
         stored = (await self._store.get(EPISODES, episode.namespace, [point])).get(point)
         if stored is None:
             return
         payload = stored.payload
-        if (payload["start_hash"], payload.get("end_hash")) != (
-            start_hash(episode.start),
-            end_hash(end),
-        ):
+        ours = (start_hash(episode.start), end_hash(end), count)
+        if ours != tuple(payload.get(key) for key in ("start_hash", "end_hash", "event_count")):
             raise EpisodeIdInUseError(episode.namespace, episode.episode_id)
 
     def _numbered(self, events: Sequence[EpisodeEvent], now: int) -> list[EpisodeEvent]:
@@ -268,9 +274,14 @@ class Episodes:
                 raise EpisodeEndedError(
                     episode_id, episode.status.name, "an episode ends once, this end differs"
                 )
-            count = await self._log.last_sequence(namespace, episode_id)
-            ended = self._ended(episode, end, count, self._moments.now())
-            changed = end_payload(end, ended.end_time or 0, count)
+            now = self._moments.now()
+            self._ended(episode, end, 0, now)  # refuse before a stream is stopped
+            try:
+                count, base, when = await self._count_for_end(namespace, episode_id)
+            except EpisodeEndedError:  # another process was first: look whether alike
+                continue
+            ended = self._ended(episode, end, count, now)
+            changed = end_payload(end, ended.end_time or 0, count) | base
             changed["revision"] = ended.revision
             changed["update_time"] = ended.update_time
             if await self._store.update(
@@ -278,11 +289,20 @@ class Episodes:
                 namespace,
                 record.id,
                 set=changed,
-                when=[Equals("revision", episode.revision)],
+                when=[Equals("revision", episode.revision), *when],
             ):
                 return ended
             await pause_before_retry(attempt)
         raise ContentionError("episode", episode_id)
+
+    async def _count_for_end(
+        self, namespace: str, episode_id: str
+    ) -> tuple[int, Payload, list[Condition]]:
+        """The events that an end counts, what it writes beside them, what must hold by then."""
+        if not self._fence.needed:
+            return await self._log.last_sequence(namespace, episode_id), {}, []
+        epoch, count = await self._fence.replace_writer(namespace, episode_id)
+        return count, base_payload(epoch, count), [Equals(WRITER_EPOCH, epoch)]
 
     def _ended(
         self, episode: Episode, end: EpisodeEnd, count: int, now: int, path: str = ""
@@ -310,10 +330,9 @@ class Episodes:
         """One episode. Raises EpisodeNotFoundError."""
         return await self._counted(await self._record(namespace, episode_id))
 
-    async def fetch(self, namespace: str, points: Sequence[str]) -> dict[str, Episode]:
-        """Episodes by point; those that are gone are left out."""
-        found = await self._store.get(EPISODES, namespace, points)
-        return {point: await self._counted(record) for point, record in found.items()}
+    async def read(self, record: Record) -> Episode:
+        """The episode of a record that recall found, its events counted."""
+        return await self._counted(record)
 
     async def list_page(
         self, namespace: str, asked: EpisodeFilter, size: int, after: Position | None
@@ -328,8 +347,12 @@ class Episodes:
         self, namespace: str, episode_id: str, after: int, size: int
     ) -> EventPage:
         """A page of events in order. Raises EpisodeNotFoundError."""
-        await self._record(namespace, episode_id)
-        events = await self._log.read(namespace, episode_id, after, size + 1)
+        record = await self._record(namespace, episode_id)
+        episode, wanted = episode_from_record(record), size + 1
+        if episode.status.ended:  # what came too late behind the end is no event of it
+            wanted = min(wanted, max(0, episode.event_count - after))
+        ground = ground_of(record.payload)
+        events = await self._log.read(namespace, episode_id, after, wanted, ground)
         more = len(events) > size
         return EventPage(events[:size], events[size - 1].sequence if more else None)
 
@@ -341,7 +364,8 @@ class Episodes:
         await asyncio.sleep(0)  # a page of running ones must not hold all other calls
         writer = self._writers.current(record.namespace, episode.episode_id)
         known = writer.last if writer else 0
-        count = await self._log.last_sequence(record.namespace, episode.episode_id, known)
+        ground = ground_of(record.payload)
+        count = await self._log.last_sequence(record.namespace, episode.episode_id, known, ground)
         return replace(episode, event_count=count)
 
     async def _record(self, namespace: str, episode_id: str) -> Record:

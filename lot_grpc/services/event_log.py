@@ -7,20 +7,26 @@ numbers stop, and a page is fetched by its numbers; no index is needed and none 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import takewhile
 
 from lot_grpc.domain.episode import EpisodeEvent
 from lot_grpc.domain.errors import EventConflictError, EventSequenceGapError
-from lot_grpc.ports import Condition, Equals, IdIn, Record, VectorStore
+from lot_grpc.ports import Condition, Equals, IdIn, Range, Record, VectorStore
 from lot_grpc.services.records.collections import EVENTS
 from lot_grpc.services.records.episodes import (
+    Ground,
     event_from_record,
     event_hash,
     event_point,
     event_record,
 )
 
+ALL = Ground()
+"""Every event stands."""
+
 _HIGHEST_POWER = 40
 _SPREAD = 64
+_TRIES = 5
 
 
 class EventLog:
@@ -29,10 +35,16 @@ class EventLog:
     def __init__(self, store: VectorStore) -> None:
         self._store = store
 
-    async def last_sequence(self, namespace: str, episode_id: str, known: int = 0) -> int:
-        """The number of the last event; 0 without any. ``known`` ones are there for sure."""
+    async def last_sequence(
+        self, namespace: str, episode_id: str, known: int = 0, ground: Ground = ALL
+    ) -> int:
+        """The number of the last event that stands; 0 without any.
+
+        ``known`` ones are there for sure.
+        """
+        known = max(known, ground.number)
         steps = [known + 2**power for power in range(_HIGHEST_POWER)]
-        there = await self._which(namespace, episode_id, steps)
+        there = await self._which(namespace, episode_id, steps, ground.epoch)
         low, high = known, steps[0]
         for step in steps:
             if step not in there:
@@ -42,22 +54,27 @@ class EventLog:
         while high - low > 1:
             stride = max(1, (high - low) // _SPREAD)
             probes = list(range(low + stride, high, stride))
-            there = await self._which(namespace, episode_id, probes)
+            there = await self._which(namespace, episode_id, probes, ground.epoch)
             missing = [probe for probe in probes if probe not in there]
             high = missing[0] if missing else high
             low = max((probe for probe in probes if probe < high), default=low)
         return low
 
     async def read(
-        self, namespace: str, episode_id: str, after: int, limit: int
+        self, namespace: str, episode_id: str, after: int, limit: int, ground: Ground = ALL
     ) -> list[EpisodeEvent]:
-        """Up to ``limit`` events behind number ``after``, in order."""
+        """Up to ``limit`` events that stand behind number ``after``, in order."""
         points = [
             event_point(namespace, episode_id, sequence)
             for sequence in range(after + 1, after + limit + 1)
         ]
         found = await self._store.get(EVENTS, namespace, points)
-        return [event_from_record(found[point]) for point in points if point in found]
+        standing = takewhile(lambda one: one is not None, map(found.get, points))
+        return [
+            event_from_record(record)
+            for record in standing
+            if record is not None and _stands(record, ground)
+        ]
 
     async def append(
         self,
@@ -66,11 +83,12 @@ class EventLog:
         events: Sequence[EpisodeEvent],
         last: int,
         epoch: int,
+        record_time: int | None = None,
     ) -> int:
         """Store events that follow ``last``, all or none; return the new last number.
 
-        Events up to ``last`` are compared with what is stored. Raises EventSequenceGapError,
-        EventConflictError.
+        Events up to ``last`` are compared with what is stored. ``record_time`` is that of all,
+        None leaves each its own. Raises EventSequenceGapError, EventConflictError.
         """
         fresh: list[EpisodeEvent] = []
         repeats: list[EpisodeEvent] = []
@@ -86,7 +104,10 @@ class EventLog:
         if repeats:
             await self._compare(namespace, episode_id, repeats, fresh)
         if fresh:
-            records = [event_record(namespace, episode_id, event, epoch) for event in fresh]
+            records = [
+                event_record(namespace, episode_id, event, epoch, record_time=record_time)
+                for event in fresh
+            ]
             inserted = await self._store.insert(EVENTS, records)
             if len(inserted) < len(records):
                 await self._settle_taken(namespace, episode_id, records, inserted, epoch)
@@ -95,9 +116,17 @@ class EventLog:
     async def put_first(
         self, namespace: str, episode_id: str, event: EpisodeEvent, epoch: int, request: str
     ) -> bool:
-        """Store one event if its number is free; ``request`` tells a retry that it was its own."""
+        """Store one event if its number is free; ``request`` tells a retry that it was its own.
+
+        A number is free too where an event of an older epoch lies that does not stand.
+        """
         record = event_record(namespace, episode_id, event, epoch, request)
-        return record.id in await self._store.insert(EVENTS, [record])
+        if await self._store.insert(EVENTS, [record]):
+            return True
+        stored = (await self._store.get(EVENTS, namespace, [record.id])).get(record.id)
+        if stored is None or stored.payload["epoch"] >= epoch:
+            return False
+        return await self._replace(record, stored)
 
     async def of_request(
         self, namespace: str, episode_id: str, sequence: int, request: str
@@ -123,11 +152,14 @@ class EventLog:
             deleted += await self._store.delete(EVENTS, namespace, where)
         return deleted
 
-    async def _which(self, namespace: str, episode_id: str, sequences: Sequence[int]) -> set[int]:
+    async def _which(
+        self, namespace: str, episode_id: str, sequences: Sequence[int], epoch: int
+    ) -> set[int]:
         points = {event_point(namespace, episode_id, n): n for n in sequences}
-        found = await self._store.scroll(
-            EVENTS, namespace, [IdIn(tuple(points))], limit=len(points), payload=False
-        )
+        where: list[Condition] = [IdIn(tuple(points))]
+        if epoch:
+            where.append(Range("epoch", gte=epoch))
+        found = await self._store.scroll(EVENTS, namespace, where, limit=len(points), payload=False)
         return {points[record.id] for record in found}
 
     async def _compare(
@@ -154,15 +186,33 @@ class EventLog:
         inserted: set[str],
         epoch: int,
     ) -> None:
-        """Numbers that were taken: by a repeat of ours, or by a writer that was replaced."""
-        taken = [record for record in records if record.id not in inserted]
-        found = await self._store.get(EVENTS, namespace, [record.id for record in taken])
-        for record in taken:
-            stored = found.get(record.id)
-            if stored is not None and stored.payload["hash"] == record.payload["hash"]:
-                continue
-            older = stored is not None and stored.payload["epoch"] < epoch
-            if not older or not await self._store.replace(
-                EVENTS, record, [Equals("hash", stored.payload["hash"] if stored else "")]
-            ):
+        """Numbers that were taken: by a repeat of ours, or by a writer that was replaced.
+
+        What a replaced writer stored becomes ours, equal or not: it may still take its own back.
+        """
+        for record in records:
+            if record.id not in inserted and not await self._take(namespace, record, epoch):
                 raise EventConflictError(episode_id, record.payload["sequence"])
+
+    async def _take(self, namespace: str, record: Record, epoch: int) -> bool:
+        for _ in range(_TRIES):
+            stored = (await self._store.get(EVENTS, namespace, [record.id])).get(record.id)
+            if stored is None:
+                if await self._store.insert(EVENTS, [record]):
+                    return True
+                continue
+            if stored.payload["epoch"] >= epoch:
+                return bool(stored.payload["hash"] == record.payload["hash"])
+            if await self._replace(record, stored):
+                return True
+        return False
+
+    async def _replace(self, record: Record, stored: Record) -> bool:
+        ours = [Equals(key, stored.payload[key]) for key in ("epoch", "hash")]
+        return await self._store.replace(EVENTS, record, ours)
+
+
+def _stands(record: Record, ground: Ground) -> bool:
+    sequence: int = record.payload["sequence"]
+    epoch: int = record.payload["epoch"]
+    return sequence <= ground.number or epoch >= ground.epoch

@@ -30,6 +30,9 @@ _LEAVE_TO_OTHERS = 15 * 60 * 1_000_000
 """How long a shared store's unfinished work is left to the process that began it, in
 microseconds: longer than any call may take."""
 
+_EVER = 2**62
+"""Later than any time; what is dated in the future, since a clock stepped back, counts too."""
+
 _EXPIRING = (REQUESTS, RETRIEVALS, PATTERNS, MEMORIES)
 _BATCH = 500
 _EXPIRED_AT_ONCE = 100_000
@@ -75,8 +78,8 @@ class Housekeeping:
 
     async def roll_forward(self, *, starting: bool = False) -> Finished:
         """Finish what was begun and left. At the start of an own store: all of it."""
-        wait = 0 if starting and self._store.exclusive else _LEAVE_TO_OTHERS
-        before = self._moments.now() - wait
+        all_of_it = starting and self._store.exclusive
+        before = _EVER if all_of_it else self._moments.now() - _LEAVE_TO_OTHERS
         outcomes = deletes = recordings = 0
         while batch := await self._counting.roll_forward(before, _BATCH):
             outcomes += batch
@@ -94,12 +97,12 @@ class Housekeeping:
             None,
             [Equals("kind", REQUEST_KIND), Equals("done", False)],
             limit=10_000,
-            payload=("method", "plan", "create_time"),
+            payload=("method", "plan", "begin_time"),
         )
         return [
             (row.namespace, row.id, row.payload["plan"]["episode_id"])
             for row in rows
-            if row.payload["method"] == RECORD_METHOD and row.payload["create_time"] <= before
+            if row.payload["method"] == RECORD_METHOD and row.payload["begin_time"] <= before
         ]
 
     async def _drop_recording(self, namespace: str, request: str, episode_id: str) -> bool:

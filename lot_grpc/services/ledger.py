@@ -8,12 +8,12 @@ same write; with other content it is refused. Rows live for 24 h.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from lot_grpc.domain.errors import RequestIdReusedError
 from lot_grpc.domain.ids import point_id
-from lot_grpc.ports import EXPIRES_KEY, Payload, Record, VectorStore
+from lot_grpc.ports import EXPIRES_KEY, Equals, Payload, Record, VectorStore
 from lot_grpc.services.moments import Moments
 from lot_grpc.services.records.collections import REQUESTS
 
@@ -43,7 +43,7 @@ class Ask:
 class Entry:
     """A row: the plan to follow (of the first try), and the result if it was done.
 
-    ``first`` is False when the row was there before this call.
+    ``first`` is False when the row was there before this call. ``plan_number`` counts the plans.
     """
 
     namespace: str
@@ -52,6 +52,7 @@ class Entry:
     result: Mapping[str, Any] | None
     create_time: int
     first: bool
+    plan_number: int = 0
 
 
 class Ledger:
@@ -89,24 +90,49 @@ class Ledger:
         inserted = await self._store.insert(REQUESTS, list(rows.values()))
         old = [point for point in rows if point not in inserted]
         stored = await self._store.get(REQUESTS, asks[0].namespace, old) if old else {}
-        return [self._entry(ask, stored, inserted, now) for ask in asks]
+        entries = []
+        for ask in asks:
+            entries.append(self._entry(ask, stored, inserted, now))
+            if ask.point in inserted:  # named again in the same call, it is a repeat
+                inserted.discard(ask.point)
+                stored[ask.point] = rows[ask.point]
+        return entries
 
     def _entry(
         self, ask: Ask, stored: Mapping[str, Record], inserted: set[str], now: int
     ) -> Entry | RequestIdReusedError:
         if ask.point in inserted or ask.point not in stored:
             return Entry(ask.namespace, ask.point, ask.plan, None, now, first=True)
-        payload = stored[ask.point].payload
-        if payload["content_hash"] != ask.content_hash:
+        if stored[ask.point].payload["content_hash"] != ask.content_hash:
             return RequestIdReusedError(ask.request_id, ask.method)
-        result = payload["result"] if payload["done"] else None
-        return Entry(
-            ask.namespace, ask.point, payload["plan"], result, payload["create_time"], first=False
+        return _entry(stored[ask.point])
+
+    async def reopen(self, entry: Entry) -> None:
+        """Begin a request once more that a sweep may have given up, or would soon."""
+        await self._store.update(
+            REQUESTS,
+            entry.namespace,
+            entry.point,
+            set={"kind": REQUEST_KIND, "begin_time": self._moments.now()},
         )
 
-    async def replan(self, entry: Entry, plan: Mapping[str, Any]) -> None:
-        """Write down another plan before following it."""
-        await self._store.update(REQUESTS, entry.namespace, entry.point, set={"plan": dict(plan)})
+    async def replan(self, entry: Entry, plan: Mapping[str, Any]) -> Entry:
+        """Write down another plan before following it.
+
+        The answer has the plan that stands: another try of the request may have been first.
+        """
+        number = entry.plan_number + 1
+        if not await self._store.update(
+            REQUESTS,
+            entry.namespace,
+            entry.point,
+            set={"plan": dict(plan), "plan_number": number},
+            when=[Equals("plan_number", entry.plan_number)],
+        ):
+            found = await self._store.get(REQUESTS, entry.namespace, [entry.point])
+            if entry.point in found:
+                return _entry(found[entry.point])
+        return replace(entry, plan=plan, plan_number=number)
 
     async def finish(self, entry: Entry, result: Mapping[str, Any]) -> None:
         """Mark a request done. A repeat answers from ``result``."""
@@ -122,8 +148,23 @@ def _row(ask: Ask, now: int) -> Payload:
         "request_id": ask.request_id,
         "content_hash": ask.content_hash,
         "plan": dict(ask.plan),
+        "plan_number": 0,
         "result": {},
         "done": False,
         "create_time": now,
+        "begin_time": now,
         EXPIRES_KEY: now + LIFE,
     }
+
+
+def _entry(row: Record) -> Entry:
+    payload = row.payload
+    return Entry(
+        row.namespace,
+        row.id,
+        payload["plan"],
+        payload["result"] if payload["done"] else None,
+        payload["create_time"],
+        first=False,
+        plan_number=payload["plan_number"],
+    )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 
 from lot_grpc.domain.errors import (
@@ -16,7 +15,7 @@ from lot_grpc.ports import Embedder, Equals, IdIn, Record, VectorStore
 from lot_grpc.services.expiry import check_expiry, with_ttl
 from lot_grpc.services.ledger import Ask, Entry, Ledger
 from lot_grpc.services.moments import Moments
-from lot_grpc.services.records.collections import MEMORIES
+from lot_grpc.services.records.collections import MEMORIES, SORT_KEY
 from lot_grpc.services.records.memories import (
     memory_from_record,
     memory_point,
@@ -79,7 +78,7 @@ class Memories:
             entry = await self._ledger.begin(ask)
             memory_id = entry.plan["memory_id"]
             if not entry.first:
-                earlier = await self._earlier(namespace, memory_id, entry)
+                earlier = await self._earlier(namespace, memory_id, draft, entry)
                 if earlier is not None:
                     return earlier
         created = await self._write(namespace, memory_id, draft, entry)
@@ -87,12 +86,15 @@ class Memories:
             await self._ledger.finish(entry, {"memory_id": memory_id, "created": created.created})
         return created
 
-    async def _earlier(self, namespace: str, memory_id: str, entry: Entry) -> Created | None:
+    async def _earlier(
+        self, namespace: str, memory_id: str, draft: MemoryDraft, entry: Entry
+    ) -> Created | None:
         """The answer to a repeat; None if the first try did not get as far as the memory."""
         record = await self._record(namespace, memory_id)
         if record is not None:
             created = entry.result["created"] if entry.result else True
             if entry.result is None:
+                _require_same(namespace, memory_id, memory_from_record(record), draft.content)
                 await self._ledger.finish(entry, {"memory_id": memory_id, "created": created})
             return Created(memory_from_record(record), created)
         stone = await self._tombstones.find(namespace, NOUN, memory_id)
@@ -113,8 +115,7 @@ class Memories:
         if record.id in await self._store.insert(MEMORIES, [record]):
             return Created(memory, created=True, truncated=embedding.truncated)
         stored = await self.get(namespace, memory_id)
-        if replace(stored.content, expire_time=None) != replace(content, expire_time=None):
-            raise MemoryIdInUseError(namespace, memory_id)
+        _require_same(namespace, memory_id, stored, content)
         return Created(stored, created=False)
 
     async def get(self, namespace: str, memory_id: str) -> Memory:
@@ -127,28 +128,37 @@ class Memories:
     async def delete(self, namespace: str, memory_id: str, etag: str) -> None:
         """Delete one. Raises MemoryNotFoundError, EtagMismatchError."""
         while True:
-            memory = await self.get(namespace, memory_id)
+            record = await self._record(namespace, memory_id)
+            if record is None:
+                raise MemoryNotFoundError(namespace, memory_id)
+            memory = memory_from_record(record)
             if etag and etag != memory.etag:
                 raise EtagMismatchError(NOUN, memory_id, etag, memory.etag)
-            stone = await self._tombstones.begin(namespace, NOUN, memory_id, memory.revision)
+            stone = await self._tombstones.begin(NOUN, memory_id, record)
             if await self.finish_delete(stone):
                 return
 
     async def finish_delete(self, stone: Tombstone) -> bool:
         """Carry out a delete that was written down; False if the memory was edited since."""
         point = memory_point(stone.namespace, stone.id)
+        one = Equals(SORT_KEY, stone.sort_key)
         await self._store.delete(
-            MEMORIES, stone.namespace, [IdIn((point,)), Equals("revision", stone.revision)]
+            MEMORIES, stone.namespace, [IdIn((point,)), Equals("revision", stone.revision), one]
         )
-        gone = not await self._store.get(MEMORIES, stone.namespace, [point])
+        left = (await self._store.get(MEMORIES, stone.namespace, [point])).get(point)
         await self._tombstones.finish(stone)
-        return gone
+        return left is None or left.payload[SORT_KEY] != stone.sort_key
 
-    async def fetch(self, namespace: str, points: Sequence[str]) -> dict[str, Memory]:
-        """Memories by point; those that are gone are left out."""
-        found = await self._store.get(MEMORIES, namespace, points)
-        return {point: memory_from_record(record) for point, record in found.items()}
+    async def read(self, record: Record) -> Memory:
+        """The memory of a record that recall found."""
+        return memory_from_record(record)
 
     async def _record(self, namespace: str, memory_id: str) -> Record | None:
         point = memory_point(namespace, memory_id)
         return (await self._store.get(MEMORIES, namespace, [point])).get(point)
+
+
+def _require_same(namespace: str, memory_id: str, stored: Memory, given: MemoryContent) -> None:
+    """Refuse to take another memory of this id for the one given; a ttl moves its expiry."""
+    if replace(stored.content, expire_time=None) != replace(given, expire_time=None):
+        raise MemoryIdInUseError(namespace, memory_id)

@@ -8,6 +8,7 @@ from lot_grpc.domain.errors import PatternNotFoundError, RetrievalUnknownError
 from lot_grpc.domain.ids import content_hash, new_id
 from lot_grpc.domain.outcomes import Outcome
 from lot_grpc.domain.pattern import Pattern
+from lot_grpc.ports import Record
 from lot_grpc.services.counting import Counting
 from lot_grpc.services.ledger import Ask, Entry, Ledger
 from lot_grpc.services.moments import Moments
@@ -59,15 +60,17 @@ class RecordingOutcomes:
 
         Raises PatternNotFoundError and RetrievalUnknownError, and then counts none.
         """
-        entry = await self._earlier(namespace, draft)
+        ask = _ask(namespace, draft) if draft.request_id else None
+        entry = await self._ledger.find(ask) if ask else None
         if entry is not None and entry.result is not None:
             return await self._patterns.get_many(namespace, draft.pattern_ids)
         query = await self._query(namespace, draft, required=entry is None)
+        known: dict[str, Record] = {}
         if entry is None:
-            await self._require_patterns(namespace, draft.pattern_ids)
-            entry = await self._enter(namespace, draft)
+            known = await self._require_patterns(namespace, draft.pattern_ids)
+            entry = await self._ledger.begin(ask) if ask else None
         facts = self._facts(namespace, draft, query, entry)
-        counted = await self._counting.count(facts)
+        counted = await self._counting.count(facts, known)
         if entry is not None:
             await self._ledger.finish(entry, {"pattern_ids": list(draft.pattern_ids)})
         return [
@@ -76,19 +79,16 @@ class RecordingOutcomes:
             if pattern_id in counted
         ]
 
-    async def _earlier(self, namespace: str, draft: OutcomeDraft) -> Entry | None:
-        return await self._ledger.find(_ask(namespace, draft)) if draft.request_id else None
-
-    async def _enter(self, namespace: str, draft: OutcomeDraft) -> Entry | None:
-        return await self._ledger.begin(_ask(namespace, draft)) if draft.request_id else None
-
-    async def _require_patterns(self, namespace: str, pattern_ids: tuple[str, ...]) -> None:
-        present = await self._patterns.present(namespace, pattern_ids)
+    async def _require_patterns(
+        self, namespace: str, pattern_ids: tuple[str, ...]
+    ) -> dict[str, Record]:
+        present = await self._patterns.records(namespace, pattern_ids)
         for pattern_id in pattern_ids:
             if pattern_id not in present:
                 raise PatternNotFoundError(
                     namespace, pattern_id, "the outcome was counted for no pattern"
                 )
+        return present
 
     async def _query(self, namespace: str, draft: OutcomeDraft, *, required: bool) -> str:
         """What was asked. A retry does without, since the first try wrote it already."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from lot_grpc.domain.errors import (
@@ -24,6 +23,7 @@ from lot_grpc.ports import (
     Vector,
     VectorStore,
 )
+from lot_grpc.services.claims import Claims
 from lot_grpc.services.counting import pause_before_retry
 from lot_grpc.services.expiry import check_expiry, with_ttl
 from lot_grpc.services.moments import Moments
@@ -31,22 +31,21 @@ from lot_grpc.services.paging import Position, read_page
 from lot_grpc.services.records.collections import (
     OUTCOMES,
     PATTERNS,
-    REQUESTS,
     SORT_KEY,
     TEXT_VECTOR,
 )
 from lot_grpc.services.records.patterns import (
     STATS_REVISION,
-    UNSETTLED,
     claim_point,
+    kept_in_edits,
     pattern_conditions,
     pattern_from_record,
     pattern_point,
     pattern_record,
 )
-from lot_grpc.services.saving import CLAIM_KIND, NOUN
 from lot_grpc.services.tombstones import Tombstone, Tombstones
 
+NOUN = "pattern"
 _TRIES = 50
 _FACET_LIMIT = 100
 _EVERY_PERMILLE = 1001
@@ -101,11 +100,17 @@ class Patterns:
     """The patterns of all namespaces."""
 
     def __init__(
-        self, store: VectorStore, embedder: Embedder, moments: Moments, tombstones: Tombstones
+        self,
+        store: VectorStore,
+        embedder: Embedder,
+        moments: Moments,
+        claims: Claims,
+        tombstones: Tombstones,
     ) -> None:
         self._store = store
         self._embedder = embedder
         self._moments = moments
+        self._claims = claims
         self._tombstones = tombstones
 
     async def get(self, namespace: str, pattern_id: str) -> Pattern:
@@ -118,16 +123,15 @@ class Patterns:
         found = await self._store.get(PATTERNS, namespace, points)
         return [pattern_from_record(found[point]) for point in points if point in found]
 
-    async def fetch(self, namespace: str, points: Sequence[str]) -> dict[str, Pattern]:
-        """Patterns by point; those that are gone are left out."""
-        found = await self._store.get(PATTERNS, namespace, points)
-        return {point: pattern_from_record(record) for point, record in found.items()}
+    async def read(self, record: Record) -> Pattern:
+        """The pattern of a record that recall found."""
+        return pattern_from_record(record)
 
-    async def present(self, namespace: str, pattern_ids: tuple[str, ...]) -> set[str]:
-        """Which of the patterns are there."""
+    async def records(self, namespace: str, pattern_ids: tuple[str, ...]) -> dict[str, Record]:
+        """The records of those that are there, by pattern id."""
         points = {pattern_point(namespace, pattern_id): pattern_id for pattern_id in pattern_ids}
         found = await self._store.get(PATTERNS, namespace, list(points))
-        return {points[point] for point in found}
+        return {points[point]: record for point, record in found.items()}
 
     async def list_page(
         self, namespace: str, asked: PatternFilter, size: int, after: Position | None
@@ -191,28 +195,18 @@ class Patterns:
         old, new = dedupe_hash(pattern.content), dedupe_hash(edited.content)
         new_claim = claim_point(pattern.namespace, edited.content)
         if old != new:
-            claim = {
-                "kind": CLAIM_KIND,
-                "pattern_id": pattern.pattern_id,
-                "create_time": self._moments.now(),
-            }
-            await self._store.insert(REQUESTS, [Record(new_claim, pattern.namespace, claim)])
-        stats = {key: record.payload[key] for key in (STATS_REVISION, UNSETTLED)}
+            await self._claims.take(pattern.namespace, {new_claim: pattern.pattern_id})
         written = await self._store.replace(
             PATTERNS,
-            pattern_record(edited, record.payload[SORT_KEY], vector, stats),
+            pattern_record(edited, record.payload[SORT_KEY], vector, kept_in_edits(record.payload)),
             when=[
                 Equals("revision", pattern.revision),
-                Equals(STATS_REVISION, stats[STATS_REVISION]),
+                Equals(STATS_REVISION, record.payload[STATS_REVISION]),
             ],
         )
         if written and old != new:
             old_claim = claim_point(pattern.namespace, pattern.content)
-            await self._store.delete(
-                REQUESTS,
-                pattern.namespace,
-                [IdIn((old_claim,)), Equals("pattern_id", pattern.pattern_id)],
-            )
+            await self._claims.release(pattern.namespace, old_claim, pattern.pattern_id)
         return written
 
     # --- deleting -----------------------------------------------------------------------------
@@ -223,10 +217,11 @@ class Patterns:
         Raises PatternNotFoundError, EtagMismatchError.
         """
         for attempt in range(_TRIES):
-            pattern = pattern_from_record(await self._record(namespace, pattern_id))
+            record = await self._record(namespace, pattern_id)
+            pattern = pattern_from_record(record)
             if etag and etag != pattern.etag:
                 raise EtagMismatchError(NOUN, pattern_id, etag, pattern.etag)
-            stone = await self._tombstones.begin(namespace, NOUN, pattern_id, pattern.revision)
+            stone = await self._tombstones.begin(NOUN, pattern_id, record)
             if await self.finish_delete(stone):
                 return
             await pause_before_retry(attempt)
@@ -235,14 +230,19 @@ class Patterns:
     async def finish_delete(self, stone: Tombstone) -> bool:
         """Carry out a delete that was written down; False if the pattern was edited since."""
         point = pattern_point(stone.namespace, stone.id)
+        one = Equals(SORT_KEY, stone.sort_key)
         await self._store.delete(
-            PATTERNS, stone.namespace, [IdIn((point,)), Equals("revision", stone.revision)]
+            PATTERNS, stone.namespace, [IdIn((point,)), Equals("revision", stone.revision), one]
         )
-        if await self._store.get(PATTERNS, stone.namespace, [point]):
+        left = (await self._store.get(PATTERNS, stone.namespace, [point])).get(point)
+        if left is not None and left.payload[SORT_KEY] == stone.sort_key:
             await self._tombstones.finish(stone)
             return False
-        theirs = [Equals("pattern_id", stone.id)]
-        await self._store.delete(REQUESTS, stone.namespace, theirs)
+        theirs: list[Condition] = [Equals("pattern_id", stone.id)]
+        if left is None:
+            await self._claims.release_all(stone.namespace, stone.id)
+        else:  # another pattern took the id since; a claim that is not its own it leaves to saves
+            theirs.append(Range(SORT_KEY, lt=left.payload[SORT_KEY]))
         await self._store.delete(OUTCOMES, stone.namespace, theirs)
         await self._tombstones.finish(stone)
         return True
@@ -254,7 +254,7 @@ class Patterns:
         older = Range(SORT_KEY, lte=record.payload[EXPIRES_KEY])
         await self._store.delete(OUTCOMES, record.namespace, [theirs, older])
         if not await self._store.get(PATTERNS, record.namespace, [record.id]):
-            await self._store.delete(REQUESTS, record.namespace, [theirs])
+            await self._claims.release_all(record.namespace, pattern_id)
 
     # --- sums ---------------------------------------------------------------------------------
 

@@ -19,7 +19,7 @@ from lot_grpc.services.recall import Noun, Question
 from lot_grpc.services.records.collections import EPISODES, MEMORIES, PATTERNS
 from lot_grpc.services.records.episodes import episode_conditions
 from lot_grpc.services.records.memories import memory_conditions
-from lot_grpc.services.records.patterns import RANKING_KEYS, pattern_conditions
+from lot_grpc.services.records.patterns import pattern_conditions
 
 CARRIED_OUT = (Ranking.BALANCED, Ranking.SIMILARITY)
 
@@ -30,17 +30,17 @@ def _learned(payload: Mapping[str, Any]) -> tuple[float, int]:
 
 def pattern_noun(patterns: Patterns) -> Noun[Pattern]:
     """Patterns, ranked by their outcomes."""
-    return Noun(PATTERNS, patterns.fetch, lambda p: p.pattern_id, RANKING_KEYS, _learned)
+    return Noun(PATTERNS, patterns.read, lambda p: p.pattern_id, _learned)
 
 
 def episode_noun(episodes: Episodes) -> Noun[Episode]:
     """Episodes."""
-    return Noun(EPISODES, episodes.fetch, lambda e: e.episode_id)
+    return Noun(EPISODES, episodes.read, lambda e: e.episode_id)
 
 
 def memory_noun(memories: Memories) -> Noun[Memory]:
     """Memories."""
-    return Noun(MEMORIES, memories.fetch, lambda m: m.memory_id)
+    return Noun(MEMORIES, memories.read, lambda m: m.memory_id)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,8 @@
-"""Recall: one embedding, one batch to the store, one pass of ranking. The same for every noun."""
+"""Recall: one embedding, one search, one read of what may come onto the page, one pass of ranking.
+
+The same for every noun. The search brings no payloads: to read those of a whole pool costs more
+than to find it.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +16,11 @@ from lot_grpc.domain.ranking import (
     Ranked,
     RankingWeights,
     ScorePart,
+    contenders,
     pool_size,
     rank,
 )
-from lot_grpc.ports import Condition, Embedder, Hit, SearchQuery, VectorStore
+from lot_grpc.ports import Condition, Embedder, Hit, Record, SearchQuery, VectorStore
 from lot_grpc.services.records.collections import TEXT_VECTOR
 from lot_grpc.services.retrievals import Retrievals
 
@@ -26,21 +31,20 @@ class Learned(Protocol):
     """What was learned of a candidate: successes (PARTIAL as a half) and trials."""
 
     def __call__(self, payload: Mapping[str, Any]) -> tuple[float, int]:
-        """Read it from the keys that the search brought along."""
+        """Read it from its payload."""
 
 
 @dataclass(frozen=True, slots=True)
 class Noun(Generic[T]):
     """What is found: where it lies, how it is read, what was learned of it.
 
-    ``keys`` are the payload keys that ``learned`` reads; without ``learned`` similarity alone
-    ranks. ``fetch`` reads things by point; ``id_of`` names one.
+    Without ``learned`` similarity alone ranks. ``read`` makes a thing of its record; ``id_of``
+    names one.
     """
 
     collection: str
-    fetch: Callable[[str, Sequence[str]], Awaitable[Mapping[str, T]]]
+    read: Callable[[Record], Awaitable[T]]
     id_of: Callable[[T], str]
-    keys: tuple[str, ...] = ()
     learned: Learned | None = None
 
 
@@ -109,8 +113,11 @@ class Recall(Generic[T]):
         embedding = await self._embedder.embed_query(asked.query)
         pool = await self._pool(namespace, asked, embedding.vector)
         ranking = asked.ranking if self._noun.learned else Ranking.SIMILARITY
-        candidates = [self._candidate(hit) for hit in pool]
-        hits = await self._read(namespace, rank(candidates, ranking, self._weights, asked.limit))
+        near, records = await self._near(namespace, pool, ranking, asked.limit)
+        hits = [
+            await self._finding(ranked, records[ranked.candidate.id])
+            for ranked in rank(near, ranking, self._weights, asked.limit)
+        ]
         retrieval_id = self._retrievals.remember(
             namespace,
             asked.query,
@@ -128,27 +135,37 @@ class Recall(Generic[T]):
             vector,
             pool_size(asked.limit),
             asked.where,
-            payload=self._noun.keys or False,
+            payload=False,
             min_score=asked.min_similarity or None,
         )
         return (await self._store.search(self._noun.collection, namespace, [query]))[0]
 
-    def _candidate(self, hit: Hit) -> Candidate:
+    async def _near(
+        self, namespace: str, pool: Sequence[Hit], ranking: Ranking, limit: int
+    ) -> tuple[list[Candidate], dict[str, Record]]:
+        """Who can come onto the page, with their records. One deleted since is left out."""
         # Rounding may take a cosine a little past 1; negative ones are no similarity at all.
-        similarity = min(1.0, max(0.0, hit.score))
-        if self._noun.learned is None:
-            return Candidate(hit.record.id, similarity)
-        successes, trials = self._noun.learned(hit.record.payload)
-        return Candidate(hit.record.id, similarity, successes, trials)
-
-    async def _read(self, namespace: str, ranked: Sequence[Ranked]) -> list[Finding[T]]:
-        """The hits in full. One deleted since the search is left out."""
-        found = await self._noun.fetch(namespace, [item.candidate.id for item in ranked])
+        nearest = [(-min(1.0, max(0.0, hit.score)), hit.record.id) for hit in pool]
+        nearest.sort()
+        del nearest[contenders([-s for s, _ in nearest], ranking, self._weights, limit) :]
+        records = await self._store.get(
+            self._noun.collection, namespace, [point for _, point in nearest]
+        )
         return [
-            Finding(found[item.candidate.id], item.score, item.candidate.similarity, item.parts)
-            for item in ranked
-            if item.candidate.id in found
-        ]
+            self._candidate(records[point], -negated)
+            for negated, point in nearest
+            if point in records
+        ], records
+
+    def _candidate(self, record: Record, similarity: float) -> Candidate:
+        if self._noun.learned is None:
+            return Candidate(record.id, similarity)
+        successes, trials = self._noun.learned(record.payload)
+        return Candidate(record.id, similarity, successes, trials)
+
+    async def _finding(self, ranked: Ranked, record: Record) -> Finding[T]:
+        thing = await self._noun.read(record)
+        return Finding(thing, ranked.score, ranked.candidate.similarity, ranked.parts)
 
     async def _explain(
         self, namespace: str, asked: Question, ranking: Ranking, pool: int

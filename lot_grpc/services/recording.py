@@ -1,8 +1,8 @@
 """Recording events while they happen: one call an event, or a stream of batches.
 
-A stream that opens bumps ``writer_epoch`` in the episode's record, so that one writer at a time is
+A stream that opens takes the episode over (``services.fencing``), so that one writer at a time is
 the valid one, across processes too. Every batch is stored first and acknowledged only if the epoch
-is still this writer's; what a replaced writer stored meanwhile is taken back.
+is still this writer's; what a replaced writer stored too late is taken back.
 """
 
 from __future__ import annotations
@@ -11,27 +11,21 @@ from collections.abc import Sequence
 from dataclasses import replace
 from enum import StrEnum
 
-from lot_grpc.domain.episode import Episode, EpisodeEvent, EpisodeStatus
+from lot_grpc.domain.episode import EpisodeEvent
 from lot_grpc.domain.errors import (
     ContentionError,
     EpisodeEndedError,
-    EpisodeNotFoundError,
     EpisodeStreamOpenError,
+    EventConflictError,
     WriterReplacedError,
 )
 from lot_grpc.domain.ids import content_hash
-from lot_grpc.ports import Equals, VectorStore
 from lot_grpc.services.counting import pause_before_retry
 from lot_grpc.services.event_log import EventLog
+from lot_grpc.services.fencing import Fence
 from lot_grpc.services.ledger import Ask, Entry, Ledger
 from lot_grpc.services.moments import Moments
-from lot_grpc.services.records.collections import EPISODES
-from lot_grpc.services.records.episodes import (
-    WRITER_EPOCH,
-    episode_from_record,
-    episode_point,
-    event_hash,
-)
+from lot_grpc.services.records.episodes import event_hash
 from lot_grpc.services.writers import Writer, Writers
 
 _METHOD = "RecordEvent"
@@ -50,17 +44,17 @@ class Recording:
 
     def __init__(
         self,
-        store: VectorStore,
         moments: Moments,
         ledger: Ledger,
         log: EventLog,
         writers: Writers,
+        fence: Fence,
     ) -> None:
-        self._store = store
         self._moments = moments
         self._ledger = ledger
         self._log = log
         self._writers = writers
+        self._fence = fence
 
     # --- streams ------------------------------------------------------------------------------
 
@@ -75,12 +69,11 @@ class Recording:
                 raise EpisodeStreamOpenError(
                     episode_id, "open with TAKE_OVER to replace it, or wait until it ends"
                 )
-            epoch = await self._bump_epoch(namespace, episode_id)
-            if current is not None:
-                current.stop(WriterReplacedError(episode_id))
-            last = await self._log.last_sequence(
+            epoch, last = await self._fence.take_over(
                 namespace, episode_id, current.last if current else 0
             )
+            if current is not None:
+                current.stop(WriterReplacedError(episode_id))
             writer = Writer(namespace, episode_id, epoch, last)
             self._writers.enter(writer)
             return writer
@@ -93,12 +86,19 @@ class Recording:
         async with self._writers.turn(writer.namespace, writer.episode_id):
             if writer.stopped is not None:
                 raise writer.stopped
-            now = self._moments.now()
-            stamped = [replace(event, record_time=now) for event in events]
             first = writer.last + 1
-            last = await self._log.append(
-                writer.namespace, writer.episode_id, stamped, writer.last, writer.epoch
-            )
+            try:
+                last = await self._log.append(
+                    writer.namespace,
+                    writer.episode_id,
+                    events,
+                    writer.last,
+                    writer.epoch,
+                    self._moments.now(),
+                )
+            except EventConflictError:
+                await self._confirm(writer, first, max(event.sequence for event in events))
+                raise
             await self._confirm(writer, first, last)
             writer.last = last
             return last
@@ -109,37 +109,22 @@ class Recording:
 
     async def _confirm(self, writer: Writer, first: int, last: int) -> None:
         """Take back what was stored after another process replaced the writer or ended it."""
-        episode = await self._episode(writer.namespace, writer.episode_id)
-        if episode.writer_epoch == writer.epoch and not episode.status.ended:
+        if not self._fence.needed:  # who does that here waits for this writer's turn to end
             return
-        if last >= first:
+        standing = await self._fence.standing(
+            writer.namespace, writer.episode_id, writer.epoch, last
+        )
+        if standing.valid:
+            return
+        behind = max(first, standing.kept + 1)
+        if last >= behind:
             await self._log.remove(
-                writer.namespace, writer.episode_id, first, last, epoch=writer.epoch
+                writer.namespace, writer.episode_id, behind, last, epoch=writer.epoch
             )
-        if episode.status.ended:
-            raise EpisodeEndedError(writer.episode_id, episode.status.name, "it takes no events")
+        status = standing.episode.status
+        if status.ended:
+            raise EpisodeEndedError(writer.episode_id, status.name, "it takes no events")
         raise WriterReplacedError(writer.episode_id)
-
-    async def _bump_epoch(self, namespace: str, episode_id: str) -> int:
-        for attempt in range(_TRIES):
-            episode = await self._running(namespace, episode_id)
-            epoch = episode.writer_epoch + 1
-            changed: dict[str, object] = {WRITER_EPOCH: epoch}
-            if episode.status is EpisodeStatus.ABANDONED:
-                changed["status"] = EpisodeStatus.RUNNING.value
-            if await self._store.update(
-                EPISODES,
-                namespace,
-                episode_point(namespace, episode_id),
-                set=changed,
-                when=[
-                    Equals(WRITER_EPOCH, episode.writer_epoch),
-                    Equals("status", episode.status.value),
-                ],
-            ):
-                return epoch
-            await pause_before_retry(attempt)
-        raise ContentionError("episode", episode_id)
 
     # --- one event a call ---------------------------------------------------------------------
 
@@ -160,27 +145,50 @@ class Recording:
                 raise EpisodeStreamOpenError(
                     episode_id, "send the event over that stream, or close it first"
                 )
-            epoch = (await self._running(namespace, episode_id)).writer_epoch
-            return await self._append_one(namespace, episode_id, event, epoch, entry)
+            return await self._append_one(namespace, episode_id, event, entry)
 
     async def _append_one(
-        self, namespace: str, episode_id: str, event: EpisodeEvent, epoch: int, entry: Entry | None
+        self, namespace: str, episode_id: str, event: EpisodeEvent, entry: Entry | None
     ) -> EpisodeEvent:
         request = entry.point if entry else ""
-        last = 0
+        epoch, ground = await self._fence.enter(namespace, episode_id)
         for attempt in range(_TRIES):
-            last = await self._log.last_sequence(namespace, episode_id, last)
+            last = await self._log.last_sequence(namespace, episode_id, ground=ground)
+            if entry is not None and entry.plan["sequence"] != last + 1:
+                # Whatever took the planned number may be the event of another try.
+                earlier = await self._earlier(namespace, episode_id, entry)
+                if earlier is not None:
+                    return earlier
+                plan = {"episode_id": episode_id, "sequence": last + 1}
+                entry = await self._ledger.replan(entry, plan)
             stored = replace(event, sequence=last + 1, record_time=self._moments.now())
-            if entry is not None:
-                await self._ledger.replan(
-                    entry, {"episode_id": episode_id, "sequence": stored.sequence}
-                )
-            if await self._log.put_first(namespace, episode_id, stored, epoch, request):
+            mine = entry is None or entry.plan["sequence"] == last + 1
+            if mine and await self._log.put_first(namespace, episode_id, stored, epoch, request):
+                await self._confirm_one(namespace, episode_id, stored.sequence, epoch)
                 if entry is not None:
                     await self._ledger.finish(entry, {"sequence": stored.sequence})
                 return (await self._log.read(namespace, episode_id, last, 1))[0]
+            if entry is not None:
+                earlier = await self._earlier(namespace, episode_id, entry)
+                if earlier is not None:
+                    return earlier
             await pause_before_retry(attempt)
         raise ContentionError("episode", episode_id)
+
+    async def _confirm_one(
+        self, namespace: str, episode_id: str, sequence: int, epoch: int
+    ) -> None:
+        """Take the event back if another process opened a stream or ended it before it came."""
+        if not self._fence.needed:
+            return
+        standing = await self._fence.standing(namespace, episode_id, epoch, sequence)
+        if standing.valid or sequence <= standing.kept:
+            return
+        await self._log.remove(namespace, episode_id, sequence, sequence, epoch=epoch)
+        status = standing.episode.status
+        if status.ended:
+            raise EpisodeEndedError(episode_id, status.name, "it takes no events")
+        raise EpisodeStreamOpenError(episode_id, "send the event over that stream, or close it")
 
     async def _enter(
         self, namespace: str, episode_id: str, event: EpisodeEvent, request_id: str
@@ -194,20 +202,9 @@ class Recording:
     async def _earlier(self, namespace: str, episode_id: str, entry: Entry) -> EpisodeEvent | None:
         """The event that an earlier try of this request stored."""
         sequence = (entry.result or entry.plan)["sequence"]
+        if not sequence:
+            return None
         event = await self._log.of_request(namespace, episode_id, sequence, entry.point)
         if event is not None and entry.result is None:
             await self._ledger.finish(entry, {"sequence": sequence})
         return event
-
-    async def _running(self, namespace: str, episode_id: str) -> Episode:
-        episode = await self._episode(namespace, episode_id)
-        if episode.status.ended:
-            raise EpisodeEndedError(episode_id, episode.status.name, "it takes no events")
-        return episode
-
-    async def _episode(self, namespace: str, episode_id: str) -> Episode:
-        point = episode_point(namespace, episode_id)
-        found = await self._store.get(EPISODES, namespace, [point])
-        if point not in found:
-            raise EpisodeNotFoundError(namespace, episode_id)
-        return episode_from_record(found[point])

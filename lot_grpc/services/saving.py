@@ -10,27 +10,28 @@ the claimed id, and insert-only decides.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
-from enum import StrEnum
+from dataclasses import dataclass, replace
 
 from lot_grpc.domain.errors import (
     LotError,
     PatternIdInUseError,
     PatternNotFoundError,
-    UnimplementedError,
-    invalid,
 )
-from lot_grpc.domain.ids import content_hash, new_id
+from lot_grpc.domain.ids import new_id
 from lot_grpc.domain.outcomes import Outcome, Outcomes
-from lot_grpc.domain.pattern import Pattern, PatternContent, dedupe_hash, search_text
+from lot_grpc.domain.pattern import Pattern, dedupe_hash, search_text
 from lot_grpc.ports import Embedder, Embedding, Equals, Range, Record, VectorStore
+from lot_grpc.services.claims import Claims
 from lot_grpc.services.counting import Counting
-from lot_grpc.services.expiry import check_expiry, with_ttl
+from lot_grpc.services.drafts import PatternDraft, Saved
+from lot_grpc.services.expiry import with_ttl
 from lot_grpc.services.ledger import Ask, Entry, Ledger
 from lot_grpc.services.moments import Moments
-from lot_grpc.services.records.collections import OUTCOMES, PATTERNS, REQUESTS, SORT_KEY
+from lot_grpc.services.patterns import NOUN
+from lot_grpc.services.records.collections import OUTCOMES, PATTERNS, SORT_KEY
 from lot_grpc.services.records.outcomes import OutcomeFact
 from lot_grpc.services.records.patterns import (
+    REQUEST,
     claim_point,
     pattern_from_record,
     pattern_point,
@@ -38,75 +39,8 @@ from lot_grpc.services.records.patterns import (
 )
 from lot_grpc.services.tombstones import Tombstones
 
-CLAIM_KIND = "claim"
-NOUN = "pattern"
 _METHOD = "SavePattern"
 _TRIES = 20
-
-
-class Dedupe(StrEnum):
-    """What a save does when the same content is there."""
-
-    EXACT = "exact"
-    NONE = "none"
-    SEMANTIC = "semantic"
-
-
-@dataclass(frozen=True, slots=True)
-class PatternDraft:
-    """A pattern to save. ``dedupe`` None: EXACT, or NONE with a ``pattern_id``.
-
-    ``ttl`` in microseconds from the save, instead of ``content.expire_time``.
-    """
-
-    content: PatternContent
-    pattern_id: str = ""
-    initial_success_rate: float = 1.0
-    request_id: str = ""
-    dedupe: Dedupe | None = None
-    ttl: int | None = None
-
-    @property
-    def exact(self) -> bool:
-        """Whether the content is to be claimed."""
-        return (self.dedupe or Dedupe.EXACT) is Dedupe.EXACT and not self.pattern_id
-
-    def check(self, now: int) -> None:
-        """Raise what cannot be saved as asked."""
-        self.content.check()
-        check_expiry("pattern", self.content.expire_time, now)
-        if self.dedupe is Dedupe.SEMANTIC:
-            raise UnimplementedError(
-                "dedupe SEMANTIC is not carried out by this version; use EXACT or NONE",
-                what="SavePattern.dedupe SEMANTIC",
-            )
-        if self.dedupe is Dedupe.EXACT and self.pattern_id:
-            raise invalid(
-                "dedupe",
-                "dedupe.pattern_id",
-                "EXACT finds the pattern by its content; leave pattern_id out, or use NONE",
-            )
-
-    def hash(self) -> str:
-        """The same for the same request."""
-        return content_hash(
-            [
-                asdict(self.content),
-                self.pattern_id,
-                self.initial_success_rate,
-                self.dedupe,
-                self.ttl,
-            ]
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Saved:
-    """What became of a draft. ``truncated``: the model did not read all of its text."""
-
-    pattern: Pattern
-    created: bool
-    truncated: bool = False
 
 
 @dataclass(slots=True)
@@ -122,12 +56,16 @@ class _Work:
     embedding: Embedding | None = None
     record: Record | None = None
     result: Saved | LotError | None = None
-    claim: str = field(default="")
+    claim: str = ""
 
     @property
     def open(self) -> bool:
         """Whether something is left to do."""
         return self.result is None
+
+    def wrote(self, record: Record) -> bool:
+        """Whether a pattern's record was written by a try of this request."""
+        return self.entry is not None and record.payload.get(REQUEST) == self.entry.point
 
 
 class Saving:
@@ -140,6 +78,7 @@ class Saving:
         moments: Moments,
         ledger: Ledger,
         counting: Counting,
+        claims: Claims,
         tombstones: Tombstones,
     ) -> None:
         self._store = store
@@ -147,6 +86,7 @@ class Saving:
         self._moments = moments
         self._ledger = ledger
         self._counting = counting
+        self._claims = claims
         self._tombstones = tombstones
 
     async def save(self, namespace: str, draft: PatternDraft) -> Saved:
@@ -219,6 +159,9 @@ class Saving:
         record = await self._find(work.namespace, pattern_id)
         if record is not None and entry.result:
             work.result = Saved(pattern_from_record(record), entry.result["created"])
+        elif record is not None and work.wrote(record):
+            # An earlier try got as far as the pattern. It may have been edited since.
+            work.result = Saved(pattern_from_record(record), created=True)
         elif record is None:
             stone = await self._tombstones.find(work.namespace, NOUN, pattern_id)
             deleted = stone is not None and stone.delete_time >= entry.create_time
@@ -232,10 +175,7 @@ class Saving:
         exact = [work for work in works if work.draft.exact]
         for work in exact:
             work.claim = claim_point(namespace, work.draft.content)
-        if not exact:
-            return
-        held = await self._store.get(REQUESTS, namespace, [work.claim for work in exact])
-        seen = set(held)
+        seen = await self._claims.held(namespace, [work.claim for work in exact])
         for work in exact:
             work.claimed = work.claim in seen
             seen.add(work.claim)
@@ -252,12 +192,7 @@ class Saving:
 
     async def _take_claims(self, namespace: str, works: Sequence[_Work]) -> None:
         wanting = [work for work in works if work.claim and not work.claimed]
-        if not wanting:
-            return
-        won = await self._store.insert(
-            REQUESTS,
-            [self._claim_record(namespace, work.claim, work.pattern_id) for work in wanting],
-        )
+        won = await self._claims.take(namespace, {work.claim: work.pattern_id for work in wanting})
         for work in wanting:
             work.claimed = work.claim not in won
 
@@ -290,19 +225,18 @@ class Saving:
             )
             return
         for _ in range(_TRIES):
-            owner = await self._owner(work)
+            owner = await self._claims.owner(work.namespace, work.claim, work.pattern_id)
             record = await self._find(work.namespace, owner)
             if record is None and await self._deleted(work, owner):
                 await self._move_claim(work, owner)
             elif record is None:
                 work.result = await self._write_under(work, owner)
+            elif work.wrote(record):  # another try of this request did
+                work.result = Saved(pattern_from_record(record), created=True)
             elif dedupe_hash(pattern_from_record(record).content) != dedupe_hash(
                 work.draft.content
             ):
                 await self._move_claim(work, owner)
-            elif owner == work.pattern_id and work.entry is not None and not work.entry.first:
-                # The first try of this request got as far as the pattern.
-                work.result = Saved(pattern_from_record(record), created=True)
             else:
                 work.result = await self._count_repeat(work, owner)
             if work.result is not None:
@@ -313,22 +247,12 @@ class Saving:
 
     def _same_id(self, work: _Work, record: Record) -> Saved:
         pattern = pattern_from_record(record)
+        if work.wrote(record):
+            return Saved(pattern, created=True)
         ours = work.draft.content
         if replace(pattern.content, expire_time=None) != replace(ours, expire_time=None):
             raise PatternIdInUseError(work.namespace, work.pattern_id)
-        first_try = work.entry is not None and not work.entry.first
-        return Saved(pattern, created=first_try and not work.draft.pattern_id)
-
-    async def _owner(self, work: _Work) -> str:
-        held = await self._store.get(REQUESTS, work.namespace, [work.claim])
-        if work.claim in held:
-            owner: str = held[work.claim].payload["pattern_id"]
-            return owner
-        await self._store.insert(
-            REQUESTS, [self._claim_record(work.namespace, work.claim, work.pattern_id)]
-        )
-        held = await self._store.get(REQUESTS, work.namespace, [work.claim])
-        return held[work.claim].payload["pattern_id"] if work.claim in held else work.pattern_id
+        return Saved(pattern, created=False)
 
     async def _deleted(self, work: _Work, pattern_id: str) -> bool:
         return await self._tombstones.find(work.namespace, NOUN, pattern_id) is not None
@@ -336,13 +260,7 @@ class Saving:
     async def _move_claim(self, work: _Work, owner: str) -> None:
         if owner == work.pattern_id:
             work.pattern_id = new_id("p")
-        await self._store.update(
-            REQUESTS,
-            work.namespace,
-            work.claim,
-            set={"pattern_id": work.pattern_id},
-            when=[Equals("pattern_id", owner)],
-        )
+        await self._claims.move(work.namespace, work.claim, owner, work.pattern_id)
 
     async def _write_under(self, work: _Work, pattern_id: str) -> Saved | None:
         """Write the pattern under an id; None when somebody else just did."""
@@ -401,15 +319,11 @@ class Saving:
             create_time=now,
             update_time=now,
         )
-        return pattern_record(pattern, self._moments.sort_key(), embedding.vector)
+        record = pattern_record(pattern, self._moments.sort_key(), embedding.vector)
+        if work.entry is not None:
+            record.payload[REQUEST] = work.entry.point
+        return record
 
     def _created(self, work: _Work, record: Record) -> Saved:
         truncated = work.embedding is not None and work.embedding.truncated
         return Saved(pattern_from_record(record), created=True, truncated=truncated)
-
-    def _claim_record(self, namespace: str, claim: str, pattern_id: str) -> Record:
-        return Record(
-            claim,
-            namespace,
-            {"kind": CLAIM_KIND, "pattern_id": pattern_id, "create_time": self._moments.now()},
-        )

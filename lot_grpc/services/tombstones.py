@@ -10,17 +10,21 @@ from dataclasses import dataclass
 from lot_grpc.domain.ids import point_id
 from lot_grpc.ports import Equals, Record, VectorStore
 from lot_grpc.services.moments import Moments
-from lot_grpc.services.records.collections import TOMBSTONES
+from lot_grpc.services.records.collections import SORT_KEY, TOMBSTONES
 
 
 @dataclass(frozen=True, slots=True)
 class Tombstone:
-    """A delete of (noun, id) at one revision. ``done`` once nothing of the thing is left."""
+    """A delete of (noun, id) at one revision. ``done`` once nothing of the thing is left.
+
+    ``sort_key`` is that of the thing's record: another thing that took the id since has its own.
+    """
 
     namespace: str
     noun: str
     id: str
     revision: int
+    sort_key: int
     delete_time: int
     done: bool
 
@@ -32,13 +36,23 @@ class Tombstones:
         self._store = store
         self._moments = moments
 
-    async def begin(self, namespace: str, noun: str, id: str, revision: int) -> Tombstone:
-        """Write down that a thing is about to be deleted."""
-        stone = Tombstone(namespace, noun, id, revision, self._moments.now(), done=False)
+    async def begin(self, noun: str, id: str, record: Record) -> Tombstone:
+        """Write down that a thing is about to be deleted, as its record stands."""
+        namespace, payload = record.namespace, record.payload
+        stone = Tombstone(
+            namespace,
+            noun,
+            id,
+            payload["revision"],
+            payload[SORT_KEY],
+            self._moments.now(),
+            done=False,
+        )
         payload = {
             "noun": noun,
             "id": id,
-            "revision": revision,
+            "revision": stone.revision,
+            SORT_KEY: stone.sort_key,
             "delete_time": stone.delete_time,
             "done": False,
         }
@@ -48,7 +62,8 @@ class Tombstones:
     async def finish(self, stone: Tombstone) -> None:
         """Mark a delete as carried out."""
         point = _point(stone.namespace, stone.noun, stone.id)
-        await self._store.update(TOMBSTONES, stone.namespace, point, set={"done": True})
+        ours = [Equals("revision", stone.revision), Equals(SORT_KEY, stone.sort_key)]
+        await self._store.update(TOMBSTONES, stone.namespace, point, set={"done": True}, when=ours)
 
     async def find(self, namespace: str, noun: str, id: str) -> Tombstone | None:
         """The latest delete of a thing, if it ever was deleted."""
@@ -73,6 +88,7 @@ def _tombstone(record: Record) -> Tombstone:
         payload["noun"],
         payload["id"],
         payload["revision"],
+        payload[SORT_KEY],
         payload["delete_time"],
         payload["done"],
     )

@@ -44,7 +44,7 @@ from lot_grpc.ports import (
 from lot_grpc.storage.checks import check_delete, check_query, check_records, distinct, known
 from lot_grpc.storage.conditions import is_expired, keys_of, matches
 from lot_grpc.storage.edge_filter import edge_filter, expired_filter
-from lot_grpc.storage.edge_points import point, query_vector, reader
+from lot_grpc.storage.edge_points import point, query_vector, reader, without_payload
 from lot_grpc.storage.edge_shard import EDGE_ERRORS, Shard
 from lot_grpc.storage.group_commit import GroupCommit
 from lot_grpc.storage.json_path import json_path, payload_choice
@@ -123,7 +123,8 @@ class EdgeStore:
             if expired:
                 shard.raw.update(UpdateOperation.delete_points(list(expired)))
             if fresh:
-                self._upsert(shard, list(fresh.values()), UpdateMode.InsertOnly)
+                # Their ids are free, and nobody came in between; InsertOnly would look again.
+                self._upsert(shard, list(fresh.values()), UpdateMode.Upsert)
         await self._committed()
         return set(fresh)
 
@@ -271,8 +272,12 @@ class EdgeStore:
             )
         with EDGE_ERRORS:
             legs = shard.raw.query_batch(QueryBatchRequest(requests))
-        read = reader(namespace)
-        return [[Hit(read(found), found.score) for found in leg] for leg in legs]
+        full, bare = reader(namespace), without_payload(namespace)
+        reads = [full if query.payload or query.vectors else bare for query in queries]
+        return [
+            [Hit(read(found), found.score) for found in leg]
+            for read, leg in zip(reads, legs, strict=True)
+        ]
 
     async def count(self, collection: str, namespace: str | None, where: Where = ()) -> int:
         """Exact number of matching records."""

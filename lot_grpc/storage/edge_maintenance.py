@@ -144,7 +144,7 @@ def _compact(folder: Path) -> ShardCompaction:
 def _read_state(folder: Path) -> dict[str, int]:
     try:
         state = json.loads((folder / STATE_NAME).read_text())
-    except (FileNotFoundError, ValueError):  # nothing is lost: everything is looked at again
+    except (OSError, ValueError):  # nothing is lost: everything is looked at again
         return {}
     return {str(name): int(size) for name, size in state.items()}
 

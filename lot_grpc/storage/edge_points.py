@@ -13,7 +13,7 @@ from lot_grpc.ports import NAMESPACE_KEY, Payload, Record, SparseVector, Vector
 def point(record: Record) -> edge.Point:
     """The record as a point; its payload is copied."""
     payload = {**record.payload, NAMESPACE_KEY: record.namespace}
-    return edge.Point(record.id, _to_edge(record.vectors), payload)
+    return edge.Point(record.id, _to_edge(record.vectors) if record.vectors else {}, payload)
 
 
 def reader(namespace: str | None) -> Callable[[Any], Record]:
@@ -29,6 +29,15 @@ def reader(namespace: str | None) -> Callable[[Any], Record]:
             payload,
             _from_edge(vectors) if vectors else {},
         )
+
+    return read
+
+
+def without_payload(namespace: str) -> Callable[[Any], Record]:
+    """The same for points that were asked for without payload and vectors; a pool is many."""
+
+    def read(found: Any) -> Record:
+        return Record(str(found.id), namespace, {})
 
     return read
 

@@ -155,6 +155,9 @@ def _create(folder: Path, spec: CollectionSpec, search_threads: int) -> None:
         },
         sparse_vectors=sparse,
         max_search_threads=search_threads,
+        # Pages are read ahead and stay the kernel's to drop. Edge's default, "cold", costs 80 us a
+        # read, more than all else that a fetch by id does (measured, docs/decisions.md).
+        payload_memory=edge.Memory.Cached,
     )
     with EDGE_ERRORS:
         edge.EdgeShard.create(str(new), config).close()

@@ -2,13 +2,13 @@
 
 Edge maps sparse files into memory: a write that finds the disk full ends the process with SIGBUS,
 and so does opening a store then. So writes stop while there is still room, and start again by
-themselves.
+themselves. A reading costs a microsecond and is never reused: with one that was 250 ms old, a file
+that took all the room at once killed the process.
 """
 
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
@@ -18,7 +18,6 @@ from lot_grpc.domain.errors import StartupError, StorageFullError
 DEFAULT_MIN_FREE_BYTES = 400 * 2**20
 """Enough for a dozen collections: each may open a 32 MiB log file and grow its mapped pages."""
 
-_MAX_AGE_SECONDS = 0.25
 _EMERGENCY_SHARE = 4
 
 
@@ -37,7 +36,7 @@ class FileSystem(Protocol):
 class SpaceGuard:
     """Refuses writes below ``min_free_bytes``, deletes and opening below a quarter of it.
 
-    ``min_free_bytes`` 0 switches it off. A reading is used for 250 ms.
+    ``min_free_bytes`` 0 switches it off.
     """
 
     def __init__(
@@ -46,14 +45,10 @@ class SpaceGuard:
         min_free_bytes: int = DEFAULT_MIN_FREE_BYTES,
         *,
         statvfs: Callable[[Path], FileSystem] = os.statvfs,
-        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self.min_free_bytes = min_free_bytes
         self._folder = folder
         self._statvfs = statvfs
-        self._monotonic = monotonic
-        self._free = 0
-        self._read_at = float("-inf")
 
     @property
     def emergency_bytes(self) -> int:
@@ -61,13 +56,9 @@ class SpaceGuard:
         return self.min_free_bytes // _EMERGENCY_SHARE
 
     def free(self) -> int:
-        """Bytes that this user may still write, at most 250 ms old."""
-        now = self._monotonic()
-        if now - self._read_at >= _MAX_AGE_SECONDS:
-            stat = self._statvfs(self._folder)
-            self._free = stat.f_bavail * stat.f_frsize
-            self._read_at = now
-        return self._free
+        """Bytes that this user may still write."""
+        stat = self._statvfs(self._folder)
+        return stat.f_bavail * stat.f_frsize
 
     def require_write(self) -> None:
         """Raise ``StorageFullError`` below the watermark."""

@@ -17,10 +17,9 @@ MIB = 2**20
 
 @dataclass
 class Disk:
-    """A disk whose free space and time the test sets."""
+    """A disk whose free space the test sets."""
 
     free: int
-    now: float = 0.0
     looks: int = 0
     f_frsize: int = 4096
 
@@ -33,7 +32,7 @@ class Disk:
         return self
 
     def guard(self, folder: Path) -> SpaceGuard:
-        return SpaceGuard(folder, 400 * MIB, statvfs=self.statvfs, monotonic=lambda: self.now)
+        return SpaceGuard(folder, 400 * MIB, statvfs=self.statvfs)
 
 
 async def test_writes_stop_below_the_watermark_and_resume_by_themselves(folder: Path) -> None:
@@ -41,7 +40,7 @@ async def test_writes_stop_below_the_watermark_and_resume_by_themselves(folder: 
     store = EdgeStore(folder, FixedClock(), space=disk.guard(folder))
     await store.ensure_collections([SPEC])
     await store.insert(SPEC.name, [sample(1), sample(2)])
-    disk.free, disk.now = 399 * MIB, 1.0
+    disk.free = 399 * MIB
     with pytest.raises(StorageFullError, match=r"399 MiB free .* need 400 MiB"):
         await store.insert(SPEC.name, [sample(3)])
     for write in (
@@ -55,7 +54,7 @@ async def test_writes_stop_below_the_watermark_and_resume_by_themselves(folder: 
     assert not (await store.info()).writable
     assert set(await store.get(SPEC.name, "a", [sample_id(1)])) == {sample_id(1)}
     assert await store.count(SPEC.name, "a", [Range("n", lt=9)]) == 2
-    disk.free, disk.now = 500 * MIB, 2.0
+    disk.free = 500 * MIB
     assert await store.insert(SPEC.name, [sample(3)]) == {sample_id(3)}
     await store.check()
     await store.close()
@@ -66,9 +65,9 @@ async def test_deletes_go_on_down_to_the_emergency_margin(folder: Path) -> None:
     store = EdgeStore(folder, FixedClock(), space=disk.guard(folder))
     await store.ensure_collections([SPEC])
     await store.insert(SPEC.name, [sample(1), sample(2)])
-    disk.free, disk.now = 101 * MIB, 1.0
+    disk.free = 101 * MIB
     assert await store.delete(SPEC.name, "a", [Range("n", lt=2)]) == 1
-    disk.free, disk.now = 99 * MIB, 2.0
+    disk.free = 99 * MIB
     with pytest.raises(StorageFullError):
         await store.delete(SPEC.name, "a", ())
     assert await store.count(SPEC.name, "a") == 1
@@ -83,13 +82,14 @@ def test_a_store_is_not_opened_on_a_full_disk_and_gives_the_folder_up(folder: Pa
         assert not isinstance(caught.value, StoreLockedError)
 
 
-def test_the_disk_is_looked_at_four_times_a_second_at_most(tmp_path: Path) -> None:
+def test_the_disk_is_looked_at_before_each_write(tmp_path: Path) -> None:
     disk = Disk(free=500 * MIB)
     guard = disk.guard(tmp_path)
-    for _ in range(1000):
-        disk.now += 0.001
+    guard.require_write()
+    disk.free = 0  # at once, as by a file that is allocated whole
+    with pytest.raises(StorageFullError):
         guard.require_write()
-    assert 4 <= disk.looks <= 5
+    assert disk.looks == 2
 
 
 def test_without_a_watermark_nothing_is_refused(tmp_path: Path) -> None:

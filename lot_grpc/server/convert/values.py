@@ -50,8 +50,8 @@ def time_from_pb(message: Message, name: str, path: str) -> int | None:
 
 def duration_to_pb(seconds: float) -> Duration:
     """A span, to the nanosecond."""
-    whole = int(seconds)
-    return Duration(seconds=whole, nanos=round((seconds - whole) * 1e9))
+    whole, nanos = divmod(round(seconds * 1e9), 10**9)
+    return Duration(seconds=whole, nanos=nanos)
 
 
 def seconds_from_pb(message: Message, name: str) -> float | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from base64 import b64decode, b64encode
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from lot_grpc.domain.complexity import Complexity
@@ -30,14 +30,38 @@ from lot_grpc.services.records.fields import (
 )
 
 WRITER_EPOCH = "writer_epoch"
+WRITER_BASE = "writer_base"
+WRITER_BASE_EPOCH = "writer_base_epoch"
 
 _START = FieldCodec(EpisodeStart, {"complexity": Complexity}, skip=frozenset({"start_time"}))
 _END = FieldCodec(EpisodeEnd, {}, skip=frozenset({"status", "error", "approach", "end_time"}))
 
 
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """Which events of an episode stand: all up to ``number``, and behind it those of ``epoch`` on.
+
+    The rest was stored too late by a writer that had been replaced. Without a second process all
+    events stand.
+    """
+
+    number: int = 0
+    epoch: int = 0
+
+
 def episode_point(namespace: str, episode_id: str) -> str:
     """Where an episode lies."""
     return point_id(namespace, "episode", episode_id)
+
+
+def base_payload(epoch: int, last: int) -> Payload:
+    """The keys that say what the writer of an epoch found."""
+    return {WRITER_BASE: last, WRITER_BASE_EPOCH: epoch}
+
+
+def ground_of(payload: Mapping[str, Any]) -> Ground:
+    """What the last writer found when it took the episode over."""
+    return Ground(payload.get(WRITER_BASE, 0), payload.get(WRITER_BASE_EPOCH, 0))
 
 
 def start_hash(start: EpisodeStart) -> str:
@@ -160,14 +184,22 @@ def event_hash(event: EpisodeEvent) -> str:
 
 
 def event_record(
-    namespace: str, episode_id: str, event: EpisodeEvent, epoch: int, request: str = ""
+    namespace: str,
+    episode_id: str,
+    event: EpisodeEvent,
+    epoch: int,
+    request: str = "",
+    record_time: int | None = None,
 ) -> Record:
-    """An event as one writer stores it. ``request`` is the ledger's key of a unary call."""
+    """An event as one writer stores it. ``request`` is the ledger's key of a unary call.
+
+    ``record_time`` stands for the event's own, which spares a copy of each event of a stream.
+    """
     payload: Payload = {
         "episode_id": episode_id,
         "sequence": event.sequence,
         "event_type": event.event_type,
-        "record_time": event.record_time,
+        "record_time": event.record_time if record_time is None else record_time,
         "epoch": epoch,
         "hash": event_hash(event),
     }

@@ -31,8 +31,8 @@ from lot_grpc.services.records.fields import (
 
 STATS_REVISION = "stats_revision"
 UNSETTLED = "unsettled_ids"
-RANKING_KEYS = ("success_count", "partial_count", "usage_count")
-"""What ranking needs of a candidate; the rest is fetched for the hits that stay."""
+REQUEST = "request"
+"""The ledger's key of the save that wrote the pattern, if it had a request id."""
 
 
 def _actions(stored: list[Mapping[str, Any]]) -> tuple[Action, ...]:
@@ -109,12 +109,12 @@ def outcomes_from_payload(payload: Mapping[str, Any]) -> Outcomes:
 
 
 def pattern_record(
-    pattern: Pattern, sort_key: int, vector: Vector, stats: Mapping[str, Any] | None = None
+    pattern: Pattern, sort_key: int, vector: Vector, kept: Mapping[str, Any] | None = None
 ) -> Record:
-    """The whole record. ``stats`` keeps the counters' own keys of a record that is replaced."""
+    """The whole record. ``kept`` are keys of a record that is replaced (``kept_in_edits``)."""
     payload = content_payload(pattern.content)
     payload.update(outcomes_payload(pattern.outcomes))
-    payload.update(stats or {STATS_REVISION: 0, UNSETTLED: []})
+    payload.update(kept or {STATS_REVISION: 0, UNSETTLED: []})
     payload["pattern_id"] = pattern.pattern_id
     payload["revision"] = pattern.revision
     payload["create_time"] = pattern.create_time
@@ -126,6 +126,11 @@ def pattern_record(
         payload,
         {TEXT_VECTOR: vector},
     )
+
+
+def kept_in_edits(payload: Mapping[str, Any]) -> Payload:
+    """The keys of a record that belong to no field of a pattern and outlive an edit."""
+    return {key: payload[key] for key in (STATS_REVISION, UNSETTLED, REQUEST) if key in payload}
 
 
 def pattern_from_record(record: Record) -> Pattern:

@@ -1,0 +1,74 @@
+"""Claims on a content: who holds one owns the one pattern of that content.
+
+A claim is a row that names a pattern, and insert-only decides between two who want it. One whose
+pattern is missing, was deleted or has other content by now is moved on when it is met.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from lot_grpc.domain.errors import ContentionError
+from lot_grpc.ports import Condition, Equals, IdIn, Record, VectorStore
+from lot_grpc.services.moments import Moments
+from lot_grpc.services.records.collections import REQUESTS
+
+_KIND = "claim"
+_TRIES = 50
+
+
+class Claims:
+    """The claims of all namespaces, by point (``records.patterns.claim_point``)."""
+
+    def __init__(self, store: VectorStore, moments: Moments) -> None:
+        self._store = store
+        self._moments = moments
+
+    async def held(self, namespace: str, claims: Sequence[str]) -> set[str]:
+        """Those that somebody holds."""
+        return set(await self._store.get(REQUESTS, namespace, claims)) if claims else set()
+
+    async def take(self, namespace: str, wanted: Mapping[str, str]) -> set[str]:
+        """Take claims for pattern ids; return those that were free."""
+        if not wanted:
+            return set()
+        now = self._moments.now()
+        return await self._store.insert(
+            REQUESTS,
+            [
+                Record(
+                    claim,
+                    namespace,
+                    {"kind": _KIND, "pattern_id": pattern_id, "create_time": now},
+                )
+                for claim, pattern_id in wanted.items()
+            ],
+        )
+
+    async def owner(self, namespace: str, claim: str, otherwise: str) -> str:
+        """The pattern that holds a claim; ``otherwise`` takes it if none does.
+
+        Raises ContentionError.
+        """
+        for _ in range(_TRIES):
+            held = await self._store.get(REQUESTS, namespace, [claim])
+            if claim in held:
+                return str(held[claim].payload["pattern_id"])
+            if await self.take(namespace, {claim: otherwise}):
+                return otherwise
+        raise ContentionError("pattern", otherwise)
+
+    async def move(self, namespace: str, claim: str, old: str, new: str) -> None:
+        """Give a claim that ``old`` holds to ``new``."""
+        await self._store.update(
+            REQUESTS, namespace, claim, set={"pattern_id": new}, when=[Equals("pattern_id", old)]
+        )
+
+    async def release(self, namespace: str, claim: str, pattern_id: str) -> None:
+        """Give up a claim, if this pattern holds it."""
+        theirs: list[Condition] = [IdIn((claim,)), Equals("pattern_id", pattern_id)]
+        await self._store.delete(REQUESTS, namespace, theirs)
+
+    async def release_all(self, namespace: str, pattern_id: str) -> None:
+        """Give up whatever a pattern holds."""
+        await self._store.delete(REQUESTS, namespace, [Equals("pattern_id", pattern_id)])

@@ -1,0 +1,76 @@
+"""A pattern to save, and what became of it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+
+from lot_grpc.domain.errors import UnimplementedError, invalid
+from lot_grpc.domain.ids import content_hash
+from lot_grpc.domain.pattern import Pattern, PatternContent
+from lot_grpc.services.expiry import check_expiry
+
+
+class Dedupe(StrEnum):
+    """What a save does when the same content is there."""
+
+    EXACT = "exact"
+    NONE = "none"
+    SEMANTIC = "semantic"
+
+
+@dataclass(frozen=True, slots=True)
+class PatternDraft:
+    """A pattern to save. ``dedupe`` None: EXACT, or NONE with a ``pattern_id``.
+
+    ``ttl`` in microseconds from the save, instead of ``content.expire_time``.
+    """
+
+    content: PatternContent
+    pattern_id: str = ""
+    initial_success_rate: float = 1.0
+    request_id: str = ""
+    dedupe: Dedupe | None = None
+    ttl: int | None = None
+
+    @property
+    def exact(self) -> bool:
+        """Whether the content is to be claimed."""
+        return (self.dedupe or Dedupe.EXACT) is Dedupe.EXACT and not self.pattern_id
+
+    def check(self, now: int) -> None:
+        """Raise what cannot be saved as asked."""
+        self.content.check()
+        check_expiry("pattern", self.content.expire_time, now)
+        if self.dedupe is Dedupe.SEMANTIC:
+            raise UnimplementedError(
+                "dedupe SEMANTIC is not carried out by this version; use EXACT or NONE",
+                what="SavePattern.dedupe SEMANTIC",
+            )
+        if self.dedupe is Dedupe.EXACT and self.pattern_id:
+            raise invalid(
+                "dedupe",
+                "dedupe.pattern_id",
+                "EXACT finds the pattern by its content; leave pattern_id out, or use NONE",
+            )
+
+    def hash(self) -> str:
+        """The same for the same request."""
+        return content_hash(
+            [
+                asdict(self.content),
+                self.pattern_id,
+                self.initial_success_rate,
+                self.dedupe,
+                self.ttl,
+            ]
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """What became of a draft. ``truncated``: the model did not read all of its text."""
+
+    pattern: Pattern
+    created: bool
+    truncated: bool = False

@@ -1,0 +1,138 @@
+"""One good request for each RPC that is carried out, and every place in a request for a bad value.
+
+``prepare`` stores what the requests name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from google.protobuf.descriptor import Descriptor, FieldDescriptor
+
+from lot_grpc.pb.lot.v1 import outcome_pb2
+from tests.server.service import SERVICES, Lot
+
+EXAMPLES: dict[str, dict[str, Any]] = {
+    "AdminService.CheckReady": {},
+    "AdminService.Compact": {},
+    "AdminService.GetServerInfo": {},
+    "EpisodeService.EndEpisode": {"episode_id": "e", "status": 2},
+    "EpisodeService.GetEpisode": {"episode_id": "e"},
+    "EpisodeService.ListEpisodeEvents": {"episode_id": "e"},
+    "EpisodeService.ListEpisodes": {},
+    "EpisodeService.RecallEpisodes": {"query": "t"},
+    "EpisodeService.RecordEpisode": {"episode": {"task": "t", "status": 2}},
+    "EpisodeService.RecordEvent": {"episode_id": "e", "event": {"event_type": "x"}},
+    "EpisodeService.RecordEvents": {"episode_id": "e"},
+    "EpisodeService.StartEpisode": {"episode": {"task": "t"}},
+    "MemoryService.CreateMemory": {"memory": {"content": "c"}},
+    "MemoryService.DeleteMemory": {"memory_id": "m"},
+    "MemoryService.GetMemory": {"memory_id": "m"},
+    "MemoryService.SearchMemories": {"query": "c"},
+    "PatternService.BatchSavePatterns": {"items": [{"pattern": {"task": "t"}}]},
+    "PatternService.DeletePattern": {"pattern_id": "p"},
+    "PatternService.GetPattern": {"pattern_id": "p"},
+    "PatternService.GetPatternStats": {},
+    "PatternService.ListPatterns": {},
+    "PatternService.RecallPatterns": {"query": "t"},
+    "PatternService.RecordOutcome": {
+        "pattern_ids": ["p"],
+        "outcome": outcome_pb2.OUTCOME_SUCCESS,
+    },
+    "PatternService.SavePattern": {"pattern": {"task": "t"}},
+    "PatternService.UpdatePattern": {"pattern_id": "p", "pattern": {"title": "x"}},
+}
+"""Fields by ``Service.Method``; what a later contract carries out has to be added here."""
+
+
+async def prepare(lot: Lot) -> None:
+    """Store what the examples name."""
+    await lot.patterns.SavePattern(pattern={"task": "t"}, pattern_id="p")
+    await lot.episodes.StartEpisode(episode={"task": "t"}, episode_id="e")
+    await lot.memories.CreateMemory(memory={"content": "c"}, memory_id="m")
+
+
+def method_of(name: str) -> Any:
+    """The descriptor of ``Service.Method``."""
+    service, _, method = name.partition(".")
+    return SERVICES[service].methods_by_name[method]
+
+
+def path_of(name: str) -> str:
+    """The path of ``Service.Method`` on the wire."""
+    method = method_of(name)
+    return f"/{method.containing_service.full_name}/{method.name}"
+
+
+def example(name: str, namespace: str) -> Any:
+    """The good request of ``Service.Method``."""
+    return method_of(name).input_type._concrete_class(namespace=namespace, **EXAMPLES[name])
+
+
+@dataclass(frozen=True)
+class Place:
+    """A field of a request: its path as violations name it, and how to set it to a value."""
+
+    path: str
+    field: FieldDescriptor
+    put: Callable[[Any, Any], None]
+
+
+def places(descriptor: Descriptor, depth: int = 4) -> Iterator[Place]:
+    """Every field below a request, through messages, lists (one item) and maps (one entry)."""
+    yield from _places(descriptor, "", lambda message: message, depth)
+
+
+def _places(
+    descriptor: Descriptor, prefix: str, reach: Callable[[Any], Any], depth: int
+) -> Iterator[Place]:
+    for field in descriptor.fields:
+        path = f"{prefix}{field.name}"
+        if field.message_type is not None and field.message_type.GetOptions().map_entry:
+            yield Place(f'{path}["k"]', field, _map_setter(reach, field.name))
+        elif field.is_repeated and field.message_type is None:
+            yield Place(f"{path}[0]", field, _list_setter(reach, field.name))
+        elif field.message_type is None:
+            yield Place(path, field, _setter(reach, field.name))
+        elif field.message_type.full_name.startswith("google."):
+            yield Place(path, field, _message_setter(reach, field.name))
+        elif depth:
+            where = f"{path}[0]" if field.is_repeated else path
+            below = _item(reach, field.name) if field.is_repeated else _below(reach, field.name)
+            yield from _places(field.message_type, f"{where}.", below, depth - 1)
+
+
+def _setter(reach: Callable[[Any], Any], name: str) -> Callable[[Any, Any], None]:
+    return lambda message, value: setattr(reach(message), name, value)
+
+
+def _message_setter(reach: Callable[[Any], Any], name: str) -> Callable[[Any, Any], None]:
+    return lambda message, value: getattr(reach(message), name).CopyFrom(value)
+
+
+def _list_setter(reach: Callable[[Any], Any], name: str) -> Callable[[Any, Any], None]:
+    def put(message: Any, value: Any) -> None:
+        getattr(reach(message), name)[:] = [value]
+
+    return put
+
+
+def _map_setter(reach: Callable[[Any], Any], name: str) -> Callable[[Any, Any], None]:
+    def put(message: Any, value: Any) -> None:
+        getattr(reach(message), name)["k"] = value
+
+    return put
+
+
+def _below(reach: Callable[[Any], Any], name: str) -> Callable[[Any], Any]:
+    return lambda message: getattr(reach(message), name)
+
+
+def _item(reach: Callable[[Any], Any], name: str) -> Callable[[Any], Any]:
+    def first(message: Any) -> Any:
+        items = getattr(reach(message), name)
+        return items[0] if items else items.add()
+
+    return first

@@ -1,0 +1,175 @@
+"""The whole service on the wire: real servicers and services over a store in memory.
+
+The same tests run against a server that is there already (``--target``). Then there is neither a
+clock to move nor a store to stop, and tests that need one are skipped.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import grpc
+import grpc.aio
+import pytest
+
+from lot_grpc.domain.ranking import RankingWeights
+from lot_grpc.embedding.hashing import HashingEmbedder
+from lot_grpc.pb.lot.v1 import (
+    admin_service_pb2,
+    episode_service_pb2,
+    learning_service_pb2,
+    memory_service_pb2,
+    pattern_service_pb2,
+)
+from lot_grpc.ports import Embedder, VectorStore
+from lot_grpc.server.build import LotServer, build_server
+from lot_grpc.server.limits import Limits
+from lot_grpc.server.servicers import build_servicers
+from lot_grpc.services.build import Services, build_services
+from lot_grpc.services.store_contract import open_store
+from lot_grpc.storage.in_memory import InMemoryStore
+from tests.contract.clock import FixedClock
+
+SERVICES = {
+    service.name: service
+    for module in (
+        admin_service_pb2,
+        episode_service_pb2,
+        learning_service_pb2,
+        memory_service_pb2,
+        pattern_service_pb2,
+    )
+    for service in module.DESCRIPTOR.services_by_name.values()
+}
+"""Every service of the contract."""
+
+OPTIONS = [
+    ("grpc.max_send_message_length", -1),
+    ("grpc.max_receive_message_length", -1),
+    ("grpc.enable_http_proxy", 0),
+]
+
+
+class Stub:
+    """A service whose RPCs take a request's fields, in the test's namespace unless they say."""
+
+    def __init__(self, channel: grpc.aio.Channel, service: Any, namespace: str) -> None:
+        self._channel = channel
+        self._service = service
+        self._namespace = namespace
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        method = self._service.methods_by_name[name]
+        kind = method.input_type._concrete_class
+        shape = (
+            f"{'stream' if method.client_streaming else 'unary'}"
+            f"_{'stream' if method.server_streaming else 'unary'}"
+        )
+        call = getattr(self._channel, shape)(
+            f"/{self._service.full_name}/{name}",
+            request_serializer=kind.SerializeToString,
+            response_deserializer=method.output_type._concrete_class.FromString,
+        )
+        if method.client_streaming:
+            return call  # type: ignore[no-any-return]
+
+        def ask(*, timeout: float = 30, **fields: Any) -> Any:
+            if "namespace" in kind.DESCRIPTOR.fields_by_name:
+                fields.setdefault("namespace", self._namespace)
+            return call(kind(**fields), timeout=timeout)
+
+        return ask
+
+
+@dataclass
+class Lot:
+    """A service under test. ``log`` has a line a call; with ``--target`` it stays empty."""
+
+    channel: Any
+    namespace: str
+    log: list[Mapping[str, Any]] = field(default_factory=list)
+    own_clock: FixedClock | None = None
+    server: LotServer | None = None
+    own_services: Services | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        """``patterns``, ``episodes``, ``memories``, ``admin``, ``learning``."""
+        services = {"memories": "MemoryService"}
+        service = services.get(name, f"{name.removesuffix('s').title()}Service")
+        if service not in SERVICES:
+            raise AttributeError(name)
+        return Stub(self.channel, SERVICES[service], self.namespace)
+
+    @property
+    def clock(self) -> FixedClock:
+        """The server's clock, to be moved."""
+        if self.own_clock is None:
+            pytest.skip("needs a clock that it can move, which a server at --target does not have")
+        return self.own_clock
+
+    def raw(self, path: str) -> Any:
+        """A unary call of bytes, ``/lot.v1.Service/Method``."""
+        return self.channel.unary_unary(path)
+
+    def on(self, namespace: str) -> Lot:
+        """The same server, asked for another namespace."""
+        return replace(self, namespace=namespace)
+
+
+def new_namespace() -> str:
+    return f"test-{secrets.token_hex(8)}"
+
+
+@asynccontextmanager
+async def serving(
+    store: VectorStore | None = None,
+    embedder: Embedder | None = None,
+    *,
+    clock: FixedClock | None = None,
+    max_batch_items: int = 500,
+    limits: Limits | None = None,
+) -> AsyncIterator[Lot]:
+    """The service in this process, on a free port."""
+    clock = clock or FixedClock()
+    store = store or InMemoryStore(clock)
+    embedder = embedder or HashingEmbedder()
+    await open_store(store, embedder.contract)
+    services = build_services(store, embedder, clock, RankingWeights())
+    limits = limits or Limits()
+    servicers = build_servicers(
+        services,
+        clock,
+        version="0.0.0-test",
+        limits=limits,
+        max_batch_items=max_batch_items,
+        needed_bytes=0,
+    )
+    log: list[Mapping[str, Any]] = []
+    server = build_server(servicers, limits, log=lambda record: log.append(dict(record)))
+    port = await server.start("127.0.0.1:0")
+    async with grpc.aio.insecure_channel(f"127.0.0.1:{port}", options=OPTIONS) as channel:
+        try:
+            yield Lot(channel, new_namespace(), log, clock, server, services)
+        finally:
+            await server.stop(0)
+            await store.close()
+
+
+@asynccontextmanager
+async def reaching(address: str) -> AsyncIterator[Lot]:
+    """The service at an address, in a namespace of its own."""
+    async with grpc.aio.insecure_channel(address, options=OPTIONS) as channel:
+        yield Lot(channel, new_namespace())
+
+
+def output_only(message: Any, *names: str) -> Any:
+    """A copy without the fields that the server gives, to compare with what was sent."""
+    copy = type(message)()
+    copy.CopyFrom(message)
+    for name in names:
+        copy.ClearField(name)
+    return copy

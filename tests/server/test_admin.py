@@ -1,0 +1,119 @@
+"""AdminService on the wire."""
+
+from __future__ import annotations
+
+import pytest
+
+from lot_grpc.domain.errors import EmbeddingFailedError, StorageFullError
+from lot_grpc.embedding.hashing import HashingEmbedder
+from lot_grpc.server.limits import Limits
+from lot_grpc.storage.in_memory import InMemoryStore
+from tests.contract.clock import FixedClock
+from tests.server.service import SERVICES, serving
+from tests.server.wire import failure
+
+
+async def test_the_server_says_what_it_is_and_holds(lot):
+    before = await lot.admin.GetServerInfo()
+    await lot.patterns.SavePattern(pattern={"task": "t"})
+    await lot.memories.CreateMemory(memory={"content": "c"})
+    await lot.episodes.RecordEpisode(
+        episode={"task": "t", "status": 2}, events=[{"event_type": "x"}] * 3
+    )
+    told = await lot.admin.GetServerInfo()
+    grown = {noun: count - before.counts[noun] for noun, count in told.counts.items()}
+    assert grown == {"PATTERN": 1, "MEMORY": 1, "EPISODE": 1, "EPISODE_EVENT": 3, "OUTCOME": 0}
+    assert told.version
+    assert told.contract_version == "lot.v1"
+    assert told.model
+    assert told.dimensions > 0
+    assert told.schema_version == 1
+    assert told.store.writable
+    assert told.start_time.ToMicroseconds() <= told.server_time.ToMicroseconds()
+
+
+async def test_counts_are_of_the_whole_server_whatever_the_namespace(lot):
+    await lot.patterns.SavePattern(pattern={"task": "t"})
+    here = await lot.admin.GetServerInfo()
+    there = await lot.on(f"{lot.namespace}-other").admin.GetServerInfo()
+    assert here.counts == there.counts
+
+
+async def test_capabilities_are_the_rpcs_that_are_carried_out(lot):
+    told = await lot.admin.GetServerInfo()
+    every = {
+        f"{service.name}.{method.name}"
+        for service in SERVICES.values()
+        for method in service.methods
+    }
+    assert set(told.capabilities) < every
+    assert list(told.capabilities) == sorted(set(told.capabilities))
+    assert "PatternService.RecallPatterns" in told.capabilities
+    assert "PatternService.DistillPatterns" not in told.capabilities
+
+
+async def test_limits_are_told_as_they_hold():
+    limits = Limits(
+        max_message_bytes=123_456, max_concurrent_calls=7, max_streams=3, max_call_seconds=1.5
+    )
+    async with serving(limits=limits, max_batch_items=5) as lot:
+        told = (await lot.admin.GetServerInfo()).limits
+    assert told.max_message_bytes == 123_456
+    assert told.max_concurrent_calls == 7
+    assert told.max_streams == 3
+    assert told.max_call_duration.ToMilliseconds() == 1500
+    assert told.max_batch_items == 5
+    assert (told.max_limit, told.max_page_size, told.max_struct_depth) == (100, 1000, 16)
+
+
+async def test_a_server_that_works_is_ready(lot):
+    answer = await lot.admin.CheckReady()
+    assert answer.ready
+    assert {check.name for check in answer.checks} == {"model", "store"}
+    assert all(check.ok for check in answer.checks)
+
+
+class Full(InMemoryStore):
+    """A store whose disk is full."""
+
+    async def check(self) -> None:
+        raise StorageFullError(1, 2**20, "/data")
+
+
+class Broken(HashingEmbedder):
+    """A model that cannot embed."""
+
+    async def embed_query(self, text):
+        raise EmbeddingFailedError("the model could not embed a text")
+
+
+async def test_a_server_that_cannot_write_or_embed_says_so_with_code_ok():
+    clock = FixedClock()
+    async with serving(Full(clock), clock=clock) as lot:
+        answer = await lot.admin.CheckReady()
+        assert not answer.ready
+        [failed] = [check for check in answer.checks if not check.ok]
+        assert failed.name == "store"
+        assert "free some space" in failed.detail
+    async with serving(embedder=Broken()) as lot:
+        answer = await lot.admin.CheckReady()
+        assert [check.name for check in answer.checks if not check.ok] == ["model"]
+        failure_ = await failure(lot.patterns.RecallPatterns(query="q"))
+        assert (failure_.code, failure_.reason) == ("INTERNAL", "EMBEDDING_FAILED")
+
+
+async def test_compacting_says_that_it_must_be_done_offline_or_by_qdrant_itself(lot):
+    told = await lot.admin.GetServerInfo()
+    if told.backend == "qdrant":
+        assert not (await lot.admin.Compact()).compacted
+        return
+    failed = await failure(lot.admin.Compact())
+    assert (failed.code, failed.reason) == ("FAILED_PRECONDITION", "COMPACT_OFFLINE_ONLY")
+    assert failed.metadata == {"backend": told.backend}
+    assert "lot-grpc compact" in failed.message
+
+
+@pytest.mark.parametrize("method", ["GetServerInfo", "CheckReady", "Compact"])
+async def test_a_wrong_namespace_is_refused_by_calls_about_the_whole_server_too(lot, method):
+    failed = await failure(getattr(lot.admin, method)(namespace="no space"))
+    assert failed.fields == {"namespace": "string.pattern"}

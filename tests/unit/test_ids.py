@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+import re
+import uuid
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lot_grpc.domain.ids import (
+    content_hash,
+    derived_id,
+    namespace_or_default,
+    new_id,
+    point_id,
+)
+from lot_grpc.domain.pattern import Action, PatternContent
+from lot_grpc.services.ledger import Ask
+from lot_grpc.services.records.episodes import episode_point, event_point
+from lot_grpc.services.records.memories import memory_point
+from lot_grpc.services.records.outcomes import OutcomeFact, retrieval_point
+from lot_grpc.services.records.patterns import claim_point, pattern_point
+
+CONTRACT = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$")
+
+
+def test_a_random_id_is_one_that_a_caller_could_have_chosen():
+    made = new_id("p")
+    assert CONTRACT.match(made)
+    assert re.fullmatch(r"p-[0-9a-hjkmnp-z]{16}", made)
+
+
+def test_random_ids_do_not_repeat():
+    assert len({new_id("p") for _ in range(5000)}) == 5000
+
+
+def test_a_derived_id_stands_for_its_parts():
+    assert derived_id("p", "a", "b") == derived_id("p", "a", "b")
+    assert derived_id("p", "ab") != derived_id("p", "a", "b")
+    assert CONTRACT.match(derived_id("p", "a"))
+
+
+def test_an_empty_namespace_is_the_default_one():
+    assert namespace_or_default("") == "default"
+    assert namespace_or_default("team") == "team"
+
+
+@given(st.lists(st.text(alphabet="ab:.", max_size=3), min_size=1, max_size=3))
+def test_other_parts_lie_elsewhere(parts):
+    here = point_id("ns", "noun", *parts)
+    assert uuid.UUID(here).version == 5
+    assert here == point_id("ns", "noun", *parts)
+    assert here != point_id("ns", "noun", *parts, "more")
+    assert here != point_id("ns2", "noun", *parts)
+    assert here != point_id("ns", "noun2", *parts)
+
+
+FACT = OutcomeFact("default", "o-1", "p-1", outcome=None, create_time=0)  # type: ignore[arg-type]
+CONTENT = PatternContent(
+    "Log in  to the Site", actions=(Action("click", {"on": "#in"}, "note"),), language="python"
+)
+
+
+# Changing one of these loses every record that a store already holds: never edit them.
+@pytest.mark.parametrize(
+    ("place", "literal"),
+    [
+        (pattern_point("default", "p-1"), "14e1194e-8463-5b3f-8447-4754b78b7b8d"),
+        (episode_point("default", "e-1"), "a7c5c7a1-389c-5bc2-b010-36b1c17acace"),
+        (event_point("default", "e-1", 1), "330a4a76-afd8-5342-8bfa-3083bc627004"),
+        (event_point("default", "e-1", 10_000), "72e44846-28d7-59ba-a902-81343808f4d2"),
+        (memory_point("default", "m-1"), "b9e9e0b1-0f36-5f88-bc5e-8aa3b7f76185"),
+        (retrieval_point("default", "r-1"), "c4ba6351-9393-55b7-a173-ac462e1d0d80"),
+        (FACT.point, "e67ba57e-7797-5a50-afd0-0f5a56b75f7b"),
+        (claim_point("default", CONTENT), "54a8fb13-faa8-5351-b041-45916e9917dd"),
+        (
+            Ask("default", "SavePattern", "req", "", {}).point,
+            "fbe2dbd2-e8c9-57aa-b8b8-c094e90d7199",
+        ),
+        (
+            point_id("default", "tombstone", "pattern", "p-1"),
+            "18601884-b5aa-5fca-8197-ae18983ed27e",
+        ),
+        (point_id("_lot", "meta", "contract"), "2b67c501-b9e5-56a0-bf73-b73a73cf7e86"),
+    ],
+)
+def test_records_lie_where_they_always_lay(place, literal):
+    assert place == literal
+
+
+def test_a_content_hash_is_pinned_and_does_not_depend_on_the_order_of_keys():
+    assert content_hash({"a": 1, "b": ["é", None, 0.5]}) == "c2071502f94ce17ac6ba0cb25a108e4a"
+    assert content_hash({"b": ["é", None, 0.5], "a": 1}) == "c2071502f94ce17ac6ba0cb25a108e4a"
+    assert content_hash({"a": 1}) != content_hash({"a": "1"})
+    assert content_hash({"a": True}) != content_hash({"a": 1})
