@@ -41,7 +41,7 @@ demo: $(CLIENT_STAMP) ## Watch an agent learn: a scripted run against a server o
 
 .PHONY: bench
 bench: $(DEV_STAMP) ## Measure against a bare server, both in one run
-	@$(PY) tests/bench/run.py $(ARGS)
+	@$(PY) -m tests.bench $(ARGS)
 
 # --- working on it ------------------------------------------------------------------------------
 

@@ -333,6 +333,10 @@ class Embedder(Protocol):
     def contract(self) -> EmbeddingContract:
         """What this embedder makes."""
 
+    @property
+    def max_tokens(self) -> int:
+        """Word pieces that the model reads of a text; the rest is reported as truncated."""
+
     async def embed_query(self, text: str) -> Embedding:
         """Embed a search text. Never blocks the event loop."""
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import structlog
 import typer
 
-from lot_grpc.domain.errors import LotError
+from lot_grpc.domain.errors import LotError, StoreUnavailableError
 
 FAILED = 1
 """Exit code: it could not be done, or the service is not ready."""
@@ -24,7 +25,8 @@ HINTS = {
     "EMBEDDING_MODEL_MISMATCH": "nothing was changed; LOT_EMBEDDING_MODEL and LOT_EMBEDDING_PATH "
     "choose the model, LOT_DATA_DIR the store",
     "SCHEMA_VERSION_MISMATCH": "nothing was changed; LOT_DATA_DIR names another store",
-    "STORE_UNAVAILABLE": "LOT_QDRANT_URL and LOT_QDRANT_API_KEY say where the Qdrant server is",
+    "STORE_UNAVAILABLE": "with LOT_STORE=qdrant look at LOT_QDRANT_URL and LOT_QDRANT_API_KEY; "
+    "with LOT_STORE=edge at the space and the rights of LOT_DATA_DIR",
     "STORAGE_FULL": "LOT_MIN_FREE_BYTES sets how much must stay free",
     "STARTUP": "`lot-grpc settings --effective` shows the settings in effect",
 }
@@ -45,6 +47,9 @@ def reported() -> Iterator[None]:
         _tell(str(error), "`lot-grpc settings` prints all of them, explained")
         raise typer.Exit(WRONG_USAGE) from None
     except LotError as error:
+        if isinstance(error, StoreUnavailableError) and error.__cause__ is not None:
+            # The sentence says that the cause is in the log.
+            structlog.get_logger().error("the store failed", exc_info=error.__cause__)
         _tell(error.message, HINTS.get(error.reason, ""))
         raise typer.Exit(FAILED) from None
     except KeyboardInterrupt:

@@ -76,14 +76,24 @@ def contenders(
     return max(limit, sum(similarity >= floor for similarity in similarities))
 
 
-def _score(candidate: Candidate, gate_floor: float, weight: float) -> Ranked:
+def _part(candidate: Candidate, gate_floor: float, weight: float) -> tuple[str, float, float]:
+    """What comes on top of the similarity: name, value, weight."""
+    if candidate.similarity < gate_floor:
+        return "below_gate", 1.0, -weight
+    return "learned", 2.0 * (beta_mean(candidate.successes, candidate.trials) - 0.5), weight
+
+
+def _score(candidate: Candidate, gate_floor: float, weight: float) -> float:
+    if not weight:
+        return candidate.similarity
+    _, value, weight = _part(candidate, gate_floor, weight)
+    return candidate.similarity + value * weight
+
+
+def _ranked(candidate: Candidate, score: float, gate_floor: float, weight: float) -> Ranked:
     parts = [ScorePart("similarity", candidate.similarity, 1.0)]
-    if weight and candidate.similarity >= gate_floor:
-        learned = 2.0 * (beta_mean(candidate.successes, candidate.trials) - 0.5)
-        parts.append(ScorePart("learned", learned, weight))
-    elif weight:
-        parts.append(ScorePart("below_gate", 1.0, -weight))
-    score = sum(part.value * part.weight for part in parts)
+    if weight:
+        parts.append(ScorePart(*_part(candidate, gate_floor, weight)))
     return Ranked(candidate, score, tuple(parts))
 
 
@@ -99,17 +109,17 @@ def rank(
         return []
     learned = 0.0 if ranking is Ranking.SIMILARITY else weights.learned
     floor = by_similarity[0].similarity - weights.gate
-    ranked = [_score(candidate, floor, learned) for candidate in by_similarity]
-    near = {item.candidate.id for item in ranked[:limit]}
-    ranked.sort(key=lambda item: (-item.score, item.candidate.id))
+    near = {candidate.id for candidate in by_similarity[:limit]}
+    scored = [(_score(candidate, floor, learned), candidate) for candidate in by_similarity]
+    scored.sort(key=lambda item: (-item[0], item[1].id))
     chosen: list[Ranked] = []
     places_from_below = (limit + 1) // 2
-    for item in ranked:
-        if item.candidate.id not in near:
+    for score, candidate in scored:
+        if candidate.id not in near:
             if not places_from_below:
                 continue
             places_from_below -= 1
-        chosen.append(item)
+        chosen.append(_ranked(candidate, score, floor, learned))
         if len(chosen) == limit:
             break
     return chosen

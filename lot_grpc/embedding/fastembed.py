@@ -91,6 +91,7 @@ class FastembedEmbedder:
         self, encoder: Encoder, contract: EmbeddingContract, *, threads: int, cache_entries: int
     ) -> None:
         self._contract = contract
+        self._max_tokens = encoder.max_tokens
         self._max_characters = encoder.max_characters
         self._cache = VectorCache(cache_entries)
         self._running: dict[Key, Job] = {}
@@ -102,6 +103,11 @@ class FastembedEmbedder:
     def contract(self) -> EmbeddingContract:
         """What this embedder makes."""
         return self._contract
+
+    @property
+    def max_tokens(self) -> int:
+        """Word pieces that the model reads of a text."""
+        return self._max_tokens
 
     async def embed_query(self, text: str) -> Embedding:
         """Embed a search text with the model's prefix.

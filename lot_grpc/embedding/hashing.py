@@ -31,6 +31,11 @@ class HashingEmbedder:
         self._max_words = max_words
 
     @property
+    def max_tokens(self) -> int:
+        """Words read of a text."""
+        return self._max_words
+
+    @property
     def contract(self) -> EmbeddingContract:
         """What this embedder makes; there is no model file, so its hash is empty."""
         return EmbeddingContract(

@@ -34,6 +34,10 @@ class Encoder(Protocol):
     """What the embedder's threads run. ``encode`` is called from several threads at once."""
 
     @property
+    def max_tokens(self) -> int:
+        """Word pieces that the model reads."""
+
+    @property
     def max_characters(self) -> int:
         """Characters worth handing over; the rest would not be read."""
 
@@ -53,7 +57,7 @@ class OnnxEncoder:
         try:
             self._embedding = _load(files)
             self._tokenizer = self._embedding.model.tokenizer
-            self._max_tokens = int(self._tokenizer.truncation["max_length"])
+            self.max_tokens = int(self._tokenizer.truncation["max_length"])
             dimensions = len(self.encode("ready").vector)
         except Exception as error:
             raise ModelUnavailableError(
@@ -69,7 +73,7 @@ class OnnxEncoder:
     @property
     def max_characters(self) -> int:
         """Characters worth handing over; the rest would not be read."""
-        return self._max_tokens * _CHARACTERS_PER_TOKEN
+        return self.max_tokens * _CHARACTERS_PER_TOKEN
 
     def encode(self, text: str) -> Encoded:
         """Embed one text, on the calling thread.
@@ -85,7 +89,7 @@ class OnnxEncoder:
     def _is_too_long(self, text: str) -> bool:
         # A token takes at least a byte of UTF-8, so short texts need no second tokenizing. Not
         # so with characters: a Hangul syllable is one character and three tokens.
-        if len(text.encode()) <= self._max_tokens - 2:
+        if len(text.encode()) <= self.max_tokens - 2:
             return False
         return bool(self._tokenizer.encode(text).overflowing)
 

@@ -70,7 +70,7 @@ class AdminServicer(pb_grpc.AdminServiceServicer):
             model_sha256=contract.model_sha256,
             counts={noun: info.points.get(name, 0) for name, noun in _COUNTED.items()},
             store=_store_to_pb(info, facts.needed_bytes),
-            limits=_limits_to_pb(facts),
+            limits=_limits_to_pb(facts, self._admin.max_tokens),
             start_time=time_to_pb(facts.start_time),
             server_time=time_to_pb(self._clock.now()),
             schema_version=SCHEMA_VERSION,
@@ -100,7 +100,7 @@ def _store_to_pb(info: StoreInfo, needed_bytes: int) -> pb.StoreStatus:
     )
 
 
-def _limits_to_pb(facts: ServerFacts) -> pb.ServerLimits:
+def _limits_to_pb(facts: ServerFacts, max_tokens: int) -> pb.ServerLimits:
     limits = facts.limits
     seconds = limits.max_call_seconds
     return pb.ServerLimits(
@@ -112,4 +112,5 @@ def _limits_to_pb(facts: ServerFacts) -> pb.ServerLimits:
         max_streams=limits.max_streams,
         max_call_duration=duration_to_pb(seconds) if seconds else None,
         max_struct_depth=MAX_STRUCT_DEPTH,
+        max_embedding_tokens=max_tokens,
     )

@@ -31,6 +31,11 @@ class Admin:
         """What vectors are made with."""
         return self._embedder.contract
 
+    @property
+    def max_tokens(self) -> int:
+        """Word pieces that the model reads of a text."""
+        return self._embedder.max_tokens
+
     async def store_info(self) -> StoreInfo:
         """What the store says of itself."""
         return await self._store.info()

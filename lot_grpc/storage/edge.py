@@ -333,17 +333,23 @@ class EdgeStore:
         self._flush_all()
 
     async def close(self) -> None:
-        """Flush and close every shard, give the folder up."""
+        """Flush and close every shard, give the folder up. The first failure is raised at last."""
         if self._closed:
             return
         self._closed = True
+        failure: StoreUnavailableError | None = None
         try:
-            with EDGE_ERRORS:
-                for shard in self._shards.values():
-                    shard.close()
+            for shard in self._shards.values():
+                try:
+                    with EDGE_ERRORS:
+                        shard.close()
+                except StoreUnavailableError as error:
+                    failure = failure or error
         finally:
             self._shards.clear()
             self._lock.release()
+        if failure is not None:
+            raise failure
 
     # --- inside ---
 

@@ -91,9 +91,11 @@ class Shard:
             self.unflushed = 0
 
     def close(self) -> None:
-        """Flush and close."""
-        self.raw.flush()
-        self.raw.close()
+        """Flush and close, also when the flush fails, as on a full disk."""
+        try:
+            self.raw.flush()
+        finally:
+            self.raw.close()
 
     def note_expiry(self, payloads: Iterable[Mapping[str, Any]]) -> None:
         """Remember the earliest expiry among payloads about to be written."""
@@ -155,9 +157,6 @@ def _create(folder: Path, spec: CollectionSpec, search_threads: int) -> None:
         },
         sparse_vectors=sparse,
         max_search_threads=search_threads,
-        # Pages are read ahead and stay the kernel's to drop. Edge's default, "cold", costs 80 us a
-        # read, more than all else that a fetch by id does (measured, docs/decisions.md).
-        payload_memory=edge.Memory.Cached,
     )
     with EDGE_ERRORS:
         edge.EdgeShard.create(str(new), config).close()

@@ -42,6 +42,7 @@ async def fastembed_embedder(encoder: OnnxEncoder) -> AsyncIterator[FastembedEmb
 class GatedEncoder:
     """Embeds nothing until the gate opens, and remembers what it was asked."""
 
+    max_tokens = 250
     max_characters = 1000
 
     def __init__(self) -> None:

@@ -88,3 +88,7 @@ async def test_many_at_once_give_what_each_gives_alone(embedder: Embedder):
 async def test_close_may_be_called_twice(embedder: Embedder):
     await embedder.close()
     await embedder.close()
+
+
+async def test_it_says_how_much_of_a_text_it_reads(embedder):
+    assert embedder.max_tokens == 512

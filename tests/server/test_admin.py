@@ -64,6 +64,7 @@ async def test_limits_are_told_as_they_hold():
     assert told.max_call_duration.ToMilliseconds() == 1500
     assert told.max_batch_items == 5
     assert (told.max_limit, told.max_page_size, told.max_struct_depth) == (100, 1000, 16)
+    assert told.max_embedding_tokens == 512
 
 
 async def test_a_server_that_works_is_ready(lot):

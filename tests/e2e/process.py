@@ -1,0 +1,141 @@
+"""The service as an operator runs it: a process of its own, on a free port of loopback."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+START_SECONDS = 90.0
+_START_LINE = re.compile(r"is serving on (\S+)")
+
+
+def environment(data: Path, settings: Mapping[str, str] | None = None) -> dict[str, str]:
+    """This environment without the caller's own settings."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("LOT_")}
+    base = {"LOT_ADDRESS": "127.0.0.1:0", "LOT_DATA_DIR": str(data), "LOT_LOG_FORMAT": "json"}
+    return kept | base | dict(settings or {})
+
+
+def command(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "lot_grpc", *arguments]
+
+
+@dataclass
+class Ran:
+    """A command that has ended."""
+
+    code: int
+    stdout: str
+    stderr: str
+
+    @property
+    def errors(self) -> str:
+        """What was said to the operator, without the log."""
+        return "".join(
+            line for line in self.stderr.splitlines(keepends=True) if not line.startswith("{")
+        )
+
+
+def run(
+    data: Path, *arguments: str, settings: Mapping[str, str] | None = None, seconds: float = 60
+) -> Ran:
+    """Run ``lot-grpc`` with arguments to its end."""
+    done = subprocess.run(
+        command(*arguments),
+        env=environment(data, settings),
+        cwd=ROOT,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=seconds,
+        check=False,
+    )
+    return Ran(done.returncode, done.stdout, done.stderr)
+
+
+@dataclass
+class Served:
+    """A running ``lot-grpc serve``. Ended by its own process id only."""
+
+    process: subprocess.Popen[str]
+    log: Path
+    data: Path
+    address: str = ""
+    lines: list[str] = field(default_factory=list)
+
+    @property
+    def port(self) -> int:
+        return int(self.address.rpartition(":")[2])
+
+    def send(self, number: signal.Signals) -> None:
+        self.process.send_signal(number)
+
+    def kill(self) -> None:
+        """SIGKILL, and wait until it is gone."""
+        self.process.kill()
+        self.process.wait(30)
+
+    def stop(self) -> int:
+        """SIGTERM, and wait; the exit code."""
+        self.process.terminate()
+        return self.process.wait(60)
+
+    def logged(self) -> str:
+        return self.log.read_text(errors="replace")
+
+
+def serve(data: Path, log: Path, settings: Mapping[str, str] | None = None) -> Served:
+    """Start the service and wait until it says that it serves."""
+    with log.open("a") as stderr:
+        process = subprocess.Popen(
+            command("serve"),
+            env=environment(data, settings),
+            cwd=ROOT,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            text=True,
+            start_new_session=True,
+        )
+    served = Served(process, log, data)
+    told = threading.Event()
+    assert process.stdout is not None
+    threading.Thread(target=_read, args=(process.stdout, served, told), daemon=True).start()
+    told.wait(START_SECONDS)
+    if not served.address:
+        process.kill()
+        process.wait(30)
+        pytest.fail(f"the service did not start:\n{served.logged()[-4000:]}")
+    return served
+
+
+def _read(stdout: IO[str], served: Served, told: threading.Event) -> None:
+    """Watch for the start line, and keep the pipe empty after it."""
+    with stdout:
+        for line in stdout:
+            served.lines.append(line)
+            if match := _START_LINE.search(line):
+                served.address = match[1]
+                told.set()
+    told.set()
+
+
+def wait_for(condition, seconds: float = 30) -> None:
+    """Wait until ``condition()`` holds."""
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            pytest.fail(f"it did not come to that within {seconds:g} s")
+        time.sleep(0.01)

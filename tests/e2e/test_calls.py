@@ -1,0 +1,28 @@
+"""The tests of each call, once more against the process with its real store and model."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+from tests.e2e.process import ROOT
+
+FILES = ("patterns*", "episodes*", "memories", "admin", "bad_input")
+TESTS = ROOT / "tests" / "server"
+
+
+def test_every_call_answers_alike_with_the_real_store_and_model(running):
+    ran = subprocess.run(
+        [
+            *(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"),
+            *(str(file) for name in FILES for file in TESTS.glob(f"test_{name}.py")),
+            *("--target", running.address),
+        ],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=110,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stdout[-4000:] + ran.stderr[-1000:]
+    assert " passed" in ran.stdout

@@ -1,0 +1,105 @@
+"""`lot-grpc check`, `compact`, `health` and `LOT_SYNC`, on a real store with the real model."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import socket
+import subprocess
+
+import pytest
+
+from tests.e2e.process import ROOT, command, environment, run
+from tests.e2e.test_start import refused, save, saved
+
+
+def _can_unshare() -> bool:
+    """Whether a process here may be given a network of its own, without any interface."""
+    if shutil.which("unshare") is None:
+        return False
+    tried = subprocess.run(["unshare", "-n", "true"], capture_output=True, check=False)
+    return tried.returncode == 0
+
+
+def test_check_says_ready_and_of_what(data):
+    ran = run(data, "check")
+    assert ran.code == 0, ran
+    for part in ("ready\n", "BAAI/bge-small-en-v1.5, 384-d", str(data), "blocked while checking"):
+        assert part in ran.stdout
+    assert "traceback" not in ran.stderr.lower()
+
+
+@pytest.mark.skipif(not _can_unshare(), reason="needs `unshare -n`, that is Linux and its rights")
+def test_check_says_ready_where_there_is_no_network_at_all(data):
+    ran = subprocess.run(
+        ["unshare", "-n", *command("check", "--json")],
+        env=environment(data),
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert ran.returncode == 0, ran
+    report = json.loads(ran.stdout)
+    assert report["ready"] is True
+    assert {check["name"]: check["ok"] for check in report["checks"]} == {
+        "model file": True,
+        "model": True,
+        "store": True,
+        "network": True,
+    }
+    assert report["model"]["dimensions"] == 384
+    assert report["store"]["writable"] is True
+
+
+def test_check_and_compact_beside_a_running_server_say_who_has_the_folder(running):
+    ran = run(running.data, "check")
+    assert ran.code == 1
+    assert ran.stdout.startswith("NOT ready")
+    assert f"process {running.process.pid}" in ran.stdout
+    told = refused(run(running.data, "compact"))
+    assert f"process {running.process.pid}" in told
+    save(running, "t")
+    assert "t" in saved(running)
+
+
+def test_compact_of_a_stopped_store_keeps_all_of_it(serve, data):
+    server = serve(data)
+    for n in range(20):
+        save(server, f"task {n}")
+    before = saved(server)
+    assert server.stop() == 0
+    ran = run(data, "compact", "--json")
+    assert ran.code == 0, ran
+    report = json.loads(ran.stdout)
+    assert report["location"] == str(data)
+    assert report["bytes_after"] > 0
+    assert saved(serve(data)) == before
+
+
+def test_compact_of_a_folder_that_is_not_there_makes_none(data):
+    told = refused(run(data, "compact"))
+    assert str(data) in told
+    assert not data.exists()
+
+
+def test_health_tells_whether_the_server_serves(running, data):
+    address = running.address
+    ran = run(data, "health", "--address", address, "--json")
+    assert (ran.code, json.loads(ran.stdout)["status"]) == (0, "SERVING")
+    named = run(data, "health", "-a", address, "--service", "lot.v1.PatternService")
+    assert (named.code, named.stdout) == (0, f"{address}: SERVING\n")
+    assert run(data, "health", settings={"LOT_ADDRESS": address}).code == 0
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))  # bound and not listening: nobody answers there
+        address = f"127.0.0.1:{silent.getsockname()[1]}"
+        gone = run(data, "health", "-a", address, "--timeout", "1")
+    assert (gone.code, gone.stderr) == (1, f"{address}: UNAVAILABLE\n")
+
+
+def test_writes_that_wait_for_the_disk_are_there_after_a_kill(serve, data):
+    server = serve(data, {"LOT_SYNC": "always"})
+    save(server, "synced")
+    server.kill()
+    assert saved(serve(data, {"LOT_SYNC": "always"})) == ["synced"]

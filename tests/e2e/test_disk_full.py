@@ -1,0 +1,148 @@
+"""A real file system that fills up: writes are refused, reads go on, writes come back."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.process import run, wait_for
+from tests.server.service import Lot, reaching
+from tests.server.test_episodes_stream import Stream, events
+from tests.server.wire import failure
+
+MIB = 2**20
+SIZE = int(os.environ.get("LOT_TEST_DISK_MIB", "2048"))
+"""Size of the file system. 2 GB is enough for the watermark as it is by default."""
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Path]:
+    """A tmpfs of its own, which takes memory only for what is written."""
+    available = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    if available < 2 * SIZE * MIB:
+        pytest.skip(f"needs {2 * SIZE} MiB of free memory for a tmpfs (LOT_TEST_DISK_MIB)")
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", f"size={SIZE}m", "lot-test", str(folder)]
+    try:
+        mounted = subprocess.run(mount, capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        pytest.skip("needs `mount`")
+    if mounted.returncode != 0:
+        pytest.skip(f"may not mount a tmpfs here: {mounted.stderr.strip()}")
+    yield folder
+    subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+def fill(disk: Path, leave: int) -> Path:
+    """Another file takes all but ``leave`` bytes, at once."""
+    file = disk / "another-file"
+    while True:  # a server that writes may take some of the room meanwhile
+        stat = os.statvfs(disk)
+        try:
+            with file.open("wb") as opened:
+                os.posix_fallocate(opened.fileno(), 0, stat.f_bavail * stat.f_frsize - leave)
+        except OSError as error:
+            if error.errno != errno.ENOSPC:
+                raise
+        else:
+            return file
+
+
+async def refused(lot: Lot) -> None:
+    """Each kind of write is, with the reason."""
+    for call in (
+        lot.patterns.SavePattern(pattern={"task": "new"}),
+        lot.patterns.BatchSavePatterns(items=[{"pattern": {"task": "new"}}]),
+        lot.patterns.RecordOutcome(pattern_ids=["p"], outcome=1),
+        lot.memories.CreateMemory(memory={"content": "new"}),
+        lot.episodes.StartEpisode(episode={"task": "new"}),
+        lot.episodes.RecordEvent(episode_id="e2", event={"event_type": "x"}),
+        lot.episodes.EndEpisode(episode_id="e2", status=2),
+    ):
+        failed = await failure(call)
+        assert (failed.code, failed.reason) == ("RESOURCE_EXHAUSTED", "STORAGE_FULL")
+        assert int(failed.metadata["free_bytes"]) < int(failed.metadata["needed_bytes"])
+        assert "free some space" in failed.message
+
+
+async def test_a_full_disk_refuses_writes_and_with_room_again_takes_them(serve, disk):
+    server = serve(disk / "data")
+    async with reaching(server.address) as lot:
+        await lot.patterns.SavePattern(pattern={"task": "before"}, pattern_id="p")
+        for name in ("e", "e2"):
+            await lot.episodes.StartEpisode(episode={"task": "t"}, episode_id=name)
+        stream = Stream(lot)
+        await stream.open(events=events([1]))
+        needed = (await lot.admin.GetServerInfo()).store.needed_bytes
+        assert needed == 400 * MIB
+        filling = fill(disk, 0)
+        await _until_refused(lot)
+        await refused(lot)
+        assert (await failure(stream.send([2]))).reason == "STORAGE_FULL"
+        await _reads_go_on(lot)
+        await asyncio.to_thread(wait_for, lambda: "housekeeping failed" in server.logged())
+        assert "Traceback" not in server.logged(), "a full disk is no bug"
+        filling.unlink()
+        await _until_taken(lot)
+        again = Stream(lot)
+        assert (await again.open()).last_sequence == 1
+        assert (await again.send([2])).last_sequence == 2
+        assert (await lot.admin.CheckReady()).ready
+    assert server.stop() == 0
+
+
+async def _until_refused(lot: Lot) -> None:
+    """A reading of the free space is good for a quarter of a second."""
+    for number in range(1000):
+        answer = await lot.memories.DeleteMemory(memory_id="none", allow_missing=True)
+        assert not answer.deleted
+        if not (await lot.admin.GetServerInfo()).store.writable:
+            return
+        assert number < 999, "it never noticed that the disk is full"
+
+
+async def _reads_go_on(lot: Lot) -> None:
+    assert (await lot.patterns.GetPattern(pattern_id="p")).pattern.task == "before"
+    assert (await lot.patterns.RecallPatterns(query="before")).hits
+    assert (await lot.episodes.ListEpisodeEvents(episode_id="e")).events[0].sequence == 1
+    told = await lot.admin.CheckReady()
+    assert not told.ready
+    assert [check.name for check in told.checks if not check.ok] == ["store"]
+    assert "refused" in (await lot.admin.GetServerInfo()).store.detail
+
+
+async def _until_taken(lot: Lot) -> None:
+    for _ in range(1000):
+        if (await lot.admin.GetServerInfo()).store.writable:
+            break
+    assert (await lot.patterns.SavePattern(pattern={"task": "new"})).created
+
+
+async def test_a_store_on_a_full_disk_is_not_opened_and_whole_with_room_again(serve, disk):
+    server = serve(disk / "data")
+    async with reaching(server.address) as lot:
+        await lot.patterns.SavePattern(pattern={"task": "before"}, pattern_id="p")
+        filling = fill(disk, 0)
+        assert (await lot.patterns.RecallPatterns(query="before")).hits
+    if server.stop() != 0:  # what could not be flushed is in the write-ahead log
+        last = server.logged().splitlines()[-2]
+        assert last.startswith("error: the embedded store failed")
+        assert "a restart reopens the store" in last
+    ran = run(disk / "data", "serve")
+    assert ran.code == 1, ran
+    assert "MiB free" in ran.errors
+    assert "nothing is lost" in ran.errors
+    assert "Traceback" not in ran.stderr
+    assert run(disk / "data", "check").code == 1
+    filling.unlink()
+    again = serve(disk / "data")
+    async with reaching(again.address) as lot_again:
+        found = await lot_again.on(lot.namespace).patterns.GetPattern(pattern_id="p")
+        assert found.pattern.task == "before"

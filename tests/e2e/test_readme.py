@@ -1,0 +1,71 @@
+"""The Python in the README, and the quickstarts, run against a real server as they stand."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+
+from tests.e2e.process import ROOT, Served
+
+ADDRESS = "127.0.0.1:50051"
+CLIENT = ROOT / "clients" / "python"
+PAGES = [ROOT / "README.md", CLIENT / "README.md"]
+
+
+def snippets() -> list[tuple[str, str]]:
+    found = []
+    for page in PAGES:
+        blocks = re.findall(r"^```python\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL)
+        assert blocks, f"no Python in {page}"
+        found += [(f"{page.parent.name}/{page.name}-{n}", block) for n, block in enumerate(blocks)]
+    return found
+
+
+def run_python(running: Served, *arguments: str) -> str:
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(CLIENT / "src"),
+        "LOT_ADDRESS": running.address,
+    }
+    done = subprocess.run(
+        [sys.executable, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env=environment,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize(
+    "snippet", [code for _, code in snippets()], ids=[n for n, _ in snippets()]
+)
+def test_the_python_of_a_page_runs_as_it_stands(snippet: str, running: Served) -> None:
+    assert ADDRESS in snippet
+    run_python(running, "-c", snippet.replace(ADDRESS, running.address))
+
+
+def test_the_quickstart_runs_and_says_what_it_learned(running: Served) -> None:
+    said = run_python(running, str(CLIENT / "examples" / "quickstart.py"))
+    assert "used 1 times" in said or "used 2 times" in said
+    assert "has 2 events" in said
+
+
+def test_the_learning_loop_gets_better_with_its_own_tasks(running: Served) -> None:
+    said = run_python(running, str(CLIENT / "examples" / "learning_loop.py"), "--count", "120")
+    days = re.findall(r"^ +(\d)   +(\d+)%", said, re.MULTILINE)
+    assert [day for day, _ in days] == ["1", "2", "3", "4"]
+    assert int(days[-1][1]) > int(days[0][1])
+
+
+def test_every_page_with_code_is_run() -> None:
+    """A page that gains Python has to be named above."""
+    pages = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *CLIENT.glob("*.md")]
+    with_python = {page for page in pages if "```python" in page.read_text()}
+    assert with_python == set(PAGES)

@@ -1,0 +1,99 @@
+"""RecallEpisodes on the wire, and every filter of recalls and lists."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from lot_grpc.pb.lot.v1 import outcome_pb2
+from tests.server.test_episodes import (
+    FAILED,
+    RUNNING,
+    START,
+    SUCCEEDED,
+    P,
+    listed,
+    recalled,
+    started,
+)
+
+
+async def test_the_nearest_comes_first_and_five_are_the_default(lot):
+    for n in range(6):
+        await started(lot, f"water garden bed number {n}")
+    await started(lot, "rotate the signing keys", context="of the gateway", episode_id="near")
+    answer = await lot.episodes.RecallEpisodes(
+        query="rotate the signing keys of the gateway", explain=True
+    )
+    assert len(answer.hits) == 5
+    best = answer.hits[0]
+    assert best.episode.episode_id == "near"
+    assert best.similarity > 0.8
+    assert best.score == best.similarity
+    assert [part.name for part in best.score_parts] == ["similarity"]
+    assert answer.retrieval_id
+    query = "rotate the signing keys of the gateway"
+    assert await recalled(lot, query, min_similarity=0.85) == ["near"]
+
+
+async def test_success_only_leaves_the_others_out(lot):
+    for name, status in (("good", SUCCEEDED), ("bad", FAILED)):
+        await lot.episodes.RecordEpisode(episode={"task": "t", "status": status}, episode_id=name)
+    await started(lot, "t", episode_id="running")
+    assert set(await recalled(lot, "t")) == {"good", "bad", "running"}
+    assert await recalled(lot, "t", success_only=True) == ["good"]
+    both = {"statuses": [FAILED]}
+    assert await recalled(lot, "t", success_only=True, filter=both) == []
+
+
+FILTERS: list[tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = [
+    ({"statuses": [FAILED]}, {"status": FAILED}, {}),
+    ({"statuses": [SUCCEEDED, RUNNING]}, {}, {"status": FAILED}),
+    ({"categories": ["a", "b"]}, {"category": "b"}, {"category": "c"}),
+    ({"task_types": ["a.b"]}, {"task_type": "a.b"}, {"task_type": "a"}),
+    ({"task_ids": ["T-1"]}, {"task_id": "T-1"}, {"task_id": "T-10"}),
+    (
+        {"complexities": [outcome_pb2.COMPLEXITY_HIGH]},
+        {"complexity": outcome_pb2.COMPLEXITY_HIGH},
+        {"complexity": outcome_pb2.COMPLEXITY_LOW},
+    ),
+    ({"approaches": ["parallel"]}, {"approach": "parallel"}, {"approach": "x"}),
+    ({"agent_roles": ["builder"]}, {"agent_role": "builder"}, {}),
+    ({"tools_any": ["jq", "sed"]}, {"tools_used": ["curl", "jq"]}, {"tools_used": ["curl"]}),
+    ({"tags_any": ["x", "y"]}, {"tags": ["y"]}, {"tags": ["z"]}),
+    ({"tags_all": ["x", "y"]}, {"tags": ["x", "y"]}, {"tags": ["x"]}),
+    ({"labels": {"a.b/c": "d.e"}}, {"labels": {"a.b/c": "d.e"}}, {"labels": {"a.b/c": "d"}}),
+    ({"started_after": START}, {"start_time": START + timedelta(seconds=1)}, {"start_time": START}),
+    ({"started_before": START}, {"start_time": START - timedelta(days=1)}, {"start_time": START}),
+    (
+        {"error_types": ["KeyError"]},
+        {"status": FAILED, "error": {"type": "KeyError"}},
+        {"status": FAILED, "error": {"type": "OSError"}},
+    ),
+]
+
+
+@pytest.mark.parametrize(("asked", "inside", "outside"), FILTERS)
+async def test_each_filter_lets_through_what_it_should_and_nothing_else(
+    lot, asked, inside, outside
+):
+    for name, fields in (("in", inside), ("out", outside)):
+        episode = {"task": "a task of this test", "status": SUCCEEDED} | fields
+        await lot.episodes.RecordEpisode(episode=episode, episode_id=name)
+    assert await listed(lot, filter=asked) == ["in"]
+    assert await recalled(lot, "a task of this test", filter=asked) == ["in"]
+    assert len(await listed(lot)) == 2
+
+
+def test_every_field_of_the_filter_is_in_the_table():
+    tried = {name for asked, _, _ in FILTERS for name in asked}
+    assert tried == set(P.EpisodeFilter.DESCRIPTOR.fields_by_name)
+
+
+async def test_an_approach_is_found_by_what_the_end_says(lot):
+    await started(lot, episode_id="e", approach="standard")
+    await lot.episodes.EndEpisode(episode_id="e", status=SUCCEEDED, approach="parallel")
+    assert await listed(lot, filter={"approaches": ["parallel"]}) == ["e"]
+    assert await listed(lot, filter={"approaches": ["standard"]}) == []

@@ -1,0 +1,52 @@
+"""The store that stage 1 left behind opens, and everything in it is there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from lot_grpc.domain.episode import EpisodeStatus
+from lot_grpc.domain.query import EpisodeFilter, PatternFilter
+from lot_grpc.services.drafts import PatternDraft
+from lot_grpc.services.questions import Asked, pattern_question
+from tests.contract.clock import FixedClock
+from tests.fixtures.archive import unpack
+from tests.fixtures.stage_1 import ARCHIVE, END, EVENTS, LOGIN, NS, RENAME, open_services
+
+
+async def test_a_store_of_stage_1_opens_with_everything_in_it(tmp_path: Path) -> None:
+    unpack(ARCHIVE, tmp_path)
+    clock = FixedClock()
+    clock.advance(3600)
+    store, services = await open_services(tmp_path, clock)
+    try:
+        await services.housekeeping.roll_forward(starting=True)
+        login = await services.patterns.get(NS, "login")
+        assert login.content == LOGIN
+        assert (login.outcomes.success_count, login.outcomes.failure_count) == (1, 1)
+        assert login.outcomes.partial_count == 1
+        page = await services.patterns.list_page(NS, PatternFilter(), 10, None)
+        assert [p.content.task for p in page.patterns] == ["Rename a branch", LOGIN.task]
+        assert page.patterns[0].outcomes.usage_count == 1
+        question = pattern_question(
+            Asked("Log in to the admin panel", 5), PatternFilter(languages=("py",))
+        )
+        [hit] = (await services.pattern_recall.find(NS, question)).hits
+        assert hit.thing.pattern_id == "login"
+
+        running = await services.episodes.get(NS, "running")
+        assert (running.status, running.event_count) == (EpisodeStatus.RUNNING, 3)
+        ended = await services.episodes.get(NS, "ended")
+        assert ended.end is not None
+        assert (ended.end.summary, ended.end.metrics) == (END.summary, END.metrics)
+        events = (await services.episodes.list_events(NS, "ended", 0, 10)).events
+        assert [event.sequence for event in events] == [event.sequence for event in EVENTS]
+        succeeded = EpisodeFilter(statuses=(EpisodeStatus.SUCCEEDED,))
+        found = await services.episodes.list_page(NS, succeeded, 10, None)
+        assert [episode.episode_id for episode in found.episodes] == ["ended"]
+        assert (await services.memories.get(NS, "panel")).content.content == "The panel's code"
+
+        again = await services.saving.save(NS, PatternDraft(RENAME))
+        assert not again.created
+        assert again.pattern.outcomes.usage_count == 2
+    finally:
+        await store.close()
