@@ -33,6 +33,7 @@ from lot_grpc.server.build import LotServer, build_server
 from lot_grpc.server.limits import Limits
 from lot_grpc.server.servicers import build_servicers
 from lot_grpc.services.build import Services, build_services
+from lot_grpc.services.records.collections import META
 from lot_grpc.services.store_contract import open_store
 from lot_grpc.settings import Settings
 from lot_grpc.storage.edge import EdgeStore
@@ -79,12 +80,13 @@ async def serve(
     async with AsyncExitStack() as stack:
         opened = await stack.enter_async_context(_open(settings, progress))
         finished = await opened.services.housekeeping.roll_forward(starting=True)
-        _log.info(
-            "rolled forward",
-            outcomes=finished.outcomes,
-            deletes=finished.deletes,
-            recordings=finished.recordings,
-        )
+        if finished.anything:
+            _log.info(
+                "finished what an earlier run had begun",
+                outcomes=finished.outcomes,
+                deletes=finished.deletes,
+                recordings=finished.recordings,
+            )
         if stop.is_set():
             return
         await stack.enter_async_context(_housekeeping(opened.services))
@@ -96,6 +98,7 @@ async def serve(
         await stop.wait()
         await server.stop(settings.server.drain_seconds)
         await _flush(opened)
+    _log.info("stopped")
 
 
 def _build(settings: Settings, opened: _Opened) -> LotServer:
@@ -169,7 +172,7 @@ async def _ready(settings: Settings, opened: _Opened, port: int, seconds: float)
         address=f"{settings.server.address.rpartition(':')[0]}:{port}",
         store=info.backend,
         location=info.location,
-        points=sum(info.points.values()),
+        points=sum(count for name, count in info.points.items() if name != META),
         model=contract.model,
         dimensions=contract.dimensions,
         seconds=seconds,

@@ -314,6 +314,8 @@ class EmbeddingContract:
     distance: str
     query_prefix: str
     model_sha256: str
+    vocabulary_sha256: str
+    """Hash of the model's tokenizer, empty where there is none."""
     tokenizer: str
     """Name and version of the sparse tokenizer, empty while no sparse vectors are written."""
 

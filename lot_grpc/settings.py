@@ -113,7 +113,7 @@ class QdrantSettings(BaseSettings):
 
     model_config = _group("LOT_QDRANT_")
 
-    url: str = Field(default="", pattern=r"^(https?://\S+)?$")
+    url: str = Field(default="", pattern=r"^(https?://[^\s@]+)?$")
     api_key: OptionalSecret = None
     prefix: str = Field(default="lot_", pattern=r"^[A-Za-z0-9_-]{0,64}$")
 

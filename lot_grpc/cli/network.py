@@ -18,7 +18,8 @@ class NetworkBlockedError(ConnectionRefusedError):
 def network_blocked(allowed_hosts: Collection[str] = ()) -> Iterator[list[str]]:
     """Refuse every connection of Python code but those to ``allowed_hosts``.
 
-    Native code that opens sockets by itself is not caught; of what we load, only gRPC does.
+    Native code that opens sockets by itself is not caught: gRPC does, and ONNX Runtime's telemetry
+    would if ``lot_grpc.embedding`` did not turn it off.
 
     Yields:
         The hosts that were tried, in order, filled as it goes.

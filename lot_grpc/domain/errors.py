@@ -118,11 +118,12 @@ class InUseError(LotError):
     """An id is taken by other content. Choose another id, or update the one that is there."""
 
     noun = ""
+    advice = "use another id"
 
     def __init__(self, namespace: str, id: str) -> None:
         super().__init__(
             f"{self.noun} {id!r} exists in namespace {namespace!r} with other content; "
-            "use another id, or update it",
+            f"{self.advice}",
             namespace=namespace,
             id=id,
         )
@@ -134,6 +135,7 @@ class PatternIdInUseError(InUseError):
 
     reason = "PATTERN_ID_IN_USE"
     noun = "pattern"
+    advice = "use another id, or UpdatePattern"
 
 
 class EpisodeIdInUseError(InUseError):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from typing import Any
 
@@ -121,11 +121,31 @@ def search_text(content: PatternContent) -> str:
     return "\n".join(part for part in (content.title, content.task, content.context) if part)
 
 
+def different_fields(stored: PatternContent, given: PatternContent) -> tuple[str, ...]:
+    """The fields in which two contents differ; what is not given does not differ.
+
+    A repeat may write the task in other letter case; that is no difference.
+    """
+    nothing = PatternContent(stored.task)
+    return tuple(
+        name
+        for name in (each.name for each in fields(PatternContent))
+        if name != "task"
+        and getattr(given, name) not in (getattr(stored, name), getattr(nothing, name))
+    )
+
+
 def dedupe_hash(content: PatternContent) -> str:
-    """The same for the same task, actions, code and language; the task's case and spaces folded."""
+    """The same for the same kind, type, task, actions, code and language.
+
+    The task's letter case and white space are folded. What to do and what not to do are two things,
+    so the type takes part.
+    """
     return content_hash(
         [
-            " ".join(content.task.lower().split()),
+            content.kind,
+            content.pattern_type,
+            " ".join(content.task.casefold().split()),
             [[action.tool, dict(action.args)] for action in content.actions],
             content.code,
             content.language,

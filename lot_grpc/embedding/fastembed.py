@@ -12,7 +12,7 @@ from lot_grpc.embedding.cache import Key, Role, VectorCache, key_of
 from lot_grpc.embedding.catalog import DEFAULT_MODEL, card_of
 from lot_grpc.embedding.download import Progress
 from lot_grpc.embedding.model import Encoded, Encoder, OnnxEncoder
-from lot_grpc.embedding.model_files import locate
+from lot_grpc.embedding.model_files import file_sha256, locate
 from lot_grpc.embedding.workers import EmbeddingFault, Job, Workers
 from lot_grpc.ports import Embedding, EmbeddingContract
 
@@ -51,7 +51,7 @@ async def open_fastembed(
         ModelUnavailableError: Files are missing, damaged or of another model.
     """
 
-    def load() -> tuple[OnnxEncoder, str]:
+    def load() -> tuple[OnnxEncoder, str, str]:
         files = locate(
             card,
             path=path,
@@ -60,11 +60,11 @@ async def open_fastembed(
             allow_download=allow_download,
             progress=progress,
         )
-        return OnnxEncoder(files), files.sha256
+        return OnnxEncoder(files), files.sha256, file_sha256(files.folder / "tokenizer.json")
 
     card = card_of(model)
     try:
-        encoder, found_sha256 = await asyncio.to_thread(load)
+        encoder, found_sha256, vocabulary = await asyncio.to_thread(load)
     except OSError as error:
         raise ModelUnavailableError(f"the model's files cannot be read: {error}") from error
     contract = EmbeddingContract(
@@ -73,6 +73,7 @@ async def open_fastembed(
         distance="cosine",
         query_prefix=card.query_prefix,
         model_sha256=found_sha256,
+        vocabulary_sha256=vocabulary,
         tokenizer="",
     )
     return FastembedEmbedder(

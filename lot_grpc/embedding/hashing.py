@@ -44,6 +44,7 @@ class HashingEmbedder:
             distance="cosine",
             query_prefix="",
             model_sha256="",
+            vocabulary_sha256="",
             tokenizer="",
         )
 

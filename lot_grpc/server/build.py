@@ -162,7 +162,7 @@ def _handlers(
         if behaviour is None:
             handler = layers.not_implemented(method.name)
         else:
-            handler = layers.serve(method, behaviour)
+            handler = layers.serve(method, behaviour, around.limits.max_message_bytes)
             handler = layers.compose(layers.INNER, method, handler, around)
         handler = layers.compose(layers.OUTER, method, handler, around)
         handlers[descriptor.name] = _rpc_handler(method, handler)

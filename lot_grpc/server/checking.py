@@ -45,7 +45,7 @@ class Checker:
         try:
             message = self._type.FromString(raw)
         except DecodeError as error:
-            raise self._malformed(error) from error
+            raise self._malformed(error) from None  # a caller's fault needs no traceback
         found = self._wellformed.check(message, raw)
         seen = message if self._view is self._type else self._view.FromString(raw)
         broken = _VALIDATOR.collect_violations(seen)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 
 from lot_grpc.domain.episode import Episode
@@ -29,6 +30,8 @@ from lot_grpc.services.writers import Writer
 _DEFAULT_LIMIT = 5
 _DEFAULT_PAGE = 10
 _DEFAULT_EVENT_PAGE = 100
+_OPEN_SECONDS = 30.0
+"""How long a stream may hold a place without naming its episode."""
 
 
 class EpisodeServicer(pb_grpc.EpisodeServiceServicer):
@@ -65,12 +68,19 @@ class EpisodeServicer(pb_grpc.EpisodeServiceServicer):
         self, request_iterator: Requests, context: Context
     ) -> AsyncIterator[pb.RecordEventsResponse]:
         writer: Writer | None = None
+        late = StreamNotOpenedError(
+            f"the stream was not opened within {_OPEN_SECONDS:g} s; open it and name an episode"
+        )
+        timer = asyncio.get_running_loop().call_later(
+            _OPEN_SECONDS, request_iterator.interrupt, late
+        )
         try:
             async for request in request_iterator:
                 if not isinstance(request, pb.RecordEventsRequest):
                     raise TypeError(type(request))
                 if writer is None:
                     writer = await self._open(request)
+                    timer.cancel()
                     writer.on_stop = request_iterator.interrupt
                 elif request.episode_id or request.namespace or request.takeover:
                     raise StreamNotOpenedError(
@@ -83,6 +93,7 @@ class EpisodeServicer(pb_grpc.EpisodeServiceServicer):
                     last = await self._recording.append(writer, events)
                 yield pb.RecordEventsResponse(last_sequence=last, writer_epoch=writer.epoch)
         finally:
+            timer.cancel()
             if writer is not None:
                 self._recording.close(writer)
 

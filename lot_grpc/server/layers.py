@@ -22,7 +22,12 @@ from typing import Any, Final, TypeAlias
 import grpc
 import grpc.aio
 
-from lot_grpc.domain.errors import DeadlineTooLongError, LotError, UnimplementedError
+from lot_grpc.domain.errors import (
+    DeadlineTooLongError,
+    LimitExceededError,
+    LotError,
+    UnimplementedError,
+)
 from lot_grpc.server.call import CALL_ID_KEY, Call, Context, Handler, Method, current_call_id
 from lot_grpc.server.calllog import CallLog, write
 from lot_grpc.server.checking import Checker
@@ -243,14 +248,26 @@ def _finished_late(log: CallLog | None, call: Call, work: asyncio.Task[Any], lef
 # --- the servicer ---------------------------------------------------------------------------------
 
 
-def serve(method: Method, behaviour: Callable[[Any, Context], Any]) -> Handler:
-    """The innermost handler: runs the servicer's method and serializes what it answers."""
+def serve(method: Method, behaviour: Callable[[Any, Context], Any], max_bytes: int = 0) -> Handler:
+    """The innermost handler: runs the servicer's method and serializes what it answers.
+
+    A read whose answer is over ``max_bytes`` (0: no bound) is refused; a write is always told of.
+    """
     kind = method.response_type
+    bound = 0 if method.writes else max_bytes
 
     def serialize(response: Any) -> bytes:
         if not isinstance(response, kind):  # upb would serialize any message without a word
             raise TypeError(f"{method.name} answered {type(response).__name__}")
-        return response.SerializeToString()
+        raw = response.SerializeToString()
+        if bound and len(raw) > bound:
+            raise LimitExceededError(
+                f"the answer has {len(raw):,} bytes and at most {bound:,} are sent; "
+                "ask for fewer things at once (limit, page_size)",
+                limit=bound,
+                given=len(raw),
+            )
+        return raw
 
     if not method.server_streaming:
 

@@ -10,7 +10,8 @@ class Limits:
     """Bounds of one server. Numbers are whole and more than 0, but for ``max_call_seconds``.
 
     Attributes:
-        max_message_bytes: largest message received. gRPC's core refuses a larger one itself, with
+        max_message_bytes: largest message received, and largest answer of a read, which is
+            LIMIT_EXCEEDED beyond. Of what is received gRPC's core refuses a larger one itself, with
             RESOURCE_EXHAUSTED and without a reason, since no code of ours sees the call.
         max_concurrent_calls: unary calls carried out at once, writes that outlive their caller
             included; one more is OVERLOADED.

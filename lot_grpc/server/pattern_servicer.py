@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from lot_grpc.domain.errors import LimitExceededError, LotError, PatternNotFoundError
 from lot_grpc.domain.ids import namespace_or_default
 from lot_grpc.domain.pattern import Pattern
@@ -14,6 +16,7 @@ from lot_grpc.server.convert.outcomes import (
     OUTCOME,
     RANKING,
     explanation_to_pb,
+    kept_notices,
     query_notices,
     score_parts_to_pb,
     text_notices,
@@ -65,7 +68,10 @@ class PatternServicer(pb_grpc.PatternServiceServicer):
                 limit=self._max_batch_items,
                 given=len(request.items),
             )
-        drafts: list[PatternDraft | LotError] = [_draft_or_error(item) for item in request.items]
+        drafts: list[PatternDraft | LotError] = []
+        for item in request.items:
+            drafts.append(_draft_or_error(item))
+            await asyncio.sleep(0)  # a batch of large items must not hold all other calls
         saved = iter(
             await self._saving.save_many(
                 namespace_or_default(request.namespace),
@@ -190,7 +196,10 @@ def _saved_to_pb(saved: Saved) -> pb.SavePatternResponse:
     return pb.SavePatternResponse(
         pattern=convert.pattern_to_pb(saved.pattern),
         created=saved.created,
-        notices=text_notices("pattern.task", truncated=saved.truncated),
+        notices=[
+            *text_notices("pattern.task", truncated=saved.truncated),
+            *kept_notices("pattern", saved.kept),
+        ],
     )
 
 

@@ -69,8 +69,13 @@ class PatternDraft:
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """What became of a draft. ``truncated``: the model did not read all of its text."""
+    """What became of a draft.
+
+    ``truncated``: the model did not read all of its text. ``kept``: fields of the stored pattern
+    that a repeat gave otherwise, and that stay as they were.
+    """
 
     pattern: Pattern
     created: bool
     truncated: bool = False
+    kept: tuple[str, ...] = ()

@@ -20,6 +20,7 @@ from lot_grpc.domain.errors import (
     EpisodeEndedError,
     EpisodeIdInUseError,
     EpisodeNotFoundError,
+    EventConflictError,
     invalid,
 )
 from lot_grpc.domain.ids import content_hash, new_id
@@ -145,6 +146,8 @@ class Episodes:
         now = self._moments.now()
         events = self._numbered(draft.events, now)
         begun = self._new(namespace, draft.episode_id, draft.start)
+        if draft.start.start_time is None and draft.end.end_time is not None:
+            begun = replace(begun, start_time=min(now, draft.end.end_time))
         ended = self._ended(begun, draft.end, len(events), now, "episode.")
         # The row is the intent that a sweep clears up after if this process dies midway.
         request_id = draft.request_id or new_id("once")
@@ -158,7 +161,10 @@ class Episodes:
         ended = replace(ended, episode_id=episode_id)
         embedding = await self._embed(draft.start)
         await self._refuse_other(ended, draft.end, len(events))
-        await self._append_all(namespace, episode_id, events)
+        try:
+            await self._append_all(namespace, episode_id, events)
+        except EventConflictError as error:
+            raise EpisodeIdInUseError(namespace, episode_id) from error
         recorded = await self._insert(ended, embedding, entry)
         await self._ledger.finish(entry, {"episode_id": episode_id, "created": recorded.created})
         return recorded

@@ -52,6 +52,11 @@ class Finished:
     deletes: int
     recordings: int
 
+    @property
+    def anything(self) -> bool:
+        """Whether there was anything to finish."""
+        return bool(self.outcomes or self.deletes or self.recordings)
+
 
 class Housekeeping:
     """Rolls forward and sweeps."""

@@ -174,7 +174,7 @@ class Recall(Generic[T]):
         return Explanation(
             ranking,
             pool,
-            self._weights,
+            self._weights if ranking is not Ranking.SIMILARITY else RankingWeights(0.0, 0.0),
             await self._store.count(collection, namespace, asked.where),
             await self._store.count(collection, namespace),
         )

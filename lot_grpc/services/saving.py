@@ -19,7 +19,7 @@ from lot_grpc.domain.errors import (
 )
 from lot_grpc.domain.ids import new_id
 from lot_grpc.domain.outcomes import Outcome, Outcomes
-from lot_grpc.domain.pattern import Pattern, dedupe_hash, search_text
+from lot_grpc.domain.pattern import Pattern, dedupe_hash, different_fields, search_text
 from lot_grpc.ports import Embedder, Embedding, Equals, Range, Record, VectorStore
 from lot_grpc.services.claims import Claims
 from lot_grpc.services.counting import Counting
@@ -300,7 +300,9 @@ class Saving:
         counted = await self._counting.count([fact])
         if pattern_id not in counted:
             return None
-        return Saved(pattern_from_record(counted[pattern_id]), created=False)
+        pattern = pattern_from_record(counted[pattern_id])
+        kept = different_fields(pattern.content, work.draft.content)
+        return Saved(pattern, created=False, kept=kept)
 
     async def _find(self, namespace: str, pattern_id: str) -> Record | None:
         point = pattern_point(namespace, pattern_id)

@@ -33,7 +33,9 @@ def encoder(model_files: ModelFiles) -> OnnxEncoder:
 @pytest.fixture
 async def fastembed_embedder(encoder: OnnxEncoder) -> AsyncIterator[FastembedEmbedder]:
     card = card_of(DEFAULT_MODEL)
-    contract = EmbeddingContract(card.name, 384, "cosine", card.query_prefix, card.sha256[0], "")
+    contract = EmbeddingContract(
+        card.name, 384, "cosine", card.query_prefix, card.sha256[0], "", ""
+    )
     embedder = FastembedEmbedder(encoder, contract, threads=2, cache_entries=100)
     yield embedder
     await embedder.close()
@@ -78,7 +80,7 @@ async def embedder_over(
     made: list[FastembedEmbedder] = []
 
     def make(threads: int = 1, cache_entries: int = 100) -> FastembedEmbedder:
-        contract = EmbeddingContract("fake", 2, "cosine", "query: ", "", "")
+        contract = EmbeddingContract("fake", 2, "cosine", "query: ", "", "", "")
         made.append(
             FastembedEmbedder(gated, contract, threads=threads, cache_entries=cache_entries)
         )

@@ -29,7 +29,7 @@ def test_every_error_that_callers_meet_has_a_reason_of_the_contract(cls):
     ("error", "advice"),
     [
         (errors.RetrievalUnknownError("n", "r", "send query as well, or instead"), "send query"),
-        (errors.PatternIdInUseError("n", "p"), "use another id, or update it"),
+        (errors.PatternIdInUseError("n", "p"), "use another id, or UpdatePattern"),
         (errors.RequestIdReusedError("r", "SavePattern"), "use a new request_id"),
         (errors.EtagMismatchError("pattern", "p", "1", "2"), "get it again and repeat the edit"),
         (errors.ContentionError("pattern", "p"), "retry"),

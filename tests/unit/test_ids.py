@@ -72,7 +72,7 @@ CONTENT = PatternContent(
         (memory_point("default", "m-1"), "b9e9e0b1-0f36-5f88-bc5e-8aa3b7f76185"),
         (retrieval_point("default", "r-1"), "c4ba6351-9393-55b7-a173-ac462e1d0d80"),
         (FACT.point, "e67ba57e-7797-5a50-afd0-0f5a56b75f7b"),
-        (claim_point("default", CONTENT), "54a8fb13-faa8-5351-b041-45916e9917dd"),
+        (claim_point("default", CONTENT), "15f7a17c-17ce-5673-bb84-e9e516d23792"),
         (
             Ask("default", "SavePattern", "req", "", {}).point,
             "fbe2dbd2-e8c9-57aa-b8b8-c094e90d7199",

@@ -193,13 +193,13 @@ def main() -> None:
             results = [agent.work(task, tell=i < TELL // day) for i, task in enumerate(work)]
             worked = sum(success for success, _ in results) / len(results)
             reused = sum(reuse for _, reuse in results) / len(results)
-            rate = memory.get_pattern_stats().average_success_rate
-            table.append((day, worked, reused, rate))
+            held = [success for success, reuse in results if reuse]
+            table.append((day, worked, reused, sum(held) / len(held) if held else 0.0))
             show_hits(memory, probe, f"after day {day}")
-        print("day   tasks that worked   patterns reused   mean success rate of patterns")
-        for day, worked, reused, rate in table:
+        print("day   tasks that worked          patterns reused   of these worked")
+        for day, worked, reused, held in table:
             bar = "#" * round(worked * 20)
-            print(f"{day:3}   {worked:4.0%} {bar:20}  {reused:8.0%}   {rate:18.2f}")
+            print(f"{day:3}   {worked:4.0%} {bar:20}  {reused:14.0%}   {held:15.0%}")
 
 
 if __name__ == "__main__":

@@ -52,6 +52,19 @@ def text_notices(field: str, *, truncated: bool) -> list[pb.Notice]:
     ]
 
 
+def kept_notices(noun: str, kept: Iterable[str]) -> list[pb.Notice]:
+    """Tells which fields a repeat gave otherwise, in vain."""
+    return [
+        pb.Notice(
+            code=pb.NOTICE_CODE_FIELDS_KEPT,
+            field=f"{noun}.{name}",
+            message="the stored pattern keeps its own; this save counted as a success of it. "
+            "Use UpdatePattern to change it",
+        )
+        for name in kept
+    ]
+
+
 def query_notices(*, truncated: bool) -> list[pb.Notice]:
     """Tells that the model did not read all of a query."""
     if not truncated:

@@ -35,7 +35,7 @@ const (
 	EpisodeStatus_EPISODE_STATUS_SUCCEEDED EpisodeStatus = 2
 	// Ended badly.
 	EpisodeStatus_EPISODE_STATUS_FAILED EpisodeStatus = 3
-	// Left without an end; a late event or end reopens it.
+	// Left without an end; a late event or end reopens it. Not set by this version.
 	EpisodeStatus_EPISODE_STATUS_ABANDONED EpisodeStatus = 4
 )
 
@@ -135,7 +135,7 @@ type Episode struct {
 	UsedPatternIds []string `protobuf:"bytes,20,rep,name=used_pattern_ids,json=usedPatternIds,proto3" json:"used_pattern_ids,omitempty"`
 	// Output only. event_count stored.
 	EventCount int64 `protobuf:"varint,21,opt,name=event_count,json=eventCount,proto3" json:"event_count,omitempty"`
-	// Output only. reused_count is how often its use was reported.
+	// Output only. reused_count is how often its use was reported; 0 in this version.
 	ReusedCount int64 `protobuf:"varint,22,opt,name=reused_count,json=reusedCount,proto3" json:"reused_count,omitempty"`
 	// start_time; absent on input is now.
 	StartTime *timestamppb.Timestamp `protobuf:"bytes,23,opt,name=start_time,json=startTime,proto3" json:"start_time,omitempty"`

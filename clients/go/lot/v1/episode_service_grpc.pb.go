@@ -57,7 +57,7 @@ type EpisodeServiceClient interface {
 	RecordEvents(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[RecordEventsRequest, RecordEventsResponse], error)
 	// EndEpisode ends an episode as SUCCEEDED or FAILED. The same end again answers alike; another
 	// one is EPISODE_ENDED. An open stream of the episode is closed by it. Errors:
-	// EPISODE_NOT_FOUND, EPISODE_ENDED.
+	// EPISODE_NOT_FOUND, EPISODE_ENDED, REQUEST_ID_REUSED.
 	EndEpisode(ctx context.Context, in *EndEpisodeRequest, opts ...grpc.CallOption) (*EndEpisodeResponse, error)
 	// RecordEpisode records a finished episode in one call: start, events and end. Errors:
 	// EPISODE_ID_IN_USE, REQUEST_ID_REUSED.
@@ -242,7 +242,7 @@ type EpisodeServiceServer interface {
 	RecordEvents(grpc.BidiStreamingServer[RecordEventsRequest, RecordEventsResponse]) error
 	// EndEpisode ends an episode as SUCCEEDED or FAILED. The same end again answers alike; another
 	// one is EPISODE_ENDED. An open stream of the episode is closed by it. Errors:
-	// EPISODE_NOT_FOUND, EPISODE_ENDED.
+	// EPISODE_NOT_FOUND, EPISODE_ENDED, REQUEST_ID_REUSED.
 	EndEpisode(context.Context, *EndEpisodeRequest) (*EndEpisodeResponse, error)
 	// RecordEpisode records a finished episode in one call: start, events and end. Errors:
 	// EPISODE_ID_IN_USE, REQUEST_ID_REUSED.

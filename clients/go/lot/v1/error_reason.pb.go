@@ -22,7 +22,8 @@ const (
 )
 
 // ErrorReason lists the values of `google.rpc.ErrorInfo.reason`, without the prefix
-// `ERROR_REASON_`; the domain is always `lot.v1`. Every error carries one. The metadata keys named
+// `ERROR_REASON_`; the domain is always `lot.v1`. Every error of the service carries one; what gRPC
+// itself refuses does not (a message over the limit, a call after the end). The metadata keys named
 // here are promised; further ones may come.
 type ErrorReason int32
 
@@ -127,8 +128,8 @@ const (
 	//
 	//	{ "reason": "WRITER_REPLACED", "domain": "lot.v1", "metadata": { "episode_id": "e-1" } }
 	ErrorReason_ERROR_REASON_WRITER_REPLACED ErrorReason = 19
-	// The first message of a RecordEvents stream is not `open`, or a later one is. Code
-	// FAILED_PRECONDITION.
+	// The first message of a RecordEvents stream names no episode or did not come in time, or a later
+	// one names one. Code FAILED_PRECONDITION.
 	//
 	//	{ "reason": "STREAM_NOT_OPENED", "domain": "lot.v1", "metadata": {} }
 	ErrorReason_ERROR_REASON_STREAM_NOT_OPENED ErrorReason = 20
@@ -172,7 +173,7 @@ const (
 	//	{ "reason": "EMBEDDING_FAILED", "domain": "lot.v1", "metadata": {} }
 	ErrorReason_ERROR_REASON_EMBEDDING_FAILED ErrorReason = 28
 	// The store's vectors were made by another model than the configured one. Code
-	// FAILED_PRECONDITION. The server refuses to start: configure the stored model again, or reindex.
+	// FAILED_PRECONDITION. The server refuses to start: configure the stored model again.
 	//
 	//	{ "reason": "EMBEDDING_MODEL_MISMATCH", "domain": "lot.v1",
 	//	  "metadata": { "stored": "…", "configured": "…" } }

@@ -209,6 +209,9 @@ const (
 	NoticeCode_NOTICE_CODE_TEXT_TRUNCATED NoticeCode = 1
 	// A query was longer than the embedding model reads; its tail did not take part.
 	NoticeCode_NOTICE_CODE_QUERY_TRUNCATED NoticeCode = 2
+	// A repeated save gave other values for fields of the stored pattern; they stay as they were. Use
+	// UpdatePattern to change them.
+	NoticeCode_NOTICE_CODE_FIELDS_KEPT NoticeCode = 3
 )
 
 // Enum value maps for NoticeCode.
@@ -217,11 +220,13 @@ var (
 		0: "NOTICE_CODE_UNSPECIFIED",
 		1: "NOTICE_CODE_TEXT_TRUNCATED",
 		2: "NOTICE_CODE_QUERY_TRUNCATED",
+		3: "NOTICE_CODE_FIELDS_KEPT",
 	}
 	NoticeCode_value = map[string]int32{
 		"NOTICE_CODE_UNSPECIFIED":     0,
 		"NOTICE_CODE_TEXT_TRUNCATED":  1,
 		"NOTICE_CODE_QUERY_TRUNCATED": 2,
+		"NOTICE_CODE_FIELDS_KEPT":     3,
 	}
 )
 
@@ -532,12 +537,13 @@ const file_lot_v1_outcome_proto_rawDesc = "" +
 	"\x10RANKING_BALANCED\x10\x01\x12\x16\n" +
 	"\x12RANKING_SIMILARITY\x10\x02\x12\x14\n" +
 	"\x10RANKING_RELIABLE\x10\x03\x12\x13\n" +
-	"\x0fRANKING_EXPLORE\x10\x04*j\n" +
+	"\x0fRANKING_EXPLORE\x10\x04*\x87\x01\n" +
 	"\n" +
 	"NoticeCode\x12\x1b\n" +
 	"\x17NOTICE_CODE_UNSPECIFIED\x10\x00\x12\x1e\n" +
 	"\x1aNOTICE_CODE_TEXT_TRUNCATED\x10\x01\x12\x1f\n" +
-	"\x1bNOTICE_CODE_QUERY_TRUNCATED\x10\x02BG\n" +
+	"\x1bNOTICE_CODE_QUERY_TRUNCATED\x10\x02\x12\x1b\n" +
+	"\x17NOTICE_CODE_FIELDS_KEPT\x10\x03BG\n" +
 	"\rio.lotgrpc.v1P\x01Z4github.com/lot-grpc/lot-grpc/clients/go/lot/v1;lotv1b\x06proto3"
 
 var (

@@ -32,7 +32,8 @@ type Dedupe int32
 const (
 	// EXACT, or NONE where a pattern_id is given.
 	Dedupe_DEDUPE_UNSPECIFIED Dedupe = 0
-	// Count a success for the stored pattern of the same content. Not with a pattern_id.
+	// Count a success for the pattern of the same content that was saved with EXACT. Not with a
+	// pattern_id.
 	Dedupe_DEDUPE_EXACT Dedupe = 1
 	// Store another one.
 	Dedupe_DEDUPE_NONE Dedupe = 2

@@ -49,12 +49,14 @@ const (
 type PatternServiceClient interface {
 	// SavePattern stores a pattern, or counts a success for the one that is there.
 	//
-	// With the default `dedupe` EXACT a second save of the same task, actions, code and language
-	// (white space and letter case folded in the task) counts as one SUCCESS for the first and
-	// answers `created = false`. Errors: PATTERN_ID_IN_USE, REQUEST_ID_REUSED.
+	// With the default `dedupe` EXACT a second save of the same kind, type, task, actions, code and
+	// language (white space and letter case folded in the task) counts as one SUCCESS for the first
+	// and answers `created = false`; other fields stay as they were, and a notice names those that
+	// differ. Errors: PATTERN_ID_IN_USE, REQUEST_ID_REUSED.
 	SavePattern(ctx context.Context, in *SavePatternRequest, opts ...grpc.CallOption) (*SavePatternResponse, error)
 	// BatchSavePatterns saves up to 500 patterns, each as SavePattern would. Items succeed or fail by
-	// themselves: look at each result.
+	// themselves: look at each result. One that breaks a rule of the contract refuses the whole batch,
+	// and the violation names the item; nothing is saved then.
 	BatchSavePatterns(ctx context.Context, in *BatchSavePatternsRequest, opts ...grpc.CallOption) (*BatchSavePatternsResponse, error)
 	// GetPattern reads one. Errors: PATTERN_NOT_FOUND.
 	GetPattern(ctx context.Context, in *GetPatternRequest, opts ...grpc.CallOption) (*GetPatternResponse, error)
@@ -280,12 +282,14 @@ func (c *patternServiceClient) PrunePatterns(ctx context.Context, in *PrunePatte
 type PatternServiceServer interface {
 	// SavePattern stores a pattern, or counts a success for the one that is there.
 	//
-	// With the default `dedupe` EXACT a second save of the same task, actions, code and language
-	// (white space and letter case folded in the task) counts as one SUCCESS for the first and
-	// answers `created = false`. Errors: PATTERN_ID_IN_USE, REQUEST_ID_REUSED.
+	// With the default `dedupe` EXACT a second save of the same kind, type, task, actions, code and
+	// language (white space and letter case folded in the task) counts as one SUCCESS for the first
+	// and answers `created = false`; other fields stay as they were, and a notice names those that
+	// differ. Errors: PATTERN_ID_IN_USE, REQUEST_ID_REUSED.
 	SavePattern(context.Context, *SavePatternRequest) (*SavePatternResponse, error)
 	// BatchSavePatterns saves up to 500 patterns, each as SavePattern would. Items succeed or fail by
-	// themselves: look at each result.
+	// themselves: look at each result. One that breaks a rule of the contract refuses the whole batch,
+	// and the violation names the item; nothing is saved then.
 	BatchSavePatterns(context.Context, *BatchSavePatternsRequest) (*BatchSavePatternsResponse, error)
 	// GetPattern reads one. Errors: PATTERN_NOT_FOUND.
 	GetPattern(context.Context, *GetPatternRequest) (*GetPatternResponse, error)

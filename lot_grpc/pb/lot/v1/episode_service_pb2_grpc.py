@@ -138,7 +138,7 @@ class EpisodeServiceServicer(object):
     def EndEpisode(self, request, context):
         """EndEpisode ends an episode as SUCCEEDED or FAILED. The same end again answers alike; another
         one is EPISODE_ENDED. An open stream of the episode is closed by it. Errors:
-        EPISODE_NOT_FOUND, EPISODE_ENDED.
+        EPISODE_NOT_FOUND, EPISODE_ENDED, REQUEST_ID_REUSED.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -56,7 +56,7 @@ class EpisodeServiceStub:
     EndEpisode: _grpc.UnaryUnaryMultiCallable[_episode_service_pb2.EndEpisodeRequest, _episode_service_pb2.EndEpisodeResponse]
     """EndEpisode ends an episode as SUCCEEDED or FAILED. The same end again answers alike; another
     one is EPISODE_ENDED. An open stream of the episode is closed by it. Errors:
-    EPISODE_NOT_FOUND, EPISODE_ENDED.
+    EPISODE_NOT_FOUND, EPISODE_ENDED, REQUEST_ID_REUSED.
     """
     RecordEpisode: _grpc.UnaryUnaryMultiCallable[_episode_service_pb2.RecordEpisodeRequest, _episode_service_pb2.RecordEpisodeResponse]
     """RecordEpisode records a finished episode in one call: start, events and end. Errors:
@@ -105,7 +105,7 @@ class EpisodeServiceAsyncStub(EpisodeServiceStub):
     EndEpisode: _aio.UnaryUnaryMultiCallable[_episode_service_pb2.EndEpisodeRequest, _episode_service_pb2.EndEpisodeResponse]  # type: ignore[assignment]
     """EndEpisode ends an episode as SUCCEEDED or FAILED. The same end again answers alike; another
     one is EPISODE_ENDED. An open stream of the episode is closed by it. Errors:
-    EPISODE_NOT_FOUND, EPISODE_ENDED.
+    EPISODE_NOT_FOUND, EPISODE_ENDED, REQUEST_ID_REUSED.
     """
     RecordEpisode: _aio.UnaryUnaryMultiCallable[_episode_service_pb2.RecordEpisodeRequest, _episode_service_pb2.RecordEpisodeResponse]  # type: ignore[assignment]
     """RecordEpisode records a finished episode in one call: start, events and end. Errors:
@@ -175,7 +175,7 @@ class EpisodeServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_episode_service_pb2.EndEpisodeResponse, _abc.Awaitable[_episode_service_pb2.EndEpisodeResponse]]:
         """EndEpisode ends an episode as SUCCEEDED or FAILED. The same end again answers alike; another
         one is EPISODE_ENDED. An open stream of the episode is closed by it. Errors:
-        EPISODE_NOT_FOUND, EPISODE_ENDED.
+        EPISODE_NOT_FOUND, EPISODE_ENDED, REQUEST_ID_REUSED.
         """
 
     @_abc_1.abstractmethod

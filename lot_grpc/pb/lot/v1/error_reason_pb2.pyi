@@ -142,8 +142,8 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
         { "reason": "WRITER_REPLACED", "domain": "lot.v1", "metadata": { "episode_id": "e-1" } }
     """
     ERROR_REASON_STREAM_NOT_OPENED: _ErrorReason.ValueType  # 20
-    """The first message of a RecordEvents stream is not `open`, or a later one is. Code
-    FAILED_PRECONDITION.
+    """The first message of a RecordEvents stream names no episode or did not come in time, or a later
+    one names one. Code FAILED_PRECONDITION.
 
         { "reason": "STREAM_NOT_OPENED", "domain": "lot.v1", "metadata": {} }
     """
@@ -196,7 +196,7 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """
     ERROR_REASON_EMBEDDING_MODEL_MISMATCH: _ErrorReason.ValueType  # 29
     """The store's vectors were made by another model than the configured one. Code
-    FAILED_PRECONDITION. The server refuses to start: configure the stored model again, or reindex.
+    FAILED_PRECONDITION. The server refuses to start: configure the stored model again.
 
         { "reason": "EMBEDDING_MODEL_MISMATCH", "domain": "lot.v1",
           "metadata": { "stored": "…", "configured": "…" } }
@@ -247,7 +247,8 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """ErrorReason lists the values of `google.rpc.ErrorInfo.reason`, without the prefix
-    `ERROR_REASON_`; the domain is always `lot.v1`. Every error carries one. The metadata keys named
+    `ERROR_REASON_`; the domain is always `lot.v1`. Every error of the service carries one; what gRPC
+    itself refuses does not (a message over the limit, a call after the end). The metadata keys named
     here are promised; further ones may come.
     """
 
@@ -371,8 +372,8 @@ ERROR_REASON_WRITER_REPLACED: ErrorReason.ValueType  # 19
     { "reason": "WRITER_REPLACED", "domain": "lot.v1", "metadata": { "episode_id": "e-1" } }
 """
 ERROR_REASON_STREAM_NOT_OPENED: ErrorReason.ValueType  # 20
-"""The first message of a RecordEvents stream is not `open`, or a later one is. Code
-FAILED_PRECONDITION.
+"""The first message of a RecordEvents stream names no episode or did not come in time, or a later
+one names one. Code FAILED_PRECONDITION.
 
     { "reason": "STREAM_NOT_OPENED", "domain": "lot.v1", "metadata": {} }
 """
@@ -425,7 +426,7 @@ ERROR_REASON_EMBEDDING_FAILED: ErrorReason.ValueType  # 28
 """
 ERROR_REASON_EMBEDDING_MODEL_MISMATCH: ErrorReason.ValueType  # 29
 """The store's vectors were made by another model than the configured one. Code
-FAILED_PRECONDITION. The server refuses to start: configure the stored model again, or reindex.
+FAILED_PRECONDITION. The server refuses to start: configure the stored model again.
 
     { "reason": "EMBEDDING_MODEL_MISMATCH", "domain": "lot.v1",
       "metadata": { "stored": "…", "configured": "…" } }

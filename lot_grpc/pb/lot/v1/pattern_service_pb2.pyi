@@ -35,7 +35,9 @@ class _DedupeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Dedupe.ValueTy
     DEDUPE_UNSPECIFIED: _Dedupe.ValueType  # 0
     """EXACT, or NONE where a pattern_id is given."""
     DEDUPE_EXACT: _Dedupe.ValueType  # 1
-    """Count a success for the stored pattern of the same content. Not with a pattern_id."""
+    """Count a success for the pattern of the same content that was saved with EXACT. Not with a
+    pattern_id.
+    """
     DEDUPE_NONE: _Dedupe.ValueType  # 2
     """Store another one."""
     DEDUPE_SEMANTIC: _Dedupe.ValueType  # 3
@@ -47,7 +49,9 @@ class Dedupe(_Dedupe, metaclass=_DedupeEnumTypeWrapper):
 DEDUPE_UNSPECIFIED: Dedupe.ValueType  # 0
 """EXACT, or NONE where a pattern_id is given."""
 DEDUPE_EXACT: Dedupe.ValueType  # 1
-"""Count a success for the stored pattern of the same content. Not with a pattern_id."""
+"""Count a success for the pattern of the same content that was saved with EXACT. Not with a
+pattern_id.
+"""
 DEDUPE_NONE: Dedupe.ValueType  # 2
 """Store another one."""
 DEDUPE_SEMANTIC: Dedupe.ValueType  # 3

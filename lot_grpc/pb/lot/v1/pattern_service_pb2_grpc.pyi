@@ -40,13 +40,15 @@ class PatternServiceStub:
     SavePattern: _grpc.UnaryUnaryMultiCallable[_pattern_service_pb2.SavePatternRequest, _pattern_service_pb2.SavePatternResponse]
     """SavePattern stores a pattern, or counts a success for the one that is there.
 
-    With the default `dedupe` EXACT a second save of the same task, actions, code and language
-    (white space and letter case folded in the task) counts as one SUCCESS for the first and
-    answers `created = false`. Errors: PATTERN_ID_IN_USE, REQUEST_ID_REUSED.
+    With the default `dedupe` EXACT a second save of the same kind, type, task, actions, code and
+    language (white space and letter case folded in the task) counts as one SUCCESS for the first
+    and answers `created = false`; other fields stay as they were, and a notice names those that
+    differ. Errors: PATTERN_ID_IN_USE, REQUEST_ID_REUSED.
     """
     BatchSavePatterns: _grpc.UnaryUnaryMultiCallable[_pattern_service_pb2.BatchSavePatternsRequest, _pattern_service_pb2.BatchSavePatternsResponse]
     """BatchSavePatterns saves up to 500 patterns, each as SavePattern would. Items succeed or fail by
-    themselves: look at each result.
+    themselves: look at each result. One that breaks a rule of the contract refuses the whole batch,
+    and the violation names the item; nothing is saved then.
     """
     GetPattern: _grpc.UnaryUnaryMultiCallable[_pattern_service_pb2.GetPatternRequest, _pattern_service_pb2.GetPatternResponse]
     """GetPattern reads one. Errors: PATTERN_NOT_FOUND."""
@@ -97,13 +99,15 @@ class PatternServiceAsyncStub(PatternServiceStub):
     SavePattern: _aio.UnaryUnaryMultiCallable[_pattern_service_pb2.SavePatternRequest, _pattern_service_pb2.SavePatternResponse]  # type: ignore[assignment]
     """SavePattern stores a pattern, or counts a success for the one that is there.
 
-    With the default `dedupe` EXACT a second save of the same task, actions, code and language
-    (white space and letter case folded in the task) counts as one SUCCESS for the first and
-    answers `created = false`. Errors: PATTERN_ID_IN_USE, REQUEST_ID_REUSED.
+    With the default `dedupe` EXACT a second save of the same kind, type, task, actions, code and
+    language (white space and letter case folded in the task) counts as one SUCCESS for the first
+    and answers `created = false`; other fields stay as they were, and a notice names those that
+    differ. Errors: PATTERN_ID_IN_USE, REQUEST_ID_REUSED.
     """
     BatchSavePatterns: _aio.UnaryUnaryMultiCallable[_pattern_service_pb2.BatchSavePatternsRequest, _pattern_service_pb2.BatchSavePatternsResponse]  # type: ignore[assignment]
     """BatchSavePatterns saves up to 500 patterns, each as SavePattern would. Items succeed or fail by
-    themselves: look at each result.
+    themselves: look at each result. One that breaks a rule of the contract refuses the whole batch,
+    and the violation names the item; nothing is saved then.
     """
     GetPattern: _aio.UnaryUnaryMultiCallable[_pattern_service_pb2.GetPatternRequest, _pattern_service_pb2.GetPatternResponse]  # type: ignore[assignment]
     """GetPattern reads one. Errors: PATTERN_NOT_FOUND."""
@@ -157,9 +161,10 @@ class PatternServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_pattern_service_pb2.SavePatternResponse, _abc.Awaitable[_pattern_service_pb2.SavePatternResponse]]:
         """SavePattern stores a pattern, or counts a success for the one that is there.
 
-        With the default `dedupe` EXACT a second save of the same task, actions, code and language
-        (white space and letter case folded in the task) counts as one SUCCESS for the first and
-        answers `created = false`. Errors: PATTERN_ID_IN_USE, REQUEST_ID_REUSED.
+        With the default `dedupe` EXACT a second save of the same kind, type, task, actions, code and
+        language (white space and letter case folded in the task) counts as one SUCCESS for the first
+        and answers `created = false`; other fields stay as they were, and a notice names those that
+        differ. Errors: PATTERN_ID_IN_USE, REQUEST_ID_REUSED.
         """
 
     @_abc_1.abstractmethod
@@ -169,7 +174,8 @@ class PatternServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_pattern_service_pb2.BatchSavePatternsResponse, _abc.Awaitable[_pattern_service_pb2.BatchSavePatternsResponse]]:
         """BatchSavePatterns saves up to 500 patterns, each as SavePattern would. Items succeed or fail by
-        themselves: look at each result.
+        themselves: look at each result. One that breaks a rule of the contract refuses the whole batch,
+        and the violation names the item; nothing is saved then.
         """
 
     @_abc_1.abstractmethod

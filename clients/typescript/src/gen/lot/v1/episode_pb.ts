@@ -176,7 +176,7 @@ export type Episode = Message<"lot.v1.Episode"> & {
   eventCount: bigint;
 
   /**
-   * Output only. reused_count is how often its use was reported.
+   * Output only. reused_count is how often its use was reported; 0 in this version.
    *
    * @generated from field: int64 reused_count = 22;
    */
@@ -489,7 +489,7 @@ export enum EpisodeStatus {
   FAILED = 3,
 
   /**
-   * Left without an end; a late event or end reopens it.
+   * Left without an end; a late event or end reopens it. Not set by this version.
    *
    * @generated from enum value: EPISODE_STATUS_ABANDONED = 4;
    */

@@ -1160,7 +1160,7 @@ export const EpisodeService: GenService<{
   /**
    * EndEpisode ends an episode as SUCCEEDED or FAILED. The same end again answers alike; another
    * one is EPISODE_ENDED. An open stream of the episode is closed by it. Errors:
-   * EPISODE_NOT_FOUND, EPISODE_ENDED.
+   * EPISODE_NOT_FOUND, EPISODE_ENDED, REQUEST_ID_REUSED.
    *
    * @generated from rpc lot.v1.EpisodeService.EndEpisode
    */

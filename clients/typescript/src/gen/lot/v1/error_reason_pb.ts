@@ -13,7 +13,8 @@ export const file_lot_v1_error_reason: GenFile = /*@__PURE__*/
 
 /**
  * ErrorReason lists the values of `google.rpc.ErrorInfo.reason`, without the prefix
- * `ERROR_REASON_`; the domain is always `lot.v1`. Every error carries one. The metadata keys named
+ * `ERROR_REASON_`; the domain is always `lot.v1`. Every error of the service carries one; what gRPC
+ * itself refuses does not (a message over the limit, a call after the end). The metadata keys named
  * here are promised; further ones may come.
  *
  * @generated from enum lot.v1.ErrorReason
@@ -220,8 +221,8 @@ export enum ErrorReason {
   WRITER_REPLACED = 19,
 
   /**
-   * The first message of a RecordEvents stream is not `open`, or a later one is. Code
-   * FAILED_PRECONDITION.
+   * The first message of a RecordEvents stream names no episode or did not come in time, or a later
+   * one names one. Code FAILED_PRECONDITION.
    *
    *     { "reason": "STREAM_NOT_OPENED", "domain": "lot.v1", "metadata": {} }
    *
@@ -310,7 +311,7 @@ export enum ErrorReason {
 
   /**
    * The store's vectors were made by another model than the configured one. Code
-   * FAILED_PRECONDITION. The server refuses to start: configure the stored model again, or reindex.
+   * FAILED_PRECONDITION. The server refuses to start: configure the stored model again.
    *
    *     { "reason": "EMBEDDING_MODEL_MISMATCH", "domain": "lot.v1",
    *       "metadata": { "stored": "…", "configured": "…" } }

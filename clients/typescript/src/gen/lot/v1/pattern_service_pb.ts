@@ -1683,7 +1683,8 @@ export enum Dedupe {
   UNSPECIFIED = 0,
 
   /**
-   * Count a success for the stored pattern of the same content. Not with a pattern_id.
+   * Count a success for the pattern of the same content that was saved with EXACT. Not with a
+   * pattern_id.
    *
    * @generated from enum value: DEDUPE_EXACT = 1;
    */
@@ -1722,9 +1723,10 @@ export const PatternService: GenService<{
   /**
    * SavePattern stores a pattern, or counts a success for the one that is there.
    *
-   * With the default `dedupe` EXACT a second save of the same task, actions, code and language
-   * (white space and letter case folded in the task) counts as one SUCCESS for the first and
-   * answers `created = false`. Errors: PATTERN_ID_IN_USE, REQUEST_ID_REUSED.
+   * With the default `dedupe` EXACT a second save of the same kind, type, task, actions, code and
+   * language (white space and letter case folded in the task) counts as one SUCCESS for the first
+   * and answers `created = false`; other fields stay as they were, and a notice names those that
+   * differ. Errors: PATTERN_ID_IN_USE, REQUEST_ID_REUSED.
    *
    * @generated from rpc lot.v1.PatternService.SavePattern
    */
@@ -1735,7 +1737,8 @@ export const PatternService: GenService<{
   },
   /**
    * BatchSavePatterns saves up to 500 patterns, each as SavePattern would. Items succeed or fail by
-   * themselves: look at each result.
+   * themselves: look at each result. One that breaks a rule of the contract refuses the whole batch,
+   * and the violation names the item; nothing is saved then.
    *
    * @generated from rpc lot.v1.PatternService.BatchSavePatterns
    */

@@ -37,7 +37,7 @@ class _EpisodeStatusEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Episode
     EPISODE_STATUS_FAILED: _EpisodeStatus.ValueType  # 3
     """Ended badly."""
     EPISODE_STATUS_ABANDONED: _EpisodeStatus.ValueType  # 4
-    """Left without an end; a late event or end reopens it."""
+    """Left without an end; a late event or end reopens it. Not set by this version."""
 
 class EpisodeStatus(_EpisodeStatus, metaclass=_EpisodeStatusEnumTypeWrapper):
     """EpisodeStatus is where an episode stands."""
@@ -51,7 +51,7 @@ EPISODE_STATUS_SUCCEEDED: EpisodeStatus.ValueType  # 2
 EPISODE_STATUS_FAILED: EpisodeStatus.ValueType  # 3
 """Ended badly."""
 EPISODE_STATUS_ABANDONED: EpisodeStatus.ValueType  # 4
-"""Left without an end; a late event or end reopens it."""
+"""Left without an end; a late event or end reopens it. Not set by this version."""
 Global___EpisodeStatus: _TypeAlias = EpisodeStatus  # noqa: Y015
 
 @_typing.final
@@ -168,7 +168,7 @@ class Episode(_message.Message):
     event_count: _builtins.int
     """Output only. event_count stored."""
     reused_count: _builtins.int
-    """Output only. reused_count is how often its use was reported."""
+    """Output only. reused_count is how often its use was reported; 0 in this version."""
     namespace: _builtins.str
     """Output only. namespace it is in."""
     etag: _builtins.str

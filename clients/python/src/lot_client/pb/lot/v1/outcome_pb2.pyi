@@ -121,6 +121,10 @@ class _NoticeCodeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_NoticeCode
     """
     NOTICE_CODE_QUERY_TRUNCATED: _NoticeCode.ValueType  # 2
     """A query was longer than the embedding model reads; its tail did not take part."""
+    NOTICE_CODE_FIELDS_KEPT: _NoticeCode.ValueType  # 3
+    """A repeated save gave other values for fields of the stored pattern; they stay as they were. Use
+    UpdatePattern to change them.
+    """
 
 class NoticeCode(_NoticeCode, metaclass=_NoticeCodeEnumTypeWrapper):
     """NoticeCode is what a notice is about."""
@@ -133,6 +137,10 @@ take part in similarity.
 """
 NOTICE_CODE_QUERY_TRUNCATED: NoticeCode.ValueType  # 2
 """A query was longer than the embedding model reads; its tail did not take part."""
+NOTICE_CODE_FIELDS_KEPT: NoticeCode.ValueType  # 3
+"""A repeated save gave other values for fields of the stored pattern; they stay as they were. Use
+UpdatePattern to change them.
+"""
 Global___NoticeCode: _TypeAlias = NoticeCode  # noqa: Y015
 
 @_typing.final

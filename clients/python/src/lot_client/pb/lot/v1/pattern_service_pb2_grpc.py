@@ -135,9 +135,10 @@ class PatternServiceServicer(object):
     def SavePattern(self, request, context):
         """SavePattern stores a pattern, or counts a success for the one that is there.
 
-        With the default `dedupe` EXACT a second save of the same task, actions, code and language
-        (white space and letter case folded in the task) counts as one SUCCESS for the first and
-        answers `created = false`. Errors: PATTERN_ID_IN_USE, REQUEST_ID_REUSED.
+        With the default `dedupe` EXACT a second save of the same kind, type, task, actions, code and
+        language (white space and letter case folded in the task) counts as one SUCCESS for the first
+        and answers `created = false`; other fields stay as they were, and a notice names those that
+        differ. Errors: PATTERN_ID_IN_USE, REQUEST_ID_REUSED.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -145,7 +146,8 @@ class PatternServiceServicer(object):
 
     def BatchSavePatterns(self, request, context):
         """BatchSavePatterns saves up to 500 patterns, each as SavePattern would. Items succeed or fail by
-        themselves: look at each result.
+        themselves: look at each result. One that breaks a rule of the contract refuses the whole batch,
+        and the violation names the item; nothing is saved then.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
