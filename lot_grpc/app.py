@@ -30,6 +30,7 @@ from lot_grpc.reports import (
     StoreReport,
 )
 from lot_grpc.server.build import LotServer, build_server
+from lot_grpc.server.calllog import CallLog
 from lot_grpc.server.limits import Limits
 from lot_grpc.server.servicers import build_servicers
 from lot_grpc.services.build import Services, build_services
@@ -118,15 +119,20 @@ def _build(settings: Settings, opened: _Opened) -> LotServer:
         max_batch_items=wanted.max_batch_items,
         needed_bytes=settings.storage.min_free_bytes if edge else 0,
     )
-    return build_server(servicers, limits, log=_log_call)
+    return build_server(servicers, limits, log=_call_log())
 
 
-def _log_call(record: Mapping[str, object]) -> None:
-    fields = dict(record)
-    level = str(fields.pop("level"))
-    # `code` would be taken for the code of a pattern and masked.
-    fields["status"] = fields.pop("code")
-    getattr(_log, level)("call", **{key: value for key, value in fields.items() if value != ""})
+def _call_log() -> CallLog:
+    log = _log.bind()  # once, as each call would do it anew
+
+    def write(record: Mapping[str, object]) -> None:
+        fields = {key: value for key, value in record.items() if value != ""}
+        level = str(fields.pop("level"))
+        # `code` would be taken for the code of a pattern and masked.
+        fields["status"] = fields.pop("code")
+        getattr(log, level)("call", **fields)
+
+    return write
 
 
 class _Reporter:

@@ -84,8 +84,9 @@ class Counting:
         return len(late)
 
     async def _settle(self, fact: OutcomeFact) -> None:
-        await self._store.update(OUTCOMES, fact.namespace, fact.point, set={SETTLED: True})
-        self._settled_here[fact.point] = None
+        point = fact.point
+        await self._store.update(OUTCOMES, fact.namespace, point, set={SETTLED: True})
+        self._settled_here[point] = None
         if len(self._settled_here) > _REMEMBERED:
             del self._settled_here[next(iter(self._settled_here))]
 
@@ -95,10 +96,10 @@ class Counting:
         ``before`` is the record as it was before the fact was written. Who counted the fact since
         has changed its revision.
         """
-        point = pattern_point(fact.namespace, fact.pattern_id)
+        point, fact_point = pattern_point(fact.namespace, fact.pattern_id), fact.point
         for attempt in range(_TRIES):
             record = before if attempt == 0 else None
-            asked = [] if record else [fact.point]
+            asked = [] if record else [fact_point]
             if record is None:
                 record = (await self._store.get(PATTERNS, fact.namespace, [point])).get(point)
             if record is None:
@@ -106,7 +107,7 @@ class Counting:
             unsettled: list[str] = record.payload[UNSETTLED]
             # Read after the counters: an id that was dropped since changes their revision.
             settled = await self._settled(fact.namespace, [*asked, *unsettled])
-            if fact.point in unsettled or fact.point in settled:
+            if fact_point in unsettled or fact_point in settled:
                 return record
             outcomes = outcomes_from_payload(record.payload).record(
                 fact.outcome, fact.create_time, fact.duration
@@ -115,7 +116,7 @@ class Counting:
             changed = {
                 **outcomes_payload(outcomes),
                 STATS_REVISION: revision + 1,
-                UNSETTLED: [*(one for one in unsettled if one not in settled), fact.point],
+                UNSETTLED: [*(one for one in unsettled if one not in settled), fact_point],
             }
             if await self._store.update(
                 PATTERNS,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 
 from lot_grpc.domain.errors import (
     EtagMismatchError,
@@ -11,6 +11,7 @@ from lot_grpc.domain.errors import (
 )
 from lot_grpc.domain.ids import content_hash, new_id
 from lot_grpc.domain.memory import Memory, MemoryContent, search_text
+from lot_grpc.domain.sameness import same_content
 from lot_grpc.ports import Embedder, Equals, IdIn, Record, VectorStore
 from lot_grpc.services.expiry import check_expiry, with_ttl
 from lot_grpc.services.ledger import Ask, Entry, Ledger
@@ -160,5 +161,5 @@ class Memories:
 
 def _require_same(namespace: str, memory_id: str, stored: Memory, given: MemoryContent) -> None:
     """Refuse to take another memory of this id for the one given; a ttl moves its expiry."""
-    if replace(stored.content, expire_time=None) != replace(given, expire_time=None):
+    if not same_content(stored.content, given):
         raise MemoryIdInUseError(namespace, memory_id)

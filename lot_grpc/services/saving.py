@@ -10,7 +10,7 @@ the claimed id, and insert-only decides.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from lot_grpc.domain.errors import (
     LotError,
@@ -20,6 +20,7 @@ from lot_grpc.domain.errors import (
 from lot_grpc.domain.ids import new_id
 from lot_grpc.domain.outcomes import Outcome, Outcomes
 from lot_grpc.domain.pattern import Pattern, dedupe_hash, different_fields, search_text
+from lot_grpc.domain.sameness import same_content
 from lot_grpc.ports import Embedder, Embedding, Equals, Range, Record, VectorStore
 from lot_grpc.services.claims import Claims
 from lot_grpc.services.counting import Counting
@@ -249,8 +250,7 @@ class Saving:
         pattern = pattern_from_record(record)
         if work.wrote(record):
             return Saved(pattern, created=True)
-        ours = work.draft.content
-        if replace(pattern.content, expire_time=None) != replace(ours, expire_time=None):
+        if not same_content(pattern.content, work.draft.content):
             raise PatternIdInUseError(work.namespace, work.pattern_id)
         return Saved(pattern, created=False)
 

@@ -167,6 +167,7 @@ class EdgeStore:
             if current is None:
                 return False
             shard.note_expiry((set,))
+            recent = shard.recent.pop(id)
             if unset:
                 kept = {key: value for key, value in current.items() if key not in unset}
                 changed = {**kept, **{k: v for k, v in set.items() if k not in unset}}
@@ -175,6 +176,8 @@ class EdgeStore:
                 operation = UpdateOperation.set_payload([id], dict(set))
             shard.raw.update(operation)
             shard.wrote(1)
+        if recent is not None and not unset:
+            shard.recent.keep_changed(recent, set)
         await self._committed()
         return True
 
@@ -211,11 +214,22 @@ class EdgeStore:
     ) -> dict[str, Record]:
         """Fetch by id."""
         shard = self._shard(collection)
+        records: list[Record] = []
+        unread: list[Any] = []
+        for point_id in ids:
+            kept = None if vectors else shard.recent.get(point_id)
+            if kept is None:
+                unread.append(point_id)
+            else:
+                records.append(Record(point_id, kept.namespace, dict(kept.payload)))
+        if unread:
+            with EDGE_ERRORS:
+                found = list(map(reader(None), shard.raw.retrieve(unread, True, vectors)))
+            records += found
+            if shard.spec.dense and not vectors:
+                for record in found:
+                    shard.recent.keep(record)
         now = self._clock.now()
-        with EDGE_ERRORS:
-            found = shard.raw.retrieve(list(ids), True, vectors)
-        read = reader(None)
-        records = (read(one) for one in found)
         return {
             record.id: record
             for record in records
@@ -369,6 +383,7 @@ class EdgeStore:
 
     def _upsert(self, shard: Shard, records: Sequence[Record], mode: UpdateMode) -> None:
         shard.note_expiry(record.payload for record in records)
+        shard.recent.forget(record.id for record in records)
         points = [point(record) for record in records]
         shard.raw.update(UpdateOperation.upsert_points(points, update_mode=mode))
         shard.wrote(len(points))
@@ -377,9 +392,14 @@ class EdgeStore:
         self, shard: Shard, namespace: str, id: str, when: Where, *, whole: bool
     ) -> Payload | None:
         """The payload (``whole``, or what was needed) of a living record that meets ``when``."""
-        keys = [NAMESPACE_KEY, EXPIRES_KEY, *map(json_path, keys_of(when))]
-        found = shard.raw.retrieve([id], whole or keys, False)
-        payload: Payload | None = found[0].payload if found else None
+        payload: Payload | None
+        kept = None if whole else shard.recent.get(id)
+        if kept is not None:
+            payload = {**kept.payload, NAMESPACE_KEY: kept.namespace}
+        else:
+            keys = [NAMESPACE_KEY, EXPIRES_KEY, *map(json_path, keys_of(when))]
+            found = shard.raw.retrieve([id], whole or keys, False)
+            payload = found[0].payload if found else None
         if payload is None or payload.get(NAMESPACE_KEY) != namespace:
             return None
         if is_expired(payload, self._clock.now()) or not matches(when, id, payload):
@@ -397,6 +417,7 @@ class EdgeStore:
             with EDGE_ERRORS:
                 found, more = shard.raw.scroll(request)
                 if found:
+                    shard.recent.clear()
                     shard.raw.update(UpdateOperation.delete_points([one.id for one in found]))
                     shard.wrote(len(found))
             deleted += len(found)

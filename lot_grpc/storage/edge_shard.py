@@ -20,6 +20,7 @@ from lot_grpc.domain.errors import StartupError, StoreUnavailableError
 from lot_grpc.ports import EXPIRES_KEY, NAMESPACE_KEY, CollectionSpec, Index, Micros
 from lot_grpc.storage.checks import check_dimensions
 from lot_grpc.storage.json_path import json_path
+from lot_grpc.storage.recent import RecentRecords
 
 CONFIG_NAME = "edge_config.json"
 
@@ -28,6 +29,8 @@ NO_VECTOR = "_none"
 
 _FLUSH_EVERY_POINTS = 20_000
 """Bounds the replay at the next start to about half a second."""
+
+_RECENT = 10_000
 
 _SCHEMA_TYPES: Final = {
     Index.KEYWORD: edge.PayloadSchemaType.Keyword,
@@ -67,6 +70,8 @@ class Shard:
 
     def __init__(self, folder: Path, spec: CollectionSpec, search_threads: int) -> None:
         self.spec = spec
+        self.recent = RecentRecords(_RECENT if spec.dense else 0)
+        """Of what is recalled, that is; logs are read once."""
         self.unflushed = 0
         self.raw = _opened(folder, spec, search_threads)
         try:

@@ -1,87 +1,111 @@
-"""Records kept decoded are the records in the store, whatever is written in between."""
+"""Records read lately are never shown as they were before a write."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import random
+from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from lot_grpc.ports import Equals, Record
+from lot_grpc.ports import CollectionSpec, Equals, IdIn, Index, Record, VectorStore
 from lot_grpc.storage.edge import EdgeStore
+from lot_grpc.storage.in_memory import InMemoryStore
 from lot_grpc.storage.recent import RecentRecords
 from tests.contract.clock import FixedClock
-from tests.storage.samples import SPEC, sample, sample_id
 
-NAME = SPEC.name
-ONE = sample_id(1)
-OTHER = Record(ONE, "a", {"n": 2, "list": ["x"]}, {"text": [0.0, 1.0, 0.0, 0.0]})
-
-WRITES: dict[str, Callable[[EdgeStore], Awaitable[Any]]] = {
-    "put": lambda store: store.put(NAME, [OTHER]),
-    "replace": lambda store: store.replace(NAME, OTHER, ()),
-    "update": lambda store: store.update(NAME, "a", ONE, set={"n": 3, "s": "t", "l": ["u", "v"]}),
-    "update with odd values": lambda store: store.update(
-        NAME, "a", ONE, set={"d": {"k": [1, None]}, "t": ("u", "v")}
-    ),
-    "update twice": lambda store: _twice(store),
-    "remove a key": lambda store: store.update(NAME, "a", ONE, set={"m": 4}, unset=["n"]),
-    "update that loses": lambda store: store.update(
-        NAME, "a", ONE, set={"n": 9}, when=[Equals("n", 8)]
-    ),
-    "delete": lambda store: store.delete(NAME, "a", [Equals("n", 1)]),
-}
+SPEC = CollectionSpec(
+    "things", dense={"text": 2}, indexes={"n": Index.INTEGER, "tag": Index.KEYWORD}
+)
+IDS = [f"00000000-0000-0000-0000-{n:012}" for n in range(6)]
+NS = "a"
 
 
-async def _twice(store: EdgeStore) -> None:
-    await store.update(NAME, "a", ONE, set={"n": 5}, when=[Equals("n", 1)])
-    await store.update(NAME, "a", ONE, set={"m": 6}, when=[Equals("n", 5)])
+@pytest.fixture
+async def stores(tmp_path: Path) -> AsyncIterator[tuple[FixedClock, list[VectorStore]]]:
+    clock = FixedClock()
+    edge = EdgeStore(tmp_path, clock, min_free_bytes=0)
+    both: list[VectorStore] = [edge, InMemoryStore(clock)]
+    for store in both:
+        await store.ensure_collections([SPEC])
+    yield clock, both
+    for store in both:
+        await store.close()
 
 
-@pytest.mark.parametrize("name", WRITES)
-async def test_a_read_before_a_write_does_not_show_after_it(store: EdgeStore, name: str) -> None:
-    await store.insert(NAME, [sample(1)])
-    assert (await store.get(NAME, "a", [ONE]))[ONE].payload == {"n": 1}
-    await WRITES[name](store)
-    shown = await store.get(NAME, "a", [ONE])
-    there = await store.scroll(NAME, "a", (), limit=9)
-    assert list(shown.values()) == there
-    assert (await store.get(NAME, "a", [ONE], vectors=True)).keys() == shown.keys()
+def record(chance: random.Random, clock: FixedClock) -> Record:
+    payload: dict[str, Any] = {
+        "n": chance.randrange(4),
+        "tag": [chance.choice("xyz")],
+        "nested": {"list": [chance.randrange(100) / 8, None, True]},
+    }
+    if chance.random() < 0.3:
+        payload["expires"] = clock.now() + chance.randrange(1, 4) * 1_000_000
+    return Record(chance.choice(IDS), NS, payload, {"text": [1.0, 0.0]})
 
 
-async def test_an_expired_record_that_was_read_is_absent(
-    store: EdgeStore, clock: FixedClock
-) -> None:
-    record = Record(ONE, "a", {"n": 1, "expires": clock.now() + 10})
-    await store.insert(NAME, [record])
-    assert await store.get(NAME, "a", [ONE])
-    clock.advance(0.00001)
-    assert not await store.get(NAME, "a", [ONE])
-    assert await store.insert(NAME, [sample(1)]) == {ONE}
-    assert (await store.get(NAME, "a", [ONE]))[ONE].payload == {"n": 1}
+async def write(store: VectorStore, chance: random.Random, clock: FixedClock) -> Any:
+    """One random write; the same for the same state of chance."""
+    kind = chance.randrange(6)
+    one, when = record(chance, clock), [Equals("n", chance.randrange(4))]
+    if kind == 0:
+        return await store.insert("things", [one])
+    if kind == 1:
+        return await store.put("things", [one])
+    if kind == 2:
+        return await store.replace("things", one, when)
+    if kind == 3:
+        return await store.delete("things", NS, [IdIn((one.id,)), *when])
+    unset = ("nested",) if kind == 4 else ()
+    changed = {"n": chance.randrange(4), "tag": [chance.choice("xyz")]}
+    return await store.update("things", NS, one.id, set=changed, unset=unset, when=when)
 
 
-async def test_a_record_that_was_read_stays_in_its_namespace(store: EdgeStore) -> None:
-    await store.insert(NAME, [sample(1)])
-    assert await store.get(NAME, "a", [ONE])
-    assert not await store.get(NAME, "b", [ONE])
-    assert not await store.update(NAME, "b", ONE, set={"n": 7})
+@pytest.mark.parametrize("seed", range(8))
+async def test_a_read_after_any_write_is_what_the_oracle_has(stores, seed):
+    clock, both = stores
+    choices = random.Random(seed)
+    for _ in range(300):
+        state = choices.getrandbits(64)
+        results = [await write(store, random.Random(state), clock) for store in both]
+        assert results[0] == results[1]
+        if choices.random() < 0.1:
+            clock.advance(1)
+        asked = choices.sample(IDS, 4)
+        edge, oracle = [await store.get("things", NS, asked) for store in both]
+        assert {k: v.payload for k, v in edge.items()} == {k: v.payload for k, v in oracle.items()}
 
 
-async def test_who_changes_what_was_read_changes_nothing(store: EdgeStore) -> None:
-    await store.insert(NAME, [sample(1)])
-    for _ in range(3):
-        read = (await store.get(NAME, "a", [ONE]))[ONE]
-        assert read.payload == {"n": 1}
+async def test_what_a_caller_does_to_a_read_record_stays_with_the_caller(stores):
+    _, (edge, _) = stores
+    await edge.put("things", [Record(IDS[0], NS, {"n": 1}, {"text": [1.0, 0.0]})])
+    for _ in range(2):
+        read = (await edge.get("things", NS, [IDS[0]]))[IDS[0]]
         read.payload["n"] = 99
+    assert (await edge.get("things", NS, [IDS[0]]))[IDS[0]].payload == {"n": 1}
 
 
-def test_the_oldest_and_the_large_are_not_kept() -> None:
+@pytest.mark.parametrize(
+    "heavy",
+    [
+        {"text": "x" * 9000},
+        {"deep": {"list": [{"k": "x" * 3000}] * 3}},
+        {"numbers": [1.0] * 600},
+    ],
+)
+def test_a_heavy_record_is_not_kept(heavy):
     recent = RecentRecords(2)
-    for number in range(3):
-        recent.keep(Record(f"{number}", "a", {"n": number}))
-        recent.get("0")
-    assert [number for number in range(3) if recent.get(f"{number}")] == [0, 2]
-    recent.keep(Record("3", "a", {"text": "x" * 9000}))
-    assert recent.get("3") is None
-    assert RecentRecords(0).get("0") is None
+    recent.keep(Record("heavy", NS, heavy))
+    recent.keep(Record("light", NS, {"n": 1}))
+    assert recent.get("heavy") is None
+    assert recent.get("light") is not None
+
+
+def test_the_record_that_was_longest_unread_goes_first():
+    recent = RecentRecords(2)
+    for name in ("a", "b"):
+        recent.keep(Record(name, NS, {}))
+    recent.get("a")
+    recent.keep(Record("c", NS, {}))
+    assert [name for name in "abc" if recent.get(name)] == ["a", "c"]

@@ -145,8 +145,8 @@ type Episode struct {
 	Tags []string `protobuf:"bytes,25,rep,name=tags,proto3" json:"tags,omitempty"`
 	// labels to filter by: at most 64; a key has at most 63 bytes and no `=`, a value at most 256.
 	Labels map[string]string `protobuf:"bytes,26,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// metadata is carried and given back, never interpreted. Its numbers are doubles; nested at most
-	// 16 deep, at most 256 KiB; no NaN or infinity.
+	// metadata is carried and given back, never interpreted. Its numbers are doubles, good to 15
+	// digits; nested at most 16 deep, at most 256 KiB; no NaN or infinity.
 	Metadata *structpb.Struct `protobuf:"bytes,27,opt,name=metadata,proto3" json:"metadata,omitempty"`
 	// Output only. namespace it is in.
 	Namespace string `protobuf:"bytes,28,opt,name=namespace,proto3" json:"namespace,omitempty"`

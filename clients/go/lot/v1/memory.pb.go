@@ -123,8 +123,8 @@ type Memory struct {
 	Tags []string `protobuf:"bytes,6,rep,name=tags,proto3" json:"tags,omitempty"`
 	// labels to filter by: at most 64; a key has at most 63 bytes and no `=`, a value at most 256.
 	Labels map[string]string `protobuf:"bytes,7,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// metadata is carried and given back, never interpreted. Its numbers are doubles; nested at most
-	// 16 deep, at most 256 KiB; no NaN or infinity.
+	// metadata is carried and given back, never interpreted. Its numbers are doubles, good to 15
+	// digits; nested at most 16 deep, at most 256 KiB; no NaN or infinity.
 	Metadata *structpb.Struct `protobuf:"bytes,8,opt,name=metadata,proto3" json:"metadata,omitempty"`
 	// importance in [0, 1]; absent on input is stored as 0.5. Always given back.
 	Importance *float64 `protobuf:"fixed64,9,opt,name=importance,proto3,oneof" json:"importance,omitempty"`

@@ -221,8 +221,8 @@ class Episode(_message.Message):
 
     @_builtins.property
     def metadata(self) -> _struct_pb2.Struct:
-        """metadata is carried and given back, never interpreted. Its numbers are doubles; nested at most
-        16 deep, at most 256 KiB; no NaN or infinity.
+        """metadata is carried and given back, never interpreted. Its numbers are doubles, good to 15
+        digits; nested at most 16 deep, at most 256 KiB; no NaN or infinity.
         """
 
     @_builtins.property

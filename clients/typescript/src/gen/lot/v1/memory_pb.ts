@@ -77,8 +77,8 @@ export type Memory = Message<"lot.v1.Memory"> & {
   labels: { [key: string]: string };
 
   /**
-   * metadata is carried and given back, never interpreted. Its numbers are doubles; nested at most
-   * 16 deep, at most 256 KiB; no NaN or infinity.
+   * metadata is carried and given back, never interpreted. Its numbers are doubles, good to 15
+   * digits; nested at most 16 deep, at most 256 KiB; no NaN or infinity.
    *
    * @generated from field: google.protobuf.Struct metadata = 8;
    */

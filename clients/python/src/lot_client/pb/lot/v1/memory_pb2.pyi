@@ -154,8 +154,8 @@ class Memory(_message.Message):
 
     @_builtins.property
     def metadata(self) -> _struct_pb2.Struct:
-        """metadata is carried and given back, never interpreted. Its numbers are doubles; nested at most
-        16 deep, at most 256 KiB; no NaN or infinity.
+        """metadata is carried and given back, never interpreted. Its numbers are doubles, good to 15
+        digits; nested at most 16 deep, at most 256 KiB; no NaN or infinity.
         """
 
     @_builtins.property

@@ -1,0 +1,1 @@
+"""Benchmarks: the real server beside a bare one, in one run. ``python -m tests.bench --help``."""

@@ -1,0 +1,218 @@
+"""Measures lot-grpc against a bare server, both in one run, and prints a table.
+
+Benchmarks are reported, not gated: the exit code is 0 unless something fails.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from tests.bench import data, processes, report, stores
+from tests.bench.figures import NORMAL, QUICK, Bench
+from tests.bench.report import Figure, Report, median, milliseconds
+
+SMALL, LARGE = 10_000, 100_000
+_STARTS = 3
+_RECALLS = 200
+_VECTOR_BYTES = 4 * data.DIMENSIONS
+_MIB = 2**20
+
+
+class Run:
+    """One run: its folder, its client, what it found."""
+
+    def __init__(self, folder: Path, client: processes.Client, options: Any) -> None:
+        self._folder = folder
+        self._client = client
+        self._options = options
+        self._sizes = QUICK if options.quick else NORMAL
+        self._copies = 0
+        self.figures: list[Figure] = []
+
+    def say(self, what: str) -> None:
+        """Progress, for whoever waits."""
+        if not self._options.json:
+            print(f"… {what}", file=sys.stderr, flush=True)
+
+    def parts(self) -> dict[str, float]:
+        """The parts by themselves."""
+        self.say("the parts, in one process")
+        store = self._copy(stores.filled(SMALL, compacted=False, say=self.say))
+        count = self._sizes.single
+        found: dict[str, float] = processes.run("tests.bench.parts", str(store), str(count))
+        return found
+
+    def calls(self) -> None:
+        """Everything that is compared call by call."""
+        template = stores.filled(SMALL, compacted=False, say=self.say)
+        with (
+            # Compacting one at its start and not the other would compare stores, not servers.
+            self._real(self._copy(template), LOT_MAINTENANCE="off") as real,
+            processes.bare_server(self._copy(template), self._log("bare")) as bare,
+        ):
+            bench = Bench(self._client, real, bare, self._sizes)
+            bench.check()
+            steps: list[tuple[str, Callable[[], Figure | list[Figure]]]] = [
+                ("recall, one client", bench.recall_one),
+                ("recall, 16 clients", bench.recall_many),
+                ("recall, repeated queries", bench.recall_repeated),
+                ("save", bench.save),
+                ("save in batches", bench.batch),
+                ("events", bench.events),
+                ("outcomes", bench.outcomes),
+            ]
+            for name, measure in steps:
+                if self._options.only and self._options.only not in name:
+                    continue
+                self.say(name)
+                found = measure()
+                self.figures += found if isinstance(found, list) else [found]
+
+    def empty(self) -> int:
+        """Start and memory without data; returns resident bytes."""
+        self.say("start, empty")
+        seconds, resident = [], 0
+        for number in range(_STARTS):
+            with self._real(self._folder / f"empty-{number}") as server:
+                seconds.append(server.start_seconds)
+                self._recalls(server, 20)
+                resident = server.resident_bytes
+        self._start("empty", median(seconds), 3)
+        met = resident <= 350 * _MIB
+        values = {"resident_bytes": resident}
+        shown = f"{resident / _MIB:.0f} MB"
+        self.figures.append(Figure("memory, empty", shown, "≤ 350 MB", met, values=values))
+        return resident
+
+    def large(self, empty_bytes: int) -> None:
+        """Start and memory with 100,000 patterns."""
+        compacted = self._options.full
+        template = stores.filled(LARGE, compacted=compacted, say=self.say)
+        store = self._copy(template)
+        self.say(f"start, {LARGE:,} patterns")
+        seconds, resident, own = [], 0, 0
+        for _ in range(_STARTS):
+            with self._real(store, LOT_MAINTENANCE="off") as server:
+                seconds.append(server.start_seconds)
+                self._recalls(server, _RECALLS)
+                resident, own = server.resident_bytes, server.anonymous_bytes
+        self._start(f"{LARGE:,} patterns", median(seconds), 6)
+        payload = data.mean_payload_bytes(1000)
+        beyond = (resident - empty_bytes) / LARGE - _VECTOR_BYTES - payload
+        self.figures.append(
+            Figure(
+                f"memory a pattern, at {LARGE:,}",
+                f"{beyond:,.0f} bytes beyond vector and payload",
+                "≤ 3,072",
+                beyond <= 3072,
+                f"{resident / _MIB:.0f} MB in all, {own / _MIB:.0f} of them no mapped files; "
+                f"vector {_VECTOR_BYTES}, payload {payload:.0f} bytes",
+                {"bytes_beyond": beyond, "resident_bytes": resident, "payload_bytes": payload},
+            )
+        )
+
+    def growth(self) -> None:
+        """Filtered recall over 10,000 and over 100,000, both compacted."""
+        templates = [stores.filled(n, compacted=True, say=self.say) for n in (SMALL, LARGE)]
+        self.say("recall as memories grow")
+        with (
+            self._real(self._copy(templates[0])) as small,
+            self._real(self._copy(templates[1]), LOT_MAINTENANCE="off") as large,
+        ):
+            p50: list[list[float]] = [[], []]
+            for number in range(2 * self._sizes.rounds):
+                first = 3_000_000 + number * 10_000
+                for server, found in ((small, p50[0]), (large, p50[1])):
+                    found.append(self._recalls(server, self._sizes.single, first))
+        ratio = median([b / a for a, b in zip(*p50, strict=True)])
+        beside = f"{milliseconds(median(p50[1]))} at {LARGE:,}, "
+        beside += f"{milliseconds(median(p50[0]))} at {SMALL:,}"
+        name = "RecallPatterns, one client, 100,000 against 10,000"
+        values = {"ratio": ratio, "p50": p50}
+        self.figures.append(Figure(name, f"{ratio:.2f} x", "≤ 2", ratio <= 2, beside, values))
+
+    # --- inside ---------------------------------------------------------------------------------
+
+    def _start(self, what: str, seconds: float, target: float) -> None:
+        name, shown = f"start to ready, {what}", f"{seconds:.2f} s"
+        values = {"seconds": seconds}
+        met = seconds <= target
+        self.figures.append(Figure(name, shown, f"≤ {target:g} s", met, values=values))
+
+    def _recalls(self, server: processes.Server, count: int, first: int = 2_000_000) -> float:
+        """Recalls that all are distinct; their median in seconds."""
+        done = self._client.do(
+            "calls", address=server.address, kind="recall", first=first, count=count
+        )
+        return median(done["times"])
+
+    def _copy(self, template: Path) -> Path:
+        self._copies += 1
+        return stores.sparse_copy(template, self._folder / f"store-{self._copies}")
+
+    def _log(self, name: str) -> Path:
+        return self._folder / f"{name}-{time.monotonic_ns()}.log"
+
+    @contextmanager
+    def _real(self, store: Path, **settings: str) -> Iterator[processes.Server]:
+        with processes.real_server(store, self._log("real"), **settings) as server:
+            try:
+                yield server
+            finally:
+                self._client.do("forget", address=server.address)
+
+
+def _options() -> Any:
+    parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="less of each, under two minutes")
+    parser.add_argument(
+        "--full", action="store_true", help="also 100,000 patterns, compacted (minutes, once)"
+    )
+    parser.add_argument("--only", default="", help="just the comparisons with this in their name")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
+    return parser.parse_args()
+
+
+def main() -> int:
+    """Run it."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that children are ended too
+    options = _options()
+    machine = {"cores": os.cpu_count(), "load at start": round(os.getloadavg()[0], 1)}
+    started = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="lot-grpc-bench-") as name:
+        folder = Path(name)
+        try:
+            with processes.client(folder / "client.log") as client:
+                run = Run(folder, client, options)
+                parts = {} if options.only else run.parts()
+                run.calls()
+                if not options.only:
+                    empty_bytes = run.empty()
+                    if not options.quick:
+                        run.large(empty_bytes)
+                    if options.full:
+                        run.growth()
+        except processes.BenchError as error:
+            print(f"bench: {error}", file=sys.stderr)
+            return 1
+    machine["load at end"] = round(os.getloadavg()[0], 1)
+    machine["seconds"] = round(time.monotonic() - started)
+    done = Report(run.figures, parts, machine)
+    if options.json:
+        print(report.as_json(done))
+    else:
+        report.show(done)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

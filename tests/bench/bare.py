@@ -1,0 +1,102 @@
+"""The bare server, the denominator: bytes in and out, no validation, no ranking, no log.
+
+The same embedder with the same settings, the same calls to Edge on the same store.
+
+    python -m tests.bench.bare FOLDER
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from typing import Any
+
+import grpc
+import qdrant_edge as edge
+import uvloop
+
+from lot_grpc.embedding.fastembed import FastembedEmbedder, open_fastembed
+from tests.bench import data
+
+POOL, LIMIT, GATE = 50, 5, 0.08
+
+
+class Bare:
+    def __init__(self, folder: str, embedder: FastembedEmbedder) -> None:
+        self.patterns = edge.EdgeShard.load(f"{folder}/patterns")
+        self.events = edge.EdgeShard.load(f"{folder}/events")
+        self.embedder = embedder
+
+    async def echo(self, request: bytes, _: Any) -> bytes:
+        return request
+
+    async def recall(self, request: bytes, _: Any) -> bytes:
+        asked = json.loads(request)
+        vector = (await self.embedder.embed_query(asked["query"])).vector
+        found = self.search(vector, asked["language"], asked["min_success_rate"])
+        return json.dumps([hit.payload for hit in self.fetch(found)[:LIMIT]]).encode()
+
+    def search(self, vector: list[float], language: str, min_success_rate: float) -> list[Any]:
+        where = edge.Filter(
+            must=[
+                edge.FieldCondition("namespace", match=edge.MatchValue(data.NAMESPACE)),
+                edge.FieldCondition("language", match=edge.MatchAny([language])),
+                edge.FieldCondition("success_rate", range=edge.RangeFloat(gte=min_success_rate)),
+            ]
+        )
+        nearest = edge.Query.Nearest(vector, using="text")
+        query = edge.QueryRequest(
+            POOL, query=nearest, filter=where, with_payload=False, with_vector=False
+        )
+        return self.patterns.query_batch(edge.QueryBatchRequest([query]))[0]
+
+    def fetch(self, found: list[Any]) -> list[Any]:
+        """What ranking would look at: the first, and all that are nearly as good."""
+        near = sum(hit.score >= found[0].score - GATE for hit in found)
+        return self.patterns.retrieve([hit.id for hit in found[: max(near, LIMIT)]], True, False)
+
+    async def save(self, request: bytes, _: Any) -> bytes:
+        items = json.loads(request)
+        embedded = await self.embedder.embed_documents([item["text"] for item in items])
+        self.upsert(items, [one.vector for one in embedded])
+        return request
+
+    def upsert(self, items: list[Any], vectors: list[list[float]]) -> None:
+        points = [
+            edge.Point(item["id"], {"text": vector}, item["payload"])
+            for item, vector in zip(items, vectors, strict=True)
+        ]
+        self.patterns.update(edge.UpdateOperation.upsert_points(points))
+
+    async def store_events(self, request: bytes, _: Any) -> bytes:
+        """The bare store's rate: the events that a stream would bring, from memory."""
+        asked = json.loads(request)
+        records = data.event_records(asked["episode_id"], asked["count"])
+        rows = [(r.id, {**r.payload, "namespace": r.namespace}) for r in records]
+        started = time.perf_counter()
+        for start in range(0, len(rows), data.BATCH_OF_EVENTS):
+            batch = rows[start : start + data.BATCH_OF_EVENTS]
+            points = [edge.Point(point, {}, payload) for point, payload in batch]
+            self.events.update(edge.UpdateOperation.upsert_points(points))
+        return json.dumps({"seconds": time.perf_counter() - started}).encode()
+
+
+async def _serve(folder: str) -> None:
+    bare = Bare(folder, await open_fastembed())
+    methods: dict[str, Any] = {"Echo": bare.echo, "Recall": bare.recall, "Save": bare.save}
+    methods["StoreEvents"] = bare.store_events
+    handlers: Any = {
+        name: grpc.unary_unary_rpc_method_handler(call) for name, call in methods.items()
+    }
+    options = [("grpc.so_reuseport", 0), ("grpc.max_receive_message_length", 16 * 2**20)]
+    server = grpc.aio.server(options=options)
+    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("Bare", handlers),))
+    port = server.add_insecure_port("127.0.0.1:0")
+    await server.start()
+    print(f"bare is serving on 127.0.0.1:{port}", flush=True)
+    await server.wait_for_termination()
+
+
+if __name__ == "__main__":
+    uvloop.run(_serve(sys.argv[1]))

@@ -1,0 +1,257 @@
+"""What is asked, saved and recorded: made up, distinct, and the same in every run.
+
+Each request comes in two forms: as ``lot.v1`` has it, and as the bare server reads it (JSON).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+from google.protobuf.struct_pb2 import Struct
+from numpy.typing import NDArray
+
+from lot_grpc.domain.episode import EpisodeEvent
+from lot_grpc.domain.outcomes import Outcomes
+from lot_grpc.domain.pattern import Action, Pattern, PatternContent, search_text
+from lot_grpc.pb.lot.v1 import episode_pb2, episode_service_pb2, pattern_pb2, pattern_service_pb2
+from lot_grpc.ports import Record
+from lot_grpc.services.records.episodes import event_record
+from lot_grpc.services.records.patterns import pattern_record
+
+NAMESPACE = "default"
+DIMENSIONS = 384
+LANGUAGES = ("python", "typescript", "go", "rust")
+MIN_SUCCESS_RATE = 0.5
+BATCH_OF_EVENTS = 50
+
+
+def _choices(text: str) -> list[str]:
+    return [" ".join(part.split()) for part in text.split("|")]
+
+
+_VERBS = _choices(
+    """
+    add | cache | check | clean | collect | compare | convert | debug | deploy | export | fix |
+    harden | import | index | lint | measure | merge | migrate | parse | rename | replace |
+    retry | schedule | split | test | trace | upgrade | validate | watch | wrap
+    """
+)
+_THINGS = _choices(
+    """
+    the login form | the invoice report | an image upload | the search page | the order history |
+    a CSV export | the payment webhook | user avatars | the release notes | stale sessions |
+    the price table | a nightly backup | the error banner | the mailing list | a feature flag |
+    the audit log | the shipping label | the time zone picker | a rate limiter |
+    the product feed | the contact sheet | broken links | the signup wizard | a retry queue |
+    the billing address | the map view | database connections | the translation file |
+    a health check
+    """
+)
+_PLACES = _choices(
+    """
+    in the admin panel | for the mobile client | behind the proxy | on the staging cluster |
+    in the monorepo | for enterprise customers | of the booking service | in the checkout flow |
+    on the old website | for the partner API | in the data pipeline | of the chat widget |
+    in the test suite | on the edge nodes | for guest users | in the desktop app |
+    of the metrics dashboard | in the mail gateway | for the sales team
+    """
+)
+_REASONS = _choices(
+    """
+    because it times out under load | without breaking older clients | so that reviews go faster |
+    after the schema changed | with as few queries as possible | before the audit next week |
+    when the disk is nearly full | and write a regression test | using the new design tokens |
+    while traffic is low | so that errors are visible | without a restart |
+    as the vendor retires the old one | and document every step | when two users edit at once |
+    with retries and a deadline | to keep the budget
+    """
+)
+_LISTS = (_VERBS, _THINGS, _PLACES, _REASONS)
+SENTENCES = len(_VERBS) * len(_THINGS) * len(_PLACES) * len(_REASONS)
+"""How many there are."""
+
+_STRIDE = 104_729  # a prime, so that neighbours differ in every part
+
+
+def sentence(number: int) -> str:
+    """A task in words; distinct for numbers below ``SENTENCES``."""
+    rest = number * _STRIDE % SENTENCES
+    words = []
+    for choices in _LISTS:
+        rest, place = divmod(rest, len(choices))
+        words.append(choices[place])
+    return " ".join(words)
+
+
+# --- patterns ---------------------------------------------------------------------------------
+
+
+def content(number: int) -> PatternContent:
+    """A pattern of ordinary size: about 800 bytes of payload."""
+    task = sentence(number)
+    return PatternContent(
+        task=task,
+        context=f"Ticket {number}. {sentence(number + SENTENCES // 2).capitalize()}.",
+        actions=(
+            Action("read_file", {"path": f"src/module_{number % 97}.py"}, "look at the callers"),
+            Action("edit_file", {"path": f"src/module_{number % 97}.py", "lines": 12}),
+            Action("run_tests", {"only": f"test_{number % 89}"}, "must be green"),
+        ),
+        language=LANGUAGES[number % len(LANGUAGES)],
+        category=("backend", "frontend", "data")[number % 3],
+        task_type=("bugfix", "feature", "refactor", "ops")[number % 4],
+        approach=("incremental", "standard")[number % 2],
+        tools=("editor", "shell"),
+        tags=(f"team-{number % 7}", f"area-{number % 31}"),
+    )
+
+
+def records(vectors: Iterable[list[float]]) -> Iterator[Record]:
+    """A stored pattern with a history of outcomes for each of the vectors."""
+    random = np.random.default_rng(20_240_229)
+    for number, vector in enumerate(vectors):
+        used = number % 23
+        good = int(used * random.random())
+        outcomes = Outcomes(
+            success_rate=float(random.random()),
+            success_count=good,
+            failure_count=used - good,
+        )
+        pattern = Pattern(
+            NAMESPACE, f"bench-{number}", content(number), outcomes, 1, number + 1, number + 1
+        )
+        yield pattern_record(pattern, number + 1, vector)
+
+
+def mixed(known: NDArray[np.float32], count: int) -> Iterator[list[float]]:
+    """``count`` unit vectors: those known, then others near them.
+
+    Vectors at random would all be about as far from a query as each other; real ones are not.
+    """
+    random = np.random.default_rng(20_240_301)
+    yield from known[:count].tolist()
+    for number in range(len(known), count):
+        noise = random.standard_normal(DIMENSIONS, np.float32) / np.sqrt(DIMENSIONS)
+        other = known[random.integers(0, len(known))]
+        vector = known[number % len(known)] + 0.15 * other + 0.1 * noise
+        yield (vector / np.linalg.norm(vector)).tolist()
+
+
+def mean_payload_bytes(count: int) -> float:
+    """Mean size of a stored pattern's payload as JSON."""
+    return sum(len(json.dumps(one.payload)) for one in records([[]] * count)) / count
+
+
+def recall(number: int, *, bare: bool) -> bytes:
+    """A recall of patterns, narrowed by language and success rate."""
+    query, language = sentence(number), LANGUAGES[number % len(LANGUAGES)]
+    if bare:
+        asked = {"query": query, "language": language, "min_success_rate": MIN_SUCCESS_RATE}
+        return json.dumps(asked).encode()
+    return pattern_service_pb2.RecallPatternsRequest(
+        query=query,
+        filter=pattern_pb2.PatternFilter(languages=[language], min_success_rate=MIN_SUCCESS_RATE),
+    ).SerializeToString()
+
+
+def save(number: int, *, bare: bool) -> bytes:
+    """A pattern to save."""
+    if bare:
+        return json.dumps(_bare_items([number])).encode()
+    return pattern_service_pb2.SavePatternRequest(pattern=_pattern(number)).SerializeToString()
+
+
+def save_batch(number: int, size: int, *, bare: bool) -> bytes:
+    """``size`` patterns to save at once."""
+    numbers = range(number * size, (number + 1) * size)
+    if bare:
+        return json.dumps(_bare_items(numbers)).encode()
+    items = [pattern_service_pb2.SavePatternItem(pattern=_pattern(n)) for n in numbers]
+    return pattern_service_pb2.BatchSavePatternsRequest(items=items).SerializeToString()
+
+
+def _bare_items(numbers: Any) -> list[dict[str, Any]]:
+    """The text to embed, the point, and the payload that the real server would write."""
+    items = []
+    for number in numbers:
+        pattern = Pattern(NAMESPACE, f"b-{number}", content(number), Outcomes(), 1, 1, 1)
+        record = pattern_record(pattern, 1, [])
+        payload = {**record.payload, "namespace": NAMESPACE}
+        items.append({"text": search_text(pattern.content), "id": record.id, "payload": payload})
+    return items
+
+
+def _pattern(number: int) -> pattern_pb2.Pattern:
+    given = content(number)
+    actions = []
+    for action in given.actions:
+        args = Struct()
+        args.update(action.args)
+        actions.append(pattern_pb2.Action(tool=action.tool, args=args, note=action.note))
+    return pattern_pb2.Pattern(
+        task=given.task,
+        context=given.context,
+        actions=actions,
+        language=given.language,
+        category=given.category,
+        task_type=given.task_type,
+        approach=given.approach,
+        tools=given.tools,
+        tags=given.tags,
+    )
+
+
+# --- events -----------------------------------------------------------------------------------
+
+
+def _event_data(number: int) -> Struct:
+    data = Struct()
+    data.update(
+        {
+            "tool": ("shell", "editor", "browser")[number % 3],
+            "arguments": sentence(number),
+            "ok": number % 11 != 0,
+            "seconds": number % 50 / 10,
+        }
+    )
+    return data
+
+
+def event_batches(count: int) -> list[bytes]:
+    """The messages of a stream after its first, with ``count`` events in all."""
+    batches = []
+    for start in range(1, count + 1, BATCH_OF_EVENTS):
+        message = episode_service_pb2.RecordEventsRequest()
+        for sequence in range(start, min(start + BATCH_OF_EVENTS, count + 1)):
+            message.events.append(
+                episode_pb2.EpisodeEvent(
+                    sequence=sequence,
+                    event_type="tool_call",
+                    agent_role="worker",
+                    data=_event_data(sequence),
+                )
+            )
+        batches.append(message.SerializeToString())
+    return batches
+
+
+def event_records(episode_id: str, count: int) -> list[Record]:
+    """The same events as the store gets them."""
+    return [
+        event_record(
+            NAMESPACE,
+            episode_id,
+            EpisodeEvent(
+                sequence,
+                "tool_call",
+                "worker",
+                _event_data(sequence).SerializeToString(deterministic=True),
+                record_time=1_700_000_000_000_000 + sequence,
+            ),
+            epoch=1,
+        )
+        for sequence in range(1, count + 1)
+    ]

@@ -1,0 +1,192 @@
+"""The client, in a process of its own: the same calls to either server, bytes in and out.
+
+    python -m tests.bench.load
+
+reads one JSON command a line from standard input and answers each with one JSON line:
+``{"do": NAME, ...}`` is ``_COMMANDS[NAME](**rest)``. Seconds throughout.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import time
+from collections import deque
+from collections.abc import Sequence
+from typing import Any
+
+import grpc.aio
+import uvloop
+
+from lot_grpc.pb.lot.v1 import episode_pb2, episode_service_pb2, outcome_pb2, pattern_service_pb2
+from tests.bench import data
+
+DEADLINE = 120.0
+_PATTERNS = "/lot.v1.PatternService/"
+_EPISODES = "/lot.v1.EpisodeService/"
+_REAL = {
+    "recall": f"{_PATTERNS}RecallPatterns",
+    "save": f"{_PATTERNS}SavePattern",
+    "batch": f"{_PATTERNS}BatchSavePatterns",
+}
+_BARE = {
+    "recall": "/Bare/Recall",
+    "save": "/Bare/Save",
+    "batch": "/Bare/Save",
+    "echo": "/Bare/Echo",
+}
+_OPTIONS = [("grpc.max_receive_message_length", 64 * 2**20)]
+_channels: dict[str, Any] = {}
+
+
+def _channel(address: str) -> Any:
+    if address not in _channels:
+        _channels[address] = grpc.aio.insecure_channel(address, options=_OPTIONS)
+    return _channels[address]
+
+
+async def _call_all(call: Any, requests: Sequence[bytes], clients: int) -> dict[str, Any]:
+    """Send all requests, ``clients`` at a time; how long each and all took."""
+    waiting = deque(requests)
+    times: list[float] = []
+
+    async def client() -> None:
+        while waiting:
+            request = waiting.popleft()
+            started = time.perf_counter()
+            await call(request, timeout=DEADLINE)
+            times.append(time.perf_counter() - started)
+
+    started = time.perf_counter()
+    await asyncio.gather(*(client() for _ in range(clients)))
+    return {"times": times, "seconds": time.perf_counter() - started}
+
+
+async def calls(
+    address: str,
+    kind: str,
+    first: int,
+    count: int,
+    clients: int = 1,
+    bare: bool = False,
+    distinct: int = 0,
+    size: int = 0,
+) -> dict[str, Any]:
+    """``count`` calls from number ``first``; ``distinct`` (0: all) requests are used in turn."""
+    numbers = [first + (i % distinct if distinct else i) for i in range(count)]
+    if kind == "batch":
+        requests = [data.save_batch(n, size, bare=bare) for n in numbers]
+    else:
+        make = data.save if kind in ("save", "echo") else data.recall
+        requests = [make(n, bare=bare) for n in numbers]
+    call = _channel(address).unary_unary((_BARE if bare else _REAL)[kind])
+    return await _call_all(call, requests, clients)
+
+
+async def answers(address: str, first: int) -> dict[str, Any]:
+    """How many hits the two give, to see that they do the same; ``address`` is the real server."""
+    call = _channel(address).unary_unary(_REAL["recall"])
+    raw = await call(data.recall(first, bare=False), timeout=DEADLINE)
+    answer = pattern_service_pb2.RecallPatternsResponse.FromString(raw)
+    return {"ids": [hit.pattern.pattern_id for hit in answer.hits]}
+
+
+async def bare_answers(address: str, first: int) -> dict[str, Any]:
+    """The ids that the bare server gives."""
+    call = _channel(address).unary_unary(_BARE["recall"])
+    hits = json.loads(await call(data.recall(first, bare=True), timeout=DEADLINE))
+    return {"ids": [hit["pattern_id"] for hit in hits]}
+
+
+async def outcomes(
+    address: str, first: int, count: int, clients: int, request_ids: bool = False
+) -> dict[str, Any]:
+    """Recall (not timed), then record an outcome of the best hit of each recall."""
+    recall = _channel(address).unary_unary(_REAL["recall"])
+    requests = []
+    for number in range(count):
+        asked = data.recall(first + number % 64, bare=False)
+        raw = await recall(asked, timeout=DEADLINE)
+        answer = pattern_service_pb2.RecallPatternsResponse.FromString(raw)
+        best = answer.hits[number // 64 % len(answer.hits)]
+        request = pattern_service_pb2.RecordOutcomeRequest(
+            pattern_ids=[best.pattern.pattern_id],
+            retrieval_id=answer.retrieval_id,
+            outcome=outcome_pb2.OUTCOME_SUCCESS if number % 3 else outcome_pb2.OUTCOME_FAILURE,
+            request_id=f"bench-{first}-{number}" if request_ids else "",
+        )
+        requests.append(request.SerializeToString())
+    call = _channel(address).unary_unary(f"{_PATTERNS}RecordOutcome")
+    return await _call_all(call, requests, clients)
+
+
+async def stream(address: str, episode_id: str, count: int, window: int) -> dict[str, Any]:
+    """Record ``count`` events over one stream, at most ``window`` batches unacknowledged."""
+    channel = _channel(address)
+    start = channel.unary_unary(f"{_EPISODES}StartEpisode")
+    request = episode_service_pb2.StartEpisodeRequest(
+        episode_id=episode_id, episode=episode_pb2.Episode(task=data.sentence(count))
+    )
+    await start(request.SerializeToString(), timeout=DEADLINE)
+    batches = data.event_batches(count)
+    call = channel.stream_stream(f"{_EPISODES}RecordEvents")(timeout=DEADLINE)
+    opening = episode_service_pb2.RecordEventsRequest(episode_id=episode_id)
+    await call.write(opening.SerializeToString())
+    await call.read()
+    room = asyncio.Semaphore(window)
+
+    async def send() -> None:
+        for batch in batches:
+            await room.acquire()
+            await call.write(batch)
+
+    started = time.perf_counter()
+    sending = asyncio.create_task(send())
+    raw = b""
+    for _ in batches:
+        raw = await call.read()
+        if not raw:
+            raise RuntimeError(f"the stream ended: {await call.code()} {await call.details()}")
+        room.release()
+    seconds = time.perf_counter() - started
+    await sending
+    await call.done_writing()
+    last = episode_service_pb2.RecordEventsResponse.FromString(raw).last_sequence
+    if last != count:
+        raise RuntimeError(f"{last} events acknowledged instead of {count}")
+    return {"seconds": seconds}
+
+
+async def store_events(address: str, episode_id: str, count: int) -> dict[str, Any]:
+    """The bare store's time for the same events."""
+    call = _channel(address).unary_unary("/Bare/StoreEvents")
+    asked = {"episode_id": episode_id, "count": count}
+    result: dict[str, Any] = json.loads(await call(json.dumps(asked).encode(), timeout=DEADLINE))
+    return result
+
+
+async def forget(address: str) -> dict[str, Any]:
+    """Close the channel to a server that goes away."""
+    await _channels.pop(address).close()
+    return {}
+
+
+_COMMANDS: dict[str, Any] = {
+    each.__name__: each
+    for each in (calls, answers, bare_answers, outcomes, stream, store_events, forget)
+}
+
+
+async def _main() -> None:
+    loop = asyncio.get_running_loop()
+    while line := await loop.run_in_executor(None, sys.stdin.readline):
+        command = json.loads(line)
+        result = await _COMMANDS[command.pop("do")](**command)
+        print(json.dumps(result), flush=True)
+    for channel in _channels.values():
+        await channel.close()
+
+
+if __name__ == "__main__":
+    uvloop.run(_main())

@@ -1,0 +1,138 @@
+"""Filled stores, made once and kept in the temporary folder; each server gets a copy."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from importlib.metadata import version
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+import lot_grpc
+from lot_grpc.clock import SystemClock
+from lot_grpc.domain.pattern import search_text
+from lot_grpc.embedding.fastembed import FastembedEmbedder, open_fastembed
+from lot_grpc.ports import Record
+from lot_grpc.services.records.collections import PATTERNS
+from lot_grpc.services.store_contract import open_store
+from lot_grpc.storage.edge import EdgeStore
+from lot_grpc.storage.edge_maintenance import compact_in_child
+from tests.bench import data
+
+Say = Callable[[str], None]
+
+_CHUNK = 1024
+_BLOCK = 1 << 20
+_OLD_SECONDS = 24 * 3600
+_EMBEDDED = 10_000
+"""So many vectors are really made, and kept; more are mixed from them, which takes no minutes."""
+
+
+def filled(count: int, *, compacted: bool, say: Say) -> Path:
+    """A store with ``count`` patterns, made unless there is one already. Not to be written to."""
+    name = f"{count}{'-compacted' if compacted else ''}-{_recipe()}"
+    folder = _cache() / name
+    if folder.is_dir():
+        return folder
+    _drop_old()
+    new = Path(tempfile.mkdtemp(prefix=f".{name}-", dir=_cache()))
+    try:
+        if compacted:
+            sparse_copy(filled(count, compacted=False, say=say), new)
+            say(f"compacting {count:,} patterns, once (a minute or two at 100,000)")
+            asyncio.run(_compact(new))
+        else:
+            say(f"writing {count:,} patterns, once")
+            asyncio.run(_fill(new, count))
+        new.rename(folder)
+    finally:
+        shutil.rmtree(new, ignore_errors=True)
+    return folder
+
+
+def sparse_copy(source: Path, target: Path) -> Path:
+    """Copy a store. Edge's logs are sparse, 32 MB each: holes are kept."""
+    shutil.copytree(source, target, copy_function=_copy_file, dirs_exist_ok=True)
+    return target
+
+
+def _copy_file(source: str, target: str) -> None:
+    with Path(source).open("rb") as read, Path(target).open("wb") as write:
+        while block := read.read(_BLOCK):
+            if block.count(0) == len(block):
+                write.seek(len(block), os.SEEK_CUR)
+            else:
+                write.write(block)
+        write.truncate(read.tell())
+
+
+def _cache() -> Path:
+    folder = Path(tempfile.gettempdir()) / f"lot-grpc-bench-{os.getuid()}"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    return folder
+
+
+def _drop_old() -> None:
+    """Remove what other versions made more than a day ago."""
+    for entry in _cache().iterdir():
+        if entry.is_dir() and time.time() - entry.stat().st_mtime > _OLD_SECONDS:
+            shutil.rmtree(entry, ignore_errors=True)
+
+
+def _recipe() -> str:
+    """Changes with whatever shapes a stored pattern."""
+    package = Path(lot_grpc.__file__).parent
+    parts = [Path(data.__file__), package / "domain/ids.py", package / "storage/edge_shard.py"]
+    parts += [package / "ports.py", package / "services/store_contract.py"]
+    for room in ("services/records", "embedding"):
+        parts += sorted((package / room).glob("*.py"))
+    text = b"".join(part.read_bytes() for part in parts)
+    return hashlib.sha256(text + version("qdrant-edge-py").encode()).hexdigest()[:12]
+
+
+async def _fill(folder: Path, count: int) -> None:
+    embedder = await open_fastembed()
+    store = EdgeStore(folder, SystemClock())
+    try:
+        await open_store(store, embedder.contract)
+        known = await _vectors(embedder)
+        for chunk in _chunks(data.records(data.mixed(known, count))):
+            await store.put(PATTERNS, chunk)
+    finally:
+        await store.close()
+        await embedder.close()
+
+
+async def _vectors(embedder: FastembedEmbedder) -> NDArray[np.float32]:
+    """The vectors of the first patterns, made once (about 20 s)."""
+    contract = embedder.contract
+    key = hashlib.sha256(Path(data.__file__).read_bytes() + repr(contract).encode()).hexdigest()
+    file = _cache() / f"vectors-{key[:12]}.npy"
+    if file.exists():
+        loaded: NDArray[np.float32] = np.load(file)
+        return loaded
+    texts = [search_text(data.content(number)) for number in range(_EMBEDDED)]
+    made = [one.vector for one in await embedder.embed_documents(texts)]
+    vectors = np.asarray(made, np.float32)
+    new = file.with_suffix(f".{os.getpid()}.npy")
+    np.save(new, vectors)
+    new.rename(file)
+    return vectors
+
+
+def _chunks(records: Iterator[Record]) -> Iterator[list[Record]]:
+    while chunk := list(islice(records, _CHUNK)):
+        yield chunk
+
+
+async def _compact(folder: Path) -> None:
+    async for _ in compact_in_child(folder):
+        pass
