@@ -197,9 +197,9 @@ def main() -> None:
             table.append((day, worked, reused, sum(held) / len(held) if held else 0.0))
             show_hits(memory, probe, f"after day {day}")
         print("day   tasks that worked          patterns reused   of these worked")
-        for day, worked, reused, held in table:
+        for day, worked, reused, reused_well in table:
             bar = "#" * round(worked * 20)
-            print(f"{day:3}   {worked:4.0%} {bar:20}  {reused:14.0%}   {held:15.0%}")
+            print(f"{day:3}   {worked:4.0%} {bar:20}  {reused:14.0%}   {reused_well:15.0%}")
 
 
 if __name__ == "__main__":
