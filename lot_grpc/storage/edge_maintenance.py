@@ -30,7 +30,7 @@ from lot_grpc.storage.space import SpaceGuard, used_bytes
 STATE_NAME = "lot.maintenance.json"
 
 _GROWTH_BYTES = 96 * 2**20
-"""About 20,000 records with a 384-dimensional vector: up to there a search costs 2 ms unindexed."""
+"""About 10,000 patterns with a 384-d vector: up to there a search costs 1 ms unindexed."""
 
 _GROWTH_SHARE = 4
 _LOG_FOLDER = "wal"
