@@ -93,7 +93,7 @@ async def serve(
         await stack.enter_async_context(_housekeeping(opened.services))
         server = _build(settings, opened)
         stack.push_async_callback(server.stop, settings.server.drain_seconds)
-        gc.freeze()  # what start-up made stays: no collection need walk it (3 % of a recall)
+        gc.freeze()  # what start-up made stays: no collection need walk it
         port = await server.start(settings.server.address)
         ready(await _ready(settings, opened, port, time.monotonic() - started))
         await stop.wait()

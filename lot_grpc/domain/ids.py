@@ -28,14 +28,6 @@ def new_id(prefix: str) -> str:
     return f"{prefix}-{''.join(digits)}"
 
 
-def derived_id(prefix: str, *parts: str) -> str:
-    """The id that stands for ``parts``: the same parts give the same id."""
-    digest = hashlib.sha256("\0".join(parts).encode()).digest()
-    number = int.from_bytes(digest[:10], "big")
-    digits = [_ALPHABET[(number >> shift) & 31] for shift in range(75, -1, -5)]
-    return f"{prefix}-{''.join(digits)}"
-
-
 def point_id(namespace: str, noun: str, *parts: str) -> str:
     """Where (namespace, noun, id…) lies: UUIDv5, so that a repeat finds the same place."""
     name = "\0".join((namespace, noun, *parts)).encode()

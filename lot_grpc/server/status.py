@@ -83,11 +83,6 @@ TABLE: Final[Mapping[str, Row]] = {
 _INTERNAL = TABLE["INTERNAL"]
 
 
-def code_of(error: LotError) -> grpc.StatusCode:
-    """The code of an error; INTERNAL for one that the table does not know."""
-    return TABLE.get(error.reason, _INTERNAL).code
-
-
 def to_status(error: LotError) -> Status:
     """The status of an error whose reason the table knows. Always less than 6 KB.
 

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lot_grpc.domain.errors import (
+    ContentionError,
     LotError,
     PatternIdInUseError,
     PatternNotFoundError,
@@ -242,7 +243,7 @@ class Saving:
                 work.result = await self._count_repeat(work, owner)
             if work.result is not None:
                 return
-        raise PatternNotFoundError(work.namespace, work.pattern_id, "it keeps changing; retry")
+        raise ContentionError(NOUN, work.pattern_id)
 
     # --- parts of resolving -------------------------------------------------------------------
 

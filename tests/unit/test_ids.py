@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from lot_grpc.domain.ids import (
     content_hash,
-    derived_id,
     namespace_or_default,
     new_id,
     point_id,
@@ -32,12 +31,6 @@ def test_a_random_id_is_one_that_a_caller_could_have_chosen():
 
 def test_random_ids_do_not_repeat():
     assert len({new_id("p") for _ in range(5000)}) == 5000
-
-
-def test_a_derived_id_stands_for_its_parts():
-    assert derived_id("p", "a", "b") == derived_id("p", "a", "b")
-    assert derived_id("p", "ab") != derived_id("p", "a", "b")
-    assert CONTRACT.match(derived_id("p", "a"))
 
 
 def test_an_empty_namespace_is_the_default_one():

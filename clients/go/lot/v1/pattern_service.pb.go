@@ -1293,9 +1293,9 @@ type RecallExplanation struct {
 	Gate float64 `protobuf:"fixed64,3,opt,name=gate,proto3" json:"gate,omitempty"`
 	// learned_weight is the most that what was learned can add to a score.
 	LearnedWeight float64 `protobuf:"fixed64,4,opt,name=learned_weight,json=learnedWeight,proto3" json:"learned_weight,omitempty"`
-	// matching_count is how many patterns of the namespace the filter lets through.
+	// matching_count is how many things of its kind in the namespace the filter lets through.
 	MatchingCount int64 `protobuf:"varint,5,opt,name=matching_count,json=matchingCount,proto3" json:"matching_count,omitempty"`
-	// namespace_count is how many patterns the namespace has.
+	// namespace_count is how many of them the namespace has.
 	NamespaceCount int64 `protobuf:"varint,6,opt,name=namespace_count,json=namespaceCount,proto3" json:"namespace_count,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache

@@ -721,14 +721,14 @@ export type RecallExplanation = Message<"lot.v1.RecallExplanation"> & {
   learnedWeight: number;
 
   /**
-   * matching_count is how many patterns of the namespace the filter lets through.
+   * matching_count is how many things of its kind in the namespace the filter lets through.
    *
    * @generated from field: int64 matching_count = 5;
    */
   matchingCount: bigint;
 
   /**
-   * namespace_count is how many patterns the namespace has.
+   * namespace_count is how many of them the namespace has.
    *
    * @generated from field: int64 namespace_count = 6;
    */

@@ -687,9 +687,9 @@ class RecallExplanation(_message.Message):
     learned_weight: _builtins.float
     """learned_weight is the most that what was learned can add to a score."""
     matching_count: _builtins.int
-    """matching_count is how many patterns of the namespace the filter lets through."""
+    """matching_count is how many things of its kind in the namespace the filter lets through."""
     namespace_count: _builtins.int
-    """namespace_count is how many patterns the namespace has."""
+    """namespace_count is how many of them the namespace has."""
     def __init__(
         self,
         *,
