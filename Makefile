@@ -1,5 +1,5 @@
 # `make` alone lists the targets. Needs Python 3.11 or later and GNU make 3.81 or later; the rest
-# is installed into .venv. ARGS="…" is passed on by run, test, bench and demo.
+# is installed into .venv. ARGS="…" is passed on by run, test, bench, demo and eval.
 
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
@@ -11,6 +11,10 @@ PIP := $(PY) -m pip --disable-pip-version-check --quiet
 ARGS ?=
 # A folder with tasks for the demo; where it is missing the demo has its own.
 DEMO_TASKS ?= ../shared/eval/webarena
+# A folder with retrieval sets, each a folder itself; `lot-grpc eval --help` tells their shape.
+EVAL_DATA ?= ../shared/eval
+# Sets of which a field narrows the search, as set=field.
+EVAL_FILTERS ?= humanevalpack=language
 
 PROTO_VENV ?= .proto-venv
 PROTO_PY := $(abspath $(PROTO_VENV))/bin/python
@@ -42,6 +46,20 @@ demo: $(CLIENT_STAMP) ## Watch an agent learn: a scripted run against a server o
 .PHONY: bench
 bench: $(DEV_STAMP) ## Measure against a bare server, both in one run
 	@$(PY) -m tests.bench $(ARGS)
+
+EVAL_SETS = $(patsubst %/,%,$(sort $(dir $(wildcard $(EVAL_DATA)/*/corpus.jsonl \
+  $(EVAL_DATA)/*/corpus.jsonl.gz))))
+
+.PHONY: eval
+eval: $(RUN_STAMP) ## Measure how well recall finds, on the sets in EVAL_DATA
+	@if [ -z "$(EVAL_SETS)" ]; then \
+	  echo "error: no retrieval sets in $(EVAL_DATA): EVAL_DATA=/folder names a folder whose" \
+	    "folders hold corpus.jsonl, queries.jsonl and qrels.tsv" >&2; \
+	  exit 1; \
+	fi
+	@$(BIN)/lot-grpc eval $(addprefix --data ,$(EVAL_SETS)) \
+	  $(foreach filter,$(EVAL_FILTERS),$(if $(filter \
+	  $(firstword $(subst =, ,$(filter))),$(notdir $(EVAL_SETS))),--filter $(filter))) $(ARGS)
 
 # --- working on it ------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""The composition root: settings → adapters → services → server → drain → close."""
+"""The composition root: settings → services (``opening``) → server → drain → close."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import gc
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 import structlog
@@ -15,11 +14,10 @@ import structlog
 from lot_grpc import __version__
 from lot_grpc.clock import SystemClock
 from lot_grpc.domain.errors import LotError, ModelUnavailableError, StartupError
-from lot_grpc.domain.ranking import RankingWeights
-from lot_grpc.embedding.catalog import card_of
-from lot_grpc.embedding.fastembed import FastembedEmbedder, open_fastembed
-from lot_grpc.embedding.model_files import locate
-from lot_grpc.ports import StoreInfo, VectorStore
+from lot_grpc.embedding.catalog import card_of, reranker_card_of
+from lot_grpc.embedding.model_files import locate, locate_reranker
+from lot_grpc.opening import Opened, open_all
+from lot_grpc.ports import EmbeddingContract, StoreInfo
 from lot_grpc.reports import (
     Check,
     CheckReport,
@@ -33,31 +31,24 @@ from lot_grpc.server.build import LotServer, build_server
 from lot_grpc.server.calllog import CallLog
 from lot_grpc.server.limits import Limits
 from lot_grpc.server.servicers import build_servicers
-from lot_grpc.services.build import Services, build_services
+from lot_grpc.services.backfill import bring_up_to_date, needs_backfill
+from lot_grpc.services.build import Services
 from lot_grpc.services.records.collections import META
-from lot_grpc.services.store_contract import open_store
 from lot_grpc.settings import Settings
-from lot_grpc.storage.edge import EdgeStore
 from lot_grpc.storage.edge_maintenance import (
     ShardCompaction,
     compact_in_child,
-    needs_compaction,
 )
-from lot_grpc.storage.qdrant import QdrantStore
 
 _log = structlog.get_logger()
 
+_OLDER_RECORDS = (
+    "an older version wrote this store; the next start brings its records up to date before it "
+    "serves, which takes longer than usual"
+)
+
 _QUIET_SECONDS = 60.0
 """How long a failure that goes on, such as a full disk, is not logged again."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Opened:
-    """What serves, but for the port."""
-
-    store: VectorStore
-    embedder: FastembedEmbedder
-    services: Services
 
 
 # --- serving ----------------------------------------------------------------------------------
@@ -79,7 +70,12 @@ async def serve(
     """
     started = time.monotonic()
     async with AsyncExitStack() as stack:
-        opened = await stack.enter_async_context(_open(settings, progress))
+        opened = await stack.enter_async_context(open_all(settings, progress))
+        brought = await bring_up_to_date(opened.store, opened.embedder, progress, stop.is_set)
+        if brought:
+            _log.info("brought records of an older version up to date", records=brought)
+        if stop.is_set():
+            return  # it may be half done: the next start goes on with it
         finished = await opened.services.housekeeping.roll_forward(starting=True)
         if finished.anything:
             _log.info(
@@ -102,7 +98,7 @@ async def serve(
     _log.info("stopped")
 
 
-def _build(settings: Settings, opened: _Opened) -> LotServer:
+def _build(settings: Settings, opened: Opened) -> LotServer:
     wanted = settings.limits
     limits = Limits(
         max_message_bytes=wanted.max_message_bytes,
@@ -162,7 +158,7 @@ async def _housekeeping(services: Services) -> AsyncIterator[None]:
             await task
 
 
-async def _flush(opened: _Opened) -> None:
+async def _flush(opened: Opened) -> None:
     """Write what waits before the store is closed; its loss is allowed, so it does not fail."""
     try:
         await opened.services.retrievals.flush()
@@ -171,7 +167,7 @@ async def _flush(opened: _Opened) -> None:
         _log.warning("the last recalls could not be written", cause=error.message)
 
 
-async def _ready(settings: Settings, opened: _Opened, port: int, seconds: float) -> Ready:
+async def _ready(settings: Settings, opened: Opened, port: int, seconds: float) -> Ready:
     info = await opened.store.info()
     contract = opened.embedder.contract
     return Ready(
@@ -185,94 +181,30 @@ async def _ready(settings: Settings, opened: _Opened, port: int, seconds: float)
     )
 
 
-# --- opening ----------------------------------------------------------------------------------
-
-
-@asynccontextmanager
-async def _open(settings: Settings, progress: Progress | None) -> AsyncIterator[_Opened]:
-    """The model first, since it may be missing; then the store; then both together."""
-    async with AsyncExitStack() as stack:
-        embedder = await _open_embedder(settings, progress)
-        stack.push_async_callback(embedder.close)
-        if settings.storage.store == "edge" and settings.storage.maintenance == "auto":
-            await _maintain(settings.storage.data_dir, progress)
-        store = _make_store(settings)
-        stack.push_async_callback(store.close)
-        await open_store(store, embedder.contract)
-        weights = RankingWeights(settings.ranking.gate, settings.ranking.learned_weight)
-        yield _Opened(store, embedder, build_services(store, embedder, SystemClock(), weights))
-
-
-async def _open_embedder(settings: Settings, progress: Progress | None) -> FastembedEmbedder:
-    wanted = settings.embedding
-    return await open_fastembed(
-        wanted.model,
-        path=wanted.path,
-        sha256=wanted.sha256,
-        cache_dir=wanted.cache_dir,
-        allow_download=wanted.download,
-        threads=wanted.threads,
-        cache_entries=wanted.cache_entries,
-        progress=progress,
-    )
-
-
-def _make_store(settings: Settings) -> VectorStore:
-    wanted = settings.storage
-    if wanted.store == "edge":
-        return EdgeStore(
-            wanted.data_dir,
-            SystemClock(),
-            min_free_bytes=wanted.min_free_bytes,
-            sync_always=wanted.sync == "always",
-        )
-    key = settings.qdrant.api_key
-    return QdrantStore(
-        SystemClock(),
-        settings.qdrant.url,
-        key.get_secret_value() if key else None,
-        settings.qdrant.prefix,
-    )
-
-
-async def _maintain(folder: Path, progress: Progress | None) -> None:
-    """Compact what grew, in a child process, before the port opens: here it would stop us."""
-    grown = await asyncio.to_thread(needs_compaction, folder)
-    if not grown:
-        return
-    done = 0
-    if progress:
-        progress("compacting the store", 0, len(grown))
-    async for shard in compact_in_child(folder, grown):
-        done += 1
-        _log.info(
-            "compacted",
-            collection=shard.collection,
-            points=shard.points,
-            seconds=shard.seconds,
-            skipped=shard.skipped,
-        )
-        if progress:
-            progress("compacting the store", done, len(grown))
-
-
 # --- checking ---------------------------------------------------------------------------------
 
 
 async def check(settings: Settings) -> CheckReport:
     """Open everything as ``serve`` would, short of the port, and tell. Never raises a LotError."""
-    try:
-        model = _model_report(settings)
-    except ModelUnavailableError as error:
-        return CheckReport((Check("model", ok=False, detail=error.message),))
-    checks = [Check("model file", ok=True, detail=f"{model.file} ({model.origin})")]
+    model: ModelReport | None = None
+    checks: list[Check] = []
+    if settings.embedding.provider == "fastembed":
+        try:
+            model = _model_report(settings)
+        except ModelUnavailableError as error:
+            return CheckReport((Check("model", ok=False, detail=error.message),))
+        checks.append(Check("model file", ok=True, detail=f"{model.file} ({model.origin})"))
     quiet = settings.model_copy(
         update={"storage": settings.storage.model_copy(update={"maintenance": "off"})}
     )
     try:
-        async with _open(quiet, None) as opened:
+        async with open_all(quiet, None) as opened:
+            model = model or _remote_model_report(settings, opened.embedder.contract)
             looked_at = await opened.services.admin.ready_checks()
             checks += [Check(one.name, one.ok, one.detail) for one in looked_at]
+            checks.append(_reranker_check(settings))
+            if await needs_backfill(opened.store):
+                checks.append(Check("records", ok=True, detail=_OLDER_RECORDS))
             return CheckReport(tuple(checks), model, _store_report(await opened.store.info()))
     except LotError as error:
         name = "model" if isinstance(error, ModelUnavailableError) else "store"
@@ -294,6 +226,27 @@ def _model_report(settings: Settings) -> ModelReport:
         file=str(files.folder / files.model_file),
         sha256=files.sha256,
         origin=files.origin,
+    )
+
+
+def _reranker_check(settings: Settings) -> Check:
+    """Without it everything else is served, so that it is told and no failure."""
+    wanted = settings.rerank
+    try:
+        card = reranker_card_of(wanted.model)
+        files = locate_reranker(card, path=wanted.path, sha256=wanted.sha256)
+    except ModelUnavailableError as error:
+        return Check("reranker", ok=True, detail=f"none, rerank is refused: {error.message}")
+    return Check("reranker", ok=True, detail=f"{files.folder / files.model_file} ({files.origin})")
+
+
+def _remote_model_report(settings: Settings, contract: EmbeddingContract) -> ModelReport:
+    return ModelReport(
+        name=contract.model,
+        dimensions=contract.dimensions,
+        file="",
+        sha256="",
+        origin=settings.openai.base_url,
     )
 
 

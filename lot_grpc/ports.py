@@ -48,12 +48,8 @@ class Record:
     vectors: Mapping[str, Vector] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Hit:
-    """A record with the score of the leg that found it; larger is nearer."""
-
-    record: Record
-    score: float
+Scores: TypeAlias = dict[str, float]
+"""What a search found: ids with scores, best first; larger is nearer."""
 
 
 # --- conditions -----------------------------------------------------------------------------
@@ -164,14 +160,12 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class SearchQuery:
-    """One leg. ``payload``: True all keys, False none, or just the named top-level keys."""
+    """One leg. Only what has the vector ``using`` is found; ``min_score`` None: no bound."""
 
     using: str
     vector: Vector
     limit: int
     where: Where = ()
-    payload: bool | tuple[str, ...] = True
-    vectors: bool = False
     min_score: float | None = None
 
 
@@ -237,6 +231,13 @@ class VectorStore(Protocol):
         second write on Qdrant, so ``unset`` only keys that no reader trusts after ``set``.
         """
 
+    async def set_vectors(self, collection: str, records: Sequence[Record]) -> None:
+        """Set just the named vectors given; payloads and vectors of other names stay.
+
+        The records' payloads are not looked at. What is not there in the record's namespace, or has
+        expired, is left out, never created.
+        """
+
     async def delete(self, collection: str, namespace: str | None, where: Where) -> int:
         """Delete matching records, expired ones included; return how many there were.
 
@@ -266,8 +267,11 @@ class VectorStore(Protocol):
 
     async def search(
         self, collection: str, namespace: str, queries: Sequence[SearchQuery]
-    ) -> list[list[Hit]]:
-        """Run all legs in one batch; hits best first, filters applied before the cut."""
+    ) -> list[Scores]:
+        """Run all legs in one batch; filters are applied before the cut.
+
+        What was found is read by ``get``: to read all of a pool costs more than to find it.
+        """
 
     async def count(self, collection: str, namespace: str | None, where: Where = ()) -> int:
         """Exact number of matching records."""
@@ -317,12 +321,18 @@ class EmbeddingContract:
     vocabulary_sha256: str
     """Hash of the model's tokenizer, empty where there is none."""
     tokenizer: str
-    """Name and version of the sparse tokenizer, empty while no sparse vectors are written."""
+    """Name and version of the sparse tokenizer. An embedder leaves it empty: the store's contract
+    names it, and it is empty there while records have no sparse vectors."""
 
 
 @dataclass(frozen=True, slots=True)
 class Embedding:
-    """A unit vector, and whether the text was longer than the model reads (its tail unread)."""
+    """A unit vector of a text.
+
+    ``truncated``: the text was so long that its tail was not read. A text that is longer than the
+    model reads at once is read in windows (see ``embedding.windows``), so only one that fills all
+    of them is truncated.
+    """
 
     vector: list[float]
     truncated: bool = False
@@ -337,13 +347,34 @@ class Embedder(Protocol):
 
     @property
     def max_tokens(self) -> int:
-        """Word pieces that the model reads of a text; the rest is reported as truncated."""
+        """Word pieces that the model reads at once: of a text, or of a window of a longer one."""
 
     async def embed_query(self, text: str) -> Embedding:
         """Embed a search text. Never blocks the event loop."""
 
     async def embed_documents(self, texts: Sequence[str]) -> list[Embedding]:
         """Embed texts to store, in order. Never blocks the event loop."""
+
+    async def close(self) -> None:
+        """Stop workers. Idempotent."""
+
+
+class Reranker(Protocol):
+    """How well texts answer a query, read together by a cross-encoder."""
+
+    @property
+    def model(self) -> str:
+        """Name of the model."""
+
+    async def score(
+        self, query: str, texts: Sequence[str], *, seconds: float
+    ) -> list[float | None]:
+        """How well each text answers the query, in [0, 1], in order; the first go first.
+
+        None for those that were not reached within ``seconds``. The scores of one query order its
+        texts; they are no probabilities. Never blocks the event loop.
+        Errors: ``EmbeddingFailedError``, ``ModelUnavailableError``.
+        """
 
     async def close(self) -> None:
         """Stop workers. Idempotent."""

@@ -40,7 +40,10 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class ModelReport:
-    """The model in use. ``origin``: ``path``, ``pack``, ``cache`` or ``download``."""
+    """The model in use. ``origin``: ``path``, ``pack``, ``cache``, ``download`` or its URL.
+
+    ``file`` and ``sha256`` are empty for a model that another server runs.
+    """
 
     name: str
     dimensions: int

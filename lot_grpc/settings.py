@@ -8,8 +8,10 @@ equal.
 from __future__ import annotations
 
 import ipaddress
+import os
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
+from urllib.parse import urlsplit
 
 from pydantic import (
     AfterValidator,
@@ -18,6 +20,8 @@ from pydantic import (
     ConfigDict,
     Field,
     SecretStr,
+    StringConstraints,
+    ValidationInfo,
     field_validator,
     model_validator,
 )
@@ -119,10 +123,11 @@ class QdrantSettings(BaseSettings):
 
 
 class EmbeddingSettings(BaseSettings):
-    """The embedding model and where its files are."""
+    """The embedding model, who runs it, and where its files are."""
 
     model_config = _group("LOT_EMBEDDING_")
 
+    provider: Literal["fastembed", "openai"] = "fastembed"
     model: str = Field(default="BAAI/bge-small-en-v1.5", min_length=1)
     path: OptionalPath = None
     sha256: str = Field(default="", pattern=r"^([0-9a-f]{64})?$")
@@ -130,6 +135,49 @@ class EmbeddingSettings(BaseSettings):
     download: bool = True
     threads: int = Field(default=0, ge=0, le=256)
     cache_entries: int = Field(default=10_000, ge=0)
+
+
+class OpenAISettings(BaseSettings):
+    """The OpenAI-compatible endpoint, for ``provider = "openai"``."""
+
+    model_config = _group("LOT_OPENAI_")
+
+    base_url: str = Field(default="https://api.openai.com/v1", pattern=r"^https?://[^\s@?#]+$")
+    api_key: OptionalSecret = Field(default=None, json_schema_extra={"environment_only": True})
+    dimensions: int = Field(default=0, ge=0, le=65_536)
+    batch_size: int = Field(default=64, ge=1, le=2048)
+    max_concurrent_requests: int = Field(default=4, ge=1, le=256)
+    timeout_seconds: float = Field(default=30.0, gt=0, allow_inf_nan=False)
+    retries: int = Field(default=2, ge=0, le=20)
+    query_prefix: Annotated[str, StringConstraints(strip_whitespace=False)] = ""
+    max_tokens: int = Field(default=8192, ge=32)
+
+    @field_validator("api_key")
+    @classmethod
+    def _or_the_usual_one(cls, value: SecretStr | None, info: ValidationInfo) -> SecretStr | None:
+        """``OPENAI_API_KEY`` counts for OpenAI's own hosts: it is nobody else's to see."""
+        usual = os.environ.get("OPENAI_API_KEY", "").strip()
+        if value is not None or not usual or not _is_openai(info.data.get("base_url", "")):
+            return value
+        return SecretStr(usual)
+
+
+def _is_openai(url: str) -> bool:
+    parts = urlsplit(url)
+    return parts.scheme == "https" and f".{parts.hostname}".endswith(".openai.com")
+
+
+class RerankSettings(BaseSettings):
+    """The model that ``rerank`` asks, where its files are, and how much it may do."""
+
+    model_config = _group("LOT_RERANK_")
+
+    model: str = Field(default="cross-encoder/ms-marco-MiniLM-L-12-v2", min_length=1)
+    path: OptionalPath = None
+    sha256: str = Field(default="", pattern=r"^([0-9a-f]{64})?$")
+    candidates: int = Field(default=10, ge=1, le=100)
+    seconds: Seconds = 2.0
+    threads: int = Field(default=0, ge=0, le=256)
 
 
 class RankingSettings(BaseSettings):
@@ -163,6 +211,8 @@ class Settings(BaseModel):
     storage: StorageSettings = Field(default_factory=StorageSettings)
     qdrant: QdrantSettings = Field(default_factory=QdrantSettings)
     embedding: EmbeddingSettings = Field(default_factory=EmbeddingSettings)
+    openai: OpenAISettings = Field(default_factory=OpenAISettings)
+    rerank: RerankSettings = Field(default_factory=RerankSettings)
     ranking: RankingSettings = Field(default_factory=RankingSettings)
     log: LogSettings = Field(default_factory=LogSettings)
 
@@ -194,7 +244,24 @@ def _contradictions(settings: Settings) -> list[str]:
         found.append(
             "LOT_SYNC=always is for LOT_STORE=edge only; a Qdrant server syncs by its own settings"
         )
-    return found
+    return found + _provider_contradictions(settings)
+
+
+def _provider_contradictions(settings: Settings) -> list[str]:
+    embedding, endpoint = settings.embedding, settings.openai
+    local = embedding.path is not None or bool(embedding.sha256)
+    if embedding.provider == "openai" and local:
+        return [
+            "LOT_EMBEDDING_PATH or LOT_EMBEDDING_SHA256 is given, but "
+            "LOT_EMBEDDING_PROVIDER=openai has no model files; drop them, or the provider"
+        ]
+    elsewhere = endpoint.base_url != OpenAISettings.model_fields["base_url"].default
+    if embedding.provider == "fastembed" and elsewhere:
+        return [
+            "LOT_OPENAI_BASE_URL is given, but LOT_EMBEDDING_PROVIDER=fastembed embeds on this "
+            "machine; set LOT_EMBEDDING_PROVIDER=openai, or drop it"
+        ]
+    return []
 
 
 def split_address(address: str) -> tuple[str, int]:

@@ -121,9 +121,17 @@ def _known(found: Mapping[str, Any], path: Path, problems: list[str]) -> Table:
             for key, item in value.items():
                 if f"{name}.{key}" in names:
                     table[name][key] = item
+                    if item != "" and _is_environment_only(name, key):
+                        variable = env_name(name, key)
+                        problems.append(f"{path}: {name}.{key} is a secret, set {variable} instead")
                 else:
                     problems.append(f"{path}: {_no_such(f'{name}.{key}', names)}")
     return table
+
+
+def _is_environment_only(group: str, key: str) -> bool:
+    extra = groups()[group].model_fields[key].json_schema_extra
+    return isinstance(extra, dict) and bool(extra.get("environment_only"))
 
 
 def _unknown_variables(environ: Mapping[str, str]) -> list[str]:

@@ -40,17 +40,27 @@ def check_offline(settings: Settings) -> CheckReport:
 
     embedding = settings.embedding.model_copy(update={"download": False})
     offline = settings.model_copy(update={"embedding": embedding})
-    host = urlsplit(settings.qdrant.url).hostname
-    with network_blocked([host] if host else []) as tried:
+    used = _hosts(settings)
+    with network_blocked(list(used.values())) as tried:
         report = asyncio.run(app.check(offline))
-    return dataclasses.replace(report, checks=(*report.checks, _network_check(tried, host)))
+    return dataclasses.replace(report, checks=(*report.checks, _network_check(tried, used)))
 
 
-def _network_check(tried: list[str], store_host: str | None) -> Check:
+def _hosts(settings: Settings) -> dict[str, str]:
+    """The hosts that these settings name, by what is there."""
+    used = {}
+    if host := urlsplit(settings.qdrant.url).hostname:
+        used["store"] = host
+    if settings.embedding.provider == "openai":
+        used["model"] = urlsplit(settings.openai.base_url).hostname or ""
+    return used
+
+
+def _network_check(tried: list[str], used: dict[str, str]) -> Check:
     if tried:
         hosts = ", ".join(dict.fromkeys(tried))
         return Check("network", ok=False, detail=f"it was blocked, and something tried {hosts}")
-    but = f" but for the store at {store_host}" if store_host else ""
+    but = " and".join(f" but for the {what} at {host}" for what, host in used.items())
     return Check("network", ok=True, detail=f"blocked while checking{but}; nothing needed it")
 
 
@@ -63,9 +73,9 @@ def _lines(report: CheckReport) -> list[str]:
     if model := report.model:
         lines += [
             f"model   {model.name}, {model.dimensions}-d, from {model.origin}",
-            f"        {model.file}",
-            f"        sha256 {model.sha256}",
         ]
+        if model.file:
+            lines += [f"        {model.file}", f"        sha256 {model.sha256}"]
     if store := report.store:
         points = ", ".join(f"{name} {count:,}" for name, count in store.points.items() if count)
         lines += [

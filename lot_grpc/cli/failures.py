@@ -14,14 +14,14 @@ FAILED = 1
 """Exit code: it could not be done, or the service is not ready."""
 
 WRONG_USAGE = 2
-"""Exit code: options or settings that cannot be used."""
+"""Exit code: options, settings or data that cannot be used."""
 
 INTERRUPTED = 130
 """Exit code: Ctrl-C, as shells have it."""
 
 HINTS = {
     "STORE_LOCKED": "one process at a time has a data folder; LOT_DATA_DIR names another folder",
-    "MODEL_UNAVAILABLE": "`lot-grpc check` shows which model files are used, without the network",
+    "MODEL_UNAVAILABLE": "`lot-grpc check` shows which model is used and what it lacks",
     "EMBEDDING_MODEL_MISMATCH": "nothing was changed; LOT_EMBEDDING_MODEL and LOT_EMBEDDING_PATH "
     "choose the model, LOT_DATA_DIR the store",
     "SCHEMA_VERSION_MISMATCH": "nothing was changed; LOT_DATA_DIR names another store",
@@ -39,12 +39,16 @@ def reported() -> Iterator[None]:
 
     Other exceptions are bugs: they pass, and Python prints their traceback.
     """
+    from lot_grpc.evaluation.errors import EvalDataError
     from lot_grpc.settings_file import SettingsError
 
     try:
         yield
     except SettingsError as error:
         _tell(str(error), "`lot-grpc settings` prints all of them, explained")
+        raise typer.Exit(WRONG_USAGE) from None
+    except EvalDataError as error:
+        _tell(error.message, "")
         raise typer.Exit(WRONG_USAGE) from None
     except LotError as error:
         if isinstance(error, StoreUnavailableError) and error.__cause__ is not None:

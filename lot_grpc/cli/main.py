@@ -80,6 +80,73 @@ def compact(config: Config = None, json: Json = False) -> None:
         run(config, as_json=json)
 
 
+@app.command("eval")
+def evaluate(
+    data: Annotated[
+        list[Path],
+        typer.Option("--data", "-d", metavar="DIR", help="Folder of a set. Repeatable."),
+    ],
+    narrowed: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--filter",
+            metavar="FIELD",
+            help="Field in which a document must agree with the query, asked as a real filter "
+            "(`language`, else a label). SET=FIELD is for that set only. Repeatable.",
+        ),
+    ] = None,
+    rerank: Annotated[
+        bool, typer.Option("--rerank", help="Measure the reranked hybrid search too. Slow.")
+    ] = False,
+    queries: Annotated[
+        int,
+        typer.Option("--queries", min=0, metavar="N", help="Ask N of the queries; 0 is all."),
+    ] = 0,
+    groups: Annotated[
+        bool, typer.Option("--groups", help="Show the kinds of queries, if they have a `kind`.")
+    ] = False,
+    save: Annotated[
+        Path | None, typer.Option("--save", metavar="FILE", help="Keep the run, query by query.")
+    ] = None,
+    compare: Annotated[
+        Path | None,
+        typer.Option("--compare", metavar="FILE", help="Compare with a run that was kept."),
+    ] = None,
+    picture: Annotated[
+        Path | None, typer.Option("--picture", metavar="FILE", help="Draw nDCG@10 as SVG.")
+    ] = None,
+    config: Config = None,
+    json: Json = False,
+) -> None:
+    """Measure how well recall finds, on sets of queries with known answers.
+
+    Documents are saved as patterns into an empty store that is removed afterwards, and found again
+    through the services as `serve` wires them, without gRPC between. Your data is not touched.
+
+    A set is a folder in BEIR's shape, each file plain or .gz: corpus.jsonl and queries.jsonl with
+    one {"id" or "_id", "text"} a line (a document may have "title"; a query "kind", "source", and
+    "exclude": ids of documents that do not count), and qrels.tsv or qrels/test.tsv with query id,
+    document id and score, tabs between. exclusions.tsv (query id, document id) excludes too.
+    """
+    from lot_grpc.cli.eval import Wanted, run
+
+    with reported():
+        run(
+            config,
+            Wanted(
+                data=tuple(data),
+                filters=tuple(narrowed or ()),
+                rerank=rerank,
+                queries=queries,
+                groups=groups,
+                save=save,
+                compare=compare,
+                picture=picture,
+            ),
+            as_json=json,
+        )
+
+
 @app.command()
 def health(
     address: Annotated[

@@ -17,11 +17,11 @@ def begin(config: Path | None) -> Settings:
         SettingsError: They cannot be used.
     """
     settings = load_settings(config)
-    key = settings.qdrant.api_key
+    keys = [settings.qdrant.api_key, settings.openai.api_key]
     configure_logging(
         settings.log.level,
         settings.log.format,
-        secrets=[key.get_secret_value()] if key else [],
+        secrets=[key.get_secret_value() for key in keys if key],
     )
     # gRPC's C core writes to stderr by itself, past the logging set up here.
     os.environ.setdefault("GRPC_VERBOSITY", "ERROR")

@@ -9,6 +9,7 @@ from typing import Any
 
 from lot_grpc.domain.complexity import Complexity
 from lot_grpc.domain.errors import invalid
+from lot_grpc.domain.search_text import SearchText, joined
 
 
 class EpisodeStatus(StrEnum):
@@ -129,6 +130,6 @@ class EpisodeEvent:
     record_time: int = 0
 
 
-def search_text(start: EpisodeStart) -> str:
-    """What an episode is found by: task and context, one a line."""
-    return "\n".join(part for part in (start.task, start.context) if part)
+def search_text(start: EpisodeStart) -> SearchText:
+    """What an episode is found by: task and context."""
+    return SearchText(joined(start.task, start.context))

@@ -321,9 +321,27 @@ class CompactOfflineOnlyError(LotError):
 
 
 class EmbeddingFailedError(LotError):
-    """The model could not embed a text. The cause is in the log."""
+    """The model could not embed or rerank a text. The cause is in the log."""
 
     reason = "EMBEDDING_FAILED"
+
+
+class EmbeddingUnavailableError(EmbeddingFailedError):
+    """The remote model cannot be reached or is overloaded; the same call may succeed later."""
+
+    reason = "EMBEDDING_UNAVAILABLE"
+
+
+class RerankerUnavailableError(LotError):
+    """``rerank`` was asked for and there is no cross-encoder that works."""
+
+    reason = "RERANKER_UNAVAILABLE"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "this server has no reranker that works: leave rerank out, or have the operator run "
+            "lot-grpc check, which says what is missing"
+        )
 
 
 # --- the service cannot start -----------------------------------------------------------------

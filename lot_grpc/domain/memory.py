@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from lot_grpc.domain.search_text import SearchText, joined
+
 
 class MemoryKind(StrEnum):
     """What a memory is."""
@@ -75,6 +77,6 @@ class Memory:
         return f"{self.revision:x}"
 
 
-def search_text(content: MemoryContent) -> str:
-    """What a memory is found by: title and content, one a line."""
-    return "\n".join(part for part in (content.title, content.content) if part)
+def search_text(content: MemoryContent) -> SearchText:
+    """What a memory is found by: title and content."""
+    return SearchText(joined(content.title, content.content))

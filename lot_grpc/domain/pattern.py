@@ -11,6 +11,7 @@ from lot_grpc.domain.complexity import Complexity
 from lot_grpc.domain.errors import invalid
 from lot_grpc.domain.ids import content_hash
 from lot_grpc.domain.outcomes import Outcomes
+from lot_grpc.domain.search_text import SearchText, joined
 
 
 class PatternKind(StrEnum):
@@ -116,9 +117,9 @@ class Pattern:
         return f"{self.revision:x}"
 
 
-def search_text(content: PatternContent) -> str:
-    """What a pattern is found by: title, task and context, one a line."""
-    return "\n".join(part for part in (content.title, content.task, content.context) if part)
+def search_text(content: PatternContent) -> SearchText:
+    """What a pattern is found by: title, task and context, and its code."""
+    return SearchText(joined(content.title, content.task, content.context), content.code)
 
 
 def different_fields(stored: PatternContent, given: PatternContent) -> tuple[str, ...]:

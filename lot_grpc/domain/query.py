@@ -21,6 +21,14 @@ class Ranking(StrEnum):
     EXPLORE = "explore"
 
 
+class Legs(StrEnum):
+    """What a search compares by. Recall uses both; the others are for measuring them apart."""
+
+    HYBRID = "hybrid"
+    DENSE = "dense"
+    BM25 = "bm25"
+
+
 @dataclass(frozen=True, slots=True)
 class PatternFilter:
     """Narrows patterns; see ``lot.v1.PatternFilter``."""

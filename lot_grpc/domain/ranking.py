@@ -1,8 +1,9 @@
 """In which order hits come: pure functions over candidates.
 
-Similarity is the anchor. What was learned reorders near-ties only: hits whose similarity is within
-``gate`` of the best one get ``weight * 2 * (beta mean - 1/2)`` added, so at most ``weight`` either
-way. Hits below the gate learn nothing and lose ``weight``, so that none climbs over a near-tie.
+Relevance is the anchor (``domain.fusion``, on the scale of a cosine). What was learned reorders
+near-ties only: hits whose relevance is within ``gate`` of the best one get
+``weight * 2 * (beta mean - 1/2)`` added, so at most ``weight`` either way. Hits below the gate
+learn nothing and lose ``weight``, so that none climbs over a near-tie.
 """
 
 from __future__ import annotations
@@ -21,22 +22,12 @@ POOL_MINIMUM = 50
 class RankingWeights:
     """How much what was learned may do.
 
-    ``gate``: how near to the best similarity counts as a near-tie. ``learned``: the most that what
+    ``gate``: how near to the best relevance counts as a near-tie. ``learned``: the most that what
     was learned adds to a score or takes from it; 0 turns it off.
     """
 
     gate: float = 0.08
     learned: float = 0.08
-
-
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """A hit before ranking. ``similarity`` in [0, 1]; counts with PARTIAL as ½."""
-
-    id: str
-    similarity: float
-    successes: float = 0.0
-    trials: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +40,18 @@ class ScorePart:
 
 
 @dataclass(frozen=True, slots=True)
+class Candidate:
+    """A hit before ranking. Counts with PARTIAL as ½."""
+
+    id: str
+    relevance: float
+    successes: float = 0.0
+    trials: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Ranked:
-    """A candidate with its score and how it came about."""
+    """A candidate with its score; ``parts`` are what came on top of its relevance."""
 
     candidate: Candidate
     score: float
@@ -63,38 +64,36 @@ def pool_size(limit: int) -> int:
 
 
 def contenders(
-    similarities: Sequence[float], ranking: Ranking, weights: RankingWeights, limit: int
+    relevances: Sequence[float], ranking: Ranking, weights: RankingWeights, limit: int
 ) -> int:
-    """How many of the nearest can come onto a page of ``limit``; of others nothing need be known.
+    """How many of the best can come onto a page of ``limit``; of others nothing need be known.
 
-    ``similarities`` best first. No hit below the gate passes one within it, so beyond the first
+    ``relevances`` best first. No hit below the gate passes one within it, so beyond the first
     ``limit`` only near-ties count.
     """
-    if ranking is Ranking.SIMILARITY or not weights.learned or not similarities:
+    if ranking is Ranking.SIMILARITY or not weights.learned or not relevances:
         return limit
-    floor = similarities[0] - weights.gate
-    return max(limit, sum(similarity >= floor for similarity in similarities))
+    floor = relevances[0] - weights.gate
+    return max(limit, sum(relevance >= floor for relevance in relevances))
 
 
 def _part(candidate: Candidate, gate_floor: float, weight: float) -> tuple[str, float, float]:
-    """What comes on top of the similarity: name, value, weight."""
-    if candidate.similarity < gate_floor:
+    """What comes on top of the relevance: name, value, weight."""
+    if candidate.relevance < gate_floor:
         return "below_gate", 1.0, -weight
     return "learned", 2.0 * (beta_mean(candidate.successes, candidate.trials) - 0.5), weight
 
 
 def _score(candidate: Candidate, gate_floor: float, weight: float) -> float:
     if not weight:
-        return candidate.similarity
+        return candidate.relevance
     _, value, weight = _part(candidate, gate_floor, weight)
-    return candidate.similarity + value * weight
+    return candidate.relevance + value * weight
 
 
 def _ranked(candidate: Candidate, score: float, gate_floor: float, weight: float) -> Ranked:
-    parts = [ScorePart("similarity", candidate.similarity, 1.0)]
-    if weight:
-        parts.append(ScorePart(*_part(candidate, gate_floor, weight)))
-    return Ranked(candidate, score, tuple(parts))
+    parts = (ScorePart(*_part(candidate, gate_floor, weight)),) if weight else ()
+    return Ranked(candidate, score, parts)
 
 
 def rank(
@@ -102,15 +101,15 @@ def rank(
 ) -> list[Ranked]:
     """The best ``limit`` candidates, best first; equal scores by id.
 
-    At most half of them (rounded up) come from below similarity rank ``limit``.
+    At most half of them (rounded up) come from below relevance rank ``limit``.
     """
-    by_similarity = sorted(candidates, key=lambda c: (-c.similarity, c.id))
-    if not by_similarity:
+    by_relevance = sorted(candidates, key=lambda c: (-c.relevance, c.id))
+    if not by_relevance:
         return []
     learned = 0.0 if ranking is Ranking.SIMILARITY else weights.learned
-    floor = by_similarity[0].similarity - weights.gate
-    near = {candidate.id for candidate in by_similarity[:limit]}
-    scored = [(_score(candidate, floor, learned), candidate) for candidate in by_similarity]
+    floor = by_relevance[0].relevance - weights.gate
+    near = {candidate.id for candidate in by_relevance[:limit]}
+    scored = [(_score(candidate, floor, learned), candidate) for candidate in by_relevance]
     scored.sort(key=lambda item: (-item[0], item[1].id))
     chosen: list[Ranked] = []
     places_from_below = (limit + 1) // 2

@@ -1,7 +1,8 @@
 """Text to vectors.
 
-``open_fastembed`` (in ``.fastembed``) is the real one, ``HashingEmbedder`` (in ``.hashing``) the
-test double. Importing this package loads neither fastembed nor ONNX Runtime.
+``open_fastembed`` (in ``.fastembed``) runs a model here, ``open_openai`` (in ``.openai``) asks
+another server, ``HashingEmbedder`` (in ``.hashing``) is the test double. Importing this package
+loads neither fastembed nor ONNX Runtime.
 """
 
 import os

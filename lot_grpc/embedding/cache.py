@@ -1,10 +1,10 @@
-"""Vectors of texts that were embedded lately."""
+"""What was computed lately: vectors of texts, scores of pairs."""
 
 from __future__ import annotations
 
 import hashlib
 from collections import OrderedDict
-from typing import Literal, TypeAlias
+from typing import Generic, Literal, TypeAlias, TypeVar
 
 from lot_grpc.embedding.model import Encoded
 
@@ -23,26 +23,44 @@ def key_of(role: Role, text: str) -> Key:
     return role, hashlib.sha256(text.encode(errors="surrogatepass")).digest()
 
 
-class VectorCache:
-    """The ``entries`` vectors used last, 0 for none. Takes about 2 KB an entry at 384 d."""
+def pair_key_of(query: str, text: str) -> bytes:
+    """The key of a pair, 32 bytes."""
+    pair = f"{len(query)} {query}{text}"
+    return hashlib.sha256(pair.encode(errors="surrogatepass")).digest()
+
+
+KeyT = TypeVar("KeyT")
+ValueT = TypeVar("ValueT")
+
+
+class RecentlyUsed(Generic[KeyT, ValueT]):
+    """The ``entries`` values used last, 0 for none."""
 
     def __init__(self, entries: int) -> None:
         self._entries = entries
-        self._vectors: OrderedDict[Key, Encoded] = OrderedDict()
+        self._values: OrderedDict[KeyT, ValueT] = OrderedDict()
 
     def __len__(self) -> int:
-        return len(self._vectors)
+        return len(self._values)
 
-    def get(self, key: Key) -> Encoded | None:
-        """The vector, which thereby counts as just used."""
-        found = self._vectors.get(key)
+    def get(self, key: KeyT) -> ValueT | None:
+        """The value, which thereby counts as just used."""
+        found = self._values.get(key)
         if found is not None:
-            self._vectors.move_to_end(key)
+            self._values.move_to_end(key)
         return found
 
-    def put(self, key: Key, encoded: Encoded) -> None:
-        """Keep a vector, and drop the one unused for longest when there are too many."""
-        self._vectors[key] = encoded
-        self._vectors.move_to_end(key)
-        if len(self._vectors) > self._entries:
-            self._vectors.popitem(last=False)
+    def put(self, key: KeyT, value: ValueT) -> None:
+        """Keep a value, and drop the one unused for longest when there are too many."""
+        self._values[key] = value
+        self._values.move_to_end(key)
+        if len(self._values) > self._entries:
+            self._values.popitem(last=False)
+
+
+class VectorCache(RecentlyUsed[Key, Encoded]):
+    """Vectors by text. Takes about 2 KB an entry at 384 d."""
+
+
+class ScoreCache(RecentlyUsed[bytes, float]):
+    """Scores by pair of query and text. Takes about 0.2 KB an entry."""

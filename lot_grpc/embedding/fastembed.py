@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -13,14 +12,12 @@ from lot_grpc.embedding.catalog import DEFAULT_MODEL, card_of
 from lot_grpc.embedding.download import Progress
 from lot_grpc.embedding.model import Encoded, Encoder, OnnxEncoder
 from lot_grpc.embedding.model_files import file_sha256, locate
-from lot_grpc.embedding.workers import EmbeddingFault, Job, Workers
+from lot_grpc.embedding.workers import EmbeddingFault, Job, Workers, usable_cores
 from lot_grpc.ports import Embedding, EmbeddingContract
 
 _SLICE = 256
 """Documents queued at once by one call, so that a huge call neither fills memory nor holds the
 event loop."""
-
-_MOST_THREADS = 8
 
 
 async def open_fastembed(
@@ -77,7 +74,7 @@ async def open_fastembed(
         tokenizer="",
     )
     return FastembedEmbedder(
-        encoder, contract, threads=threads or _usable_cores(), cache_entries=cache_entries
+        encoder, contract, threads=threads or usable_cores(), cache_entries=cache_entries
     )
 
 
@@ -85,7 +82,8 @@ class FastembedEmbedder:
     """An ``Embedder`` over an encoder: threads, turns, a cache, one computation a text.
 
     A text's vector depends on nothing but the text, the role and the model: not on what was
-    embedded beside it. Belongs to the event loop it was made on.
+    embedded beside it. A text that is longer than the model reads at once is read in windows, as
+    ``windows`` says. Belongs to the event loop it was made on.
     """
 
     def __init__(
@@ -96,7 +94,7 @@ class FastembedEmbedder:
         self._max_characters = encoder.max_characters
         self._cache = VectorCache(cache_entries)
         self._running: dict[Key, Job] = {}
-        self._workers = Workers(encoder.encode, threads, self._settle)
+        self._workers = Workers(encoder, threads, self._settle)
         self._loop = asyncio.get_running_loop()
         self._closed = False
 
@@ -107,7 +105,7 @@ class FastembedEmbedder:
 
     @property
     def max_tokens(self) -> int:
-        """Word pieces that the model reads of a text."""
+        """Word pieces that the model reads at once: of a text, or of a window of a longer one."""
         return self._max_tokens
 
     async def embed_query(self, text: str) -> Embedding:
@@ -164,7 +162,7 @@ class FastembedEmbedder:
             job.wanted += 1
             return job
         prefix = self._contract.query_prefix if role == "query" else ""
-        job = self._running[key] = Job(key, prefix + text, self._loop)
+        job = self._running[key] = Job(key, text, self._loop, prefix)
         fresh.append(job)
         return job
 
@@ -194,9 +192,3 @@ async def _vector_of(item: Encoded | Job) -> Encoded:
             f"the model could not embed a text of {len(item.text)} characters",
             characters=len(item.text),
         ) from fault.cause
-
-
-def _usable_cores() -> int:
-    usable = getattr(os, "sched_getaffinity", None)
-    cores = len(usable(0)) if usable else os.cpu_count() or 1
-    return min(cores, _MOST_THREADS)

@@ -1,4 +1,4 @@
-"""A test double for the embedder: no model, no file, no thread."""
+"""Test doubles for the embedder and the reranker: no model, no file, no thread."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ import re
 import zlib
 from collections.abc import Iterator, Sequence
 
+import numpy as np
+
+from lot_grpc.embedding.windows import MOST_WINDOWS, mean_vector
 from lot_grpc.ports import Embedding, EmbeddingContract
 
 _WORD = re.compile(r"\w+")
@@ -23,7 +26,7 @@ class HashingEmbedder:
 
     Args:
         dimensions: Length of the vectors.
-        max_words: Words read of a text; the tail of a longer one is unread and reported.
+        max_words: Words read at once; a longer text is read in windows, as ``windows`` says.
     """
 
     def __init__(self, dimensions: int = 64, max_words: int = 512) -> None:
@@ -32,7 +35,7 @@ class HashingEmbedder:
 
     @property
     def max_tokens(self) -> int:
-        """Words read of a text."""
+        """Words read at once."""
         return self._max_words
 
     @property
@@ -61,15 +64,59 @@ class HashingEmbedder:
 
     def _embed(self, text: str) -> Embedding:
         words = _WORD.findall(text.lower())
+        read = words[: self._max_words * MOST_WINDOWS]
+        truncated = len(read) < len(words)
+        if len(read) <= self._max_words:
+            return Embedding(self._vector(read), truncated)
+        windows = [
+            read[start : start + self._max_words] for start in range(0, len(read), self._max_words)
+        ]
+        vectors = [np.array(self._vector(window), dtype=np.float32) for window in windows]
+        texts = [" ".join(window) for window in windows]
+        return Embedding(mean_vector(vectors, texts).tolist(), truncated)
+
+    def _vector(self, words: Sequence[str]) -> list[float]:
         vector = [0.0] * self._dimensions
-        for feature, weight in _features(words[: self._max_words]):
+        for feature, weight in _features(words):
             hashed = zlib.crc32(feature.encode(errors="surrogatepass"))
             # One bit decides the sign, so that chance collisions cancel instead of adding up.
             vector[(hashed >> 1) % self._dimensions] += weight if hashed & 1 else -weight
         norm = math.sqrt(sum(value * value for value in vector))
         if norm == 0:
             vector[0] = norm = 1.0
-        return Embedding([value / norm for value in vector], len(words) > self._max_words)
+        return [value / norm for value in vector]
+
+
+class OverlapReranker:
+    """TEST DOUBLE: a text's score is the share of the query's words that it has.
+
+    Args:
+        reached: Texts of a call that are scored, None for all; the rest is None, as when the time
+            was over.
+    """
+
+    def __init__(self, reached: int | None = None) -> None:
+        self._reached = reached
+
+    @property
+    def model(self) -> str:
+        """Name of the model."""
+        return "test-double/overlap"
+
+    async def score(
+        self, query: str, texts: Sequence[str], *, seconds: float
+    ) -> list[float | None]:
+        """Score the first texts, in order; none when there are no ``seconds``."""
+        reached = 0 if seconds <= 0 else len(texts) if self._reached is None else self._reached
+        words = set(_WORD.findall(query.lower()))
+        scores: list[float | None] = [
+            len(words & set(_WORD.findall(text.lower()))) / max(1, len(words))
+            for text in texts[:reached]
+        ]
+        return scores + [None] * (len(texts) - len(scores))
+
+    async def close(self) -> None:
+        """Nothing to stop."""
 
 
 def _features(words: Sequence[str]) -> Iterator[tuple[str, float]]:

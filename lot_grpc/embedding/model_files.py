@@ -12,9 +12,10 @@ import importlib.util
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Generic, TypeAlias, TypeVar
 
 from lot_grpc.domain.errors import ModelUnavailableError
-from lot_grpc.embedding.catalog import PACKS, ModelCard, ModelPack
+from lot_grpc.embedding.catalog import PACKS, ModelCard, ModelPack, RerankerCard
 from lot_grpc.embedding.download import FetchedModel, Progress, fetch
 
 _MODEL_FILES = (
@@ -25,19 +26,23 @@ _MODEL_FILES = (
     "onnx/model_quantized.onnx",
 )
 _COMPANIONS = ("tokenizer.json", "tokenizer_config.json")
-_PATH_HINT = "LOT_EMBEDDING_PATH"
-_HASH_HINT = "LOT_EMBEDDING_SHA256"
+
+CardT = TypeVar("CardT", ModelCard, RerankerCard)
 
 
 @dataclass(frozen=True, slots=True)
-class ModelFiles:
+class Located(Generic[CardT]):
     """Verified files of a model. ``model_file`` is relative to ``folder``."""
 
-    card: ModelCard
+    card: CardT
     folder: Path
     model_file: str
     sha256: str
     origin: str
+
+
+ModelFiles: TypeAlias = Located[ModelCard]
+RerankerFiles: TypeAlias = Located[RerankerCard]
 
 
 def locate(
@@ -64,15 +69,36 @@ def locate(
     Raises:
         ModelUnavailableError: A file is missing or damaged, or the model is nowhere.
     """
-    if path is not None:
-        return _from_path(card, path, sha256)
-    for pack in packs:
-        if pack.model == card.name and (found := _from_pack(card, pack, sha256)):
-            return found
+    if found := _installed(card, path, sha256, packs):
+        return found
     fetched = fetch(card, cache_dir, allow_download=allow_download, progress=progress)
     if fetched is None:
-        raise _nowhere(card, packs)
+        reason = "is not on this machine and downloads are off (by setting or by HF_HUB_OFFLINE)"
+        raise _nowhere(card, packs, reason, "allow the download")
     return _from_cache(card, fetched, sha256)
+
+
+def locate_reranker(
+    card: RerankerCard,
+    *,
+    path: Path | None = None,
+    sha256: str = "",
+    packs: Sequence[ModelPack] = PACKS,
+) -> RerankerFiles:
+    """Find the files of a reranking model and verify them. It is never downloaded.
+
+    Args:
+        card: The model.
+        path: A folder that must hold it, None for the packs.
+        sha256: The hash the model file must have, "" for the known ones.
+        packs: Packages that may carry the model.
+
+    Raises:
+        ModelUnavailableError: A file is missing or damaged, or the model is nowhere.
+    """
+    if found := _installed(card, path, sha256, packs):
+        return found
+    raise _nowhere(card, packs, "is not on this machine, and it is never downloaded")
 
 
 def file_sha256(path: Path) -> str:
@@ -81,26 +107,38 @@ def file_sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _from_path(card: ModelCard, folder: Path, sha256: str) -> ModelFiles:
+def _installed(
+    card: CardT, path: Path | None, sha256: str, packs: Sequence[ModelPack]
+) -> Located[CardT] | None:
+    if path is not None:
+        return _from_path(card, path, sha256)
+    for pack in packs:
+        if pack.model == card.name and (found := _from_pack(card, pack, sha256)):
+            return found
+    return None
+
+
+def _from_path(card: CardT, folder: Path, sha256: str) -> Located[CardT]:
+    path_hint = card.variables + "PATH"
     if not folder.is_dir():
         raise ModelUnavailableError(
-            f"{_PATH_HINT} names {folder}, which is no folder; "
+            f"{path_hint} names {folder}, which is no folder; "
             "name the folder that holds the model's ONNX file and tokenizer.json",
             path=folder,
         )
     model_file = next((name for name in _MODEL_FILES if (folder / name).is_file()), None)
     if model_file is None:
-        raise _missing(folder / _MODEL_FILES[0], f"put the model there or unset {_PATH_HINT}")
+        raise _missing(folder / _MODEL_FILES[0], f"put the model there or unset {path_hint}")
     for name in _COMPANIONS:
         if not (folder / name).is_file():
             raise _missing(folder / name, "copy it from where the model came from")
     expected = (sha256,) if sha256 else card.sha256
     remedy = f"copy the file again; if it is another export of {card.name} that you trust, set "
-    actual = _verify(folder / model_file, expected, remedy + _HASH_HINT + "={actual}")
-    return ModelFiles(card, folder, model_file, actual, f"path {folder}")
+    actual = _verify(folder / model_file, expected, remedy + card.variables + "SHA256={actual}")
+    return Located(card, folder, model_file, actual, f"path {folder}")
 
 
-def _from_pack(card: ModelCard, pack: ModelPack, sha256: str) -> ModelFiles | None:
+def _from_pack(card: CardT, pack: ModelPack, sha256: str) -> Located[CardT] | None:
     known = pack.files[pack.model_file]
     if sha256 not in ("", known):
         return None  # Another export is asked for than the one it carries.
@@ -114,7 +152,7 @@ def _from_pack(card: ModelCard, pack: ModelPack, sha256: str) -> ModelFiles | No
         if not (folder / name).is_file():
             raise _missing(folder / name, remedy)
         _verify(folder / name, (expected,), remedy)
-    return ModelFiles(card, folder, pack.model_file, known, f"package {pack.package}")
+    return Located(card, folder, pack.model_file, known, f"package {pack.package}")
 
 
 def _from_cache(card: ModelCard, fetched: FetchedModel, sha256: str) -> ModelFiles:
@@ -125,7 +163,7 @@ def _from_cache(card: ModelCard, fetched: FetchedModel, sha256: str) -> ModelFil
     # Without a hash from either side there is fastembed's own check of the sizes.
     expected = sha256 or fetched.sha256 or file_sha256(model)
     actual = _verify(model, (expected,), f"delete {model.resolve()} and start again")
-    return ModelFiles(card, fetched.folder, fetched.model_file, actual, "fastembed's cache")
+    return Located(card, fetched.folder, fetched.model_file, actual, "fastembed's cache")
 
 
 def _verify(file: Path, expected: Sequence[str], remedy: str) -> str:
@@ -146,11 +184,11 @@ def _missing(file: Path, remedy: str) -> ModelUnavailableError:
     return ModelUnavailableError(f"{file} is missing; {remedy}", path=file)
 
 
-def _nowhere(card: ModelCard, packs: Sequence[ModelPack]) -> ModelUnavailableError:
+def _nowhere(
+    card: ModelCard | RerankerCard, packs: Sequence[ModelPack], reason: str, *more: str
+) -> ModelUnavailableError:
     ways = [f"run {pack.install}" for pack in packs if pack.model == card.name]
-    ways += [f"set {_PATH_HINT} to a folder that holds it", "allow the download"]
+    ways += [f"set {card.variables}PATH to a folder that holds it", *more]
     return ModelUnavailableError(
-        f"embedding model {card.name} is not on this machine and downloads are off "
-        "(by setting or by HF_HUB_OFFLINE); " + ", or ".join(ways),
-        model=card.name,
+        f"{card.kind} {card.name} {reason}; " + ", or ".join(ways), model=card.name
     )

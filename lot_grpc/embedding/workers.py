@@ -2,20 +2,28 @@
 
 Each thread takes one text at a time, so nothing waits for a batch to fill or to finish. Queries
 go before documents, but every ninth turn is a document's, so that neither starves the other.
-Calls with documents take turns text by text: a single save does not wait behind an import.
+Calls take turns text by text: a single save does not wait behind an import. The windows of a text
+that is longer than the model reads are spread over the threads, and take their turns one by one in
+the place of that text.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
 
 from lot_grpc.embedding.cache import Key
-from lot_grpc.embedding.model import Encoded
+from lot_grpc.embedding.model import Encoded, Encoder
+from lot_grpc.embedding.windows import Windows, mean_vector
 
 _QUERIES_IN_A_ROW = 8
+_MOST_THREADS = 8
 
 
 class EmbeddingFault(Exception):  # noqa: N818 - carries an error across, is none of its own
@@ -29,11 +37,17 @@ class EmbeddingFault(Exception):  # noqa: N818 - carries an error across, is non
 class Job:
     """A text on its way. All who want the same text share it; see ``wait`` and ``release``."""
 
-    __slots__ = ("abandoned", "future", "key", "text", "wanted")
+    __slots__ = ("abandoned", "call", "future", "key", "prefix", "text", "wanted")
 
-    def __init__(self, key: Key, text: str, loop: asyncio.AbstractEventLoop) -> None:
+    call: _Call
+    """Set when its turn has come."""
+
+    def __init__(
+        self, key: Key, text: str, loop: asyncio.AbstractEventLoop, prefix: str = ""
+    ) -> None:
         self.key = key
         self.text = text
+        self.prefix = prefix
         self.wanted = 1
         self.abandoned = False
         self.future: asyncio.Future[Encoded] = loop.create_future()
@@ -51,28 +65,113 @@ class Job:
         return self.abandoned
 
 
+class Reading:
+    """A text that is read in windows, on several threads at once. Gathers their vectors."""
+
+    def __init__(self, job: Job, windows: Windows) -> None:
+        self.job = job
+        self.over = False
+        self._truncated = windows.truncated
+        self._vectors: dict[int, NDArray[np.float32]] = {}
+        self._windows = windows.texts
+        self._lock = threading.Lock()
+
+    def put(self, number: int, vector: NDArray[np.float32]) -> Encoded | None:
+        """Take a window's vector; the text's, when it was the last that was missing."""
+        with self._lock:
+            self._vectors[number] = vector
+            if self.over or len(self._vectors) < len(self._windows):
+                return None
+            self.over = True
+        in_order = [self._vectors[number] for number in range(len(self._windows))]
+        return Encoded(mean_vector(in_order, self._windows), self._truncated)
+
+    def fail(self, cause: BaseException) -> EmbeddingFault | None:
+        """End it, since a window failed; None when that was told already."""
+        with self._lock:
+            if self.over:
+                return None
+            self.over = True
+        return EmbeddingFault(cause)
+
+
+class Window:
+    """A part of a text on its way."""
+
+    __slots__ = ("number", "reading", "text")
+
+    def __init__(self, reading: Reading, number: int, text: str) -> None:
+        self.reading = reading
+        self.number = number
+        self.text = text
+
+    @property
+    def job(self) -> Job:
+        """The text that it is a part of."""
+        return self.reading.job
+
+    @property
+    def abandoned(self) -> bool:
+        """Nobody waits for the text any more, or another window of it failed."""
+        return self.reading.over or self.job.abandoned
+
+
+class _Call:
+    """What takes turns as one, in a row with others. In the row as long as it has something."""
+
+    __slots__ = ("row", "turns")
+
+    def __init__(self, row: deque[_Call]) -> None:
+        self.row = row
+        self.turns: deque[Job | Window] = deque()
+
+    def put_first(self, turns: Iterable[Job | Window]) -> None:
+        if not self.turns:
+            self.row.append(self)
+        self.turns.extendleft(turns)
+
+    def take(self) -> Job | Window:
+        turn = self.turns.popleft()
+        if isinstance(turn, Job):
+            turn.call = self
+        if self.turns:
+            self.row.append(self)
+        return turn
+
+
 class Turns:
     """The queue between the event loop and the threads."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
-        self._queries: deque[Job] = deque()
-        self._calls: deque[deque[Job]] = deque()
-        self._row = 0
+        self._queries: deque[_Call] = deque()
+        self._documents: deque[_Call] = deque()
+        self._in_a_row = 0
         self._closed = False
 
     def add_queries(self, jobs: Sequence[Job]) -> None:
         """Queue search texts."""
         with self._changed:
-            self._queries.extend(jobs)
+            for job in jobs:
+                _Call(self._queries).put_first([job])
             self._changed.notify(len(jobs))
 
     def add_documents(self, jobs: Sequence[Job]) -> None:
         """Queue the texts of one call."""
         if jobs:
             with self._changed:
-                self._calls.append(deque(jobs))
+                _Call(self._documents).put_first(reversed(jobs))
                 self._changed.notify(len(jobs))
+
+    def add_windows(self, job: Job, windows: Windows) -> None:
+        """Queue the windows of a job that ``take`` gave, in its place. Also after ``close``."""
+        reading = Reading(job, windows)
+        parts = [
+            Window(reading, number, job.prefix + text) for number, text in enumerate(windows.texts)
+        ]
+        with self._changed:
+            job.call.put_first(reversed(parts))
+            self._changed.notify(len(parts))
 
     def close(self) -> None:
         """Let ``take`` end once the queue is empty."""
@@ -80,47 +179,41 @@ class Turns:
             self._closed = True
             self._changed.notify_all()
 
-    def take(self) -> Job | None:
-        """Wait for the next job that is still wanted; None when closed and empty."""
+    def take(self) -> Job | Window | None:
+        """Wait for the next that is still wanted; None when closed and empty."""
         with self._changed:
             while True:
-                while not (self._queries or self._calls or self._closed):
+                while not (self._queries or self._documents or self._closed):
                     self._changed.wait()
-                job = self._next()
-                if job is None or not job.abandoned:
-                    return job
+                turn = self._next()
+                if turn is None or not turn.abandoned:
+                    return turn
 
-    def _next(self) -> Job | None:
-        if self._queries and (not self._calls or self._row < _QUERIES_IN_A_ROW):
-            self._row += 1
-            return self._queries.popleft()
-        self._row = 0
-        if not self._calls:
-            return None
-        call = self._calls.popleft()
-        job = call.popleft()
-        if call:
-            self._calls.append(call)
-        return job
+    def _next(self) -> Job | Window | None:
+        if self._queries and (not self._documents or self._in_a_row < _QUERIES_IN_A_ROW):
+            self._in_a_row += 1
+            return self._queries.popleft().take()
+        self._in_a_row = 0
+        return self._documents.popleft().take() if self._documents else None
 
 
 class Workers:
     """Threads that embed what ``turns`` hands out and give the results to the event loop.
 
     Args:
-        encode: Embeds one text; called from all threads.
+        encoder: Splits and embeds texts; called from all threads.
         threads: How many, at least 1.
         settle: Called on the event loop with each finished job and what came of it.
     """
 
     def __init__(
         self,
-        encode: Callable[[str], Encoded],
+        encoder: Encoder,
         threads: int,
         settle: Callable[[Job, Encoded | EmbeddingFault], None],
     ) -> None:
         self.turns = Turns()
-        self._encode = encode
+        self._encoder = encoder
         self._settle = settle
         self._loop = asyncio.get_running_loop()
         # Daemons, so that a process that never came to close() can still end.
@@ -138,14 +231,39 @@ class Workers:
             await asyncio.to_thread(thread.join)
 
     def _work(self) -> None:
-        while (job := self.turns.take()) is not None:
-            outcome: Encoded | EmbeddingFault
+        while (turn := self.turns.take()) is not None:
+            outcome: Encoded | EmbeddingFault | None
+            job = turn if isinstance(turn, Job) else turn.job
+            # Whatever is raised, a thread that died of it would leave its waiters hanging, and a
+            # Rust panic is no Exception.
             try:
-                outcome = self._encode(job.text)
-            except BaseException as error:  # noqa: BLE001 - a Rust panic is no Exception
-                # Whatever it is, a thread that died of it would leave its waiters hanging.
+                outcome = self._read(turn) if isinstance(turn, Job) else self._read_part(turn)
+            except BaseException as error:  # noqa: BLE001
                 outcome = EmbeddingFault(error)
+            if outcome is None:
+                continue
             try:
                 self._loop.call_soon_threadsafe(self._settle, job, outcome)
             except RuntimeError:
                 return  # The event loop is closed: nobody is left to tell.
+
+    def _read(self, job: Job) -> Encoded | None:
+        windows = self._encoder.split(job.prefix, job.text)
+        if windows is None:
+            return Encoded(self._encoder.encode(job.prefix + job.text), truncated=False)
+        self.turns.add_windows(job, windows)
+        return None
+
+    def _read_part(self, window: Window) -> Encoded | EmbeddingFault | None:
+        try:
+            vector = self._encoder.encode(window.text)
+        except BaseException as error:  # noqa: BLE001 - as in `_work`
+            return window.reading.fail(error)
+        return window.reading.put(window.number, vector)
+
+
+def usable_cores() -> int:
+    """Cores that this process may run on, at most 8: how many threads a model gets."""
+    usable = getattr(os, "sched_getaffinity", None)
+    cores = len(usable(0)) if usable else os.cpu_count() or 1
+    return min(cores, _MOST_THREADS)

@@ -194,7 +194,7 @@ class EpisodeServicer(pb_grpc.EpisodeServiceServicer):
                 for hit in answer.hits
             ],
             retrieval_id=answer.retrieval_id,
-            notices=query_notices(truncated=answer.truncated),
+            notices=query_notices(answer),
         )
 
 

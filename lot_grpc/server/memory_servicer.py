@@ -89,6 +89,6 @@ class MemoryServicer(memory_service_pb2_grpc.MemoryServiceServicer):
                 for hit in found.hits
             ],
             retrieval_id=found.retrieval_id,
-            notices=query_notices(truncated=found.truncated),
+            notices=query_notices(found),
             explanation=explanation_to_pb(found.explanation),
         )

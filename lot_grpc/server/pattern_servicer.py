@@ -8,6 +8,7 @@ from lot_grpc.domain.errors import LimitExceededError, LotError, PatternNotFound
 from lot_grpc.domain.ids import namespace_or_default
 from lot_grpc.domain.pattern import Pattern
 from lot_grpc.domain.query import Ranking
+from lot_grpc.pb.lot.v1 import outcome_pb2
 from lot_grpc.pb.lot.v1 import pattern_service_pb2 as pb
 from lot_grpc.pb.lot.v1 import pattern_service_pb2_grpc as pb_grpc
 from lot_grpc.server.call import Context
@@ -26,7 +27,7 @@ from lot_grpc.server.page_token import position_from_token, position_to_token
 from lot_grpc.server.status import to_status
 from lot_grpc.services.drafts import PatternDraft, Saved
 from lot_grpc.services.outcomes import OutcomeDraft, RecordingOutcomes
-from lot_grpc.services.patterns import Patterns, PatternStats
+from lot_grpc.services.patterns import Patterns, PatternStats, Updated
 from lot_grpc.services.questions import Asked, pattern_question
 from lot_grpc.services.recall import Finding, Recall
 from lot_grpc.services.saving import Saving
@@ -106,7 +107,7 @@ class PatternServicer(pb_grpc.PatternServiceServicer):
         )
         return pb.UpdatePatternResponse(
             pattern=convert.pattern_to_pb(updated.pattern),
-            notices=text_notices("pattern.task", truncated=updated.truncated),
+            notices=_unread_notices(updated),
         )
 
     async def DeletePattern(
@@ -154,7 +155,7 @@ class PatternServicer(pb_grpc.PatternServiceServicer):
         return pb.RecallPatternsResponse(
             hits=[_hit_to_pb(hit, explain=request.explain) for hit in answer.hits],
             retrieval_id=answer.retrieval_id,
-            notices=query_notices(truncated=answer.truncated),
+            notices=query_notices(answer),
             explanation=explanation_to_pb(answer.explanation),
         )
 
@@ -197,10 +198,17 @@ def _saved_to_pb(saved: Saved) -> pb.SavePatternResponse:
         pattern=convert.pattern_to_pb(saved.pattern),
         created=saved.created,
         notices=[
-            *text_notices("pattern.task", truncated=saved.truncated),
+            *_unread_notices(saved),
             *kept_notices("pattern", saved.kept),
         ],
     )
+
+
+def _unread_notices(stored: Saved | Updated) -> list[outcome_pb2.Notice]:
+    return [
+        *text_notices("pattern.task", truncated=stored.text_truncated),
+        *text_notices("pattern.code", truncated=stored.code_truncated),
+    ]
 
 
 def _result_to_pb(result: Saved | LotError) -> pb.SavePatternResult:

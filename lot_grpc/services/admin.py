@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from lot_grpc.domain.errors import CompactOfflineOnlyError, LotError
 from lot_grpc.ports import Embedder, EmbeddingContract, StoreInfo, VectorStore
+from lot_grpc.services.store_contract import with_terms
 
 _PROBE = "is the model there"
 
@@ -29,11 +30,11 @@ class Admin:
     @property
     def contract(self) -> EmbeddingContract:
         """What vectors are made with."""
-        return self._embedder.contract
+        return with_terms(self._embedder.contract)
 
     @property
     def max_tokens(self) -> int:
-        """Word pieces that the model reads of a text."""
+        """Word pieces that the model reads at once."""
         return self._embedder.max_tokens
 
     async def store_info(self) -> StoreInfo:

@@ -1,4 +1,4 @@
-"""The services over one store and one embedder."""
+"""The services over one store, one embedder and one reranker."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from lot_grpc.domain.episode import Episode
 from lot_grpc.domain.memory import Memory
 from lot_grpc.domain.pattern import Pattern
 from lot_grpc.domain.ranking import RankingWeights
-from lot_grpc.ports import Clock, Embedder, VectorStore
+from lot_grpc.ports import Clock, Embedder, Reranker, VectorStore
 from lot_grpc.services import memories as memories_module
 from lot_grpc.services import patterns as patterns_module
 from lot_grpc.services.admin import Admin
@@ -18,6 +18,7 @@ from lot_grpc.services.episodes import Episodes
 from lot_grpc.services.event_log import EventLog
 from lot_grpc.services.fencing import Fence
 from lot_grpc.services.housekeeping import Housekeeping
+from lot_grpc.services.indexing import Indexing
 from lot_grpc.services.ledger import Ledger
 from lot_grpc.services.memories import Memories
 from lot_grpc.services.moments import Moments
@@ -26,6 +27,7 @@ from lot_grpc.services.patterns import Patterns
 from lot_grpc.services.questions import episode_noun, memory_noun, pattern_noun
 from lot_grpc.services.recall import Noun, Recall, T
 from lot_grpc.services.recording import Recording
+from lot_grpc.services.reranks import RerankBounds, Reranks
 from lot_grpc.services.retrievals import Retrievals
 from lot_grpc.services.saving import Saving
 from lot_grpc.services.tombstones import Tombstones
@@ -51,7 +53,12 @@ class Services:
 
 
 def build_services(
-    store: VectorStore, embedder: Embedder, clock: Clock, weights: RankingWeights
+    store: VectorStore,
+    embedder: Embedder,
+    reranker: Reranker,
+    clock: Clock,
+    weights: RankingWeights,
+    rerank_bounds: RerankBounds,
 ) -> Services:
     """Wire them. The store is open (``store_contract.open_store``)."""
     moments = Moments(clock)
@@ -60,17 +67,19 @@ def build_services(
     counting = Counting(store, moments)
     retrievals = Retrievals(store, moments)
     claims = Claims(store, moments)
-    patterns = Patterns(store, embedder, moments, claims, tombstones)
-    memories = Memories(store, embedder, moments, ledger, tombstones)
+    indexing = Indexing(embedder)
+    reranks = Reranks(store, reranker, rerank_bounds)
+    patterns = Patterns(store, indexing, moments, claims, tombstones)
+    memories = Memories(store, indexing, moments, ledger, tombstones)
     log, writers = EventLog(store), Writers()
     fence = Fence(store, log)
-    episodes = Episodes(store, embedder, moments, ledger, log, writers, fence)
+    episodes = Episodes(store, indexing, moments, ledger, log, writers, fence)
 
     def recall(noun: Noun[T]) -> Recall[T]:
-        return Recall(store, embedder, retrievals, weights, noun)
+        return Recall(store, embedder, retrievals, reranks, weights, noun)
 
     return Services(
-        saving=Saving(store, embedder, moments, ledger, counting, claims, tombstones),
+        saving=Saving(store, indexing, moments, ledger, counting, claims, tombstones),
         patterns=patterns,
         pattern_recall=recall(pattern_noun(patterns)),
         outcomes=RecordingOutcomes(moments, ledger, counting, patterns, retrievals),

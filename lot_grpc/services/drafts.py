@@ -71,11 +71,12 @@ class PatternDraft:
 class Saved:
     """What became of a draft.
 
-    ``truncated``: the model did not read all of its text. ``kept``: fields of the stored pattern
-    that a repeat gave otherwise, and that stay as they were.
+    The flags: the model did not read all of its text, of its code. ``kept``: fields of the stored
+    pattern that a repeat gave otherwise, and that stay as they were.
     """
 
     pattern: Pattern
     created: bool
-    truncated: bool = False
+    text_truncated: bool = False
+    code_truncated: bool = False
     kept: tuple[str, ...] = ()

@@ -25,10 +25,11 @@ from lot_grpc.domain.errors import (
 )
 from lot_grpc.domain.ids import content_hash, new_id
 from lot_grpc.domain.query import EpisodeFilter
-from lot_grpc.ports import Condition, Embedder, Embedding, Equals, Payload, Record, VectorStore
+from lot_grpc.ports import Condition, Equals, Payload, Record, VectorStore
 from lot_grpc.services.counting import pause_before_retry
 from lot_grpc.services.event_log import EventLog
 from lot_grpc.services.fencing import Fence
+from lot_grpc.services.indexing import Indexed, Indexing
 from lot_grpc.services.ledger import Ask, Entry, Ledger
 from lot_grpc.services.moments import Moments
 from lot_grpc.services.paging import Position, read_page
@@ -105,7 +106,7 @@ class Episodes:
     def __init__(
         self,
         store: VectorStore,
-        embedder: Embedder,
+        indexing: Indexing,
         moments: Moments,
         ledger: Ledger,
         log: EventLog,
@@ -113,7 +114,7 @@ class Episodes:
         fence: Fence,
     ) -> None:
         self._store = store
-        self._embedder = embedder
+        self._indexing = indexing
         self._moments = moments
         self._ledger = ledger
         self._log = log
@@ -127,9 +128,9 @@ class Episodes:
         entry, episode_id = await self._enter(namespace, draft, "StartEpisode", draft.request_id)
         if entry is not None and entry.result is not None:
             return Started(await self.get(namespace, episode_id), entry.result["created"])
-        embedding = await self._embed(draft.start)
+        indexed = await self._indexing.vectors_of(search_text(draft.start))
         episode = self._new(namespace, episode_id, draft.start)
-        started = await self._insert(episode, embedding, entry)
+        started = await self._insert(episode, indexed, entry)
         if entry is not None:
             await self._ledger.finish(entry, {"episode_id": episode_id, "created": started.created})
         return started
@@ -159,13 +160,13 @@ class Episodes:
         if not entry.first:
             await self._ledger.reopen(entry)
         ended = replace(ended, episode_id=episode_id)
-        embedding = await self._embed(draft.start)
+        indexed = await self._indexing.vectors_of(search_text(draft.start))
         await self._refuse_other(ended, draft.end, len(events))
         try:
             await self._append_all(namespace, episode_id, events)
         except EventConflictError as error:
             raise EpisodeIdInUseError(namespace, episode_id) from error
-        recorded = await self._insert(ended, embedding, entry)
+        recorded = await self._insert(ended, indexed, entry)
         await self._ledger.finish(entry, {"episode_id": episode_id, "created": recorded.created})
         return recorded
 
@@ -178,9 +179,6 @@ class Episodes:
         ask = Ask(namespace, method, request_id, draft.hash(), {"episode_id": episode_id})
         entry = await self._ledger.begin(ask)
         return entry, entry.plan["episode_id"]
-
-    async def _embed(self, start: EpisodeStart) -> Embedding:
-        return (await self._embedder.embed_documents([search_text(start)]))[0]
 
     def _new(self, namespace: str, episode_id: str, start: EpisodeStart) -> Episode:
         now = self._moments.now()
@@ -203,10 +201,10 @@ class Episodes:
             update_time=now,
         )
 
-    async def _insert(self, episode: Episode, embedding: Embedding, entry: Entry | None) -> Started:
-        record = episode_record(episode, self._moments.sort_key(), embedding.vector)
+    async def _insert(self, episode: Episode, indexed: Indexed, entry: Entry | None) -> Started:
+        record = episode_record(episode, self._moments.sort_key(), indexed.vectors)
         if record.id in await self._store.insert(EPISODES, [record]):
-            return Started(episode, created=True, truncated=embedding.truncated)
+            return Started(episode, created=True, truncated=indexed.text_truncated)
         stored = await self._record(episode.namespace, episode.episode_id)
         same = ("start_hash", "end_hash") if episode.end else ("start_hash",)
         if any(stored.payload.get(key) != record.payload.get(key) for key in same):

@@ -12,8 +12,9 @@ from lot_grpc.domain.errors import (
 from lot_grpc.domain.ids import content_hash, new_id
 from lot_grpc.domain.memory import Memory, MemoryContent, search_text
 from lot_grpc.domain.sameness import same_content
-from lot_grpc.ports import Embedder, Equals, IdIn, Record, VectorStore
+from lot_grpc.ports import Equals, IdIn, Record, VectorStore
 from lot_grpc.services.expiry import check_expiry, with_ttl
+from lot_grpc.services.indexing import Indexing
 from lot_grpc.services.ledger import Ask, Entry, Ledger
 from lot_grpc.services.moments import Moments
 from lot_grpc.services.records.collections import MEMORIES, SORT_KEY
@@ -57,13 +58,13 @@ class Memories:
     def __init__(
         self,
         store: VectorStore,
-        embedder: Embedder,
+        indexing: Indexing,
         moments: Moments,
         ledger: Ledger,
         tombstones: Tombstones,
     ) -> None:
         self._store = store
-        self._embedder = embedder
+        self._indexing = indexing
         self._moments = moments
         self._ledger = ledger
         self._tombstones = tombstones
@@ -108,13 +109,13 @@ class Memories:
     async def _write(
         self, namespace: str, memory_id: str, draft: MemoryDraft, entry: Entry | None
     ) -> Created:
-        embedding = (await self._embedder.embed_documents([search_text(draft.content)]))[0]
+        indexed = await self._indexing.vectors_of(search_text(draft.content))
         now = self._moments.now()
         content = with_ttl(draft.content, draft.ttl, now)
         memory = Memory(namespace, memory_id, content, 1, now, now)
-        record = memory_record(memory, self._moments.sort_key(), embedding.vector)
+        record = memory_record(memory, self._moments.sort_key(), indexed.vectors)
         if record.id in await self._store.insert(MEMORIES, [record]):
-            return Created(memory, created=True, truncated=embedding.truncated)
+            return Created(memory, created=True, truncated=indexed.text_truncated)
         stored = await self.get(namespace, memory_id)
         _require_same(namespace, memory_id, stored, content)
         return Created(stored, created=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from lot_grpc.domain.errors import (
@@ -14,7 +15,6 @@ from lot_grpc.domain.query import PatternFilter
 from lot_grpc.ports import (
     EXPIRES_KEY,
     Condition,
-    Embedder,
     Equals,
     IdIn,
     Order,
@@ -26,13 +26,13 @@ from lot_grpc.ports import (
 from lot_grpc.services.claims import Claims
 from lot_grpc.services.counting import pause_before_retry
 from lot_grpc.services.expiry import check_expiry, with_ttl
+from lot_grpc.services.indexing import Indexed, Indexing
 from lot_grpc.services.moments import Moments
 from lot_grpc.services.paging import Position, read_page
 from lot_grpc.services.records.collections import (
     OUTCOMES,
     PATTERNS,
     SORT_KEY,
-    TEXT_VECTOR,
 )
 from lot_grpc.services.records.patterns import (
     STATS_REVISION,
@@ -90,10 +90,11 @@ class PatternStats:
 
 @dataclass(frozen=True, slots=True)
 class Updated:
-    """An edited pattern. ``truncated``: the model did not read all of its text."""
+    """An edited pattern. The flags: the model did not read all of its text, of its code."""
 
     pattern: Pattern
-    truncated: bool
+    text_truncated: bool = False
+    code_truncated: bool = False
 
 
 class Patterns:
@@ -102,13 +103,13 @@ class Patterns:
     def __init__(
         self,
         store: VectorStore,
-        embedder: Embedder,
+        indexing: Indexing,
         moments: Moments,
         claims: Claims,
         tombstones: Tombstones,
     ) -> None:
         self._store = store
-        self._embedder = embedder
+        self._indexing = indexing
         self._moments = moments
         self._claims = claims
         self._tombstones = tombstones
@@ -162,30 +163,30 @@ class Patterns:
             if content.expire_time != pattern.content.expire_time:
                 check_expiry(NOUN, content.expire_time, self._moments.now())
             if content == pattern.content:
-                return Updated(pattern, truncated=False)
-            vector, truncated = await self._vector(pattern.content, content, record)
+                return Updated(pattern)
+            indexed = await self._indexed(pattern.content, content, record)
             edited = replace(
                 pattern,
                 content=content,
                 revision=pattern.revision + 1,
                 update_time=max(self._moments.now(), pattern.update_time),
             )
-            if await self._replace(record, pattern, edited, vector):
-                return Updated(edited, truncated)
+            if await self._replace(record, pattern, edited, indexed.vectors):
+                return Updated(edited, indexed.text_truncated, indexed.code_truncated)
             await pause_before_retry(attempt)
         raise ContentionError(NOUN, pattern_id)
 
-    async def _vector(
-        self, old: PatternContent, new: PatternContent, record: Record
-    ) -> tuple[Vector, bool]:
-        text = search_text(new)
-        if text == search_text(old):
-            return record.vectors[TEXT_VECTOR], False
-        embedding = (await self._embedder.embed_documents([text]))[0]
-        return embedding.vector, embedding.truncated
+    async def _indexed(self, old: PatternContent, new: PatternContent, record: Record) -> Indexed:
+        if search_text(new) == search_text(old):
+            return Indexed(dict(record.vectors))
+        return await self._indexing.vectors_of(search_text(new))
 
     async def _replace(
-        self, record: Record, pattern: Pattern, edited: Pattern, vector: Vector
+        self,
+        record: Record,
+        pattern: Pattern,
+        edited: Pattern,
+        vectors: Mapping[str, Vector],
     ) -> bool:
         """Write the edit if neither revision moved; move the claim with the content.
 
@@ -196,9 +197,10 @@ class Patterns:
         new_claim = claim_point(pattern.namespace, edited.content)
         if old != new:
             await self._claims.take(pattern.namespace, {new_claim: pattern.pattern_id})
+        kept = kept_in_edits(record.payload)
         written = await self._store.replace(
             PATTERNS,
-            pattern_record(edited, record.payload[SORT_KEY], vector, kept_in_edits(record.payload)),
+            pattern_record(edited, record.payload[SORT_KEY], vectors, kept),
             when=[
                 Equals("revision", pattern.revision),
                 Equals(STATS_REVISION, record.payload[STATS_REVISION]),

@@ -10,16 +10,20 @@ from lot_grpc.domain.episode import Episode, EpisodeStatus
 from lot_grpc.domain.errors import UnimplementedError
 from lot_grpc.domain.memory import Memory
 from lot_grpc.domain.pattern import Pattern
-from lot_grpc.domain.query import EpisodeFilter, MemoryFilter, PatternFilter, Ranking
+from lot_grpc.domain.query import EpisodeFilter, Legs, MemoryFilter, PatternFilter, Ranking
 from lot_grpc.ports import Condition
 from lot_grpc.services.episodes import Episodes
 from lot_grpc.services.memories import Memories
 from lot_grpc.services.patterns import Patterns
 from lot_grpc.services.recall import Noun, Question
-from lot_grpc.services.records.collections import EPISODES, MEMORIES, PATTERNS
 from lot_grpc.services.records.episodes import episode_conditions
 from lot_grpc.services.records.memories import memory_conditions
 from lot_grpc.services.records.patterns import pattern_conditions
+from lot_grpc.services.searched import (
+    SEARCHED_EPISODES,
+    SEARCHED_MEMORIES,
+    SEARCHED_PATTERNS,
+)
 
 CARRIED_OUT = (Ranking.BALANCED, Ranking.SIMILARITY)
 
@@ -30,17 +34,17 @@ def _learned(payload: Mapping[str, Any]) -> tuple[float, int]:
 
 def pattern_noun(patterns: Patterns) -> Noun[Pattern]:
     """Patterns, ranked by their outcomes."""
-    return Noun(PATTERNS, patterns.read, lambda p: p.pattern_id, _learned)
+    return Noun(SEARCHED_PATTERNS, patterns.read, lambda p: p.pattern_id, _learned)
 
 
 def episode_noun(episodes: Episodes) -> Noun[Episode]:
     """Episodes."""
-    return Noun(EPISODES, episodes.read, lambda e: e.episode_id)
+    return Noun(SEARCHED_EPISODES, episodes.read, lambda e: e.episode_id)
 
 
 def memory_noun(memories: Memories) -> Noun[Memory]:
     """Memories."""
-    return Noun(MEMORIES, memories.read, lambda m: m.memory_id)
+    return Noun(SEARCHED_MEMORIES, memories.read, lambda m: m.memory_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +57,7 @@ class Asked:
     ranking: Ranking = Ranking.BALANCED
     rerank: bool = False
     explain: bool = False
+    legs: Legs = Legs.HYBRID
 
     def check(self) -> None:
         """Raise for what this version does not carry out."""
@@ -61,10 +66,6 @@ class Asked:
                 f"ranking {self.ranking.name} is not carried out by this version; "
                 "use BALANCED or SIMILARITY",
                 what=f"ranking {self.ranking.name}",
-            )
-        if self.rerank:
-            raise UnimplementedError(
-                "rerank is not carried out by this version; leave it out", what="rerank"
             )
 
 
@@ -94,5 +95,7 @@ def _question(asked: Asked, where: list[Condition]) -> Question:
         asked.limit,
         asked.min_similarity,
         asked.ranking,
+        asked.rerank,
         asked.explain,
+        asked.legs,
     )

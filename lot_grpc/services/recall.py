@@ -1,7 +1,7 @@
 """Recall: one embedding, one search, one read of what may come onto the page, one pass of ranking.
 
-The same for every noun. The search brings no payloads: to read those of a whole pool costs more
-than to find it.
+With ``rerank`` the cross-encoder reads the best candidates before the ranking. The same for every
+noun.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
-from lot_grpc.domain.query import Ranking
+from lot_grpc.domain.fusion import FusionWeights, Relevance
+from lot_grpc.domain.query import Legs, Ranking
 from lot_grpc.domain.ranking import (
     Candidate,
     Ranked,
@@ -20,9 +21,11 @@ from lot_grpc.domain.ranking import (
     pool_size,
     rank,
 )
-from lot_grpc.ports import Condition, Embedder, Hit, Record, SearchQuery, VectorStore
-from lot_grpc.services.records.collections import TEXT_VECTOR
+from lot_grpc.ports import Condition, Embedder, Record, VectorStore
+from lot_grpc.services.reranks import Reranks
 from lot_grpc.services.retrievals import Retrievals
+from lot_grpc.services.search import Searching, Wanted
+from lot_grpc.services.searched import Searched
 
 T = TypeVar("T")
 
@@ -36,13 +39,13 @@ class Learned(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Noun(Generic[T]):
-    """What is found: where it lies, how it is read, what was learned of it.
+    """What is found: where it lies and by what, how it is read, what was learned of it.
 
-    Without ``learned`` similarity alone ranks. ``read`` makes a thing of its record; ``id_of``
+    Without ``learned`` relevance alone ranks. ``read`` makes a thing of its record; ``id_of``
     names one.
     """
 
-    collection: str
+    searched: Searched
     read: Callable[[Record], Awaitable[T]]
     id_of: Callable[[T], str]
     learned: Learned | None = None
@@ -57,7 +60,9 @@ class Question:
     limit: int
     min_similarity: float = 0.0
     ranking: Ranking = Ranking.BALANCED
+    rerank: bool = False
     explain: bool = False
+    legs: Legs = Legs.HYBRID
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,94 +88,104 @@ class Explanation:
 
 @dataclass(frozen=True, slots=True)
 class Answer(Generic[T]):
-    """What was found. ``truncated``: the model did not read all of the query."""
+    """What was found, and what is to be said about it.
+
+    ``truncated``: not all of the query was read. ``wordless``: it has nothing to look for.
+    ``unreached``: candidates that the cross-encoder was to read and had no time for.
+    """
 
     hits: list[Finding[T]]
     retrieval_id: str
-    truncated: bool
-    explanation: Explanation | None
+    truncated: bool = False
+    wordless: bool = False
+    unreached: int = 0
+    explanation: Explanation | None = None
 
 
 class Recall(Generic[T]):
-    """Finds things of one noun by meaning."""
+    """Finds things of one noun, by meaning and by words."""
 
     def __init__(
         self,
         store: VectorStore,
         embedder: Embedder,
         retrievals: Retrievals,
+        reranks: Reranks,
         weights: RankingWeights,
         noun: Noun[T],
     ) -> None:
         self._store = store
-        self._embedder = embedder
+        self._searching = Searching(store, embedder, noun.searched, FusionWeights())
         self._retrievals = retrievals
+        self._reranks = reranks
         self._weights = weights
         self._noun = noun
 
     async def find(self, namespace: str, asked: Question) -> Answer[T]:
-        """The nearest things that the conditions let through, ranked."""
-        embedding = await self._embedder.embed_query(asked.query)
-        pool = await self._pool(namespace, asked, embedding.vector)
+        """The most relevant things that the conditions let through, ranked."""
+        pool = pool_size(asked.limit)
+        candidates = await self._searching.search(
+            namespace, Wanted(asked.query, asked.where, pool, asked.min_similarity, asked.legs)
+        )
+        found, unreached = candidates.found, 0
+        if asked.rerank:
+            found, unreached = await self._reranks.rerank(
+                namespace, self._noun.searched, asked.query, found
+            )
         ranking = asked.ranking if self._noun.learned else Ranking.SIMILARITY
-        near, records = await self._near(namespace, pool, ranking, asked.limit)
+        relevant = {one.id: one for one in found}
+        near, records = await self._near(namespace, found, ranking, asked.limit)
         hits = [
-            await self._finding(ranked, records[ranked.candidate.id])
+            await self._finding(ranked, relevant[ranked.candidate.id], records)
             for ranked in rank(near, ranking, self._weights, asked.limit)
         ]
         retrieval_id = self._retrievals.remember(
             namespace,
             asked.query,
-            embedding.vector,
+            candidates.vector,
             tuple(self._noun.id_of(hit.thing) for hit in hits),
         )
         explanation = None
         if asked.explain:
-            explanation = await self._explain(namespace, asked, ranking, len(pool))
-        return Answer(hits, retrieval_id, embedding.truncated, explanation)
-
-    async def _pool(self, namespace: str, asked: Question, vector: Sequence[float]) -> list[Hit]:
-        query = SearchQuery(
-            TEXT_VECTOR,
-            vector,
-            pool_size(asked.limit),
-            asked.where,
-            payload=False,
-            min_score=asked.min_similarity or None,
+            explanation = await self._explain(namespace, asked, ranking, len(found))
+        return Answer(
+            hits,
+            retrieval_id,
+            candidates.truncated,
+            candidates.wordless,
+            unreached,
+            explanation,
         )
-        return (await self._store.search(self._noun.collection, namespace, [query]))[0]
 
     async def _near(
-        self, namespace: str, pool: Sequence[Hit], ranking: Ranking, limit: int
+        self, namespace: str, found: Sequence[Relevance], ranking: Ranking, limit: int
     ) -> tuple[list[Candidate], dict[str, Record]]:
         """Who can come onto the page, with their records. One deleted since is left out."""
-        # Rounding may take a cosine a little past 1; negative ones are no similarity at all.
-        nearest = [(-min(1.0, max(0.0, hit.score)), hit.record.id) for hit in pool]
-        nearest.sort()
-        del nearest[contenders([-s for s, _ in nearest], ranking, self._weights, limit) :]
+        readable = contenders([one.value for one in found], ranking, self._weights, limit)
+        nearest = found[:readable]
         records = await self._store.get(
-            self._noun.collection, namespace, [point for _, point in nearest]
+            self._noun.searched.collection, namespace, [one.id for one in nearest]
         )
         return [
-            self._candidate(records[point], -negated)
-            for negated, point in nearest
-            if point in records
+            self._candidate(records[one.id], one) for one in nearest if one.id in records
         ], records
 
-    def _candidate(self, record: Record, similarity: float) -> Candidate:
-        if self._noun.learned is None:
-            return Candidate(record.id, similarity)
-        successes, trials = self._noun.learned(record.payload)
-        return Candidate(record.id, similarity, successes, trials)
+    def _candidate(self, record: Record, relevance: Relevance) -> Candidate:
+        successes, trials = 0.0, 0
+        if self._noun.learned is not None:
+            successes, trials = self._noun.learned(record.payload)
+        return Candidate(record.id, relevance.value, successes, trials)
 
-    async def _finding(self, ranked: Ranked, record: Record) -> Finding[T]:
-        thing = await self._noun.read(record)
-        return Finding(thing, ranked.score, ranked.candidate.similarity, ranked.parts)
+    async def _finding(
+        self, ranked: Ranked, relevance: Relevance, records: Mapping[str, Record]
+    ) -> Finding[T]:
+        thing = await self._noun.read(records[ranked.candidate.id])
+        return Finding(thing, ranked.score, relevance.similarity, (*relevance.parts, *ranked.parts))
 
     async def _explain(
         self, namespace: str, asked: Question, ranking: Ranking, pool: int
     ) -> Explanation:
-        collection = self._noun.collection
+        collection = self._noun.searched.collection
         return Explanation(
             ranking,
             pool,

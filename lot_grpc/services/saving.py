@@ -22,11 +22,12 @@ from lot_grpc.domain.ids import new_id
 from lot_grpc.domain.outcomes import Outcome, Outcomes
 from lot_grpc.domain.pattern import Pattern, dedupe_hash, different_fields, search_text
 from lot_grpc.domain.sameness import same_content
-from lot_grpc.ports import Embedder, Embedding, Equals, Range, Record, VectorStore
+from lot_grpc.ports import Equals, Range, Record, VectorStore
 from lot_grpc.services.claims import Claims
 from lot_grpc.services.counting import Counting
 from lot_grpc.services.drafts import PatternDraft, Saved
 from lot_grpc.services.expiry import with_ttl
+from lot_grpc.services.indexing import Indexed, Indexing
 from lot_grpc.services.ledger import Ask, Entry, Ledger
 from lot_grpc.services.moments import Moments
 from lot_grpc.services.patterns import NOUN
@@ -55,7 +56,7 @@ class _Work:
     outcome_id: str
     entry: Entry | None = None
     claimed: bool = False
-    embedding: Embedding | None = None
+    indexed: Indexed | None = None
     record: Record | None = None
     result: Saved | LotError | None = None
     claim: str = ""
@@ -76,7 +77,7 @@ class Saving:
     def __init__(
         self,
         store: VectorStore,
-        embedder: Embedder,
+        indexing: Indexing,
         moments: Moments,
         ledger: Ledger,
         counting: Counting,
@@ -84,7 +85,7 @@ class Saving:
         tombstones: Tombstones,
     ) -> None:
         self._store = store
-        self._embedder = embedder
+        self._indexing = indexing
         self._moments = moments
         self._ledger = ledger
         self._counting = counting
@@ -186,11 +187,9 @@ class Saving:
         texts = [work for work in works if not work.claimed]
         if not texts:
             return
-        embedded = await self._embedder.embed_documents(
-            [search_text(work.draft.content) for work in texts]
-        )
-        for work, embedding in zip(texts, embedded, strict=True):
-            work.embedding = embedding
+        indexed = await self._indexing.vectors([search_text(w.draft.content) for w in texts])
+        for work, one in zip(texts, indexed, strict=True):
+            work.indexed = one
 
     async def _take_claims(self, namespace: str, works: Sequence[_Work]) -> None:
         wanting = [work for work in works if work.claim and not work.claimed]
@@ -202,10 +201,10 @@ class Saving:
         taken: set[str] = set()
         ready = []
         for work in works:
-            if work.claimed or work.embedding is None or work.pattern_id in taken:
+            if work.claimed or work.indexed is None or work.pattern_id in taken:
                 continue
             taken.add(work.pattern_id)
-            work.record = self._record(work, work.pattern_id, work.embedding)
+            work.record = self._record(work, work.pattern_id, work.indexed)
             ready.append(work)
         inserted = await self._store.insert(
             PATTERNS, [work.record for work in ready if work.record is not None]
@@ -265,11 +264,9 @@ class Saving:
 
     async def _write_under(self, work: _Work, pattern_id: str) -> Saved | None:
         """Write the pattern under an id; None when somebody else just did."""
-        if work.embedding is None:
-            await self._embed_one(work)
-        if work.embedding is None:
-            return None
-        record = self._record(work, pattern_id, work.embedding)
+        if work.indexed is None:
+            work.indexed = await self._indexing.vectors_of(search_text(work.draft.content))
+        record = self._record(work, pattern_id, work.indexed)
         inserted = await self._store.insert(PATTERNS, [record])
         if record.id in inserted:
             await self._drop_older_outcomes(record)
@@ -284,10 +281,6 @@ class Saving:
         theirs = Equals("pattern_id", record.payload["pattern_id"])
         older = Range(SORT_KEY, lt=record.payload[SORT_KEY])
         await self._store.delete(OUTCOMES, record.namespace, [theirs, older])
-
-    async def _embed_one(self, work: _Work) -> None:
-        text = search_text(work.draft.content)
-        work.embedding = (await self._embedder.embed_documents([text]))[0]
 
     async def _count_repeat(self, work: _Work, pattern_id: str) -> Saved | None:
         fact = OutcomeFact(
@@ -311,7 +304,7 @@ class Saving:
 
     # --- records ------------------------------------------------------------------------------
 
-    def _record(self, work: _Work, pattern_id: str, embedding: Embedding) -> Record:
+    def _record(self, work: _Work, pattern_id: str, indexed: Indexed) -> Record:
         now = self._moments.now()
         pattern = Pattern(
             namespace=work.namespace,
@@ -322,11 +315,15 @@ class Saving:
             create_time=now,
             update_time=now,
         )
-        record = pattern_record(pattern, self._moments.sort_key(), embedding.vector)
+        record = pattern_record(pattern, self._moments.sort_key(), indexed.vectors)
         if work.entry is not None:
             record.payload[REQUEST] = work.entry.point
         return record
 
     def _created(self, work: _Work, record: Record) -> Saved:
-        truncated = work.embedding is not None and work.embedding.truncated
-        return Saved(pattern_from_record(record), created=True, truncated=truncated)
+        return Saved(
+            pattern_from_record(record),
+            created=True,
+            text_truncated=work.indexed is not None and work.indexed.text_truncated,
+            code_truncated=work.indexed is not None and work.indexed.code_truncated,
+        )

@@ -32,11 +32,11 @@ from lot_grpc.ports import (
     NAMESPACE_KEY,
     Clock,
     CollectionSpec,
-    Hit,
     Order,
     Payload,
     Record,
     Scalar,
+    Scores,
     SearchQuery,
     StoreInfo,
     Where,
@@ -44,7 +44,12 @@ from lot_grpc.ports import (
 from lot_grpc.storage.checks import check_delete, check_query, check_records, distinct, known
 from lot_grpc.storage.conditions import is_expired, keys_of, matches
 from lot_grpc.storage.edge_filter import edge_filter, expired_filter
-from lot_grpc.storage.edge_points import point, query_vector, reader, without_payload
+from lot_grpc.storage.edge_points import (
+    point,
+    point_vectors,
+    query_vector,
+    reader,
+)
 from lot_grpc.storage.edge_shard import EDGE_ERRORS, Shard
 from lot_grpc.storage.group_commit import GroupCommit
 from lot_grpc.storage.json_path import json_path, payload_choice
@@ -181,6 +186,17 @@ class EdgeStore:
         await self._committed()
         return True
 
+    async def set_vectors(self, collection: str, records: Sequence[Record]) -> None:
+        """Set named vectors; other callers get their turn between chunks."""
+        self._to_write(collection, records)
+        for start in range(0, len(records), _CHUNK_WITH_VECTORS):
+            if start:
+                await asyncio.sleep(0)
+            shard = self._to_write(collection, ())
+            with EDGE_ERRORS:
+                self._set_vectors(shard, records[start : start + _CHUNK_WITH_VECTORS])
+        await self._committed()
+
     async def delete(self, collection: str, namespace: str | None, where: Where) -> int:
         """Delete matching records in chunks; other callers get their turn in between."""
         check_delete(namespace, where)
@@ -263,7 +279,7 @@ class EdgeStore:
 
     async def search(
         self, collection: str, namespace: str, queries: Sequence[SearchQuery]
-    ) -> list[list[Hit]]:
+    ) -> list[Scores]:
         """Run the legs as one batch."""
         shard = self._shard(collection)
         expired_at = shard.expired_at(self._clock.now())
@@ -271,6 +287,8 @@ class EdgeStore:
         requests = []
         for query in queries:
             check_query(shard.spec, query)
+            if not shard.has(query.using):
+                continue
             where = query.where
             if id(where) not in filters:
                 filters[id(where)] = edge_filter(namespace, where, expired_at)
@@ -278,19 +296,17 @@ class EdgeStore:
                 QueryRequest(
                     query.limit,
                     query=Query.Nearest(query_vector(query.vector), using=query.using),
-                    with_vector=query.vectors,
-                    with_payload=payload_choice(query.payload, namespace),
+                    with_vector=False,
+                    with_payload=False,
                     filter=filters[id(where)],
                     score_threshold=query.min_score,
                 )
             )
         with EDGE_ERRORS:
-            legs = shard.raw.query_batch(QueryBatchRequest(requests))
-        full, bare = reader(namespace), without_payload(namespace)
-        reads = [full if query.payload or query.vectors else bare for query in queries]
+            legs = iter(shard.raw.query_batch(QueryBatchRequest(requests)) if requests else ())
         return [
-            [Hit(read(found), found.score) for found in leg]
-            for read, leg in zip(reads, legs, strict=True)
+            {str(found.id): found.score for found in next(legs)} if shard.has(query.using) else {}
+            for query in queries
         ]
 
     async def count(self, collection: str, namespace: str | None, where: Where = ()) -> int:
@@ -384,9 +400,30 @@ class EdgeStore:
     def _upsert(self, shard: Shard, records: Sequence[Record], mode: UpdateMode) -> None:
         shard.note_expiry(record.payload for record in records)
         shard.recent.forget(record.id for record in records)
+        shard.note_vectors(records)
         points = [point(record) for record in records]
         shard.raw.update(UpdateOperation.upsert_points(points, update_mode=mode))
         shard.wrote(len(points))
+
+    def _set_vectors(self, shard: Shard, records: Sequence[Record]) -> None:
+        ids: list[Any] = [record.id for record in records]
+        shard.note_vectors(records)
+        now = self._clock.now()
+        living = {
+            str(found.id): found.payload.get(NAMESPACE_KEY)
+            for found in shard.raw.retrieve(ids, [NAMESPACE_KEY, EXPIRES_KEY], False)
+            if found.payload and not is_expired(found.payload, now)
+        }
+        # Edge fails for an id that is not there, after it has written the others.
+        points = [
+            point_vectors(record)
+            for record in records
+            if record.vectors and living.get(record.id) == record.namespace
+        ]
+        if points:
+            shard.recent.forget(ids)
+            shard.raw.update(UpdateOperation.update_vectors(points))
+            shard.wrote(len(points))
 
     def _current(
         self, shard: Shard, namespace: str, id: str, when: Where, *, whole: bool

@@ -16,8 +16,13 @@ def point(record: Record) -> edge.Point:
     return edge.Point(record.id, _to_edge(record.vectors) if record.vectors else {}, payload)
 
 
+def point_vectors(record: Record) -> edge.PointVectors:
+    """Just the record's vectors, to be set in a point that is there."""
+    return edge.PointVectors(record.id, _to_edge(record.vectors))
+
+
 def reader(namespace: str | None) -> Callable[[Any], Record]:
-    """A function that turns Edge's points (records, hits) of ``namespace`` into records."""
+    """A function that turns Edge's points of ``namespace`` into records."""
 
     def read(found: Any) -> Record:
         payload: Payload = found.payload or {}
@@ -29,15 +34,6 @@ def reader(namespace: str | None) -> Callable[[Any], Record]:
             payload,
             _from_edge(vectors) if vectors else {},
         )
-
-    return read
-
-
-def without_payload(namespace: str) -> Callable[[Any], Record]:
-    """The same for points that were asked for without payload and vectors; a pool is many."""
-
-    def read(found: Any) -> Record:
-        return Record(str(found.id), namespace, {})
 
     return read
 

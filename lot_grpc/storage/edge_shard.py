@@ -17,7 +17,7 @@ import qdrant_edge as edge
 from qdrant_edge import UpdateOperation
 
 from lot_grpc.domain.errors import StartupError, StoreUnavailableError
-from lot_grpc.ports import EXPIRES_KEY, NAMESPACE_KEY, CollectionSpec, Index, Micros
+from lot_grpc.ports import EXPIRES_KEY, NAMESPACE_KEY, CollectionSpec, Index, Micros, Record
 from lot_grpc.storage.checks import check_dimensions
 from lot_grpc.storage.json_path import json_path
 from lot_grpc.storage.recent import RecentRecords
@@ -79,6 +79,7 @@ class Shard:
                 _complete(self.raw, folder, spec)
             self.next_expiry: Micros | None = None
             self.find_next_expiry()
+            self._filled = {name for name in (*spec.dense, *spec.sparse) if self._is_filled(name)}
         except BaseException:
             self.raw.close()
             raise
@@ -108,6 +109,27 @@ class Shard:
             expires = payload.get(EXPIRES_KEY)
             if expires is not None and (self.next_expiry is None or expires < self.next_expiry):
                 self.next_expiry = expires
+
+    def has(self, vector: str) -> bool:
+        """Whether any record has, or had, this vector: a search that need not be made is not."""
+        return vector in self._filled
+
+    def note_vectors(self, records: Iterable[Record]) -> None:
+        """Remember which vectors records about to be written have."""
+        for record in records:
+            self._filled.update(record.vectors)
+
+    def _is_filled(self, vector: str) -> bool:
+        with EDGE_ERRORS:
+            found, _ = self.raw.scroll(
+                edge.ScrollRequest(
+                    limit=1,
+                    filter=edge.Filter(must=[edge.HasVectorCondition(vector)]),
+                    with_payload=False,
+                    with_vector=False,
+                )
+            )
+        return bool(found)
 
     def expired_at(self, now: Micros) -> Micros | None:
         """``now`` if anything may have expired, else None: then no read need pay for it."""

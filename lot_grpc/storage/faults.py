@@ -8,10 +8,10 @@ from typing import Any
 
 from lot_grpc.ports import (
     CollectionSpec,
-    Hit,
     Order,
     Record,
     Scalar,
+    Scores,
     SearchQuery,
     StoreInfo,
     VectorStore,
@@ -124,6 +124,12 @@ class FaultInjectingStore:
         self._after(number)
         return result
 
+    async def set_vectors(self, collection: str, records: Sequence[Record]) -> None:
+        """A write."""
+        inner, number = self._before("set_vectors", collection)
+        await inner.set_vectors(collection, records)
+        self._after(number)
+
     async def delete(self, collection: str, namespace: str | None, where: Where) -> int:
         """A write."""
         inner, number = self._before("delete", collection)
@@ -172,7 +178,7 @@ class FaultInjectingStore:
 
     async def search(
         self, collection: str, namespace: str, queries: Sequence[SearchQuery]
-    ) -> list[list[Hit]]:
+    ) -> list[Scores]:
         """Pass on."""
         return await self._alive().search(collection, namespace, queries)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from lot_grpc.domain.errors import StoreUnavailableError
@@ -17,11 +17,11 @@ from lot_grpc.ports import (
     NAMESPACE_KEY,
     Clock,
     CollectionSpec,
-    Hit,
     Order,
     Payload,
     Record,
     Scalar,
+    Scores,
     SearchQuery,
     SparseVector,
     StoreInfo,
@@ -112,6 +112,16 @@ class InMemoryStore:
         held.records[id] = Record(id, namespace, payload, current.vectors)
         return True
 
+    async def set_vectors(self, collection: str, records: Sequence[Record]) -> None:
+        """Set named vectors of existing records."""
+        held = self._open(collection)
+        check_records(held.spec, records)
+        for record in records:
+            current = self._current(held, record.namespace, record.id, ())
+            if current is not None:
+                vectors = {**current.vectors, **_stored(record).vectors}
+                held.records[record.id] = replace(current, vectors=vectors)
+
     async def delete(self, collection: str, namespace: str | None, where: Where) -> int:
         """Delete matching records, expired ones included."""
         check_delete(namespace, where)
@@ -150,7 +160,7 @@ class InMemoryStore:
 
     async def search(
         self, collection: str, namespace: str, queries: Sequence[SearchQuery]
-    ) -> list[list[Hit]]:
+    ) -> list[Scores]:
         """Score every record, keep the best."""
         held = self._open(collection)
         for query in queries:
@@ -233,7 +243,7 @@ class InMemoryStore:
             if alive and _matches(record, where):
                 yield record
 
-    def _leg(self, collection: str, namespace: str, query: SearchQuery) -> list[Hit]:
+    def _leg(self, collection: str, namespace: str, query: SearchQuery) -> Scores:
         held = self._open(collection)
         idf = _inverse_frequencies(query, held.records.values())
         hits = []
@@ -243,12 +253,9 @@ class InMemoryStore:
                 continue
             score = _score(query.vector, vector, idf)
             if score is not None and (query.min_score is None or score >= query.min_score):
-                hits.append(Hit(record, score))
-        hits.sort(key=lambda hit: (-hit.score, hit.record.id))
-        return [
-            Hit(_shown(hit.record, payload=query.payload, vectors=query.vectors), hit.score)
-            for hit in hits[: query.limit]
-        ]
+                hits.append((-score, record.id))
+        hits.sort()
+        return {point: -negated for negated, point in hits[: query.limit]}
 
 
 def _in(record: Record, namespace: str | None) -> bool:

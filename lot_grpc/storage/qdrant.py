@@ -20,11 +20,11 @@ from lot_grpc.ports import (
     NAMESPACE_KEY,
     Clock,
     CollectionSpec,
-    Hit,
     Order,
     Payload,
     Record,
     Scalar,
+    Scores,
     SearchQuery,
     StoreInfo,
     Where,
@@ -34,7 +34,13 @@ from lot_grpc.storage.conditions import is_expired, keys_of, matches
 from lot_grpc.storage.json_path import json_path, payload_choice
 from lot_grpc.storage.qdrant_errors import Talking, without_credentials
 from lot_grpc.storage.qdrant_filter import equal, expired, having_ids, qdrant_filter
-from lot_grpc.storage.qdrant_points import has_terms, point, query_request, record
+from lot_grpc.storage.qdrant_points import (
+    has_terms,
+    point,
+    point_vectors,
+    query_request,
+    record,
+)
 from lot_grpc.storage.qdrant_schema import ensure_collection, require_version
 from lot_grpc.storage.qdrant_stamp import STAMP_KEYS, WRITE_KEY, Stamp
 
@@ -185,6 +191,14 @@ class QdrantStore:
 
         return await self._compare_and_set(spec, namespace, id, when, write)
 
+    async def set_vectors(self, collection: str, records: Sequence[Record]) -> None:
+        """Set named vectors of what is there."""
+        spec = known(self._specs, collection)
+        check_records(spec, records)
+        for start in range(0, len(records), _UPSERT_CHUNK):
+            with self._ready():
+                await self._set_vectors(spec, records[start : start + _UPSERT_CHUNK])
+
     async def delete(self, collection: str, namespace: str | None, where: Where) -> int:
         """Count, then delete by filter."""
         check_delete(namespace, where)
@@ -272,7 +286,7 @@ class QdrantStore:
 
     async def search(
         self, collection: str, namespace: str, queries: Sequence[SearchQuery]
-    ) -> list[list[Hit]]:
+    ) -> list[Scores]:
         """Run the legs as one batch. A sparse leg without terms finds nothing."""
         spec = known(self._specs, collection)
         now = self._clock.now()
@@ -280,7 +294,7 @@ class QdrantStore:
             check_query(spec, query)
         asked = [query for query in queries if has_terms(query.vector)]
         if not asked:
-            return [[] for _ in queries]
+            return [{} for _ in queries]
         with self._ready():
             responses = await self._client.query_batch_points(
                 self._name(spec),
@@ -288,10 +302,9 @@ class QdrantStore:
                 consistency=self._consistency,
             )
         legs = iter(
-            [Hit(record(found, namespace), found.score) for found in response.points]
-            for response in responses
+            {str(found.id): found.score for found in response.points} for response in responses
         )
-        return [next(legs) if has_terms(query.vector) else [] for query in queries]
+        return [next(legs) if has_terms(query.vector) else {} for query in queries]
 
     async def count(self, collection: str, namespace: str | None, where: Where = ()) -> int:
         """Exact number of matching records."""
@@ -363,6 +376,43 @@ class QdrantStore:
             await self._client.upsert(
                 self._name(spec), points, wait=True, ordering=self._ordering, **mode
             )
+
+    async def _set_vectors(self, spec: CollectionSpec, records: Sequence[Record]) -> None:
+        """The server fails for an id that is not there, after it has written the others.
+
+        So only those that are there are named; when some go away meanwhile, it is done again.
+        """
+        pending = await self._living(spec, [record for record in records if record.vectors])
+        while pending:
+            try:
+                await self._client.update_vectors(
+                    self._name(spec),
+                    [point_vectors(one) for one in pending],
+                    wait=True,
+                    ordering=self._ordering,
+                )
+            except Exception:
+                left = await self._living(spec, pending)
+                if len(left) == len(pending):
+                    raise
+                pending = left
+            else:
+                return
+
+    async def _living(self, spec: CollectionSpec, records: Sequence[Record]) -> list[Record]:
+        """Those that are there, in their namespace, and have not expired."""
+        if not records:
+            return []
+        ids = [record.id for record in records]
+        stored = await self._retrieve(spec, ids, [NAMESPACE_KEY, EXPIRES_KEY])
+        now = self._clock.now()
+        return [
+            record
+            for record in records
+            if (held := stored.get(record.id)) is not None
+            and held.get(NAMESPACE_KEY) == record.namespace
+            and not is_expired(held, now)
+        ]
 
     async def _retrieve(
         self, spec: CollectionSpec, ids: Sequence[str], keys: Sequence[str]

@@ -7,7 +7,6 @@ from typing import Any
 from qdrant_client import models
 
 from lot_grpc.ports import NAMESPACE_KEY, Micros, Record, SearchQuery, SparseVector, Vector
-from lot_grpc.storage.json_path import payload_choice
 from lot_grpc.storage.qdrant_filter import qdrant_filter
 from lot_grpc.storage.qdrant_stamp import Stamp, without_stamp
 
@@ -15,8 +14,16 @@ from lot_grpc.storage.qdrant_stamp import Stamp, without_stamp
 def point(record: Record, stamp: Stamp) -> models.PointStruct:
     """The record as a point that carries its stamp."""
     payload = {**record.payload, NAMESPACE_KEY: record.namespace, **stamp.payload()}
-    vectors: Any = {name: _to_qdrant(vector) for name, vector in record.vectors.items()}
-    return models.PointStruct(id=record.id, vector=vectors, payload=payload)
+    return models.PointStruct(id=record.id, vector=_vectors(record), payload=payload)
+
+
+def point_vectors(record: Record) -> models.PointVectors:
+    """Just the record's vectors, to be set in a point that is there."""
+    return models.PointVectors(id=record.id, vector=_vectors(record))
+
+
+def _vectors(record: Record) -> Any:
+    return {name: _to_qdrant(vector) for name, vector in record.vectors.items()}
 
 
 def _to_qdrant(vector: Vector) -> Any:
@@ -33,7 +40,7 @@ def _from_qdrant(vector: Any) -> Vector:
 
 
 def record(found: Any, namespace: str | None) -> Record:
-    """A point or hit of ``namespace`` as a record, without the stamp."""
+    """A point of ``namespace`` as a record, without the stamp."""
     payload = without_stamp(found.payload or {})
     stored = payload.pop(NAMESPACE_KEY, "")
     vectors = found.vector if isinstance(found.vector, dict) else {}
@@ -58,6 +65,6 @@ def query_request(namespace: str, query: SearchQuery, now: Micros) -> models.Que
         limit=query.limit,
         filter=qdrant_filter(namespace, query.where, now),
         score_threshold=query.min_score,
-        with_payload=payload_choice(query.payload, namespace),
-        with_vector=query.vectors,
+        with_payload=False,
+        with_vector=False,
     )

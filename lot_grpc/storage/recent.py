@@ -62,17 +62,19 @@ class RecentRecords:
         self._records.clear()
 
 
-def _room_left(value: Any, room: int) -> int:
+def _room_left(value: dict[str, Any] | list[Any], room: int) -> int:
     """What is left of ``room`` with ``value`` in it. Less than 0 is too heavy, and not exact."""
-    if isinstance(value, str):
-        return room - len(value)
+    items: Iterable[Any] = value
     if isinstance(value, dict):
         room -= sum(map(len, value))
-        value = value.values()
-    elif not isinstance(value, list):
-        return room - 16
-    for item in value:
-        room = _room_left(item, room)
+        items = value.values()
+    for item in items:  # mostly strings and numbers, so that few are looked into
+        if isinstance(item, str):
+            room -= len(item)
+        elif isinstance(item, dict | list):
+            room = _room_left(item, room)
+        else:
+            room -= 16
         if room < 0:
             break
     return room

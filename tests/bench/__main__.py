@@ -16,13 +16,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.bench import data, processes, report, stores
+from tests.bench import data, figures, processes, report, stores
 from tests.bench.figures import NORMAL, QUICK, Bench
 from tests.bench.report import Figure, Report, median, milliseconds
+from tests.bench.rerank import CANDIDATES
 
 SMALL, LARGE = 10_000, 100_000
 _STARTS = 3
 _RECALLS = 200
+_RERANKS = 20
 _VECTOR_BYTES = 4 * data.DIMENSIONS
 _MIB = 2**20
 
@@ -76,6 +78,24 @@ class Run:
                 self.say(name)
                 found = measure()
                 self.figures += found if isinstance(found, list) else [found]
+
+    def rerank(self) -> None:
+        """The cross-encoder by itself, and what it adds to a recall."""
+        self.say("rerank")
+        alone = processes.run("tests.bench.rerank", str(5 * self._sizes.rounds))
+        self.figures.append(figures.rerank(alone, CANDIDATES))
+        self.say("recall with rerank")
+        store = self._copy(stores.filled(SMALL, compacted=False, say=self.say))
+        found: dict[str, list[float]] = {"recall": [], "rerank": []}
+        with self._real(store, LOT_MAINTENANCE="off") as server:
+            for number in range(-1, self._sizes.rounds):
+                for place, (kind, taken) in enumerate(found.items()):
+                    # No query twice: the second time its vector would come from the cache.
+                    first = 4_000_000 + 10_000 * (2 * number + place)
+                    times = self._calls(server, kind, _RERANKS, first)
+                    if number >= 0:  # else it warms up
+                        taken += times
+        self.figures.append(figures.recall_reranked(**found))
 
     def empty(self) -> int:
         """Start and memory without data; returns resident bytes."""
@@ -150,10 +170,12 @@ class Run:
 
     def _recalls(self, server: processes.Server, count: int, first: int = 2_000_000) -> float:
         """Recalls that all are distinct; their median in seconds."""
-        done = self._client.do(
-            "calls", address=server.address, kind="recall", first=first, count=count
-        )
-        return median(done["times"])
+        return median(self._calls(server, "recall", count, first))
+
+    def _calls(self, server: processes.Server, kind: str, count: int, first: int) -> list[float]:
+        done = self._client.do("calls", address=server.address, kind=kind, first=first, count=count)
+        times: list[float] = done["times"]
+        return times
 
     def _copy(self, template: Path) -> Path:
         self._copies += 1
@@ -194,7 +216,10 @@ def main() -> int:
             with processes.client(folder / "client.log") as client:
                 run = Run(folder, client, options)
                 parts = {} if options.only else run.parts()
-                run.calls()
+                if not options.only or options.only in "rerank":
+                    run.rerank()
+                if options.only != "rerank":
+                    run.calls()
                 if not options.only:
                     empty_bytes = run.empty()
                     if not options.quick:

@@ -1,6 +1,7 @@
 """The bare server, the denominator: bytes in and out, no validation, no ranking, no log.
 
-The same embedder with the same settings, the same calls to Edge on the same store.
+The same embedder with the same settings, the same terms, both queries of a recall in one batch to
+Edge, on the same store.
 
     python -m tests.bench.bare FOLDER
 """
@@ -17,6 +18,8 @@ import qdrant_edge as edge
 import uvloop
 
 from lot_grpc.embedding.fastembed import FastembedEmbedder, open_fastembed
+from lot_grpc.lexical.bm25 import document_vector, lexical_query
+from lot_grpc.ports import SparseVector
 from tests.bench import data
 
 POOL, LIMIT, GATE = 50, 5, 0.08
@@ -34,10 +37,13 @@ class Bare:
     async def recall(self, request: bytes, _: Any) -> bytes:
         asked = json.loads(request)
         vector = (await self.embedder.embed_query(asked["query"])).vector
-        found = self.search(vector, asked["language"], asked["min_success_rate"])
-        return json.dumps([hit.payload for hit in self.fetch(found)[:LIMIT]]).encode()
+        words = lexical_query(asked["query"]).vector
+        dense, _ = self.search(vector, words, asked["language"], asked["min_success_rate"])
+        return json.dumps([hit.payload for hit in self.fetch(dense)[:LIMIT]]).encode()
 
-    def search(self, vector: list[float], language: str, min_success_rate: float) -> list[Any]:
+    def search(
+        self, vector: list[float], words: SparseVector, language: str, min_success_rate: float
+    ) -> list[Any]:
         where = edge.Filter(
             must=[
                 edge.FieldCondition("namespace", match=edge.MatchValue(data.NAMESPACE)),
@@ -45,11 +51,15 @@ class Bare:
                 edge.FieldCondition("success_rate", range=edge.RangeFloat(gte=min_success_rate)),
             ]
         )
-        nearest = edge.Query.Nearest(vector, using="text")
-        query = edge.QueryRequest(
-            POOL, query=nearest, filter=where, with_payload=False, with_vector=False
-        )
-        return self.patterns.query_batch(edge.QueryBatchRequest([query]))[0]
+        both = [
+            edge.Query.Nearest(vector, using="text"),
+            edge.Query.Nearest(_sparse(words), using="bm25"),
+        ]
+        queries = [
+            edge.QueryRequest(POOL, query=one, filter=where, with_payload=False, with_vector=False)
+            for one in both
+        ]
+        return self.patterns.query_batch(edge.QueryBatchRequest(queries))
 
     def fetch(self, found: list[Any]) -> list[Any]:
         """What ranking would look at: the first, and all that are nearly as good."""
@@ -63,10 +73,10 @@ class Bare:
         return request
 
     def upsert(self, items: list[Any], vectors: list[list[float]]) -> None:
-        points = [
-            edge.Point(item["id"], {"text": vector}, item["payload"])
-            for item, vector in zip(items, vectors, strict=True)
-        ]
+        points = []
+        for item, vector in zip(items, vectors, strict=True):
+            named: Any = {"text": vector, "bm25": _sparse(document_vector(item["text"]))}
+            points.append(edge.Point(item["id"], named, item["payload"]))
         self.patterns.update(edge.UpdateOperation.upsert_points(points))
 
     async def store_events(self, request: bytes, _: Any) -> bytes:
@@ -80,6 +90,10 @@ class Bare:
             points = [edge.Point(point, {}, payload) for point, payload in batch]
             self.events.update(edge.UpdateOperation.upsert_points(points))
         return json.dumps({"seconds": time.perf_counter() - started}).encode()
+
+
+def _sparse(words: SparseVector) -> edge.SparseVector:
+    return edge.SparseVector(list(words.indices), list(words.values))
 
 
 async def _serve(folder: str) -> None:

@@ -16,8 +16,10 @@ from numpy.typing import NDArray
 from lot_grpc.domain.episode import EpisodeEvent
 from lot_grpc.domain.outcomes import Outcomes
 from lot_grpc.domain.pattern import Action, Pattern, PatternContent, search_text
+from lot_grpc.lexical.bm25 import document_vector
 from lot_grpc.pb.lot.v1 import episode_pb2, episode_service_pb2, pattern_pb2, pattern_service_pb2
-from lot_grpc.ports import Record
+from lot_grpc.ports import Record, Vector
+from lot_grpc.services.records.collections import SPARSE_VECTOR, TEXT_VECTOR
 from lot_grpc.services.records.episodes import event_record
 from lot_grpc.services.records.patterns import pattern_record
 
@@ -110,7 +112,10 @@ def content(number: int) -> PatternContent:
 
 
 def records(vectors: Iterable[list[float]]) -> Iterator[Record]:
-    """A stored pattern with a history of outcomes for each of the vectors."""
+    """A stored pattern with a history of outcomes for each of the vectors.
+
+    It has no code, hence ``text`` and ``bm25`` and nothing else to be found by.
+    """
     random = np.random.default_rng(20_240_229)
     for number, vector in enumerate(vectors):
         used = number % 23
@@ -120,10 +125,13 @@ def records(vectors: Iterable[list[float]]) -> Iterator[Record]:
             success_count=good,
             failure_count=used - good,
         )
-        pattern = Pattern(
-            NAMESPACE, f"bench-{number}", content(number), outcomes, 1, number + 1, number + 1
-        )
-        yield pattern_record(pattern, number + 1, vector)
+        given = content(number)
+        pattern = Pattern(NAMESPACE, f"bench-{number}", given, outcomes, 1, number + 1, number + 1)
+        vectors_of: dict[str, Vector] = {
+            TEXT_VECTOR: vector,
+            SPARSE_VECTOR: document_vector(search_text(given).whole),
+        }
+        yield pattern_record(pattern, number + 1, vectors_of)
 
 
 def mixed(known: NDArray[np.float32], count: int) -> Iterator[list[float]]:
@@ -145,8 +153,8 @@ def mean_payload_bytes(count: int) -> float:
     return sum(len(json.dumps(one.payload)) for one in records([[]] * count)) / count
 
 
-def recall(number: int, *, bare: bool) -> bytes:
-    """A recall of patterns, narrowed by language and success rate."""
+def recall(number: int, *, bare: bool, rerank: bool = False) -> bytes:
+    """A recall of patterns, narrowed by language and success rate. The bare one cannot rerank."""
     query, language = sentence(number), LANGUAGES[number % len(LANGUAGES)]
     if bare:
         asked = {"query": query, "language": language, "min_success_rate": MIN_SUCCESS_RATE}
@@ -154,6 +162,7 @@ def recall(number: int, *, bare: bool) -> bytes:
     return pattern_service_pb2.RecallPatternsRequest(
         query=query,
         filter=pattern_pb2.PatternFilter(languages=[language], min_success_rate=MIN_SUCCESS_RATE),
+        rerank=rerank,
     ).SerializeToString()
 
 
@@ -178,9 +187,10 @@ def _bare_items(numbers: Any) -> list[dict[str, Any]]:
     items = []
     for number in numbers:
         pattern = Pattern(NAMESPACE, f"b-{number}", content(number), Outcomes(), 1, 1, 1)
-        record = pattern_record(pattern, 1, [])
+        record = pattern_record(pattern, 1, {})
         payload = {**record.payload, "namespace": NAMESPACE}
-        items.append({"text": search_text(pattern.content), "id": record.id, "payload": payload})
+        text = search_text(pattern.content).whole
+        items.append({"text": text, "id": record.id, "payload": payload})
     return items
 
 

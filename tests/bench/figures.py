@@ -182,6 +182,32 @@ class Bench:
         )
 
 
+def rerank(times: dict[str, list[float]], texts: int) -> Figure:
+    """The reranker against the bare cross-encoder in its best configuration."""
+    ours = times["ours"]
+    best = min((name for name in times if name != "ours"), key=lambda name: median(times[name]))
+    ratio = median([a / b for a, b in zip(ours, times[best], strict=True)])
+    return Figure(
+        f"rerank, {texts} short texts",
+        f"p50 {_RATIO.format(ratio)}",
+        "≤ 1.1",
+        ratio <= 1.1,
+        f"{milliseconds(median(ours))}, {best}: {milliseconds(median(times[best]))}",
+        {"ratio": ratio, **{name: median(found) for name, found in times.items()}},
+    )
+
+
+def recall_reranked(recall: list[float], rerank: list[float]) -> Figure:
+    """What ``rerank`` adds to a recall."""
+    p50, without = median(rerank), median(recall)
+    return Figure(
+        "RecallPatterns with rerank, one client",
+        f"p50 {milliseconds(p50)}",
+        beside=f"without {milliseconds(without)}: reranking adds {milliseconds(p50 - without)}",
+        values={"p50": p50, "p50_without": without},
+    )
+
+
 def _pooled(rounds: list[Answer]) -> list[float]:
     return [seconds for one in rounds for seconds in one["times"]]
 

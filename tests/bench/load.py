@@ -27,6 +27,7 @@ _PATTERNS = "/lot.v1.PatternService/"
 _EPISODES = "/lot.v1.EpisodeService/"
 _REAL = {
     "recall": f"{_PATTERNS}RecallPatterns",
+    "rerank": f"{_PATTERNS}RecallPatterns",
     "save": f"{_PATTERNS}SavePattern",
     "batch": f"{_PATTERNS}BatchSavePatterns",
 }
@@ -77,6 +78,8 @@ async def calls(
     numbers = [first + (i % distinct if distinct else i) for i in range(count)]
     if kind == "batch":
         requests = [data.save_batch(n, size, bare=bare) for n in numbers]
+    elif kind == "rerank":
+        requests = [data.recall(n, bare=False, rerank=True) for n in numbers]
     else:
         make = data.save if kind in ("save", "echo") else data.recall
         requests = [make(n, bare=bare) for n in numbers]

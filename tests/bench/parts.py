@@ -17,6 +17,7 @@ from typing import Any
 import uvloop
 
 from lot_grpc.embedding.fastembed import open_fastembed
+from lot_grpc.lexical.bm25 import lexical_query
 from tests.bench import data
 from tests.bench.bare import Bare
 
@@ -33,17 +34,20 @@ def _timed(taken: list[float], call: Callable[..., Any], *arguments: Any) -> Any
 
 
 async def measure(folder: str, count: int) -> dict[str, float]:
-    """Medians in milliseconds by part."""
+    """Medians in milliseconds by part. ``search``: both queries; ``upsert``: with its terms."""
     bare = Bare(folder, await open_fastembed())
-    names = ("embed", "search", "fetch", "upsert")
+    names = ("embed", "terms", "search", "fetch", "upsert")
     times: dict[str, list[float]] = {name: [] for name in names}
     for number in range(count):
         started = time.perf_counter()
-        vector = (await bare.embedder.embed_query(data.sentence(number))).vector
+        query = data.sentence(number)
+        vector = (await bare.embedder.embed_query(query)).vector
         times["embed"].append(time.perf_counter() - started)
         language = data.LANGUAGES[number % len(data.LANGUAGES)]
-        found = _timed(times["search"], bare.search, vector, language, data.MIN_SUCCESS_RATE)
-        _timed(times["fetch"], bare.fetch, found)
+        words = _timed(times["terms"], lexical_query, query).vector
+        narrowed = (language, data.MIN_SUCCESS_RATE)
+        dense, _ = _timed(times["search"], bare.search, vector, words, *narrowed)
+        _timed(times["fetch"], bare.fetch, dense)
         items = json.loads(data.save(5_000_000 + number, bare=True))
         _timed(times["upsert"], bare.upsert, items, [vector])
     await bare.embedder.close()

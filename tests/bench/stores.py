@@ -92,7 +92,8 @@ def _recipe() -> str:
     package = Path(lot_grpc.__file__).parent
     parts = [Path(data.__file__), package / "domain/ids.py", package / "storage/edge_shard.py"]
     parts += [package / "ports.py", package / "services/store_contract.py"]
-    for room in ("services/records", "embedding"):
+    parts += [package / "domain/pattern.py", package / "domain/search_text.py"]
+    for room in ("services/records", "embedding", "lexical"):
         parts += sorted((package / room).glob("*.py"))
     text = b"".join(part.read_bytes() for part in parts)
     return hashlib.sha256(text + version("qdrant-edge-py").encode()).hexdigest()[:12]
@@ -113,13 +114,12 @@ async def _fill(folder: Path, count: int) -> None:
 
 async def _vectors(embedder: FastembedEmbedder) -> NDArray[np.float32]:
     """The vectors of the first patterns, made once (about 20 s)."""
-    contract = embedder.contract
-    key = hashlib.sha256(Path(data.__file__).read_bytes() + repr(contract).encode()).hexdigest()
+    texts = [search_text(data.content(number)).text for number in range(_EMBEDDED)]
+    key = hashlib.sha256(repr((embedder.contract, texts)).encode()).hexdigest()
     file = _cache() / f"vectors-{key[:12]}.npy"
     if file.exists():
         loaded: NDArray[np.float32] = np.load(file)
         return loaded
-    texts = [search_text(data.content(number)) for number in range(_EMBEDDED)]
     made = [one.vector for one in await embedder.embed_documents(texts)]
     vectors = np.asarray(made, np.float32)
     new = file.with_suffix(f".{os.getpid()}.npy")

@@ -8,6 +8,7 @@ import pytest
 
 from lot_grpc.settings import (
     REFERENCE_FILE,
+    OpenAISettings,
     ServerSettings,
     Settings,
     StorageSettings,
@@ -177,6 +178,11 @@ def test_all_mistakes_are_told_at_once(tmp_path, monkeypatch):
             {"LOT_STORE": "qdrant", "LOT_QDRANT_URL": "http://x:6333", "LOT_SYNC": "always"},
             "LOT_SYNC=always is for LOT_STORE=edge only",
         ),
+        (
+            {"LOT_EMBEDDING_PROVIDER": "openai", "LOT_EMBEDDING_PATH": "/m"},
+            "LOT_EMBEDDING_PROVIDER=openai has no model files",
+        ),
+        ({"LOT_OPENAI_BASE_URL": "http://127.0.0.1:1/v1"}, "set LOT_EMBEDDING_PROVIDER=openai"),
         ({"LOT_ADDRESS": "0.0.0.0:50051"}, "LOT_ALLOW_NON_LOOPBACK=true"),
         ({"LOT_ADDRESS": "[::]:50051"}, "LOT_ALLOW_NON_LOOPBACK=true"),
         ({"LOT_ADDRESS": "example.test:50051"}, "LOT_ALLOW_NON_LOOPBACK=true"),
@@ -211,6 +217,54 @@ def test_a_secret_is_in_no_message_and_no_listing(monkeypatch):
     assert "hush-hush" not in repr(settings) + str(explain_settings(settings))
     assert settings.qdrant.api_key is not None
     assert settings.qdrant.api_key.get_secret_value() == "hush-hush"
+
+
+@pytest.mark.parametrize(
+    ("given", "key"),
+    [
+        ({"OPENAI_API_KEY": "usual"}, "usual"),
+        ({"OPENAI_API_KEY": "usual", "LOT_OPENAI_API_KEY": "ours"}, "ours"),
+        (
+            {"OPENAI_API_KEY": "usual", "LOT_OPENAI_BASE_URL": "https://eu.api.openai.com/v1"},
+            "usual",
+        ),
+        ({"OPENAI_API_KEY": "usual", "LOT_OPENAI_BASE_URL": "http://127.0.0.1:11434/v1"}, None),
+        ({"OPENAI_API_KEY": "usual", "LOT_OPENAI_BASE_URL": "https://notopenai.com/v1"}, None),
+        ({"OPENAI_API_KEY": "usual", "LOT_OPENAI_BASE_URL": "http://api.openai.com/v1"}, None),
+        ({"LOT_OPENAI_API_KEY": "ours", "LOT_OPENAI_BASE_URL": "http://127.0.0.1:1/v1"}, "ours"),
+        ({}, None),
+    ],
+)
+def test_the_usual_key_of_openai_goes_to_nobody_else(monkeypatch, given, key):
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.setenv("LOT_EMBEDDING_PROVIDER", "openai")
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    settings = load_settings()
+    found = settings.openai.api_key
+    assert (found.get_secret_value() if found else None) == key
+    assert not key or key not in repr(settings) + str(explain_settings(settings))
+
+
+def test_the_key_of_an_endpoint_may_not_stand_in_a_file(tmp_path):
+    file = tmp_path / "lot.toml"
+    file.write_text('[openai]\napi_key = "hush-hush"\n')
+    told = problems_of(file)
+    assert f"{file}: openai.api_key is a secret, set LOT_OPENAI_API_KEY instead" in told
+    assert "hush-hush" not in told
+
+
+def test_spaces_of_a_query_prefix_count(monkeypatch):
+    monkeypatch.setenv("LOT_OPENAI_QUERY_PREFIX", "search_query: ")
+    assert load_settings().openai.query_prefix == "search_query: "
+
+
+@pytest.mark.parametrize(
+    "url", ["localhost:11434/v1", "ftp://h/v1", "https://user:pw@h/v1", "https://h/v1?a=b", ""]
+)
+def test_the_address_of_an_endpoint_is_one_of_http_without_a_password(url):
+    with pytest.raises(ValueError, match="base_url"):
+        OpenAISettings(base_url=url)
 
 
 def test_settings_cannot_be_changed_after_they_were_read():

@@ -133,13 +133,10 @@ def query(rng: random.Random) -> SearchQuery:
     using = rng.choice(["text", "text", "code", "bm25"])
     sizes = {"text": 8, "code": 4}
     vector = sparse_vector(rng) if using == "bm25" else unit_free_vector(rng, sizes[using])
-    shown: list[bool | tuple[str, ...]] = [True, False, ("kind", "n")]
     return SearchQuery(
         using=using,
         vector=vector,
         limit=rng.choice([1, 5, 20, 500]),
         where=tuple(condition(rng) for _ in range(rng.randint(0, 2))),
-        payload=rng.choice(shown),
-        vectors=rng.random() < 0.3,
         min_score=rng.choice([None, None, 0.0, 0.2]) if using != "bm25" else None,
     )

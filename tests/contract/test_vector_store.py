@@ -47,6 +47,10 @@ def entry(name: object, namespace: str = "a", **payload: Any) -> Record:
     return Record(uid(name), namespace, payload)
 
 
+def terms(*numbers: int) -> SparseVector:
+    return SparseVector(list(numbers), [1.5] * len(numbers))
+
+
 async def fill(*stores: VectorStore, seed: int = 1) -> list[Record]:
     made = records(seed)
     for store in stores:
@@ -160,8 +164,8 @@ async def test_a_sparse_leg_finds_only_records_that_share_a_term(store: VectorSt
     asked = SearchQuery("bm25", SparseVector([2, 9], [1.0, 1.0]), 10)
     empty = SearchQuery("bm25", SparseVector([], []), 10)
     found, nothing = await store.search("things", "a", [asked, empty])
-    assert [hit.record.id for hit in found] == [uid("shares")]
-    assert nothing == []
+    assert list(found) == [uid("shares")]
+    assert nothing == {}
 
 
 @pytest.mark.category("search")
@@ -172,22 +176,8 @@ async def test_hits_come_best_first_with_cosine_whatever_the_length_of_the_vecto
         vector = [x, y] + [0.0] * 6
         await store.put("things", [Record(uid(name), "a", {}, {"text": vector})])
     [hits] = await store.search("things", "a", [SearchQuery("text", [9.0] + [0.0] * 7, 3)])
-    assert [hit.record.id for hit in hits] == [uid("near"), uid("middle"), uid("far")]
-    assert hits[1].score == pytest.approx(0.5**0.5, rel=1e-4)
-
-
-@pytest.mark.category("search")
-async def test_a_search_shows_just_the_payload_and_vectors_asked_for(store: VectorStore) -> None:
-    await store.put("things", [thing(1, kind="fix", n=2, body="long")])
-    vector = [1.0] + [0.0] * 7
-    asked: list[bool | tuple[str, ...]] = [True, False, ("kind", "nowhere")]
-    legs = [SearchQuery("text", vector, 1, payload=payload) for payload in asked]
-    legs.append(SearchQuery("text", vector, 1, vectors=True))
-    hits = [leg[0] for leg in await store.search("things", "a", legs)]
-    whole = {"kind": "fix", "n": 2, "body": "long"}
-    assert [hit.record.payload for hit in hits] == [whole, {}, {"kind": "fix"}, whole]
-    assert [set(hit.record.vectors) for hit in hits] == [set(), set(), set(), {"text"}]
-    assert all(hit.record.namespace == "a" for hit in hits)
+    assert list(hits) == [uid("near"), uid("middle"), uid("far")]
+    assert hits[uid("middle")] == pytest.approx(0.5**0.5, rel=1e-4)
 
 
 # --- scroll, count, facet -------------------------------------------------------------------
@@ -444,6 +434,100 @@ async def test_a_delete_of_everything_everywhere_is_refused(store: VectorStore) 
         await store.delete("things", None, ())
 
 
+# --- vectors ---------------------------------------------------------------------------------
+
+CODE = [0.0, 1.0, 0.0, 0.0]
+
+
+@pytest.mark.category("vectors")
+async def test_set_vectors_sets_just_those_named(store: VectorStore) -> None:
+    payload: dict[str, Any] = {
+        "n": 1,
+        "kind": "fix",
+        "tags": ["x"],
+        "nested": {"a": [1, {"b": None}]},
+    }
+    await store.put("things", [thing(1, **payload), thing(2, n=2)])
+    given = Record(uid(1), "a", {"n": 9, "other": 1}, {"code": CODE, "bm25": terms(3, 9)})
+    await store.set_vectors("things", [given, Record(uid(2), "a", {})])
+    found = await store.get("things", "a", [uid(1), uid(2)], vectors=True)
+    want = replace(thing(1, **payload), vectors={**thing(1).vectors, **given.vectors})
+    assert same_record(found[uid(1)], want)
+    assert same_record(found[uid(2)], thing(2, n=2))
+    await store.set_vectors("things", [replace(given, vectors={"bm25": terms(9)})])
+    [found_again] = (await store.get("things", "a", [uid(1)], vectors=True)).values()
+    assert same_record(found_again, replace(want, vectors={**want.vectors, "bm25": terms(9)}))
+    assert await payload_of(store, 1) == payload, "a record read before is as it was"
+
+
+@pytest.mark.category("vectors")
+async def test_set_vectors_makes_nothing_and_leaves_other_namespaces_alone(
+    store: VectorStore, clock: FixedClock
+) -> None:
+    await store.put(
+        "things", [thing(1), thing(2, "b"), thing(3, expires=clock.now() + 1), thing(4)]
+    )
+    clock.advance(1)
+    given = [Record(uid(name), "a", {}, {"code": CODE}) for name in (5, 1, 2, 3, 6, 4)]
+    await store.set_vectors("things", given)
+    await store.set_vectors("things", given[-2:-1])
+    await store.set_vectors("things", [])
+    clock.advance(-1)
+    there = await store.scroll("things", None, (), limit=9, vectors=True)
+    assert {r.id: set(r.vectors) for r in there} == {
+        uid(1): {"text", "code"},
+        uid(2): {"text"},
+        uid(3): {"text"},
+        uid(4): {"text", "code"},
+    }
+
+
+@pytest.mark.category("vectors")
+async def test_what_got_its_vectors_later_is_found_and_weighed_like_the_rest(
+    store: VectorStore, oracle: VectorStore
+) -> None:
+    """Inverse document frequencies too: the reference was given all vectors at once."""
+    made = records(seed=4, count=600)
+    late = [
+        replace(r, vectors={name: v for name, v in r.vectors.items() if name != "text"})
+        for r in made
+    ]
+    early = [
+        replace(r, vectors={name: v for name, v in r.vectors.items() if name == "text"})
+        for r in made
+    ]
+    await store.put("things", early)
+    bare = [query(random.Random(seed)) for seed in range(40)]
+    for found in await store.search("things", "a", [q for q in bare if q.using == "bm25"]):
+        assert found == {}
+    await store.set_vectors("things", late)
+    await oracle.put("things", made)
+    legs = [replace(q, limit=500) for q in bare]
+    got = await store.search("things", "a", legs)
+    want = await oracle.search("things", "a", legs)
+    assert sum(map(len, want)) > 500
+    for hits, expected in zip(got, want, strict=True):
+        assert_same_hits(hits, expected, expected, "late")
+    everything = await oracle.scroll("things", None, (), limit=ALL, vectors=True)
+    assert_same_records(
+        await store.scroll("things", None, (), limit=ALL, vectors=True), everything, "late"
+    )
+
+
+@pytest.mark.category("vectors")
+async def test_vectors_are_set_while_records_go_away(store: VectorStore) -> None:
+    made = [thing(i) for i in range(60)]
+    await store.put("things", made)
+    given = [Record(r.id, "a", {}, {"code": CODE}) for r in made]
+    await asyncio.gather(
+        store.set_vectors("things", given),
+        *(store.delete("things", "a", [IdIn((uid(i),))]) for i in range(0, 60, 3)),
+    )
+    there = await store.scroll("things", None, (), limit=99, vectors=True)
+    assert {r.id for r in there} == {uid(i) for i in range(60) if i % 3}
+    assert all("code" in r.vectors for r in there)
+
+
 # --- namespaces -----------------------------------------------------------------------------
 
 
@@ -455,7 +539,7 @@ async def test_no_call_reaches_into_another_namespace(store: VectorStore) -> Non
     assert await store.count("things", "a", [Equals("n", 1)]) == 1
     assert await store.facet("things", "a", "kind") == {"mine": 1}
     [hits] = await store.search("things", "a", [SearchQuery("text", vector, 9)])
-    assert [hit.record.id for hit in hits] == [uid(1)]
+    assert list(hits) == [uid(1)]
     assert await store.delete("things", "a", [IdIn((uid(2),))]) == 0
     assert await store.count("things", None) == 2
     everyone = await store.scroll("things", None, (), limit=9, payload=("n",))
@@ -482,7 +566,7 @@ async def test_an_expired_record_is_absent_to_every_read(
             set(await store.get("things", "a", [uid(1), uid(2)])),
             {r.id for r in await store.scroll("things", "a", (), limit=9)},
             {r.id for r in await store.scroll("things", None, (), limit=9, order=Order("n"))},
-            {hit.record.id for hit in hits},
+            set(hits),
             await store.count("things", "a"),
             set(await store.facet("things", "a", "kind")),
         ]
@@ -627,6 +711,7 @@ async def test_an_unknown_collection_is_named(store: VectorStore) -> None:
     for call in (
         store.count("nowhere", "a"),
         store.put("nowhere", [thing(1)]),
+        store.set_vectors("nowhere", [thing(1)]),
         store.search("nowhere", "a", [SearchQuery("text", [0.0] * 8, 1)]),
         store.delete("nowhere", "a", ()),
     ):
@@ -653,6 +738,8 @@ async def test_a_vector_without_a_place_is_refused_and_nothing_written(
         await store.put("things", [thing(1), wrong])
     with pytest.raises(ValueError, match="vector"):
         await store.insert("things", [thing(1), wrong])
+    with pytest.raises(ValueError, match="vector"):
+        await store.set_vectors("things", [wrong])
     [(name, vector)] = vectors.items()
     with pytest.raises(ValueError, match="vector"):
         await store.search("things", "a", [SearchQuery(name, vector, 1)])
@@ -677,9 +764,9 @@ async def test_a_grown_spec_adds_vectors_and_indexes_and_keeps_the_records(
     await store.put("things", [Record(uid(2), "a", {"n": 2}, vectors)])
     await store.put("log", [Record(uid(2), "a", {}, {"text": [0.0, 1.0]})])
     [hits] = await store.search("things", "a", [SearchQuery("image", [0.0, 0.0, 2.0], 9)])
-    assert [hit.record.id for hit in hits] == [uid(2)]
+    assert list(hits) == [uid(2)]
     [hits] = await store.search("things", "a", [SearchQuery("text", [1.0] + [0.0] * 7, 9)])
-    assert [hit.record.id for hit in hits] == [uid(1)]
+    assert list(hits) == [uid(1)]
     assert await store.count("log", "a") == 2
 
 

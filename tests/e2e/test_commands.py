@@ -47,6 +47,7 @@ def test_check_says_ready_where_there_is_no_network_at_all(data):
         "model file": True,
         "model": True,
         "store": True,
+        "reranker": True,
         "network": True,
     }
     assert report["model"]["dimensions"] == 384

@@ -7,13 +7,17 @@ from collections.abc import AsyncIterator, Callable
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from lot_grpc.domain.errors import ModelUnavailableError
 from lot_grpc.embedding.catalog import DEFAULT_MODEL, card_of
 from lot_grpc.embedding.fastembed import FastembedEmbedder
-from lot_grpc.embedding.model import Encoded, OnnxEncoder
+from lot_grpc.embedding.model import OnnxEncoder
 from lot_grpc.embedding.model_files import ModelFiles, locate
+from lot_grpc.embedding.openai import OpenAIEmbedder, open_openai
+from lot_grpc.embedding.windows import Windows
 from lot_grpc.ports import EmbeddingContract
+from tests.embedding.openai_server import endpoint
 
 
 @pytest.fixture(scope="session")
@@ -41,8 +45,21 @@ async def fastembed_embedder(encoder: OnnxEncoder) -> AsyncIterator[FastembedEmb
     await embedder.close()
 
 
+@pytest.fixture
+async def openai_embedder() -> AsyncIterator[OpenAIEmbedder]:
+    with endpoint() as server:
+        embedder = await open_openai(
+            "m", base_url=server.url, query_prefix="query: ", max_tokens=512
+        )
+        yield embedder
+        await embedder.close()
+
+
 class GatedEncoder:
-    """Embeds nothing until the gate opens, and remembers what it was asked."""
+    """Embeds nothing until the gate opens, and remembers what it was asked.
+
+    Each "|" ends a window. ``split_on`` are the threads that were asked to split a text.
+    """
 
     max_tokens = 250
     max_characters = 1000
@@ -51,8 +68,13 @@ class GatedEncoder:
         self.gate = threading.Event()
         self.entered = threading.Event()
         self.seen: list[str] = []
+        self.split_on: list[threading.Thread] = []
 
-    def encode(self, text: str) -> Encoded:
+    def split(self, prefix: str, text: str) -> Windows | None:
+        self.split_on.append(threading.current_thread())
+        return Windows(tuple(text.split("|")), truncated=False) if "|" in text else None
+
+    def encode(self, text: str) -> NDArray[np.float32]:
         self.seen.append(text)
         self.entered.set()
         assert self.gate.wait(30)
@@ -60,7 +82,7 @@ class GatedEncoder:
             raise ValueError("no vector for this")
         if "panics" in text:
             raise Panic("as a Rust extension does")
-        return Encoded(np.array([len(text), 0.0], dtype=np.float32), truncated=False)
+        return np.array([len(text), 0.0], dtype=np.float32)
 
 
 class Panic(BaseException):

@@ -17,7 +17,7 @@ import grpc.aio
 import pytest
 
 from lot_grpc.domain.ranking import RankingWeights
-from lot_grpc.embedding.hashing import HashingEmbedder
+from lot_grpc.embedding.hashing import HashingEmbedder, OverlapReranker
 from lot_grpc.pb.lot.v1 import (
     admin_service_pb2,
     episode_service_pb2,
@@ -30,6 +30,7 @@ from lot_grpc.server.build import LotServer, build_server
 from lot_grpc.server.limits import Limits
 from lot_grpc.server.servicers import build_servicers
 from lot_grpc.services.build import Services, build_services
+from lot_grpc.services.reranks import RerankBounds
 from lot_grpc.services.store_contract import open_store
 from lot_grpc.storage.in_memory import InMemoryStore
 from tests.contract.clock import FixedClock
@@ -138,7 +139,9 @@ async def serving(
     store = store or InMemoryStore(clock)
     embedder = embedder or HashingEmbedder()
     await open_store(store, embedder.contract)
-    services = build_services(store, embedder, clock, RankingWeights())
+    services = build_services(
+        store, embedder, OverlapReranker(), clock, RankingWeights(), RerankBounds()
+    )
     limits = limits or Limits()
     servicers = build_servicers(
         services,

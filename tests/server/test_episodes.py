@@ -181,7 +181,7 @@ async def test_a_request_id_makes_a_repeated_start_safe(lot):
 
 
 async def test_a_long_task_is_stored_whole_and_its_unread_tail_is_told(lot):
-    task = "word " * 3000
+    task = "word " * 9000
     answer = await lot.episodes.StartEpisode(episode={"task": task})
     assert answer.episode.task == task
     assert [n.field for n in answer.notices] == ["episode.task"]

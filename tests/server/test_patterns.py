@@ -237,13 +237,13 @@ async def test_a_kind_of_code_belongs_to_code(lot):
 
 
 async def test_a_long_text_is_stored_whole_and_its_unread_tail_is_told(lot):
-    task = "word " * 3000
+    task = "word " * 9000
     answer = await lot.patterns.SavePattern(pattern={"task": task})
     assert answer.pattern.task == task
     [notice] = answer.notices
     assert notice.code == outcome_pb2.NOTICE_CODE_TEXT_TRUNCATED
     assert notice.field == "pattern.task"
-    found = await lot.patterns.RecallPatterns(query="word " * 3000)
+    found = await lot.patterns.RecallPatterns(query="word " * 9000)
     assert [n.code for n in found.notices] == [outcome_pb2.NOTICE_CODE_QUERY_TRUNCATED]
     short = await lot.patterns.SavePattern(pattern={"task": "short"})
     assert not short.notices

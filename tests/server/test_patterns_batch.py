@@ -20,7 +20,7 @@ async def test_items_of_a_batch_succeed_and_fail_by_themselves(lot):
             {"pattern": {"task": "ONE"}},
             {"pattern": {"task": "t"}, "dedupe": PB.DEDUPE_SEMANTIC},
             {"pattern": {"task": "t", "pattern_id": "x"}, "pattern_id": "y"},
-            {"pattern": {"task": "long " * 3000}, "request_id": "r"},
+            {"pattern": {"task": "long " * 9000}, "request_id": "r"},
         ]
     )
     kinds = [result.WhichOneof("result") for result in answer.results]

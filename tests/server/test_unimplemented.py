@@ -17,7 +17,6 @@ from tests.server.wire import failure
 RPCS = sorted(
     f"{service.name}.{method.name}" for service in SERVICES.values() for method in service.methods
 )
-RECALLS = ["PatternService.RecallPatterns", "MemoryService.SearchMemories"]
 
 
 async def ask(lot: Lot, rpc: str, raw: bytes) -> Any:
@@ -62,8 +61,6 @@ async def test_options_that_are_not_carried_out_say_so(lot):
     for ranking in rankings:
         name = outcome_pb2.Ranking.Name(ranking).removeprefix("RANKING_")
         await _option(lot, lot.patterns.RecallPatterns(query="t", ranking=ranking), name)
-    await _option(lot, lot.patterns.RecallPatterns(query="t", rerank=True), "rerank")
-    await _option(lot, lot.memories.SearchMemories(query="t", rerank=True), "rerank")
     semantic = pattern_service_pb2.DEDUPE_SEMANTIC
     await _option(lot, lot.patterns.SavePattern(pattern={"task": "u"}, dedupe=semantic), "SEMANTIC")
     extract = {"auto_extract_patterns": True}

@@ -114,23 +114,18 @@ async def test_an_explanation_says_how_the_answer_came_about(world):
     )
     told = answer.explanation
     assert told is not None
-    assert (told.ranking, told.pool, told.matching, told.in_namespace) == (
-        Ranking.BALANCED, 50, 60, 61,
-    )  # fmt: skip
+    assert (told.ranking, told.matching, told.in_namespace) == (Ranking.BALANCED, 60, 61)
+    assert 50 <= told.pool <= 60  # fifty of each leg, of which some are in both
     assert (await recall(world, QUERY)).explanation is None
 
 
 async def test_what_is_not_carried_out_says_so(world):
     with pytest.raises(UnimplementedError, match="use BALANCED or SIMILARITY"):
         await recall(world, QUERY, ranking=Ranking.EXPLORE)
-    from lot_grpc.services.questions import pattern_question
-
-    with pytest.raises(UnimplementedError, match="leave it out"):
-        pattern_question(Asked(QUERY, 5, rerank=True), PatternFilter())
 
 
 async def test_a_query_longer_than_the_model_reads_is_told(world):
-    assert (await recall(world, "word " * 600)).truncated
+    assert (await recall(world, "word " * 9000)).truncated
     assert not (await recall(world, QUERY)).truncated
 
 
@@ -210,7 +205,7 @@ async def test_episodes_found_say_how_many_events_they_have(world):
     question = episode_question(Asked("deploy", 5), EpisodeFilter(), success_only=False)
     answer = await world.services.episode_recall.find(NS, question)
     assert answer.hits[0].thing.event_count == 3
-    assert [part.name for part in answer.hits[0].parts] == ["similarity"]
+    assert [part.name for part in answer.hits[0].parts] == ["similarity", "bm25"]
 
 
 async def test_memories_are_found_by_meaning_within_their_filter():

@@ -374,6 +374,6 @@ async def test_an_empty_batch_saves_nothing(world):
 
 
 async def test_a_text_longer_than_the_model_reads_is_told(world):
-    saved = await save(world, "word " * 600)
-    assert saved.truncated
-    assert not (await save(world, "short")).truncated
+    saved = await save(world, "word " * 9000)
+    assert saved.text_truncated
+    assert not (await save(world, "short")).text_truncated

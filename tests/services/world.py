@@ -14,7 +14,7 @@ from lot_grpc.domain.outcomes import Outcome
 from lot_grpc.domain.pattern import Pattern, PatternContent
 from lot_grpc.domain.query import PatternFilter, Ranking
 from lot_grpc.domain.ranking import RankingWeights
-from lot_grpc.embedding.hashing import HashingEmbedder
+from lot_grpc.embedding.hashing import HashingEmbedder, OverlapReranker
 from lot_grpc.ports import Record, VectorStore
 from lot_grpc.services.build import Services, build_services
 from lot_grpc.services.drafts import PatternDraft, Saved
@@ -23,6 +23,7 @@ from lot_grpc.services.memories import MemoryDraft
 from lot_grpc.services.outcomes import OutcomeDraft
 from lot_grpc.services.questions import Asked, pattern_question
 from lot_grpc.services.recall import Answer
+from lot_grpc.services.reranks import RerankBounds
 from lot_grpc.services.store_contract import open_store
 from lot_grpc.storage.in_memory import InMemoryStore
 from tests.contract.clock import FixedClock
@@ -83,7 +84,9 @@ class World:
 
 
 def _services(store: Any, clock: FixedClock, embedder: HashingEmbedder) -> Services:
-    return build_services(store, embedder, clock, RankingWeights())
+    return build_services(
+        store, embedder, OverlapReranker(), clock, RankingWeights(), RerankBounds()
+    )
 
 
 async def open_world(store: Any = None, clock: FixedClock | None = None) -> World:

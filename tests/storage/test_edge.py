@@ -3,12 +3,23 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from lot_grpc.domain.errors import StartupError, StoreLockedError
-from lot_grpc.ports import CollectionSpec, Equals, Index, Missing, Range, Record, SearchQuery
+from lot_grpc.ports import (
+    CollectionSpec,
+    Equals,
+    Index,
+    Missing,
+    Range,
+    Record,
+    SearchQuery,
+    SparseVector,
+    Vector,
+)
 from lot_grpc.storage.edge import EdgeStore
 from lot_grpc.storage.edge_shard import Shard, shard_folders
 from tests.contract.clock import FixedClock
@@ -41,7 +52,33 @@ async def test_everything_is_there_after_a_close(
     [hits] = await again.search(
         SPEC.name, "a", [SearchQuery("text", [1.0, 0.0, 0.0, 0.0], 1, [Range("n", gte=300)])]
     )
-    assert [hit.record.payload for hit in hits] == [{"n": 333}]
+    assert list(hits) == [sample_id(3)]
+    await again.close()
+
+
+async def test_vectors_that_were_set_later_are_there_after_a_close(
+    store: EdgeStore, folder: Path, clock: FixedClock
+) -> None:
+    """Also those of a name that the shard was not made with, as in a store of an older version."""
+    await store.put(SPEC.name, [sample(n) for n in range(300)])
+    grown = replace(SPEC, dense={**SPEC.dense, "code": 2}, sparse=("bm25",))
+    await store.close()
+    store = EdgeStore(folder, clock, min_free_bytes=0)
+    await store.ensure_collections([grown])
+    late: dict[str, Vector] = {"code": [0.0, 1.0], "bm25": SparseVector([7], [2.0])}
+    given = [Record(sample_id(n), "a", {}, late) for n in range(0, 300, 2)]
+    await store.set_vectors(SPEC.name, given)
+    words = SearchQuery("bm25", SparseVector([7], [1.0]), 999)
+    [found] = await store.search(SPEC.name, "a", [words])
+    before = await store.scroll(SPEC.name, None, (), limit=999, vectors=True)
+    assert sum(set(r.vectors) == {"text", "code", "bm25"} for r in before) == 150
+    await store.close()
+    again = EdgeStore(folder, clock, min_free_bytes=0)
+    await again.ensure_collections([grown])
+    assert await again.scroll(SPEC.name, None, (), limit=999, vectors=True) == before
+    [hits] = await again.search(SPEC.name, "a", [words])
+    assert hits == found
+    assert set(hits) == {record.id for record in given}
     await again.close()
 
 

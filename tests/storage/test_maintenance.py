@@ -51,11 +51,10 @@ async def test_the_child_compacts_and_everything_is_still_there(
     again = EdgeStore(folder, clock, min_free_bytes=0)
     await again.ensure_collections([SPEC])
     assert await again.count(SPEC.name, "a") == 1500
-    query = SearchQuery("text", [1.0, 0.0, 0.0, 0.0], 5, [Range("n", gte=2000)], vectors=True)
+    query = SearchQuery("text", [1.0, 0.0, 0.0, 0.0], 5, [Range("n", gte=2000)])
     [hits] = await again.search(SPEC.name, "a", [query])
-    assert [round(hit.score, 4) for hit in hits] == sorted(
-        (round(hit.score, 4) for hit in hits), reverse=True
-    )
+    scores = [round(score, 4) for score in hits.values()]
+    assert scores == sorted(scores, reverse=True)
     assert await again.insert(SPEC.name, [sample(10**6)]) == {sample_id(10**6)}
     await again.close()
 

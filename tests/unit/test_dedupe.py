@@ -13,6 +13,7 @@ from lot_grpc.domain.pattern import (
     dedupe_hash,
     search_text,
 )
+from lot_grpc.domain.search_text import SearchText
 
 BASE = PatternContent(
     "Log in to the site",
@@ -54,9 +55,11 @@ def test_another_way_of_doing_it_is_another_pattern(other):
     assert dedupe_hash(other) != dedupe_hash(BASE)
 
 
-def test_a_pattern_is_found_by_title_task_and_context():
-    assert search_text(replace(BASE, title="T", context="C")) == "T\nLog in to the site\nC"
-    assert search_text(BASE) == "Log in to the site"
+def test_a_pattern_is_found_by_title_task_and_context_and_its_code_apart():
+    assert search_text(replace(BASE, title="T", context="C")) == SearchText(
+        "T\nLog in to the site\nC", "x = 1"
+    )
+    assert search_text(replace(BASE, code="")) == SearchText("Log in to the site")
 
 
 def test_a_pattern_needs_a_task():

@@ -58,7 +58,7 @@ from lot_grpc.services.records.patterns import (
 )
 from tests.unit import made
 
-VECTOR = [1.0, 0.0]
+VECTORS = {"text": [1.0, 0.0]}
 SPECS = {spec.name: spec for spec in collection_specs(2)}
 
 
@@ -71,7 +71,7 @@ def stored(record: Record) -> Record:
 @given(made.patterns)
 @settings(max_examples=80)
 def test_a_pattern_comes_back(pattern):
-    assert pattern_from_record(stored(pattern_record(pattern, 7, VECTOR))) == pattern
+    assert pattern_from_record(stored(pattern_record(pattern, 7, VECTORS))) == pattern
 
 
 @given(made.facts)
@@ -88,7 +88,7 @@ def test_a_retrieval_comes_back(retrieval):
 @given(made.episodes())
 @settings(max_examples=80)
 def test_an_episode_comes_back_running_or_ended(episode):
-    assert episode_from_record(stored(episode_record(episode, 7, VECTOR))) == episode
+    assert episode_from_record(stored(episode_record(episode, 7, VECTORS))) == episode
 
 
 @given(made.ids, made.ids, made.events)
@@ -101,7 +101,7 @@ def test_an_event_comes_back(namespace, episode_id, event):
 @given(made.memories)
 @settings(max_examples=80)
 def test_a_memory_comes_back_with_its_details(memory):
-    assert memory_from_record(stored(memory_record(memory, 7, VECTOR))) == memory
+    assert memory_from_record(stored(memory_record(memory, 7, VECTORS))) == memory
 
 
 def test_an_event_without_a_time_of_its_own_is_dated_by_its_recording():
@@ -281,7 +281,7 @@ def test_a_pattern_meets_a_filter_made_of_its_own_values(pattern):
         created_before=pattern.create_time + 1,
         pinned=content.pinned,
     )
-    record = stored(pattern_record(pattern, 7, VECTOR))
+    record = stored(pattern_record(pattern, 7, VECTORS))
     assert matches(pattern_conditions(asked), record.id, record.payload)
     other: list[Condition] = pattern_conditions(PatternFilter(pinned=not content.pinned))
     assert not matches(other, record.id, record.payload)
@@ -292,7 +292,7 @@ def test_a_pattern_meets_a_filter_made_of_its_own_values(pattern):
 def test_an_ended_episode_is_filtered_by_the_approach_really_taken(episode):
     from lot_grpc.storage.conditions import matches
 
-    record = stored(episode_record(episode, 7, VECTOR))
+    record = stored(episode_record(episode, 7, VECTORS))
     if episode.approach:
         asked = episode_conditions(EpisodeFilter(approaches=(episode.approach,)))
         assert matches(asked, record.id, record.payload)

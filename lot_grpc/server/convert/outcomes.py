@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from lot_grpc.domain.complexity import Complexity
 from lot_grpc.domain.outcomes import Outcome, Outcomes
@@ -11,7 +12,7 @@ from lot_grpc.domain.ranking import ScorePart
 from lot_grpc.pb.lot.v1 import outcome_pb2 as pb
 from lot_grpc.pb.lot.v1 import pattern_service_pb2 as service_pb
 from lot_grpc.server.convert.values import EnumCodec, duration_to_pb, time_to_pb
-from lot_grpc.services.recall import Explanation
+from lot_grpc.services.recall import Answer, Explanation
 
 OUTCOME = EnumCodec(pb.Outcome.DESCRIPTOR, Outcome, "OUTCOME_")
 COMPLEXITY = EnumCodec(pb.Complexity.DESCRIPTOR, Complexity, "COMPLEXITY_")
@@ -46,8 +47,8 @@ def text_notices(field: str, *, truncated: bool) -> list[pb.Notice]:
         pb.Notice(
             code=pb.NOTICE_CODE_TEXT_TRUNCATED,
             field=field,
-            message="longer than the model reads: stored whole, but its tail takes no part in "
-            "similarity; put what matters first, or split it",
+            message="longer than the 8 windows that are read of a text: stored whole, but what "
+            "lies behind them takes no part in similarity; put what matters first, or split it",
         )
     ]
 
@@ -65,17 +66,36 @@ def kept_notices(noun: str, kept: Iterable[str]) -> list[pb.Notice]:
     ]
 
 
-def query_notices(*, truncated: bool) -> list[pb.Notice]:
-    """Tells that the model did not read all of a query."""
-    if not truncated:
-        return []
-    return [
-        pb.Notice(
-            code=pb.NOTICE_CODE_QUERY_TRUNCATED,
-            field="query",
-            message="longer than the model reads: its tail took no part; ask with fewer words",
+def query_notices(answer: Answer[Any]) -> list[pb.Notice]:
+    """Tells what of a question was left out."""
+    notices = []
+    if answer.truncated:
+        notices.append(
+            pb.Notice(
+                code=pb.NOTICE_CODE_QUERY_TRUNCATED,
+                field="query",
+                message="longer than the 8 windows that are read of a text: what lies behind them "
+                "took no part; ask with fewer words",
+            )
         )
-    ]
+    if answer.wordless:
+        notices.append(
+            pb.Notice(
+                code=pb.NOTICE_CODE_QUERY_WORDLESS,
+                field="query",
+                message="has no word, number or symbol to look for; ask in words",
+            )
+        )
+    if answer.unreached:
+        notices.append(
+            pb.Notice(
+                code=pb.NOTICE_CODE_RERANK_INCOMPLETE,
+                field="rerank",
+                message=f"the cross-encoder had no time for {answer.unreached} of the candidates; "
+                "they stay where they were. Ask again, or with a shorter query",
+            )
+        )
+    return notices
 
 
 def explanation_to_pb(explanation: Explanation | None) -> service_pb.RecallExplanation | None:

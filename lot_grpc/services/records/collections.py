@@ -21,6 +21,8 @@ SORT_KEY = "sort_key"
 """Unique, growing with the time of creation; what lists are ordered by."""
 
 TEXT_VECTOR = "text"
+CODE_VECTOR = "code"
+"""Of what has code."""
 SPARSE_VECTOR = "bm25"
 
 _K, _I, _F, _B = Index.KEYWORD, Index.INTEGER, Index.FLOAT, Index.BOOL
@@ -35,7 +37,7 @@ def collection_specs(dimensions: int) -> list[CollectionSpec]:
         CollectionSpec(TOMBSTONES, indexes={"done": _B}),
         CollectionSpec(
             PATTERNS,
-            dense={TEXT_VECTOR: dimensions},
+            dense={TEXT_VECTOR: dimensions, CODE_VECTOR: dimensions},
             sparse=(SPARSE_VECTOR,),
             indexes={
                 **_COMMON,

@@ -20,7 +20,7 @@ from lot_grpc.domain.episode import (
 from lot_grpc.domain.ids import content_hash, point_id
 from lot_grpc.domain.query import EpisodeFilter
 from lot_grpc.ports import Condition, Payload, Record, Vector
-from lot_grpc.services.records.collections import SORT_KEY, TEXT_VECTOR
+from lot_grpc.services.records.collections import SORT_KEY
 from lot_grpc.services.records.fields import (
     FieldCodec,
     all_of,
@@ -92,7 +92,7 @@ def end_payload(end: EpisodeEnd, end_time: int, event_count: int) -> Payload:
     return payload
 
 
-def episode_record(episode: Episode, sort_key: int, vector: Vector) -> Record:
+def episode_record(episode: Episode, sort_key: int, vectors: Mapping[str, Vector]) -> Record:
     """The whole record."""
     start = episode.start
     payload = _START.write(start)
@@ -111,7 +111,7 @@ def episode_record(episode: Episode, sort_key: int, vector: Vector) -> Record:
     if episode.end is not None and episode.end_time is not None:
         payload.update(end_payload(episode.end, episode.end_time, episode.event_count))
     point = episode_point(episode.namespace, episode.episode_id)
-    return Record(point, episode.namespace, payload, {TEXT_VECTOR: vector})
+    return Record(point, episode.namespace, payload, vectors)
 
 
 def episode_from_record(record: Record) -> Episode:

@@ -17,7 +17,7 @@ from lot_grpc.domain.memory import (
 )
 from lot_grpc.domain.query import MemoryFilter
 from lot_grpc.ports import EXPIRES_KEY, Condition, Equals, Payload, Range, Record, Vector
-from lot_grpc.services.records.collections import SORT_KEY, TEXT_VECTOR
+from lot_grpc.services.records.collections import SORT_KEY
 from lot_grpc.services.records.fields import (
     FieldCodec,
     all_of,
@@ -61,7 +61,7 @@ def content_payload(content: MemoryContent) -> Payload:
     return payload
 
 
-def memory_record(memory: Memory, sort_key: int, vector: Vector) -> Record:
+def memory_record(memory: Memory, sort_key: int, vectors: Mapping[str, Vector]) -> Record:
     """The whole record."""
     payload = content_payload(memory.content)
     payload["memory_id"] = memory.memory_id
@@ -70,7 +70,7 @@ def memory_record(memory: Memory, sort_key: int, vector: Vector) -> Record:
     payload["update_time"] = memory.update_time
     payload[SORT_KEY] = sort_key
     point = memory_point(memory.namespace, memory.memory_id)
-    return Record(point, memory.namespace, payload, {TEXT_VECTOR: vector})
+    return Record(point, memory.namespace, payload, vectors)
 
 
 def _details(stored: Mapping[str, Any] | None) -> ConversationSummary | Project | None:

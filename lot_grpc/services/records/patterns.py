@@ -20,7 +20,7 @@ from lot_grpc.domain.pattern import (
 )
 from lot_grpc.domain.query import PatternFilter
 from lot_grpc.ports import EXPIRES_KEY, Condition, Equals, Payload, Range, Record, Vector
-from lot_grpc.services.records.collections import SORT_KEY, TEXT_VECTOR
+from lot_grpc.services.records.collections import SORT_KEY
 from lot_grpc.services.records.fields import (
     FieldCodec,
     all_of,
@@ -109,7 +109,10 @@ def outcomes_from_payload(payload: Mapping[str, Any]) -> Outcomes:
 
 
 def pattern_record(
-    pattern: Pattern, sort_key: int, vector: Vector, kept: Mapping[str, Any] | None = None
+    pattern: Pattern,
+    sort_key: int,
+    vectors: Mapping[str, Vector],
+    kept: Mapping[str, Any] | None = None,
 ) -> Record:
     """The whole record. ``kept`` are keys of a record that is replaced (``kept_in_edits``)."""
     payload = content_payload(pattern.content)
@@ -124,7 +127,7 @@ def pattern_record(
         pattern_point(pattern.namespace, pattern.pattern_id),
         pattern.namespace,
         payload,
-        {TEXT_VECTOR: vector},
+        vectors,
     )
 
 

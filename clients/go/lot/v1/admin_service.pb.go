@@ -385,7 +385,8 @@ type ServerLimits struct {
 	MaxCallDuration *durationpb.Duration `protobuf:"bytes,7,opt,name=max_call_duration,json=maxCallDuration,proto3" json:"max_call_duration,omitempty"`
 	// max_struct_depth of metadata and data.
 	MaxStructDepth int32 `protobuf:"varint,8,opt,name=max_struct_depth,json=maxStructDepth,proto3" json:"max_struct_depth,omitempty"`
-	// max_embedding_tokens that the model reads of a text.
+	// max_embedding_tokens that the model reads at once; a longer text is read in up to 8 windows of
+	// so many, and its vector is the mean of theirs.
 	MaxEmbeddingTokens int32 `protobuf:"varint,9,opt,name=max_embedding_tokens,json=maxEmbeddingTokens,proto3" json:"max_embedding_tokens,omitempty"`
 	unknownFields      protoimpl.UnknownFields
 	sizeCache          protoimpl.SizeCache

@@ -1625,7 +1625,8 @@ type EpisodeHit struct {
 	Episode *Episode `protobuf:"bytes,1,opt,name=episode,proto3" json:"episode,omitempty"`
 	// score that hits are ordered by, larger first. Compare it within one answer only.
 	Score float64 `protobuf:"fixed64,2,opt,name=score,proto3" json:"score,omitempty"`
-	// similarity in [0, 1]: the cosine of query and episode, negative ones as 0.
+	// similarity in [0, 1]: the cosine of query and episode, negative ones as 0; also of a hit that was
+	// found by its words alone.
 	Similarity float64 `protobuf:"fixed64,3,opt,name=similarity,proto3" json:"similarity,omitempty"`
 	// score_parts whose weighted sum is the score; only with explain.
 	ScoreParts    []*ScorePart `protobuf:"bytes,4,rep,name=score_parts,json=scoreParts,proto3" json:"score_parts,omitempty"`

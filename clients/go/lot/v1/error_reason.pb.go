@@ -214,6 +214,18 @@ const (
 	//
 	//	{ "reason": "COMPACT_OFFLINE_ONLY", "domain": "lot.v1", "metadata": { "backend": "edge" } }
 	ErrorReason_ERROR_REASON_COMPACT_OFFLINE_ONLY ErrorReason = 36
+	// The embedding model is at a remote endpoint that cannot be reached or is overloaded. Code
+	// UNAVAILABLE, with `google.rpc.RetryInfo`. Repeat a write with the same request id.
+	//
+	//	{ "reason": "EMBEDDING_UNAVAILABLE", "domain": "lot.v1",
+	//	  "metadata": { "url": "http://127.0.0.1:11434/v1/embeddings" } }
+	ErrorReason_ERROR_REASON_EMBEDDING_UNAVAILABLE ErrorReason = 37
+	// `rerank` was asked for and the server has no cross-encoder, or its files are damaged. Leave
+	// `rerank` out, or have the operator run `lot-grpc check`. Code FAILED_PRECONDITION.
+	// Example:
+	//
+	//	{ "reason": "RERANKER_UNAVAILABLE", "domain": "lot.v1", "metadata": {} }
+	ErrorReason_ERROR_REASON_RERANKER_UNAVAILABLE ErrorReason = 38
 )
 
 // Enum value maps for ErrorReason.
@@ -256,6 +268,8 @@ var (
 		34: "ERROR_REASON_NAMESPACE_CLEARING",
 		35: "ERROR_REASON_CURSOR_TOO_OLD",
 		36: "ERROR_REASON_COMPACT_OFFLINE_ONLY",
+		37: "ERROR_REASON_EMBEDDING_UNAVAILABLE",
+		38: "ERROR_REASON_RERANKER_UNAVAILABLE",
 	}
 	ErrorReason_value = map[string]int32{
 		"ERROR_REASON_UNSPECIFIED":              0,
@@ -295,6 +309,8 @@ var (
 		"ERROR_REASON_NAMESPACE_CLEARING":       34,
 		"ERROR_REASON_CURSOR_TOO_OLD":           35,
 		"ERROR_REASON_COMPACT_OFFLINE_ONLY":     36,
+		"ERROR_REASON_EMBEDDING_UNAVAILABLE":    37,
+		"ERROR_REASON_RERANKER_UNAVAILABLE":     38,
 	}
 )
 
@@ -329,7 +345,7 @@ var File_lot_v1_error_reason_proto protoreflect.FileDescriptor
 
 const file_lot_v1_error_reason_proto_rawDesc = "" +
 	"\n" +
-	"\x19lot/v1/error_reason.proto\x12\x06lot.v1*\x9a\n" +
+	"\x19lot/v1/error_reason.proto\x12\x06lot.v1*\xe9\n" +
 	"\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12\x19\n" +
@@ -369,7 +385,9 @@ const file_lot_v1_error_reason_proto_rawDesc = "" +
 	"\x1fERROR_REASON_DECISION_NOT_FOUND\x10!\x12#\n" +
 	"\x1fERROR_REASON_NAMESPACE_CLEARING\x10\"\x12\x1f\n" +
 	"\x1bERROR_REASON_CURSOR_TOO_OLD\x10#\x12%\n" +
-	"!ERROR_REASON_COMPACT_OFFLINE_ONLY\x10$BG\n" +
+	"!ERROR_REASON_COMPACT_OFFLINE_ONLY\x10$\x12&\n" +
+	"\"ERROR_REASON_EMBEDDING_UNAVAILABLE\x10%\x12%\n" +
+	"!ERROR_REASON_RERANKER_UNAVAILABLE\x10&BG\n" +
 	"\rio.lotgrpc.v1P\x01Z4github.com/lot-grpc/lot-grpc/clients/go/lot/v1;lotv1b\x06proto3"
 
 var (

@@ -104,7 +104,8 @@ func (MemoryKind) EnumDescriptor() ([]byte, []int) {
 // Memory is a piece of knowledge that outlives a task.
 //
 // `title` and `content` are what it is found by. Texts hold no NUL. A text longer than the model
-// reads (512 word pieces) is stored whole and answered with a notice.
+// reads at once (512 word pieces) is read in up to 8 windows; what lies behind them is stored but
+// not read, which a notice says.
 type Memory struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// memory_id identifies the memory in its namespace: a letter or digit, then up to 127 letters,
@@ -670,7 +671,8 @@ type MemoryHit struct {
 	Memory *Memory `protobuf:"bytes,1,opt,name=memory,proto3" json:"memory,omitempty"`
 	// score that hits are ordered by, larger first. Compare it within one answer only.
 	Score float64 `protobuf:"fixed64,2,opt,name=score,proto3" json:"score,omitempty"`
-	// similarity in [0, 1]: the cosine of query and memory, negative ones as 0.
+	// similarity in [0, 1]: the cosine of query and memory, negative ones as 0; also of a hit that was
+	// found by its words alone.
 	Similarity float64 `protobuf:"fixed64,3,opt,name=similarity,proto3" json:"similarity,omitempty"`
 	// score_parts whose weighted sum is the score; only with explain.
 	ScoreParts []*ScorePart `protobuf:"bytes,4,rep,name=score_parts,json=scoreParts,proto3" json:"score_parts,omitempty"`

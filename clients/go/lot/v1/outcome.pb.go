@@ -143,11 +143,12 @@ type Ranking int32
 const (
 	// BALANCED.
 	Ranking_RANKING_UNSPECIFIED Ranking = 0
-	// Similarity, with what was learned reordering hits that are nearly as similar as the best one.
+	// Relevance, by meaning and by words together, with what was learned reordering hits that are nearly
+	// as relevant as the best one.
 	Ranking_RANKING_BALANCED Ranking = 1
-	// Similarity alone; nothing learned takes part.
+	// Relevance alone; nothing learned takes part.
 	Ranking_RANKING_SIMILARITY Ranking = 2
-	// The lower bound of the chance of success, among hits nearly as similar as the best one.
+	// The lower bound of the chance of success, among hits nearly as relevant as the best one.
 	Ranking_RANKING_RELIABLE Ranking = 3
 	// A sample from the chance of success, reproducible by `seed`, so that new things get tried.
 	Ranking_RANKING_EXPLORE Ranking = 4
@@ -204,14 +205,21 @@ type NoticeCode int32
 const (
 	// Never sent.
 	NoticeCode_NOTICE_CODE_UNSPECIFIED NoticeCode = 0
-	// A text was longer than the embedding model reads; it is stored whole, but its tail does not
-	// take part in similarity.
+	// A text was longer than the embedding model reads, which is up to 8 windows of
+	// ServerLimits.max_embedding_tokens; it is stored whole, but what lies behind them does not take
+	// part in similarity.
 	NoticeCode_NOTICE_CODE_TEXT_TRUNCATED NoticeCode = 1
-	// A query was longer than the embedding model reads; its tail did not take part.
+	// A query was longer than the embedding model reads, as above; what lies behind did not take part.
 	NoticeCode_NOTICE_CODE_QUERY_TRUNCATED NoticeCode = 2
 	// A repeated save gave other values for fields of the stored pattern; they stay as they were. Use
 	// UpdatePattern to change them.
 	NoticeCode_NOTICE_CODE_FIELDS_KEPT NoticeCode = 3
+	// A query without a letter, a digit or a symbol that has a meaning of its own: nothing was looked
+	// for. Ask in words.
+	NoticeCode_NOTICE_CODE_QUERY_WORDLESS NoticeCode = 4
+	// The cross-encoder had no time for all of the candidates; those that it did not reach stay where
+	// they were. Ask again, or with a shorter query.
+	NoticeCode_NOTICE_CODE_RERANK_INCOMPLETE NoticeCode = 5
 )
 
 // Enum value maps for NoticeCode.
@@ -221,12 +229,16 @@ var (
 		1: "NOTICE_CODE_TEXT_TRUNCATED",
 		2: "NOTICE_CODE_QUERY_TRUNCATED",
 		3: "NOTICE_CODE_FIELDS_KEPT",
+		4: "NOTICE_CODE_QUERY_WORDLESS",
+		5: "NOTICE_CODE_RERANK_INCOMPLETE",
 	}
 	NoticeCode_value = map[string]int32{
-		"NOTICE_CODE_UNSPECIFIED":     0,
-		"NOTICE_CODE_TEXT_TRUNCATED":  1,
-		"NOTICE_CODE_QUERY_TRUNCATED": 2,
-		"NOTICE_CODE_FIELDS_KEPT":     3,
+		"NOTICE_CODE_UNSPECIFIED":       0,
+		"NOTICE_CODE_TEXT_TRUNCATED":    1,
+		"NOTICE_CODE_QUERY_TRUNCATED":   2,
+		"NOTICE_CODE_FIELDS_KEPT":       3,
+		"NOTICE_CODE_QUERY_WORDLESS":    4,
+		"NOTICE_CODE_RERANK_INCOMPLETE": 5,
 	}
 )
 
@@ -373,7 +385,8 @@ func (x *Outcomes) GetLastUsedTime() *timestamppb.Timestamp {
 // ScorePart is one component of a score.
 type ScorePart struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// name of the component, for example `similarity`, `learned`.
+	// name of the component: `similarity` (the cosine), `bm25` (the words) and `rerank` (the
+	// cross-encoder), both on the cosine's scale, `learned`, `below_gate`.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// value of the component before its weight.
 	Value float64 `protobuf:"fixed64,2,opt,name=value,proto3" json:"value,omitempty"`
@@ -537,13 +550,15 @@ const file_lot_v1_outcome_proto_rawDesc = "" +
 	"\x10RANKING_BALANCED\x10\x01\x12\x16\n" +
 	"\x12RANKING_SIMILARITY\x10\x02\x12\x14\n" +
 	"\x10RANKING_RELIABLE\x10\x03\x12\x13\n" +
-	"\x0fRANKING_EXPLORE\x10\x04*\x87\x01\n" +
+	"\x0fRANKING_EXPLORE\x10\x04*\xca\x01\n" +
 	"\n" +
 	"NoticeCode\x12\x1b\n" +
 	"\x17NOTICE_CODE_UNSPECIFIED\x10\x00\x12\x1e\n" +
 	"\x1aNOTICE_CODE_TEXT_TRUNCATED\x10\x01\x12\x1f\n" +
 	"\x1bNOTICE_CODE_QUERY_TRUNCATED\x10\x02\x12\x1b\n" +
-	"\x17NOTICE_CODE_FIELDS_KEPT\x10\x03BG\n" +
+	"\x17NOTICE_CODE_FIELDS_KEPT\x10\x03\x12\x1e\n" +
+	"\x1aNOTICE_CODE_QUERY_WORDLESS\x10\x04\x12!\n" +
+	"\x1dNOTICE_CODE_RERANK_INCOMPLETE\x10\x05BG\n" +
 	"\rio.lotgrpc.v1P\x01Z4github.com/lot-grpc/lot-grpc/clients/go/lot/v1;lotv1b\x06proto3"
 
 var (

@@ -218,7 +218,8 @@ func (PatternType) EnumDescriptor() ([]byte, []int) {
 // Pattern is a way of doing something, with how well it worked.
 //
 // `task`, `context` and `title` are what it is found by. Texts hold no NUL. A text longer than the
-// model reads (512 word pieces) is stored whole and answered with a notice.
+// model reads at once (512 word pieces) is read in up to 8 windows; what lies behind them is stored
+// but not read, which a notice says.
 type Pattern struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// pattern_id identifies the pattern in its namespace: a letter or digit, then up to 127 letters,

@@ -244,6 +244,19 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
 
         { "reason": "COMPACT_OFFLINE_ONLY", "domain": "lot.v1", "metadata": { "backend": "edge" } }
     """
+    ERROR_REASON_EMBEDDING_UNAVAILABLE: _ErrorReason.ValueType  # 37
+    """The embedding model is at a remote endpoint that cannot be reached or is overloaded. Code
+    UNAVAILABLE, with `google.rpc.RetryInfo`. Repeat a write with the same request id.
+
+        { "reason": "EMBEDDING_UNAVAILABLE", "domain": "lot.v1",
+          "metadata": { "url": "http://127.0.0.1:11434/v1/embeddings" } }
+    """
+    ERROR_REASON_RERANKER_UNAVAILABLE: _ErrorReason.ValueType  # 38
+    """`rerank` was asked for and the server has no cross-encoder, or its files are damaged. Leave
+    `rerank` out, or have the operator run `lot-grpc check`. Code FAILED_PRECONDITION.
+    Example:
+        { "reason": "RERANKER_UNAVAILABLE", "domain": "lot.v1", "metadata": {} }
+    """
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """ErrorReason lists the values of `google.rpc.ErrorInfo.reason`, without the prefix
@@ -473,5 +486,18 @@ ERROR_REASON_COMPACT_OFFLINE_ONLY: ErrorReason.ValueType  # 36
 FAILED_PRECONDITION. Stop the server and run `lot-grpc compact`.
 
     { "reason": "COMPACT_OFFLINE_ONLY", "domain": "lot.v1", "metadata": { "backend": "edge" } }
+"""
+ERROR_REASON_EMBEDDING_UNAVAILABLE: ErrorReason.ValueType  # 37
+"""The embedding model is at a remote endpoint that cannot be reached or is overloaded. Code
+UNAVAILABLE, with `google.rpc.RetryInfo`. Repeat a write with the same request id.
+
+    { "reason": "EMBEDDING_UNAVAILABLE", "domain": "lot.v1",
+      "metadata": { "url": "http://127.0.0.1:11434/v1/embeddings" } }
+"""
+ERROR_REASON_RERANKER_UNAVAILABLE: ErrorReason.ValueType  # 38
+"""`rerank` was asked for and the server has no cross-encoder, or its files are damaged. Leave
+`rerank` out, or have the operator run `lot-grpc check`. Code FAILED_PRECONDITION.
+Example:
+    { "reason": "RERANKER_UNAVAILABLE", "domain": "lot.v1", "metadata": {} }
 """
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015

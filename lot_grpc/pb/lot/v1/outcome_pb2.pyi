@@ -84,11 +84,13 @@ class _RankingEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Ranking.Value
     RANKING_UNSPECIFIED: _Ranking.ValueType  # 0
     """BALANCED."""
     RANKING_BALANCED: _Ranking.ValueType  # 1
-    """Similarity, with what was learned reordering hits that are nearly as similar as the best one."""
+    """Relevance, by meaning and by words together, with what was learned reordering hits that are nearly
+    as relevant as the best one.
+    """
     RANKING_SIMILARITY: _Ranking.ValueType  # 2
-    """Similarity alone; nothing learned takes part."""
+    """Relevance alone; nothing learned takes part."""
     RANKING_RELIABLE: _Ranking.ValueType  # 3
-    """The lower bound of the chance of success, among hits nearly as similar as the best one."""
+    """The lower bound of the chance of success, among hits nearly as relevant as the best one."""
     RANKING_EXPLORE: _Ranking.ValueType  # 4
     """A sample from the chance of success, reproducible by `seed`, so that new things get tried."""
 
@@ -98,11 +100,13 @@ class Ranking(_Ranking, metaclass=_RankingEnumTypeWrapper):
 RANKING_UNSPECIFIED: Ranking.ValueType  # 0
 """BALANCED."""
 RANKING_BALANCED: Ranking.ValueType  # 1
-"""Similarity, with what was learned reordering hits that are nearly as similar as the best one."""
+"""Relevance, by meaning and by words together, with what was learned reordering hits that are nearly
+as relevant as the best one.
+"""
 RANKING_SIMILARITY: Ranking.ValueType  # 2
-"""Similarity alone; nothing learned takes part."""
+"""Relevance alone; nothing learned takes part."""
 RANKING_RELIABLE: Ranking.ValueType  # 3
-"""The lower bound of the chance of success, among hits nearly as similar as the best one."""
+"""The lower bound of the chance of success, among hits nearly as relevant as the best one."""
 RANKING_EXPLORE: Ranking.ValueType  # 4
 """A sample from the chance of success, reproducible by `seed`, so that new things get tried."""
 Global___Ranking: _TypeAlias = Ranking  # noqa: Y015
@@ -116,14 +120,23 @@ class _NoticeCodeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_NoticeCode
     NOTICE_CODE_UNSPECIFIED: _NoticeCode.ValueType  # 0
     """Never sent."""
     NOTICE_CODE_TEXT_TRUNCATED: _NoticeCode.ValueType  # 1
-    """A text was longer than the embedding model reads; it is stored whole, but its tail does not
-    take part in similarity.
+    """A text was longer than the embedding model reads, which is up to 8 windows of
+    ServerLimits.max_embedding_tokens; it is stored whole, but what lies behind them does not take
+    part in similarity.
     """
     NOTICE_CODE_QUERY_TRUNCATED: _NoticeCode.ValueType  # 2
-    """A query was longer than the embedding model reads; its tail did not take part."""
+    """A query was longer than the embedding model reads, as above; what lies behind did not take part."""
     NOTICE_CODE_FIELDS_KEPT: _NoticeCode.ValueType  # 3
     """A repeated save gave other values for fields of the stored pattern; they stay as they were. Use
     UpdatePattern to change them.
+    """
+    NOTICE_CODE_QUERY_WORDLESS: _NoticeCode.ValueType  # 4
+    """A query without a letter, a digit or a symbol that has a meaning of its own: nothing was looked
+    for. Ask in words.
+    """
+    NOTICE_CODE_RERANK_INCOMPLETE: _NoticeCode.ValueType  # 5
+    """The cross-encoder had no time for all of the candidates; those that it did not reach stay where
+    they were. Ask again, or with a shorter query.
     """
 
 class NoticeCode(_NoticeCode, metaclass=_NoticeCodeEnumTypeWrapper):
@@ -132,14 +145,23 @@ class NoticeCode(_NoticeCode, metaclass=_NoticeCodeEnumTypeWrapper):
 NOTICE_CODE_UNSPECIFIED: NoticeCode.ValueType  # 0
 """Never sent."""
 NOTICE_CODE_TEXT_TRUNCATED: NoticeCode.ValueType  # 1
-"""A text was longer than the embedding model reads; it is stored whole, but its tail does not
-take part in similarity.
+"""A text was longer than the embedding model reads, which is up to 8 windows of
+ServerLimits.max_embedding_tokens; it is stored whole, but what lies behind them does not take
+part in similarity.
 """
 NOTICE_CODE_QUERY_TRUNCATED: NoticeCode.ValueType  # 2
-"""A query was longer than the embedding model reads; its tail did not take part."""
+"""A query was longer than the embedding model reads, as above; what lies behind did not take part."""
 NOTICE_CODE_FIELDS_KEPT: NoticeCode.ValueType  # 3
 """A repeated save gave other values for fields of the stored pattern; they stay as they were. Use
 UpdatePattern to change them.
+"""
+NOTICE_CODE_QUERY_WORDLESS: NoticeCode.ValueType  # 4
+"""A query without a letter, a digit or a symbol that has a meaning of its own: nothing was looked
+for. Ask in words.
+"""
+NOTICE_CODE_RERANK_INCOMPLETE: NoticeCode.ValueType  # 5
+"""The cross-encoder had no time for all of the candidates; those that it did not reach stay where
+they were. Ask again, or with a shorter query.
 """
 Global___NoticeCode: _TypeAlias = NoticeCode  # noqa: Y015
 
@@ -215,7 +237,9 @@ class ScorePart(_message.Message):
     VALUE_FIELD_NUMBER: _builtins.int
     WEIGHT_FIELD_NUMBER: _builtins.int
     name: _builtins.str
-    """name of the component, for example `similarity`, `learned`."""
+    """name of the component: `similarity` (the cosine), `bm25` (the words) and `rerank` (the
+    cross-encoder), both on the cosine's scale, `learned`, `below_gate`.
+    """
     value: _builtins.float
     """value of the component before its weight."""
     weight: _builtins.float

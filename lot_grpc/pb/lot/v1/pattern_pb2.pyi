@@ -132,7 +132,8 @@ class Pattern(_message.Message):
     """Pattern is a way of doing something, with how well it worked.
 
     `task`, `context` and `title` are what it is found by. Texts hold no NUL. A text longer than the
-    model reads (512 word pieces) is stored whole and answered with a notice.
+    model reads at once (512 word pieces) is read in up to 8 windows; what lies behind them is stored
+    but not read, which a notice says.
     """
 
     DESCRIPTOR: _descriptor.Descriptor

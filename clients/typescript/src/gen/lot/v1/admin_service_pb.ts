@@ -258,7 +258,8 @@ export type ServerLimits = Message<"lot.v1.ServerLimits"> & {
   maxStructDepth: number;
 
   /**
-   * max_embedding_tokens that the model reads of a text.
+   * max_embedding_tokens that the model reads at once; a longer text is read in up to 8 windows of
+   * so many, and its vector is the mean of theirs.
    *
    * @generated from field: int32 max_embedding_tokens = 9;
    */

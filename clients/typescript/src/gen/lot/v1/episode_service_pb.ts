@@ -916,7 +916,8 @@ export type EpisodeHit = Message<"lot.v1.EpisodeHit"> & {
   score: number;
 
   /**
-   * similarity in [0, 1]: the cosine of query and episode, negative ones as 0.
+   * similarity in [0, 1]: the cosine of query and episode, negative ones as 0; also of a hit that was
+   * found by its words alone.
    *
    * @generated from field: double similarity = 3;
    */

@@ -20,7 +20,8 @@ export const file_lot_v1_memory: GenFile = /*@__PURE__*/
  * Memory is a piece of knowledge that outlives a task.
  *
  * `title` and `content` are what it is found by. Texts hold no NUL. A text longer than the model
- * reads (512 word pieces) is stored whole and answered with a notice.
+ * reads at once (512 word pieces) is read in up to 8 windows; what lies behind them is stored but
+ * not read, which a notice says.
  *
  * @generated from message lot.v1.Memory
  */
@@ -385,7 +386,8 @@ export type MemoryHit = Message<"lot.v1.MemoryHit"> & {
   score: number;
 
   /**
-   * similarity in [0, 1]: the cosine of query and memory, negative ones as 0.
+   * similarity in [0, 1]: the cosine of query and memory, negative ones as 0; also of a hit that was
+   * found by its words alone.
    *
    * @generated from field: double similarity = 3;
    */

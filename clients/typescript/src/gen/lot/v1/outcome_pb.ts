@@ -12,7 +12,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file lot/v1/outcome.proto.
  */
 export const file_lot_v1_outcome: GenFile = /*@__PURE__*/
-  fileDesc("ChRsb3QvdjEvb3V0Y29tZS5wcm90bxIGbG90LnYxIvgBCghPdXRjb21lcxITCgt1c2FnZV9jb3VudBgBIAEoAxIVCg1zdWNjZXNzX2NvdW50GAIgASgDEhUKDWZhaWx1cmVfY291bnQYAyABKAMSFQoNcGFydGlhbF9jb3VudBgEIAEoAxIUCgxzdWNjZXNzX3JhdGUYBSABKAESEwoLcmVsaWFiaWxpdHkYBiABKAESMwoQYXZlcmFnZV9kdXJhdGlvbhgHIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIyCg5sYXN0X3VzZWRfdGltZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiOAoJU2NvcmVQYXJ0EgwKBG5hbWUYASABKAkSDQoFdmFsdWUYAiABKAESDgoGd2VpZ2h0GAMgASgBIkoKBk5vdGljZRIgCgRjb2RlGAEgASgOMhIubG90LnYxLk5vdGljZUNvZGUSDQoFZmllbGQYAiABKAkSDwoHbWVzc2FnZRgDIAEoCSphCgdPdXRjb21lEhcKE09VVENPTUVfVU5TUEVDSUZJRUQQABITCg9PVVRDT01FX1NVQ0NFU1MQARITCg9PVVRDT01FX0ZBSUxVUkUQAhITCg9PVVRDT01FX1BBUlRJQUwQAypoCgpDb21wbGV4aXR5EhoKFkNPTVBMRVhJVFlfVU5TUEVDSUZJRUQQABISCg5DT01QTEVYSVRZX0xPVxABEhUKEUNPTVBMRVhJVFlfTUVESVVNEAISEwoPQ09NUExFWElUWV9ISUdIEAMqewoHUmFua2luZxIXChNSQU5LSU5HX1VOU1BFQ0lGSUVEEAASFAoQUkFOS0lOR19CQUxBTkNFRBABEhYKElJBTktJTkdfU0lNSUxBUklUWRACEhQKEFJBTktJTkdfUkVMSUFCTEUQAxITCg9SQU5LSU5HX0VYUExPUkUQBCqHAQoKTm90aWNlQ29kZRIbChdOT1RJQ0VfQ09ERV9VTlNQRUNJRklFRBAAEh4KGk5PVElDRV9DT0RFX1RFWFRfVFJVTkNBVEVEEAESHwobTk9USUNFX0NPREVfUVVFUllfVFJVTkNBVEVEEAISGwoXTk9USUNFX0NPREVfRklFTERTX0tFUFQQA0JHCg1pby5sb3RncnBjLnYxUAFaNGdpdGh1Yi5jb20vbG90LWdycGMvbG90LWdycGMvY2xpZW50cy9nby9sb3QvdjE7bG90djFiBnByb3RvMw", [file_google_protobuf_duration, file_google_protobuf_timestamp]);
+  fileDesc("ChRsb3QvdjEvb3V0Y29tZS5wcm90bxIGbG90LnYxIvgBCghPdXRjb21lcxITCgt1c2FnZV9jb3VudBgBIAEoAxIVCg1zdWNjZXNzX2NvdW50GAIgASgDEhUKDWZhaWx1cmVfY291bnQYAyABKAMSFQoNcGFydGlhbF9jb3VudBgEIAEoAxIUCgxzdWNjZXNzX3JhdGUYBSABKAESEwoLcmVsaWFiaWxpdHkYBiABKAESMwoQYXZlcmFnZV9kdXJhdGlvbhgHIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIyCg5sYXN0X3VzZWRfdGltZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiOAoJU2NvcmVQYXJ0EgwKBG5hbWUYASABKAkSDQoFdmFsdWUYAiABKAESDgoGd2VpZ2h0GAMgASgBIkoKBk5vdGljZRIgCgRjb2RlGAEgASgOMhIubG90LnYxLk5vdGljZUNvZGUSDQoFZmllbGQYAiABKAkSDwoHbWVzc2FnZRgDIAEoCSphCgdPdXRjb21lEhcKE09VVENPTUVfVU5TUEVDSUZJRUQQABITCg9PVVRDT01FX1NVQ0NFU1MQARITCg9PVVRDT01FX0ZBSUxVUkUQAhITCg9PVVRDT01FX1BBUlRJQUwQAypoCgpDb21wbGV4aXR5EhoKFkNPTVBMRVhJVFlfVU5TUEVDSUZJRUQQABISCg5DT01QTEVYSVRZX0xPVxABEhUKEUNPTVBMRVhJVFlfTUVESVVNEAISEwoPQ09NUExFWElUWV9ISUdIEAMqewoHUmFua2luZxIXChNSQU5LSU5HX1VOU1BFQ0lGSUVEEAASFAoQUkFOS0lOR19CQUxBTkNFRBABEhYKElJBTktJTkdfU0lNSUxBUklUWRACEhQKEFJBTktJTkdfUkVMSUFCTEUQAxITCg9SQU5LSU5HX0VYUExPUkUQBCrKAQoKTm90aWNlQ29kZRIbChdOT1RJQ0VfQ09ERV9VTlNQRUNJRklFRBAAEh4KGk5PVElDRV9DT0RFX1RFWFRfVFJVTkNBVEVEEAESHwobTk9USUNFX0NPREVfUVVFUllfVFJVTkNBVEVEEAISGwoXTk9USUNFX0NPREVfRklFTERTX0tFUFQQAxIeChpOT1RJQ0VfQ09ERV9RVUVSWV9XT1JETEVTUxAEEiEKHU5PVElDRV9DT0RFX1JFUkFOS19JTkNPTVBMRVRFEAVCRwoNaW8ubG90Z3JwYy52MVABWjRnaXRodWIuY29tL2xvdC1ncnBjL2xvdC1ncnBjL2NsaWVudHMvZ28vbG90L3YxO2xvdHYxYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_timestamp]);
 
 /**
  * Outcomes is what is known of how well a thing worked. Output only: it moves by outcomes, never by
@@ -95,7 +95,8 @@ export const OutcomesSchema: GenMessage<Outcomes> = /*@__PURE__*/
  */
 export type ScorePart = Message<"lot.v1.ScorePart"> & {
   /**
-   * name of the component, for example `similarity`, `learned`.
+   * name of the component: `similarity` (the cosine), `bm25` (the words) and `rerank` (the
+   * cross-encoder), both on the cosine's scale, `learned`, `below_gate`.
    *
    * @generated from field: string name = 1;
    */
@@ -254,21 +255,22 @@ export enum Ranking {
   UNSPECIFIED = 0,
 
   /**
-   * Similarity, with what was learned reordering hits that are nearly as similar as the best one.
+   * Relevance, by meaning and by words together, with what was learned reordering hits that are nearly
+   * as relevant as the best one.
    *
    * @generated from enum value: RANKING_BALANCED = 1;
    */
   BALANCED = 1,
 
   /**
-   * Similarity alone; nothing learned takes part.
+   * Relevance alone; nothing learned takes part.
    *
    * @generated from enum value: RANKING_SIMILARITY = 2;
    */
   SIMILARITY = 2,
 
   /**
-   * The lower bound of the chance of success, among hits nearly as similar as the best one.
+   * The lower bound of the chance of success, among hits nearly as relevant as the best one.
    *
    * @generated from enum value: RANKING_RELIABLE = 3;
    */
@@ -302,15 +304,16 @@ export enum NoticeCode {
   UNSPECIFIED = 0,
 
   /**
-   * A text was longer than the embedding model reads; it is stored whole, but its tail does not
-   * take part in similarity.
+   * A text was longer than the embedding model reads, which is up to 8 windows of
+   * ServerLimits.max_embedding_tokens; it is stored whole, but what lies behind them does not take
+   * part in similarity.
    *
    * @generated from enum value: NOTICE_CODE_TEXT_TRUNCATED = 1;
    */
   TEXT_TRUNCATED = 1,
 
   /**
-   * A query was longer than the embedding model reads; its tail did not take part.
+   * A query was longer than the embedding model reads, as above; what lies behind did not take part.
    *
    * @generated from enum value: NOTICE_CODE_QUERY_TRUNCATED = 2;
    */
@@ -323,6 +326,22 @@ export enum NoticeCode {
    * @generated from enum value: NOTICE_CODE_FIELDS_KEPT = 3;
    */
   FIELDS_KEPT = 3,
+
+  /**
+   * A query without a letter, a digit or a symbol that has a meaning of its own: nothing was looked
+   * for. Ask in words.
+   *
+   * @generated from enum value: NOTICE_CODE_QUERY_WORDLESS = 4;
+   */
+  QUERY_WORDLESS = 4,
+
+  /**
+   * The cross-encoder had no time for all of the candidates; those that it did not reach stay where
+   * they were. Ask again, or with a shorter query.
+   *
+   * @generated from enum value: NOTICE_CODE_RERANK_INCOMPLETE = 5;
+   */
+  RERANK_INCOMPLETE = 5,
 }
 
 /**

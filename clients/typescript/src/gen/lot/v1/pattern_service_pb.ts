@@ -581,7 +581,10 @@ export type RecallPatternsRequest = Message<"lot.v1.RecallPatternsRequest"> & {
   seed?: bigint | undefined;
 
   /**
-   * rerank by a cross-encoder. Not yet carried out.
+   * rerank by a cross-encoder: it reads the query together with each of the best candidates (10,
+   * within 2 s, unless the server is set otherwise) and moves them by what it finds. Slower by some
+   * 5 to 60 ms a candidate. Those that it had no time for stay where they were, with the notice
+   * RERANK_INCOMPLETE. Without that model on the server: RERANKER_UNAVAILABLE.
    *
    * @generated from field: bool rerank = 8;
    */
@@ -658,14 +661,16 @@ export type PatternHit = Message<"lot.v1.PatternHit"> & {
   pattern?: Pattern | undefined;
 
   /**
-   * score that hits are ordered by, larger first. Compare it within one answer only.
+   * score that hits are ordered by, larger first: relevance by meaning and by words on the scale of
+   * a similarity, and what was learned. Compare it within one answer only.
    *
    * @generated from field: double score = 2;
    */
   score: number;
 
   /**
-   * similarity in [0, 1]: the cosine of query and pattern, negative ones as 0.
+   * similarity in [0, 1]: the cosine of the query and the pattern's text or its code, whichever is
+   * larger, negative ones as 0; also of a hit that was found by its words alone.
    *
    * @generated from field: double similarity = 3;
    */
@@ -707,7 +712,7 @@ export type RecallExplanation = Message<"lot.v1.RecallExplanation"> & {
   poolSize: number;
 
   /**
-   * gate: hits this near to the best similarity may be reordered by what was learned.
+   * gate: hits this near to the best relevance may be reordered by what was learned.
    *
    * @generated from field: double gate = 3;
    */

@@ -246,7 +246,9 @@ class ServerLimits(_message.Message):
     max_struct_depth: _builtins.int
     """max_struct_depth of metadata and data."""
     max_embedding_tokens: _builtins.int
-    """max_embedding_tokens that the model reads of a text."""
+    """max_embedding_tokens that the model reads at once; a longer text is read in up to 8 windows of
+    so many, and its vector is the mean of theirs.
+    """
     @_builtins.property
     def max_call_duration(self) -> _duration_pb2.Duration:
         """max_call_duration of a unary call; absent: none."""

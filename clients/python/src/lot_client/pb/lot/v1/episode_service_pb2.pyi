@@ -869,7 +869,9 @@ class EpisodeHit(_message.Message):
     score: _builtins.float
     """score that hits are ordered by, larger first. Compare it within one answer only."""
     similarity: _builtins.float
-    """similarity in [0, 1]: the cosine of query and episode, negative ones as 0."""
+    """similarity in [0, 1]: the cosine of query and episode, negative ones as 0; also of a hit that was
+    found by its words alone.
+    """
     @_builtins.property
     def episode(self) -> _episode_pb2.Episode:
         """episode."""

@@ -76,7 +76,8 @@ class Memory(_message.Message):
     """Memory is a piece of knowledge that outlives a task.
 
     `title` and `content` are what it is found by. Texts hold no NUL. A text longer than the model
-    reads (512 word pieces) is stored whole and answered with a notice.
+    reads at once (512 word pieces) is read in up to 8 windows; what lies behind them is stored but
+    not read, which a notice says.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -429,7 +430,9 @@ class MemoryHit(_message.Message):
     score: _builtins.float
     """score that hits are ordered by, larger first. Compare it within one answer only."""
     similarity: _builtins.float
-    """similarity in [0, 1]: the cosine of query and memory, negative ones as 0."""
+    """similarity in [0, 1]: the cosine of query and memory, negative ones as 0; also of a hit that was
+    found by its words alone.
+    """
     @_builtins.property
     def memory(self) -> Global___Memory:
         """memory."""

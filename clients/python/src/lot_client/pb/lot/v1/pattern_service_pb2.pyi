@@ -553,7 +553,11 @@ class RecallPatternsRequest(_message.Message):
     seed: _builtins.int
     """seed of EXPLORE's sample."""
     rerank: _builtins.bool
-    """rerank by a cross-encoder. Not yet carried out."""
+    """rerank by a cross-encoder: it reads the query together with each of the best candidates (10,
+    within 2 s, unless the server is set otherwise) and moves them by what it finds. Slower by some
+    5 to 60 ms a candidate. Those that it had no time for stay where they were, with the notice
+    RERANK_INCOMPLETE. Without that model on the server: RERANKER_UNAVAILABLE.
+    """
     explain: _builtins.bool
     """explain fills score_parts of each hit and the response's explanation."""
     @_builtins.property
@@ -639,9 +643,13 @@ class PatternHit(_message.Message):
     SIMILARITY_FIELD_NUMBER: _builtins.int
     SCORE_PARTS_FIELD_NUMBER: _builtins.int
     score: _builtins.float
-    """score that hits are ordered by, larger first. Compare it within one answer only."""
+    """score that hits are ordered by, larger first: relevance by meaning and by words on the scale of
+    a similarity, and what was learned. Compare it within one answer only.
+    """
     similarity: _builtins.float
-    """similarity in [0, 1]: the cosine of query and pattern, negative ones as 0."""
+    """similarity in [0, 1]: the cosine of the query and the pattern's text or its code, whichever is
+    larger, negative ones as 0; also of a hit that was found by its words alone.
+    """
     @_builtins.property
     def pattern(self) -> _pattern_pb2.Pattern:
         """pattern."""
@@ -683,7 +691,7 @@ class RecallExplanation(_message.Message):
     pool_size: _builtins.int
     """pool_size is how many candidates were ranked."""
     gate: _builtins.float
-    """gate: hits this near to the best similarity may be reordered by what was learned."""
+    """gate: hits this near to the best relevance may be reordered by what was learned."""
     learned_weight: _builtins.float
     """learned_weight is the most that what was learned can add to a score."""
     matching_count: _builtins.int

@@ -1,0 +1,58 @@
+"""The cross-encoder's opinion, blended in: a pure function.
+
+A cross-encoder reads query and text together and knows better what answers a question, but it was
+trained on web passages, and a task, a function or an error message is none. So its scores move what
+both legs found and never replace it: they are spread, as logits, over the range of relevance that
+the reranked candidates have, and enter with ``RERANK_WEIGHT``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+from lot_grpc.domain.fusion import LEAST_SPAN, Relevance
+
+RERANK_WEIGHT = 0.2
+"""Fitted with the weights of the fusion (docs/retrieval.md)."""
+
+_LEAST = 1e-9
+
+
+def blend(
+    found: Sequence[Relevance], scores: Sequence[float | None], weight: float = RERANK_WEIGHT
+) -> list[Relevance]:
+    """All candidates anew, best first, equal ones by id.
+
+    Args:
+        found: The fused candidates, best first.
+        scores: Of the first of them, in [0, 1]; None for one that was not reached. It and those
+            behind keep their relevance.
+        weight: Of the scores, in [0, 1].
+    """
+    logits = {
+        one.id: _logit(score)
+        for one, score in zip(found, scores, strict=False)
+        if score is not None
+    }
+    if len(logits) < 2:  # one alone has no order
+        return list(found)
+    low, high = min(logits.values()), max(logits.values())
+    reached = [one.value for one in found if one.id in logits]
+    top = max(reached)
+    span = max(top - min(reached), LEAST_SPAN)
+    blended = []
+    for one in found:
+        if one.id in logits:
+            reranked = top - span * (high - logits[one.id]) / ((high - low) or 1.0)
+            value = (1.0 - weight) * one.value + weight * reranked
+            one = replace(one, value=value, reranked=reranked, rerank_weight=weight)
+        blended.append(one)
+    blended.sort(key=lambda one: (-one.value, one.id))
+    return blended
+
+
+def _logit(score: float) -> float:
+    bounded = min(1.0 - _LEAST, max(_LEAST, score))
+    return math.log(bounded / (1.0 - bounded))

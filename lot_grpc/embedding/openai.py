@@ -1,0 +1,407 @@
+"""An embedder that asks an OpenAI-compatible server: OpenAI, Ollama, vLLM, LM Studio, TEI.
+
+Such a server tokenizes for itself and does not say how, so what fits is told by bytes: a token
+takes at least one byte of UTF-8. A text of at most ``max_tokens`` bytes is read whole. A longer one
+goes in requests of its own, in as few windows (see ``windows``) of four bytes a token as hold it,
+and in twice as many when the server refuses one or does not say that it read fewer tokens of it
+than the limit. A text counts as truncated when even ``MOST_WINDOWS`` do not hold it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lot_grpc.domain.errors import (
+    EmbeddingFailedError,
+    EmbeddingUnavailableError,
+    ModelUnavailableError,
+)
+from lot_grpc.embedding.cache import Key, Role, VectorCache, key_of
+from lot_grpc.embedding.endpoint import EmbeddingEndpoint, EndpointError
+from lot_grpc.embedding.model import Encoded
+from lot_grpc.embedding.windows import MOST_WINDOWS, mean_vector, split_bytes
+from lot_grpc.embedding.workers import EmbeddingFault, Job
+from lot_grpc.ports import Embedding, EmbeddingContract
+
+DEFAULT_URL = "https://api.openai.com/v1"
+
+_BYTES_PER_TOKEN = 4
+"""About what prose has; a longer window would hardly be read whole."""
+
+_SPECIAL_TOKENS = 8
+"""Room for what a server adds to each text, such as marks of its beginning and end."""
+
+_REQUEST_BYTES = 256 * 1024
+"""Texts of one request together, unless it is a single one: OpenAI refuses 300,000 tokens."""
+
+_PROBE = "ready"
+
+
+async def open_openai(
+    model: str,
+    *,
+    base_url: str = DEFAULT_URL,
+    api_key: str = "",
+    dimensions: int = 0,
+    batch_size: int = 64,
+    max_concurrent_requests: int = 4,
+    timeout_seconds: float = 30.0,
+    retries: int = 2,
+    backoff_seconds: float = 0.5,
+    query_prefix: str = "",
+    max_tokens: int = 8192,
+    cache_entries: int = 10_000,
+) -> OpenAIEmbedder:
+    """Reach the endpoint, embed a word, and learn the model's dimensions from that.
+
+    Args:
+        model: The model's name at the endpoint.
+        base_url: What comes before ``/embeddings``.
+        api_key: Sent as a bearer token, "" for none.
+        dimensions: Asked of the model, 0 for its own.
+        batch_size: Texts of one request, at most.
+        max_concurrent_requests: Requests at the same time. One of them is kept for queries where
+            there is more than one.
+        timeout_seconds: For one request.
+        retries: Repeats of a request that failed for a passing reason.
+        backoff_seconds: Wait before the first repeat; it doubles.
+        query_prefix: Put before search texts.
+        max_tokens: Tokens that the model reads at once.
+        cache_entries: Vectors kept for repeated texts, 0 for none.
+
+    Raises:
+        ModelUnavailableError: The endpoint gives no vectors of that kind.
+    """
+    url = f"{base_url.rstrip('/')}/embeddings"
+    try:
+        endpoint = await asyncio.to_thread(
+            EmbeddingEndpoint,
+            base_url,
+            api_key.strip(),
+            model,
+            dimensions=dimensions,
+            timeout_seconds=timeout_seconds,
+            retries=retries,
+            backoff_seconds=backoff_seconds,
+            connections=max_concurrent_requests,
+        )
+    except EndpointError as error:
+        raise _not_there(url, model, error) from None
+    try:
+        [probe] = (await endpoint.embed([_PROBE])).vectors
+    except EndpointError as error:
+        await endpoint.close()
+        raise _not_there(url, model, error) from None
+    except BaseException:
+        await endpoint.close()
+        raise
+    endpoint.dimensions = len(probe)
+    contract = EmbeddingContract(
+        model=f"openai:{model}",
+        dimensions=len(probe),
+        distance="cosine",
+        query_prefix=query_prefix,
+        model_sha256="",
+        vocabulary_sha256="",
+        tokenizer="",
+    )
+    return OpenAIEmbedder(
+        endpoint,
+        contract,
+        batch_size=batch_size,
+        max_concurrent_requests=max_concurrent_requests,
+        max_tokens=max_tokens,
+        cache_entries=cache_entries,
+    )
+
+
+class OpenAIEmbedder:
+    """An ``Embedder`` over an endpoint: batches, a cache, one request a text however many ask.
+
+    Belongs to the event loop it was made on.
+    """
+
+    def __init__(
+        self,
+        endpoint: EmbeddingEndpoint,
+        contract: EmbeddingContract,
+        *,
+        batch_size: int,
+        max_concurrent_requests: int,
+        max_tokens: int,
+        cache_entries: int,
+    ) -> None:
+        self._endpoint = endpoint
+        self._contract = contract
+        self._max_tokens = max_tokens
+        self._sure_bytes = max(1, max_tokens - _SPECIAL_TOKENS)
+        self._most_bytes = max_tokens * _BYTES_PER_TOKEN
+        self._batch_size = batch_size
+        self._window = batch_size * max_concurrent_requests
+        self._slots = asyncio.Semaphore(max_concurrent_requests)
+        self._document_slots = asyncio.Semaphore(max(1, max_concurrent_requests - 1))
+        self._cache = VectorCache(cache_entries)
+        self._running: dict[Key, Job] = {}
+        self._requests: dict[asyncio.Task[None], Sequence[Job]] = {}
+        self._loop = asyncio.get_running_loop()
+        self._closed = False
+
+    @property
+    def contract(self) -> EmbeddingContract:
+        """What this embedder makes."""
+        return self._contract
+
+    @property
+    def max_tokens(self) -> int:
+        """Tokens that the model reads at once, as the operator says."""
+        return self._max_tokens
+
+    async def embed_query(self, text: str) -> Embedding:
+        """Embed a search text with the prefix, in a request of its own.
+
+        Raises:
+            EmbeddingUnavailableError: The endpoint cannot be reached or is overloaded.
+            EmbeddingFailedError: It refused, answered wrongly, or the embedder is closed.
+        """
+        [embedding] = await self._embed("query", [text])
+        return embedding
+
+    async def embed_documents(self, texts: Sequence[str]) -> list[Embedding]:
+        """Embed texts to store, in order. One that fails fails the call.
+
+        Raises:
+            EmbeddingUnavailableError: The endpoint cannot be reached or is overloaded.
+            EmbeddingFailedError: It refused, answered wrongly, or the embedder is closed.
+        """
+        embeddings: list[Embedding] = []
+        for start in range(0, len(texts), self._window):
+            embeddings += await self._embed("document", texts[start : start + self._window])
+            await asyncio.sleep(0)  # A window from the cache never waited.
+        return embeddings
+
+    async def close(self) -> None:
+        """Finish what was asked for, refuse what comes after. Idempotent."""
+        self._closed = True
+        await asyncio.gather(*self._requests, return_exceptions=True)
+        await self._endpoint.close()
+
+    # --- texts and who waits for them ---------------------------------------------------------
+
+    async def _embed(self, role: Role, texts: Sequence[str]) -> list[Embedding]:
+        if self._closed:
+            raise EmbeddingFailedError("the embedder is closed")
+        prefix = self._prefix(role)
+        whole = [_sendable(prefix + text) for text in texts]
+        fitted = [self._fit(text) for text in whole]
+        fresh: list[Job] = []
+        found = [self._find(role, text, fresh) for text in fitted]
+        for jobs in self._batches(fresh):
+            task = self._loop.create_task(self._request(role, jobs))
+            self._requests[task] = jobs
+            task.add_done_callback(self._requests.pop)
+        try:
+            return [
+                _embedding(await self._vector_of(item), cut=kept is not text)
+                for text, kept, item in zip(whole, fitted, found, strict=True)
+            ]
+        finally:
+            self._release(found)
+
+    def _prefix(self, role: Role) -> str:
+        return self._contract.query_prefix if role == "query" else ""
+
+    def _fit(self, text: str) -> str:
+        """``text`` itself, or of a long one as much as is ever sent."""
+        raw, most = text.encode(), MOST_WINDOWS * self._most_bytes
+        return text if len(raw) <= most else _head(raw, most)
+
+    def _find(self, role: Role, text: str, fresh: list[Job]) -> Encoded | Job:
+        """A vector from the cache, or the running job for this text, or a new one in ``fresh``."""
+        key = key_of(role, text)
+        if (cached := self._cache.get(key)) is not None:
+            return cached
+        if (job := self._running.get(key)) is not None:
+            job.wanted += 1
+            return job
+        job = self._running[key] = Job(key, text, self._loop)
+        fresh.append(job)
+        return job
+
+    def _release(self, found: Sequence[Encoded | Job]) -> None:
+        """Let go of what was waited for, and end requests that nobody waits for any more."""
+        given_up = False
+        for item in found:
+            if isinstance(item, Job) and item.release():
+                del self._running[item.key]
+                given_up = True
+        if given_up:
+            for task, jobs in self._requests.items():
+                if all(job.abandoned or job.future.done() for job in jobs):
+                    task.cancel()
+
+    async def _vector_of(self, item: Encoded | Job) -> Encoded:
+        if isinstance(item, Encoded):
+            return item
+        try:
+            return await item.wait()
+        except EmbeddingFault as fault:
+            # An error of its own for each waiter, as in `fastembed`.
+            raise self._failure(fault.cause) from fault.cause
+
+    def _failure(self, cause: BaseException) -> EmbeddingFailedError:
+        said = cause.said if isinstance(cause, EndpointError) else "could not be asked"
+        text = f"the embedding endpoint {self._endpoint.url} {said}"
+        if isinstance(cause, EndpointError) and cause.passing:
+            text += "; try again later, a write with the same request_id"
+            return EmbeddingUnavailableError(text, url=self._endpoint.url)
+        status = cause.status if isinstance(cause, EndpointError) else 0
+        remedy = _REMEDIES.get(status, "look at the log of both servers")
+        return EmbeddingFailedError(f"{text}; the operator should {remedy}", url=self._endpoint.url)
+
+    # --- requests -----------------------------------------------------------------------------
+
+    def _is_long(self, text: str) -> bool:
+        return len(text.encode()) > self._sure_bytes
+
+    def _batches(self, jobs: Sequence[Job]) -> Iterator[list[Job]]:
+        """Jobs that go in one request; one whose text may not fit goes alone."""
+        batch: list[Job] = []
+        room = _REQUEST_BYTES
+        for job in jobs:
+            if self._is_long(job.text):
+                yield [job]
+                continue
+            size = len(job.text.encode())
+            if batch and (len(batch) == self._batch_size or size > room):
+                yield batch
+                batch, room = [], _REQUEST_BYTES
+            batch.append(job)
+            room -= size
+        if batch:
+            yield batch
+
+    @asynccontextmanager
+    async def _slot(self, role: Role) -> AsyncIterator[None]:
+        """A free request. Documents leave one over, so that a search never waits for an import."""
+        if role == "query":
+            async with self._slots:
+                yield
+        else:
+            async with self._document_slots, self._slots:
+                yield
+
+    async def _request(self, role: Role, jobs: Sequence[Job]) -> None:
+        outcomes: Sequence[Encoded | EmbeddingFault]
+        try:
+            async with self._slot(role):
+                outcomes = await self._ask([job.text for job in jobs], self._prefix(role))
+        except asyncio.CancelledError:
+            for job in jobs:
+                job.future.cancel()
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever it is, the waiters must not hang
+            outcomes = [EmbeddingFault(error)] * len(jobs)
+        for job, outcome in zip(jobs, outcomes, strict=True):
+            self._settle(job, outcome)
+
+    def _settle(self, job: Job, outcome: Encoded | EmbeddingFault) -> None:
+        if self._running.get(job.key) is job:
+            del self._running[job.key]
+        if isinstance(outcome, EmbeddingFault):
+            job.future.set_exception(EmbeddingFault(outcome.cause))
+        else:
+            self._cache.put(job.key, outcome)
+            job.future.set_result(outcome)
+
+    async def _ask(self, texts: Sequence[str], prefix: str) -> list[Encoded]:
+        """Embed texts that begin with ``prefix``."""
+        if len(texts) == 1 and self._is_long(texts[0]):
+            return [await self._ask_long(prefix, texts[0].removeprefix(prefix))]
+        answer = await self._endpoint.embed(texts)
+        return [Encoded(vector, truncated=False) for vector in answer.vectors]
+
+    async def _ask_long(self, prefix: str, text: str) -> Encoded:
+        """Embed a text in as few windows as the endpoint reads whole."""
+        count = max(1, -(-len(text.encode()) // self._most_bytes))
+        windows = split_bytes(text, count)
+        while (read := await self._ask_windows(prefix, windows)) is None:
+            if count == MOST_WINDOWS:
+                heads = [await self._ask_head(prefix + window) for window in windows]
+                return Encoded(mean_vector(heads, windows), truncated=True)
+            count = min(MOST_WINDOWS, 2 * count)
+            windows = split_bytes(text, count)
+        return Encoded(mean_vector(read, windows), truncated=False)
+
+    async def _ask_windows(
+        self, prefix: str, windows: Sequence[str]
+    ) -> list[NDArray[np.float32]] | None:
+        """Their vectors; None when one of them is too long."""
+        vectors = []
+        for window in windows:
+            text = prefix + window
+            try:
+                answer = await self._endpoint.embed([text])
+            except EndpointError as error:
+                if error.is_about_the_text and self._is_long(text):
+                    return None
+                raise
+            # Some servers cut in silence; then they read as much as they can.
+            if self._is_long(text) and not 0 < answer.tokens < self._max_tokens:
+                return None
+            vectors += answer.vectors
+        return vectors
+
+    async def _ask_head(self, text: str) -> NDArray[np.float32]:
+        """Embed as much of a text as the endpoint takes, halving it down to what surely fits."""
+        while True:
+            try:
+                return (await self._endpoint.embed([text])).vectors[0]
+            except EndpointError as error:
+                raw = text.encode()
+                if not error.is_about_the_text or len(raw) <= self._sure_bytes:
+                    raise
+                text = _head(raw, max(self._sure_bytes, len(raw) // 2))
+
+
+_REMEDIES = {
+    400: "see whether the endpoint takes this model, LOT_OPENAI_DIMENSIONS and texts of "
+    "LOT_OPENAI_MAX_TOKENS",
+    401: "set LOT_OPENAI_API_KEY to a key that is valid there",
+    403: "see what the key of LOT_OPENAI_API_KEY may use",
+    404: "see whether LOT_OPENAI_BASE_URL ends as the server wants it (mostly in /v1), and whether "
+    "it has the model that LOT_EMBEDDING_MODEL names",
+    429: "wait, or raise the quota at the provider",
+}
+"""What mends a refusal, by its status."""
+
+
+def _not_there(url: str, model: str, error: EndpointError) -> ModelUnavailableError:
+    remedy = _REMEDIES.get(
+        error.status,
+        "see whether LOT_OPENAI_BASE_URL names a server that is running, and whether it takes "
+        "LOT_EMBEDDING_MODEL, LOT_OPENAI_DIMENSIONS and LOT_OPENAI_API_KEY",
+    )
+    return ModelUnavailableError(
+        f"embedding model {model} is not to be had: {url} {error.said}; {remedy}",
+        model=model,
+        url=url,
+        status=error.status,
+    )
+
+
+def _embedding(encoded: Encoded, *, cut: bool) -> Embedding:
+    return Embedding(encoded.vector.tolist(), encoded.truncated or cut)
+
+
+def _sendable(text: str) -> str:
+    """``text`` as UTF-8 allows it. OpenAI refuses an empty one, so that becomes a space."""
+    return text.encode(errors="replace").decode() or " "
+
+
+def _head(raw: bytes, size: int) -> str:
+    return raw[:size].decode(errors="ignore")

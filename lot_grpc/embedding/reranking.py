@@ -1,0 +1,185 @@
+"""The reranker of the service: a local cross-encoder, loaded when it is first asked."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from lot_grpc.domain.errors import EmbeddingFailedError, ModelUnavailableError
+from lot_grpc.embedding.cache import ScoreCache, pair_key_of
+from lot_grpc.embedding.catalog import DEFAULT_RERANKER, reranker_card_of
+from lot_grpc.embedding.cross_encoder import OnnxCrossEncoder, PairScorer
+from lot_grpc.embedding.model_files import locate_reranker
+from lot_grpc.embedding.pairs import MAX_WAITING, Call, PairWorkers, Turns
+from lot_grpc.embedding.workers import usable_cores
+
+_CACHE_ENTRIES = 10_000
+"""Scores kept for pairs that come again: 500 recalls of 20 hits, 2 MB."""
+
+
+def make_reranker(
+    model: str = DEFAULT_RERANKER,
+    *,
+    path: Path | None = None,
+    sha256: str = "",
+    threads: int = 0,
+) -> CrossEncoderReranker:
+    """A reranker that finds, verifies and loads its model at the first use. Reads no file yet.
+
+    Args:
+        model: Name of the model, one of ``catalog.RERANKERS``.
+        path: Folder with its files, None to look in packs.
+        sha256: Hash that the model file must have, "" for the known ones.
+        threads: Pairs scored at the same time, 0 for the number of cores (at most 8).
+
+    Raises:
+        ModelUnavailableError: The model is not in the catalog.
+    """
+    card = reranker_card_of(model)
+
+    def load() -> OnnxCrossEncoder:
+        try:
+            return OnnxCrossEncoder(locate_reranker(card, path=path, sha256=sha256))
+        except OSError as error:
+            raise ModelUnavailableError(f"the model's files cannot be read: {error}") from error
+
+    return CrossEncoderReranker(card.name, load, threads=threads or usable_cores())
+
+
+class CrossEncoderReranker:
+    """A ``Reranker`` over a scorer of pairs: threads, turns, deadlines, a cache.
+
+    A pair's score depends on nothing but the pair and the model: not on what is scored beside it.
+    Of a query the first 128 tokens are read, of a text what fits beside it in the model's 512
+    (at least 381); a longer text costs no more than one of that length. Belongs to one event loop.
+
+    Args:
+        model: Name of the model.
+        load: Makes the scorer; called on a thread, again after it failed.
+        threads: Pairs scored at the same time, at least 1.
+        most_waiting: Pairs of all calls that may wait. What a call has beyond is not reached.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        load: Callable[[], PairScorer],
+        *,
+        threads: int,
+        most_waiting: int = MAX_WAITING,
+    ) -> None:
+        self._model = model
+        self._load = load
+        self._threads = threads
+        self._most_waiting = most_waiting
+        self._opening: asyncio.Task[None] | None = None
+        self._workers: PairWorkers | None = None
+        self._max_characters = 0
+        self._cache = ScoreCache(_CACHE_ENTRIES)
+        self._closed = False
+
+    @property
+    def model(self) -> str:
+        """Name of the model."""
+        return self._model
+
+    async def load(self) -> None:
+        """Load the model now instead of at the first use; nothing if it is loaded.
+
+        Raises:
+            ModelUnavailableError: Files are missing, damaged or of another model.
+            EmbeddingFailedError: The reranker is closed.
+        """
+        await self._opened(None)
+
+    async def score(
+        self, query: str, texts: Sequence[str], *, seconds: float
+    ) -> list[float | None]:
+        """How well each text answers the query, in order; see ``ports.Reranker``.
+
+        The first use loads the model (about 0.3 s), within ``seconds`` too. When they are over,
+        only the pairs that are running are finished. With 0 or less nothing is scored.
+
+        Raises:
+            ModelUnavailableError: Files are missing, damaged or of another model.
+            EmbeddingFailedError: The model failed on a text, or the reranker is closed.
+        """
+        deadline = time.monotonic() + seconds
+        scores: list[float | None] = [None] * len(texts)
+        if not texts or seconds <= 0:
+            return scores
+        workers = await self._opened(seconds)
+        if workers is None:
+            return scores
+        query = query[: self._max_characters]
+        texts = [text[: self._max_characters] for text in texts]
+        keys = [pair_key_of(query, text) for text in texts]
+        scores = [self._cache.get(key) for key in keys]
+        fresh = [place for place, score in enumerate(scores) if score is None]
+        if fresh:
+            call = Call(query, [texts[place] for place in fresh], deadline)
+            await _carry_out(call, workers.turns)
+            for place, score in zip(fresh, call.scores, strict=True):
+                if score is not None:
+                    scores[place] = score
+                    self._cache.put(keys[place], score)
+        return scores
+
+    async def close(self) -> None:
+        """Finish what was asked for, refuse what comes after, stop the threads. Idempotent."""
+        self._closed = True
+        if self._opening is not None:
+            await asyncio.wait([self._opening])
+        if self._workers is not None:
+            await self._workers.close()
+
+    async def _opened(self, seconds: float | None) -> PairWorkers | None:
+        """The workers, or None when loading takes longer than ``seconds`` (and goes on)."""
+        if self._closed:
+            raise EmbeddingFailedError("the reranker is closed")
+        if self._workers is None:
+            opening = self._opening
+            if opening is None:
+                opening = self._opening = asyncio.create_task(self._open())
+                opening.add_done_callback(self._forget_a_failure)
+            # Unlike awaiting it, this leaves the task to the others when one is cancelled.
+            await asyncio.wait([opening], timeout=seconds)
+            if opening.done() and (error := opening.exception()) is not None:
+                raise _own(error)
+        return self._workers
+
+    async def _open(self) -> None:
+        scorer = await asyncio.to_thread(self._load)
+        self._max_characters = scorer.max_characters
+        self._workers = PairWorkers(scorer.score, self._threads, self._most_waiting)
+
+    def _forget_a_failure(self, opening: asyncio.Task[None]) -> None:
+        if opening.cancelled() or opening.exception() is not None:
+            self._opening = None  # The next one tries again: what was missing may be there then.
+
+
+async def _carry_out(call: Call, turns: Turns) -> None:
+    turns.add(call)
+    timer = call.loop.call_later(call.deadline - time.monotonic(), turns.stop, call)
+    try:
+        await call.finished.wait()
+    finally:
+        timer.cancel()
+        if not call.finished.is_set():
+            turns.stop(call)  # One who was cancelled wants no more.
+    if call.fault is not None:
+        text, cause = call.fault
+        raise EmbeddingFailedError(
+            f"the model could not rerank a text of {len(text)} characters", characters=len(text)
+        ) from cause
+
+
+def _own(error: BaseException) -> BaseException:
+    """An error for one waiter: an instance raised in many tasks gathers all their tracebacks."""
+    if isinstance(error, ModelUnavailableError):
+        own = ModelUnavailableError(error.message, **error.metadata)
+        own.__cause__ = error.__cause__
+        return own
+    return error

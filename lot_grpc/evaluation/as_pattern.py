@@ -1,0 +1,137 @@
+"""How a document becomes a pattern, within the limits of the contract. Nothing is cut."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from lot_grpc.domain.languages import language_name
+from lot_grpc.domain.pattern import PatternContent, PatternKind
+from lot_grpc.domain.query import PatternFilter
+from lot_grpc.evaluation.dataset import Dataset, Document, EvalQuery
+from lot_grpc.evaluation.errors import EvalDataError
+
+LANGUAGE = "language"
+MAX_BYTES = {"title": 1024, "task": 65_536, "code": 262_144, "language": 64, "label": 256}
+"""As ``lot.v1.Pattern`` has them; the services leave such rules to the contract."""
+LABEL_KEY = re.compile(r"[A-Za-z0-9][A-Za-z0-9_./-]{0,62}")
+
+
+def as_pattern(document: Document, filter_field: str = "", *, code: bool = False) -> PatternContent:
+    """The pattern that stands for a document.
+
+    With ``code`` a CODE pattern, whose task is the title, else the first line that is not blank;
+    else a TASK pattern with the title, unless the text begins with it. The filter field is the
+    pattern's language when it is called so, else a label.
+
+    Raises:
+        EvalDataError: The contract has no room for it.
+    """
+    text, title = document.text, document.title.strip()
+    if text.lstrip().startswith(title):
+        title = ""  # it is in the text, and twice would weigh twice
+    labels: dict[str, str] = {}
+    if filter_field and filter_field != LANGUAGE:
+        labels[_checked_key(filter_field)] = str(document.fields[filter_field])
+    content = PatternContent(task=text, labels=labels)
+    if code:
+        content = PatternContent(
+            task=title or first_line(text),
+            kind=PatternKind.CODE,
+            code=text,
+            language=_language(document),
+            labels=labels,
+        )
+    else:
+        content = PatternContent(
+            task=text if text.strip() else title,
+            title=title if text.strip() else "",
+            language=_language(document) if filter_field == LANGUAGE else "",
+            labels=labels,
+        )
+    _check_sizes(document, content)
+    return content
+
+
+def as_filter(query: EvalQuery, filter_field: str) -> PatternFilter:
+    """The filter that lets through the documents which agree with the query."""
+    if not filter_field:
+        return PatternFilter()
+    if filter_field == LANGUAGE:
+        return PatternFilter(languages=(query.filter_value,))
+    return PatternFilter(labels={filter_field: query.filter_value})
+
+
+def check_fits(dataset: Dataset) -> None:
+    """Raise EvalDataError if a document or a filter has no room in the contract."""
+    code = are_code(dataset.documents)
+    for document in dataset.documents:
+        if not document.blank:
+            as_pattern(document, dataset.filter_field, code=code)
+    most = MAX_BYTES[LANGUAGE if dataset.filter_field == LANGUAGE else "label"]
+    for query in dataset.queries:
+        if len(query.filter_value.encode()) > most:
+            raise EvalDataError(
+                f"{dataset.folder}: the `{dataset.filter_field}` of query {query.id!r} is longer "
+                f"than {most} bytes, which a filter refuses; shorten it"
+            )
+
+
+def first_line(text: str) -> str:
+    """The first line that is not blank, trimmed."""
+    return next((line.strip() for line in text.splitlines() if line.strip()), "")
+
+
+def _language(document: Document) -> str:
+    value = document.fields.get(LANGUAGE)
+    return language_name(value) if isinstance(value, str) else ""
+
+
+def _checked_key(name: str) -> str:
+    if not LABEL_KEY.fullmatch(name):
+        raise EvalDataError(
+            f"--filter {name}: a label's key is at most 63 of A-Z a-z 0-9 _ . / - and starts with "
+            "a letter or a digit; rename the field"
+        )
+    return name
+
+
+def _check_sizes(document: Document, content: PatternContent) -> None:
+    texts = [
+        ("title", content.title),
+        ("task", content.task),
+        ("code", content.code),
+        ("language", content.language),
+        *(("label", value) for value in content.labels.values()),
+    ]
+    for name, text in texts:
+        size = len(text.encode())
+        if size > MAX_BYTES[name]:
+            raise EvalDataError(
+                f"{document.where}: document {document.id!r} would have a {name} of {size:,} "
+                f"bytes, and a pattern's is at most {MAX_BYTES[name]:,}; shorten it, or take the "
+                "document and its judgements out"
+            )
+
+
+_CODE_LINE = re.compile(
+    r"^\s*(def |class |func |fn |pub |public |private |static |import |from \w+ import|#include"
+    r"|const |let |var |function |impl |struct |template|package |return\b|@\w+|\}|\{"
+    r"|(int|void|bool|string|double|float|std::\S+|vector<\S+) )"
+    r"|^\s*[\w.\[\]]+ [-+*/]?= |^\s*(if|for|while|elif|else|try|with)\b.*:\s*$"
+    r"|[({=].*;\s*$|[{}]\s*$|\)\s*(:|=>)\s*$"
+)
+_CODE_SHARE = 0.4
+
+
+def are_code(documents: Sequence[Document]) -> bool:
+    """Whether a set is one of code: whether most of its documents are."""
+    return 2 * sum(looks_like_code(document.text) for document in documents) > len(documents)
+
+
+def looks_like_code(text: str) -> bool:
+    """Whether most of a text's lines read as source code."""
+    lines = [line for line in text.splitlines() if line.strip()]
+    if len(lines) < 2 or not _CODE_LINE.search(lines[0]):
+        return False
+    return sum(bool(_CODE_LINE.search(line)) for line in lines) >= _CODE_SHARE * len(lines)

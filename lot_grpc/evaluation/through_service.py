@@ -1,0 +1,67 @@
+"""A searcher over the services as they are wired for serving: what is measured is what callers get.
+
+Not over gRPC: the calls go to the services, which saves the conversion there and back and changes
+no ranking.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lot_grpc.domain.errors import LotError
+from lot_grpc.domain.query import Legs
+from lot_grpc.evaluation.as_pattern import are_code, as_filter, as_pattern
+from lot_grpc.evaluation.dataset import Document, EvalQuery
+from lot_grpc.evaluation.searcher import Found, Indexed, Progress
+from lot_grpc.services.build import Services
+from lot_grpc.services.drafts import Dedupe, PatternDraft
+from lot_grpc.services.questions import Asked, pattern_question
+from lot_grpc.services.recall import Question
+
+_NAMESPACE = "eval"
+_BATCH = 64
+
+
+class ServiceSearcher:
+    """A ``Searcher``. The store under the services is empty and is thrown away afterwards."""
+
+    def __init__(self, services: Services, filter_field: str = "") -> None:
+        self._services = services
+        self._filter_field = filter_field
+        self._ids: dict[str, str] = {}
+        """Document by pattern: a document's id may hold what a pattern's may not."""
+
+    async def index(self, documents: Sequence[Document], progress: Progress) -> Indexed:
+        """Save the documents as patterns, blank ones left out."""
+        kept = [document for document in documents if not document.blank]
+        code, truncated = are_code(kept), 0
+        for start in range(0, len(kept), _BATCH):
+            progress("saving documents", start, len(kept))
+            truncated += await self._save(start, kept[start : start + _BATCH], code=code)
+        progress("saving documents", len(kept), len(kept))
+        return Indexed(truncated)
+
+    async def _save(self, start: int, documents: Sequence[Document], *, code: bool) -> int:
+        drafts = []
+        for number, document in enumerate(documents, start):
+            pattern_id = f"d{number:06}"
+            self._ids[pattern_id] = document.id
+            content = as_pattern(document, self._filter_field, code=code)
+            drafts.append(PatternDraft(content, pattern_id=pattern_id, dedupe=Dedupe.NONE))
+        truncated = 0
+        for result in await self._services.saving.save_many(_NAMESPACE, drafts):
+            if isinstance(result, LotError):
+                raise result
+            truncated += result.text_truncated or result.code_truncated
+        return truncated
+
+    async def search(self, query: EvalQuery, leg: str, limit: int, *, rerank: bool) -> Found:
+        """Recall patterns for a query, and tell whose they are."""
+        answer = await self._services.pattern_recall.find(
+            _NAMESPACE, self._question(query, leg, limit, rerank=rerank)
+        )
+        return Found([self._ids[hit.thing.pattern_id] for hit in answer.hits], answer.truncated)
+
+    def _question(self, query: EvalQuery, leg: str, limit: int, *, rerank: bool) -> Question:
+        asked = Asked(query.text, limit, rerank=rerank, legs=Legs(leg))
+        return pattern_question(asked, as_filter(query, self._filter_field))

@@ -1,0 +1,114 @@
+"""BM25 weights of documents and queries; the store multiplies by the inverse document frequency.
+
+Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond" (2009), with k1 and
+b as usual and one change: the length ratio is raised to ``LENGTH_POWER``. Tasks of twenty words and
+abstracts of two hundred lie in one collection, and with the plain ratio either short texts are told
+apart badly or long ones lose too much. The average length is a constant, since a weight is written
+once and the average moves.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from hashlib import blake2b
+from typing import Final
+
+from lot_grpc.lexical.terms import FUNCTION_TERMS, TERMS, Terms, terms_of
+from lot_grpc.ports import SparseVector
+
+TOKENIZER: Final = f"{TERMS}/bm25-1"
+"""Name and version of what is stored: the terms, their numbers and their weights."""
+
+K1: Final = 1.2
+B: Final = 0.9
+AVERAGE_LENGTH: Final = 30
+"""Words."""
+LENGTH_POWER: Final = 0.75
+
+FORM_LENGTH: Final = 16
+PROSE_LENGTH: Final = 32
+"""Distinct terms of a query. Up to the first its function words count in full ("cheapest ... on
+this site" is a form of asking), from the second on not at all (in prose they are noise)."""
+
+MOST_QUERY_TERMS: Final = 256
+"""Terms of a query that are looked up: the first ones, and in a query that long none is missed."""
+
+OVERLAP_CHARACTERS: Final = 4_000
+
+
+@dataclass(frozen=True, slots=True)
+class LexicalQuery:
+    """A query as terms. ``cut``: it has more than are looked up."""
+
+    vector: SparseVector
+    terms: frozenset[str]
+    cut: bool = False
+
+    def overlap(self, text: str) -> Overlap:
+        """How much of the query a text has, and of the text the query.
+
+        Of a long text the first ``OVERLAP_CHARACTERS`` are looked at.
+        """
+        return Overlap.of(self.terms, terms_of(text[:OVERLAP_CHARACTERS]))
+
+
+@dataclass(frozen=True, slots=True)
+class Overlap:
+    """What a query and a text have in common, in [0, 1]; 0 for a query without terms.
+
+    ``coverage``: share of the query's terms that the text has. ``likeness``: Dice's coefficient of
+    both sets of terms.
+    """
+
+    coverage: float = 0.0
+    likeness: float = 0.0
+
+    @classmethod
+    def of(cls, query: frozenset[str], text: Terms) -> Overlap:
+        """Of two sets of terms."""
+        if not query:
+            return cls()
+        common = len(query & text.counts.keys())
+        return cls(common / len(query), 2 * common / (len(query) + len(text.counts)))
+
+
+NO_OVERLAP: Final = Overlap()
+
+
+def document_vector(text: str) -> SparseVector:
+    """The weights of a text to store."""
+    terms = terms_of(text)
+    ratio = (terms.length / AVERAGE_LENGTH) ** LENGTH_POWER
+    floor = K1 * (1 - B + B * ratio)
+    weights: dict[int, float] = {}
+    for term, count in terms.counts.items():
+        number = term_number(term)
+        weights[number] = weights.get(number, 0.0) + count * (K1 + 1) / (count + floor)
+    return SparseVector(list(weights), list(weights.values()))
+
+
+def lexical_query(text: str) -> LexicalQuery:
+    """The weights of a search text. One without a word or a symbol has no terms."""
+    found = terms_of(text).counts
+    looked_up = list(found)[:MOST_QUERY_TERMS]
+    function_weight = _function_weight(len(found))
+    weights: dict[int, float] = {}
+    for term in looked_up:
+        weight = function_weight if term in FUNCTION_TERMS else 1.0
+        if weight > 0:
+            number = term_number(term)
+            weights[number] = weights.get(number, 0.0) + weight
+    vector = SparseVector(list(weights), list(weights.values()))
+    return LexicalQuery(vector, frozenset(looked_up), len(found) > len(looked_up))
+
+
+def _function_weight(terms: int) -> float:
+    share = (PROSE_LENGTH - terms) / (PROSE_LENGTH - FORM_LENGTH)
+    return min(1.0, max(0.0, share))
+
+
+@lru_cache(maxsize=65_536)
+def term_number(term: str) -> int:
+    """Its index in a sparse vector: 32 bits of its BLAKE2b hash. Terms that collide add up."""
+    return int.from_bytes(blake2b(term.encode(), digest_size=4).digest(), "big")

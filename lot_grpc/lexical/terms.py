@@ -1,0 +1,176 @@
+"""Text to the terms by which words are compared: for prose, code and error messages alike.
+
+A word gives its stem. A compound (``snake_case``, ``camelCase``, ``kebab-case``, ``E0308``) gives
+the stems of its parts and that of itself written together, so that each form finds the others. A
+path, a dotted or ``::`` name, a version or a URL gives its parts and itself. Scripts without spaces
+between words (Han, kana, Hangul, Thai, Lao, Khmer, Burmese) give single characters and pairs of
+neighbours. Latin accents are folded, vowel signs of Arabic and Hebrew left out.
+
+Any change of what comes out of here is a new ``TERMS``: stored terms must then be made anew.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import pairwise
+from typing import Final
+
+from py_rust_stemmers import SnowballStemmer
+
+TERMS: Final = "lot-terms-1"
+"""Name and version of these rules."""
+
+_UNSPACED = (
+    "\u0e00-\u0eff"  # Thai, Lao
+    "\u1000-\u109f\u1780-\u17ff"  # Burmese, Khmer
+    "\u1100-\u11ff\uac00-\ud7af"  # Hangul
+    "\u3005\u3040-\u30ff\u31f0-\u31ff"  # kana
+    "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"  # Han
+)
+_LETTER = rf"(?:(?![{_UNSPACED}])[\w\u0900-\u0963\u0966-\u0dff])"
+"""With the vowel signs of India's scripts, which are marks and no letters."""
+_TOKEN: Final = re.compile(
+    rf"(?P<unspaced>[{_UNSPACED}]+)"
+    r"|(?P<named>(?<!\w)[A-Za-z](?:\+\+|#)(?!\w))"  # C++, C#
+    rf"|(?P<word>{_LETTER}+(?:['\u2019]{_LETTER}+)*)"
+    r"|(?P<symbol>[\u2190-\u21ff\u2300-\u23ff\u2600-\u27bf\u2b00-\u2bff\U0001f000-\U0001faff])"
+)
+# Without the look-behind, or with a quantifier that gives back, a word of 65,536 letters would be
+# read again from each of them: a minute.
+_COMPOUND: Final = re.compile(r"(?<!\w)\w++(?:(?:::|[-./\\@#:])\w++)++")
+_PART: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+_LATIN: Final = re.compile("[\u00c0-\u024f\u1e00-\u1eff]")
+_UNREAD: Final = re.compile(
+    "[\u0300-\u036f"  # accents that no letter has in one
+    "\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7"  # Hebrew points
+    "\u0610-\u061a\u0640\u064b-\u065f\u0670"  # Arabic vowel signs, the stretched line
+    "\u00ad\u200c\u200d\u2060\ufe00-\ufe0f\ufeff]"  # soft hyphens, joiners, variants
+)
+"""What is written within a word and often left out."""
+_PIECE = 1024
+
+FUNCTION_WORDS: Final = frozenset(
+    (  # noqa: SIM905 - read as words
+        "a about am an and any are as at be because been being but by can could did do does doing "
+        "don dont for from had has have having he her here him his how i if in into is isn isnt it "
+        "its itself just let may me might more most must my no nor not now of off on once only or "
+        "other our out over own please she should so some such than that the their them then there "
+        "these they this those through to too under until up upon us very was we were what when "
+        "where which while who whom whose why will with would you your"
+    ).split()
+)
+"""Words that shape an English sentence and name nothing."""
+
+_WORDS_KEPT = 65_536
+_LONGEST_WORD = 128
+"""Characters of a word that count; what is longer is a blob, told apart by its beginning."""
+
+
+@dataclass(slots=True)
+class Terms:
+    """The terms of a text with their counts, and how many words it has, compounds aside."""
+
+    counts: dict[str, int] = field(default_factory=dict)
+    length: int = 0
+
+    def add(self, term: str) -> None:
+        """Count a term."""
+        self.counts[term] = self.counts.get(term, 0) + 1
+
+
+def terms_of(text: str) -> Terms:
+    """The terms of a text."""
+    text = _UNREAD.sub("", _normalized(text))
+    found = Terms()
+    for token in _TOKEN.finditer(text):
+        kind, word = token.lastgroup, token.group()
+        if kind == "unspaced":
+            _add_unspaced(found, word)
+        elif kind == "word":
+            parts, together = _split(word[:_LONGEST_WORD])
+            for part in parts:
+                found.add(part)
+            found.length += len(parts)
+            if together:
+                found.add(together)
+        else:
+            found.add(word.lower())
+            found.length += 1
+    for compound in _COMPOUND.findall(text):
+        found.add(_whole(compound[:_LONGEST_WORD]))
+    return found
+
+
+def _normalized(text: str) -> str:
+    """By NFKC. In pieces, since to put a run of marks in order takes the square of its length."""
+    if text.isascii():
+        return text
+    starts = range(0, len(text), _PIECE)
+    return "".join(unicodedata.normalize("NFKC", text[at : at + _PIECE]) for at in starts)
+
+
+def _add_unspaced(found: Terms, run: str) -> None:
+    for first, second in pairwise(run):
+        found.add(first + second)
+    for character in run:
+        found.add(character)
+    found.length += len(run)
+
+
+@lru_cache(maxsize=_WORDS_KEPT)
+def _split(word: str) -> tuple[tuple[str, ...], str]:
+    """Stems of a word's parts, and the word written together if it has more than one."""
+    word = _plain(word)
+    parts = _PART.findall(word) if word.isascii() else [p for p in word.split("_") if p]
+    together = _stem("".join(parts).lower()) if len(parts) > 1 else ""
+    return tuple(_stem(part.lower()) for part in parts), together
+
+
+@lru_cache(maxsize=_WORDS_KEPT)
+def _whole(compound: str) -> str:
+    """A compound as one term. With hyphens it is a word: ``utf-8`` is ``utf8``."""
+    compound = _plain(compound).lower()
+    if not _is_hyphenated(compound):
+        return compound
+    return _stem(compound.replace("-", "").replace("_", ""))
+
+
+def _is_hyphenated(compound: str) -> bool:
+    return not any(separator in compound for separator in "./\\@#:")
+
+
+def _plain(word: str) -> str:
+    """Without Latin accents, apostrophes and the English possessive; \u0451 is \u0435."""
+    word = word.replace("\u2019", "'")
+    if word.endswith(("'s", "'S")):
+        word = word[:-2]
+    word = word.replace("'", "")
+    if word.isascii():
+        return word
+    word = word.replace("\u0451", "\u0435").replace("\u0401", "\u0415")
+    return _LATIN.sub(lambda match: unicodedata.normalize("NFD", match.group())[0], word)
+
+
+_ENGLISH = SnowballStemmer("english")
+_RUSSIAN = SnowballStemmer("russian")
+_ARABIC = SnowballStemmer("arabic")
+
+
+def _stem(word: str) -> str:
+    """The stem by the rules of the script's commonest language; a word with digits stays."""
+    if not word.isalpha():
+        return word
+    if word.isascii():
+        return str(_ENGLISH.stem_word(word))
+    if "\u0400" <= word[0] <= "\u04ff":
+        return str(_RUSSIAN.stem_word(word))
+    if "\u0600" <= word[0] <= "\u06ff":
+        return str(_ARABIC.stem_word(word))
+    return word
+
+
+FUNCTION_TERMS: Final = frozenset(_stem(word) for word in FUNCTION_WORDS)
+"""The function words as terms."""

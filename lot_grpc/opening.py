@@ -1,0 +1,168 @@
+"""From settings to services: the adapters, and what stands on them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import structlog
+
+from lot_grpc.clock import SystemClock
+from lot_grpc.domain.ranking import RankingWeights
+from lot_grpc.embedding.fastembed import open_fastembed
+from lot_grpc.embedding.openai import open_openai
+from lot_grpc.embedding.reranking import make_reranker
+from lot_grpc.ports import Embedder, Reranker, VectorStore
+from lot_grpc.reports import Progress
+from lot_grpc.services.build import Services, build_services
+from lot_grpc.services.reranks import RerankBounds
+from lot_grpc.services.store_contract import open_store
+from lot_grpc.settings import Settings
+from lot_grpc.storage.edge import EdgeStore
+from lot_grpc.storage.edge_maintenance import compact_in_child, needs_compaction
+from lot_grpc.storage.qdrant import QdrantStore
+
+_log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """What serves, but for the port."""
+
+    store: VectorStore
+    embedder: Embedder
+    services: Services
+
+
+@asynccontextmanager
+async def open_all(settings: Settings, progress: Progress | None) -> AsyncIterator[Opened]:
+    """The model first, since it may be missing; then the store; then all that stands on both.
+
+    Raises:
+        StartupError: The model or the store cannot be opened.
+    """
+    async with AsyncExitStack() as stack:
+        embedder = await _open_embedder(settings, progress)
+        stack.push_async_callback(embedder.close)
+        if settings.storage.store == "edge" and settings.storage.maintenance == "auto":
+            await _maintain(settings.storage.data_dir, progress)
+        store = _make_store(settings)
+        stack.push_async_callback(store.close)
+        await open_store(store, embedder.contract)
+        reranker = _make_reranker(settings)
+        stack.push_async_callback(reranker.close)
+        services = build_services(
+            store,
+            embedder,
+            reranker,
+            SystemClock(),
+            RankingWeights(settings.ranking.gate, settings.ranking.learned_weight),
+            RerankBounds(settings.rerank.candidates, settings.rerank.seconds),
+        )
+        yield Opened(store, embedder, services)
+
+
+def _make_reranker(settings: Settings) -> Reranker:
+    """It reads its files when it is first asked: most servers never are."""
+    wanted = settings.rerank
+    return make_reranker(
+        wanted.model, path=wanted.path, sha256=wanted.sha256, threads=wanted.threads
+    )
+
+
+async def _open_embedder(settings: Settings, progress: Progress | None) -> Embedder:
+    wanted = settings.embedding
+    if wanted.provider == "openai":
+        return await _open_remote_embedder(settings)
+    return await open_fastembed(
+        wanted.model,
+        path=wanted.path,
+        sha256=wanted.sha256,
+        cache_dir=wanted.cache_dir,
+        allow_download=wanted.download,
+        threads=wanted.threads,
+        cache_entries=wanted.cache_entries,
+        progress=progress,
+    )
+
+
+async def _open_remote_embedder(settings: Settings) -> Embedder:
+    wanted = settings.openai
+    return await open_openai(
+        settings.embedding.model,
+        base_url=wanted.base_url,
+        api_key=wanted.api_key.get_secret_value() if wanted.api_key else "",
+        dimensions=wanted.dimensions,
+        batch_size=wanted.batch_size,
+        max_concurrent_requests=wanted.max_concurrent_requests,
+        timeout_seconds=wanted.timeout_seconds,
+        retries=wanted.retries,
+        query_prefix=wanted.query_prefix,
+        max_tokens=wanted.max_tokens,
+        cache_entries=settings.embedding.cache_entries,
+    )
+
+
+def _make_store(settings: Settings) -> VectorStore:
+    wanted = settings.storage
+    if wanted.store == "edge":
+        return EdgeStore(
+            wanted.data_dir,
+            SystemClock(),
+            min_free_bytes=wanted.min_free_bytes,
+            sync_always=wanted.sync == "always",
+        )
+    key = settings.qdrant.api_key
+    return QdrantStore(
+        SystemClock(),
+        settings.qdrant.url,
+        key.get_secret_value() if key else None,
+        settings.qdrant.prefix,
+    )
+
+
+async def _maintain(folder: Path, progress: Progress | None) -> None:
+    """Compact what grew, in a child process, before the port opens: here it would stop us."""
+    grown = await asyncio.to_thread(needs_compaction, folder)
+    if not grown:
+        return
+    done = 0
+    if progress:
+        progress("compacting the store", 0, len(grown))
+    async for shard in compact_in_child(folder, grown):
+        done += 1
+        _log.info(
+            "compacted",
+            collection=shard.collection,
+            points=shard.points,
+            seconds=shard.seconds,
+            skipped=shard.skipped,
+        )
+        if progress:
+            progress("compacting the store", done, len(grown))
+
+
+@asynccontextmanager
+async def throwaway(
+    settings: Settings, folder: Path, progress: Progress | None = None
+) -> AsyncIterator[Services]:
+    """The services as they are wired for serving, over an empty embedded store in ``folder``.
+
+    The folder is the caller's to remove. No query is answered from the embedding cache, so that
+    each takes the time it takes.
+
+    Raises:
+        StartupError: The model or the store cannot be opened.
+    """
+    data = {"store": "edge", "data_dir": folder, "sync": "off", "maintenance": "off"}
+    alone = settings.model_copy(
+        update={
+            "storage": settings.storage.model_copy(update=data),
+            "embedding": settings.embedding.model_copy(update={"cache_entries": 0}),
+        }
+    )
+    async with open_all(alone, progress) as opened:
+        yield opened.services

@@ -1,0 +1,236 @@
+"""Gives the records of an older version the vectors they lack, before anything is served.
+
+Without it a store of an older version would answer by meaning alone, and nobody would see it. What
+is done stands in the store's contract, so that a process that is killed goes on where it was; the
+contract names the new terms only when all is done. Several processes may do it at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, TypeAlias
+
+from lot_grpc.domain.search_text import SearchText
+from lot_grpc.lexical.bm25 import TOKENIZER, document_vector
+from lot_grpc.ports import (
+    Condition,
+    Embedder,
+    IdIn,
+    Not,
+    Order,
+    Range,
+    Record,
+    Vector,
+    VectorStore,
+)
+from lot_grpc.services.indexing import Indexing
+from lot_grpc.services.records.collections import (
+    CODE_VECTOR,
+    PATTERNS,
+    SORT_KEY,
+    SPARSE_VECTOR,
+    TEXT_VECTOR,
+)
+from lot_grpc.services.searched import ALL_SEARCHED
+from lot_grpc.services.store_contract import change_contract, check_terms, contract_row
+
+Progress: TypeAlias = Callable[[str, int, int], None]
+"""What is done, how much of it, of how much."""
+
+_TEXTS: Final = {one.collection: one.text_of for one in ALL_SEARCHED}
+"""By collection, what a record is found by."""
+
+_BATCH = 512
+_EMBEDDED_BATCH = 32
+"""A batch ends with so many texts to embed: what a process that is killed has done for nothing."""
+
+_WHAT = "bringing the store up to date"
+_STATE = "backfill"
+"""Key of the contract: how far it is, None (or absent) when there is nothing to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Cursor:
+    """Everything below ``key`` is done, and at it ``ids``: keys may repeat."""
+
+    key: int
+    ids: tuple[str, ...] = ()
+
+    @classmethod
+    def after(cls, batch: Sequence[Record], before: _Cursor | None) -> _Cursor:
+        key = batch[-1].payload[SORT_KEY]
+        ids = [record.id for record in batch if record.payload[SORT_KEY] == key]
+        earlier = before.ids if before is not None and before.key == key else ()
+        return cls(key, (*earlier, *ids))
+
+    @property
+    def rest(self) -> list[Condition]:
+        """What comes after it."""
+        return [Range(SORT_KEY, gte=self.key), Not(IdIn(self.ids))]
+
+
+async def needs_backfill(store: VectorStore) -> bool:
+    """Whether records of an open store lack vectors, or have those of other terms."""
+    return _behind(await contract_row(store))
+
+
+async def bring_up_to_date(
+    store: VectorStore,
+    embedder: Embedder,
+    progress: Progress | None = None,
+    stop: Callable[[], bool] = lambda: False,
+) -> int:
+    """Do what there is to do; return how many records it were. The store is open.
+
+    Once ``stop`` says so it returns with the rest left undone (``needs_backfill``).
+
+    Raises:
+        SchemaVersionMismatchError: A newer version made the store its own meanwhile.
+    """
+    row = await contract_row(store)
+    check_terms(row)
+    if not _behind(row):
+        return 0
+    return await _Backfill(store, embedder, row, progress).run(stop)
+
+
+class _Backfill:
+    """One run of it. Code is embedded for stores that had no terms: those had none of it either."""
+
+    def __init__(
+        self,
+        store: VectorStore,
+        embedder: Embedder,
+        row: Mapping[str, Any],
+        progress: Progress | None,
+    ) -> None:
+        self._store = store
+        self._embedder = embedder
+        self._indexing = Indexing(embedder)
+        self._embeds = row["embedding"]["tokenizer"] == ""
+        self._progress = progress
+        self._cursors = _cursors(row)
+        self._written = self._done = self._total = 0
+
+    async def run(self, stop: Callable[[], bool]) -> int:
+        """All collections, and then the contract."""
+        for collection in _TEXTS:
+            count = await self._store.count(collection, None)
+            self._total += count
+            if cursor := self._cursors.get(collection):
+                self._done += count - await self._store.count(collection, None, cursor.rest)
+        self._tell()
+        for collection in _TEXTS:
+            while not stop() and await self._batch(collection):
+                pass
+        if not stop():
+            await self._finish()
+        return self._written
+
+    async def _batch(self, collection: str) -> bool:
+        """The next records of a collection; False when there are none."""
+        cursor = self._cursors.get(collection)
+        rest = cursor.rest if cursor else []
+        found = await self._store.scroll(
+            collection, None, rest, limit=_BATCH, order=Order(SORT_KEY)
+        )
+        if not found:
+            return False
+        records = self._affordable(collection, found)
+        await self._write(collection, records)
+        self._cursors[collection] = _Cursor.after(records, cursor)
+        await self._store.flush()  # else the cursor might outlive the vectors when power is lost
+        await change_contract(self._store, {_STATE: _state(self._cursors)})
+        self._written += len(records)
+        self._done += len(records)
+        self._tell()
+        await asyncio.sleep(0)
+        return True
+
+    def _affordable(self, collection: str, records: Sequence[Record]) -> Sequence[Record]:
+        """The first of them, up to what is embedded at once."""
+        text_of = _TEXTS[collection]
+        coded = [n for n, one in enumerate(records, 1) if self._embeds and text_of(one).code]
+        return records[: coded[_EMBEDDED_BATCH - 1]] if len(coded) >= _EMBEDDED_BATCH else records
+
+    async def _write(self, collection: str, records: Sequence[Record]) -> None:
+        text_of = _TEXTS[collection]
+        texts = {record.id: text_of(record) for record in records}
+        vectors = await self._vectors(texts)
+        await self._set(collection, records, vectors)
+        while not self._store.exclusive and (edited := await self._edited(collection, texts)):
+            # Another process serves already, and what it wrote was overwritten just now.
+            texts = {record.id: text_of(record) for record in edited}
+            await self._set(collection, edited, await self._all_vectors(collection, texts))
+
+    async def _set(
+        self, collection: str, records: Sequence[Record], vectors: Mapping[str, dict[str, Vector]]
+    ) -> None:
+        given = [replace(one, payload={}, vectors=vectors[one.id]) for one in records]
+        await self._store.set_vectors(collection, given)
+
+    async def _edited(self, collection: str, texts: Mapping[str, SearchText]) -> list[Record]:
+        """Those whose text is no longer the one that was read."""
+        ids = IdIn(tuple(texts))
+        found = await self._store.scroll(collection, None, [ids], limit=len(texts))
+        return [one for one in found if _TEXTS[collection](one) != texts[one.id]]
+
+    async def _vectors(self, texts: Mapping[str, SearchText]) -> dict[str, dict[str, Vector]]:
+        """What is lacking, by id."""
+        vectors: dict[str, dict[str, Vector]] = {
+            record: {SPARSE_VECTOR: document_vector(text.whole)} for record, text in texts.items()
+        }
+        coded = {record: text for record, text in texts.items() if text.code}
+        if self._embeds and coded:
+            spoken = [text.spoken_code for text in coded.values()]
+            embeddings = await self._embedder.embed_documents(spoken)
+            for record, embedding in zip(coded, embeddings, strict=True):
+                vectors[record][CODE_VECTOR] = embedding.vector
+        return vectors
+
+    async def _all_vectors(
+        self, collection: str, texts: Mapping[str, SearchText]
+    ) -> dict[str, dict[str, Vector]]:
+        """All of them, by id. Code that was taken out may have left its vector: its text's then."""
+        indexed = await self._indexing.vectors(list(texts.values()))
+        vectors = {record: one.vectors for record, one in zip(texts, indexed, strict=True)}
+        if collection == PATTERNS:
+            for one in vectors.values():
+                one.setdefault(CODE_VECTOR, one[TEXT_VECTOR])
+        return vectors
+
+    async def _finish(self) -> None:
+        row = await contract_row(self._store)
+        check_terms(row)
+        await self._store.flush()
+        embedding = {**row["embedding"], "tokenizer": TOKENIZER}
+        await change_contract(self._store, {"embedding": embedding, _STATE: None})
+        self._done = self._total
+        self._tell()
+
+    def _tell(self) -> None:
+        if self._progress is not None and self._total:
+            self._progress(_WHAT, min(self._done, self._total), self._total)
+
+
+def _behind(row: Mapping[str, Any]) -> bool:
+    # An unfinished run to other terms leaves those of the contract in some of the records only.
+    return row["embedding"]["tokenizer"] != TOKENIZER or row.get(_STATE) is not None
+
+
+def _cursors(row: Mapping[str, Any]) -> dict[str, _Cursor]:
+    """How far an earlier run came, unless it was to other terms."""
+    state = row.get(_STATE)
+    if state is None or state["to"] != TOKENIZER:
+        return {}
+    return {
+        name: _Cursor(cursor["key"], tuple(cursor["ids"]))
+        for name, cursor in state["cursors"].items()
+    }
+
+
+def _state(cursors: Mapping[str, _Cursor]) -> dict[str, Any]:
+    kept = {name: {"key": one.key, "ids": list(one.ids)} for name, one in cursors.items()}
+    return {"to": TOKENIZER, "cursors": kept}

@@ -1,0 +1,46 @@
+"""The nouns that are searched: where each lies, by which vectors and by what text it is found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from lot_grpc.domain.episode import search_text as episode_text
+from lot_grpc.domain.memory import search_text as memory_text
+from lot_grpc.domain.pattern import search_text as pattern_text
+from lot_grpc.domain.search_text import SearchText
+from lot_grpc.ports import Record
+from lot_grpc.services.records.collections import (
+    CODE_VECTOR,
+    EPISODES,
+    MEMORIES,
+    PATTERNS,
+    TEXT_VECTOR,
+)
+from lot_grpc.services.records.episodes import episode_from_record
+from lot_grpc.services.records.memories import memory_from_record
+from lot_grpc.services.records.patterns import pattern_from_record
+
+
+@dataclass(frozen=True, slots=True)
+class Searched:
+    """A noun. ``dense`` names its dense vectors; a thing counts by the nearest of those it has."""
+
+    collection: str
+    dense: tuple[str, ...]
+    text_of: Callable[[Record], SearchText]
+
+
+SEARCHED_PATTERNS: Final = Searched(
+    PATTERNS,
+    (TEXT_VECTOR, CODE_VECTOR),
+    lambda record: pattern_text(pattern_from_record(record).content),
+)
+SEARCHED_EPISODES: Final = Searched(
+    EPISODES, (TEXT_VECTOR,), lambda record: episode_text(episode_from_record(record).start)
+)
+SEARCHED_MEMORIES: Final = Searched(
+    MEMORIES, (TEXT_VECTOR,), lambda record: memory_text(memory_from_record(record).content)
+)
+ALL_SEARCHED: Final = (SEARCHED_PATTERNS, SEARCHED_EPISODES, SEARCHED_MEMORIES)

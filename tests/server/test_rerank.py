@@ -1,0 +1,101 @@
+"""The cross-encoder on the wire: its part of a score, its notice, its error."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import Any
+
+import pytest
+
+from lot_grpc.domain.errors import ModelUnavailableError
+from lot_grpc.embedding.hashing import OverlapReranker
+from lot_grpc.pb.lot.v1 import outcome_pb2
+from tests.server import service
+from tests.server.service import Lot, serving
+from tests.server.wire import failure
+
+NEAR = ["log in to the web shop", "log in to the shop", "log in to a shop of books"]
+QUERY = "log in to the shop of books"
+INCOMPLETE = outcome_pb2.NOTICE_CODE_RERANK_INCOMPLETE
+
+
+class Missing(OverlapReranker):
+    """Its model is not there."""
+
+    async def score(
+        self, query: str, texts: Sequence[str], *, seconds: float
+    ) -> list[float | None]:
+        raise ModelUnavailableError("no such file", path="nowhere")
+
+
+@pytest.fixture
+def made_with() -> Callable[[], OverlapReranker]:
+    return OverlapReranker
+
+
+@pytest.fixture
+async def shop(
+    made_with: Callable[[], OverlapReranker], monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[Lot]:
+    """The service with another reranker, and texts that are nearly the same."""
+    monkeypatch.setattr(service, "OverlapReranker", made_with)
+    async with serving() as lot:
+        for number, text in enumerate(NEAR):
+            await lot.patterns.SavePattern(pattern={"task": text}, pattern_id=f"p{number}")
+            await lot.memories.CreateMemory(memory={"content": text}, memory_id=f"p{number}")
+        yield lot
+
+
+async def ask(lot: Lot, noun: str, **fields: Any) -> Any:
+    fields = {"query": QUERY, "explain": True, **fields}
+    if noun == "patterns":
+        return await lot.patterns.RecallPatterns(**fields)
+    return await lot.memories.SearchMemories(**fields)
+
+
+def parts(hit: Any) -> set[str]:
+    return {part.name for part in hit.score_parts}
+
+
+NOUNS = pytest.mark.parametrize("noun", ["patterns", "memories"])
+
+
+def doubles(reranker: Callable[[], OverlapReranker]) -> Any:
+    return pytest.mark.parametrize("made_with", [reranker])
+
+
+@NOUNS
+async def test_a_reranked_hit_says_so_and_its_parts_add_up(shop, noun):
+    answer = await ask(shop, noun, rerank=True)
+    assert len(answer.hits) == 3
+    for hit in answer.hits:
+        assert "rerank" in parts(hit)
+        assert hit.score == pytest.approx(sum(p.value * p.weight for p in hit.score_parts))
+    assert not answer.notices
+
+
+@NOUNS
+async def test_nothing_is_reranked_unless_it_is_asked_for(shop, noun):
+    answer = await ask(shop, noun)
+    assert len(answer.hits) == 3
+    assert not any("rerank" in parts(hit) for hit in answer.hits)
+
+
+@NOUNS
+@doubles(lambda: OverlapReranker(reached=2))
+async def test_candidates_that_were_not_reached_are_told(shop, noun):
+    answer = await ask(shop, noun, rerank=True)
+    assert [(notice.code, notice.field) for notice in answer.notices] == [(INCOMPLETE, "rerank")]
+    assert "no time for 1 of the candidates" in answer.notices[0].message
+    assert sum("rerank" in parts(hit) for hit in answer.hits) == 2
+    assert not (await ask(shop, noun)).notices
+
+
+@NOUNS
+@doubles(Missing)
+async def test_a_server_without_the_model_refuses_to_rerank_and_nothing_else(shop, noun):
+    failed = await failure(ask(shop, noun, rerank=True))
+    assert (failed.code, failed.reason) == ("FAILED_PRECONDITION", "RERANKER_UNAVAILABLE")
+    assert "lot-grpc check" in failed.message
+    assert "nowhere" not in failed.message  # a path is no business of a caller
+    assert len((await ask(shop, noun)).hits) == 3
