@@ -42,10 +42,11 @@ def blend(
     reached = [one.value for one in found if one.id in logits]
     top = max(reached)
     span = max(top - min(reached), LEAST_SPAN)
+    bottom = max(0.0, top - span)
     blended = []
     for one in found:
         if one.id in logits:
-            reranked = top - span * (high - logits[one.id]) / ((high - low) or 1.0)
+            reranked = bottom + span * (logits[one.id] - low) / ((high - low) or 1.0)
             value = (1.0 - weight) * one.value + weight * reranked
             one = replace(one, value=value, reranked=reranked, rerank_weight=weight)
         blended.append(one)

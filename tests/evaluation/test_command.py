@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import re
 import signal
 import subprocess
 import time
@@ -200,3 +201,15 @@ class TestWithTheModel:
         assert stdout == ""
         assert "Traceback" not in stderr
         assert left_over(temporary) == []
+
+
+@pytest.mark.model
+@pytest.mark.skipif(not HAS_MODEL, reason="needs the model pack: extra `offline`")
+def test_the_command_in_the_docs_runs(ran, folder):
+    page = (ROOT / "docs" / "retrieval.md").read_text()
+    [line] = re.findall(r"```sh\n(lot-grpc eval .*)\n```", page)
+    arguments = [str(folder) if word == "DIR" else word for word in line.split()[2:]]
+    done = ran(*arguments)
+    assert done.returncode == 0, done.stderr
+    for leg in LEGS:
+        assert leg in done.stdout
