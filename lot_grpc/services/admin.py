@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lot_grpc.domain.errors import CompactOfflineOnlyError, LotError
+from lot_grpc.domain.ids import new_id
 from lot_grpc.ports import Embedder, EmbeddingContract, StoreInfo, VectorStore
 from lot_grpc.services.store_contract import with_terms
 
@@ -54,7 +55,8 @@ class Admin:
 
     async def _model(self) -> ReadyCheck:
         try:
-            embedding = await self._embedder.embed_query(_PROBE)
+            # Another text each time: one from the cache would say nothing of a model that is away.
+            embedding = await self._embedder.embed_query(f"{_PROBE} {new_id('c')}")
         except LotError as error:
             return ReadyCheck("model", ok=False, detail=error.message)
         contract = self._embedder.contract

@@ -1,0 +1,36 @@
+"""What the service says of itself."""
+
+from __future__ import annotations
+
+from lot_grpc.domain.errors import EmbeddingUnavailableError
+from lot_grpc.embedding.hashing import HashingEmbedder
+from lot_grpc.ports import Embedding
+from lot_grpc.services.admin import Admin
+from lot_grpc.storage.in_memory import InMemoryStore
+from tests.contract.clock import FixedClock
+
+
+class Caching(HashingEmbedder):
+    """One that answers a text it knows without its model, as the real ones do."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.away = False
+        self._known: dict[str, Embedding] = {}
+
+    async def embed_query(self, text: str) -> Embedding:
+        if text not in self._known:
+            if self.away:
+                raise EmbeddingUnavailableError("the endpoint is away")
+            self._known[text] = await super().embed_query(text)
+        return self._known[text]
+
+
+async def test_a_model_that_went_away_is_not_called_ready_because_of_a_cache():
+    embedder = Caching()
+    admin = Admin(InMemoryStore(FixedClock()), embedder)
+    assert [check.ok for check in await admin.ready_checks()] == [True, True]
+    embedder.away = True
+    model, store = await admin.ready_checks()
+    assert (model.ok, store.ok) == (False, True)
+    assert "away" in model.detail
