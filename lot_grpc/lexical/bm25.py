@@ -34,6 +34,9 @@ this site" is a form of asking), from the second on not at all (in prose they ar
 MOST_QUERY_TERMS: Final = 256
 """Terms of a query that are looked up: the first ones, and in a query that long none is missed."""
 
+MOST_QUERY_CHARACTERS: Final = 16_384
+"""Characters in which they are sought: far more than so many terms take in any text."""
+
 OVERLAP_CHARACTERS: Final = 4_000
 
 
@@ -90,7 +93,7 @@ def document_vector(text: str) -> SparseVector:
 
 def lexical_query(text: str) -> LexicalQuery:
     """The weights of a search text. One without a word or a symbol has no terms."""
-    found = terms_of(text).counts
+    found = terms_of(text[:MOST_QUERY_CHARACTERS]).counts
     looked_up = list(found)[:MOST_QUERY_TERMS]
     function_weight = _function_weight(len(found))
     weights: dict[int, float] = {}
@@ -100,7 +103,8 @@ def lexical_query(text: str) -> LexicalQuery:
             number = term_number(term)
             weights[number] = weights.get(number, 0.0) + weight
     vector = SparseVector(list(weights), list(weights.values()))
-    return LexicalQuery(vector, frozenset(looked_up), len(found) > len(looked_up))
+    cut = len(found) > len(looked_up) or len(text) > MOST_QUERY_CHARACTERS
+    return LexicalQuery(vector, frozenset(looked_up), cut)
 
 
 def _function_weight(terms: int) -> float:
