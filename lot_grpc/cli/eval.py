@@ -73,15 +73,20 @@ def run(config: Path | None, wanted: Wanted, *, as_json: bool) -> None:
         for dataset in datasets:
             check_comparable(dataset, earlier)
     # As Ctrl-C, so that a `kill` leaves no folder either.
-    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+    signal.signal(signal.SIGTERM, _interrupt)
     shown = sys.stderr.isatty() and not as_json
     with ProgressDisplay() if shown else nullcontext(_silent) as progress:
         results = [_measured(settings, one, wanted, progress) for one in datasets]
+    _tell(results, earlier, wanted, as_json=as_json)
     if wanted.save:
         save_run(wanted.save, results)
     if wanted.picture:
         write_text(wanted.picture, draw(results))
-    _tell(results, earlier, wanted, as_json=as_json)
+
+
+def _interrupt(*_: object) -> None:
+    """Also where Ctrl-C is ignored, as in the background of a script."""
+    raise KeyboardInterrupt
 
 
 def _silent(task: str, done: int, total: int) -> None:

@@ -8,7 +8,7 @@ How much the words weigh depends on the best lexical hit. If it has most of the 
 weigh more. If it is nearly the same text besides (Dice's coefficient of both sets of terms), they
 decide: among tasks of one form, "cheapest ... on this site", the form is what matters, and vectors
 mind the things named instead. If it has few, meaning leads: a request in other words, code asked
-for in prose.
+for in prose. And a single word in common, in a query of several, is half a coincidence.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ from lot_grpc.domain.ranking import ScorePart
 class FusionWeights:
     """How much meaning weighs: ``most``, less ``coverage`` and ``likeness`` times their ramps.
 
+    The rest is the weight of the words, in full where the best lexical hit shares ``enough`` words
+    with the query, function words aside, or nearly all that the query has; else in proportion.
     A ramp is 0 up to its first bound, 1 from the second on, straight between. The numbers were
     fitted once, for all kinds of data together (docs/retrieval.md).
     """
@@ -35,17 +37,25 @@ class FusionWeights:
     likeness_from: float = 0.3
     likeness_to: float = 0.5
     least: float = 0.05
+    enough: int = 2
+    nearly_all_from: float = 0.6
+    nearly_all_to: float = 0.9
 
-    def meaning(self, coverage: float, likeness: float) -> float:
+    def meaning(self, coverage: float, likeness: float, common: int) -> float:
         """The weight of the cosine in [0, 1]; that of the words is the rest."""
         less = self.coverage * _ramp(coverage, self.coverage_from, self.coverage_to)
         less += self.likeness * _ramp(likeness, self.likeness_from, self.likeness_to)
-        return max(self.least, self.most - less)
+        nearly_all = _ramp(coverage, self.nearly_all_from, self.nearly_all_to)
+        evidence = max(min(1.0, common / self.enough), nearly_all)
+        return 1.0 - evidence * (1.0 - max(self.least, self.most - less))
 
 
 def _ramp(value: float, start: float, end: float) -> float:
     return min(1.0, max(0.0, (value - start) / (end - start)))
 
+
+SCALED_BY = 50
+"""The best hits of the dense leg, whose cosines are the scale: as many however long the page is."""
 
 LEAST_SPAN = 0.05
 """The best lexical hit stands at least this much above one without a common word, however little
@@ -90,16 +100,16 @@ def fuse(
     """Both legs in one list, best first, equal ones by id.
 
     Args:
-        similar: Cosines of the dense leg's hits, which set the scale.
+        similar: Cosines of the dense leg's hits, of which the best ``SCALED_BY`` are the scale.
         others: Cosines of lexical hits that the dense leg did not bring.
         lexical: BM25 scores of the lexical leg's hits.
         weight: Of the cosine, in [0, 1]. Without lexical hits it is 1.
     """
     if not lexical:
         weight = 1.0
-    scale = (similar or others).values()
-    highest = max(scale, default=0.0)
-    span = max(highest - min(scale, default=0.0), LEAST_SPAN)
+    scale = sorted((similar or others).values(), reverse=True)[:SCALED_BY] or [0.0]
+    highest = scale[0]
+    span = max(highest - scale[-1], LEAST_SPAN)
     per_score = span / (max(lexical.values(), default=0.0) or 1.0)
     lowest = max(0.0, highest - span)
     rated = []

@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from lot_grpc.domain.fusion import LEAST_SPAN, Relevance
 
-RERANK_WEIGHT = 0.2
+RERANK_WEIGHT = 0.25
 """Fitted with the weights of the fusion (docs/retrieval.md)."""
 
 _LEAST = 1e-9
@@ -36,17 +36,16 @@ def blend(
         for one, score in zip(found, scores, strict=False)
         if score is not None
     }
-    if len(logits) < 2:  # one alone has no order
+    if len(set(logits.values())) < 2:  # one alone has no order, nor have equal ones
         return list(found)
     low, high = min(logits.values()), max(logits.values())
     reached = [one.value for one in found if one.id in logits]
-    top = max(reached)
-    span = max(top - min(reached), LEAST_SPAN)
-    bottom = max(0.0, top - span)
+    bottom = min(reached)  # so that none falls behind one that was not read
+    span = max(max(reached) - bottom, LEAST_SPAN)
     blended = []
     for one in found:
         if one.id in logits:
-            reranked = bottom + span * (logits[one.id] - low) / ((high - low) or 1.0)
+            reranked = bottom + span * (logits[one.id] - low) / (high - low)
             value = (1.0 - weight) * one.value + weight * reranked
             one = replace(one, value=value, reranked=reranked, rerank_weight=weight)
         blended.append(one)

@@ -31,11 +31,13 @@ PROSE_LENGTH: Final = 32
 """Distinct terms of a query. Up to the first its function words count in full ("cheapest ... on
 this site" is a form of asking), from the second on not at all (in prose they are noise)."""
 
-MOST_QUERY_TERMS: Final = 256
-"""Terms of a query that are looked up: the first ones, and in a query that long none is missed."""
+MOST_QUERY_TERMS: Final = 512
+"""Terms of a query that are looked up. Of more, those with a digit or a sign in them come first
+(codes, paths, versions), then words, then function words."""
 
 MOST_QUERY_CHARACTERS: Final = 16_384
-"""Characters in which they are sought: far more than so many terms take in any text."""
+"""Characters in which they are sought; of a longer query its two ends, half each, since a traceback
+says last what it is about."""
 
 OVERLAP_CHARACTERS: Final = 4_000
 
@@ -61,19 +63,24 @@ class Overlap:
     """What a query and a text have in common, in [0, 1]; 0 for a query without terms.
 
     ``coverage``: share of the query's terms that the text has. ``likeness``: Dice's coefficient of
-    both sets of terms.
+    both sets of terms. ``common``: how many terms both have, function words aside.
     """
 
     coverage: float = 0.0
     likeness: float = 0.0
+    common: int = 0
 
     @classmethod
     def of(cls, query: frozenset[str], text: Terms) -> Overlap:
         """Of two sets of terms."""
         if not query:
             return cls()
-        common = len(query & text.counts.keys())
-        return cls(common / len(query), 2 * common / (len(query) + len(text.counts)))
+        shared = query & text.counts.keys()
+        return cls(
+            len(shared) / len(query),
+            2 * len(shared) / (len(query) + len(text.counts)),
+            len(shared - FUNCTION_TERMS),
+        )
 
 
 NO_OVERLAP: Final = Overlap()
@@ -93,8 +100,10 @@ def document_vector(text: str) -> SparseVector:
 
 def lexical_query(text: str) -> LexicalQuery:
     """The weights of a search text. One without a word or a symbol has no terms."""
-    found = terms_of(text[:MOST_QUERY_CHARACTERS]).counts
-    looked_up = list(found)[:MOST_QUERY_TERMS]
+    found = list(terms_of(_both_ends(text)).counts)
+    looked_up = found
+    if len(found) > MOST_QUERY_TERMS:
+        looked_up = sorted(found, key=_place)[:MOST_QUERY_TERMS]
     function_weight = _function_weight(len(found))
     weights: dict[int, float] = {}
     for term in looked_up:
@@ -105,6 +114,19 @@ def lexical_query(text: str) -> LexicalQuery:
     vector = SparseVector(list(weights), list(weights.values()))
     cut = len(found) > len(looked_up) or len(text) > MOST_QUERY_CHARACTERS
     return LexicalQuery(vector, frozenset(looked_up), cut)
+
+
+def _both_ends(text: str) -> str:
+    if len(text) <= MOST_QUERY_CHARACTERS:
+        return text
+    half = MOST_QUERY_CHARACTERS // 2
+    return f"{text[:half]}\n{text[-half:]}"
+
+
+def _place(term: str) -> int:
+    if term in FUNCTION_TERMS:
+        return 2
+    return 1 if term.isalpha() else 0
 
 
 def _function_weight(terms: int) -> float:

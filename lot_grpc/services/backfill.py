@@ -29,6 +29,7 @@ from lot_grpc.services.indexing import Indexing
 from lot_grpc.services.records.collections import (
     CODE_VECTOR,
     PATTERNS,
+    SCHEMA_VERSION,
     SORT_KEY,
     SPARSE_VECTOR,
     TEXT_VECTOR,
@@ -91,6 +92,10 @@ async def bring_up_to_date(
     """
     row = await contract_row(store)
     check_terms(row)
+    if row["schema_version"] < SCHEMA_VERSION:
+        # First of all: from here on an older version must not write, since it would write records
+        # without the vectors, behind the place where this one goes on.
+        await change_contract(store, {"schema_version": SCHEMA_VERSION})
     if not _behind(row):
         return 0
     return await _Backfill(store, embedder, row, progress).run(stop)

@@ -8,9 +8,12 @@ from dataclasses import dataclass
 from lot_grpc.domain.errors import ModelUnavailableError, RerankerUnavailableError
 from lot_grpc.domain.fusion import Relevance
 from lot_grpc.domain.reranking import blend
-from lot_grpc.domain.search_text import SearchText, joined
+from lot_grpc.domain.search_text import SearchText, joined, spoken
 from lot_grpc.ports import Reranker, VectorStore
 from lot_grpc.services.searched import Searched
+
+_CODE_CHARACTERS = 4_096
+"""Of a candidate's code, which the cross-encoder may read: more than its 512 tokens hold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,4 +54,4 @@ class Reranks:
 
 
 def _as_read(text: SearchText) -> str:
-    return joined(text.text, text.spoken_code)
+    return joined(text.text, spoken(text.code[:_CODE_CHARACTERS]))

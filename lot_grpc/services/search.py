@@ -18,6 +18,9 @@ from lot_grpc.ports import Condition, Embedder, IdIn, Scores, SearchQuery, Vecto
 from lot_grpc.services.records.collections import SPARSE_VECTOR
 from lot_grpc.services.searched import Searched
 
+_WORDLESS_CHARACTERS = 256
+"""Read of a query without words, for the record of it alone."""
+
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
@@ -62,16 +65,18 @@ class Searching:
     async def search(self, namespace: str, wanted: Wanted) -> Candidates:
         """What comes into question, the most relevant first."""
         words = lexical_query(wanted.query)
-        embedding = await self._embedder.embed_query(wanted.query)
         if not words.terms:
-            return Candidates([], embedding.vector, embedding.truncated, wordless=True)
+            embedding = await self._embedder.embed_query(wanted.query[:_WORDLESS_CHARACTERS])
+            return Candidates([], embedding.vector, wordless=True)
+        embedding = await self._embedder.embed_query(wanted.query)
         pools, lexical = await self._legs(namespace, wanted, embedding.vector, words)
         cosines = await self._cosines(namespace, wanted, pools, lexical, embedding.vector)
         similar, others = _apart(pools, cosines, wanted.pool)
         lexical = {point: score for point, score in lexical.items() if point in cosines}
         overlap = await self._overlap(namespace, lexical, words)
+        found = fuse(similar, others, lexical, self._meaning(wanted.legs, overlap))
         return Candidates(
-            fuse(similar, others, lexical, self._meaning(wanted.legs, overlap)),
+            [one for one in found if one.similarity >= wanted.min_similarity],
             embedding.vector,
             embedding.truncated or words.cut,
             overlap=overlap,
@@ -88,7 +93,6 @@ class Searching:
                 vector,
                 wanted.pool,
                 wanted.where,
-                min_score=wanted.min_similarity or None,
             )
             for name in dense
         ]
@@ -106,9 +110,9 @@ class Searching:
         lexical: Scores,
         vector: Sequence[float],
     ) -> Scores:
-        """The best cosine of every hit of any leg; those below the bound are left out.
+        """The best cosine of every hit of any leg.
 
-        A pool that is not full has all there is (above the bound), so only full ones hide some.
+        A pool that is not full has all there is, so only full ones hide some.
         """
         hits = {point for pool in pools.values() for point in pool} | lexical.keys()
         cosines: Scores = {}
@@ -125,9 +129,7 @@ class Searching:
             for found in await self._store.search(self._searched.collection, namespace, queries):
                 for point, cosine in found.items():
                     cosines[point] = max(cosine, cosines.get(point, 0.0))
-        return {
-            point: cosine for point, cosine in cosines.items() if cosine >= wanted.min_similarity
-        }
+        return cosines
 
     async def _overlap(self, namespace: str, lexical: Scores, words: LexicalQuery) -> Overlap:
         """What the query and the best lexical hit have in common."""
@@ -140,7 +142,7 @@ class Searching:
     def _meaning(self, legs: Legs, overlap: Overlap) -> float:
         if legs is not Legs.HYBRID:
             return 1.0 if legs is Legs.DENSE else 0.0
-        return self._weights.meaning(overlap.coverage, overlap.likeness)
+        return self._weights.meaning(overlap.coverage, overlap.likeness, overlap.common)
 
 
 def _apart(pools: Mapping[str, Scores], cosines: Scores, pool: int) -> tuple[Scores, Scores]:

@@ -83,9 +83,9 @@ def _version(tokenizer: str) -> tuple[float, float]:
 
 
 def _check_schema(stored: int) -> None:
-    if stored != SCHEMA_VERSION:
+    if stored > SCHEMA_VERSION:
         raise SchemaVersionMismatchError(
-            f"the store has schema version {stored}, this version of lot-grpc works with "
+            f"the store has schema version {stored}, this version of lot-grpc works up to "
             f"{SCHEMA_VERSION}; start the version that wrote it, or use another LOT_DATA_DIR",
             stored=stored,
             supported=SCHEMA_VERSION,

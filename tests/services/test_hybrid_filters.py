@@ -323,17 +323,20 @@ async def test_the_lexical_leg_is_bm25_worked_out_by_hand(pair):
     for ask in asks(22, pair.now, Legs.BM25, 15):
         passing = pair.passing(ask.narrowed)
         near = await cosines(ask, passing)
-        expected = dict(best(bm25(ask.query, passing, pair.patterns), 50))
-        expected = {p: score for p, score in expected.items() if near[p] >= ask.min_similarity}
+        pool = dict(best(bm25(ask.query, passing, pair.patterns), 50))
         found = await candidates(pair.edge, ask)
-        assert len(found) == len(expected)
+        assert {one.id for one in found} == {p for p in pool if near[p] >= ask.min_similarity}
         if not found:
             continue
-        # On the scale of the cosine, so in proportion.
-        top = max(expected.values())
-        span = max(max(near[one.id] for one in found) - min(near[one.id] for one in found), 0.05)
-        highest = max(near[one.id] for one in found)
-        scaled = {p: highest - span * (1 - score / top) for p, score in expected.items()}
+        # On the scale of the cosine, so in proportion; the bound moves no score.
+        top = max(pool.values())
+        highest, lowest = max(near[p] for p in pool), min(near[p] for p in pool)
+        span = max(highest - lowest, 0.05)
+        scaled = {
+            p: max(0.0, highest - span) + span * score / top
+            for p, score in pool.items()
+            if near[p] >= ask.min_similarity
+        }
         assert_same_order([(one.id, one.value) for one in found], best(scaled, 50), ask)
 
 

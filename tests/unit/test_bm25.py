@@ -157,8 +157,8 @@ def test_any_text_can_be_asked_and_stored(text):
 
 def test_what_a_query_and_a_text_have_in_common():
     query = lexical_query("parse json fast")
-    assert query.overlap("parse json slowly now please") == Overlap(2 / 3, 4 / 8)
-    assert query.overlap("parse json fast") == Overlap(1.0, 1.0)
+    assert query.overlap("parse json slowly now please") == Overlap(2 / 3, 4 / 8, 2)
+    assert query.overlap("parse json fast") == Overlap(1.0, 1.0, 3)
     assert query.overlap("bake a cake") == NO_OVERLAP
     assert query.overlap("") == NO_OVERLAP
     assert lexical_query("?").overlap("parse") == NO_OVERLAP

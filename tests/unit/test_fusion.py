@@ -49,18 +49,38 @@ def ids(found: list[Relevance]) -> list[str]:
 )
 def test_words_weigh_more_the_more_of_them_the_best_hit_has(coverage, likeness, expected):
     weights = FusionWeights(0.65, 0.2, 0.2, 0.6, 0.4, 0.25, 0.5, 0.05)
-    assert weights.meaning(coverage, likeness) == pytest.approx(expected)
+    assert weights.meaning(coverage, likeness, 2) == pytest.approx(expected)
 
 
 @given(shares, shares, shares)
 def test_the_weight_is_within_its_bounds_and_never_grows_with_the_overlap(one, other, likeness):
     less, more = sorted([one, other])
-    assert WEIGHTS.least <= WEIGHTS.meaning(more, likeness) <= WEIGHTS.meaning(less, likeness)
-    assert WEIGHTS.meaning(likeness, more) <= WEIGHTS.meaning(likeness, less) <= WEIGHTS.most
+    assert WEIGHTS.least <= WEIGHTS.meaning(more, likeness, 2) <= WEIGHTS.meaning(less, likeness, 2)
+    heavier, lighter = WEIGHTS.meaning(likeness, less, 2), WEIGHTS.meaning(likeness, more, 2)
+    assert lighter <= heavier <= WEIGHTS.most
+
+
+@pytest.mark.parametrize(
+    ("coverage", "common", "expected"),
+    [
+        (0.2, 0, 1.0),  # function words alone
+        (0.2, 1, 0.8),
+        (0.2, 2, 0.6),
+        (0.2, 9, 0.6),
+        (1.0, 1, 0.4),  # one word asked for, and found
+        (1.0, 0, 0.4),
+    ],
+)
+def test_a_word_in_common_is_half_a_coincidence_unless_it_is_all_that_was_asked(
+    coverage, common, expected
+):
+    assert WEIGHTS.meaning(coverage, 0.0, common) == pytest.approx(expected)
 
 
 def test_meaning_never_weighs_less_than_the_least():
-    assert FusionWeights(most=0.3, coverage=0.5, least=0.1).meaning(1.0, 1.0) == 0.1
+    assert FusionWeights(most=0.3, coverage=0.5, least=0.1).meaning(1.0, 1.0, 2) == pytest.approx(
+        0.1
+    )
 
 
 # --- fusing -----------------------------------------------------------------------------------

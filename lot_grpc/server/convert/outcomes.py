@@ -74,8 +74,8 @@ def query_notices(answer: Answer[Any]) -> list[pb.Notice]:
             pb.Notice(
                 code=pb.NOTICE_CODE_QUERY_TRUNCATED,
                 field="query",
-                message="longer than the 8 windows that are read of a text: what lies behind them "
-                "took no part; ask with fewer words",
+                message="longer than is read of a query (8 windows of the model, and 512 different "
+                "terms): the rest took no part; ask with fewer words",
             )
         )
     if answer.wordless:

@@ -72,7 +72,8 @@ type EpisodeServiceClient interface {
 	ListEpisodeEvents(ctx context.Context, in *ListEpisodeEventsRequest, opts ...grpc.CallOption) (*ListEpisodeEventsResponse, error)
 	// ReplayEpisode streams an episode's events in order. Not yet carried out.
 	ReplayEpisode(ctx context.Context, in *ReplayEpisodeRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ReplayEpisodeResponse], error)
-	// RecallEpisodes finds the episodes whose task and context are nearest in meaning to a query.
+	// RecallEpisodes finds the episodes whose task and context are most relevant to a query, by
+	// meaning and by words.
 	RecallEpisodes(ctx context.Context, in *RecallEpisodesRequest, opts ...grpc.CallOption) (*RecallEpisodesResponse, error)
 	// AnalyzeFailures groups failed episodes by their errors. Not yet carried out.
 	AnalyzeFailures(ctx context.Context, in *AnalyzeFailuresRequest, opts ...grpc.CallOption) (*AnalyzeFailuresResponse, error)
@@ -257,7 +258,8 @@ type EpisodeServiceServer interface {
 	ListEpisodeEvents(context.Context, *ListEpisodeEventsRequest) (*ListEpisodeEventsResponse, error)
 	// ReplayEpisode streams an episode's events in order. Not yet carried out.
 	ReplayEpisode(*ReplayEpisodeRequest, grpc.ServerStreamingServer[ReplayEpisodeResponse]) error
-	// RecallEpisodes finds the episodes whose task and context are nearest in meaning to a query.
+	// RecallEpisodes finds the episodes whose task and context are most relevant to a query, by
+	// meaning and by words.
 	RecallEpisodes(context.Context, *RecallEpisodesRequest) (*RecallEpisodesResponse, error)
 	// AnalyzeFailures groups failed episodes by their errors. Not yet carried out.
 	AnalyzeFailures(context.Context, *AnalyzeFailuresRequest) (*AnalyzeFailuresResponse, error)

@@ -938,7 +938,7 @@ type SearchMemoriesRequest struct {
 	Ranking Ranking `protobuf:"varint,6,opt,name=ranking,proto3,enum=lot.v1.Ranking" json:"ranking,omitempty"`
 	// rerank by a cross-encoder: it reads the query together with each of the best candidates (10,
 	// within 2 s, unless the server is set otherwise) and moves them by what it finds. Slower by some
-	// 5 to 60 ms a candidate. Those that it had no time for stay where they were, with the notice
+	// 5 ms a short candidate and 0.2 s one of 512 word pieces. Those that it had no time for stay where they were, with the notice
 	// RERANK_INCOMPLETE. Without that model on the server: RERANKER_UNAVAILABLE.
 	Rerank bool `protobuf:"varint,7,opt,name=rerank,proto3" json:"rerank,omitempty"`
 	// explain fills score_parts of each hit and the response's explanation.

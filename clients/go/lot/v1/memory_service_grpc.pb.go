@@ -67,7 +67,7 @@ type MemoryServiceClient interface {
 	DeleteMemory(ctx context.Context, in *DeleteMemoryRequest, opts ...grpc.CallOption) (*DeleteMemoryResponse, error)
 	// ListMemories lists by time of creation, newest first. Not yet carried out.
 	ListMemories(ctx context.Context, in *ListMemoriesRequest, opts ...grpc.CallOption) (*ListMemoriesResponse, error)
-	// SearchMemories finds the memories whose meaning is nearest to a query, among those that the
+	// SearchMemories finds the memories most relevant to a query by meaning and words, among those that the
 	// filter lets through.
 	SearchMemories(ctx context.Context, in *SearchMemoriesRequest, opts ...grpc.CallOption) (*SearchMemoriesResponse, error)
 	// DeleteMemories deletes all that a filter lets through; an empty filter is refused. Pinned
@@ -398,7 +398,7 @@ type MemoryServiceServer interface {
 	DeleteMemory(context.Context, *DeleteMemoryRequest) (*DeleteMemoryResponse, error)
 	// ListMemories lists by time of creation, newest first. Not yet carried out.
 	ListMemories(context.Context, *ListMemoriesRequest) (*ListMemoriesResponse, error)
-	// SearchMemories finds the memories whose meaning is nearest to a query, among those that the
+	// SearchMemories finds the memories most relevant to a query by meaning and words, among those that the
 	// filter lets through.
 	SearchMemories(context.Context, *SearchMemoriesRequest) (*SearchMemoriesResponse, error)
 	// DeleteMemories deletes all that a filter lets through; an empty filter is refused. Pinned

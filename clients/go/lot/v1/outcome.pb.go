@@ -209,7 +209,8 @@ const (
 	// ServerLimits.max_embedding_tokens; it is stored whole, but what lies behind them does not take
 	// part in similarity.
 	NoticeCode_NOTICE_CODE_TEXT_TRUNCATED NoticeCode = 1
-	// A query was longer than the embedding model reads, as above; what lies behind did not take part.
+	// A query was longer than the embedding model reads, as above, or has more than 512 different terms;
+	// the rest did not take part.
 	NoticeCode_NOTICE_CODE_QUERY_TRUNCATED NoticeCode = 2
 	// A repeated save gave other values for fields of the stored pattern; they stay as they were. Use
 	// UpdatePattern to change them.

@@ -67,7 +67,7 @@ type PatternServiceClient interface {
 	DeletePattern(ctx context.Context, in *DeletePatternRequest, opts ...grpc.CallOption) (*DeletePatternResponse, error)
 	// ListPatterns lists by time of creation, newest first.
 	ListPatterns(ctx context.Context, in *ListPatternsRequest, opts ...grpc.CallOption) (*ListPatternsResponse, error)
-	// RecallPatterns finds the patterns whose meaning is nearest to a query, among those that the
+	// RecallPatterns finds the patterns most relevant to a query by meaning and words, among those that the
 	// filter lets through.
 	RecallPatterns(ctx context.Context, in *RecallPatternsRequest, opts ...grpc.CallOption) (*RecallPatternsResponse, error)
 	// RecordOutcome records how a use went, for the patterns that were really used. Errors:
@@ -300,7 +300,7 @@ type PatternServiceServer interface {
 	DeletePattern(context.Context, *DeletePatternRequest) (*DeletePatternResponse, error)
 	// ListPatterns lists by time of creation, newest first.
 	ListPatterns(context.Context, *ListPatternsRequest) (*ListPatternsResponse, error)
-	// RecallPatterns finds the patterns whose meaning is nearest to a query, among those that the
+	// RecallPatterns finds the patterns most relevant to a query by meaning and words, among those that the
 	// filter lets through.
 	RecallPatterns(context.Context, *RecallPatternsRequest) (*RecallPatternsResponse, error)
 	// RecordOutcome records how a use went, for the patterns that were really used. Errors:

@@ -178,9 +178,10 @@ class AsyncLotClient:
         limit: int = 0,
         min_similarity: float | None = None,
         ranking: fields.RankingLike | None = None,
+        rerank: bool = False,
         explain: bool = False,
     ) -> PatternRecall:
-        """The patterns nearest in meaning among those that the filter lets through."""
+        """The patterns most relevant by meaning and words, within the filter."""
         request = self._requests.read(
             patterns.RecallPatternsRequest,
             query=query,
@@ -188,6 +189,7 @@ class AsyncLotClient:
             limit=limit,
             min_similarity=min_similarity,
             ranking=ranking,
+            rerank=rerank,
             explain=explain,
         )
         return PatternRecall(query, await self._invoke(self.patterns.RecallPatterns, request))
@@ -338,7 +340,7 @@ class AsyncLotClient:
         min_similarity: float | None = None,
         explain: bool = False,
     ) -> episodes.RecallEpisodesResponse:
-        """The episodes nearest in meaning among those that the filter lets through."""
+        """The episodes most relevant by meaning and words, within the filter."""
         request = self._requests.read(
             episodes.RecallEpisodesRequest,
             query=query,
@@ -394,9 +396,10 @@ class AsyncLotClient:
         limit: int = 0,
         min_similarity: float | None = None,
         ranking: fields.RankingLike | None = None,
+        rerank: bool = False,
         explain: bool = False,
     ) -> memories.SearchMemoriesResponse:
-        """The memories nearest in meaning among those that the filter lets through."""
+        """The memories most relevant by meaning and words, within the filter."""
         request = self._requests.read(
             memories.SearchMemoriesRequest,
             query=query,
@@ -404,6 +407,7 @@ class AsyncLotClient:
             limit=limit,
             min_similarity=min_similarity,
             ranking=ranking,
+            rerank=rerank,
             explain=explain,
         )
         return await self._invoke(self.memories.SearchMemories, request)

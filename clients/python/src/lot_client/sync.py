@@ -177,9 +177,10 @@ class LotClient:
         limit: int = 0,
         min_similarity: float | None = None,
         ranking: fields.RankingLike | None = None,
+        rerank: bool = False,
         explain: bool = False,
     ) -> PatternRecall:
-        """The patterns nearest in meaning among those that the filter lets through."""
+        """The patterns most relevant by meaning and words, within the filter."""
         request = self._requests.read(
             patterns.RecallPatternsRequest,
             query=query,
@@ -187,6 +188,7 @@ class LotClient:
             limit=limit,
             min_similarity=min_similarity,
             ranking=ranking,
+            rerank=rerank,
             explain=explain,
         )
         return PatternRecall(query, self._invoke(self.patterns.RecallPatterns, request))
@@ -337,7 +339,7 @@ class LotClient:
         min_similarity: float | None = None,
         explain: bool = False,
     ) -> episodes.RecallEpisodesResponse:
-        """The episodes nearest in meaning among those that the filter lets through."""
+        """The episodes most relevant by meaning and words, within the filter."""
         request = self._requests.read(
             episodes.RecallEpisodesRequest,
             query=query,
@@ -391,9 +393,10 @@ class LotClient:
         limit: int = 0,
         min_similarity: float | None = None,
         ranking: fields.RankingLike | None = None,
+        rerank: bool = False,
         explain: bool = False,
     ) -> memories.SearchMemoriesResponse:
-        """The memories nearest in meaning among those that the filter lets through."""
+        """The memories most relevant by meaning and words, within the filter."""
         request = self._requests.read(
             memories.SearchMemoriesRequest,
             query=query,
@@ -401,6 +404,7 @@ class LotClient:
             limit=limit,
             min_similarity=min_similarity,
             ranking=ranking,
+            rerank=rerank,
             explain=explain,
         )
         return self._invoke(self.memories.SearchMemories, request)

@@ -188,7 +188,8 @@ class EpisodeServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def RecallEpisodes(self, request, context):
-        """RecallEpisodes finds the episodes whose task and context are nearest in meaning to a query.
+        """RecallEpisodes finds the episodes whose task and context are most relevant to a query, by
+        meaning and by words.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

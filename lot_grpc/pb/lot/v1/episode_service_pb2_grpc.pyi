@@ -73,7 +73,9 @@ class EpisodeServiceStub:
     ReplayEpisode: _grpc.UnaryStreamMultiCallable[_episode_service_pb2.ReplayEpisodeRequest, _episode_service_pb2.ReplayEpisodeResponse]
     """ReplayEpisode streams an episode's events in order. Not yet carried out."""
     RecallEpisodes: _grpc.UnaryUnaryMultiCallable[_episode_service_pb2.RecallEpisodesRequest, _episode_service_pb2.RecallEpisodesResponse]
-    """RecallEpisodes finds the episodes whose task and context are nearest in meaning to a query."""
+    """RecallEpisodes finds the episodes whose task and context are most relevant to a query, by
+    meaning and by words.
+    """
     AnalyzeFailures: _grpc.UnaryUnaryMultiCallable[_episode_service_pb2.AnalyzeFailuresRequest, _episode_service_pb2.AnalyzeFailuresResponse]
     """AnalyzeFailures groups failed episodes by their errors. Not yet carried out."""
 
@@ -122,7 +124,9 @@ class EpisodeServiceAsyncStub(EpisodeServiceStub):
     ReplayEpisode: _aio.UnaryStreamMultiCallable[_episode_service_pb2.ReplayEpisodeRequest, _episode_service_pb2.ReplayEpisodeResponse]  # type: ignore[assignment]
     """ReplayEpisode streams an episode's events in order. Not yet carried out."""
     RecallEpisodes: _aio.UnaryUnaryMultiCallable[_episode_service_pb2.RecallEpisodesRequest, _episode_service_pb2.RecallEpisodesResponse]  # type: ignore[assignment]
-    """RecallEpisodes finds the episodes whose task and context are nearest in meaning to a query."""
+    """RecallEpisodes finds the episodes whose task and context are most relevant to a query, by
+    meaning and by words.
+    """
     AnalyzeFailures: _aio.UnaryUnaryMultiCallable[_episode_service_pb2.AnalyzeFailuresRequest, _episode_service_pb2.AnalyzeFailuresResponse]  # type: ignore[assignment]
     """AnalyzeFailures groups failed episodes by their errors. Not yet carried out."""
 
@@ -234,7 +238,9 @@ class EpisodeServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _episode_service_pb2.RecallEpisodesRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_episode_service_pb2.RecallEpisodesResponse, _abc.Awaitable[_episode_service_pb2.RecallEpisodesResponse]]:
-        """RecallEpisodes finds the episodes whose task and context are nearest in meaning to a query."""
+        """RecallEpisodes finds the episodes whose task and context are most relevant to a query, by
+        meaning and by words.
+        """
 
     @_abc_1.abstractmethod
     def AnalyzeFailures(

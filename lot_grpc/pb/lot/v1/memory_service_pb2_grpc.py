@@ -216,7 +216,7 @@ class MemoryServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def SearchMemories(self, request, context):
-        """SearchMemories finds the memories whose meaning is nearest to a query, among those that the
+        """SearchMemories finds the memories most relevant to a query by meaning and words, among those that the
         filter lets through.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)

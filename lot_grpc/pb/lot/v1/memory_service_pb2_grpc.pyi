@@ -57,7 +57,7 @@ class MemoryServiceStub:
     ListMemories: _grpc.UnaryUnaryMultiCallable[_memory_service_pb2.ListMemoriesRequest, _memory_service_pb2.ListMemoriesResponse]
     """ListMemories lists by time of creation, newest first. Not yet carried out."""
     SearchMemories: _grpc.UnaryUnaryMultiCallable[_memory_service_pb2.SearchMemoriesRequest, _memory_service_pb2.SearchMemoriesResponse]
-    """SearchMemories finds the memories whose meaning is nearest to a query, among those that the
+    """SearchMemories finds the memories most relevant to a query by meaning and words, among those that the
     filter lets through.
     """
     DeleteMemories: _grpc.UnaryUnaryMultiCallable[_memory_service_pb2.DeleteMemoriesRequest, _memory_service_pb2.DeleteMemoriesResponse]
@@ -143,7 +143,7 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
     ListMemories: _aio.UnaryUnaryMultiCallable[_memory_service_pb2.ListMemoriesRequest, _memory_service_pb2.ListMemoriesResponse]  # type: ignore[assignment]
     """ListMemories lists by time of creation, newest first. Not yet carried out."""
     SearchMemories: _aio.UnaryUnaryMultiCallable[_memory_service_pb2.SearchMemoriesRequest, _memory_service_pb2.SearchMemoriesResponse]  # type: ignore[assignment]
-    """SearchMemories finds the memories whose meaning is nearest to a query, among those that the
+    """SearchMemories finds the memories most relevant to a query by meaning and words, among those that the
     filter lets through.
     """
     DeleteMemories: _aio.UnaryUnaryMultiCallable[_memory_service_pb2.DeleteMemoriesRequest, _memory_service_pb2.DeleteMemoriesResponse]  # type: ignore[assignment]
@@ -268,7 +268,7 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _memory_service_pb2.SearchMemoriesRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_memory_service_pb2.SearchMemoriesResponse, _abc.Awaitable[_memory_service_pb2.SearchMemoriesResponse]]:
-        """SearchMemories finds the memories whose meaning is nearest to a query, among those that the
+        """SearchMemories finds the memories most relevant to a query by meaning and words, among those that the
         filter lets through.
         """
 

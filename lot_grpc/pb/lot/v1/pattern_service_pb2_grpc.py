@@ -183,7 +183,7 @@ class PatternServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def RecallPatterns(self, request, context):
-        """RecallPatterns finds the patterns whose meaning is nearest to a query, among those that the
+        """RecallPatterns finds the patterns most relevant to a query by meaning and words, among those that the
         filter lets through.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)

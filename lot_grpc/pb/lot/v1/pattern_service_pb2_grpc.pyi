@@ -61,7 +61,7 @@ class PatternServiceStub:
     ListPatterns: _grpc.UnaryUnaryMultiCallable[_pattern_service_pb2.ListPatternsRequest, _pattern_service_pb2.ListPatternsResponse]
     """ListPatterns lists by time of creation, newest first."""
     RecallPatterns: _grpc.UnaryUnaryMultiCallable[_pattern_service_pb2.RecallPatternsRequest, _pattern_service_pb2.RecallPatternsResponse]
-    """RecallPatterns finds the patterns whose meaning is nearest to a query, among those that the
+    """RecallPatterns finds the patterns most relevant to a query by meaning and words, among those that the
     filter lets through.
     """
     RecordOutcome: _grpc.UnaryUnaryMultiCallable[_pattern_service_pb2.RecordOutcomeRequest, _pattern_service_pb2.RecordOutcomeResponse]
@@ -120,7 +120,7 @@ class PatternServiceAsyncStub(PatternServiceStub):
     ListPatterns: _aio.UnaryUnaryMultiCallable[_pattern_service_pb2.ListPatternsRequest, _pattern_service_pb2.ListPatternsResponse]  # type: ignore[assignment]
     """ListPatterns lists by time of creation, newest first."""
     RecallPatterns: _aio.UnaryUnaryMultiCallable[_pattern_service_pb2.RecallPatternsRequest, _pattern_service_pb2.RecallPatternsResponse]  # type: ignore[assignment]
-    """RecallPatterns finds the patterns whose meaning is nearest to a query, among those that the
+    """RecallPatterns finds the patterns most relevant to a query by meaning and words, among those that the
     filter lets through.
     """
     RecordOutcome: _aio.UnaryUnaryMultiCallable[_pattern_service_pb2.RecordOutcomeRequest, _pattern_service_pb2.RecordOutcomeResponse]  # type: ignore[assignment]
@@ -218,7 +218,7 @@ class PatternServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _pattern_service_pb2.RecallPatternsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_pattern_service_pb2.RecallPatternsResponse, _abc.Awaitable[_pattern_service_pb2.RecallPatternsResponse]]:
-        """RecallPatterns finds the patterns whose meaning is nearest to a query, among those that the
+        """RecallPatterns finds the patterns most relevant to a query by meaning and words, among those that the
         filter lets through.
         """
 

@@ -1232,7 +1232,8 @@ export const EpisodeService: GenService<{
     output: typeof ReplayEpisodeResponseSchema;
   },
   /**
-   * RecallEpisodes finds the episodes whose task and context are nearest in meaning to a query.
+   * RecallEpisodes finds the episodes whose task and context are most relevant to a query, by
+   * meaning and by words.
    *
    * @generated from rpc lot.v1.EpisodeService.RecallEpisodes
    */

@@ -560,7 +560,7 @@ export type SearchMemoriesRequest = Message<"lot.v1.SearchMemoriesRequest"> & {
   /**
    * rerank by a cross-encoder: it reads the query together with each of the best candidates (10,
    * within 2 s, unless the server is set otherwise) and moves them by what it finds. Slower by some
-   * 5 to 60 ms a candidate. Those that it had no time for stay where they were, with the notice
+   * 5 ms a short candidate and 0.2 s one of 512 word pieces. Those that it had no time for stay where they were, with the notice
    * RERANK_INCOMPLETE. Without that model on the server: RERANKER_UNAVAILABLE.
    *
    * @generated from field: bool rerank = 7;
@@ -758,7 +758,7 @@ export const MemoryService: GenService<{
     output: typeof ListMemoriesResponseSchema;
   },
   /**
-   * SearchMemories finds the memories whose meaning is nearest to a query, among those that the
+   * SearchMemories finds the memories most relevant to a query by meaning and words, among those that the
    * filter lets through.
    *
    * @generated from rpc lot.v1.MemoryService.SearchMemories

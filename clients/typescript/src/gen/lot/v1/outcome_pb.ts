@@ -313,7 +313,8 @@ export enum NoticeCode {
   TEXT_TRUNCATED = 1,
 
   /**
-   * A query was longer than the embedding model reads, as above; what lies behind did not take part.
+   * A query was longer than the embedding model reads, as above, or has more than 512 different terms;
+   * the rest did not take part.
    *
    * @generated from enum value: NOTICE_CODE_QUERY_TRUNCATED = 2;
    */

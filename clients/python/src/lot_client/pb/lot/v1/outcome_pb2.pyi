@@ -125,7 +125,9 @@ class _NoticeCodeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_NoticeCode
     part in similarity.
     """
     NOTICE_CODE_QUERY_TRUNCATED: _NoticeCode.ValueType  # 2
-    """A query was longer than the embedding model reads, as above; what lies behind did not take part."""
+    """A query was longer than the embedding model reads, as above, or has more than 512 different terms;
+    the rest did not take part.
+    """
     NOTICE_CODE_FIELDS_KEPT: _NoticeCode.ValueType  # 3
     """A repeated save gave other values for fields of the stored pattern; they stay as they were. Use
     UpdatePattern to change them.
@@ -150,7 +152,9 @@ ServerLimits.max_embedding_tokens; it is stored whole, but what lies behind them
 part in similarity.
 """
 NOTICE_CODE_QUERY_TRUNCATED: NoticeCode.ValueType  # 2
-"""A query was longer than the embedding model reads, as above; what lies behind did not take part."""
+"""A query was longer than the embedding model reads, as above, or has more than 512 different terms;
+the rest did not take part.
+"""
 NOTICE_CODE_FIELDS_KEPT: NoticeCode.ValueType  # 3
 """A repeated save gave other values for fields of the stored pattern; they stay as they were. Use
 UpdatePattern to change them.
