@@ -159,9 +159,14 @@ def _sentence(group: str, given: Table | Mapping[str, Any], path: Path | None, d
     """One validation error, naming the place that the value came from."""
     key = str(detail["loc"][0]) if detail["loc"] else ""
     secret = "secret" in str(groups()[group].model_fields[key].annotation).lower()
-    shown = "" if secret else f" = {detail['input']!r}"
+    shown = "" if secret or _may_hold_a_key(detail["input"]) else f" = {detail['input']!r}"
     place = f"{path}: {group}.{key}" if key in given else env_name(group, key)
     return f"{place}{shown}: {_reason(detail)}"
+
+
+def _may_hold_a_key(given: object) -> bool:
+    """An address with a user or a query in it."""
+    return isinstance(given, str) and "://" in given and any(sign in given for sign in "@?#")
 
 
 def _reason(detail: Mapping[str, Any]) -> str:

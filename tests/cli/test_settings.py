@@ -313,3 +313,12 @@ def test_what_is_no_address_is_refused(address):
 )
 def test_loopback_is_what_only_this_machine_reaches(host, loopback):
     assert is_loopback(host) is loopback
+
+
+@pytest.mark.parametrize("variable", ["LOT_OPENAI_BASE_URL", "LOT_QDRANT_URL"])
+def test_a_password_in_an_address_that_is_refused_is_not_repeated(monkeypatch, variable):
+    monkeypatch.setenv(variable, "http://user:swordfish@127.0.0.1/v1?api-key=swordfish")
+    with pytest.raises(SettingsError) as refused:
+        load_settings()
+    assert variable in str(refused.value)
+    assert "swordfish" not in str(refused.value)
