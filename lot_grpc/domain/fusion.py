@@ -8,7 +8,7 @@ How much the words weigh depends on the best lexical hit. If it has most of the 
 weigh more. If it is nearly the same text besides (Dice's coefficient of both sets of terms), they
 decide: among tasks of one form, "cheapest ... on this site", the form is what matters, and vectors
 mind the things named instead. If it has few, meaning leads: a request in other words, code asked
-for in prose. And a single word in common, in a query of several, is half a coincidence.
+for in prose. And a word or two in common, in a query of several, is mostly coincidence.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ from lot_grpc.domain.ranking import ScorePart
 class FusionWeights:
     """How much meaning weighs: ``most``, less ``coverage`` and ``likeness`` times their ramps.
 
-    The rest is the weight of the words, in full where the best lexical hit shares ``enough`` words
-    with the query, function words aside, or nearly all that the query has; else in proportion.
+    The rest is the weight of the words, in full where the best lexical hit shares ``enough`` terms
+    with the query, or nearly all that the query has; else in proportion.
     A ramp is 0 up to its first bound, 1 from the second on, straight between. The numbers were
     fitted once, for all kinds of data together (docs/retrieval.md).
     """
 
-    most: float = 0.6
+    most: float = 0.62
     coverage: float = 0.2
     coverage_from: float = 0.2
-    coverage_to: float = 0.7
+    coverage_to: float = 0.6
     likeness: float = 0.5
     likeness_from: float = 0.3
     likeness_to: float = 0.5
     least: float = 0.05
-    enough: int = 2
+    enough: int = 4
     nearly_all_from: float = 0.6
     nearly_all_to: float = 0.9
 

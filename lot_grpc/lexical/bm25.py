@@ -63,7 +63,7 @@ class Overlap:
     """What a query and a text have in common, in [0, 1]; 0 for a query without terms.
 
     ``coverage``: share of the query's terms that the text has. ``likeness``: Dice's coefficient of
-    both sets of terms. ``common``: how many terms both have, function words aside.
+    both sets of terms. ``common``: how many terms both have.
     """
 
     coverage: float = 0.0
@@ -79,7 +79,7 @@ class Overlap:
         return cls(
             len(shared) / len(query),
             2 * len(shared) / (len(query) + len(text.counts)),
-            len(shared - FUNCTION_TERMS),
+            len(shared),
         )
 
 
