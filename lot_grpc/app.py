@@ -230,13 +230,15 @@ def _model_report(settings: Settings) -> ModelReport:
 
 
 def _reranker_check(settings: Settings) -> Check:
-    """Without it everything else is served, so that it is told and no failure."""
+    """Without it everything else is served, so that it fails only where one was named."""
     wanted = settings.rerank
     try:
         card = reranker_card_of(wanted.model)
         files = locate_reranker(card, path=wanted.path, sha256=wanted.sha256)
     except ModelUnavailableError as error:
-        return Check("reranker", ok=True, detail=f"none, rerank is refused: {error.message}")
+        named = wanted.path is not None or wanted.sha256 != ""
+        detail = f"none, rerank is refused: {error.message}"
+        return Check("reranker", ok=not named, detail=detail)
     return Check("reranker", ok=True, detail=f"{files.folder / files.model_file} ({files.origin})")
 
 

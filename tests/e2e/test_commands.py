@@ -104,3 +104,21 @@ def test_writes_that_wait_for_the_disk_are_there_after_a_kill(serve, data):
     save(server, "synced")
     server.kill()
     assert saved(serve(data, {"LOT_SYNC": "always"})) == ["synced"]
+
+
+def test_check_fails_for_a_reranker_that_is_not_where_it_was_named(tmp_path):
+    missing = tmp_path / "nowhere"
+    settings = {"LOT_RERANK_PATH": str(missing)}
+    ran = subprocess.run(
+        command("check", "--json"),
+        env=environment(tmp_path / "data", settings),
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert ran.returncode == 1, ran
+    [reranker] = [one for one in json.loads(ran.stdout)["checks"] if one["name"] == "reranker"]
+    assert not reranker["ok"]
+    assert str(missing) in reranker["detail"]
