@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import grpc
@@ -114,7 +114,7 @@ class LotServer:
 
 
 def build_server(
-    servicers: Mapping[ServiceDescriptor, object],
+    servicers: Mapping[ServiceDescriptor, Sequence[object]],
     limits: Limits | None = None,
     log: CallLog | None = None,
     draining: asyncio.Event | None = None,
@@ -122,10 +122,10 @@ def build_server(
     """A server of ``servicers``, with health and reflection. Call it in the loop that will serve.
 
     Args:
-        servicers: by the descriptor of the service; each has a coroutine method (for streams of
-            answers an async generator) named like the RPC, taking the request (for streams of
-            requests an iterator) and the context. Requests come parsed and checked. RPCs that are
-            missing, or that the generated base class has, answer NOT_IMPLEMENTED.
+        servicers: by the descriptor of the service, those that share it; each has coroutine methods
+            (for streams of answers async generators) named like the RPCs, taking the request (for
+            streams of requests an iterator) and the context. Requests come parsed and checked. RPCs
+            that none has, or that the generated base class has, answer NOT_IMPLEMENTED.
         limits: None: the defaults.
         log: takes one record for each call; None: no log.
         draining: the event to set when the server begins to stop, for servicers made before it.
@@ -135,8 +135,8 @@ def build_server(
     inflight = InFlight(limits, draining)
     around = Surroundings(limits, inflight, log)
     server = grpc.aio.server(options=limits.channel_options())
-    for service, servicer in servicers.items():
-        _add(server, service.full_name, _handlers(service, servicer, around))
+    for service, sharing in servicers.items():
+        _add(server, service.full_name, _handlers(service, sharing, around))
     names = [service.full_name for service in servicers]
     state = health.Health(names)
     health_pb2_grpc.add_HealthServicer_to_server(state, server)
@@ -153,12 +153,12 @@ def _add(server: grpc.aio.Server, name: str, handlers: dict[str, Any]) -> None:
 
 
 def _handlers(
-    service: ServiceDescriptor, servicer: object, around: Surroundings
+    service: ServiceDescriptor, servicers: Sequence[object], around: Surroundings
 ) -> dict[str, grpc.RpcMethodHandler[Any, Any]]:
     handlers = {}
     for descriptor in service.methods:
         method = Method.of(descriptor)
-        behaviour = _behaviour(servicer, descriptor.name)
+        behaviour = _behaviour(servicers, descriptor.name)
         if behaviour is None:
             handler = layers.not_implemented(method.name)
         else:
@@ -169,14 +169,21 @@ def _handlers(
     return handlers
 
 
-def _behaviour(servicer: object, name: str) -> Callable[[Any, Context], Any] | None:
-    """The servicer's method; None if it has just the one that protoc generated, or none."""
-    for kind in type(servicer).__mro__:
-        if name in vars(kind):
-            generated = kind.__module__.endswith("_pb2_grpc")
+def _behaviour(servicers: Sequence[object], name: str) -> Callable[[Any, Context], Any] | None:
+    """The method of the servicer that carries it out, None without one."""
+    for servicer in servicers:
+        if carries_out(type(servicer), name):
             behaviour: Callable[[Any, Context], Any] = getattr(servicer, name)
-            return None if generated else behaviour
+            return behaviour
     return None
+
+
+def carries_out(kind: type, name: str) -> bool:
+    """Whether a servicer has a method of its own for an RPC, not just the one protoc generated."""
+    for one in kind.__mro__:
+        if name in vars(one):
+            return not one.__module__.endswith("_pb2_grpc")
+    return False
 
 
 def _rpc_handler(method: Method, handler: Handler) -> grpc.RpcMethodHandler[Any, Any]:

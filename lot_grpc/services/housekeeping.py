@@ -6,7 +6,7 @@ Everything here may be done at any time, by several processes, and again.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from lot_grpc.ports import Equals, Record, VectorStore
@@ -41,6 +41,9 @@ _FLUSH_SECONDS = 1.0
 _SWEEP_SECONDS = 60.0
 
 Finish = Callable[[Tombstone], Awaitable[bool]]
+FinishBefore = Callable[[int], Awaitable[int]]
+"""Finishes what was begun before a time and left; says how many."""
+Sweep = Callable[[], Awaitable[object]]
 Report = Callable[[str, Exception], None]
 
 
@@ -51,11 +54,12 @@ class Finished:
     outcomes: int
     deletes: int
     recordings: int
+    others: int = 0
 
     @property
     def anything(self) -> bool:
         """Whether there was anything to finish."""
-        return bool(self.outcomes or self.deletes or self.recordings)
+        return bool(self.outcomes or self.deletes or self.recordings or self.others)
 
 
 class Housekeeping:
@@ -71,7 +75,10 @@ class Housekeeping:
         retrievals: Retrievals,
         finish_delete: Mapping[str, Finish],
         finish_expiry: Callable[[Record], Awaitable[None]],
+        finishers: Sequence[FinishBefore] = (),
+        sweeps: Sequence[Sweep] = (),
     ) -> None:
+        """``finishers`` roll forward what is no outcome; ``sweeps`` are done every minute."""
         self._store = store
         self._moments = moments
         self._counting = counting
@@ -80,6 +87,8 @@ class Housekeeping:
         self._retrievals = retrievals
         self._finish_delete = finish_delete
         self._finish_expiry = finish_expiry
+        self._finishers = finishers
+        self._sweeps = sweeps
 
     async def roll_forward(self, *, starting: bool = False) -> Finished:
         """Finish what was begun and left. At the start of an own store: all of it."""
@@ -94,7 +103,8 @@ class Housekeeping:
                 deletes += 1
         for namespace, point, episode_id in await self._recordings(before):
             recordings += await self._drop_recording(namespace, point, episode_id)
-        return Finished(outcomes, deletes, recordings)
+        others = sum([await finish(before) for finish in self._finishers])
+        return Finished(outcomes, deletes, recordings, others)
 
     async def _recordings(self, before: int) -> list[tuple[str, str, str]]:
         rows = await self._store.scroll(
@@ -142,6 +152,8 @@ class Housekeeping:
                 if rounds % int(_SWEEP_SECONDS / _FLUSH_SECONDS) == 0:
                     await self.roll_forward()
                     await self.drop_expired()
+                    for sweep in self._sweeps:
+                        await sweep()
                     await self._store.flush()
                 known = ""
             except Exception as error:  # noqa: BLE001 - it must go on, whatever happens once
