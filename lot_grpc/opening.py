@@ -12,6 +12,7 @@ import structlog
 
 from lot_grpc.clock import SystemClock
 from lot_grpc.domain.ranking import RankingWeights
+from lot_grpc.domain.recommendation import StructuralWeights
 from lot_grpc.embedding.fastembed import open_fastembed
 from lot_grpc.embedding.openai import open_openai
 from lot_grpc.embedding.reranking import make_reranker
@@ -61,8 +62,19 @@ async def open_all(settings: Settings, progress: Progress | None) -> AsyncIterat
             SystemClock(),
             RankingWeights(settings.ranking.gate, settings.ranking.learned_weight),
             RerankBounds(settings.rerank.candidates, settings.rerank.seconds),
+            _structural_weights(settings),
         )
         yield Opened(store, embedder, services)
+
+
+def _structural_weights(settings: Settings) -> StructuralWeights:
+    wanted = settings.recommendation
+    return StructuralWeights(
+        wanted.category_weight,
+        wanted.task_type_weight,
+        wanted.complexity_weight,
+        wanted.text_weight,
+    )
 
 
 def _make_reranker(settings: Settings) -> Reranker:

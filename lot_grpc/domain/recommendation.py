@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
+from math import fsum
+from typing import Final
 
 from lot_grpc.domain.complexity import Complexity, assess_complexity
 from lot_grpc.domain.episode import Episode
@@ -30,6 +32,9 @@ class StructuralWeights:
     task_type: float = 0.3
     complexity: float = 0.2
     text: float = 0.1
+
+
+DEFAULT_WEIGHTS: Final = StructuralWeights()
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +66,7 @@ class Agreement:
 
     def score(self, weights: StructuralWeights, cosine: float = 0.0) -> float:
         """The structural score, in [0, 1]; a negative cosine is no similarity at all."""
-        return min(1.0, sum(part.value * part.weight for part in self.parts(weights, cosine)))
+        return min(1.0, fsum(part.value * part.weight for part in self.parts(weights, cosine)))
 
     def parts(self, weights: StructuralWeights, cosine: float) -> tuple[ScorePart, ...]:
         """What the score is the sum of."""
@@ -118,7 +123,7 @@ def recommend(
 ) -> Recommendations:
     """Sum the most similar successful episodes up, best first, at most ``NEIGHBOURS`` of them.
 
-    Names are counted once an episode; of equally frequent ones that of the more similar comes first.
+    Names are counted once an episode; of equally frequent ones the more similar episode's is first.
     """
     taken = neighbours[:NEIGHBOURS]
     approaches = Counter(episode.approach for episode in taken if episode.approach)

@@ -12,9 +12,12 @@ def wilson_interval(successes: int, trials: int) -> tuple[float, float]:
 
     It is symmetric: the upper bound of the successes is what the lower one of the failures leaves.
     """
-    return wilson_lower_bound(successes, trials), 1.0 - wilson_lower_bound(
-        trials - successes, trials
-    )
+    if not trials:
+        return 0.0, 1.0
+    low = wilson_lower_bound(successes, trials)
+    high = 1.0 - wilson_lower_bound(trials - successes, trials)
+    share = successes / trials  # within, but for rounding where it is 0 or 1
+    return min(low, share), max(high, share)
 
 
 def fisher_exact(successes_a: int, trials_a: int, successes_b: int, trials_b: int) -> float:

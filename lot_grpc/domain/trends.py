@@ -118,7 +118,10 @@ class CategoryTrend:
 
 @dataclass(frozen=True, slots=True)
 class TrendWish:
-    """What a trend shows. ``interval`` in microseconds; 0: no points."""
+    """What a trend shows. ``interval`` in microseconds; 0: no points.
+
+    ``sample_size`` is at most ``COMPARED_AT_MOST``.
+    """
 
     sample_size: int = DEFAULT_SAMPLE
     interval: int = 0
@@ -146,11 +149,7 @@ class Tally:
 
     def takes(self, episode: EndedEpisode) -> bool:
         """Whether this one, or any that ended before it, would change the trend."""
-        return (
-            self.count < self._wish.sample_size
-            or self.count < COMPARED_AT_MOST
-            or self._has_point_for(episode)
-        )
+        return self.count < COMPARED_AT_MOST or self._has_point_for(episode)
 
     def add(self, episode: EndedEpisode) -> None:
         """Take the next older one in."""
