@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any
 
@@ -30,7 +30,7 @@ from lot_grpc.domain.trends import (
     TrendWish,
     most_frequent,
 )
-from lot_grpc.ports import AnyOf, Condition, Equals, Missing, VectorStore
+from lot_grpc.ports import AnyOf, Condition, Equals, Missing, Record, VectorStore
 from lot_grpc.services.moments import Moments
 from lot_grpc.services.pacing import Pace
 from lot_grpc.services.records.collections import END_TIME, EPISODES
@@ -41,6 +41,8 @@ _ENDED = AnyOf("status", tuple(one.value for one in EpisodeStatus if one.ended))
 _SUCCEEDED = Equals("status", EpisodeStatus.SUCCEEDED.value)
 _CATEGORIES = 100
 _READ = ("status", "start_time", END_TIME, "approach")
+_BATCH = 300
+"""Of rows with a few keys each: to find where a batch begins costs more than to read so many."""
 _MICROS = 1_000_000
 
 
@@ -62,16 +64,7 @@ class Performance:
         trends = []
         for category, count in (await self._categories(namespace, where)).items():
             tally = Tally(wish)
-            theirs = [*where, _of(category)]
-            rows = scan(
-                self._store,
-                EPISODES,
-                namespace,
-                theirs,
-                payload=_READ,
-                descending=True,
-                key=END_TIME,
-            )
+            rows = self._rows(namespace, [*where, _of(category)], _READ)
             async with aclosing(rows):
                 async for row in rows:
                     episode = _episode(row.payload)
@@ -95,16 +88,7 @@ class Performance:
         listed = await self._categories(namespace, where)
         tallies: defaultdict[str, Tally] = defaultdict(lambda: Tally(TrendWish(sample_size)))
         total, successes, durations = 0, 0, Durations()
-        rows = scan(
-            self._store,
-            EPISODES,
-            namespace,
-            where,
-            payload=(*_READ, "category"),
-            descending=True,
-            key=END_TIME,
-        )
-        async for row in rows:
+        async for row in self._rows(namespace, where, (*_READ, "category")):
             episode = _episode(row.payload)
             total += 1
             successes += episode.succeeded
@@ -127,6 +111,21 @@ class Performance:
             trends=tuple(trends),
             advice=advice_on(trends),
             insights=await self._insights(namespace, where) if enough else (),
+        )
+
+    def _rows(
+        self, namespace: str, where: Sequence[Condition], payload: tuple[str, ...]
+    ) -> AsyncGenerator[Record, None]:
+        """Ended episodes, the last to end first."""
+        return scan(
+            self._store,
+            EPISODES,
+            namespace,
+            where,
+            payload=payload,
+            descending=True,
+            key=END_TIME,
+            batch=_BATCH,
         )
 
     async def _categories(self, namespace: str, where: Sequence[Condition]) -> dict[str, int]:

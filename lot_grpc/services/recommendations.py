@@ -2,12 +2,14 @@
 
 An episode agrees with a task in category, type and complexity, or does not: at most eight groups,
 each with one score but for the text. So the best of each group by cosine hold the best of all, and
-one batch of searches, one a group, finds them exactly, however many episodes there are. A group
-whose best possible score is under the bound is not asked for.
+a search in each, from the group that agrees most on, finds them exactly, however many episodes
+there are. It ends where the next group can reach neither the bound nor the best so far; mostly one
+or two searches are enough, which is why they are not sent in one batch.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -130,42 +132,59 @@ class Recommending:
         groups = list(_groups(profile, self._weights, bound))
         wanted = max(limit, NEIGHBOURS)
         wordless = bool(profile.task) and not lexical_query(profile.task).terms
-        truncated = False
+        embedding = None
         if profile.task and not wordless:
             embedding = await self._embedder.embed_query(profile.task)
-            truncated = embedding.truncated
-            hits = await self._by_text(namespace, groups, embedding.vector, wanted, bound)
-        else:
-            hits = await self._by_time(namespace, groups, wanted, bound)
+        vector = embedding.vector if embedding else None
+        hits = await self._best(namespace, groups, vector, wanted, bound)
         similar = await self._read(namespace, hits, wanted)
         episodes = [one.episode for one in similar]
         return Recommended(
-            recommend(episodes, profile.assessed, boost), similar[:limit], truncated, wordless
+            recommend(episodes, profile.assessed, boost),
+            similar[:limit],
+            embedding is not None and embedding.truncated,
+            wordless,
         )
 
-    async def _by_text(
+    async def _best(
         self,
         namespace: str,
         groups: Sequence[_Group],
-        vector: Sequence[float],
+        vector: Sequence[float] | None,
         wanted: int,
         bound: float,
     ) -> dict[str, _Hit]:
-        """All that may be among the best ``wanted``, ties at their edge included."""
-        queries = [
-            SearchQuery(TEXT_VECTOR, vector, wanted, group.where, group.least_cosine)
-            for group in groups
-        ]
+        """The best ``wanted`` that reach the bound; of those equal to the last, the newest too."""
         hits: dict[str, _Hit] = {}
-        pools = await self._store.search(EPISODES, namespace, queries)
-        for group, pool in zip(groups, pools, strict=True):
-            hits |= {point: self._hit(group, cosine) for point, cosine in pool.items()}
-        hits = _best(hits, wanted, bound)
-        edge = min((hit.score for hit in hits.values()), default=0.0)
-        for group, pool in zip(groups, pools, strict=True):
-            if len(pool) == wanted and self._hit(group, min(pool.values())).score == edge:
+        full = []
+        for group in groups:
+            most = group.agreement.score(self._weights, 0.0 if vector is None else 1.0)
+            if _edge(hits, wanted) > most:
+                break
+            found = await self._nearest(namespace, group, vector, wanted)
+            hits |= found
+            if len(found) == wanted:
+                full.append((group, min(hit.score for hit in found.values())))
+            await asyncio.sleep(0)  # seven searches must not hold all other calls
+        edge = max(bound, _edge(hits, wanted))
+        hits = {point: hit for point, hit in hits.items() if hit.score >= edge}
+        if vector is None:  # then a group has given its newest already
+            return hits
+        for group, last in full:
+            if last == edge:
                 hits |= await self._equals(namespace, group, vector, edge, wanted)
         return hits
+
+    async def _nearest(
+        self, namespace: str, group: _Group, vector: Sequence[float] | None, wanted: int
+    ) -> dict[str, _Hit]:
+        """The best of a group. Without a text to compare they are all equal: the newest."""
+        if vector is None:
+            newest = await self._newest(namespace, group, wanted)
+            return {record.id: self._hit(group, 0.0) for record in newest}
+        query = SearchQuery(TEXT_VECTOR, vector, wanted, group.where, group.least_cosine)
+        [found] = await self._store.search(EPISODES, namespace, [query])
+        return {point: self._hit(group, cosine) for point, cosine in found.items()}
 
     async def _equals(
         self,
@@ -188,16 +207,6 @@ class Recommending:
         }
         equal = [(point, hit) for point, hit in hits.items() if hit.score == score]
         return dict(equal[:wanted])
-
-    async def _by_time(
-        self, namespace: str, groups: Sequence[_Group], wanted: int, bound: float
-    ) -> dict[str, _Hit]:
-        """The same without a text to compare: a group's episodes are all equal."""
-        hits: dict[str, _Hit] = {}
-        for group in groups:
-            newest = await self._newest(namespace, group, wanted)
-            hits |= {record.id: self._hit(group, 0.0) for record in newest}
-        return _best(hits, wanted, bound)
 
     async def _newest(self, namespace: str, group: _Group, limit: int) -> list[Record]:
         return await self._store.scroll(
@@ -261,8 +270,8 @@ def _agreeing(agreement: Agreement, values: dict[str, str]) -> Iterator[Conditio
             yield same if getattr(agreement, key) else Not(same)
 
 
-def _best(hits: dict[str, _Hit], wanted: int, bound: float) -> dict[str, _Hit]:
-    """The best ``wanted`` that reach the bound, and whatever is equal to the last of them."""
-    scores = sorted((hit.score for hit in hits.values()), reverse=True)[:wanted]
-    edge = max(bound, scores[-1]) if scores else bound
-    return {point: hit for point, hit in hits.items() if hit.score >= edge}
+def _edge(hits: dict[str, _Hit], wanted: int) -> float:
+    """The score of the last of the best ``wanted``; 0 while there are fewer."""
+    if len(hits) < wanted:
+        return 0.0
+    return sorted((hit.score for hit in hits.values()), reverse=True)[wanted - 1]

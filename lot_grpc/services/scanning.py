@@ -21,11 +21,12 @@ async def scan(
     vectors: bool = False,
     descending: bool = False,
     key: str = SORT_KEY,
+    batch: int = _BATCH,
 ) -> AsyncGenerator[Record, None]:
     """Every record of a collection that has ``key``, by it; what comes meanwhile may be left out.
 
     ``payload`` names the keys to read, True is all; ``descending`` is newest first; ``key`` is an
-    indexed integer.
+    indexed integer; ``batch`` are read at once.
     """
     keys = payload if isinstance(payload, bool) else (*payload, key)
     order = Order(key, descending=descending)
@@ -38,7 +39,7 @@ async def scan(
             collection,
             namespace,
             [*where, *behind],
-            limit=_BATCH,
+            limit=batch,
             order=order,
             payload=keys,
             vectors=vectors,
@@ -46,13 +47,13 @@ async def scan(
         for record in records:
             yield record
             await pace.give_way()
-        if len(records) < _BATCH:
+        if len(records) < batch:
             return
         last = records[-1].payload[key]
         at_edge = tuple(record.id for record in records if record.payload[key] == last)
         seen = at_edge + (seen if last == edge else ())
         edge = last
-        if key != SORT_KEY and len(seen) >= _BATCH:  # very many: the rest of them by sort key
+        if key != SORT_KEY and len(seen) >= batch:  # very many: the rest of them by sort key
             theirs = [*where, Equals(key, edge), Not(IdIn(seen))]
             async for record in scan(
                 store, collection, namespace, theirs, payload=payload, vectors=vectors

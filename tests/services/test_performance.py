@@ -236,8 +236,8 @@ async def test_others_go_on_while_a_report_reads(monkeypatch):
 
 async def test_reading_stops_where_nothing_more_can_change(monkeypatch):
     world = await open_world()
-    await record(world, *(Run(end=1000 + n) for n in range(400)))
-    monkeypatch.setattr("lot_grpc.domain.trends.COMPARED_AT_MOST", 150)
+    await record(world, *(Run(end=1000 + n) for n in range(700)))
+    monkeypatch.setattr("lot_grpc.domain.trends.COMPARED_AT_MOST", 250)
     read = 0
     scroll = world.store.scroll
 
@@ -249,8 +249,8 @@ async def test_reading_stops_where_nothing_more_can_change(monkeypatch):
 
     monkeypatch.setattr(world.store, "scroll", counted)
     trend = (await trends(world))["ops"]
-    assert (trend.total, trend.compared_count) == (400, 150)
-    assert read == 200  # two batches
+    assert (trend.total, trend.compared_count) == (700, 250)
+    assert read == 300  # one batch
 
 
 async def test_the_report_names_what_to_improve():

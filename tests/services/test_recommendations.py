@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
@@ -155,7 +156,11 @@ async def test_the_threshold_is_three_tenths_unless_asked_or_set():
     world = await open_world()
     await record(world, "type", "water the garden", task_type="fix", complexity=Complexity.HIGH)
     await record(world, "complexity", "water the garden", complexity=Complexity.LOW)
-    task = {"task": "rotate signing keys", "task_type": "fix", "complexity": Complexity.LOW}
+    task: dict[str, Any] = {
+        "task": "rotate signing keys",
+        "task_type": "fix",
+        "complexity": Complexity.LOW,
+    }
     assert (await recommended(world, **task)).ids == ["type"]
     assert (await recommended(world, min_score=0.2, **task)).ids == ["type", "complexity"]
     assert (await recommended(world, min_score=0.5, **task)).ids == []
@@ -165,7 +170,7 @@ async def test_the_threshold_is_three_tenths_unless_asked_or_set():
         return 0.2, 2.5
 
     own = Recommending(world.store, world.embedder, StructuralWeights(), thresholds)
-    answer = await own.recommend(NS, TaskProfile(**task), 10)  # type: ignore[arg-type]
+    answer = await own.recommend(NS, TaskProfile(**task), 10)
     assert answer.recommendations.similar_count == 2
     assert answer.recommendations.confidence == 0.5
 
@@ -192,13 +197,13 @@ async def test_one_that_is_deleted_meanwhile_is_left_out(monkeypatch):
     assert (await recommended(world, task="t", category="ops")).ids == ["b"]
 
 
-async def test_one_embedding_and_one_batch_of_searches_are_enough(monkeypatch):
+async def test_one_embedding_and_no_more_searches_than_can_matter(monkeypatch):
     world = await filled(1, 60)
     searches, embedded = [], []
     search, embed = world.store.search, world.embedder.embed_query
 
     async def searched(collection, namespace, queries):
-        searches.append(len(queries))
+        searches.extend(queries)
         return await search(collection, namespace, queries)
 
     async def embed_query(text):
@@ -207,6 +212,12 @@ async def test_one_embedding_and_one_batch_of_searches_are_enough(monkeypatch):
 
     monkeypatch.setattr(world.store, "search", searched)
     monkeypatch.setattr(world.embedder, "embed_query", embed_query)
-    await recommended(world, task="unheard of", category="backend", task_type="fix")
-    assert searches == [7]  # nothing in common but the text cannot reach .3
+    await recommended(world, limit=60, task="unheard of", category="backend", task_type="fix")
+    assert len(searches) == 7  # nothing in common but the text cannot reach .3
     assert embedded == ["unheard of"]
+    for number in range(11):
+        await record(world, f"same{number}", category="x", task_type="y")
+    searches.clear()
+    found = await recommended(world, task="t", category="x", task_type="y")
+    assert found.ids == [f"same{number}" for number in range(10, 0, -1)]
+    assert len(searches) == 2  # the group that agrees in all, and in it the newest of equals
