@@ -16,6 +16,8 @@ from lot_grpc.domain.trends import CategoryTrend, NamedCount, TrendDirection, Tr
 from lot_grpc.services.episodes import EpisodeDraft
 from lot_grpc.services.records.collections import EPISODES
 from lot_grpc.services.records.episodes import episode_point
+from lot_grpc.storage.edge import EdgeStore
+from tests.contract.clock import FixedClock
 from tests.services.world import NS, World, open_world
 
 SECOND = 1_000_000
@@ -78,9 +80,10 @@ async def report(world: World, asked: EpisodeFilter = EVERY) -> PerformanceRepor
     return await world.services.performance.report(NS, asked, 20)
 
 
-@pytest.mark.parametrize("seed", range(3))
-async def test_every_figure_is_what_the_episodes_say(seed):
-    world = await open_world()
+@pytest.mark.parametrize(("seed", "embedded"), [(0, False), (1, False), (2, False), (3, True)])
+async def test_every_figure_is_what_the_episodes_say(seed, embedded, tmp_path):
+    store = EdgeStore(tmp_path / "data", FixedClock(), min_free_bytes=0) if embedded else None
+    world = await open_world(store)
     runs = drawn(seed, 260)
     await record(world, *runs)
     found = await world.services.performance.trends(
@@ -132,6 +135,7 @@ async def test_every_figure_is_what_the_episodes_say(seed):
         *((InsightKind.SUCCESS_FACTOR, name, count) for name, count in factors.items()),
         *((InsightKind.TOOL, name, count) for name, count in tools.items()),
     }
+    await world.store.close()
 
 
 async def test_what_has_not_ended_does_not_count():

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,10 +13,21 @@ import pytest
 from lot_grpc.domain.complexity import Complexity
 from lot_grpc.domain.episode import EpisodeEnd, EpisodeStart, EpisodeStatus
 from lot_grpc.domain.recommendation import StructuralWeights, TaskProfile
+from lot_grpc.ports import VectorStore
 from lot_grpc.services.episodes import EpisodeDraft
 from lot_grpc.services.recommendations import Recommending, default_thresholds
 from lot_grpc.services.records.collections import EPISODES, SORT_KEY
+from lot_grpc.storage.edge import EdgeStore
+from tests.contract.clock import FixedClock
 from tests.services.world import NS, World, open_world, rows
+
+
+@pytest.fixture
+async def edge(tmp_path: Path) -> AsyncIterator[VectorStore]:
+    store = EdgeStore(tmp_path / "data", FixedClock(), min_free_bytes=0)
+    yield store
+    await store.close()
+
 
 WORDS = ("deploy", "build", "rotate", "delete", "migrate", "test", "the", "site", "keys", "table")
 
@@ -76,8 +89,8 @@ async def brute_force(
     )
 
 
-async def filled(seed: int, count: int) -> World:
-    world = await open_world()
+async def filled(seed: int, count: int, store: VectorStore | None = None) -> World:
+    world = await open_world(store)
     drawn = random.Random(seed)
     for number in range(count):
         await record(
@@ -127,8 +140,38 @@ async def test_other_weights_are_followed_as_exactly(weights):
     assert [one.episode.episode_id for one in answer.similar] == best.ids
 
 
-async def test_of_a_task_that_recurs_the_newest_count():
+async def test_the_embedded_store_gives_the_best_as_well(edge):
+    """Its cosines have 24 bits, so equal scores may come in another order."""
+    world = await filled(11, 250, edge)
+    profile = TaskProfile("deploy the site", "backend", "fix", Complexity.LOW)
+    every = await brute_force(world, profile, 250, 0.0, StructuralWeights())
+    scores = dict(zip(every.ids, every.scores, strict=True))
+    for limit, bound in ((3, 0.3), (40, 0.0), (40, 0.25), (100, 0.45)):
+        answer = await world.services.recommending.recommend(NS, profile, limit, bound)
+        found = [one.episode.episode_id for one in answer.similar]
+        best = [score for score in every.scores[:limit] if score >= bound]
+        assert [scores[name] for name in found] == pytest.approx(best, abs=1e-6)
+        assert len(set(found)) == len(found)
+        told = [one.score for one in answer.similar]
+        assert told == pytest.approx([scores[name] for name in found], abs=1e-6)
+
+
+async def test_equals_of_another_group_count_as_well():
     world = await open_world()
+    for number in range(20):
+        await record(world, f"old{number}", category="ops", complexity=Complexity.HIGH)
+    await record(world, "new", task_type="fix", complexity=Complexity.LOW)
+    weights = StructuralWeights(0.5, 0.3, 0.2, 0.0)
+    recommending = Recommending(world.store, world.embedder, weights, default_thresholds)
+    for task in ("", "t"):
+        profile = TaskProfile(task, "ops", "fix", Complexity.LOW)
+        answer = await recommending.recommend(NS, profile, 10)
+        assert [one.episode.episode_id for one in answer.similar[:2]] == ["new", "old19"]
+
+
+@pytest.mark.parametrize("embedded", [False, True])
+async def test_of_a_task_that_recurs_the_newest_count(embedded, edge):
+    world = await open_world(edge if embedded else None)
     for number in range(40):
         await record(world, f"e{number}", category="ops", approach=f"a{number // 30}")
     found = await recommended(world, task="t", category="ops")
