@@ -62,12 +62,13 @@ async def open_all(settings: Settings, progress: Progress | None) -> AsyncIterat
             SystemClock(),
             RankingWeights(settings.ranking.gate, settings.ranking.learned_weight),
             RerankBounds(settings.rerank.candidates, settings.rerank.seconds),
-            _structural_weights(settings),
+            structural_weights(settings),
         )
         yield Opened(store, embedder, services)
 
 
-def _structural_weights(settings: Settings) -> StructuralWeights:
+def structural_weights(settings: Settings) -> StructuralWeights:
+    """What makes an episode similar to a task, as it is set."""
     wanted = settings.recommendation
     return StructuralWeights(
         wanted.category_weight,
