@@ -21,6 +21,8 @@ from lot_grpc.server.limits import Limits
 from lot_grpc.server.memory_servicer import MemoryServicer
 from lot_grpc.server.outcome_servicer import OutcomeServicer
 from lot_grpc.server.pattern_servicer import PatternServicer
+from lot_grpc.server.performance_servicer import PerformanceServicer
+from lot_grpc.server.recommendation_servicer import RecommendationServicer
 from lot_grpc.services.build import Services
 
 
@@ -54,7 +56,10 @@ def build_servicers(
                 services.episodes, services.recording, services.episode_recall
             ),
         ],
-        _service(learning_service_pb2, "LearningService"): [],
+        _service(learning_service_pb2, "LearningService"): [
+            RecommendationServicer(services.recommending),  # type: ignore[abstract]
+            PerformanceServicer(services.performance),  # type: ignore[abstract]
+        ],
         _service(admin_service_pb2, "AdminService"): [],
     }
     admin = servicers[_service(admin_service_pb2, "AdminService")]

@@ -8,6 +8,7 @@ from lot_grpc.domain.episode import Episode
 from lot_grpc.domain.memory import Memory
 from lot_grpc.domain.pattern import Pattern
 from lot_grpc.domain.ranking import RankingWeights
+from lot_grpc.domain.recommendation import DEFAULT_WEIGHTS, StructuralWeights
 from lot_grpc.ports import Clock, Embedder, Reranker, VectorStore
 from lot_grpc.services import memories as memories_module
 from lot_grpc.services import patterns as patterns_module
@@ -30,8 +31,10 @@ from lot_grpc.services.moments import Moments
 from lot_grpc.services.outcome_log import OutcomeLog
 from lot_grpc.services.outcomes import RecordingOutcomes
 from lot_grpc.services.patterns import Patterns
+from lot_grpc.services.performance import Performance
 from lot_grpc.services.questions import episode_noun, memory_noun, pattern_noun
 from lot_grpc.services.recall import Noun, Recall, T
+from lot_grpc.services.recommendations import Recommending, default_thresholds
 from lot_grpc.services.recording import Recording
 from lot_grpc.services.reranks import RerankBounds, Reranks
 from lot_grpc.services.retrievals import Retrievals
@@ -54,6 +57,8 @@ class Services:
     episode_recall: Recall[Episode]
     memories: Memories
     memory_recall: Recall[Memory]
+    recommending: Recommending
+    performance: Performance
     admin: Admin
     housekeeping: Housekeeping
     retrievals: Retrievals
@@ -66,6 +71,7 @@ def build_services(
     clock: Clock,
     weights: RankingWeights,
     rerank_bounds: RerankBounds,
+    structural_weights: StructuralWeights = DEFAULT_WEIGHTS,
 ) -> Services:
     """Wire them. The store is open (``store_contract.open_store``)."""
     moments = Moments(clock)
@@ -99,6 +105,8 @@ def build_services(
         episode_recall=recall(episode_noun(episodes)),
         memories=memories,
         memory_recall=recall(memory_noun(memories)),
+        recommending=Recommending(store, embedder, structural_weights, default_thresholds),
+        performance=Performance(store, moments),
         admin=Admin(store, embedder),
         housekeeping=Housekeeping(
             store,

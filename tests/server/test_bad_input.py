@@ -190,7 +190,9 @@ async def test_a_request_without_what_it_needs_is_refused(lot, rpc):
     request = method_of(rpc).input_type._concrete_class(namespace=lot.namespace)
     failed = await refused(lot, rpc, request)
     assert failed.reason == "REQUEST_INVALID"
-    assert set(failed.fields) >= {name for name in EXAMPLES[rpc] if name != "outcome"}
+    needed = {name for name in EXAMPLES[rpc] if name != "outcome"}
+    over_several = {""}  # a rule over several fields names none of them
+    assert set(failed.fields) >= needed or set(failed.fields) == over_several
 
 
 @RPCS

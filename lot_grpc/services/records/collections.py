@@ -21,6 +21,9 @@ MEMORIES = "memories"
 SORT_KEY = "sort_key"
 """Unique, growing with the time of creation; what lists are ordered by."""
 
+END_TIME = "end_time"
+"""Of an ended episode."""
+
 TEXT_VECTOR = "text"
 CODE_VECTOR = "code"
 """Of what has code."""
@@ -85,7 +88,9 @@ def collection_specs(dimensions: int) -> list[CollectionSpec]:
                 "agent_role": _K,
                 "tools_used": _K,
                 "error_type": _K,
+                "success_factors": _K,
                 "start_time": _I,
+                END_TIME: _I,
             },
         ),
         CollectionSpec(EVENTS),

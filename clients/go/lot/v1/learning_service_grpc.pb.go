@@ -42,12 +42,12 @@ const (
 // In every request `namespace` is the tenant, empty meaning `default`; nothing is ever read across
 // namespaces. `limit` and `page_size`: 0 is the default, above the maximum is refused.
 type LearningServiceClient interface {
-	// GetRecommendations says which approach, tools and factors worked on like tasks. Not yet carried
-	// out.
+	// GetRecommendations says which approach, tools and factors worked on like tasks.
 	GetRecommendations(ctx context.Context, in *GetRecommendationsRequest, opts ...grpc.CallOption) (*GetRecommendationsResponse, error)
-	// GetTrends says by category whether tasks go better or worse. Not yet carried out.
+	// GetTrends says by category whether tasks go better or worse.
 	GetTrends(ctx context.Context, in *GetTrendsRequest, opts ...grpc.CallOption) (*GetTrendsResponse, error)
-	// GetPerformanceReport sums up how tasks go, with advice and insights. Not yet carried out.
+	// GetPerformanceReport sums up how tasks go, with advice and insights. It reads all ended episodes
+	// that the filter lets through: narrow it where there are many.
 	GetPerformanceReport(ctx context.Context, in *GetPerformanceReportRequest, opts ...grpc.CallOption) (*GetPerformanceReportResponse, error)
 	// RecordLearningEvent stores something to learn from. Errors: REQUEST_ID_REUSED. Not yet carried
 	// out.
@@ -212,12 +212,12 @@ func (c *learningServiceClient) SubmitFeedback(ctx context.Context, in *SubmitFe
 // In every request `namespace` is the tenant, empty meaning `default`; nothing is ever read across
 // namespaces. `limit` and `page_size`: 0 is the default, above the maximum is refused.
 type LearningServiceServer interface {
-	// GetRecommendations says which approach, tools and factors worked on like tasks. Not yet carried
-	// out.
+	// GetRecommendations says which approach, tools and factors worked on like tasks.
 	GetRecommendations(context.Context, *GetRecommendationsRequest) (*GetRecommendationsResponse, error)
-	// GetTrends says by category whether tasks go better or worse. Not yet carried out.
+	// GetTrends says by category whether tasks go better or worse.
 	GetTrends(context.Context, *GetTrendsRequest) (*GetTrendsResponse, error)
-	// GetPerformanceReport sums up how tasks go, with advice and insights. Not yet carried out.
+	// GetPerformanceReport sums up how tasks go, with advice and insights. It reads all ended episodes
+	// that the filter lets through: narrow it where there are many.
 	GetPerformanceReport(context.Context, *GetPerformanceReportRequest) (*GetPerformanceReportResponse, error)
 	// RecordLearningEvent stores something to learn from. Errors: REQUEST_ID_REUSED. Not yet carried
 	// out.

@@ -31,8 +31,7 @@ export const file_lot_v1_learning_service: GenFile = /*@__PURE__*/
  */
 export const LearningService: GenService<{
   /**
-   * GetRecommendations says which approach, tools and factors worked on like tasks. Not yet carried
-   * out.
+   * GetRecommendations says which approach, tools and factors worked on like tasks.
    *
    * @generated from rpc lot.v1.LearningService.GetRecommendations
    */
@@ -42,7 +41,7 @@ export const LearningService: GenService<{
     output: typeof GetRecommendationsResponseSchema;
   },
   /**
-   * GetTrends says by category whether tasks go better or worse. Not yet carried out.
+   * GetTrends says by category whether tasks go better or worse.
    *
    * @generated from rpc lot.v1.LearningService.GetTrends
    */
@@ -52,7 +51,8 @@ export const LearningService: GenService<{
     output: typeof GetTrendsResponseSchema;
   },
   /**
-   * GetPerformanceReport sums up how tasks go, with advice and insights. Not yet carried out.
+   * GetPerformanceReport sums up how tasks go, with advice and insights. It reads all ended episodes
+   * that the filter lets through: narrow it where there are many.
    *
    * @generated from rpc lot.v1.LearningService.GetPerformanceReport
    */

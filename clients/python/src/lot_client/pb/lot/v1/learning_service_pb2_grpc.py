@@ -112,22 +112,22 @@ class LearningServiceServicer(object):
     """
 
     def GetRecommendations(self, request, context):
-        """GetRecommendations says which approach, tools and factors worked on like tasks. Not yet carried
-        out.
+        """GetRecommendations says which approach, tools and factors worked on like tasks.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def GetTrends(self, request, context):
-        """GetTrends says by category whether tasks go better or worse. Not yet carried out.
+        """GetTrends says by category whether tasks go better or worse.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def GetPerformanceReport(self, request, context):
-        """GetPerformanceReport sums up how tasks go, with advice and insights. Not yet carried out.
+        """GetPerformanceReport sums up how tasks go, with advice and insights. It reads all ended episodes
+        that the filter lets through: narrow it where there are many.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -42,13 +42,13 @@ class LearningServiceStub:
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> LearningServiceAsyncStub: ...
     GetRecommendations: _grpc.UnaryUnaryMultiCallable[_recommendation_pb2.GetRecommendationsRequest, _recommendation_pb2.GetRecommendationsResponse]
-    """GetRecommendations says which approach, tools and factors worked on like tasks. Not yet carried
-    out.
-    """
+    """GetRecommendations says which approach, tools and factors worked on like tasks."""
     GetTrends: _grpc.UnaryUnaryMultiCallable[_performance_pb2.GetTrendsRequest, _performance_pb2.GetTrendsResponse]
-    """GetTrends says by category whether tasks go better or worse. Not yet carried out."""
+    """GetTrends says by category whether tasks go better or worse."""
     GetPerformanceReport: _grpc.UnaryUnaryMultiCallable[_performance_pb2.GetPerformanceReportRequest, _performance_pb2.GetPerformanceReportResponse]
-    """GetPerformanceReport sums up how tasks go, with advice and insights. Not yet carried out."""
+    """GetPerformanceReport sums up how tasks go, with advice and insights. It reads all ended episodes
+    that the filter lets through: narrow it where there are many.
+    """
     RecordLearningEvent: _grpc.UnaryUnaryMultiCallable[_learning_event_pb2.RecordLearningEventRequest, _learning_event_pb2.RecordLearningEventResponse]
     """RecordLearningEvent stores something to learn from. Errors: REQUEST_ID_REUSED. Not yet carried
     out.
@@ -90,13 +90,13 @@ class LearningServiceAsyncStub(LearningServiceStub):
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     GetRecommendations: _aio.UnaryUnaryMultiCallable[_recommendation_pb2.GetRecommendationsRequest, _recommendation_pb2.GetRecommendationsResponse]  # type: ignore[assignment]
-    """GetRecommendations says which approach, tools and factors worked on like tasks. Not yet carried
-    out.
-    """
+    """GetRecommendations says which approach, tools and factors worked on like tasks."""
     GetTrends: _aio.UnaryUnaryMultiCallable[_performance_pb2.GetTrendsRequest, _performance_pb2.GetTrendsResponse]  # type: ignore[assignment]
-    """GetTrends says by category whether tasks go better or worse. Not yet carried out."""
+    """GetTrends says by category whether tasks go better or worse."""
     GetPerformanceReport: _aio.UnaryUnaryMultiCallable[_performance_pb2.GetPerformanceReportRequest, _performance_pb2.GetPerformanceReportResponse]  # type: ignore[assignment]
-    """GetPerformanceReport sums up how tasks go, with advice and insights. Not yet carried out."""
+    """GetPerformanceReport sums up how tasks go, with advice and insights. It reads all ended episodes
+    that the filter lets through: narrow it where there are many.
+    """
     RecordLearningEvent: _aio.UnaryUnaryMultiCallable[_learning_event_pb2.RecordLearningEventRequest, _learning_event_pb2.RecordLearningEventResponse]  # type: ignore[assignment]
     """RecordLearningEvent stores something to learn from. Errors: REQUEST_ID_REUSED. Not yet carried
     out.
@@ -141,9 +141,7 @@ class LearningServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _recommendation_pb2.GetRecommendationsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_recommendation_pb2.GetRecommendationsResponse, _abc.Awaitable[_recommendation_pb2.GetRecommendationsResponse]]:
-        """GetRecommendations says which approach, tools and factors worked on like tasks. Not yet carried
-        out.
-        """
+        """GetRecommendations says which approach, tools and factors worked on like tasks."""
 
     @_abc_1.abstractmethod
     def GetTrends(
@@ -151,7 +149,7 @@ class LearningServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _performance_pb2.GetTrendsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_performance_pb2.GetTrendsResponse, _abc.Awaitable[_performance_pb2.GetTrendsResponse]]:
-        """GetTrends says by category whether tasks go better or worse. Not yet carried out."""
+        """GetTrends says by category whether tasks go better or worse."""
 
     @_abc_1.abstractmethod
     def GetPerformanceReport(
@@ -159,7 +157,9 @@ class LearningServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _performance_pb2.GetPerformanceReportRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_performance_pb2.GetPerformanceReportResponse, _abc.Awaitable[_performance_pb2.GetPerformanceReportResponse]]:
-        """GetPerformanceReport sums up how tasks go, with advice and insights. Not yet carried out."""
+        """GetPerformanceReport sums up how tasks go, with advice and insights. It reads all ended episodes
+        that the filter lets through: narrow it where there are many.
+        """
 
     @_abc_1.abstractmethod
     def RecordLearningEvent(
