@@ -13,6 +13,7 @@ from lot_grpc.pb.lot.v1 import pattern_service_pb2 as pb
 from lot_grpc.pb.lot.v1 import pattern_service_pb2_grpc as pb_grpc
 from lot_grpc.server.call import Context
 from lot_grpc.server.convert import patterns as convert
+from lot_grpc.server.convert.feedback import confidence_notices, entry_to_pb
 from lot_grpc.server.convert.outcomes import (
     OUTCOME,
     RANKING,
@@ -26,6 +27,7 @@ from lot_grpc.server.convert.values import seconds_from_pb
 from lot_grpc.server.page_token import position_from_token, position_to_token
 from lot_grpc.server.status import to_status
 from lot_grpc.services.drafts import PatternDraft, Saved
+from lot_grpc.services.feedback import Feedback
 from lot_grpc.services.outcomes import OutcomeDraft, RecordingOutcomes
 from lot_grpc.services.patterns import Patterns, PatternStats, Updated
 from lot_grpc.services.questions import Asked, pattern_question
@@ -45,12 +47,14 @@ class PatternServicer(pb_grpc.PatternServiceServicer):
         patterns: Patterns,
         recall: Recall[Pattern],
         outcomes: RecordingOutcomes,
+        feedback: Feedback,
         max_batch_items: int,
     ) -> None:
         self._saving = saving
         self._patterns = patterns
         self._recall = recall
         self._outcomes = outcomes
+        self._feedback = feedback
         self._max_batch_items = max_batch_items
 
     async def SavePattern(
@@ -95,7 +99,13 @@ class PatternServicer(pb_grpc.PatternServiceServicer):
         pattern = await self._patterns.get(
             namespace_or_default(request.namespace), request.pattern_id
         )
-        return pb.GetPatternResponse(pattern=convert.pattern_to_pb(pattern))
+        history = []
+        if request.include_feedback:
+            history = await self._feedback.history(pattern.namespace, pattern.pattern_id)
+        return pb.GetPatternResponse(
+            pattern=convert.pattern_to_pb(pattern),
+            feedback=[entry_to_pb(entry) for entry in history],
+        )
 
     async def UpdatePattern(
         self, request: pb.UpdatePatternRequest, context: Context
@@ -107,7 +117,7 @@ class PatternServicer(pb_grpc.PatternServiceServicer):
         )
         return pb.UpdatePatternResponse(
             pattern=convert.pattern_to_pb(updated.pattern),
-            notices=_unread_notices(updated),
+            notices=[*_unread_notices(updated), *confidence_notices(updated.kept)],
         )
 
     async def DeletePattern(

@@ -44,6 +44,7 @@ def build_servicers(
                 services.patterns,
                 services.pattern_recall,
                 services.outcomes,
+                services.feedback,
                 max_batch_items,
             ),
         ],

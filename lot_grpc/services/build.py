@@ -16,6 +16,7 @@ from lot_grpc.services.claims import Claims
 from lot_grpc.services.counting import Counting
 from lot_grpc.services.episodes import Episodes
 from lot_grpc.services.event_log import EventLog
+from lot_grpc.services.feedback import Feedback
 from lot_grpc.services.fencing import Fence
 from lot_grpc.services.housekeeping import Housekeeping
 from lot_grpc.services.indexing import Indexing
@@ -42,6 +43,7 @@ class Services:
     patterns: Patterns
     pattern_recall: Recall[Pattern]
     outcomes: RecordingOutcomes
+    feedback: Feedback
     episodes: Episodes
     recording: Recording
     episode_recall: Recall[Episode]
@@ -70,6 +72,7 @@ def build_services(
     indexing = Indexing(embedder)
     reranks = Reranks(store, reranker, rerank_bounds)
     patterns = Patterns(store, indexing, moments, claims, tombstones)
+    feedback = Feedback(store, moments, ledger, patterns, tombstones)
     memories = Memories(store, indexing, moments, ledger, tombstones)
     log, writers = EventLog(store), Writers()
     fence = Fence(store, log)
@@ -83,6 +86,7 @@ def build_services(
         patterns=patterns,
         pattern_recall=recall(pattern_noun(patterns)),
         outcomes=RecordingOutcomes(moments, ledger, counting, patterns, retrievals),
+        feedback=feedback,
         episodes=episodes,
         recording=Recording(moments, ledger, log, writers, fence),
         episode_recall=recall(episode_noun(episodes)),
@@ -101,6 +105,7 @@ def build_services(
                 memories_module.NOUN: memories.finish_delete,
             },
             patterns.finish_expiry,
+            finishers=[feedback.roll_forward],
         ),
         retrievals=retrievals,
     )

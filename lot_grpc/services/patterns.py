@@ -30,7 +30,7 @@ from lot_grpc.services.indexing import Indexed, Indexing
 from lot_grpc.services.moments import Moments
 from lot_grpc.services.paging import Position, read_page
 from lot_grpc.services.records.collections import (
-    OUTCOMES,
+    PATTERN_LOGS,
     PATTERNS,
     SORT_KEY,
 )
@@ -54,11 +54,26 @@ _EVERY_USAGE = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class PatternEdit:
-    """New values of the named fields of a content; ``ttl`` (microseconds) instead of an expiry."""
+    """New values of the named fields of a content; ``ttl`` (microseconds) instead of an expiry.
+
+    ``sets_confidence`` is False for an edit that has a confidence among all else, as one does that
+    writes back what it read: it leaves one alone that feedback moved.
+    """
 
     content: PatternContent
     fields: frozenset[str]
     ttl: int | None = None
+    sets_confidence: bool = True
+
+    def kept(self, pattern: Pattern) -> tuple[str, ...]:
+        """The fields that this edit leaves as they are, though it has other values for them."""
+        leaves = (
+            "confidence" in self.fields
+            and not self.sets_confidence
+            and pattern.feedback.feedback_count > 0
+            and self.content.confidence != pattern.content.confidence
+        )
+        return ("confidence",) if leaves else ()
 
     def apply(self, old: PatternContent, now: int) -> PatternContent:
         """The content after the edit."""
@@ -90,11 +105,15 @@ class PatternStats:
 
 @dataclass(frozen=True, slots=True)
 class Updated:
-    """An edited pattern. The flags: the model did not read all of its text, of its code."""
+    """An edited pattern. The flags: the model did not read all of its text, of its code.
+
+    ``kept`` are fields that feedback moved and the edit left alone.
+    """
 
     pattern: Pattern
     text_truncated: bool = False
     code_truncated: bool = False
+    kept: tuple[str, ...] = ()
 
 
 class Patterns:
@@ -150,20 +169,23 @@ class Patterns:
     ) -> Updated:
         """Apply an edit of the content to the pattern that has ``etag`` (empty: any).
 
-        Counters are never overwritten: an outcome that comes between is kept and the edit tried
-        again on top of it. Raises PatternNotFoundError, EtagMismatchError, ContentionError.
+        Counters are never overwritten: an outcome or a feedback that comes between is kept and the
+        edit tried again on top of it. Raises PatternNotFoundError, EtagMismatchError,
+        ContentionError.
         """
         for attempt in range(_TRIES):
             record = await self._record(namespace, pattern_id, vectors=True)
             pattern = pattern_from_record(record)
             if etag and etag != pattern.etag:
                 raise EtagMismatchError(NOUN, pattern_id, etag, pattern.etag)
-            content = edit.apply(pattern.content, self._moments.now())
+            kept = edit.kept(pattern)
+            written = replace(edit, fields=edit.fields - set(kept))
+            content = written.apply(pattern.content, self._moments.now())
             content.check()
             if content.expire_time != pattern.content.expire_time:
                 check_expiry(NOUN, content.expire_time, self._moments.now())
             if content == pattern.content:
-                return Updated(pattern)
+                return Updated(pattern, kept=kept)
             indexed = await self._indexed(pattern.content, content, record)
             edited = replace(
                 pattern,
@@ -172,7 +194,7 @@ class Patterns:
                 update_time=max(self._moments.now(), pattern.update_time),
             )
             if await self._replace(record, pattern, edited, indexed.vectors):
-                return Updated(edited, indexed.text_truncated, indexed.code_truncated)
+                return Updated(edited, indexed.text_truncated, indexed.code_truncated, kept)
             await pause_before_retry(attempt)
         raise ContentionError(NOUN, pattern_id)
 
@@ -214,7 +236,7 @@ class Patterns:
     # --- deleting -----------------------------------------------------------------------------
 
     async def delete(self, namespace: str, pattern_id: str, etag: str) -> None:
-        """Delete a pattern, its claim and its outcomes.
+        """Delete a pattern, its claim, its outcomes and its feedback.
 
         Raises PatternNotFoundError, EtagMismatchError.
         """
@@ -245,7 +267,8 @@ class Patterns:
             await self._claims.release_all(stone.namespace, stone.id)
         else:  # another pattern took the id since; a claim that is not its own it leaves to saves
             theirs.append(Range(SORT_KEY, lt=left.payload[SORT_KEY]))
-        await self._store.delete(OUTCOMES, stone.namespace, theirs)
+        for log in PATTERN_LOGS:
+            await self._store.delete(log, stone.namespace, theirs)
         await self._tombstones.finish(stone)
         return True
 
@@ -254,7 +277,8 @@ class Patterns:
         pattern_id = record.payload["pattern_id"]
         theirs = Equals("pattern_id", pattern_id)
         older = Range(SORT_KEY, lte=record.payload[EXPIRES_KEY])
-        await self._store.delete(OUTCOMES, record.namespace, [theirs, older])
+        for log in PATTERN_LOGS:
+            await self._store.delete(log, record.namespace, [theirs, older])
         if not await self._store.get(PATTERNS, record.namespace, [record.id]):
             await self._claims.release_all(record.namespace, pattern_id)
 

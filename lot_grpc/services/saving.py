@@ -31,7 +31,7 @@ from lot_grpc.services.indexing import Indexed, Indexing
 from lot_grpc.services.ledger import Ask, Entry, Ledger
 from lot_grpc.services.moments import Moments
 from lot_grpc.services.patterns import NOUN
-from lot_grpc.services.records.collections import OUTCOMES, PATTERNS, SORT_KEY
+from lot_grpc.services.records.collections import PATTERN_LOGS, PATTERNS, SORT_KEY
 from lot_grpc.services.records.outcomes import OutcomeFact
 from lot_grpc.services.records.patterns import (
     REQUEST,
@@ -212,7 +212,7 @@ class Saving:
         for work in ready:
             if work.record is not None and work.record.id in inserted:
                 if work.draft.pattern_id:
-                    await self._drop_older_outcomes(work.record)
+                    await self._drop_older_logs(work.record)
                 work.result = self._created(work, work.record)
 
     async def _resolve(self, work: _Work) -> None:
@@ -269,18 +269,19 @@ class Saving:
         record = self._record(work, pattern_id, work.indexed)
         inserted = await self._store.insert(PATTERNS, [record])
         if record.id in inserted:
-            await self._drop_older_outcomes(record)
+            await self._drop_older_logs(record)
             return self._created(work, record)
         if work.draft.exact:
             return None
         found = await self._find(work.namespace, pattern_id)
         return self._same_id(work, found) if found else None
 
-    async def _drop_older_outcomes(self, record: Record) -> None:
+    async def _drop_older_logs(self, record: Record) -> None:
         """Forget what was recorded of an expired pattern whose id was just taken again."""
         theirs = Equals("pattern_id", record.payload["pattern_id"])
         older = Range(SORT_KEY, lt=record.payload[SORT_KEY])
-        await self._store.delete(OUTCOMES, record.namespace, [theirs, older])
+        for log in PATTERN_LOGS:
+            await self._store.delete(log, record.namespace, [theirs, older])
 
     async def _count_repeat(self, work: _Work, pattern_id: str) -> Saved | None:
         fact = OutcomeFact(

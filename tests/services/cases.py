@@ -10,6 +10,7 @@ from typing import Any
 from lot_grpc.domain.errors import MemoryNotFoundError, PatternNotFoundError
 from lot_grpc.domain.outcomes import Outcome
 from lot_grpc.domain.pattern import PatternContent
+from lot_grpc.services.feedback import FeedbackDraft
 from lot_grpc.services.outcomes import OutcomeDraft
 from lot_grpc.services.patterns import PatternEdit
 from lot_grpc.services.recording import Takeover
@@ -131,6 +132,26 @@ def outcomes(request_id: str) -> Step:
     return run
 
 
+def feedbacks(request_id: str, **said: Any) -> Step:
+    async def run(world: World, ns: str) -> Any:
+        given = FeedbackDraft("p2", request_id=request_id, **said)
+        return await world.services.feedback.give(ns, given)
+
+    return run
+
+
+async def some_feedback(world: World, ns: str) -> None:
+    """Three patterns; ``p2`` was found helpful twice."""
+    await three_patterns(world, ns)
+    for text in ("first", "second"):
+        await world.services.feedback.give(ns, FeedbackDraft("p2", helpful=True, text=text))
+
+
+async def deletes_p2(world: World, ns: str) -> None:
+    with suppress(PatternNotFoundError):
+        await world.services.patterns.delete(ns, "p2", "")
+
+
 def starts(**named: Any) -> Step:
     async def run(world: World, ns: str) -> Any:
         return await world.services.episodes.start(ns, start(**named))
@@ -213,6 +234,9 @@ CASES = [
     Case("delete a pattern", three_patterns, deletes_pattern, contents=("one",)),
     Case("outcome", three_patterns, outcomes(""), repeatable=False),
     Case("outcome by request", three_patterns, outcomes("r")),
+    Case("feedback", some_feedback, feedbacks("", helpful=False), repeatable=False),
+    Case("feedback by request", some_feedback, feedbacks("r", confidence_adjustment=-0.9)),
+    Case("delete a pattern that got feedback", some_feedback, deletes_p2),
     Case("start", nothing, starts(episode_id="e")),
     Case("start by request", nothing, starts(request_id="r")),
     Case("event", running, one_event(""), repeatable=False),

@@ -19,6 +19,7 @@ from lot_grpc.ports import Record, VectorStore
 from lot_grpc.services.build import Services, build_services
 from lot_grpc.services.drafts import PatternDraft, Saved
 from lot_grpc.services.episodes import EpisodeDraft
+from lot_grpc.services.feedback import FeedbackDraft
 from lot_grpc.services.memories import MemoryDraft
 from lot_grpc.services.outcomes import OutcomeDraft
 from lot_grpc.services.questions import Asked, pattern_question
@@ -118,6 +119,10 @@ async def outcome(
     world: World, *pattern_ids: str, outcome: Outcome = Outcome.SUCCESS, **named: Any
 ) -> list[Pattern]:
     return await world.services.outcomes.record(NS, OutcomeDraft(pattern_ids, outcome, **named))
+
+
+async def feedback(world: World, pattern_id: str, **named: Any) -> Pattern:
+    return await world.services.feedback.give(NS, FeedbackDraft(pattern_id, **named))
 
 
 async def recall(

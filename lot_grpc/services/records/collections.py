@@ -12,10 +12,14 @@ REQUESTS = "requests"
 TOMBSTONES = "tombstones"
 PATTERNS = "patterns"
 OUTCOMES = "outcomes"
+FEEDBACK = "feedback"
 RETRIEVALS = "retrievals"
 EPISODES = "episodes"
 EVENTS = "events"
 MEMORIES = "memories"
+
+PATTERN_LOGS = (OUTCOMES, FEEDBACK)
+"""What hangs on a pattern, by ``pattern_id`` and sort key, and goes with it."""
 
 SORT_KEY = "sort_key"
 """Unique, growing with the time of creation; what lists are ordered by."""
@@ -58,6 +62,7 @@ def collection_specs(dimensions: int) -> list[CollectionSpec]:
             },
         ),
         CollectionSpec(OUTCOMES, indexes={"pattern_id": _K, "settled": _B, SORT_KEY: _I}),
+        CollectionSpec(FEEDBACK, indexes={"pattern_id": _K, "settled": _B, SORT_KEY: _I}),
         CollectionSpec(RETRIEVALS),
         CollectionSpec(
             EPISODES,
