@@ -1757,7 +1757,9 @@ class PrunePatternsResponse(_message.Message):
     """kept_count is how many patterns that the filter lets through are, or would be, left."""
     @_builtins.property
     def pattern_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """pattern_ids of the first 1,000 of them, the worst first."""
+        """pattern_ids of the first 1,000 of them: first those by max_success_rate, then those by
+        keep_at_most, each the worst first.
+        """
 
     @_builtins.property
     def oldest_kept_time(self) -> _timestamp_pb2.Timestamp:

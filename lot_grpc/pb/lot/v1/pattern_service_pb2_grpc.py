@@ -261,8 +261,8 @@ class PatternServiceServicer(object):
     def PrunePatterns(self, request, context):
         """PrunePatterns deletes patterns that did not prove themselves, of those that the filter lets
         through and that are not pinned: by max_success_rate, by keep_at_most, or both. One that is
-        edited, used or given feedback while the call is at work is spared. Cut off, it has deleted some
-        of them, each wholly; call again for the rest.
+        edited, used or given feedback while the call is at work is spared. Cut off, by
+        ServerLimits.max_call_duration or a crash, it has deleted some of them; call again for the rest.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

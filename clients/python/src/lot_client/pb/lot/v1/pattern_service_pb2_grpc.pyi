@@ -93,8 +93,8 @@ class PatternServiceStub:
     PrunePatterns: _grpc.UnaryUnaryMultiCallable[_pattern_service_pb2.PrunePatternsRequest, _pattern_service_pb2.PrunePatternsResponse]
     """PrunePatterns deletes patterns that did not prove themselves, of those that the filter lets
     through and that are not pinned: by max_success_rate, by keep_at_most, or both. One that is
-    edited, used or given feedback while the call is at work is spared. Cut off, it has deleted some
-    of them, each wholly; call again for the rest.
+    edited, used or given feedback while the call is at work is spared. Cut off, by
+    ServerLimits.max_call_duration or a crash, it has deleted some of them; call again for the rest.
     """
 
 @_typing.type_check_only
@@ -162,8 +162,8 @@ class PatternServiceAsyncStub(PatternServiceStub):
     PrunePatterns: _aio.UnaryUnaryMultiCallable[_pattern_service_pb2.PrunePatternsRequest, _pattern_service_pb2.PrunePatternsResponse]  # type: ignore[assignment]
     """PrunePatterns deletes patterns that did not prove themselves, of those that the filter lets
     through and that are not pinned: by max_success_rate, by keep_at_most, or both. One that is
-    edited, used or given feedback while the call is at work is spared. Cut off, it has deleted some
-    of them, each wholly; call again for the rest.
+    edited, used or given feedback while the call is at work is spared. Cut off, by
+    ServerLimits.max_call_duration or a crash, it has deleted some of them; call again for the rest.
     """
 
 class PatternServiceServicer(metaclass=_abc_1.ABCMeta):
@@ -330,8 +330,8 @@ class PatternServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_pattern_service_pb2.PrunePatternsResponse, _abc.Awaitable[_pattern_service_pb2.PrunePatternsResponse]]:
         """PrunePatterns deletes patterns that did not prove themselves, of those that the filter lets
         through and that are not pinned: by max_success_rate, by keep_at_most, or both. One that is
-        edited, used or given feedback while the call is at work is spared. Cut off, it has deleted some
-        of them, each wholly; call again for the rest.
+        edited, used or given feedback while the call is at work is spared. Cut off, by
+        ServerLimits.max_call_duration or a crash, it has deleted some of them; call again for the rest.
         """
 
 def add_PatternServiceServicer_to_server(servicer: PatternServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...
