@@ -69,4 +69,4 @@ def teaching_score(usage_count: int, confidence: float) -> float:
     at most √usage. The root, since a thing used a hundred times as often is not a hundred times as
     worth asking for.
     """
-    return math.sqrt(usage_count) * (1 - abs(2 * confidence - 1))
+    return math.sqrt(usage_count) * round(1 - abs(2 * confidence - 1), _DIGITS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 
 from lot_grpc.domain.errors import LimitExceededError, LotError, PatternNotFoundError
 from lot_grpc.domain.ids import namespace_or_default
@@ -29,7 +30,8 @@ from lot_grpc.server.status import to_status
 from lot_grpc.services.drafts import PatternDraft, Saved
 from lot_grpc.services.feedback import Feedback
 from lot_grpc.services.outcomes import OutcomeDraft, RecordingOutcomes
-from lot_grpc.services.patterns import Patterns, PatternStats, Updated
+from lot_grpc.services.pattern_stats import PatternStats
+from lot_grpc.services.patterns import Patterns, Updated
 from lot_grpc.services.questions import Asked, pattern_question
 from lot_grpc.services.recall import Finding, Recall
 from lot_grpc.services.saving import Saving
@@ -245,5 +247,21 @@ def _stats_to_pb(stats: PatternStats) -> pb.GetPatternStatsResponse:
         most_used_pattern_id=stats.most_used_pattern_id,
         by_language=stats.by_language,
         by_category=stats.by_category,
-        by_kind={name.upper(): count for name, count in stats.by_kind.items()},
+        by_kind=_named(stats.by_kind),
+        min_success_rate=stats.min_success_rate,
+        used_count=stats.used,
+        average_used_success_rate=stats.average_used_success_rate,
+        total_success_count=stats.total_success,
+        total_failure_count=stats.total_failure,
+        total_partial_count=stats.total_partial,
+        success_share=stats.success_share,
+        pinned_count=stats.pinned,
+        by_pattern_type=_named(stats.by_pattern_type),
+        by_code_kind=_named(stats.by_code_kind),
+        by_task_type=stats.by_task_type,
     )
+
+
+def _named(counts: Mapping[str, int]) -> dict[str, int]:
+    """Counts by the names of an enum, without their prefix."""
+    return {name.upper(): count for name, count in counts.items()}

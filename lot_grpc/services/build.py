@@ -9,22 +9,29 @@ from lot_grpc.domain.memory import Memory
 from lot_grpc.domain.pattern import Pattern
 from lot_grpc.domain.ranking import RankingWeights
 from lot_grpc.ports import Clock, Embedder, Reranker, VectorStore
+from lot_grpc.services import episode_deleting as episode_deleting_module
 from lot_grpc.services import memories as memories_module
 from lot_grpc.services import patterns as patterns_module
 from lot_grpc.services.admin import Admin
 from lot_grpc.services.claims import Claims
 from lot_grpc.services.counting import Counting
+from lot_grpc.services.episode_deleting import EpisodeDeleting
 from lot_grpc.services.episodes import Episodes
 from lot_grpc.services.event_log import EventLog
 from lot_grpc.services.feedback import Feedback
+from lot_grpc.services.feedback_candidates import FeedbackCandidates
 from lot_grpc.services.fencing import Fence
 from lot_grpc.services.housekeeping import Housekeeping
 from lot_grpc.services.indexing import Indexing
+from lot_grpc.services.keeping import Keeping
+from lot_grpc.services.kept import kept_nouns
 from lot_grpc.services.ledger import Ledger
 from lot_grpc.services.memories import Memories
 from lot_grpc.services.moments import Moments
 from lot_grpc.services.outcomes import RecordingOutcomes
 from lot_grpc.services.patterns import Patterns
+from lot_grpc.services.policies import Policies
+from lot_grpc.services.pruning import Pruning
 from lot_grpc.services.questions import episode_noun, memory_noun, pattern_noun
 from lot_grpc.services.recall import Noun, Recall, T
 from lot_grpc.services.recording import Recording
@@ -44,12 +51,17 @@ class Services:
     pattern_recall: Recall[Pattern]
     outcomes: RecordingOutcomes
     feedback: Feedback
+    feedback_candidates: FeedbackCandidates
+    pruning: Pruning
     episodes: Episodes
     recording: Recording
     episode_recall: Recall[Episode]
+    episode_deleting: EpisodeDeleting
     memories: Memories
     memory_recall: Recall[Memory]
     admin: Admin
+    policies: Policies
+    keeping: Keeping
     housekeeping: Housekeeping
     retrievals: Retrievals
 
@@ -76,7 +88,11 @@ def build_services(
     memories = Memories(store, indexing, moments, ledger, tombstones)
     log, writers = EventLog(store), Writers()
     fence = Fence(store, log)
-    episodes = Episodes(store, indexing, moments, ledger, log, writers, fence)
+    episode_deleting = EpisodeDeleting(store, log, writers, tombstones)
+    episodes = Episodes(store, indexing, moments, ledger, log, writers, fence, episode_deleting)
+    policies = Policies(store, moments)
+    nouns = kept_nouns(patterns, memories, episode_deleting)
+    keeping = Keeping(store, moments, policies, nouns)
 
     def recall(noun: Noun[T]) -> Recall[T]:
         return Recall(store, embedder, retrievals, reranks, weights, noun)
@@ -87,12 +103,17 @@ def build_services(
         pattern_recall=recall(pattern_noun(patterns)),
         outcomes=RecordingOutcomes(moments, ledger, counting, patterns, retrievals),
         feedback=feedback,
+        feedback_candidates=FeedbackCandidates(store, patterns),
+        pruning=Pruning(store, patterns),
         episodes=episodes,
         recording=Recording(moments, ledger, log, writers, fence),
         episode_recall=recall(episode_noun(episodes)),
+        episode_deleting=episode_deleting,
         memories=memories,
         memory_recall=recall(memory_noun(memories)),
         admin=Admin(store, embedder),
+        policies=policies,
+        keeping=keeping,
         housekeeping=Housekeeping(
             store,
             moments,
@@ -103,9 +124,11 @@ def build_services(
             {
                 patterns_module.NOUN: patterns.finish_delete,
                 memories_module.NOUN: memories.finish_delete,
+                episode_deleting_module.NOUN: episode_deleting.finish_delete,
             },
             patterns.finish_expiry,
             finishers=[feedback.roll_forward],
+            sweeps=[keeping.sweep],
         ),
         retrievals=retrievals,
     )

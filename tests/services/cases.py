@@ -7,12 +7,15 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from lot_grpc.domain.errors import MemoryNotFoundError, PatternNotFoundError
+from lot_grpc.domain.errors import EpisodeNotFoundError, MemoryNotFoundError, PatternNotFoundError
 from lot_grpc.domain.outcomes import Outcome
 from lot_grpc.domain.pattern import PatternContent
+from lot_grpc.domain.policy import NamespacePolicy, PolicyEdit
+from lot_grpc.domain.query import PatternFilter
 from lot_grpc.services.feedback import FeedbackDraft
 from lot_grpc.services.outcomes import OutcomeDraft
 from lot_grpc.services.patterns import PatternEdit
+from lot_grpc.services.pruning import PruneDraft
 from lot_grpc.services.recording import Takeover
 from tests.services.world import World, draft, end, event, events, memory, start, whole
 
@@ -184,6 +187,51 @@ def ends(request_id: str) -> Step:
     return run
 
 
+async def recorded(world: World, ns: str) -> None:
+    """``e`` is ended and has five events, ``f`` still runs and has two."""
+    await world.services.episodes.record(ns, whole(5, episode_id="e"))
+    await world.services.episodes.start(ns, start(episode_id="f"))
+    for n in range(2):
+        await world.services.recording.record_event(ns, "f", event(text=f"event {n}"), "")
+
+
+def deletes_episode(episode_id: str) -> Step:
+    async def run(world: World, ns: str) -> None:
+        with suppress(EpisodeNotFoundError):
+            await world.services.episode_deleting.delete(ns, episode_id)
+
+    return run
+
+
+def prunes(**named: Any) -> Step:
+    async def run(world: World, ns: str) -> Any:
+        return await world.services.pruning.prune(ns, PruneDraft(PatternFilter(), **named))
+
+    return run
+
+
+def sets_policy(**named: Any) -> Step:
+    async def run(world: World, ns: str) -> Any:
+        edit = PolicyEdit(NamespacePolicy(**named), frozenset(named))
+        return await world.services.policies.update(ns, edit, "")
+
+    return run
+
+
+async def bounded(world: World, ns: str) -> None:
+    """More of everything than the policy allows."""
+    await three_patterns(world, ns)
+    await a_memory(world, ns)
+    await world.services.memories.create(ns, memory("second", memory_id="n"))
+    await recorded(world, ns)
+    await world.services.episodes.record(ns, whole(3, episode_id="g"))
+    await sets_policy(max_patterns=1, max_memories=1, max_episodes=1)(world, ns)
+
+
+async def sweeps(world: World, ns: str) -> None:
+    await world.services.keeping.sweep()
+
+
 def records(**named: Any) -> Step:
     async def run(world: World, ns: str) -> Any:
         return await world.services.episodes.record(ns, whole(5, **named))
@@ -237,6 +285,12 @@ CASES = [
     Case("feedback", some_feedback, feedbacks("", helpful=False), repeatable=False),
     Case("feedback by request", some_feedback, feedbacks("r", confidence_adjustment=-0.9)),
     Case("delete a pattern that got feedback", some_feedback, deletes_p2),
+    Case("prune", some_feedback, prunes(max_success_rate=0.6, keep_at_most=1)),
+    Case("set a policy", nothing, sets_policy(max_patterns=3)),
+    Case("edit a policy", sets_policy(max_episodes=2), sets_policy(max_patterns=3)),
+    Case("sweep by a policy", bounded, sweeps),
+    Case("delete an episode", recorded, deletes_episode("e")),
+    Case("delete a running episode", recorded, deletes_episode("f")),
     Case("start", nothing, starts(episode_id="e")),
     Case("start by request", nothing, starts(request_id="r")),
     Case("event", running, one_event(""), repeatable=False),

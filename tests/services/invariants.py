@@ -18,6 +18,7 @@ from lot_grpc.services.records.collections import (
     MEMORIES,
     OUTCOMES,
     PATTERNS,
+    POLICIES,
     REQUESTS,
     TOMBSTONES,
 )
@@ -139,7 +140,16 @@ async def state(store: VectorStore, ns: str) -> Any:
     """All that a caller could tell, but for times and for ids that nobody chose."""
     names: dict[str, str] = {}
     told: dict[str, list[str]] = {}
-    for collection in (PATTERNS, EPISODES, MEMORIES, TOMBSTONES, OUTCOMES, FEEDBACK, EVENTS):
+    for collection in (
+        PATTERNS,
+        EPISODES,
+        MEMORIES,
+        TOMBSTONES,
+        OUTCOMES,
+        FEEDBACK,
+        EVENTS,
+        POLICIES,
+    ):
         told[collection] = []
         for record in await rows(store, collection, ns):
             payload = dict(record.payload)

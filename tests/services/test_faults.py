@@ -199,6 +199,7 @@ SOME = [
     in {
         "save new by request", "save again by request", "save a batch", "edit the content",
         "delete a pattern", "outcome by request", "feedback by request",
+        "prune", "sweep by a policy", "delete an episode",
         "event by request", "stream of events", "end by request",
         "record whole by request", "create a memory by request", "delete a memory",
     }

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 
 import pytest
 from hypothesis import given, settings
@@ -156,7 +155,7 @@ async def test_without_feedback_any_edit_sets_the_confidence(world):
 
 @pytest.mark.parametrize("make", [InMemoryStore, SharedStore])
 @pytest.mark.parametrize("seed", [7, 100, 102])
-async def test_feedback_outcomes_and_edits_at_once_all_count(make: Callable, seed: int):
+async def test_feedback_outcomes_and_edits_at_once_all_count(make: type[InMemoryStore], seed: int):
     clock = FixedClock()
     first = await open_world(Interleaving(make(clock), seed), clock)
     worlds = [first, first.another_process(), first.another_process()]

@@ -145,7 +145,9 @@ async def test_the_rounds_go_on_after_a_failure_and_report_it_once(monkeypatch, 
     monkeypatch.setattr(type(world.services.retrievals), "flush", lambda _: failing())
     answer = await recall(world, "anything")
     run = asyncio.create_task(
-        world.services.housekeeping.run(lambda text, error: reports.append(str(error)))
+        world.services.housekeeping.run(
+            lambda text, error: reports.append(str(error)), lambda *told: None
+        )
     )
     try:
         await asyncio.wait_for(written.wait(), 20)

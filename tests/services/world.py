@@ -177,6 +177,13 @@ def memory(content: str = "The port is 8080", **named: Any) -> MemoryDraft:
     )
 
 
+async def sweep(world: World) -> list[tuple[str, Mapping[str, int]]]:
+    """One round of housekeeping; what was told of it, by namespace."""
+    told: list[tuple[str, Mapping[str, int]]] = []
+    await world.services.housekeeping.sweep(lambda what, ns, counts: told.append((ns, counts)))
+    return told
+
+
 # --- what lies in the store -------------------------------------------------------------------
 
 

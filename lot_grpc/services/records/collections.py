@@ -17,6 +17,7 @@ RETRIEVALS = "retrievals"
 EPISODES = "episodes"
 EVENTS = "events"
 MEMORIES = "memories"
+POLICIES = "policies"
 
 PATTERN_LOGS = (OUTCOMES, FEEDBACK)
 """What hangs on a pattern, by ``pattern_id`` and sort key, and goes with it."""
@@ -59,6 +60,10 @@ def collection_specs(dimensions: int) -> list[CollectionSpec]:
                 "success_permille": _I,
                 "reliability": _F,
                 "usage_count": _I,
+                "success_count": _I,
+                "failure_count": _I,
+                "last_used_time": _I,
+                "update_time": _I,
             },
         ),
         CollectionSpec(OUTCOMES, indexes={"pattern_id": _K, "settled": _B, SORT_KEY: _I}),
@@ -80,6 +85,7 @@ def collection_specs(dimensions: int) -> list[CollectionSpec]:
                 "tools_used": _K,
                 "error_type": _K,
                 "start_time": _I,
+                "end_time": _I,
             },
         ),
         CollectionSpec(EVENTS),
@@ -96,6 +102,8 @@ def collection_specs(dimensions: int) -> list[CollectionSpec]:
                 "tech_stack": _K,
                 "importance": _F,
                 "pinned": _B,
+                "update_time": _I,
             },
         ),
+        CollectionSpec(POLICIES, indexes={SORT_KEY: _I}),
     ]
