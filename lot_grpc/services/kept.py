@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from lot_grpc.domain.episode import EpisodeStatus
-from lot_grpc.ports import AnyOf, Condition, Equals, Payload, Range
+from lot_grpc.ports import AnyOf, Condition, Payload, Range
 from lot_grpc.services import episode_deleting, memories, patterns
 from lot_grpc.services.keeping import Bound, Kept
-from lot_grpc.services.pruning import RANK_KEYS, pattern_rank
+from lot_grpc.services.pruning import NOT_PINNED, RANK_KEYS, pattern_rank
 from lot_grpc.services.records.collections import EPISODES, MEMORIES, PATTERNS, SORT_KEY
 
-_NOT_PINNED = Equals("pinned", False)
 _NOT_RUNNING = AnyOf("status", tuple(s.value for s in EpisodeStatus if s != EpisodeStatus.RUNNING))
 
 
@@ -25,7 +24,7 @@ def kept_nouns(
         Kept(
             noun="PATTERN",
             collection=PATTERNS,
-            touched=[_NOT_PINNED],
+            touched=[NOT_PINNED],
             older_than=_all_before("update_time", "last_used_time"),
             keys=(*patterns.SEEN_KEYS, *RANK_KEYS),
             rank=pattern_rank,
@@ -35,7 +34,7 @@ def kept_nouns(
         Kept(
             noun="MEMORY",
             collection=MEMORIES,
-            touched=[_NOT_PINNED],
+            touched=[NOT_PINNED],
             older_than=_all_before("update_time"),
             keys=(*memories.SEEN_KEYS, "importance"),
             rank=_importance,
