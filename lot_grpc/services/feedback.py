@@ -174,7 +174,12 @@ class Feedback:
         )
 
     async def _count(self, fact: FeedbackFact) -> None:
-        await self._store.insert(FEEDBACK, [feedback_record(fact, self._moments.sort_key())])
+        record = feedback_record(fact, self._moments.sort_key())
+        if record.id not in await self._store.insert(FEEDBACK, [record]):
+            stored = await self._find(fact)
+            if stored is None:  # it went with its pattern meanwhile
+                return
+            fact = stored.fact
         await self._take_in(fact)
 
     async def _take_in(self, fact: FeedbackFact) -> None:

@@ -17,6 +17,7 @@ from lot_grpc.services import feedback as module
 from lot_grpc.services.feedback import FeedbackDraft
 from lot_grpc.services.patterns import PatternEdit
 from lot_grpc.services.records.collections import FEEDBACK
+from lot_grpc.storage.faults import FaultInjectingStore, InjectedFault, When
 from lot_grpc.storage.in_memory import InMemoryStore
 from tests.contract.clock import FixedClock
 from tests.services.invariants import check_invariants
@@ -98,6 +99,23 @@ async def test_a_late_repeat_does_not_count_for_another_pattern_of_the_id(world)
     with pytest.raises(PatternNotFoundError, match="it was deleted after this request"):
         await feedback(world, "mine", **said)
     assert (await world.services.patterns.get(NS, "mine")).content.confidence == 0.5
+
+
+async def test_a_retry_counts_what_the_first_try_wrote_at_its_time():
+    clock = FixedClock()
+    faulty = FaultInjectingStore(InMemoryStore(clock))
+    world = await open_world(faulty, clock)
+    made = (await save(world)).pattern
+    faulty.fail_at(2, When.AFTER)  # the row of the request, then the fact
+    with pytest.raises(InjectedFault):
+        await feedback(world, made.pattern_id, helpful=True, request_id="r")
+    faulty.revive()
+    first = clock.now()
+    clock.advance(60)
+    after = await feedback(world.another_process(), made.pattern_id, helpful=True, request_id="r")
+    assert after.feedback == FeedbackCounts(1, 1, 0, first)
+    assert after.content.confidence == 0.6
+    await check_invariants(faulty, NS)
 
 
 async def test_feedback_of_what_expired_goes_with_it_and_before_its_id_is_taken_again(world):
