@@ -10,6 +10,7 @@ from lot_grpc.domain.pattern import Pattern
 from lot_grpc.domain.ranking import RankingWeights
 from lot_grpc.domain.recommendation import DEFAULT_WEIGHTS, StructuralWeights
 from lot_grpc.ports import Clock, Embedder, Reranker, VectorStore
+from lot_grpc.services import episode_deleting as episode_deleting_module
 from lot_grpc.services import memories as memories_module
 from lot_grpc.services import patterns as patterns_module
 from lot_grpc.services.admin import Admin
@@ -17,14 +18,19 @@ from lot_grpc.services.asked import AskedVectors
 from lot_grpc.services.cells import Cells
 from lot_grpc.services.claims import Claims
 from lot_grpc.services.counting import Counting
+from lot_grpc.services.episode_deleting import EpisodeDeleting
 from lot_grpc.services.episodes import Episodes
 from lot_grpc.services.event_log import EventLog
 from lot_grpc.services.evidence import PatternEvidence
 from lot_grpc.services.facts import Facts
+from lot_grpc.services.feedback import Feedback
+from lot_grpc.services.feedback_candidates import FeedbackCandidates
 from lot_grpc.services.fencing import Fence
 from lot_grpc.services.history import History
 from lot_grpc.services.housekeeping import Housekeeping
 from lot_grpc.services.indexing import Indexing
+from lot_grpc.services.keeping import Keeping
+from lot_grpc.services.kept import kept_nouns
 from lot_grpc.services.ledger import Ledger
 from lot_grpc.services.memories import Memories
 from lot_grpc.services.moments import Moments
@@ -32,9 +38,11 @@ from lot_grpc.services.outcome_log import OutcomeLog
 from lot_grpc.services.outcomes import RecordingOutcomes
 from lot_grpc.services.patterns import Patterns
 from lot_grpc.services.performance import Performance
+from lot_grpc.services.policies import Policies
+from lot_grpc.services.pruning import Pruning
 from lot_grpc.services.questions import episode_noun, memory_noun, pattern_noun
 from lot_grpc.services.recall import Noun, Recall, T
-from lot_grpc.services.recommendations import Recommending, default_thresholds
+from lot_grpc.services.recommendations import Recommending
 from lot_grpc.services.recording import Recording
 from lot_grpc.services.reranks import RerankBounds, Reranks
 from lot_grpc.services.retrievals import Retrievals
@@ -52,14 +60,20 @@ class Services:
     pattern_recall: Recall[Pattern]
     outcomes: RecordingOutcomes
     outcome_log: OutcomeLog
+    feedback: Feedback
+    feedback_candidates: FeedbackCandidates
+    pruning: Pruning
     episodes: Episodes
     recording: Recording
     episode_recall: Recall[Episode]
+    episode_deleting: EpisodeDeleting
     memories: Memories
     memory_recall: Recall[Memory]
     recommending: Recommending
     performance: Performance
     admin: Admin
+    policies: Policies
+    keeping: Keeping
     housekeeping: Housekeeping
     retrievals: Retrievals
 
@@ -86,10 +100,15 @@ def build_services(
     indexing = Indexing(embedder)
     reranks = Reranks(store, reranker, rerank_bounds)
     patterns = Patterns(store, indexing, moments, claims, tombstones)
+    feedback = Feedback(store, moments, ledger, patterns, tombstones)
     memories = Memories(store, indexing, moments, ledger, tombstones)
     log, writers = EventLog(store), Writers()
     fence = Fence(store, log)
-    episodes = Episodes(store, indexing, moments, ledger, log, writers, fence)
+    episode_deleting = EpisodeDeleting(store, log, writers, tombstones)
+    episodes = Episodes(store, indexing, moments, ledger, log, writers, fence, episode_deleting)
+    policies = Policies(store, moments)
+    nouns = kept_nouns(patterns, memories, episode_deleting)
+    keeping = Keeping(store, moments, policies, nouns)
 
     def recall(noun: Noun[T]) -> Recall[T]:
         return Recall(store, embedder, retrievals, reranks, weights, noun)
@@ -100,14 +119,20 @@ def build_services(
         pattern_recall=recall(pattern_noun(patterns, PatternEvidence(store, moments, weights))),
         outcomes=RecordingOutcomes(moments, ledger, counting, patterns, retrievals, asked),
         outcome_log=OutcomeLog(store, moments, ledger, counting, patterns),
+        feedback=feedback,
+        feedback_candidates=FeedbackCandidates(store, patterns),
+        pruning=Pruning(store, patterns),
         episodes=episodes,
         recording=Recording(moments, ledger, log, writers, fence),
         episode_recall=recall(episode_noun(episodes)),
+        episode_deleting=episode_deleting,
         memories=memories,
         memory_recall=recall(memory_noun(memories)),
-        recommending=Recommending(store, embedder, structural_weights, default_thresholds),
+        recommending=Recommending(store, embedder, structural_weights, policies.thresholds),
         performance=Performance(store, moments),
         admin=Admin(store, embedder),
+        policies=policies,
+        keeping=keeping,
         housekeeping=Housekeeping(
             store,
             moments,
@@ -118,9 +143,11 @@ def build_services(
             {
                 patterns_module.NOUN: patterns.finish_delete,
                 memories_module.NOUN: memories.finish_delete,
+                episode_deleting_module.NOUN: episode_deleting.finish_delete,
             },
             patterns.finish_expiry,
-            finishers=[cells.finish_merges],
+            finishers=[cells.finish_merges, feedback.roll_forward],
+            sweeps=[keeping.sweep],
         ),
         retrievals=retrievals,
     )

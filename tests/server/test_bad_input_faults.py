@@ -96,6 +96,18 @@ async def _status(lot: Lot) -> int:
     return int((await lot.episodes.GetEpisode(episode_id="e")).episode.status)
 
 
+async def _episodes(lot: Lot) -> list[str]:
+    return [episode.episode_id for episode in (await lot.episodes.ListEpisodes()).episodes]
+
+
+async def _confidences(lot: Lot) -> list[float]:
+    return [pattern.confidence for pattern in (await lot.patterns.ListPatterns()).patterns]
+
+
+async def _max_patterns(lot: Lot) -> int:
+    return int((await lot.admin.GetNamespacePolicy()).policy.max_patterns)
+
+
 async def _memories(lot: Lot) -> list[str]:
     answer = await lot.memories.SearchMemories(query="c")
     return sorted(hit.memory.content for hit in answer.hits)
@@ -114,6 +126,10 @@ WRITING: dict[str, tuple[Callable[[Lot], Awaitable[Any]], Any, Any]] = {
     "EndEpisode": (_status, 1, 2),
     "CreateMemory": (_memories, ["c"], ["c", "c2"]),
     "DeleteMemory": (_memories, ["c"], []),
+    "DeleteEpisode": (_episodes, ["e"], []),
+    "GiveFeedback": (_confidences, [0.5], [0.6]),
+    "PrunePatterns": (_confidences, [0.5], []),
+    "UpdateNamespacePolicy": (_max_patterns, 0, 9),
 }
 """What shows whether each write was carried out: how to look, and what is seen before and after."""
 
@@ -125,14 +141,18 @@ ASKS: dict[str, dict[str, Any]] = {
     "StartEpisode": {"episode": NEW},
     "RecordEpisode": {"episode": NEW | {"status": 2}, "events": [{"event_type": "x"}] * 3},
     "CreateMemory": {"memory": {"content": "c2"}, "memory_id": "m2"},
+    "PrunePatterns": {"max_success_rate": 1},
 }
 
 
 def service_of(method: str) -> str:
     [name] = [rpc for rpc in EXAMPLES if rpc.endswith(f".{method}")]
-    return {"PatternService": "patterns", "EpisodeService": "episodes"}.get(
-        name.partition(".")[0], "memories"
-    )
+    return {
+        "PatternService": "patterns",
+        "EpisodeService": "episodes",
+        "MemoryService": "memories",
+        "AdminService": "admin",
+    }[name.partition(".")[0]]
 
 
 def ask(lot: Lot, method: str, **more: Any) -> Any:

@@ -7,6 +7,7 @@ import math
 from collections import Counter
 from typing import Any
 
+from lot_grpc.domain.feedback import adjustment_of, moved
 from lot_grpc.domain.outcomes import wilson_lower_bound
 from lot_grpc.domain.pattern import PatternContent, dedupe_hash
 from lot_grpc.ports import Record, VectorStore
@@ -14,9 +15,11 @@ from lot_grpc.services.records.collections import (
     CELLS,
     EPISODES,
     EVENTS,
+    FEEDBACK,
     MEMORIES,
     OUTCOMES,
     PATTERNS,
+    POLICIES,
     REQUESTS,
     TOMBSTONES,
 )
@@ -30,6 +33,7 @@ async def check_invariants(store: VectorStore, ns: str) -> None:
     facts = await rows(store, OUTCOMES, ns)
     _check_counters(patterns, facts)
     _check_cells(await rows(store, CELLS, ns), facts)
+    _check_feedback(patterns, await rows(store, FEEDBACK, ns))
     await _check_episodes(store, ns)
     open_stones = [r.payload for r in await rows(store, TOMBSTONES, ns) if not r.payload["done"]]
     assert not open_stones, f"a delete was begun and never finished: {open_stones}"
@@ -81,6 +85,35 @@ def _check_cells(cells: list[Record], facts: list[Record]) -> None:
     assert counts == +told, "cells and the log differ"
 
 
+def _check_feedback(patterns: list[Record], facts: list[Record]) -> None:
+    """The confidence is what its log comes to, step by step; edits come in between only."""
+    by_pattern: dict[str, list[Record]] = {}
+    for fact in facts:
+        assert fact.payload["settled"], f"a feedback was never taken in: {fact.payload}"
+        by_pattern.setdefault(fact.payload["pattern_id"], []).append(fact)
+    assert set(by_pattern) <= {r.payload["pattern_id"] for r in patterns}, "feedback of nothing"
+    for record in patterns:
+        pattern = pattern_from_record(record)
+        log = sorted(by_pattern.get(pattern.pattern_id, []), key=lambda f: f.payload["number"])
+        assert [fact.payload["number"] for fact in log] == list(range(1, len(log) + 1))
+        said = Counter(fact.payload.get("helpful") for fact in log)
+        counts = pattern.feedback
+        assert counts.feedback_count == len(log)
+        assert (counts.helpful_count, counts.unhelpful_count) == (said[True], said[False])
+        assert counts.last_feedback_time == max((f.payload["create_time"] for f in log), default=0)
+        confidence = log[0].payload["confidence_before"] if log else pattern.content.confidence
+        for payload in (fact.payload for fact in log):
+            if pattern.revision == 1:
+                assert payload["confidence_before"] == confidence
+            given = payload.get("confidence_adjustment")
+            step = adjustment_of(payload.get("helpful"), given)
+            confidence = moved(payload["confidence_before"], step)
+            assert payload["confidence_after"] == confidence
+        if pattern.revision == 1:
+            assert pattern.content.confidence == confidence
+        assert record.payload.get("unsettled_feedback", {}).keys() <= {fact.id for fact in log}
+
+
 async def _check_episodes(store: VectorStore, ns: str) -> None:
     episodes = {r.payload["episode_id"]: r.payload for r in await rows(store, EPISODES, ns)}
     numbers: dict[str, list[int]] = {}
@@ -122,11 +155,14 @@ async def _with_content(world: World, ns: str, content: PatternContent) -> list[
     ]
 
 
-_RANDOM = {"pattern_id", "episode_id", "memory_id", "outcome_id", "corrects", "root"}
+_RANDOM = {
+    "pattern_id", "episode_id", "memory_id", "outcome_id", "corrects", "root", "feedback_id",
+}  # fmt: skip
 _HOW_IT_CAME_ABOUT = {
     "sort_key", "create_time", "update_time", "record_time", "last_used_time", "start_time",
     "end_time", "epoch", "writer_epoch", "writer_base", "writer_base_epoch", "request",
     "unsettled_ids", "stats_revision", "delete_time", "undone_time",
+    "unsettled_feedback", "last_feedback_time",
 }  # fmt: skip
 
 
@@ -134,7 +170,16 @@ async def state(store: VectorStore, ns: str) -> Any:
     """All that a caller could tell, but for times and for ids that nobody chose."""
     names: dict[str, str] = {}
     told: dict[str, list[str]] = {}
-    for collection in (PATTERNS, EPISODES, MEMORIES, TOMBSTONES, OUTCOMES, EVENTS):
+    for collection in (
+        PATTERNS,
+        EPISODES,
+        MEMORIES,
+        TOMBSTONES,
+        OUTCOMES,
+        FEEDBACK,
+        EVENTS,
+        POLICIES,
+    ):
         told[collection] = []
         for record in await rows(store, collection, ns):
             payload = dict(record.payload)
@@ -164,5 +209,7 @@ def _told_by_cells(cells: list[Record], names: dict[str, str]) -> list[str]:
 def _named(payload: dict[str, Any], key: str) -> str:
     if key in ("outcome_id", "corrects", "root"):
         return "an outcome"
+    if key == "feedback_id":
+        return "a feedback"
     given = payload.get("task") or payload.get("content") or payload[key]
     return f"{key} of {given}"

@@ -19,6 +19,7 @@ from lot_grpc.ports import Record, VectorStore
 from lot_grpc.services.build import Services, build_services
 from lot_grpc.services.drafts import PatternDraft, Saved
 from lot_grpc.services.episodes import EpisodeDraft
+from lot_grpc.services.feedback import FeedbackDraft
 from lot_grpc.services.memories import MemoryDraft
 from lot_grpc.services.outcomes import OutcomeDraft
 from lot_grpc.services.questions import Asked, pattern_question
@@ -121,6 +122,10 @@ async def outcome(
     return (await world.services.outcomes.record(NS, draft)).patterns
 
 
+async def feedback(world: World, pattern_id: str, **named: Any) -> Pattern:
+    return await world.services.feedback.give(NS, FeedbackDraft(pattern_id, **named))
+
+
 async def recall(
     world: World,
     query: str,
@@ -171,6 +176,13 @@ def memory(content: str = "The port is 8080", **named: Any) -> MemoryDraft:
         MemoryContent(content, **{k: v for k, v in named.items() if k not in own}),
         **{k: v for k, v in named.items() if k in own},
     )
+
+
+async def sweep(world: World) -> list[tuple[str, Mapping[str, int]]]:
+    """One round of housekeeping; what was told of it, by namespace."""
+    told: list[tuple[str, Mapping[str, int]]] = []
+    await world.services.housekeeping.sweep(lambda what, ns, counts: told.append((ns, counts)))
+    return told
 
 
 # --- what lies in the store -------------------------------------------------------------------

@@ -13,10 +13,15 @@ TOMBSTONES = "tombstones"
 PATTERNS = "patterns"
 OUTCOMES = "outcomes"
 CELLS = "cells"
+FEEDBACK = "feedback"
 RETRIEVALS = "retrievals"
 EPISODES = "episodes"
 EVENTS = "events"
 MEMORIES = "memories"
+POLICIES = "policies"
+
+PATTERN_LOGS = (OUTCOMES, CELLS, FEEDBACK)
+"""What hangs on a pattern, by ``pattern_id`` and sort key, and goes with it."""
 
 SORT_KEY = "sort_key"
 """Unique, growing with the time of creation; what lists are ordered by."""
@@ -61,6 +66,10 @@ def collection_specs(dimensions: int) -> list[CollectionSpec]:
                 "success_permille": _I,
                 "reliability": _F,
                 "usage_count": _I,
+                "success_count": _I,
+                "failure_count": _I,
+                "last_used_time": _I,
+                "update_time": _I,
             },
         ),
         CollectionSpec(
@@ -72,6 +81,7 @@ def collection_specs(dimensions: int) -> list[CollectionSpec]:
             dense={QUERY_VECTOR: dimensions},
             indexes={"pattern_id": _K, "unsettled_ids": _K, "merging_into": _K, SORT_KEY: _I},
         ),
+        CollectionSpec(FEEDBACK, indexes={"pattern_id": _K, "settled": _B, SORT_KEY: _I}),
         CollectionSpec(RETRIEVALS),
         CollectionSpec(
             EPISODES,
@@ -107,6 +117,8 @@ def collection_specs(dimensions: int) -> list[CollectionSpec]:
                 "tech_stack": _K,
                 "importance": _F,
                 "pinned": _B,
+                "update_time": _I,
             },
         ),
+        CollectionSpec(POLICIES, indexes={SORT_KEY: _I}),
     ]
