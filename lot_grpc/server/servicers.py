@@ -14,9 +14,12 @@ from lot_grpc.pb.lot.v1 import (
     pattern_service_pb2,
 )
 from lot_grpc.ports import Clock
+from lot_grpc.server.action_servicer import ActionServicer
 from lot_grpc.server.admin_servicer import AdminServicer, ServerFacts
 from lot_grpc.server.build import carries_out
+from lot_grpc.server.decision_servicer import DecisionServicer
 from lot_grpc.server.episode_servicer import EpisodeServicer
+from lot_grpc.server.learning_event_servicer import LearningEventServicer
 from lot_grpc.server.limits import Limits
 from lot_grpc.server.memory_servicer import MemoryServicer
 from lot_grpc.server.pattern_servicer import PatternServicer
@@ -52,7 +55,15 @@ def build_servicers(
                 services.episodes, services.recording, services.episode_recall
             ),
         ],
-        _service(learning_service_pb2, "LearningService"): [],
+        _service(learning_service_pb2, "LearningService"): [
+            LearningEventServicer(  # type: ignore[abstract]
+                services.learning_events, services.submitting_feedback
+            ),
+            DecisionServicer(services.decisions),  # type: ignore[abstract]
+            ActionServicer(  # type: ignore[abstract]
+                services.selections, services.recording_steps, services.action_values
+            ),
+        ],
         _service(admin_service_pb2, "AdminService"): [],
     }
     admin = servicers[_service(admin_service_pb2, "AdminService")]
