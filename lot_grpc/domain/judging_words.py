@@ -12,7 +12,7 @@ from typing import Final
 
 
 def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
+    return frozenset(text.casefold().split())
 
 
 _POSITIVE: Final[Mapping[float, str]] = {
@@ -270,9 +270,9 @@ def _graded() -> dict[tuple[str, ...], float]:
     grades: dict[tuple[str, ...], float] = {}
     for told in (_POSITIVE, _NEGATIVE):
         for grade, words in told.items():
-            grades.update({(word,): grade for word in words.split()})
+            grades.update({(word,): grade for word in words.casefold().split()})
     for grade, phrases in _PHRASES.items():
-        grades.update({tuple(phrase.split()): grade for phrase in phrases})
+        grades.update({tuple(phrase.casefold().split()): grade for phrase in phrases})
     return grades
 
 

@@ -5,19 +5,27 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
 from lot_grpc.domain.outcomes import wilson_lower_bound
 from lot_grpc.domain.pattern import PatternContent, dedupe_hash
 from lot_grpc.ports import Record, VectorStore
 from lot_grpc.services.records.collections import (
+    ACTION_VALUES,
+    DECISIONS,
     EPISODES,
     EVENTS,
+    LEARNING_EVENTS,
     MEMORIES,
     OUTCOMES,
     PATTERNS,
+    PREFERENCE_REVISIONS,
+    PREFERENCES,
     REQUESTS,
+    SELECTIONS,
     TOMBSTONES,
+    TRAJECTORIES,
 )
 from lot_grpc.services.records.patterns import claim_point, pattern_from_record
 from tests.services.world import World, draft, rows
@@ -29,6 +37,7 @@ async def check_invariants(store: VectorStore, ns: str) -> None:
     facts = await rows(store, OUTCOMES, ns)
     _check_counters(patterns, facts)
     await _check_episodes(store, ns)
+    await _check_learning(store, ns)
     open_stones = [r.payload for r in await rows(store, TOMBSTONES, ns) if not r.payload["done"]]
     assert not open_stones, f"a delete was begun and never finished: {open_stones}"
 
@@ -67,6 +76,43 @@ async def _check_episodes(store: VectorStore, ns: str) -> None:
             assert payload["event_count"] == len(numbers.get(episode_id, []))
 
 
+async def _check_learning(store: VectorStore, ns: str) -> None:
+    """Visits equal the steps, judgements moved what they are about, no former value is lost."""
+    trajectories = await rows(store, TRAJECTORIES, ns)
+    assert all(one.payload["settled"] for one in trajectories), "steps were never taken in"
+    steps = [step for one in trajectories for step in one.payload["steps"]]
+    told = Counter(
+        (step["state"]["task_type"], step["state"].get("complexity"), step["action"])
+        for step in steps
+    )
+    values = [one.payload for one in await rows(store, ACTION_VALUES, ns)]
+    assert told == {
+        (one["task_type"], one.get("complexity"), one["action"]): one["visit_count"]
+        for one in values
+    }
+    points = {one.id for one in trajectories}
+    assert all(set(one["unsettled_steps"]) <= points for one in values)
+    for event in await rows(store, LEARNING_EVENTS, ns):
+        assert event.payload["settled"], f"a judgement moved nothing: {event.payload}"
+        await _check_moved(store, ns, event.payload)
+    former = Counter(one.payload["key"] for one in await rows(store, PREFERENCE_REVISIONS, ns))
+    for one in await rows(store, PREFERENCES, ns):
+        assert former[one.payload["key"]] == one.payload["revision"] - 1, "a value was lost"
+
+
+async def _check_moved(store: VectorStore, ns: str, event: Any) -> None:
+    target = event.get("target", {"kind": ""})
+    if event["event_type"] != "user_feedback" or not event["reward"]:
+        return
+    if target["kind"] == "selection":
+        learned = [one.payload["trajectory_id"] for one in await rows(store, TRAJECTORIES, ns)]
+        assert learned.count(event["learning_event_id"]) == 1
+    if target["kind"] == "decision":
+        decisions = {r.payload["decision_id"]: r.payload for r in await rows(store, DECISIONS, ns)}
+        decision = decisions[target["id"]]
+        assert "feedback_reward" in decision or "reward" in decision.get("result", {})
+
+
 async def check_contents(world: World, ns: str, contents: tuple[str, ...]) -> None:
     """Saved once more, each content is one pattern: no claim blocks it, none is missing."""
     for task in contents:
@@ -95,11 +141,15 @@ async def _with_content(world: World, ns: str, content: PatternContent) -> list[
     ]
 
 
-_RANDOM = {"pattern_id", "episode_id", "memory_id", "outcome_id"}
+_RANDOM = {
+    "pattern_id", "episode_id", "memory_id", "outcome_id", "learning_event_id", "decision_id",
+    "selection_id", "trajectory_id",
+}  # fmt: skip
 _HOW_IT_CAME_ABOUT = {
     "sort_key", "create_time", "update_time", "record_time", "last_used_time", "start_time",
     "end_time", "epoch", "writer_epoch", "writer_base", "writer_base_epoch", "request",
-    "unsettled_ids", "stats_revision", "delete_time",
+    "unsettled_ids", "stats_revision", "delete_time", "unsettled_steps", "unsettled_events",
+    "unsettled_requests", "expires", "result_revision", "time", "target_key",
 }  # fmt: skip
 
 
@@ -107,12 +157,13 @@ async def state(store: VectorStore, ns: str) -> Any:
     """All that a caller could tell, but for times and for ids that nobody chose."""
     names: dict[str, str] = {}
     told: dict[str, list[str]] = {}
-    for collection in (PATTERNS, EPISODES, MEMORIES, TOMBSTONES, OUTCOMES, EVENTS):
+    for collection in (
+        PATTERNS, EPISODES, MEMORIES, TOMBSTONES, OUTCOMES, EVENTS, LEARNING_EVENTS, DECISIONS,
+        SELECTIONS, TRAJECTORIES, ACTION_VALUES, PREFERENCES, PREFERENCE_REVISIONS,
+    ):  # fmt: skip
         told[collection] = []
         for record in await rows(store, collection, ns):
-            payload = dict(record.payload)
-            for key in _HOW_IT_CAME_ABOUT:
-                payload.pop(key, None)
+            payload = _without_times(record.payload)
             for key in _RANDOM & payload.keys():
                 payload[key] = names.setdefault(payload[key], _named(payload, key))
             if "id" in payload:
@@ -122,8 +173,21 @@ async def state(store: VectorStore, ns: str) -> Any:
     return told
 
 
+def _without_times(value: Any) -> Any:
+    """A payload without what tells how it came about, at any depth."""
+    if isinstance(value, list):
+        return [_without_times(one) for one in value]
+    if not isinstance(value, Mapping):
+        return value
+    if value.get("kind") == "selection":  # a target whose id nobody chose
+        value = {**value, "id": "a selection"}
+    return {k: _without_times(v) for k, v in value.items() if k not in _HOW_IT_CAME_ABOUT}
+
+
 def _named(payload: dict[str, Any], key: str) -> str:
     if key == "outcome_id":
         return "an outcome"
+    if key in ("selection_id", "trajectory_id", "learning_event_id", "decision_id"):
+        return f"a {key}"
     given = payload.get("task") or payload.get("content") or payload[key]
     return f"{key} of {given}"

@@ -201,6 +201,8 @@ SOME = [
         "delete a pattern", "outcome by request", "event by request", "stream of events",
         "end by request",
         "record whole by request", "create a memory by request", "delete a memory",
+        "steps by request", "outcome of a decision by request",
+        "feedback on a selection by request",
     }
 ]  # fmt: skip
 

@@ -17,7 +17,7 @@ from lot_grpc.ports import Condition, Equals, Missing, Not, Payload, Record
 from lot_grpc.services.records.collections import SORT_KEY
 from lot_grpc.services.records.fields import FieldCodec, any_of, between, label_pairs
 
-REVISION = "revision"
+REVISION = "result_revision"
 """Grows with everything that comes of a decision."""
 
 UNSETTLED = "unsettled_requests"
