@@ -1,11 +1,11 @@
 """What a user's words say of the work: a reward without a language model.
 
 Graded words and phrases, clause by clause. A phrase counts its grade, more or less after a word of
-strength; a negation within four words before it turns it round and weakens it; in a question, a
-wish or a condition it counts little; what stands before a word of contrast counts less than what
-comes after. Grades are summed up and brought into (-1, 1) by s / √(s² + 0.6), the form of VADER
-(Hutto and Gilbert 2014). Unsure is 0: nothing that judges, hardly anything, or praise and complaint
-of like weight. Sarcasm is taken at its word.
+strength; a negation within four words before it turns it round and weakens it; in a question, an
+order, a wish or a condition it counts little; what stands before a word of contrast counts less
+than what comes after. Grades are summed up and brought into (-1, 1) by s / √(s² + 0.6), the form of
+VADER (Hutto and Gilbert 2014). Unsure is 0: nothing that judges, hardly anything, or praise and
+complaint of like weight. Sarcasm is taken at its word.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from lot_grpc.domain.judging_words import (
     CONTRASTS,
     EXCESS,
     GRADES,
+    IMPERATIVES,
     LONGEST,
     NEGATIONS,
     NEGATIONS_AFTER,
@@ -92,9 +93,14 @@ def _sentence_grades(sentence: Sequence[str]) -> list[float]:
         if contrasts:
             before += grades
             grades = []
-        weight = _OPEN_WEIGHT if asked or (clause[:1] and clause[0] in OPEN) else 1.0
+        weight = _OPEN_WEIGHT if asked or _orders(clause) else 1.0
         grades += [weight * grade for grade in _clause_grades(clause)]
     return [_BEFORE_CONTRAST * grade for grade in before] + grades
+
+
+def _orders(clause: Sequence[str]) -> bool:
+    """Whether a clause tells what to do next, not how it went."""
+    return bool(clause) and clause[0] in IMPERATIVES and _phrase(clause, 0)[1] == 0
 
 
 def _clauses(sentence: Sequence[str]) -> Iterator[tuple[list[str], bool]]:

@@ -15,7 +15,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from lot_grpc.domain.judging import judge
-from tests.feedback.sentences import DEVELOPMENT, HELD_OUT
+from tests.feedback.held_out import HELD_OUT
+from tests.feedback.sentences import DEVELOPMENT
 
 Labelled = Sequence[tuple[int, str]]
 

@@ -1,9 +1,10 @@
 """What users say to agents, with what they mean: 1 well done, -1 badly done, 0 neither or unclear.
 
 Written by us; no sarcasm, which no method without context can tell. The words of the judge were
-chosen looking at DEVELOPMENT (126 sentences) and were not changed any more once HELD_OUT (63) was
-written, so figures are given for HELD_OUT. A third each praises, complains and does neither; of 21
-sentences 13 are English, 4 German and 4 Spanish.
+chosen looking at DEVELOPMENT (253) and not changed any more once HELD_OUT (66) was written, so
+figures are given for that. A third each praises, complains and does neither; two thirds are in
+English, the rest in German and Spanish. DEVELOPMENT has two earlier held-out lists of 64 and 63,
+of which the words of their time told .75 and .67 right, and .09 and .19 falsely.
 """
 
 from __future__ import annotations
@@ -141,9 +142,6 @@ DEVELOPMENT: tuple[tuple[int, str], ...] = (
     (0, "Añade una columna con la fecha."),
     (0, "La reunión es a las diez."),
     (0, "Todavía no lo he probado."),
-)
-
-HELD_OUT: tuple[tuple[int, str], ...] = (
     # English
     (1, "Beautiful, merge it."),
     (1, "That did the trick, cheers."),
@@ -211,4 +209,70 @@ HELD_OUT: tuple[tuple[int, str], ...] = (
     (0, "Si funciona, avísame."),
     (0, "Cambia el título, por favor."),
     (0, "El puerto es el 8080."),
+    # English
+    (1, "This answer is spot-on, I could use it as it is."),
+    (1, "Brilliant, the flaky test is gone."),
+    (1, "Nice and short, just how I like it."),
+    (1, "Thanks for explaining the trade-offs so clearly."),
+    (1, "The import works now, I appreciate the quick help."),
+    (1, "Approved."),
+    (1, "Best summary so far."),
+    (1, "It caught two bugs that we had overlooked, very useful."),
+    (1, "That is a huge improvement."),
+    (1, "You understood me perfectly."),
+    (1, "Wow, that was quick!"),
+    (1, "The new search is far more accurate than the old one."),
+    (1, "The diagram helped the whole team, well done."),
+    (-1, "The numbers do not add up."),
+    (-1, "You changed things I did not ask you to touch."),
+    (-1, "It still times out."),
+    (-1, "Sorry, but this is not usable."),
+    (-1, "The style is fine but the content is wrong."),
+    (-1, "I lost an hour because of your bad advice."),
+    (-1, "No, that isn't it."),
+    (-1, "Please don't use such long sentences again, they are hard to read."),
+    (-1, "The output is empty."),
+    (-1, "Half of the links are broken."),
+    (-1, "I'm disappointed, you did not even run the code."),
+    (-1, "This solution is ugly and slow."),
+    (-1, "You are repeating yourself and not answering."),
+    (0, "Where did you put the config file?"),
+    (0, "Run it again with the debug flag."),
+    (0, "We use a monorepo."),
+    (0, "Would a cache help here?"),
+    (0, "Sort the wrong answers by category."),
+    (0, "The invoice number goes in the upper right corner."),
+    (0, "I'll get back to you after lunch."),
+    (0, "Use the fast path when the list is short."),
+    (0, "Tell me if something fails."),
+    (0, "It's neither good nor bad."),
+    (0, "Great Britain should be its own entry in the list."),
+    (0, "Our error budget resets on Monday."),
+    (0, "Write a polite answer to an angry customer."),
+    # German
+    (1, "Perfekt, danke dir."),
+    (1, "Genau richtig."),
+    (1, "Das hat mir sehr geholfen."),
+    (1, "Saubere Arbeit, kann so bleiben."),
+    (-1, "So habe ich das nicht gemeint."),
+    (-1, "Die Übersetzung ist voller Fehler."),
+    (-1, "Das bringt mir nichts."),
+    (-1, "Das Ergebnis ist leider unvollständig."),
+    (0, "Kommt der Bericht heute noch?"),
+    (0, "Verschiebe die Datei in den anderen Ordner."),
+    (0, "Falls etwas kaputt geht, melde dich."),
+    (0, "Die Sitzung dauert eine Stunde."),
+    # Spanish
+    (1, "Muchas gracias, quedó perfecto."),
+    (1, "Buen trabajo con las pruebas."),
+    (1, "Me sirvió mucho, gracias."),
+    (1, "Está muy claro ahora."),
+    (-1, "Está mal traducido."),
+    (-1, "Eso no ayuda."),
+    (-1, "El código no compila."),
+    (-1, "Hiciste exactamente lo contrario de lo que pedí."),
+    (0, "¿Cuándo termina la prueba?"),
+    (0, "Pon los datos en otra tabla."),
+    (0, "El cliente llega el martes."),
+    (0, "Luego te digo si funciona."),
 )

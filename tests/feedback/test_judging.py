@@ -8,22 +8,23 @@ from hypothesis import strategies as st
 
 from lot_grpc.domain.judging import UNSURE, judge
 from lot_grpc.domain.judging_words import GRADES, NEGATIONS
+from tests.feedback.held_out import HELD_OUT
 from tests.feedback.measure import accuracy_and_false_sure, sign
-from tests.feedback.sentences import DEVELOPMENT, HELD_OUT
+from tests.feedback.sentences import DEVELOPMENT
 
 
 def test_most_held_out_sentences_are_told_right_and_few_falsely():
     """As measured when the words were frozen; a change that loses some has to say so here."""
     accuracy, false_sure = accuracy_and_false_sure(HELD_OUT, [sign(text) for _, text in HELD_OUT])
-    assert accuracy >= 0.75
-    assert false_sure <= 0.10
+    assert accuracy >= 0.83
+    assert false_sure <= 0.08
 
 
 def test_the_sentences_that_the_words_were_chosen_by_are_told_right():
     told = [sign(text) for _, text in DEVELOPMENT]
     accuracy, false_sure = accuracy_and_false_sure(DEVELOPMENT, told)
-    assert accuracy >= 0.98
-    assert false_sure <= 0.02
+    assert accuracy >= 0.97
+    assert false_sure <= 0.01
 
 
 def test_no_sentence_is_in_both_lists():

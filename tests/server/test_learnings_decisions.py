@@ -11,6 +11,7 @@ from lot_grpc.pb.lot.v1 import decision_pb2, outcome_pb2
 from tests.server.service import Lot, output_only
 from tests.server.wire import failure
 
+P: Any = decision_pb2
 SUCCESS = outcome_pb2.OUTCOME_SUCCESS
 FAILURE = outcome_pb2.OUTCOME_FAILURE
 PARTIAL = outcome_pb2.OUTCOME_PARTIAL
@@ -21,7 +22,7 @@ GIVEN_BY_SERVER = (
 
 def whole_decision() -> Any:
     """A decision with every field that a caller can set."""
-    return decision_pb2.Decision(
+    return P.Decision(
         agent_role="planner",
         context="Where do we keep vectors?",
         options=[

@@ -12,6 +12,7 @@ from lot_grpc.pb.lot.v1 import learning_event_pb2, outcome_pb2
 from tests.server.service import Lot, output_only
 from tests.server.wire import failure
 
+P: Any = learning_event_pb2
 SUCCESS = outcome_pb2.OUTCOME_SUCCESS
 PARTIAL = outcome_pb2.OUTCOME_PARTIAL
 GIVEN_BY_SERVER = ("learning_event_id", "create_time", "namespace")
@@ -20,7 +21,7 @@ TARGETS = [field.name for field in learning_event_pb2.FeedbackTarget.DESCRIPTOR.
 
 def whole_event() -> Any:
     """A learning event with every field that a caller can set."""
-    return learning_event_pb2.LearningEvent(
+    return P.LearningEvent(
         event_type="success",
         task="Write a report",
         outcome=PARTIAL,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 
@@ -54,7 +55,7 @@ COMPLAINT = "This is wrong."
 
 
 async def submit(
-    world: World, kind: TargetKind | None = None, id: str = "", **named: object
+    world: World, kind: TargetKind | None = None, id: str = "", **named: Any
 ) -> Submitted:
     return await world.services.submitting_feedback.submit(NS, feedback(kind, id, **named))
 
@@ -109,6 +110,8 @@ async def test_a_later_judgement_of_the_task_takes_the_place_of_the_earlier_one(
     first = await submit(world, text="Perfect!", task="Write  the report")
     world.clock.advance(5)
     second = await submit(world, text="Excellent!", task="write the REPORT")
+    assert first.preference is not None
+    assert second.preference is not None
     assert first.preference.key == second.preference.key == learned_key("write the report", "")
     assert (second.preference.revision, second.preference.value["feedback"]) == (2, "Excellent!")
     assert second.preference.create_time == first.preference.create_time
@@ -164,7 +167,7 @@ async def test_targets_that_are_there_are_named_by_the_event(world):
 
 async def test_a_request_again_answers_alike_and_counts_once(world):
     chosen = await world.services.selections.select(NS, select("a"))
-    given = {"text": PRAISE, "task": "t", "request_id": "r"}
+    given: dict[str, Any] = {"text": PRAISE, "task": "t", "request_id": "r"}
     first = await submit(world, TargetKind.SELECTION, chosen.selection_id, **given)
     again = await submit(world, TargetKind.SELECTION, chosen.selection_id, **given)
     assert again == first
@@ -176,7 +179,7 @@ async def test_a_request_again_answers_alike_and_counts_once(world):
 
 async def test_a_preference_sent_again_does_not_undo_the_one_that_came_after_it():
     clock = FixedClock()
-    given = {"text": "Perfect!", "task": "t", "request_id": "r"}
+    given: dict[str, Any] = {"text": "Perfect!", "task": "t", "request_id": "r"}
     for write in range(2, 7):
         world = await open_world(FaultInjectingStore(InMemoryStore(clock)), clock)
         await submit(world, text="Excellent work", task="t")
@@ -191,6 +194,7 @@ async def test_a_preference_sent_again_does_not_undo_the_one_that_came_after_it(
         )
         await submit(world, text="Brilliant!", task="t")
         told = await submit(world, **given)
+        assert told.preference is not None
         latest = "Brilliant!" if taken else "Perfect!"
         assert told.preference.value["feedback"] == latest, write
         assert told.preference.revision == 3

@@ -216,7 +216,7 @@ def feedback(
     kind: TargetKind | None = None, target_id: str = "", **named: Any
 ) -> FeedbackTextDraft:
     """A judgement."""
-    return FeedbackTextDraft(target=kind and FeedbackTarget(kind, target_id), **named)
+    return FeedbackTextDraft(target=FeedbackTarget(kind, target_id) if kind else None, **named)
 
 
 # --- what lies in the store -------------------------------------------------------------------
