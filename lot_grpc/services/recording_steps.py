@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+from typing import Any
 
 from lot_grpc.domain.action_values import ActionValue, LearningState, Step
 from lot_grpc.domain.errors import invalid
@@ -36,7 +37,16 @@ class StepsDraft:
 
     def hash(self) -> str:
         """The same for the same request."""
-        return content_hash([[asdict(step) for step in self.steps], self.episode_id])
+        # Not ``asdict``, which takes 15 ms for a thousand steps.
+        told = [
+            [one.reward, _told(one.state), one.action, _told(one.next_state), one.selection_id]
+            for one in self.steps
+        ]
+        return content_hash([told, self.episode_id])
+
+
+def _told(state: LearningState | None) -> list[Any] | None:
+    return None if state is None else [state.task_type, state.complexity, state.features]
 
 
 class RecordingSteps:
