@@ -201,8 +201,7 @@ SOME = [
         "delete a pattern", "outcome by request", "event by request", "stream of events",
         "end by request",
         "record whole by request", "create a memory by request", "delete a memory",
-        "steps by request", "outcome of a decision by request",
-        "feedback on a selection by request",
+        "steps by request", "feedback on a selection by request",
     }
 ]  # fmt: skip
 
