@@ -14,11 +14,14 @@ from lot_grpc.pb.lot.v1 import (
     pattern_service_pb2,
 )
 from lot_grpc.ports import Clock
+from lot_grpc.server.action_servicer import ActionServicer
 from lot_grpc.server.admin_servicer import AdminServicer, ServerFacts
 from lot_grpc.server.build import carries_out
+from lot_grpc.server.decision_servicer import DecisionServicer
 from lot_grpc.server.episode_deleting_servicer import EpisodeDeletingServicer
 from lot_grpc.server.episode_servicer import EpisodeServicer
 from lot_grpc.server.feedback_servicer import FeedbackServicer
+from lot_grpc.server.learning_event_servicer import LearningEventServicer
 from lot_grpc.server.limits import Limits
 from lot_grpc.server.memory_servicer import MemoryServicer
 from lot_grpc.server.outcome_servicer import OutcomeServicer
@@ -69,6 +72,13 @@ def build_servicers(
         _service(learning_service_pb2, "LearningService"): [
             RecommendationServicer(services.recommending),  # type: ignore[abstract]
             PerformanceServicer(services.performance),  # type: ignore[abstract]
+            LearningEventServicer(  # type: ignore[abstract]
+                services.learning_events, services.submitting_feedback
+            ),
+            DecisionServicer(services.decisions),  # type: ignore[abstract]
+            ActionServicer(  # type: ignore[abstract]
+                services.selections, services.recording_steps, services.action_values
+            ),
         ],
         _service(admin_service_pb2, "AdminService"): [
             PolicyServicer(services.policies, services.keeping),  # type: ignore[abstract]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lot_grpc.domain.episode import Episode
+from lot_grpc.domain.errors import ErrorSolutionNotFoundError
 from lot_grpc.domain.memory import Memory
 from lot_grpc.domain.pattern import Pattern
 from lot_grpc.domain.ranking import RankingWeights
@@ -13,11 +14,13 @@ from lot_grpc.ports import Clock, Embedder, Reranker, VectorStore
 from lot_grpc.services import episode_deleting as episode_deleting_module
 from lot_grpc.services import memories as memories_module
 from lot_grpc.services import patterns as patterns_module
+from lot_grpc.services.action_values import ActionValues
 from lot_grpc.services.admin import Admin
 from lot_grpc.services.asked import AskedVectors
 from lot_grpc.services.cells import Cells
 from lot_grpc.services.claims import Claims
 from lot_grpc.services.counting import Counting
+from lot_grpc.services.decisions import Decisions
 from lot_grpc.services.episode_deleting import EpisodeDeleting
 from lot_grpc.services.episodes import Episodes
 from lot_grpc.services.event_log import EventLog
@@ -31,22 +34,29 @@ from lot_grpc.services.housekeeping import Housekeeping
 from lot_grpc.services.indexing import Indexing
 from lot_grpc.services.keeping import Keeping
 from lot_grpc.services.kept import kept_nouns
+from lot_grpc.services.learning_events import LearningEvents
 from lot_grpc.services.ledger import Ledger
 from lot_grpc.services.memories import Memories
 from lot_grpc.services.moments import Moments
+from lot_grpc.services.once import Once
 from lot_grpc.services.outcome_log import OutcomeLog
 from lot_grpc.services.outcomes import RecordingOutcomes
 from lot_grpc.services.patterns import Patterns
 from lot_grpc.services.performance import Performance
 from lot_grpc.services.policies import Policies
+from lot_grpc.services.preferences import Preferences
 from lot_grpc.services.pruning import Pruning
 from lot_grpc.services.questions import episode_noun, memory_noun, pattern_noun
 from lot_grpc.services.recall import Noun, Recall, T
 from lot_grpc.services.recommendations import Recommending
 from lot_grpc.services.recording import Recording
+from lot_grpc.services.recording_steps import RecordingSteps
 from lot_grpc.services.reranks import RerankBounds, Reranks
 from lot_grpc.services.retrievals import Retrievals
 from lot_grpc.services.saving import Saving
+from lot_grpc.services.selections import Selections
+from lot_grpc.services.submitting_feedback import SubmittingFeedback
+from lot_grpc.services.targets import checks_of, moves_of
 from lot_grpc.services.tombstones import Tombstones
 from lot_grpc.services.writers import Writers
 
@@ -76,6 +86,12 @@ class Services:
     keeping: Keeping
     housekeeping: Housekeeping
     retrievals: Retrievals
+    learning_events: LearningEvents
+    submitting_feedback: SubmittingFeedback
+    decisions: Decisions
+    selections: Selections
+    recording_steps: RecordingSteps
+    action_values: ActionValues
 
 
 def build_services(
@@ -109,6 +125,27 @@ def build_services(
     policies = Policies(store, moments)
     nouns = kept_nouns(patterns, memories, episode_deleting)
     keeping = Keeping(store, moments, policies, nouns)
+
+    once = Once(store, ledger)
+    action_values = ActionValues(store, moments)
+    selections = Selections(store, moments, once, action_values)
+    decisions = Decisions(store, moments, ledger, once)
+    submitting_feedback = SubmittingFeedback(
+        store,
+        moments,
+        ledger,
+        Preferences(store, moments),
+        checks_of(
+            patterns.get,
+            episodes,
+            _no_error_solution,
+            decisions,
+            selections,
+            memories,
+            retrievals,
+        ),
+        moves_of(feedback, decisions, selections, action_values),
+    )
 
     def recall(noun: Noun[T]) -> Recall[T]:
         return Recall(store, embedder, retrievals, reranks, weights, noun)
@@ -146,8 +183,24 @@ def build_services(
                 episode_deleting_module.NOUN: episode_deleting.finish_delete,
             },
             patterns.finish_expiry,
-            finishers=[cells.finish_merges, feedback.roll_forward],
+            finishers=[
+                cells.finish_merges,
+                feedback.roll_forward,
+                action_values.roll_forward,
+                submitting_feedback.roll_forward,
+            ],
             sweeps=[keeping.sweep],
         ),
         retrievals=retrievals,
+        learning_events=LearningEvents(store, moments, once),
+        submitting_feedback=submitting_feedback,
+        decisions=decisions,
+        selections=selections,
+        recording_steps=RecordingSteps(moments, ledger, action_values, selections),
+        action_values=action_values,
     )
+
+
+async def _no_error_solution(namespace: str, error_solution_id: str) -> None:
+    """This version has none."""
+    raise ErrorSolutionNotFoundError(namespace, error_solution_id)

@@ -21,6 +21,7 @@ from lot_grpc.services.records.collections import (
     PATTERNS,
     REQUESTS,
     RETRIEVALS,
+    SELECTIONS,
 )
 from lot_grpc.services.records.episodes import episode_point
 from lot_grpc.services.retrievals import Retrievals
@@ -33,7 +34,7 @@ microseconds: longer than any call may take."""
 _EVER = 2**62
 """Later than any time; what is dated in the future, since a clock stepped back, counts too."""
 
-_EXPIRING = (REQUESTS, RETRIEVALS, PATTERNS, MEMORIES)
+_EXPIRING = (REQUESTS, RETRIEVALS, SELECTIONS, PATTERNS, MEMORIES)
 _BATCH = 500
 _EXPIRED_AT_ONCE = 100_000
 

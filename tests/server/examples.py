@@ -33,6 +33,20 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "LearningService.GetPerformanceReport": {},
     "LearningService.GetRecommendations": {"task": "t"},
     "LearningService.GetTrends": {},
+    "LearningService.GetBestActions": {"state": {"task_type": "t"}},
+    "LearningService.ListDecisions": {},
+    "LearningService.ListLearningEvents": {},
+    "LearningService.RecordDecision": {"decision": {"context": "c", "chosen_option": "o"}},
+    "LearningService.RecordDecisionOutcome": {
+        "decision_id": "d",
+        "outcome": outcome_pb2.OUTCOME_SUCCESS,
+    },
+    "LearningService.RecordLearningEvent": {"learning_event": {"event_type": "x"}},
+    "LearningService.RecordSteps": {
+        "steps": [{"state": {"task_type": "t"}, "action": "a", "reward": 0.5}]
+    },
+    "LearningService.SelectAction": {"state": {"task_type": "t"}, "actions": [{"name": "a"}]},
+    "LearningService.SubmitFeedback": {"text": "good"},
     "MemoryService.CreateMemory": {"memory": {"content": "c"}},
     "MemoryService.DeleteMemory": {"memory_id": "m"},
     "MemoryService.GetMemory": {"memory_id": "m"},
@@ -65,6 +79,8 @@ async def prepare(lot: Lot) -> None:
     EXAMPLES["PatternService.CorrectOutcome"]["outcome_id"] = used.outcome_id
     await lot.episodes.StartEpisode(episode={"task": "t"}, episode_id="e")
     await lot.memories.CreateMemory(memory={"content": "c"}, memory_id="m")
+    decision = {"context": "c", "chosen_option": "o"}
+    await lot.learning.RecordDecision(decision=decision, decision_id="d")
 
 
 def method_of(name: str) -> Any:

@@ -188,6 +188,7 @@ ONE_OF_SEVERAL = {
     "LearningService.GetRecommendations": "get_recommendations.task.required",
     "PatternService.GiveFeedback": "give_feedback.says_something",
     "PatternService.PrunePatterns": "prune_patterns.criterion",
+    "LearningService.SubmitFeedback": "submit_feedback.judgement.required",
 }
 """Rules of requests that need one field or another, which are broken by the request itself."""
 

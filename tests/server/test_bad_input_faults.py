@@ -11,7 +11,7 @@ import pytest
 
 from lot_grpc.domain.errors import StorageFullError, StoreUnavailableError
 from lot_grpc.server.limits import Limits
-from lot_grpc.services.records.collections import EVENTS, PATTERNS
+from lot_grpc.services.records.collections import EVENTS, PATTERNS, SELECTIONS
 from lot_grpc.storage.in_memory import InMemoryStore
 from tests.contract.clock import FixedClock
 from tests.server.examples import EXAMPLES, prepare
@@ -113,6 +113,26 @@ async def _memories(lot: Lot) -> list[str]:
     return sorted(hit.memory.content for hit in answer.hits)
 
 
+async def _decisions(lot: Lot) -> list[tuple[str, int]]:
+    answer = await lot.learning.ListDecisions()
+    return [(decision.context, decision.outcome) for decision in answer.decisions]
+
+
+async def _learning_events(lot: Lot) -> list[str]:
+    answer = await lot.learning.ListLearningEvents()
+    return [event.event_type for event in answer.learning_events]
+
+
+async def _visits(lot: Lot) -> list[int]:
+    answer = await lot.learning.GetBestActions(state={"task_type": "t"})
+    return [value.visit_count for value in answer.action_values]
+
+
+async def _selections(lot: Lot) -> int:
+    assert lot.own_services is not None
+    return int(await lot.own_services.selections._store.count(SELECTIONS, lot.namespace))
+
+
 WRITING: dict[str, tuple[Callable[[Lot], Awaitable[Any]], Any, Any]] = {
     "SavePattern": (_new_patterns, [], ["a new one"]),
     "BatchSavePatterns": (_new_patterns, [], ["a new one", "other"]),
@@ -130,6 +150,12 @@ WRITING: dict[str, tuple[Callable[[Lot], Awaitable[Any]], Any, Any]] = {
     "GiveFeedback": (_confidences, [0.5], [0.6]),
     "PrunePatterns": (_confidences, [0.5], []),
     "UpdateNamespacePolicy": (_max_patterns, 0, 9),
+    "RecordDecision": (_decisions, [("c", 0)], [("a new one", 0), ("c", 0)]),
+    "RecordDecisionOutcome": (_decisions, [("c", 0)], [("c", 1)]),
+    "RecordLearningEvent": (_learning_events, [], ["x"]),
+    "RecordSteps": (_visits, [], [1]),
+    "SelectAction": (_selections, 0, 1),
+    "SubmitFeedback": (_learning_events, [], ["user_feedback"]),
 }
 """What shows whether each write was carried out: how to look, and what is seen before and after."""
 
@@ -142,6 +168,7 @@ ASKS: dict[str, dict[str, Any]] = {
     "RecordEpisode": {"episode": NEW | {"status": 2}, "events": [{"event_type": "x"}] * 3},
     "CreateMemory": {"memory": {"content": "c2"}, "memory_id": "m2"},
     "PrunePatterns": {"max_success_rate": 1},
+    "RecordDecision": {"decision": {"context": "a new one", "chosen_option": "o"}},
 }
 
 
@@ -152,6 +179,7 @@ def service_of(method: str) -> str:
         "EpisodeService": "episodes",
         "MemoryService": "memories",
         "AdminService": "admin",
+        "LearningService": "learning",
     }[name.partition(".")[0]]
 
 

@@ -14,17 +14,33 @@ from lot_grpc.domain.errors import (
     OutcomeCorrectedError,
     PatternNotFoundError,
 )
+from lot_grpc.domain.learning_event import TargetKind
 from lot_grpc.domain.outcomes import Outcome
 from lot_grpc.domain.pattern import PatternContent
 from lot_grpc.domain.policy import NamespacePolicy, PolicyEdit
 from lot_grpc.domain.query import PatternFilter
+from lot_grpc.services.decisions import DecisionOutcomeDraft
 from lot_grpc.services.feedback import FeedbackDraft
 from lot_grpc.services.outcome_log import CorrectionDraft
 from lot_grpc.services.outcomes import OutcomeDraft
 from lot_grpc.services.patterns import PatternEdit
 from lot_grpc.services.pruning import PruneDraft
 from lot_grpc.services.recording import Takeover
-from tests.services.world import World, draft, end, event, events, memory, start, whole
+from tests.services.world import (
+    World,
+    decision,
+    draft,
+    end,
+    event,
+    events,
+    judgement,
+    learning_event,
+    memory,
+    select,
+    start,
+    steps,
+    whole,
+)
 
 Step = Callable[[World, str], Awaitable[Any]]
 
@@ -288,6 +304,73 @@ def creates(**named: Any) -> Step:
     return run
 
 
+async def chosen_and_decided(world: World, ns: str) -> None:
+    """Decision ``d`` and one reward of ``a``; the selection of ``a`` is found by its request."""
+    await world.services.decisions.record(ns, decision(decision_id="d"))
+    await world.services.recording_steps.record(ns, steps(("a", 1.0), ("b", 0.5)))
+    await selection_of(world, ns)
+
+
+async def selection_of(world: World, ns: str) -> str:
+    chosen = await world.services.selections.select(ns, select("a", seed=1, request_id="chosen"))
+    return chosen.selection_id
+
+
+def selects(request_id: str) -> Step:
+    async def run(world: World, ns: str) -> Any:
+        return await world.services.selections.select(
+            ns, select("x", "y", seed=1, request_id=request_id)
+        )
+
+    return run
+
+
+def steps_of(request_id: str) -> Step:
+    async def run(world: World, ns: str) -> Any:
+        given = steps(("a", 0.5), ("b", -1.0), ("a", 1.0), request_id=request_id)
+        return await world.services.recording_steps.record(ns, given)
+
+    return run
+
+
+def decides(**named: Any) -> Step:
+    async def run(world: World, ns: str) -> Any:
+        return await world.services.decisions.record(ns, decision("Which port?", **named))
+
+    return run
+
+
+def comes_of_it(request_id: str) -> Step:
+    async def run(world: World, ns: str) -> Any:
+        given = DecisionOutcomeDraft("d", Outcome.SUCCESS, 0.5, "fine", request_id)
+        return await world.services.decisions.record_outcome(ns, given)
+
+    return run
+
+
+def learns(**named: Any) -> Step:
+    async def run(world: World, ns: str) -> Any:
+        return await world.services.learning_events.record(ns, learning_event(text="x", **named))
+
+    return run
+
+
+def judges(kind: TargetKind | None, request_id: str = "") -> Step:
+    """Praise that is a preference as well."""
+
+    async def run(world: World, ns: str) -> Any:
+        target = await selection_of(world, ns) if kind is TargetKind.SELECTION else "d"
+        given = judgement(kind, target, text="Perfect, thanks!", task="t", request_id=request_id)
+        return await world.services.submitting_feedback.submit(ns, given)
+
+    return run
+
+
+async def judged_before(world: World, ns: str) -> None:
+    await chosen_and_decided(world, ns)
+    await judges(None)(world, ns)
+
+
 CASES = [
     Case("save new", nothing, saves("new"), repeatable=False, contents=("new",)),
     Case("save new by request", nothing, saves("new", request_id="r"), contents=("new",)),
@@ -353,4 +436,21 @@ CASES = [
     Case("create a memory", a_memory, creates(memory_id="n")),
     Case("create a memory by request", a_memory, creates(request_id="r")),
     Case("delete a memory", a_memory, deletes_memory),
+    Case("select", nothing, selects(""), repeatable=False),
+    Case("select by request", nothing, selects("r")),
+    Case("steps", chosen_and_decided, steps_of(""), repeatable=False),
+    Case("steps by request", chosen_and_decided, steps_of("r")),
+    Case("first steps by request", nothing, steps_of("r")),
+    Case("decide by id", nothing, decides(decision_id="e")),
+    Case("decide by request", nothing, decides(request_id="r")),
+    Case("outcome of a decision", chosen_and_decided, comes_of_it("")),
+    Case("outcome of a decision by request", chosen_and_decided, comes_of_it("r")),
+    Case("learning event by id", nothing, learns(learning_event_id="l")),
+    Case("learning event by request", nothing, learns(request_id="r")),
+    Case("feedback", nothing, judges(None), repeatable=False),
+    Case("feedback by request", judged_before, judges(None, "r")),
+    Case("feedback on a decision", judged_before, judges(TargetKind.DECISION), repeatable=False),
+    Case("feedback on a decision by request", judged_before, judges(TargetKind.DECISION, "r")),
+    Case("feedback on a selection", judged_before, judges(TargetKind.SELECTION), repeatable=False),
+    Case("feedback on a selection by request", judged_before, judges(TargetKind.SELECTION, "r")),
 ]

@@ -202,6 +202,7 @@ SOME = [
         "prune", "sweep by a policy", "delete an episode",
         "event by request", "stream of events", "end by request",
         "record whole by request", "create a memory by request", "delete a memory",
+        "steps by request", "feedback on a selection by request",
     }
 ]  # fmt: skip
 

@@ -22,6 +22,13 @@ POLICIES = "policies"
 
 PATTERN_LOGS = (OUTCOMES, CELLS, FEEDBACK)
 """What hangs on a pattern, by ``pattern_id`` and sort key, and goes with it."""
+LEARNING_EVENTS = "learning_events"
+DECISIONS = "decisions"
+SELECTIONS = "selections"
+TRAJECTORIES = "trajectories"
+ACTION_VALUES = "action_values"
+PREFERENCES = "preferences"
+PREFERENCE_REVISIONS = "preference_revisions"
 
 SORT_KEY = "sort_key"
 """Unique, growing with the time of creation; what lists are ordered by."""
@@ -121,4 +128,33 @@ def collection_specs(dimensions: int) -> list[CollectionSpec]:
             },
         ),
         CollectionSpec(POLICIES, indexes={SORT_KEY: _I}),
+        CollectionSpec(
+            LEARNING_EVENTS,
+            indexes={
+                **_COMMON,
+                "event_type": _K,
+                "outcome": _K,
+                "reward": _F,
+                "agent_role": _K,
+                "target_key": _K,
+                "settled": _B,
+            },
+        ),
+        CollectionSpec(
+            DECISIONS,
+            indexes={
+                **_COMMON,
+                "agent_role": _K,
+                "chosen_option": _K,
+                "outcome": _K,
+                "category": _K,
+                "episode_id": _K,
+                "task_id": _K,
+            },
+        ),
+        CollectionSpec(SELECTIONS),
+        CollectionSpec(TRAJECTORIES, indexes={"settled": _B}),
+        CollectionSpec(ACTION_VALUES, indexes={"state": _K, "value_order": _I, SORT_KEY: _I}),
+        CollectionSpec(PREFERENCES, indexes={"category": _K, SORT_KEY: _I}),
+        CollectionSpec(PREFERENCE_REVISIONS),
     ]
