@@ -129,8 +129,8 @@ class _NoticeCodeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_NoticeCode
     the rest did not take part.
     """
     NOTICE_CODE_FIELDS_KEPT: _NoticeCode.ValueType  # 3
-    """A repeated save gave other values for fields of the stored pattern; they stay as they were. Use
-    UpdatePattern to change them.
+    """A repeated save gave other values for fields of the stored pattern or error solution; they stay
+    as they were. Use UpdatePattern to change them; save an error solution under an id of its own.
     """
     NOTICE_CODE_QUERY_WORDLESS: _NoticeCode.ValueType  # 4
     """A query without a letter, a digit or a symbol that has a meaning of its own: nothing was looked
@@ -156,8 +156,8 @@ NOTICE_CODE_QUERY_TRUNCATED: NoticeCode.ValueType  # 2
 the rest did not take part.
 """
 NOTICE_CODE_FIELDS_KEPT: NoticeCode.ValueType  # 3
-"""A repeated save gave other values for fields of the stored pattern; they stay as they were. Use
-UpdatePattern to change them.
+"""A repeated save gave other values for fields of the stored pattern or error solution; they stay
+as they were. Use UpdatePattern to change them; save an error solution under an id of its own.
 """
 NOTICE_CODE_QUERY_WORDLESS: NoticeCode.ValueType  # 4
 """A query without a letter, a digit or a symbol that has a meaning of its own: nothing was looked
