@@ -107,6 +107,13 @@ class MemoryNotFoundError(NotFoundError):
     noun = "memory"
 
 
+class ErrorSolutionNotFoundError(NotFoundError):
+    """No such error solution."""
+
+    reason = "ERROR_SOLUTION_NOT_FOUND"
+    noun = "error solution"
+
+
 class RetrievalUnknownError(NotFoundError):
     """A ``retrieval_id`` that was never given, is older than its life, or was lost in a crash."""
 
@@ -150,6 +157,13 @@ class MemoryIdInUseError(InUseError):
 
     reason = "MEMORY_ID_IN_USE"
     noun = "memory"
+
+
+class ErrorSolutionIdInUseError(InUseError):
+    """The error solution id is taken."""
+
+    reason = "ERROR_SOLUTION_ID_IN_USE"
+    noun = "error solution"
 
 
 class RequestIdReusedError(LotError):

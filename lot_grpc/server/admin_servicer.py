@@ -13,6 +13,7 @@ from lot_grpc.server.limits import Limits
 from lot_grpc.services.admin import Admin
 from lot_grpc.services.records.collections import (
     EPISODES,
+    ERROR_SOLUTIONS,
     EVENTS,
     MEMORIES,
     OUTCOMES,
@@ -31,6 +32,7 @@ _COUNTED = {
     EPISODES: "EPISODE",
     EVENTS: "EPISODE_EVENT",
     MEMORIES: "MEMORY",
+    ERROR_SOLUTIONS: "ERROR_SOLUTION",
 }
 
 

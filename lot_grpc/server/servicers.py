@@ -17,6 +17,7 @@ from lot_grpc.ports import Clock
 from lot_grpc.server.admin_servicer import AdminServicer, ServerFacts
 from lot_grpc.server.build import carries_out
 from lot_grpc.server.episode_servicer import EpisodeServicer
+from lot_grpc.server.error_solution_servicer import ErrorSolutionServicer
 from lot_grpc.server.limits import Limits
 from lot_grpc.server.memory_servicer import MemoryServicer
 from lot_grpc.server.pattern_servicer import PatternServicer
@@ -37,6 +38,7 @@ def build_servicers(
     servicers: dict[ServiceDescriptor, list[object]] = {
         _service(memory_service_pb2, "MemoryService"): [
             MemoryServicer(services.memories, services.memory_recall),  # type: ignore[abstract]
+            ErrorSolutionServicer(services.error_solutions),  # type: ignore[abstract]
         ],
         _service(pattern_service_pb2, "PatternService"): [
             PatternServicer(  # type: ignore[abstract]

@@ -9,12 +9,14 @@ from lot_grpc.domain.memory import Memory
 from lot_grpc.domain.pattern import Pattern
 from lot_grpc.domain.ranking import RankingWeights
 from lot_grpc.ports import Clock, Embedder, Reranker, VectorStore
+from lot_grpc.services import error_solutions as error_solutions_module
 from lot_grpc.services import memories as memories_module
 from lot_grpc.services import patterns as patterns_module
 from lot_grpc.services.admin import Admin
 from lot_grpc.services.claims import Claims
 from lot_grpc.services.counting import Counting
 from lot_grpc.services.episodes import Episodes
+from lot_grpc.services.error_solutions import ErrorSolutions
 from lot_grpc.services.event_log import EventLog
 from lot_grpc.services.fencing import Fence
 from lot_grpc.services.housekeeping import Housekeeping
@@ -47,6 +49,7 @@ class Services:
     episode_recall: Recall[Episode]
     memories: Memories
     memory_recall: Recall[Memory]
+    error_solutions: ErrorSolutions
     admin: Admin
     housekeeping: Housekeeping
     retrievals: Retrievals
@@ -71,6 +74,7 @@ def build_services(
     reranks = Reranks(store, reranker, rerank_bounds)
     patterns = Patterns(store, indexing, moments, claims, tombstones)
     memories = Memories(store, indexing, moments, ledger, tombstones)
+    error_solutions = ErrorSolutions(store, indexing, moments, ledger, tombstones)
     log, writers = EventLog(store), Writers()
     fence = Fence(store, log)
     episodes = Episodes(store, indexing, moments, ledger, log, writers, fence)
@@ -88,6 +92,7 @@ def build_services(
         episode_recall=recall(episode_noun(episodes)),
         memories=memories,
         memory_recall=recall(memory_noun(memories)),
+        error_solutions=error_solutions,
         admin=Admin(store, embedder),
         housekeeping=Housekeeping(
             store,
@@ -99,6 +104,7 @@ def build_services(
             {
                 patterns_module.NOUN: patterns.finish_delete,
                 memories_module.NOUN: memories.finish_delete,
+                error_solutions_module.NOUN: error_solutions.finish_delete,
             },
             patterns.finish_expiry,
         ),

@@ -28,8 +28,13 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "EpisodeService.RecordEvents": {"episode_id": "e"},
     "EpisodeService.StartEpisode": {"episode": {"task": "t"}},
     "MemoryService.CreateMemory": {"memory": {"content": "c"}},
+    "MemoryService.DeleteErrorSolution": {"error_solution_id": "s"},
     "MemoryService.DeleteMemory": {"memory_id": "m"},
     "MemoryService.GetMemory": {"memory_id": "m"},
+    "MemoryService.ListErrorSolutions": {},
+    "MemoryService.SaveErrorSolution": {
+        "error_solution": {"error_message": "e", "resolution": "r"}
+    },
     "MemoryService.SearchMemories": {"query": "c"},
     "PatternService.BatchSavePatterns": {"items": [{"pattern": {"task": "t"}}]},
     "PatternService.DeletePattern": {"pattern_id": "p"},
@@ -52,6 +57,9 @@ async def prepare(lot: Lot) -> None:
     await lot.patterns.SavePattern(pattern={"task": "t"}, pattern_id="p")
     await lot.episodes.StartEpisode(episode={"task": "t"}, episode_id="e")
     await lot.memories.CreateMemory(memory={"content": "c"}, memory_id="m")
+    await lot.memories.SaveErrorSolution(
+        error_solution={"error_message": "f", "resolution": "r"}, error_solution_id="s"
+    )
 
 
 def method_of(name: str) -> Any:

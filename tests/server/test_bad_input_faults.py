@@ -101,6 +101,11 @@ async def _memories(lot: Lot) -> list[str]:
     return sorted(hit.memory.content for hit in answer.hits)
 
 
+async def _error_solutions(lot: Lot) -> list[str]:
+    answer = await lot.memories.ListErrorSolutions()
+    return sorted(one.error_message for one in answer.error_solutions)
+
+
 WRITING: dict[str, tuple[Callable[[Lot], Awaitable[Any]], Any, Any]] = {
     "SavePattern": (_new_patterns, [], ["a new one"]),
     "BatchSavePatterns": (_new_patterns, [], ["a new one", "other"]),
@@ -113,6 +118,8 @@ WRITING: dict[str, tuple[Callable[[Lot], Awaitable[Any]], Any, Any]] = {
     "EndEpisode": (_status, 1, 2),
     "CreateMemory": (_memories, ["c"], ["c", "c2"]),
     "DeleteMemory": (_memories, ["c"], []),
+    "SaveErrorSolution": (_error_solutions, ["f"], ["f", "f2"]),
+    "DeleteErrorSolution": (_error_solutions, ["f"], []),
 }
 """What shows whether each write was carried out: how to look, and what is seen before and after."""
 
@@ -124,6 +131,7 @@ ASKS: dict[str, dict[str, Any]] = {
     "StartEpisode": {"episode": NEW},
     "RecordEpisode": {"episode": NEW | {"status": 2}, "events": [{"event_type": "x"}] * 3},
     "CreateMemory": {"memory": {"content": "c2"}, "memory_id": "m2"},
+    "SaveErrorSolution": {"error_solution": {"error_message": "f2", "resolution": "r"}},
 }
 
 

@@ -7,13 +7,27 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from lot_grpc.domain.errors import MemoryNotFoundError, PatternNotFoundError
+from lot_grpc.domain.errors import (
+    ErrorSolutionNotFoundError,
+    MemoryNotFoundError,
+    PatternNotFoundError,
+)
 from lot_grpc.domain.outcomes import Outcome
 from lot_grpc.domain.pattern import PatternContent
 from lot_grpc.services.outcomes import OutcomeDraft
 from lot_grpc.services.patterns import PatternEdit
 from lot_grpc.services.recording import Takeover
-from tests.services.world import World, draft, end, event, events, memory, start, whole
+from tests.services.world import (
+    World,
+    draft,
+    end,
+    error_solution,
+    event,
+    events,
+    memory,
+    start,
+    whole,
+)
 
 Step = Callable[[World, str], Awaitable[Any]]
 
@@ -68,6 +82,12 @@ async def a_memory(world: World, ns: str) -> None:
     await world.services.memories.create(ns, memory("first", memory_id="m"))
 
 
+async def two_error_solutions(world: World, ns: str) -> None:
+    """One that nobody named, and ``s``."""
+    await world.services.error_solutions.save(ns, error_solution())
+    await world.services.error_solutions.save(ns, error_solution(error_solution_id="s"))
+
+
 def saves(*given: Any, **named: Any) -> Step:
     async def run(world: World, ns: str) -> Any:
         return await world.services.saving.save(ns, draft(*given, **named))
@@ -120,6 +140,11 @@ async def deletes_pattern(world: World, ns: str) -> None:
 async def deletes_memory(world: World, ns: str) -> None:
     with suppress(MemoryNotFoundError):
         await world.services.memories.delete(ns, "m", "")
+
+
+async def deletes_error_solution(world: World, ns: str) -> None:
+    with suppress(ErrorSolutionNotFoundError):
+        await world.services.error_solutions.delete(ns, "s")
 
 
 def outcomes(request_id: str) -> Step:
@@ -177,6 +202,13 @@ def creates(**named: Any) -> Step:
     return run
 
 
+def solves(message: str, **named: Any) -> Step:
+    async def run(world: World, ns: str) -> Any:
+        return await world.services.error_solutions.save(ns, error_solution(message, **named))
+
+    return run
+
+
 CASES = [
     Case("save new", nothing, saves("new"), repeatable=False, contents=("new",)),
     Case("save new by request", nothing, saves("new", request_id="r"), contents=("new",)),
@@ -226,4 +258,18 @@ CASES = [
     Case("create a memory", a_memory, creates(memory_id="n")),
     Case("create a memory by request", a_memory, creates(request_id="r")),
     Case("delete a memory", a_memory, deletes_memory),
+    Case("save an error solution", two_error_solutions, solves("new")),
+    Case("save an error solution by id", two_error_solutions, solves("new", error_solution_id="t")),
+    Case("save an error solution by request", two_error_solutions, solves("new", request_id="r")),
+    Case(
+        "save an error solution by id and request",
+        two_error_solutions,
+        solves("new", error_solution_id="t", request_id="r"),
+    ),
+    Case(
+        "save an error solution again by request",
+        two_error_solutions,
+        solves("KeyError: 'b'", request_id="r"),
+    ),
+    Case("delete an error solution", two_error_solutions, deletes_error_solution),
 ]

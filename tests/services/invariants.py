@@ -7,17 +7,23 @@ import math
 from collections import Counter
 from typing import Any
 
+from lot_grpc.domain.error_solution import same_solution_id
 from lot_grpc.domain.outcomes import wilson_lower_bound
 from lot_grpc.domain.pattern import PatternContent, dedupe_hash
 from lot_grpc.ports import Record, VectorStore
 from lot_grpc.services.records.collections import (
     EPISODES,
+    ERROR_SOLUTIONS,
     EVENTS,
     MEMORIES,
     OUTCOMES,
     PATTERNS,
     REQUESTS,
     TOMBSTONES,
+)
+from lot_grpc.services.records.error_solutions import (
+    error_solution_from_record,
+    error_solution_point,
 )
 from lot_grpc.services.records.patterns import claim_point, pattern_from_record
 from tests.services.world import World, draft, rows
@@ -29,6 +35,7 @@ async def check_invariants(store: VectorStore, ns: str) -> None:
     facts = await rows(store, OUTCOMES, ns)
     _check_counters(patterns, facts)
     await _check_episodes(store, ns)
+    _check_error_solutions(await rows(store, ERROR_SOLUTIONS, ns))
     open_stones = [r.payload for r in await rows(store, TOMBSTONES, ns) if not r.payload["done"]]
     assert not open_stones, f"a delete was begun and never finished: {open_stones}"
 
@@ -52,6 +59,20 @@ def _check_counters(patterns: list[Record], facts: list[Record]) -> None:
         assert math.isclose(payload["reliability"], wilson_lower_bound(successes, len(log)))
         assert payload["success_permille"] == round(payload["success_rate"] * 1000)
         assert set(payload["unsettled_ids"]) <= {fact.id for fact in log}
+
+
+def _check_error_solutions(solutions: list[Record]) -> None:
+    """Each says which error it is; of the same solution nobody named there is one."""
+    unnamed = []
+    for record in solutions:
+        solution = error_solution_from_record(record)
+        assert record.id == error_solution_point(record.namespace, solution.error_solution_id)
+        assert solution.signature == solution.content.signature
+        assert record.payload["worked"] is solution.content.worked
+        if solution.error_solution_id.startswith("s-"):
+            unnamed.append(same_solution_id(solution.content))
+            assert solution.error_solution_id == unnamed[-1]
+    assert len(set(unnamed)) == len(unnamed), "one solution is there twice"
 
 
 async def _check_episodes(store: VectorStore, ns: str) -> None:
@@ -107,7 +128,15 @@ async def state(store: VectorStore, ns: str) -> Any:
     """All that a caller could tell, but for times and for ids that nobody chose."""
     names: dict[str, str] = {}
     told: dict[str, list[str]] = {}
-    for collection in (PATTERNS, EPISODES, MEMORIES, TOMBSTONES, OUTCOMES, EVENTS):
+    for collection in (
+        PATTERNS,
+        EPISODES,
+        MEMORIES,
+        ERROR_SOLUTIONS,
+        TOMBSTONES,
+        OUTCOMES,
+        EVENTS,
+    ):
         told[collection] = []
         for record in await rows(store, collection, ns):
             payload = dict(record.payload)

@@ -201,6 +201,7 @@ SOME = [
         "delete a pattern", "outcome by request", "event by request", "stream of events",
         "end by request",
         "record whole by request", "create a memory by request", "delete a memory",
+        "save an error solution by request", "delete an error solution",
     }
 ]  # fmt: skip
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lot_grpc.domain.episode import EpisodeEnd, EpisodeEvent, EpisodeStart, EpisodeStatus
+from lot_grpc.domain.error_solution import ErrorSolutionContent
 from lot_grpc.domain.memory import MemoryContent
 from lot_grpc.domain.outcomes import Outcome
 from lot_grpc.domain.pattern import Pattern, PatternContent
@@ -19,6 +20,7 @@ from lot_grpc.ports import Record, VectorStore
 from lot_grpc.services.build import Services, build_services
 from lot_grpc.services.drafts import PatternDraft, Saved
 from lot_grpc.services.episodes import EpisodeDraft
+from lot_grpc.services.error_solutions import ErrorSolutionDraft
 from lot_grpc.services.memories import MemoryDraft
 from lot_grpc.services.outcomes import OutcomeDraft
 from lot_grpc.services.questions import Asked, pattern_question
@@ -168,6 +170,16 @@ def memory(content: str = "The port is 8080", **named: Any) -> MemoryDraft:
     own = {"memory_id", "request_id", "ttl"}
     return MemoryDraft(
         MemoryContent(content, **{k: v for k, v in named.items() if k not in own}),
+        **{k: v for k, v in named.items() if k in own},
+    )
+
+
+def error_solution(message: str = "KeyError: 'a'", **named: Any) -> ErrorSolutionDraft:
+    """An error solution to save, resolved by ``use get`` unless said otherwise."""
+    own = {"error_solution_id", "initial_success_rate", "request_id", "ttl"}
+    named.setdefault("resolution", "use get")
+    return ErrorSolutionDraft(
+        ErrorSolutionContent(message, **{k: v for k, v in named.items() if k not in own}),
         **{k: v for k, v in named.items() if k in own},
     )
 

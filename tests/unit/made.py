@@ -15,6 +15,7 @@ from lot_grpc.domain.episode import (
     EpisodeStart,
     EpisodeStatus,
 )
+from lot_grpc.domain.error_solution import ErrorSolution, ErrorSolutionContent
 from lot_grpc.domain.memory import ConversationSummary, Memory, MemoryContent, MemoryKind, Project
 from lot_grpc.domain.outcomes import Outcome, Outcomes
 from lot_grpc.domain.pattern import (
@@ -221,6 +222,34 @@ memories = st.builds(
         details=details,
         expire_time=st.none() | times,
     ),
+    revision=st.integers(1, 10**6),
+    create_time=times,
+    update_time=times,
+)
+
+error_solutions = st.builds(
+    ErrorSolution,
+    namespace=ids,
+    error_solution_id=ids,
+    content=st.builds(
+        ErrorSolutionContent,
+        error_message=some_words,
+        error_type=words,
+        context=words,
+        language=words,
+        resolution=words,
+        steps=several,
+        categories=unique,
+        worked=st.booleans(),
+        tags=unique,
+        labels=labels,
+        metadata=json_objects,
+        source_episode_ids=many_ids,
+        pinned=st.booleans(),
+        expire_time=st.none() | times,
+    ),
+    signature=some_words,
+    outcomes=outcomes,
     revision=st.integers(1, 10**6),
     create_time=times,
     update_time=times,

@@ -16,6 +16,7 @@ RETRIEVALS = "retrievals"
 EPISODES = "episodes"
 EVENTS = "events"
 MEMORIES = "memories"
+ERROR_SOLUTIONS = "error_solutions"
 
 SORT_KEY = "sort_key"
 """Unique, growing with the time of creation; what lists are ordered by."""
@@ -91,6 +92,22 @@ def collection_specs(dimensions: int) -> list[CollectionSpec]:
                 "tech_stack": _K,
                 "importance": _F,
                 "pinned": _B,
+            },
+        ),
+        CollectionSpec(
+            ERROR_SOLUTIONS,
+            dense={TEXT_VECTOR: dimensions},
+            sparse=(SPARSE_VECTOR,),
+            indexes={
+                **_COMMON,
+                "signature": _K,
+                "error_type": _K,
+                "language": _K,
+                "categories": _K,
+                "worked": _B,
+                "pinned": _B,
+                "success_rate": _F,
+                "usage_count": _I,
             },
         ),
     ]
