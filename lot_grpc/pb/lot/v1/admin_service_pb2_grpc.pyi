@@ -57,7 +57,7 @@ class AdminServiceStub:
 
     Ids are fixed (`seed:<pack>:<entry>`), so it may be called again at any time, by several
     processes: what is there already stays as it is, edited or not, and what somebody deleted stays
-    away unless `restore_deleted` is set. Not yet carried out.
+    away unless `restore_deleted` is set.
     """
     Export: _grpc.UnaryStreamMultiCallable[_transfer_pb2.ExportRequest, _transfer_pb2.ExportResponse]
     """Export streams all that a namespace holds. Cut off, it goes on from the last cursor. Not yet
@@ -112,7 +112,7 @@ class AdminServiceAsyncStub(AdminServiceStub):
 
     Ids are fixed (`seed:<pack>:<entry>`), so it may be called again at any time, by several
     processes: what is there already stays as it is, edited or not, and what somebody deleted stays
-    away unless `restore_deleted` is set. Not yet carried out.
+    away unless `restore_deleted` is set.
     """
     Export: _aio.UnaryStreamMultiCallable[_transfer_pb2.ExportRequest, _transfer_pb2.ExportResponse]  # type: ignore[assignment]
     """Export streams all that a namespace holds. Cut off, it goes on from the last cursor. Not yet
@@ -200,7 +200,7 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
 
         Ids are fixed (`seed:<pack>:<entry>`), so it may be called again at any time, by several
         processes: what is there already stays as it is, edited or not, and what somebody deleted stays
-        away unless `restore_deleted` is set. Not yet carried out.
+        away unless `restore_deleted` is set.
         """
 
     @_abc_1.abstractmethod

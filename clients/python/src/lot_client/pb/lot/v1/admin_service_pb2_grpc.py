@@ -146,7 +146,7 @@ class AdminServiceServicer(object):
 
         Ids are fixed (`seed:<pack>:<entry>`), so it may be called again at any time, by several
         processes: what is there already stays as it is, edited or not, and what somebody deleted stays
-        away unless `restore_deleted` is set. Not yet carried out.
+        away unless `restore_deleted` is set.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
