@@ -45,6 +45,9 @@ _ANY_TYPED = re.compile(r"([A-Za-z_][\w.$]*)(?:: ?(.*)|$)")
 """Behind a Python traceback whatever stands there is the type, however it is called."""
 
 _SYSTEM_CODE = re.compile(r"(E[A-Z]{3,20}[0-9]?|ERR_[A-Z_]{2,60})(?:: ?| )(.*)")
+_SYSTEM_CALL = re.compile(r"[a-z]\w{1,30}(?: \S{1,200})? (E[A-Z][A-Z_]{2,20})\b")
+"""``connect ECONNREFUSED …``, ``getaddrinfo ENOTFOUND …``, ``spawn x ENOENT``."""
+
 _CODE_ALONE = re.compile(r"([A-Z]{1,6}\d{2,6}): (.*)")
 
 
@@ -128,11 +131,14 @@ def _typed(line: str) -> Headline:
         return Headline(found[1], found[2])
     if found := _SYSTEM_CODE.match(line):
         return Headline(found[1], found[2])
+    if found := _SYSTEM_CALL.match(line):
+        return Headline(found[1], line)
     if not (found := _TYPED.match(line)):
         return Headline("", line)
     text = found[3] or ""
     if found[1] == "Error" and found[2]:
         return Headline(found[2], text)
-    if found[1] == "Error" and (coded := _SYSTEM_CODE.match(text)):
-        return Headline(coded[1], coded[2])  # Node calls them all `Error`; the code says more
+    if found[1] == "Error":  # as Node calls them all; the code says more
+        coded = _typed(text) if _SYSTEM_CODE.match(text) or _SYSTEM_CALL.match(text) else None
+        return coded or Headline(found[1], text)
     return Headline(found[1], text)

@@ -389,3 +389,16 @@ class SchemaVersionMismatchError(StartupError):
     """The store was written by a newer version of this service, or too old a one."""
 
     reason = "SCHEMA_VERSION_MISMATCH"
+
+
+class KnowledgePackInvalidError(StartupError):
+    """A file of knowledge (``LOT_SEED_PACKS``) that cannot be read, or says something impossible.
+
+    ``entry`` and ``field`` are empty where it is about the whole file, or the whole entry.
+    """
+
+    reason = "KNOWLEDGE_PACK_INVALID"
+
+    def __init__(self, file: str, entry: str, field: str, problem: str) -> None:
+        where = ": ".join(part for part in (file, entry, field) if part)
+        super().__init__(f"knowledge pack {where}: {problem}", file=file, entry=entry, field=field)

@@ -21,6 +21,7 @@ from lot_grpc.server.error_solution_servicer import ErrorSolutionServicer
 from lot_grpc.server.limits import Limits
 from lot_grpc.server.memory_servicer import MemoryServicer
 from lot_grpc.server.pattern_servicer import PatternServicer
+from lot_grpc.server.seed_servicer import SeedServicer
 from lot_grpc.services.build import Services
 
 
@@ -55,7 +56,9 @@ def build_servicers(
             ),
         ],
         _service(learning_service_pb2, "LearningService"): [],
-        _service(admin_service_pb2, "AdminService"): [],
+        _service(admin_service_pb2, "AdminService"): [
+            SeedServicer(services.seeding),  # type: ignore[abstract]
+        ],
     }
     admin = servicers[_service(admin_service_pb2, "AdminService")]
     kinds = {service: [type(one) for one in sharing] for service, sharing in servicers.items()}

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lot_grpc.domain.episode import Episode
+from lot_grpc.domain.knowledge import KnowledgePack
 from lot_grpc.domain.memory import Memory
 from lot_grpc.domain.pattern import Pattern
 from lot_grpc.domain.ranking import RankingWeights
+from lot_grpc.knowledge import built_in_packs
 from lot_grpc.ports import Clock, Embedder, Reranker, VectorStore
 from lot_grpc.services import error_solutions as error_solutions_module
 from lot_grpc.services import memories as memories_module
@@ -32,6 +35,7 @@ from lot_grpc.services.recording import Recording
 from lot_grpc.services.reranks import RerankBounds, Reranks
 from lot_grpc.services.retrievals import Retrievals
 from lot_grpc.services.saving import Saving
+from lot_grpc.services.seeding import Seeding
 from lot_grpc.services.tombstones import Tombstones
 from lot_grpc.services.writers import Writers
 
@@ -50,6 +54,7 @@ class Services:
     memories: Memories
     memory_recall: Recall[Memory]
     error_solutions: ErrorSolutions
+    seeding: Seeding
     admin: Admin
     housekeeping: Housekeeping
     retrievals: Retrievals
@@ -62,8 +67,12 @@ def build_services(
     clock: Clock,
     weights: RankingWeights,
     rerank_bounds: RerankBounds,
+    packs: Sequence[KnowledgePack] | None = None,
 ) -> Services:
-    """Wire them. The store is open (``store_contract.open_store``)."""
+    """Wire them. The store is open (``store_contract.open_store``).
+
+    ``packs`` is the knowledge to seed with; None: what comes with the server.
+    """
     moments = Moments(clock)
     ledger = Ledger(store, moments)
     tombstones = Tombstones(store, moments)
@@ -93,6 +102,9 @@ def build_services(
         memories=memories,
         memory_recall=recall(memory_noun(memories)),
         error_solutions=error_solutions,
+        seeding=Seeding(
+            store, indexing, moments, tombstones, built_in_packs() if packs is None else packs
+        ),
         admin=Admin(store, embedder),
         housekeeping=Housekeeping(
             store,

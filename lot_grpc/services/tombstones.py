@@ -5,6 +5,7 @@ A tombstone also tells a late retry that the thing it would write again was dele
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lot_grpc.domain.ids import point_id
@@ -70,6 +71,16 @@ class Tombstones:
         point = _point(namespace, noun, id)
         found = await self._store.get(TOMBSTONES, namespace, [point])
         return _tombstone(found[point]) if point in found else None
+
+    async def those_of(
+        self, namespace: str, things: Sequence[tuple[str, str]]
+    ) -> set[tuple[str, str]]:
+        """Those of the things (noun, id) that ever were deleted."""
+        points = {_point(namespace, *thing): thing for thing in things}
+        if not points:
+            return set()
+        found = await self._store.get(TOMBSTONES, namespace, list(points))
+        return {points[point] for point in found}
 
     async def unfinished(self, limit: int = 1000) -> list[Tombstone]:
         """Deletes that were begun and not finished, in any namespace."""

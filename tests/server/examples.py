@@ -18,6 +18,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "AdminService.CheckReady": {},
     "AdminService.Compact": {},
     "AdminService.GetServerInfo": {},
+    "AdminService.SeedKnowledge": {},
     "EpisodeService.EndEpisode": {"episode_id": "e", "status": 2},
     "EpisodeService.GetEpisode": {"episode_id": "e"},
     "EpisodeService.ListEpisodeEvents": {"episode_id": "e"},

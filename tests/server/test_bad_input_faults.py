@@ -106,6 +106,13 @@ async def _error_solutions(lot: Lot) -> list[str]:
     return sorted(one.error_message for one in answer.error_solutions)
 
 
+async def _seeded(lot: Lot) -> int:
+    answer = await lot.memories.SearchMemories(
+        query="c", filter={"labels": {"seed": "best_practices"}}, limit=100
+    )
+    return len(answer.hits)
+
+
 WRITING: dict[str, tuple[Callable[[Lot], Awaitable[Any]], Any, Any]] = {
     "SavePattern": (_new_patterns, [], ["a new one"]),
     "BatchSavePatterns": (_new_patterns, [], ["a new one", "other"]),
@@ -120,6 +127,7 @@ WRITING: dict[str, tuple[Callable[[Lot], Awaitable[Any]], Any, Any]] = {
     "DeleteMemory": (_memories, ["c"], []),
     "SaveErrorSolution": (_error_solutions, ["f"], ["f", "f2"]),
     "DeleteErrorSolution": (_error_solutions, ["f"], []),
+    "SeedKnowledge": (_seeded, 0, 12),
 }
 """What shows whether each write was carried out: how to look, and what is seen before and after."""
 
@@ -131,15 +139,18 @@ ASKS: dict[str, dict[str, Any]] = {
     "StartEpisode": {"episode": NEW},
     "RecordEpisode": {"episode": NEW | {"status": 2}, "events": [{"event_type": "x"}] * 3},
     "CreateMemory": {"memory": {"content": "c2"}, "memory_id": "m2"},
+    "SeedKnowledge": {"packs": ["best_practices"]},
     "SaveErrorSolution": {"error_solution": {"error_message": "f2", "resolution": "r"}},
 }
 
 
 def service_of(method: str) -> str:
     [name] = [rpc for rpc in EXAMPLES if rpc.endswith(f".{method}")]
-    return {"PatternService": "patterns", "EpisodeService": "episodes"}.get(
-        name.partition(".")[0], "memories"
-    )
+    return {
+        "PatternService": "patterns",
+        "EpisodeService": "episodes",
+        "AdminService": "admin",
+    }.get(name.partition(".")[0], "memories")
 
 
 def ask(lot: Lot, method: str, **more: Any) -> Any:

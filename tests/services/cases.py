@@ -17,6 +17,7 @@ from lot_grpc.domain.pattern import PatternContent
 from lot_grpc.services.outcomes import OutcomeDraft
 from lot_grpc.services.patterns import PatternEdit
 from lot_grpc.services.recording import Takeover
+from lot_grpc.services.seeding import Seeds
 from tests.services.world import (
     World,
     draft,
@@ -209,6 +210,20 @@ def solves(message: str, **named: Any) -> Step:
     return run
 
 
+async def seeded_and_one_deleted(world: World, ns: str) -> None:
+    """The common errors, one of which was deleted since."""
+    await world.services.seeding.seed(ns, Seeds(("common_errors",)))
+    await world.services.error_solutions.delete(ns, "seed:common_errors:nil_pointer.go")
+
+
+def seeds(*packs: str, restore_deleted: bool = False) -> Step:
+    async def run(world: World, ns: str) -> Any:
+        wanted = Seeds(packs, restore_deleted=restore_deleted)
+        return await world.services.seeding.seed(ns, wanted)
+
+    return run
+
+
 CASES = [
     Case("save new", nothing, saves("new"), repeatable=False, contents=("new",)),
     Case("save new by request", nothing, saves("new", request_id="r"), contents=("new",)),
@@ -272,4 +287,11 @@ CASES = [
         solves("KeyError: 'b'", request_id="r"),
     ),
     Case("delete an error solution", two_error_solutions, deletes_error_solution),
+    Case("seed", nothing, seeds()),
+    Case("seed the rest", seeded_and_one_deleted, seeds()),
+    Case(
+        "seed what was deleted",
+        seeded_and_one_deleted,
+        seeds("common_errors", restore_deleted=True),
+    ),
 ]
