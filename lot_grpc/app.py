@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 
@@ -13,9 +13,16 @@ import structlog
 
 from lot_grpc import __version__
 from lot_grpc.clock import SystemClock
-from lot_grpc.domain.errors import LotError, ModelUnavailableError, StartupError
+from lot_grpc.domain.errors import (
+    KnowledgePackInvalidError,
+    LotError,
+    ModelUnavailableError,
+    StartupError,
+    StorageFullError,
+)
 from lot_grpc.embedding.catalog import card_of, reranker_card_of
 from lot_grpc.embedding.model_files import locate, locate_reranker
+from lot_grpc.knowledge import read_packs
 from lot_grpc.opening import Opened, open_all, ranking_weights
 from lot_grpc.ports import EmbeddingContract, StoreInfo
 from lot_grpc.reports import (
@@ -35,6 +42,7 @@ from lot_grpc.services.backfill import bring_up_to_date, needs_backfill
 from lot_grpc.services.build import Services
 from lot_grpc.services.cell_backfill import make_cells, needs_cells
 from lot_grpc.services.records.collections import META
+from lot_grpc.services.seeding import Seeds
 from lot_grpc.settings import Settings
 from lot_grpc.storage.edge_maintenance import (
     ShardCompaction,
@@ -94,6 +102,8 @@ async def serve(
                 deletes=finished.deletes,
                 recordings=finished.recordings,
             )
+        if settings.seed.on_start and not stop.is_set():
+            await _seed(opened.services, settings.seed.namespaces)
         if stop.is_set():
             return
         await stack.enter_async_context(_housekeeping(opened.services))
@@ -106,6 +116,23 @@ async def serve(
         await server.stop(settings.server.drain_seconds)
         await _flush(opened)
     _log.info("stopped")
+
+
+async def _seed(services: Services, namespaces: Sequence[str]) -> None:
+    """Store the packs. A disk that is nearly full does not stop a server that can still read."""
+    for namespace in namespaces:
+        try:
+            seeded = await services.seeding.seed(namespace, Seeds())
+        except StorageFullError as error:
+            _log.warning("knowledge was not stored", namespace=namespace, cause=error.message)
+            return
+        _log.info(
+            "stored knowledge",
+            namespace=namespace,
+            created=sum(group.created for group in seeded.groups),
+            existing=sum(group.existing for group in seeded.groups),
+            deleted=sum(group.deleted for group in seeded.groups),
+        )
 
 
 def _build(settings: Settings, opened: Opened) -> LotServer:
@@ -201,15 +228,18 @@ async def _ready(settings: Settings, opened: Opened, port: int, seconds: float) 
 async def check(settings: Settings) -> CheckReport:
     """Open everything as ``serve`` would, short of the port, and tell. Never raises a LotError."""
     model: ModelReport | None = None
-    checks: list[Check] = []
+    checks = [_knowledge_check(settings)]
     if settings.embedding.provider == "fastembed":
         try:
             model = _model_report(settings)
         except ModelUnavailableError as error:
-            return CheckReport((Check("model", ok=False, detail=error.message),))
+            return CheckReport((*checks, Check("model", ok=False, detail=error.message)))
         checks.append(Check("model file", ok=True, detail=f"{model.file} ({model.origin})"))
     quiet = settings.model_copy(
-        update={"storage": settings.storage.model_copy(update={"maintenance": "off"})}
+        update={
+            "storage": settings.storage.model_copy(update={"maintenance": "off"}),
+            "seed": settings.seed.model_copy(update={"packs": ()}),  # they were read above
+        }
     )
     try:
         async with open_all(quiet, None) as opened:
@@ -241,6 +271,15 @@ def _model_report(settings: Settings) -> ModelReport:
         sha256=files.sha256,
         origin=files.origin,
     )
+
+
+def _knowledge_check(settings: Settings) -> Check:
+    try:
+        packs = read_packs(settings.seed.packs)
+    except KnowledgePackInvalidError as error:
+        return Check("knowledge", ok=False, detail=error.message)
+    told = ", ".join(f"{pack.name} ({pack.size})" for pack in packs)
+    return Check("knowledge", ok=True, detail=told)
 
 
 def _reranker_check(settings: Settings) -> Check:

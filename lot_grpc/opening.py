@@ -17,6 +17,7 @@ from lot_grpc.domain.recommendation import StructuralWeights
 from lot_grpc.embedding.fastembed import open_fastembed
 from lot_grpc.embedding.openai import open_openai
 from lot_grpc.embedding.reranking import make_reranker
+from lot_grpc.knowledge import read_packs
 from lot_grpc.ports import Embedder, Reranker, VectorStore
 from lot_grpc.reports import Progress
 from lot_grpc.services.build import Services, build_services
@@ -43,12 +44,13 @@ class Opened:
 
 @asynccontextmanager
 async def open_all(settings: Settings, progress: Progress | None) -> AsyncIterator[Opened]:
-    """The model first, since it may be missing; then the store; then all that stands on both.
+    """What is read from files first, since it may be wrong; then the store; then the services.
 
     Raises:
-        StartupError: The model or the store cannot be opened.
+        StartupError: A knowledge pack, the model or the store cannot be opened.
     """
     async with AsyncExitStack() as stack:
+        packs = read_packs(settings.seed.packs)
         embedder = await _open_embedder(settings, progress)
         stack.push_async_callback(embedder.close)
         if settings.storage.store == "edge" and settings.storage.maintenance == "auto":
@@ -66,6 +68,7 @@ async def open_all(settings: Settings, progress: Progress | None) -> AsyncIterat
             ranking_weights(settings),
             RerankBounds(settings.rerank.candidates, settings.rerank.seconds),
             structural_weights(settings),
+            packs,
         )
         yield Opened(store, embedder, services)
 

@@ -26,7 +26,7 @@ from pydantic import (
     field_validator,
     model_validator,
 )
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 MIB = 2**20
 
@@ -52,6 +52,16 @@ OptionalPath = Annotated[
     Annotated[Path, AfterValidator(Path.expanduser)] | None, BeforeValidator(_empty_is_none)
 ]
 OptionalSecret = Annotated[SecretStr | None, BeforeValidator(_empty_is_none)]
+
+
+def _listed(value: object) -> object:
+    """A list as an environment variable gives it: with commas."""
+    if not isinstance(value, str):
+        return value
+    return [part.strip() for part in value.split(",") if part.strip()]
+
+
+Namespace = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$")]
 Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
@@ -204,6 +214,20 @@ class RecommendationSettings(BaseSettings):
     text_weight: Share = 0.1
 
 
+class SeedSettings(BaseSettings):
+    """The knowledge that is stored when the server starts, and own packs of it."""
+
+    model_config = _group("LOT_SEED_")
+
+    on_start: bool = False
+    namespaces: Annotated[tuple[Namespace, ...], NoDecode, BeforeValidator(_listed)] = ("default",)
+    packs: Annotated[
+        tuple[Annotated[Path, AfterValidator(Path.expanduser)], ...],
+        NoDecode,
+        BeforeValidator(_listed),
+    ] = ()
+
+
 class LogSettings(BaseSettings):
     """What is logged, and how."""
 
@@ -230,6 +254,7 @@ class Settings(BaseModel):
     rerank: RerankSettings = Field(default_factory=RerankSettings)
     ranking: RankingSettings = Field(default_factory=RankingSettings)
     recommendation: RecommendationSettings = Field(default_factory=RecommendationSettings)
+    seed: SeedSettings = Field(default_factory=SeedSettings)
     log: LogSettings = Field(default_factory=LogSettings)
 
     @model_validator(mode="after")
@@ -259,6 +284,11 @@ def _contradictions(settings: Settings) -> list[str]:
     if storage.store == "qdrant" and storage.sync == "always":
         found.append(
             "LOT_SYNC=always is for LOT_STORE=edge only; a Qdrant server syncs by its own settings"
+        )
+    if settings.seed.on_start and not settings.seed.namespaces:
+        found.append(
+            "LOT_SEED_ON_START=true needs a namespace to store into; name it in "
+            "LOT_SEED_NAMESPACES, or drop both"
         )
     return found + _provider_contradictions(settings) + _weight_contradictions(settings)
 

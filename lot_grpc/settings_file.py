@@ -192,4 +192,6 @@ def _shown(value: object) -> str | int | float | bool:
         return ""
     if isinstance(value, SecretStr):
         return "********"
+    if isinstance(value, tuple):
+        return ", ".join(str(one) for one in value)
     return value if isinstance(value, str | int | float | bool) else str(value)

@@ -194,6 +194,39 @@ def report(
 
 
 @app.command()
+def seed(
+    namespace: Annotated[
+        str, typer.Option("--namespace", "-n", help="Where to store it; empty is `default`.")
+    ] = "",
+    packs: Annotated[
+        list[str] | None,
+        typer.Option("--pack", "-p", metavar="NAME", help="Just this pack. Repeatable."),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Store nothing, tell what would be stored.")
+    ] = False,
+    restore_deleted: Annotated[
+        bool, typer.Option("--restore-deleted", help="Also store again what was deleted.")
+    ] = False,
+    address: Annotated[
+        str, typer.Option("--address", "-a", help="host:port; else that of the settings.")
+    ] = "",
+    timeout: Annotated[float, typer.Option("--timeout", min=0.1, help="Seconds to wait.")] = 60.0,
+    config: Config = None,
+    json: Json = False,
+) -> None:
+    """Store design patterns, best practices and common errors, by a running server.
+
+    What is there already stays as it is. Packs of your own are named in LOT_SEED_PACKS.
+    """
+    from lot_grpc.cli.seed import Wanted, run
+
+    wanted = Wanted(namespace, tuple(packs or ()), dry_run, restore_deleted)
+    with reported():
+        raise typer.Exit(0 if run(address, wanted, timeout, config, as_json=json) else 1)
+
+
+@app.command()
 def settings(
     effective: Annotated[
         bool, typer.Option("--effective", "-e", help="What is in effect, and where it came from.")

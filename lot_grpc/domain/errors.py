@@ -107,6 +107,13 @@ class MemoryNotFoundError(NotFoundError):
     noun = "memory"
 
 
+class ErrorSolutionNotFoundError(NotFoundError):
+    """No such error solution."""
+
+    reason = "ERROR_SOLUTION_NOT_FOUND"
+    noun = "error solution"
+
+
 class RetrievalUnknownError(NotFoundError):
     """A ``retrieval_id`` that was never given, is older than its life, or was lost in a crash."""
 
@@ -133,13 +140,6 @@ class OutcomeCorrectedError(LotError):
             outcome_id=outcome_id,
             corrected_by=corrected_by,
         )
-
-
-class ErrorSolutionNotFoundError(NotFoundError):
-    """No such error solution."""
-
-    reason = "ERROR_SOLUTION_NOT_FOUND"
-    noun = "error solution"
 
 
 class DecisionNotFoundError(NotFoundError):
@@ -209,6 +209,13 @@ class LearningEventIdInUseError(InUseError):
 
     reason = "LEARNING_EVENT_ID_IN_USE"
     noun = "learning event"
+
+
+class ErrorSolutionIdInUseError(InUseError):
+    """The error solution id is taken."""
+
+    reason = "ERROR_SOLUTION_ID_IN_USE"
+    noun = "error solution"
 
 
 class RequestIdReusedError(LotError):
@@ -434,3 +441,16 @@ class SchemaVersionMismatchError(StartupError):
     """The store was written by a newer version of this service, or too old a one."""
 
     reason = "SCHEMA_VERSION_MISMATCH"
+
+
+class KnowledgePackInvalidError(StartupError):
+    """A file of knowledge (``LOT_SEED_PACKS``) that cannot be read, or says something impossible.
+
+    ``entry`` and ``field`` are empty where it is about the whole file, or the whole entry.
+    """
+
+    reason = "KNOWLEDGE_PACK_INVALID"
+
+    def __init__(self, file: str, entry: str, field: str, problem: str) -> None:
+        where = ": ".join(part for part in (file, entry, field) if part)
+        super().__init__(f"knowledge pack {where}: {problem}", file=file, entry=entry, field=field)

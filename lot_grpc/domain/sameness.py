@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, replace
-from typing import Any
+from typing import Any, TypeAlias
 
+from lot_grpc.domain.error_solution import ErrorSolutionContent
 from lot_grpc.domain.memory import MemoryContent
 from lot_grpc.domain.pattern import PatternContent
 
@@ -13,9 +14,10 @@ _DIGITS = 1e-14
 """Qdrant reads numbers from JSON and may miss the last bit of a double (seen on Edge 0.9)."""
 
 
-def same_content(
-    stored: PatternContent | MemoryContent, given: PatternContent | MemoryContent
-) -> bool:
+Content: TypeAlias = PatternContent | MemoryContent | ErrorSolutionContent
+
+
+def same_content(stored: Content, given: Content) -> bool:
     """Equal but for the expiry, which a time to live moves, and for the last bit of a double."""
     return _same(
         asdict(replace(stored, expire_time=None)), asdict(replace(given, expire_time=None))

@@ -10,15 +10,21 @@ _JOINT = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|(?<=\w)_+(
 
 @dataclass(frozen=True, slots=True)
 class SearchText:
-    """``text`` is prose, ``code`` what is written in a programming language, "" for none."""
+    """``text`` is prose, ``code`` what is written in a programming language, "" for none.
+
+    ``more`` is compared by words only, not by meaning.
+    """
 
     text: str
     code: str = ""
+    more: str = ""
 
     @property
     def whole(self) -> str:
-        """All of it, the code last."""
-        return f"{self.text}\n{self.code}" if self.code else self.text
+        """All of it, the code behind the text, and what is more at the end."""
+        if not self.code and not self.more:
+            return self.text
+        return "\n".join(part for part in (self.text, self.code, self.more) if part)
 
     @property
     def spoken_code(self) -> str:

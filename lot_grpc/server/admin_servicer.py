@@ -13,6 +13,7 @@ from lot_grpc.server.limits import Limits
 from lot_grpc.services.admin import Admin
 from lot_grpc.services.records.collections import (
     EPISODES,
+    ERROR_SOLUTIONS,
     EVENTS,
     MEMORIES,
     OUTCOMES,
@@ -33,6 +34,7 @@ _COUNTED = {
     EVENTS: "EPISODE_EVENT",
     MEMORIES: "MEMORY",
     POLICIES: "POLICY",
+    ERROR_SOLUTIONS: "ERROR_SOLUTION",
 }
 
 

@@ -20,6 +20,7 @@ from lot_grpc.server.build import carries_out
 from lot_grpc.server.decision_servicer import DecisionServicer
 from lot_grpc.server.episode_deleting_servicer import EpisodeDeletingServicer
 from lot_grpc.server.episode_servicer import EpisodeServicer
+from lot_grpc.server.error_solution_servicer import ErrorSolutionServicer
 from lot_grpc.server.feedback_servicer import FeedbackServicer
 from lot_grpc.server.learning_event_servicer import LearningEventServicer
 from lot_grpc.server.limits import Limits
@@ -30,6 +31,7 @@ from lot_grpc.server.performance_servicer import PerformanceServicer
 from lot_grpc.server.policy_servicer import PolicyServicer
 from lot_grpc.server.pruning_servicer import PruningServicer
 from lot_grpc.server.recommendation_servicer import RecommendationServicer
+from lot_grpc.server.seed_servicer import SeedServicer
 from lot_grpc.services.build import Services
 
 
@@ -47,6 +49,7 @@ def build_servicers(
     servicers: dict[ServiceDescriptor, list[object]] = {
         _service(memory_service_pb2, "MemoryService"): [
             MemoryServicer(services.memories, services.memory_recall),  # type: ignore[abstract]
+            ErrorSolutionServicer(services.error_solutions),  # type: ignore[abstract]
         ],
         _service(pattern_service_pb2, "PatternService"): [
             PatternServicer(  # type: ignore[abstract]
@@ -82,6 +85,7 @@ def build_servicers(
         ],
         _service(admin_service_pb2, "AdminService"): [
             PolicyServicer(services.policies, services.keeping),  # type: ignore[abstract]
+            SeedServicer(services.seeding),  # type: ignore[abstract]
         ],
     }
     admin = servicers[_service(admin_service_pb2, "AdminService")]

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lot_grpc.domain.episode import Episode
-from lot_grpc.domain.errors import ErrorSolutionNotFoundError
+from lot_grpc.domain.knowledge import KnowledgePack
 from lot_grpc.domain.memory import Memory
 from lot_grpc.domain.pattern import Pattern
 from lot_grpc.domain.ranking import RankingWeights
 from lot_grpc.domain.recommendation import DEFAULT_WEIGHTS, StructuralWeights
+from lot_grpc.knowledge import built_in_packs
 from lot_grpc.ports import Clock, Embedder, Reranker, VectorStore
 from lot_grpc.services import episode_deleting as episode_deleting_module
+from lot_grpc.services import error_solutions as error_solutions_module
 from lot_grpc.services import memories as memories_module
 from lot_grpc.services import patterns as patterns_module
 from lot_grpc.services.action_values import ActionValues
@@ -23,6 +26,7 @@ from lot_grpc.services.counting import Counting
 from lot_grpc.services.decisions import Decisions
 from lot_grpc.services.episode_deleting import EpisodeDeleting
 from lot_grpc.services.episodes import Episodes
+from lot_grpc.services.error_solutions import ErrorSolutions
 from lot_grpc.services.event_log import EventLog
 from lot_grpc.services.evidence import PatternEvidence
 from lot_grpc.services.facts import Facts
@@ -54,6 +58,7 @@ from lot_grpc.services.recording_steps import RecordingSteps
 from lot_grpc.services.reranks import RerankBounds, Reranks
 from lot_grpc.services.retrievals import Retrievals
 from lot_grpc.services.saving import Saving
+from lot_grpc.services.seeding import Seeding
 from lot_grpc.services.selections import Selections
 from lot_grpc.services.submitting_feedback import SubmittingFeedback
 from lot_grpc.services.targets import checks_of, moves_of
@@ -81,6 +86,8 @@ class Services:
     memory_recall: Recall[Memory]
     recommending: Recommending
     performance: Performance
+    error_solutions: ErrorSolutions
+    seeding: Seeding
     admin: Admin
     policies: Policies
     keeping: Keeping
@@ -102,8 +109,12 @@ def build_services(
     weights: RankingWeights,
     rerank_bounds: RerankBounds,
     structural_weights: StructuralWeights = DEFAULT_WEIGHTS,
+    packs: Sequence[KnowledgePack] | None = None,
 ) -> Services:
-    """Wire them. The store is open (``store_contract.open_store``)."""
+    """Wire them. The store is open (``store_contract.open_store``).
+
+    ``packs`` is the knowledge to seed with; None: what comes with the server.
+    """
     moments = Moments(clock)
     ledger = Ledger(store, moments)
     tombstones = Tombstones(store, moments)
@@ -118,12 +129,13 @@ def build_services(
     patterns = Patterns(store, indexing, moments, claims, tombstones)
     feedback = Feedback(store, moments, ledger, patterns, tombstones)
     memories = Memories(store, indexing, moments, ledger, tombstones)
+    error_solutions = ErrorSolutions(store, indexing, moments, ledger, tombstones)
     log, writers = EventLog(store), Writers()
     fence = Fence(store, log)
     episode_deleting = EpisodeDeleting(store, log, writers, tombstones)
     episodes = Episodes(store, indexing, moments, ledger, log, writers, fence, episode_deleting)
     policies = Policies(store, moments)
-    nouns = kept_nouns(patterns, memories, episode_deleting)
+    nouns = kept_nouns(patterns, memories, episode_deleting, error_solutions)
     keeping = Keeping(store, moments, policies, nouns)
 
     once = Once(store, ledger)
@@ -138,7 +150,7 @@ def build_services(
         checks_of(
             patterns.get,
             episodes,
-            _no_error_solution,
+            error_solutions.get,
             decisions,
             selections,
             memories,
@@ -167,6 +179,10 @@ def build_services(
         memory_recall=recall(memory_noun(memories)),
         recommending=Recommending(store, embedder, structural_weights, policies.thresholds),
         performance=Performance(store, moments),
+        error_solutions=error_solutions,
+        seeding=Seeding(
+            store, indexing, moments, tombstones, built_in_packs() if packs is None else packs
+        ),
         admin=Admin(store, embedder),
         policies=policies,
         keeping=keeping,
@@ -181,6 +197,7 @@ def build_services(
                 patterns_module.NOUN: patterns.finish_delete,
                 memories_module.NOUN: memories.finish_delete,
                 episode_deleting_module.NOUN: episode_deleting.finish_delete,
+                error_solutions_module.NOUN: error_solutions.finish_delete,
             },
             patterns.finish_expiry,
             finishers=[
@@ -199,8 +216,3 @@ def build_services(
         recording_steps=RecordingSteps(moments, ledger, action_values, selections),
         action_values=action_values,
     )
-
-
-async def _no_error_solution(namespace: str, error_solution_id: str) -> None:
-    """This version has none."""
-    raise ErrorSolutionNotFoundError(namespace, error_solution_id)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TypeVar
 
+from lot_grpc.domain.error_solution import ErrorSolutionContent
 from lot_grpc.domain.errors import invalid
 from lot_grpc.domain.memory import MemoryContent
 from lot_grpc.domain.pattern import PatternContent
 
-Content = TypeVar("Content", PatternContent, MemoryContent)
+Content = TypeVar("Content", PatternContent, MemoryContent, ErrorSolutionContent)
 
 
 def check_expiry(noun: str, expire_time: int | None, now: int) -> None:

@@ -17,6 +17,7 @@ from lot_grpc.services.ledger import REQUEST_KIND
 from lot_grpc.services.moments import Moments
 from lot_grpc.services.records.collections import (
     EPISODES,
+    ERROR_SOLUTIONS,
     MEMORIES,
     PATTERNS,
     REQUESTS,
@@ -34,7 +35,7 @@ microseconds: longer than any call may take."""
 _EVER = 2**62
 """Later than any time; what is dated in the future, since a clock stepped back, counts too."""
 
-_EXPIRING = (REQUESTS, RETRIEVALS, SELECTIONS, PATTERNS, MEMORIES)
+_EXPIRING = (REQUESTS, RETRIEVALS, SELECTIONS, PATTERNS, MEMORIES, ERROR_SOLUTIONS)
 _BATCH = 500
 _EXPIRED_AT_ONCE = 100_000
 

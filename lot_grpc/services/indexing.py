@@ -61,7 +61,7 @@ class _Prepared:
 
 async def _prepared(one: SearchText) -> _Prepared:
     """Without holding the event loop: in a thread when long, else giving way after each."""
-    if len(one.text) + len(one.code) > _LONG:
+    if len(one.text) + len(one.code) + len(one.more) > _LONG:
         return await asyncio.to_thread(_prepare, one)
     prepared = _prepare(one)
     await asyncio.sleep(0)

@@ -6,10 +6,16 @@ from collections.abc import Callable
 
 from lot_grpc.domain.episode import EpisodeStatus
 from lot_grpc.ports import AnyOf, Condition, Payload, Range
-from lot_grpc.services import episode_deleting, memories, patterns
+from lot_grpc.services import episode_deleting, error_solutions, memories, patterns
 from lot_grpc.services.keeping import Bound, Kept
 from lot_grpc.services.pruning import NOT_PINNED, RANK_KEYS, pattern_rank
-from lot_grpc.services.records.collections import EPISODES, MEMORIES, PATTERNS, SORT_KEY
+from lot_grpc.services.records.collections import (
+    EPISODES,
+    ERROR_SOLUTIONS,
+    MEMORIES,
+    PATTERNS,
+    SORT_KEY,
+)
 
 _NOT_RUNNING = AnyOf("status", tuple(s.value for s in EpisodeStatus if s != EpisodeStatus.RUNNING))
 
@@ -18,6 +24,7 @@ def kept_nouns(
     of_patterns: patterns.Patterns,
     of_memories: memories.Memories,
     of_episodes: episode_deleting.EpisodeDeleting,
+    of_error_solutions: error_solutions.ErrorSolutions,
 ) -> list[Kept]:
     """The table that ``Keeping`` sweeps by."""
     return [
@@ -50,6 +57,16 @@ def kept_nouns(
             rank=None,
             bound=lambda policy: Bound(policy.max_episodes, policy.max_episode_age),
             delete=of_episodes.delete_as_seen,
+        ),
+        Kept(
+            noun="ERROR_SOLUTION",
+            collection=ERROR_SOLUTIONS,
+            touched=[NOT_PINNED],
+            older_than=_all_before("update_time", "last_used_time"),
+            keys=error_solutions.SEEN_KEYS,
+            rank=None,
+            bound=lambda policy: Bound(policy.max_error_solutions, policy.max_error_solution_age),
+            delete=of_error_solutions.delete_as_seen,
         ),
     ]
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from lot_grpc.domain.episode import search_text as episode_text
+from lot_grpc.domain.error_solution import search_text as error_solution_text
 from lot_grpc.domain.memory import search_text as memory_text
 from lot_grpc.domain.pattern import search_text as pattern_text
 from lot_grpc.domain.search_text import SearchText
@@ -14,11 +15,13 @@ from lot_grpc.ports import Record
 from lot_grpc.services.records.collections import (
     CODE_VECTOR,
     EPISODES,
+    ERROR_SOLUTIONS,
     MEMORIES,
     PATTERNS,
     TEXT_VECTOR,
 )
 from lot_grpc.services.records.episodes import episode_from_record
+from lot_grpc.services.records.error_solutions import error_solution_from_record
 from lot_grpc.services.records.memories import memory_from_record
 from lot_grpc.services.records.patterns import pattern_from_record
 
@@ -43,4 +46,14 @@ SEARCHED_EPISODES: Final = Searched(
 SEARCHED_MEMORIES: Final = Searched(
     MEMORIES, (TEXT_VECTOR,), lambda record: memory_text(memory_from_record(record).content)
 )
-ALL_SEARCHED: Final = (SEARCHED_PATTERNS, SEARCHED_EPISODES, SEARCHED_MEMORIES)
+SEARCHED_ERROR_SOLUTIONS: Final = Searched(
+    ERROR_SOLUTIONS,
+    (TEXT_VECTOR,),
+    lambda record: error_solution_text(error_solution_from_record(record).content),
+)
+ALL_SEARCHED: Final = (
+    SEARCHED_PATTERNS,
+    SEARCHED_EPISODES,
+    SEARCHED_MEMORIES,
+    SEARCHED_ERROR_SOLUTIONS,
+)

@@ -87,6 +87,16 @@ class Tombstones:
         found = await self._store.get(TOMBSTONES, namespace, [point])
         return _tombstone(found[point]) if point in found else None
 
+    async def those_of(
+        self, namespace: str, things: Sequence[tuple[str, str]]
+    ) -> set[tuple[str, str]]:
+        """Those of the things (noun, id) that ever were deleted."""
+        points = {_point(namespace, *thing): thing for thing in things}
+        if not points:
+            return set()
+        found = await self._store.get(TOMBSTONES, namespace, list(points))
+        return {points[point] for point in found}
+
     async def unfinished(self, limit: int = 1000) -> list[Tombstone]:
         """Deletes that were begun and not finished, in any namespace."""
         rows = await self._store.scroll(TOMBSTONES, None, [Equals("done", False)], limit=limit)

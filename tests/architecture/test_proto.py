@@ -43,7 +43,13 @@ READING_VERBS = (
     "Watch",
 )
 
-STARTUP_REASONS = {"STARTUP", "STORE_LOCKED", "MODEL_UNAVAILABLE", "SCHEMA_VERSION_MISMATCH"}
+STARTUP_REASONS = {
+    "KNOWLEDGE_PACK_INVALID",
+    "STARTUP",
+    "STORE_LOCKED",
+    "MODEL_UNAVAILABLE",
+    "SCHEMA_VERSION_MISMATCH",
+}
 """Reasons of a server that refuses to start; they never reach a client."""
 
 

@@ -18,7 +18,11 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from lot_grpc import __version__, app
 from lot_grpc.cli.health import reachable
 from lot_grpc.cli.main import app as command_line
-from lot_grpc.domain.errors import ModelUnavailableError, StoreLockedError
+from lot_grpc.domain.errors import (
+    KnowledgePackInvalidError,
+    ModelUnavailableError,
+    StoreLockedError,
+)
 from lot_grpc.reports import Check, CheckReport, CompactReport, ModelReport, StoreReport
 from lot_grpc.settings import REFERENCE_FILE
 
@@ -57,7 +61,7 @@ def test_wrong_usage_exits_2(runner, arguments):
 
 
 @pytest.mark.parametrize(
-    "command", ["serve", "check", "compact", "settings -e", "health", "report"]
+    "command", ["serve", "check", "compact", "settings -e", "health", "report", "seed"]
 )
 def test_settings_that_cannot_be_used_exit_2_in_one_message(runner, monkeypatch, command):
     monkeypatch.setenv("LOT_ADRESS", "x")
@@ -76,6 +80,7 @@ def test_settings_that_cannot_be_used_exit_2_in_one_message(runner, monkeypatch,
     [
         (StoreLockedError("/data is in use by pid 7"), "LOT_DATA_DIR"),
         (ModelUnavailableError("the model file is damaged"), "lot-grpc check"),
+        (KnowledgePackInvalidError("/p.toml", "", "name", "is bad"), "LOT_SEED_PACKS"),
     ],
 )
 def test_what_stops_the_start_is_a_sentence_and_a_hint_and_exits_1(

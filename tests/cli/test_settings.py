@@ -110,6 +110,29 @@ def test_every_setting_is_told_with_its_origin(tmp_path, monkeypatch):
     assert told["storage.data_dir"].value == "lot-data"
 
 
+def test_lists_are_written_with_commas_in_the_environment(tmp_path, monkeypatch):
+    file = tmp_path / "lot.toml"
+    file.write_text('[seed]\nnamespaces = ["a", "b"]\npacks = ["/x.toml"]\n')
+    seed = load_settings(file).seed
+    assert (seed.namespaces, seed.packs) == (("a", "b"), (Path("/x.toml"),))
+    monkeypatch.setenv("LOT_SEED_NAMESPACES", "c, d ,")
+    monkeypatch.setenv("LOT_SEED_PACKS", "/y.toml,z.toml")
+    settings = load_settings(file)
+    assert settings.seed.namespaces == ("c", "d")
+    assert settings.seed.packs == (Path("/y.toml"), Path("z.toml"))
+    told = {value.key: value.value for value in explain_settings(settings, file)}
+    assert told["seed.packs"] == "/y.toml, z.toml"
+    monkeypatch.setenv("LOT_SEED_NAMESPACES", "c,no space")
+    assert "LOT_SEED_NAMESPACES" in problems_of()
+
+
+def test_seeding_at_start_needs_a_namespace(monkeypatch):
+    monkeypatch.setenv("LOT_SEED_NAMESPACES", ",")
+    assert load_settings().seed.namespaces == ()
+    monkeypatch.setenv("LOT_SEED_ON_START", "true")
+    assert "LOT_SEED_NAMESPACES" in problems_of()
+
+
 # --- what is refused --------------------------------------------------------------------------
 
 

@@ -52,6 +52,7 @@ def test_check_says_ready_where_there_is_no_network_at_all(data):
     report = json.loads(ran.stdout)
     assert report["ready"] is True
     assert {check["name"]: check["ok"] for check in report["checks"]} == {
+        "knowledge": True,
         "model file": True,
         "model": True,
         "store": True,

@@ -21,6 +21,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "AdminService.GetNamespacePolicy": {},
     "AdminService.UpdateNamespacePolicy": {"policy": {"max_patterns": 9}},
     "EpisodeService.DeleteEpisode": {"episode_id": "e"},
+    "AdminService.SeedKnowledge": {},
     "EpisodeService.EndEpisode": {"episode_id": "e", "status": 2},
     "EpisodeService.GetEpisode": {"episode_id": "e"},
     "EpisodeService.ListEpisodeEvents": {"episode_id": "e"},
@@ -48,8 +49,13 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "LearningService.SelectAction": {"state": {"task_type": "t"}, "actions": [{"name": "a"}]},
     "LearningService.SubmitFeedback": {"text": "good"},
     "MemoryService.CreateMemory": {"memory": {"content": "c"}},
+    "MemoryService.DeleteErrorSolution": {"error_solution_id": "s"},
     "MemoryService.DeleteMemory": {"memory_id": "m"},
     "MemoryService.GetMemory": {"memory_id": "m"},
+    "MemoryService.ListErrorSolutions": {},
+    "MemoryService.SaveErrorSolution": {
+        "error_solution": {"error_message": "e", "resolution": "r"}
+    },
     "MemoryService.SearchMemories": {"query": "c"},
     "PatternService.BatchSavePatterns": {"items": [{"pattern": {"task": "t"}}]},
     "PatternService.DeletePattern": {"pattern_id": "p"},
@@ -81,6 +87,9 @@ async def prepare(lot: Lot) -> None:
     await lot.memories.CreateMemory(memory={"content": "c"}, memory_id="m")
     decision = {"context": "c", "chosen_option": "o"}
     await lot.learning.RecordDecision(decision=decision, decision_id="d")
+    await lot.memories.SaveErrorSolution(
+        error_solution={"error_message": "f", "resolution": "r"}, error_solution_id="s"
+    )
 
 
 def method_of(name: str) -> Any:

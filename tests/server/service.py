@@ -96,6 +96,7 @@ class Lot:
     own_clock: FixedClock | None = None
     server: LotServer | None = None
     own_services: Services | None = None
+    address: str = ""
 
     def __getattr__(self, name: str) -> Any:
         """``patterns``, ``episodes``, ``memories``, ``admin``, ``learning``."""
@@ -156,7 +157,7 @@ async def serving(
     port = await server.start("127.0.0.1:0")
     async with grpc.aio.insecure_channel(f"127.0.0.1:{port}", options=OPTIONS) as channel:
         try:
-            yield Lot(channel, new_namespace(), log, clock, server, services)
+            yield Lot(channel, new_namespace(), log, clock, server, services, f"127.0.0.1:{port}")
         finally:
             await server.stop(0)
             await store.close()
@@ -166,7 +167,7 @@ async def serving(
 async def reaching(address: str) -> AsyncIterator[Lot]:
     """The service at an address, in a namespace of its own."""
     async with grpc.aio.insecure_channel(address, options=OPTIONS) as channel:
-        yield Lot(channel, new_namespace())
+        yield Lot(channel, new_namespace(), address=address)
 
 
 def output_only(message: Any, *names: str) -> Any:

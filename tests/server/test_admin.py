@@ -17,6 +17,7 @@ async def test_the_server_says_what_it_is_and_holds(lot):
     before = await lot.admin.GetServerInfo()
     await lot.patterns.SavePattern(pattern={"task": "t"})
     await lot.memories.CreateMemory(memory={"content": "c"})
+    await lot.memories.SaveErrorSolution(error_solution={"error_message": "e", "resolution": "r"})
     await lot.episodes.RecordEpisode(
         episode={"task": "t", "status": 2}, events=[{"event_type": "x"}] * 3
     )
@@ -24,6 +25,7 @@ async def test_the_server_says_what_it_is_and_holds(lot):
     grown = {noun: count - before.counts[noun] for noun, count in told.counts.items()}
     assert {noun: count for noun, count in grown.items() if count} == {
         "PATTERN": 1, "MEMORY": 1, "EPISODE": 1, "EPISODE_EVENT": 3,
+        "ERROR_SOLUTION": 1,
     }  # fmt: skip
     assert told.version
     assert told.contract_version == "lot.v1"

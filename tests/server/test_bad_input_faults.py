@@ -133,6 +133,18 @@ async def _selections(lot: Lot) -> int:
     return int(await lot.own_services.selections._store.count(SELECTIONS, lot.namespace))
 
 
+async def _error_solutions(lot: Lot) -> list[str]:
+    answer = await lot.memories.ListErrorSolutions()
+    return sorted(one.error_message for one in answer.error_solutions)
+
+
+async def _seeded(lot: Lot) -> int:
+    answer = await lot.memories.SearchMemories(
+        query="c", filter={"labels": {"seed": "best_practices"}}, limit=100
+    )
+    return len(answer.hits)
+
+
 WRITING: dict[str, tuple[Callable[[Lot], Awaitable[Any]], Any, Any]] = {
     "SavePattern": (_new_patterns, [], ["a new one"]),
     "BatchSavePatterns": (_new_patterns, [], ["a new one", "other"]),
@@ -156,6 +168,9 @@ WRITING: dict[str, tuple[Callable[[Lot], Awaitable[Any]], Any, Any]] = {
     "RecordSteps": (_visits, [], [1]),
     "SelectAction": (_selections, 0, 1),
     "SubmitFeedback": (_learning_events, [], ["user_feedback"]),
+    "SaveErrorSolution": (_error_solutions, ["f"], ["f", "f2"]),
+    "DeleteErrorSolution": (_error_solutions, ["f"], []),
+    "SeedKnowledge": (_seeded, 0, 12),
 }
 """What shows whether each write was carried out: how to look, and what is seen before and after."""
 
@@ -169,6 +184,8 @@ ASKS: dict[str, dict[str, Any]] = {
     "CreateMemory": {"memory": {"content": "c2"}, "memory_id": "m2"},
     "PrunePatterns": {"max_success_rate": 1},
     "RecordDecision": {"decision": {"context": "a new one", "chosen_option": "o"}},
+    "SeedKnowledge": {"packs": ["best_practices"]},
+    "SaveErrorSolution": {"error_solution": {"error_message": "f2", "resolution": "r"}},
 }
 
 

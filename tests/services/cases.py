@@ -10,6 +10,7 @@ from typing import Any
 from lot_grpc.domain.cells import CELLS_AT_MOST
 from lot_grpc.domain.errors import (
     EpisodeNotFoundError,
+    ErrorSolutionNotFoundError,
     MemoryNotFoundError,
     OutcomeCorrectedError,
     PatternNotFoundError,
@@ -26,11 +27,13 @@ from lot_grpc.services.outcomes import OutcomeDraft
 from lot_grpc.services.patterns import PatternEdit
 from lot_grpc.services.pruning import PruneDraft
 from lot_grpc.services.recording import Takeover
+from lot_grpc.services.seeding import Seeds
 from tests.services.world import (
     World,
     decision,
     draft,
     end,
+    error_solution,
     event,
     events,
     judgement,
@@ -95,6 +98,12 @@ async def a_memory(world: World, ns: str) -> None:
     await world.services.memories.create(ns, memory("first", memory_id="m"))
 
 
+async def two_error_solutions(world: World, ns: str) -> None:
+    """One that nobody named, and ``s``."""
+    await world.services.error_solutions.save(ns, error_solution())
+    await world.services.error_solutions.save(ns, error_solution(error_solution_id="s"))
+
+
 def saves(*given: Any, **named: Any) -> Step:
     async def run(world: World, ns: str) -> Any:
         return await world.services.saving.save(ns, draft(*given, **named))
@@ -147,6 +156,11 @@ async def deletes_pattern(world: World, ns: str) -> None:
 async def deletes_memory(world: World, ns: str) -> None:
     with suppress(MemoryNotFoundError):
         await world.services.memories.delete(ns, "m", "")
+
+
+async def deletes_error_solution(world: World, ns: str) -> None:
+    with suppress(ErrorSolutionNotFoundError):
+        await world.services.error_solutions.delete(ns, "s")
 
 
 def outcomes(request_id: str, query: str = "") -> Step:
@@ -325,10 +339,31 @@ def selects(request_id: str) -> Step:
     return run
 
 
+def solves(message: str, **named: Any) -> Step:
+    async def run(world: World, ns: str) -> Any:
+        return await world.services.error_solutions.save(ns, error_solution(message, **named))
+
+    return run
+
+
 def steps_of(request_id: str) -> Step:
     async def run(world: World, ns: str) -> Any:
         given = steps(("a", 0.5), ("b", -1.0), ("a", 1.0), request_id=request_id)
         return await world.services.recording_steps.record(ns, given)
+
+    return run
+
+
+async def seeded_and_one_deleted(world: World, ns: str) -> None:
+    """The common errors, one of which was deleted since."""
+    await world.services.seeding.seed(ns, Seeds(("common_errors",)))
+    await world.services.error_solutions.delete(ns, "seed:common_errors:nil_pointer.go")
+
+
+def seeds(*packs: str, restore_deleted: bool = False) -> Step:
+    async def run(world: World, ns: str) -> Any:
+        wanted = Seeds(packs, restore_deleted=restore_deleted)
+        return await world.services.seeding.seed(ns, wanted)
 
     return run
 
@@ -453,4 +488,25 @@ CASES = [
     Case("feedback on a decision by request", judged_before, judges(TargetKind.DECISION, "r")),
     Case("feedback on a selection", judged_before, judges(TargetKind.SELECTION), repeatable=False),
     Case("feedback on a selection by request", judged_before, judges(TargetKind.SELECTION, "r")),
+    Case("save an error solution", two_error_solutions, solves("new")),
+    Case("save an error solution by id", two_error_solutions, solves("new", error_solution_id="t")),
+    Case("save an error solution by request", two_error_solutions, solves("new", request_id="r")),
+    Case(
+        "save an error solution by id and request",
+        two_error_solutions,
+        solves("new", error_solution_id="t", request_id="r"),
+    ),
+    Case(
+        "save an error solution again by request",
+        two_error_solutions,
+        solves("KeyError: 'b'", request_id="r"),
+    ),
+    Case("delete an error solution", two_error_solutions, deletes_error_solution),
+    Case("seed", nothing, seeds()),
+    Case("seed the rest", seeded_and_one_deleted, seeds()),
+    Case(
+        "seed what was deleted",
+        seeded_and_one_deleted,
+        seeds("common_errors", restore_deleted=True),
+    ),
 ]

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
+from lot_grpc.domain.error_solution import same_solution_id
 from lot_grpc.domain.feedback import adjustment_of, moved
 from lot_grpc.domain.outcomes import wilson_lower_bound
 from lot_grpc.domain.pattern import PatternContent, dedupe_hash
@@ -17,6 +18,7 @@ from lot_grpc.services.records.collections import (
     CELLS,
     DECISIONS,
     EPISODES,
+    ERROR_SOLUTIONS,
     EVENTS,
     FEEDBACK,
     LEARNING_EVENTS,
@@ -31,6 +33,10 @@ from lot_grpc.services.records.collections import (
     TOMBSTONES,
     TRAJECTORIES,
 )
+from lot_grpc.services.records.error_solutions import (
+    error_solution_from_record,
+    error_solution_point,
+)
 from lot_grpc.services.records.patterns import claim_point, pattern_from_record
 from tests.services.world import World, draft, rows
 
@@ -44,6 +50,7 @@ async def check_invariants(store: VectorStore, ns: str) -> None:
     _check_feedback(patterns, await rows(store, FEEDBACK, ns))
     await _check_episodes(store, ns)
     await _check_learning(store, ns)
+    _check_error_solutions(await rows(store, ERROR_SOLUTIONS, ns))
     open_stones = [r.payload for r in await rows(store, TOMBSTONES, ns) if not r.payload["done"]]
     assert not open_stones, f"a delete was begun and never finished: {open_stones}"
 
@@ -121,6 +128,20 @@ def _check_feedback(patterns: list[Record], facts: list[Record]) -> None:
         if pattern.revision == 1:
             assert pattern.content.confidence == confidence
         assert record.payload.get("unsettled_feedback", {}).keys() <= {fact.id for fact in log}
+
+
+def _check_error_solutions(solutions: list[Record]) -> None:
+    """Each says which error it is; of the same solution nobody named there is one."""
+    unnamed = []
+    for record in solutions:
+        solution = error_solution_from_record(record)
+        assert record.id == error_solution_point(record.namespace, solution.error_solution_id)
+        assert solution.signature == solution.content.signature
+        assert record.payload["worked"] is solution.content.worked
+        if solution.error_solution_id.startswith("s-"):
+            unnamed.append(same_solution_id(solution.content))
+            assert solution.error_solution_id == unnamed[-1]
+    assert len(set(unnamed)) == len(unnamed), "one solution is there twice"
 
 
 async def _check_episodes(store: VectorStore, ns: str) -> None:
@@ -220,9 +241,9 @@ async def state(store: VectorStore, ns: str) -> Any:
     names: dict[str, str] = {}
     told: dict[str, list[str]] = {}
     for collection in (
-        PATTERNS, EPISODES, MEMORIES, TOMBSTONES, OUTCOMES, FEEDBACK, EVENTS, POLICIES,
-        LEARNING_EVENTS, DECISIONS, SELECTIONS, TRAJECTORIES, ACTION_VALUES, PREFERENCES,
-        PREFERENCE_REVISIONS,
+        PATTERNS, EPISODES, MEMORIES, ERROR_SOLUTIONS, TOMBSTONES, OUTCOMES, FEEDBACK, EVENTS,
+        POLICIES, LEARNING_EVENTS, DECISIONS, SELECTIONS, TRAJECTORIES, ACTION_VALUES,
+        PREFERENCES, PREFERENCE_REVISIONS,
     ):  # fmt: skip
         told[collection] = []
         for record in await rows(store, collection, ns):

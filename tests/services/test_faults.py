@@ -203,6 +203,7 @@ SOME = [
         "event by request", "stream of events", "end by request",
         "record whole by request", "create a memory by request", "delete a memory",
         "steps by request", "feedback on a selection by request",
+        "save an error solution by request", "delete an error solution",
     }
 ]  # fmt: skip
 

@@ -14,7 +14,13 @@ from lot_grpc.domain.policy import NamespacePolicy, PolicyEdit
 from lot_grpc.ports import Record
 from lot_grpc.services.memories import MemoryDraft
 from lot_grpc.services.patterns import PatternEdit
-from lot_grpc.services.records.collections import EPISODES, EVENTS, MEMORIES, PATTERNS
+from lot_grpc.services.records.collections import (
+    EPISODES,
+    ERROR_SOLUTIONS,
+    EVENTS,
+    MEMORIES,
+    PATTERNS,
+)
 from tests.contract.clock import FixedClock
 from tests.services.invariants import check_invariants
 from tests.services.world import (
@@ -25,6 +31,7 @@ from tests.services.world import (
     SharedStore,
     World,
     end,
+    error_solution,
     memory,
     open_world,
     outcome,
@@ -234,3 +241,19 @@ async def test_a_bound_that_is_not_reached_deletes_nothing(world, field):
     await world.services.episodes.record(NS, whole(1))
     assert await policy(world, **{field: 1}) == {}
     assert await sweep(world) == []
+
+
+async def test_the_latest_error_solutions_are_kept_but_for_pinned_ones(world):
+    for n in range(4):
+        draft = error_solution(f"KeyError: {n}", error_solution_id=f"s{n}", pinned=n == 0)
+        await world.services.error_solutions.save(NS, draft)
+        world.clock.advance(HOUR)
+    assert await policy(world, max_error_solutions=2) == {"ERROR_SOLUTION": 1}
+    await sweep(world)
+    assert await ids(world, ERROR_SOLUTIONS, "error_solution_id") == ["s0", "s2", "s3"]
+    await policy(world, max_error_solution_age=2.5 * HOUR * MICROS)
+    await sweep(world)
+    assert await ids(world, ERROR_SOLUTIONS, "error_solution_id") == ["s0", "s2", "s3"]
+    world.clock.advance(HOUR)
+    await sweep(world)
+    assert await ids(world, ERROR_SOLUTIONS, "error_solution_id") == ["s0", "s3"]

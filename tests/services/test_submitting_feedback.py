@@ -210,7 +210,7 @@ class Confidences:
 
     store: VectorStore
     there: set[str] = field(default_factory=set)
-    moved: dict[str, tuple[str, float, str]] = field(default_factory=dict)
+    moved: dict[str, tuple[str, float | None, str]] = field(default_factory=dict)
 
     async def check(self, namespace: str, pattern_id: str) -> None:
         if pattern_id not in self.there:

@@ -12,6 +12,7 @@ from lot_grpc.domain.action_values import LearningState
 from lot_grpc.domain.complexity import Complexity
 from lot_grpc.domain.decision import DecisionContent
 from lot_grpc.domain.episode import EpisodeEnd, EpisodeEvent, EpisodeStart, EpisodeStatus
+from lot_grpc.domain.error_solution import ErrorSolutionContent
 from lot_grpc.domain.learning_event import FeedbackTarget, LearningEventContent, TargetKind
 from lot_grpc.domain.memory import MemoryContent
 from lot_grpc.domain.outcomes import Outcome
@@ -24,6 +25,7 @@ from lot_grpc.services.build import Services, build_services
 from lot_grpc.services.decisions import DecisionDraft
 from lot_grpc.services.drafts import PatternDraft, Saved
 from lot_grpc.services.episodes import EpisodeDraft
+from lot_grpc.services.error_solutions import ErrorSolutionDraft
 from lot_grpc.services.feedback import FeedbackDraft
 from lot_grpc.services.learning_events import LearningEventDraft
 from lot_grpc.services.memories import MemoryDraft
@@ -221,6 +223,16 @@ def learning_event(event_type: str = "success", **named: Any) -> LearningEventDr
     own = {"learning_event_id", "request_id"}
     return LearningEventDraft(
         LearningEventContent(event_type, **{k: v for k, v in named.items() if k not in own}),
+        **{k: v for k, v in named.items() if k in own},
+    )
+
+
+def error_solution(message: str = "KeyError: 'a'", **named: Any) -> ErrorSolutionDraft:
+    """An error solution to save, resolved by ``use get`` unless said otherwise."""
+    own = {"error_solution_id", "initial_success_rate", "request_id", "ttl"}
+    named.setdefault("resolution", "use get")
+    return ErrorSolutionDraft(
+        ErrorSolutionContent(message, **{k: v for k, v in named.items() if k not in own}),
         **{k: v for k, v in named.items() if k in own},
     )
 

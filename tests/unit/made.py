@@ -15,6 +15,7 @@ from lot_grpc.domain.episode import (
     EpisodeStart,
     EpisodeStatus,
 )
+from lot_grpc.domain.error_solution import ErrorSolution, ErrorSolutionContent
 from lot_grpc.domain.feedback import FeedbackCounts
 from lot_grpc.domain.memory import ConversationSummary, Memory, MemoryContent, MemoryKind, Project
 from lot_grpc.domain.outcomes import Outcome, Outcomes
@@ -246,4 +247,32 @@ feedback_facts = st.builds(
     helpful=st.none() | st.booleans(),
     confidence_adjustment=st.none() | st.floats(-1, 1),
     text=words,
+)
+
+error_solutions = st.builds(
+    ErrorSolution,
+    namespace=ids,
+    error_solution_id=ids,
+    content=st.builds(
+        ErrorSolutionContent,
+        error_message=some_words,
+        error_type=words,
+        context=words,
+        language=words,
+        resolution=words,
+        steps=several,
+        categories=unique,
+        worked=st.booleans(),
+        tags=unique,
+        labels=labels,
+        metadata=json_objects,
+        source_episode_ids=many_ids,
+        pinned=st.booleans(),
+        expire_time=st.none() | times,
+    ),
+    signature=some_words,
+    outcomes=outcomes,
+    revision=st.integers(1, 10**6),
+    create_time=times,
+    update_time=times,
 )

@@ -15,6 +15,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from lot_grpc.domain.episode import Episode, EpisodeStatus
+from lot_grpc.domain.error_solution import ErrorSolution
 from lot_grpc.domain.errors import RequestInvalidError
 from lot_grpc.domain.feedback import FeedbackCounts
 from lot_grpc.domain.languages import language_name
@@ -22,11 +23,11 @@ from lot_grpc.domain.memory import Memory, MemoryKind, Project
 from lot_grpc.domain.outcomes import Outcomes
 from lot_grpc.domain.pattern import Pattern, PatternContent, PatternKind, PatternType
 from lot_grpc.domain.query import EpisodeFilter, MemoryFilter, PatternFilter, Ranking
-from lot_grpc.pb.lot.v1 import episode_pb2, memory_pb2, outcome_pb2, pattern_pb2
+from lot_grpc.pb.lot.v1 import episode_pb2, error_solution_pb2, memory_pb2, outcome_pb2, pattern_pb2
 from lot_grpc.pb.lot.v1 import episode_service_pb2 as episode_service
 from lot_grpc.pb.lot.v1 import memory_service_pb2 as memory_service
 from lot_grpc.pb.lot.v1 import pattern_service_pb2 as pattern_service
-from lot_grpc.server.convert import episodes, memories, outcomes, patterns
+from lot_grpc.server.convert import episodes, error_solutions, memories, outcomes, patterns
 from lot_grpc.server.convert.values import (
     duration_to_pb,
     micros_from_pb,
@@ -46,6 +47,9 @@ PATTERN_OUTPUT_ONLY = {
     "pattern_id", "outcomes", "namespace", "etag", "create_time", "update_time", "feedback",
 }  # fmt: skip
 MEMORY_OUTPUT_ONLY = {"memory_id", "namespace", "etag", "create_time", "update_time"}
+ERROR_SOLUTION_OUTPUT_ONLY = {
+    "error_solution_id", "signature", "outcomes", "namespace", "create_time", "update_time",
+}  # fmt: skip
 EPISODE_OUTPUT_ONLY = {
     "episode_id", "event_count", "reused_count", "namespace", "etag", "create_time", "update_time",
 }  # fmt: skip
@@ -506,3 +510,58 @@ def test_counters_are_given_back_as_they_are(given_outcomes):
 def test_a_duration_is_always_a_valid_one(seconds):
     made_duration = duration_to_pb(seconds)
     assert 0 <= made_duration.nanos < 1_000_000_000
+
+
+# --- error solutions --------------------------------------------------------------------------
+
+
+def as_error_solution(message: error_solution_pb2.ErrorSolution) -> ErrorSolution:
+    request = error_solution_pb2.SaveErrorSolutionRequest(error_solution=message)
+    content = error_solutions.draft_from_pb(request).content
+    return ErrorSolution(
+        "ns", "s-1", content, content.signature, OUTCOMES, 26, 1_000_001, 2_000_002
+    )
+
+
+def test_every_field_of_an_error_solution_is_read_and_given_back():
+    given = filled(error_solution_pb2.ErrorSolution)
+    given.ClearField("error_solution_id")
+    back = error_solutions.error_solution_to_pb(as_error_solution(given))
+    known = set(names(error_solution_pb2.ErrorSolution))
+    for name in known - ERROR_SOLUTION_OUTPUT_ONLY - {"ttl"}:
+        assert getattr(back, name) == getattr(given, name), name
+    for name in ERROR_SOLUTION_OUTPUT_ONLY:
+        nothing = getattr(error_solution_pb2.ErrorSolution(), name)
+        assert getattr(back, name) != nothing, f"{name} is left out"
+
+
+@pytest.mark.parametrize(
+    "name", sorted(set(names(error_solution_pb2.ErrorSolution)) - ERROR_SOLUTION_OUTPUT_ONLY)
+)
+def test_each_field_of_an_error_solution_changes_the_draft(name):
+    message = error_solution_pb2.ErrorSolution(error_message="e")
+    request = error_solution_pb2.SaveErrorSolutionRequest(error_solution=message)
+    plain = error_solutions.draft_from_pb(request)
+    set_field(request.error_solution, name, 1)
+    if name == "worked":  # absent is true
+        request.error_solution.worked = False
+    assert error_solutions.draft_from_pb(request) != plain
+    assert error_solutions.draft_from_pb(request).hash() != plain.hash()
+
+
+@given(made.error_solutions)
+@settings(max_examples=100)
+def test_an_error_solution_survives_the_wire(solution):
+    sent = error_solutions.error_solution_to_pb(solution).SerializeToString()
+    message = error_solution_pb2.ErrorSolution.FromString(sent)
+    message.ClearField("error_solution_id")
+    content = as_error_solution(message).content
+    assert content == replace(solution.content, language=language_name(solution.content.language))
+
+
+def test_every_field_of_an_error_solution_filter_is_read():
+    plain = error_solutions.filter_from_pb(error_solution_pb2.ErrorSolutionFilter())
+    for name in names(error_solution_pb2.ErrorSolutionFilter):
+        message = error_solution_pb2.ErrorSolutionFilter()
+        set_field(message, name, 1)
+        assert error_solutions.filter_from_pb(message) != plain, name

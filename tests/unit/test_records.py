@@ -11,6 +11,7 @@ from hypothesis import given, settings
 
 from lot_grpc.domain.complexity import Complexity
 from lot_grpc.domain.episode import EpisodeStatus
+from lot_grpc.domain.error_solution import ErrorSolutionFilter
 from lot_grpc.domain.memory import MemoryKind
 from lot_grpc.domain.outcomes import Outcome
 from lot_grpc.domain.pattern import CodeKind, PatternKind, PatternType
@@ -38,6 +39,11 @@ from lot_grpc.services.records.episodes import (
     event_from_record,
     event_hash,
     event_record,
+)
+from lot_grpc.services.records.error_solutions import (
+    error_solution_conditions,
+    error_solution_from_record,
+    error_solution_record,
 )
 from lot_grpc.services.records.feedback import (
     FeedbackEntry,
@@ -111,6 +117,13 @@ def test_an_event_comes_back(namespace, episode_id, event):
     found = stored(event_record(namespace, episode_id, event, epoch=3))
     assert event_from_record(found) == event
     assert found.payload["hash"] == event_hash(event)
+
+
+@given(made.error_solutions)
+@settings(max_examples=80)
+def test_an_error_solution_comes_back(solution):
+    record = error_solution_record(solution, 7, VECTORS)
+    assert error_solution_from_record(stored(record)) == solution
 
 
 @given(made.memories)
@@ -195,10 +208,25 @@ FULL_MEMORY_FILTER = MemoryFilter(
     created_before=9,
     pinned=True,
 )
+FULL_ERROR_SOLUTION_FILTER = ErrorSolutionFilter(
+    error_types=("KeyError",),
+    languages=("py",),
+    categories=("io",),
+    signatures=("1:KeyError",),
+    worked=False,
+    tags_any=("x",),
+    labels={"team": "core"},
+    min_success_rate=0.5,
+    min_usage_count=3,
+    created_after=1,
+    created_before=9,
+    pinned=False,
+)
 FILTERS = [
     (names.PATTERNS, FULL_PATTERN_FILTER, pattern_conditions),
     (names.EPISODES, FULL_EPISODE_FILTER, episode_conditions),
     (names.MEMORIES, FULL_MEMORY_FILTER, memory_conditions),
+    (names.ERROR_SOLUTIONS, FULL_ERROR_SOLUTION_FILTER, error_solution_conditions),
 ]
 NOUNS = [name for name, _, _ in FILTERS]
 

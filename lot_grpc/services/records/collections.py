@@ -29,6 +29,7 @@ TRAJECTORIES = "trajectories"
 ACTION_VALUES = "action_values"
 PREFERENCES = "preferences"
 PREFERENCE_REVISIONS = "preference_revisions"
+ERROR_SOLUTIONS = "error_solutions"
 
 SORT_KEY = "sort_key"
 """Unique, growing with the time of creation; what lists are ordered by."""
@@ -157,4 +158,22 @@ def collection_specs(dimensions: int) -> list[CollectionSpec]:
         CollectionSpec(ACTION_VALUES, indexes={"state": _K, "value_order": _I, SORT_KEY: _I}),
         CollectionSpec(PREFERENCES, indexes={"category": _K, SORT_KEY: _I}),
         CollectionSpec(PREFERENCE_REVISIONS),
+        CollectionSpec(
+            ERROR_SOLUTIONS,
+            dense={TEXT_VECTOR: dimensions},
+            sparse=(SPARSE_VECTOR,),
+            indexes={
+                **_COMMON,
+                "signature": _K,
+                "error_type": _K,
+                "language": _K,
+                "categories": _K,
+                "worked": _B,
+                "pinned": _B,
+                "success_rate": _F,
+                "usage_count": _I,
+                "last_used_time": _I,
+                "update_time": _I,
+            },
+        ),
     ]

@@ -839,9 +839,13 @@ type SeedKnowledgeRequest struct {
 	// namespace; empty is `default`.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// dry_run stores nothing.
-	DryRun        bool `protobuf:"varint,2,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	DryRun bool `protobuf:"varint,2,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	// packs to store, by name; empty: all that the server has.
+	Packs []string `protobuf:"bytes,3,rep,name=packs,proto3" json:"packs,omitempty"`
+	// restore_deleted also stores again what somebody deleted.
+	RestoreDeleted bool `protobuf:"varint,4,opt,name=restore_deleted,json=restoreDeleted,proto3" json:"restore_deleted,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *SeedKnowledgeRequest) Reset() {
@@ -888,6 +892,20 @@ func (x *SeedKnowledgeRequest) GetDryRun() bool {
 	return false
 }
 
+func (x *SeedKnowledgeRequest) GetPacks() []string {
+	if x != nil {
+		return x.Packs
+	}
+	return nil
+}
+
+func (x *SeedKnowledgeRequest) GetRestoreDeleted() bool {
+	if x != nil {
+		return x.RestoreDeleted
+	}
+	return false
+}
+
 // Response of SeedKnowledge.
 type SeedKnowledgeResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -897,6 +915,12 @@ type SeedKnowledgeResponse struct {
 	ExistingCount int32 `protobuf:"varint,2,opt,name=existing_count,json=existingCount,proto3" json:"existing_count,omitempty"`
 	// created_counts by Noun without its prefix.
 	CreatedCounts map[string]int64 `protobuf:"bytes,3,rep,name=created_counts,json=createdCounts,proto3" json:"created_counts,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
+	// created_by_group: the same by the name of the pack, for example `design_patterns`.
+	CreatedByGroup map[string]int64 `protobuf:"bytes,4,rep,name=created_by_group,json=createdByGroup,proto3" json:"created_by_group,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
+	// deleted_count is how many were left out because somebody deleted them.
+	DeletedCount int32 `protobuf:"varint,5,opt,name=deleted_count,json=deletedCount,proto3" json:"deleted_count,omitempty"`
+	// groups are all packs that were asked for, with what is in each.
+	Groups        []*KnowledgeGroup `protobuf:"bytes,6,rep,name=groups,proto3" json:"groups,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -952,6 +976,109 @@ func (x *SeedKnowledgeResponse) GetCreatedCounts() map[string]int64 {
 	return nil
 }
 
+func (x *SeedKnowledgeResponse) GetCreatedByGroup() map[string]int64 {
+	if x != nil {
+		return x.CreatedByGroup
+	}
+	return nil
+}
+
+func (x *SeedKnowledgeResponse) GetDeletedCount() int32 {
+	if x != nil {
+		return x.DeletedCount
+	}
+	return 0
+}
+
+func (x *SeedKnowledgeResponse) GetGroups() []*KnowledgeGroup {
+	if x != nil {
+		return x.Groups
+	}
+	return nil
+}
+
+// KnowledgeGroup is a pack and what became of it.
+type KnowledgeGroup struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// name of the pack.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// description for people.
+	Description string `protobuf:"bytes,2,opt,name=description,proto3" json:"description,omitempty"`
+	// created_count is how many of its things were, or would be, stored.
+	CreatedCount int32 `protobuf:"varint,3,opt,name=created_count,json=createdCount,proto3" json:"created_count,omitempty"`
+	// existing_count is how many were there already.
+	ExistingCount int32 `protobuf:"varint,4,opt,name=existing_count,json=existingCount,proto3" json:"existing_count,omitempty"`
+	// deleted_count is how many were left out because somebody deleted them.
+	DeletedCount  int32 `protobuf:"varint,5,opt,name=deleted_count,json=deletedCount,proto3" json:"deleted_count,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *KnowledgeGroup) Reset() {
+	*x = KnowledgeGroup{}
+	mi := &file_lot_v1_admin_service_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *KnowledgeGroup) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*KnowledgeGroup) ProtoMessage() {}
+
+func (x *KnowledgeGroup) ProtoReflect() protoreflect.Message {
+	mi := &file_lot_v1_admin_service_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use KnowledgeGroup.ProtoReflect.Descriptor instead.
+func (*KnowledgeGroup) Descriptor() ([]byte, []int) {
+	return file_lot_v1_admin_service_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *KnowledgeGroup) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *KnowledgeGroup) GetDescription() string {
+	if x != nil {
+		return x.Description
+	}
+	return ""
+}
+
+func (x *KnowledgeGroup) GetCreatedCount() int32 {
+	if x != nil {
+		return x.CreatedCount
+	}
+	return 0
+}
+
+func (x *KnowledgeGroup) GetExistingCount() int32 {
+	if x != nil {
+		return x.ExistingCount
+	}
+	return 0
+}
+
+func (x *KnowledgeGroup) GetDeletedCount() int32 {
+	if x != nil {
+		return x.DeletedCount
+	}
+	return 0
+}
+
 // Request of Reindex.
 type ReindexRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -967,7 +1094,7 @@ type ReindexRequest struct {
 
 func (x *ReindexRequest) Reset() {
 	*x = ReindexRequest{}
-	mi := &file_lot_v1_admin_service_proto_msgTypes[12]
+	mi := &file_lot_v1_admin_service_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -979,7 +1106,7 @@ func (x *ReindexRequest) String() string {
 func (*ReindexRequest) ProtoMessage() {}
 
 func (x *ReindexRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_admin_service_proto_msgTypes[12]
+	mi := &file_lot_v1_admin_service_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -992,7 +1119,7 @@ func (x *ReindexRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReindexRequest.ProtoReflect.Descriptor instead.
 func (*ReindexRequest) Descriptor() ([]byte, []int) {
-	return file_lot_v1_admin_service_proto_rawDescGZIP(), []int{12}
+	return file_lot_v1_admin_service_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ReindexRequest) GetNamespace() string {
@@ -1039,7 +1166,7 @@ type ReindexResponse struct {
 
 func (x *ReindexResponse) Reset() {
 	*x = ReindexResponse{}
-	mi := &file_lot_v1_admin_service_proto_msgTypes[13]
+	mi := &file_lot_v1_admin_service_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1051,7 +1178,7 @@ func (x *ReindexResponse) String() string {
 func (*ReindexResponse) ProtoMessage() {}
 
 func (x *ReindexResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_admin_service_proto_msgTypes[13]
+	mi := &file_lot_v1_admin_service_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1064,7 +1191,7 @@ func (x *ReindexResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReindexResponse.ProtoReflect.Descriptor instead.
 func (*ReindexResponse) Descriptor() ([]byte, []int) {
-	return file_lot_v1_admin_service_proto_rawDescGZIP(), []int{13}
+	return file_lot_v1_admin_service_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ReindexResponse) GetPhase() ReindexPhase {
@@ -1127,7 +1254,7 @@ type CompactRequest struct {
 
 func (x *CompactRequest) Reset() {
 	*x = CompactRequest{}
-	mi := &file_lot_v1_admin_service_proto_msgTypes[14]
+	mi := &file_lot_v1_admin_service_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1139,7 +1266,7 @@ func (x *CompactRequest) String() string {
 func (*CompactRequest) ProtoMessage() {}
 
 func (x *CompactRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_admin_service_proto_msgTypes[14]
+	mi := &file_lot_v1_admin_service_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1152,7 +1279,7 @@ func (x *CompactRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompactRequest.ProtoReflect.Descriptor instead.
 func (*CompactRequest) Descriptor() ([]byte, []int) {
-	return file_lot_v1_admin_service_proto_rawDescGZIP(), []int{14}
+	return file_lot_v1_admin_service_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *CompactRequest) GetNamespace() string {
@@ -1175,7 +1302,7 @@ type CompactResponse struct {
 
 func (x *CompactResponse) Reset() {
 	*x = CompactResponse{}
-	mi := &file_lot_v1_admin_service_proto_msgTypes[15]
+	mi := &file_lot_v1_admin_service_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1187,7 +1314,7 @@ func (x *CompactResponse) String() string {
 func (*CompactResponse) ProtoMessage() {}
 
 func (x *CompactResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_admin_service_proto_msgTypes[15]
+	mi := &file_lot_v1_admin_service_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1200,7 +1327,7 @@ func (x *CompactResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompactResponse.ProtoReflect.Descriptor instead.
 func (*CompactResponse) Descriptor() ([]byte, []int) {
-	return file_lot_v1_admin_service_proto_rawDescGZIP(), []int{15}
+	return file_lot_v1_admin_service_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *CompactResponse) GetCompacted() bool {
@@ -1235,7 +1362,7 @@ type ClearNamespaceRequest struct {
 
 func (x *ClearNamespaceRequest) Reset() {
 	*x = ClearNamespaceRequest{}
-	mi := &file_lot_v1_admin_service_proto_msgTypes[16]
+	mi := &file_lot_v1_admin_service_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1247,7 +1374,7 @@ func (x *ClearNamespaceRequest) String() string {
 func (*ClearNamespaceRequest) ProtoMessage() {}
 
 func (x *ClearNamespaceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_admin_service_proto_msgTypes[16]
+	mi := &file_lot_v1_admin_service_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1260,7 +1387,7 @@ func (x *ClearNamespaceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClearNamespaceRequest.ProtoReflect.Descriptor instead.
 func (*ClearNamespaceRequest) Descriptor() ([]byte, []int) {
-	return file_lot_v1_admin_service_proto_rawDescGZIP(), []int{16}
+	return file_lot_v1_admin_service_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ClearNamespaceRequest) GetNamespace() string {
@@ -1304,7 +1431,7 @@ type ClearNamespaceResponse struct {
 
 func (x *ClearNamespaceResponse) Reset() {
 	*x = ClearNamespaceResponse{}
-	mi := &file_lot_v1_admin_service_proto_msgTypes[17]
+	mi := &file_lot_v1_admin_service_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1316,7 +1443,7 @@ func (x *ClearNamespaceResponse) String() string {
 func (*ClearNamespaceResponse) ProtoMessage() {}
 
 func (x *ClearNamespaceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_admin_service_proto_msgTypes[17]
+	mi := &file_lot_v1_admin_service_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1329,7 +1456,7 @@ func (x *ClearNamespaceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClearNamespaceResponse.ProtoReflect.Descriptor instead.
 func (*ClearNamespaceResponse) Descriptor() ([]byte, []int) {
-	return file_lot_v1_admin_service_proto_rawDescGZIP(), []int{17}
+	return file_lot_v1_admin_service_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ClearNamespaceResponse) GetDeletedCounts() map[string]int64 {
@@ -1420,17 +1547,31 @@ const file_lot_v1_admin_service_proto_rawDesc = "" +
 	"\bclearing\x18\x03 \x01(\bR\bclearing\x1a9\n" +
 	"\vCountsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"M\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"\x8c\x01\n" +
 	"\x14SeedKnowledgeRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x17\n" +
-	"\adry_run\x18\x02 \x01(\bR\x06dryRun\"\xfe\x01\n" +
+	"\adry_run\x18\x02 \x01(\bR\x06dryRun\x12\x14\n" +
+	"\x05packs\x18\x03 \x03(\tR\x05packs\x12'\n" +
+	"\x0frestore_deleted\x18\x04 \x01(\bR\x0erestoreDeleted\"\xf3\x03\n" +
 	"\x15SeedKnowledgeResponse\x12#\n" +
 	"\rcreated_count\x18\x01 \x01(\x05R\fcreatedCount\x12%\n" +
 	"\x0eexisting_count\x18\x02 \x01(\x05R\rexistingCount\x12W\n" +
-	"\x0ecreated_counts\x18\x03 \x03(\v20.lot.v1.SeedKnowledgeResponse.CreatedCountsEntryR\rcreatedCounts\x1a@\n" +
+	"\x0ecreated_counts\x18\x03 \x03(\v20.lot.v1.SeedKnowledgeResponse.CreatedCountsEntryR\rcreatedCounts\x12[\n" +
+	"\x10created_by_group\x18\x04 \x03(\v21.lot.v1.SeedKnowledgeResponse.CreatedByGroupEntryR\x0ecreatedByGroup\x12#\n" +
+	"\rdeleted_count\x18\x05 \x01(\x05R\fdeletedCount\x12.\n" +
+	"\x06groups\x18\x06 \x03(\v2\x16.lot.v1.KnowledgeGroupR\x06groups\x1a@\n" +
 	"\x12CreatedCountsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"]\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\x1aA\n" +
+	"\x13CreatedByGroupEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"\xb7\x01\n" +
+	"\x0eKnowledgeGroup\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12 \n" +
+	"\vdescription\x18\x02 \x01(\tR\vdescription\x12#\n" +
+	"\rcreated_count\x18\x03 \x01(\x05R\fcreatedCount\x12%\n" +
+	"\x0eexisting_count\x18\x04 \x01(\x05R\rexistingCount\x12#\n" +
+	"\rdeleted_count\x18\x05 \x01(\x05R\fdeletedCount\"]\n" +
 	"\x0eReindexRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x14\n" +
 	"\x05model\x18\x02 \x01(\tR\x05model\x12\x17\n" +
@@ -1495,7 +1636,7 @@ func file_lot_v1_admin_service_proto_rawDescGZIP() []byte {
 }
 
 var file_lot_v1_admin_service_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_lot_v1_admin_service_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
+var file_lot_v1_admin_service_proto_msgTypes = make([]protoimpl.MessageInfo, 24)
 var file_lot_v1_admin_service_proto_goTypes = []any{
 	(ReindexPhase)(0),                     // 0: lot.v1.ReindexPhase
 	(*GetServerInfoRequest)(nil),          // 1: lot.v1.GetServerInfoRequest
@@ -1510,72 +1651,76 @@ var file_lot_v1_admin_service_proto_goTypes = []any{
 	(*NamespaceUsage)(nil),                // 10: lot.v1.NamespaceUsage
 	(*SeedKnowledgeRequest)(nil),          // 11: lot.v1.SeedKnowledgeRequest
 	(*SeedKnowledgeResponse)(nil),         // 12: lot.v1.SeedKnowledgeResponse
-	(*ReindexRequest)(nil),                // 13: lot.v1.ReindexRequest
-	(*ReindexResponse)(nil),               // 14: lot.v1.ReindexResponse
-	(*CompactRequest)(nil),                // 15: lot.v1.CompactRequest
-	(*CompactResponse)(nil),               // 16: lot.v1.CompactResponse
-	(*ClearNamespaceRequest)(nil),         // 17: lot.v1.ClearNamespaceRequest
-	(*ClearNamespaceResponse)(nil),        // 18: lot.v1.ClearNamespaceResponse
-	nil,                                   // 19: lot.v1.GetServerInfoResponse.CountsEntry
-	nil,                                   // 20: lot.v1.NamespaceUsage.CountsEntry
-	nil,                                   // 21: lot.v1.SeedKnowledgeResponse.CreatedCountsEntry
-	nil,                                   // 22: lot.v1.ClearNamespaceResponse.DeletedCountsEntry
-	(*timestamppb.Timestamp)(nil),         // 23: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),           // 24: google.protobuf.Duration
-	(Noun)(0),                             // 25: lot.v1.Noun
-	(*GetNamespacePolicyRequest)(nil),     // 26: lot.v1.GetNamespacePolicyRequest
-	(*UpdateNamespacePolicyRequest)(nil),  // 27: lot.v1.UpdateNamespacePolicyRequest
-	(*ExportRequest)(nil),                 // 28: lot.v1.ExportRequest
-	(*ImportRequest)(nil),                 // 29: lot.v1.ImportRequest
-	(*GetNamespacePolicyResponse)(nil),    // 30: lot.v1.GetNamespacePolicyResponse
-	(*UpdateNamespacePolicyResponse)(nil), // 31: lot.v1.UpdateNamespacePolicyResponse
-	(*ExportResponse)(nil),                // 32: lot.v1.ExportResponse
-	(*ImportResponse)(nil),                // 33: lot.v1.ImportResponse
+	(*KnowledgeGroup)(nil),                // 13: lot.v1.KnowledgeGroup
+	(*ReindexRequest)(nil),                // 14: lot.v1.ReindexRequest
+	(*ReindexResponse)(nil),               // 15: lot.v1.ReindexResponse
+	(*CompactRequest)(nil),                // 16: lot.v1.CompactRequest
+	(*CompactResponse)(nil),               // 17: lot.v1.CompactResponse
+	(*ClearNamespaceRequest)(nil),         // 18: lot.v1.ClearNamespaceRequest
+	(*ClearNamespaceResponse)(nil),        // 19: lot.v1.ClearNamespaceResponse
+	nil,                                   // 20: lot.v1.GetServerInfoResponse.CountsEntry
+	nil,                                   // 21: lot.v1.NamespaceUsage.CountsEntry
+	nil,                                   // 22: lot.v1.SeedKnowledgeResponse.CreatedCountsEntry
+	nil,                                   // 23: lot.v1.SeedKnowledgeResponse.CreatedByGroupEntry
+	nil,                                   // 24: lot.v1.ClearNamespaceResponse.DeletedCountsEntry
+	(*timestamppb.Timestamp)(nil),         // 25: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),           // 26: google.protobuf.Duration
+	(Noun)(0),                             // 27: lot.v1.Noun
+	(*GetNamespacePolicyRequest)(nil),     // 28: lot.v1.GetNamespacePolicyRequest
+	(*UpdateNamespacePolicyRequest)(nil),  // 29: lot.v1.UpdateNamespacePolicyRequest
+	(*ExportRequest)(nil),                 // 30: lot.v1.ExportRequest
+	(*ImportRequest)(nil),                 // 31: lot.v1.ImportRequest
+	(*GetNamespacePolicyResponse)(nil),    // 32: lot.v1.GetNamespacePolicyResponse
+	(*UpdateNamespacePolicyResponse)(nil), // 33: lot.v1.UpdateNamespacePolicyResponse
+	(*ExportResponse)(nil),                // 34: lot.v1.ExportResponse
+	(*ImportResponse)(nil),                // 35: lot.v1.ImportResponse
 }
 var file_lot_v1_admin_service_proto_depIdxs = []int32{
-	19, // 0: lot.v1.GetServerInfoResponse.counts:type_name -> lot.v1.GetServerInfoResponse.CountsEntry
+	20, // 0: lot.v1.GetServerInfoResponse.counts:type_name -> lot.v1.GetServerInfoResponse.CountsEntry
 	3,  // 1: lot.v1.GetServerInfoResponse.store:type_name -> lot.v1.StoreStatus
 	4,  // 2: lot.v1.GetServerInfoResponse.limits:type_name -> lot.v1.ServerLimits
-	23, // 3: lot.v1.GetServerInfoResponse.start_time:type_name -> google.protobuf.Timestamp
-	23, // 4: lot.v1.GetServerInfoResponse.server_time:type_name -> google.protobuf.Timestamp
-	24, // 5: lot.v1.ServerLimits.max_call_duration:type_name -> google.protobuf.Duration
+	25, // 3: lot.v1.GetServerInfoResponse.start_time:type_name -> google.protobuf.Timestamp
+	25, // 4: lot.v1.GetServerInfoResponse.server_time:type_name -> google.protobuf.Timestamp
+	26, // 5: lot.v1.ServerLimits.max_call_duration:type_name -> google.protobuf.Duration
 	7,  // 6: lot.v1.CheckReadyResponse.checks:type_name -> lot.v1.ReadyCheck
 	10, // 7: lot.v1.ListNamespacesResponse.namespaces:type_name -> lot.v1.NamespaceUsage
-	20, // 8: lot.v1.NamespaceUsage.counts:type_name -> lot.v1.NamespaceUsage.CountsEntry
-	21, // 9: lot.v1.SeedKnowledgeResponse.created_counts:type_name -> lot.v1.SeedKnowledgeResponse.CreatedCountsEntry
-	0,  // 10: lot.v1.ReindexResponse.phase:type_name -> lot.v1.ReindexPhase
-	25, // 11: lot.v1.ReindexResponse.noun:type_name -> lot.v1.Noun
-	24, // 12: lot.v1.ReindexResponse.elapsed:type_name -> google.protobuf.Duration
-	24, // 13: lot.v1.ReindexResponse.remaining:type_name -> google.protobuf.Duration
-	25, // 14: lot.v1.ClearNamespaceRequest.nouns:type_name -> lot.v1.Noun
-	22, // 15: lot.v1.ClearNamespaceResponse.deleted_counts:type_name -> lot.v1.ClearNamespaceResponse.DeletedCountsEntry
-	1,  // 16: lot.v1.AdminService.GetServerInfo:input_type -> lot.v1.GetServerInfoRequest
-	5,  // 17: lot.v1.AdminService.CheckReady:input_type -> lot.v1.CheckReadyRequest
-	8,  // 18: lot.v1.AdminService.ListNamespaces:input_type -> lot.v1.ListNamespacesRequest
-	26, // 19: lot.v1.AdminService.GetNamespacePolicy:input_type -> lot.v1.GetNamespacePolicyRequest
-	27, // 20: lot.v1.AdminService.UpdateNamespacePolicy:input_type -> lot.v1.UpdateNamespacePolicyRequest
-	11, // 21: lot.v1.AdminService.SeedKnowledge:input_type -> lot.v1.SeedKnowledgeRequest
-	28, // 22: lot.v1.AdminService.Export:input_type -> lot.v1.ExportRequest
-	29, // 23: lot.v1.AdminService.Import:input_type -> lot.v1.ImportRequest
-	13, // 24: lot.v1.AdminService.Reindex:input_type -> lot.v1.ReindexRequest
-	15, // 25: lot.v1.AdminService.Compact:input_type -> lot.v1.CompactRequest
-	17, // 26: lot.v1.AdminService.ClearNamespace:input_type -> lot.v1.ClearNamespaceRequest
-	2,  // 27: lot.v1.AdminService.GetServerInfo:output_type -> lot.v1.GetServerInfoResponse
-	6,  // 28: lot.v1.AdminService.CheckReady:output_type -> lot.v1.CheckReadyResponse
-	9,  // 29: lot.v1.AdminService.ListNamespaces:output_type -> lot.v1.ListNamespacesResponse
-	30, // 30: lot.v1.AdminService.GetNamespacePolicy:output_type -> lot.v1.GetNamespacePolicyResponse
-	31, // 31: lot.v1.AdminService.UpdateNamespacePolicy:output_type -> lot.v1.UpdateNamespacePolicyResponse
-	12, // 32: lot.v1.AdminService.SeedKnowledge:output_type -> lot.v1.SeedKnowledgeResponse
-	32, // 33: lot.v1.AdminService.Export:output_type -> lot.v1.ExportResponse
-	33, // 34: lot.v1.AdminService.Import:output_type -> lot.v1.ImportResponse
-	14, // 35: lot.v1.AdminService.Reindex:output_type -> lot.v1.ReindexResponse
-	16, // 36: lot.v1.AdminService.Compact:output_type -> lot.v1.CompactResponse
-	18, // 37: lot.v1.AdminService.ClearNamespace:output_type -> lot.v1.ClearNamespaceResponse
-	27, // [27:38] is the sub-list for method output_type
-	16, // [16:27] is the sub-list for method input_type
-	16, // [16:16] is the sub-list for extension type_name
-	16, // [16:16] is the sub-list for extension extendee
-	0,  // [0:16] is the sub-list for field type_name
+	21, // 8: lot.v1.NamespaceUsage.counts:type_name -> lot.v1.NamespaceUsage.CountsEntry
+	22, // 9: lot.v1.SeedKnowledgeResponse.created_counts:type_name -> lot.v1.SeedKnowledgeResponse.CreatedCountsEntry
+	23, // 10: lot.v1.SeedKnowledgeResponse.created_by_group:type_name -> lot.v1.SeedKnowledgeResponse.CreatedByGroupEntry
+	13, // 11: lot.v1.SeedKnowledgeResponse.groups:type_name -> lot.v1.KnowledgeGroup
+	0,  // 12: lot.v1.ReindexResponse.phase:type_name -> lot.v1.ReindexPhase
+	27, // 13: lot.v1.ReindexResponse.noun:type_name -> lot.v1.Noun
+	26, // 14: lot.v1.ReindexResponse.elapsed:type_name -> google.protobuf.Duration
+	26, // 15: lot.v1.ReindexResponse.remaining:type_name -> google.protobuf.Duration
+	27, // 16: lot.v1.ClearNamespaceRequest.nouns:type_name -> lot.v1.Noun
+	24, // 17: lot.v1.ClearNamespaceResponse.deleted_counts:type_name -> lot.v1.ClearNamespaceResponse.DeletedCountsEntry
+	1,  // 18: lot.v1.AdminService.GetServerInfo:input_type -> lot.v1.GetServerInfoRequest
+	5,  // 19: lot.v1.AdminService.CheckReady:input_type -> lot.v1.CheckReadyRequest
+	8,  // 20: lot.v1.AdminService.ListNamespaces:input_type -> lot.v1.ListNamespacesRequest
+	28, // 21: lot.v1.AdminService.GetNamespacePolicy:input_type -> lot.v1.GetNamespacePolicyRequest
+	29, // 22: lot.v1.AdminService.UpdateNamespacePolicy:input_type -> lot.v1.UpdateNamespacePolicyRequest
+	11, // 23: lot.v1.AdminService.SeedKnowledge:input_type -> lot.v1.SeedKnowledgeRequest
+	30, // 24: lot.v1.AdminService.Export:input_type -> lot.v1.ExportRequest
+	31, // 25: lot.v1.AdminService.Import:input_type -> lot.v1.ImportRequest
+	14, // 26: lot.v1.AdminService.Reindex:input_type -> lot.v1.ReindexRequest
+	16, // 27: lot.v1.AdminService.Compact:input_type -> lot.v1.CompactRequest
+	18, // 28: lot.v1.AdminService.ClearNamespace:input_type -> lot.v1.ClearNamespaceRequest
+	2,  // 29: lot.v1.AdminService.GetServerInfo:output_type -> lot.v1.GetServerInfoResponse
+	6,  // 30: lot.v1.AdminService.CheckReady:output_type -> lot.v1.CheckReadyResponse
+	9,  // 31: lot.v1.AdminService.ListNamespaces:output_type -> lot.v1.ListNamespacesResponse
+	32, // 32: lot.v1.AdminService.GetNamespacePolicy:output_type -> lot.v1.GetNamespacePolicyResponse
+	33, // 33: lot.v1.AdminService.UpdateNamespacePolicy:output_type -> lot.v1.UpdateNamespacePolicyResponse
+	12, // 34: lot.v1.AdminService.SeedKnowledge:output_type -> lot.v1.SeedKnowledgeResponse
+	34, // 35: lot.v1.AdminService.Export:output_type -> lot.v1.ExportResponse
+	35, // 36: lot.v1.AdminService.Import:output_type -> lot.v1.ImportResponse
+	15, // 37: lot.v1.AdminService.Reindex:output_type -> lot.v1.ReindexResponse
+	17, // 38: lot.v1.AdminService.Compact:output_type -> lot.v1.CompactResponse
+	19, // 39: lot.v1.AdminService.ClearNamespace:output_type -> lot.v1.ClearNamespaceResponse
+	29, // [29:40] is the sub-list for method output_type
+	18, // [18:29] is the sub-list for method input_type
+	18, // [18:18] is the sub-list for extension type_name
+	18, // [18:18] is the sub-list for extension extendee
+	0,  // [0:18] is the sub-list for field type_name
 }
 
 func init() { file_lot_v1_admin_service_proto_init() }
@@ -1592,7 +1737,7 @@ func file_lot_v1_admin_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lot_v1_admin_service_proto_rawDesc), len(file_lot_v1_admin_service_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   22,
+			NumMessages:   24,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -53,8 +53,12 @@ type AdminServiceClient interface {
 	// over a bound goes within a minute, by a sweep. See with dry_run how much that is. Errors:
 	// ETAG_MISMATCH.
 	UpdateNamespacePolicy(ctx context.Context, in *UpdateNamespacePolicyRequest, opts ...grpc.CallOption) (*UpdateNamespacePolicyResponse, error)
-	// SeedKnowledge stores the knowledge that comes with the server: design patterns, best practices
-	// and common errors. What is there already stays as it is. Not yet carried out.
+	// SeedKnowledge stores the knowledge that comes with the server, in packs: design patterns, best
+	// practices, common errors, and the operator's own (LOT_SEED_PACKS).
+	//
+	// Ids are fixed (`seed:<pack>:<entry>`), so it may be called again at any time, by several
+	// processes: what is there already stays as it is, edited or not, and what somebody deleted stays
+	// away unless `restore_deleted` is set.
 	SeedKnowledge(ctx context.Context, in *SeedKnowledgeRequest, opts ...grpc.CallOption) (*SeedKnowledgeResponse, error)
 	// Export streams all that a namespace holds. Cut off, it goes on from the last cursor. Not yet
 	// carried out.
@@ -238,8 +242,12 @@ type AdminServiceServer interface {
 	// over a bound goes within a minute, by a sweep. See with dry_run how much that is. Errors:
 	// ETAG_MISMATCH.
 	UpdateNamespacePolicy(context.Context, *UpdateNamespacePolicyRequest) (*UpdateNamespacePolicyResponse, error)
-	// SeedKnowledge stores the knowledge that comes with the server: design patterns, best practices
-	// and common errors. What is there already stays as it is. Not yet carried out.
+	// SeedKnowledge stores the knowledge that comes with the server, in packs: design patterns, best
+	// practices, common errors, and the operator's own (LOT_SEED_PACKS).
+	//
+	// Ids are fixed (`seed:<pack>:<entry>`), so it may be called again at any time, by several
+	// processes: what is there already stays as it is, edited or not, and what somebody deleted stays
+	// away unless `restore_deleted` is set.
 	SeedKnowledge(context.Context, *SeedKnowledgeRequest) (*SeedKnowledgeResponse, error)
 	// Export streams all that a namespace holds. Cut off, it goes on from the last cursor. Not yet
 	// carried out.

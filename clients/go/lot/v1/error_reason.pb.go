@@ -254,6 +254,11 @@ const (
 	//	{ "reason": "LEARNING_EVENT_ID_IN_USE", "domain": "lot.v1",
 	//	  "metadata": { "namespace": "default", "id": "l-1" } }
 	ErrorReason_ERROR_REASON_LEARNING_EVENT_ID_IN_USE ErrorReason = 45
+	// The error solution id is taken by other content. Code ALREADY_EXISTS. Choose another id.
+	//
+	//	{ "reason": "ERROR_SOLUTION_ID_IN_USE", "domain": "lot.v1",
+	//	  "metadata": { "namespace": "default", "id": "s-1" } }
+	ErrorReason_ERROR_REASON_ERROR_SOLUTION_ID_IN_USE ErrorReason = 43
 )
 
 // Enum value maps for ErrorReason.
@@ -303,6 +308,7 @@ var (
 		40: "ERROR_REASON_SELECTION_UNKNOWN",
 		44: "ERROR_REASON_DECISION_ID_IN_USE",
 		45: "ERROR_REASON_LEARNING_EVENT_ID_IN_USE",
+		43: "ERROR_REASON_ERROR_SOLUTION_ID_IN_USE",
 	}
 	ErrorReason_value = map[string]int32{
 		"ERROR_REASON_UNSPECIFIED":              0,
@@ -349,6 +355,7 @@ var (
 		"ERROR_REASON_SELECTION_UNKNOWN":        40,
 		"ERROR_REASON_DECISION_ID_IN_USE":       44,
 		"ERROR_REASON_LEARNING_EVENT_ID_IN_USE": 45,
+		"ERROR_REASON_ERROR_SOLUTION_ID_IN_USE": 43,
 	}
 )
 
@@ -383,7 +390,7 @@ var File_lot_v1_error_reason_proto protoreflect.FileDescriptor
 
 const file_lot_v1_error_reason_proto_rawDesc = "" +
 	"\n" +
-	"\x19lot/v1/error_reason.proto\x12\x06lot.v1*\xa5\f\n" +
+	"\x19lot/v1/error_reason.proto\x12\x06lot.v1*\xd0\f\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12\x19\n" +
 	"\x15ERROR_REASON_INTERNAL\x10\x01\x12 \n" +
@@ -429,7 +436,8 @@ const file_lot_v1_error_reason_proto_rawDesc = "" +
 	"\x1eERROR_REASON_OUTCOME_CORRECTED\x10/\x12\"\n" +
 	"\x1eERROR_REASON_SELECTION_UNKNOWN\x10(\x12#\n" +
 	"\x1fERROR_REASON_DECISION_ID_IN_USE\x10,\x12)\n" +
-	"%ERROR_REASON_LEARNING_EVENT_ID_IN_USE\x10-BG\n" +
+	"%ERROR_REASON_LEARNING_EVENT_ID_IN_USE\x10-\x12)\n" +
+	"%ERROR_REASON_ERROR_SOLUTION_ID_IN_USE\x10+BG\n" +
 	"\rio.lotgrpc.v1P\x01Z4github.com/lot-grpc/lot-grpc/clients/go/lot/v1;lotv1b\x06proto3"
 
 var (

@@ -88,7 +88,9 @@ type ErrorSolution struct {
 	// Required. error_message as it was raised. At most 64 KiB.
 	ErrorMessage string `protobuf:"bytes,3,opt,name=error_message,json=errorMessage,proto3" json:"error_message,omitempty"`
 	// Output only. signature is the type and the message with paths, numbers, quoted names,
-	// addresses and ids made alike; equal signatures are the same error.
+	// addresses and ids made alike; equal signatures are the same error. Of a stack trace the error
+	// that caused it counts. It begins with the version of these rules, as in
+	// `1:KeyError: '<name>'`; it is of use for comparing, not for reading.
 	Signature string `protobuf:"bytes,4,opt,name=signature,proto3" json:"signature,omitempty"`
 	// context says when it came: the command, the code around it, the versions. At most 64 KiB.
 	Context string `protobuf:"bytes,5,opt,name=context,proto3" json:"context,omitempty"`
@@ -491,7 +493,8 @@ type SaveErrorSolutionRequest struct {
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Required. error_solution to store. Its output-only fields are ignored.
 	ErrorSolution *ErrorSolution `protobuf:"bytes,2,opt,name=error_solution,json=errorSolution,proto3" json:"error_solution,omitempty"`
-	// error_solution_id to store it under. Empty: one is made.
+	// error_solution_id to store it under. Empty: one is made of what makes the solution the same (see
+	// SaveErrorSolution).
 	ErrorSolutionId string `protobuf:"bytes,3,opt,name=error_solution_id,json=errorSolutionId,proto3" json:"error_solution_id,omitempty"`
 	// initial_success_rate in [0, 1] that success_rate starts from; absent is 1.0, or 0.0 with
 	// `worked` false.
@@ -572,9 +575,11 @@ type SaveErrorSolutionResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// error_solution as it now stands.
 	ErrorSolution *ErrorSolution `protobuf:"bytes,1,opt,name=error_solution,json=errorSolution,proto3" json:"error_solution,omitempty"`
-	// created is false when it was there already.
+	// created is false when it was there already: under the given id, or as the same solution of the
+	// same error.
 	Created bool `protobuf:"varint,2,opt,name=created,proto3" json:"created,omitempty"`
-	// notices, for example that a text is longer than the model reads.
+	// notices, for example that a text is longer than the model reads, or which fields the stored one
+	// keeps.
 	Notices       []*Notice `protobuf:"bytes,3,rep,name=notices,proto3" json:"notices,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

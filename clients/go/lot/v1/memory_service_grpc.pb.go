@@ -73,8 +73,14 @@ type MemoryServiceClient interface {
 	// DeleteMemories deletes all that a filter lets through; an empty filter is refused. Pinned
 	// memories stay, unless the filter says `pinned = true`. Not yet carried out.
 	DeleteMemories(ctx context.Context, in *DeleteMemoriesRequest, opts ...grpc.CallOption) (*DeleteMemoriesResponse, error)
-	// SaveErrorSolution stores what fixed an error, or that nothing did yet. Errors:
-	// REQUEST_ID_REUSED. Not yet carried out.
+	// SaveErrorSolution stores what fixed an error, or that nothing did yet.
+	//
+	// Without `error_solution_id` the same solution of the same error is stored once: signature,
+	// language, resolution, steps and `worked` make it the same. The stored one is given back with
+	// `created` false, and what was given otherwise is named in a notice. An outcome is counted by
+	// RecordErrorSolutionOutcome only, never by a save. Errors: ERROR_SOLUTION_ID_IN_USE,
+	// ERROR_SOLUTION_NOT_FOUND (a retry of a save whose solution was deleted since),
+	// REQUEST_ID_REUSED.
 	SaveErrorSolution(ctx context.Context, in *SaveErrorSolutionRequest, opts ...grpc.CallOption) (*SaveErrorSolutionResponse, error)
 	// FindErrorSolutions finds what fixed an error like this one: first those of the same signature,
 	// then those of a similar one. Not yet carried out.
@@ -82,9 +88,10 @@ type MemoryServiceClient interface {
 	// RecordErrorSolutionOutcome records whether a solution helped. Errors: ERROR_SOLUTION_NOT_FOUND,
 	// REQUEST_ID_REUSED. Not yet carried out.
 	RecordErrorSolutionOutcome(ctx context.Context, in *RecordErrorSolutionOutcomeRequest, opts ...grpc.CallOption) (*RecordErrorSolutionOutcomeResponse, error)
-	// ListErrorSolutions lists by time of creation, newest first. Not yet carried out.
+	// ListErrorSolutions lists by time of creation, newest first. Errors:
+	// PAGE_TOKEN_MISMATCH.
 	ListErrorSolutions(ctx context.Context, in *ListErrorSolutionsRequest, opts ...grpc.CallOption) (*ListErrorSolutionsResponse, error)
-	// DeleteErrorSolution deletes one. Errors: ERROR_SOLUTION_NOT_FOUND. Not yet carried out.
+	// DeleteErrorSolution deletes one. Errors: ERROR_SOLUTION_NOT_FOUND.
 	DeleteErrorSolution(ctx context.Context, in *DeleteErrorSolutionRequest, opts ...grpc.CallOption) (*DeleteErrorSolutionResponse, error)
 	// PutPreference sets a preference; the value it had goes into its history. Errors: ETAG_MISMATCH.
 	// Not yet carried out.
@@ -404,8 +411,14 @@ type MemoryServiceServer interface {
 	// DeleteMemories deletes all that a filter lets through; an empty filter is refused. Pinned
 	// memories stay, unless the filter says `pinned = true`. Not yet carried out.
 	DeleteMemories(context.Context, *DeleteMemoriesRequest) (*DeleteMemoriesResponse, error)
-	// SaveErrorSolution stores what fixed an error, or that nothing did yet. Errors:
-	// REQUEST_ID_REUSED. Not yet carried out.
+	// SaveErrorSolution stores what fixed an error, or that nothing did yet.
+	//
+	// Without `error_solution_id` the same solution of the same error is stored once: signature,
+	// language, resolution, steps and `worked` make it the same. The stored one is given back with
+	// `created` false, and what was given otherwise is named in a notice. An outcome is counted by
+	// RecordErrorSolutionOutcome only, never by a save. Errors: ERROR_SOLUTION_ID_IN_USE,
+	// ERROR_SOLUTION_NOT_FOUND (a retry of a save whose solution was deleted since),
+	// REQUEST_ID_REUSED.
 	SaveErrorSolution(context.Context, *SaveErrorSolutionRequest) (*SaveErrorSolutionResponse, error)
 	// FindErrorSolutions finds what fixed an error like this one: first those of the same signature,
 	// then those of a similar one. Not yet carried out.
@@ -413,9 +426,10 @@ type MemoryServiceServer interface {
 	// RecordErrorSolutionOutcome records whether a solution helped. Errors: ERROR_SOLUTION_NOT_FOUND,
 	// REQUEST_ID_REUSED. Not yet carried out.
 	RecordErrorSolutionOutcome(context.Context, *RecordErrorSolutionOutcomeRequest) (*RecordErrorSolutionOutcomeResponse, error)
-	// ListErrorSolutions lists by time of creation, newest first. Not yet carried out.
+	// ListErrorSolutions lists by time of creation, newest first. Errors:
+	// PAGE_TOKEN_MISMATCH.
 	ListErrorSolutions(context.Context, *ListErrorSolutionsRequest) (*ListErrorSolutionsResponse, error)
-	// DeleteErrorSolution deletes one. Errors: ERROR_SOLUTION_NOT_FOUND. Not yet carried out.
+	// DeleteErrorSolution deletes one. Errors: ERROR_SOLUTION_NOT_FOUND.
 	DeleteErrorSolution(context.Context, *DeleteErrorSolutionRequest) (*DeleteErrorSolutionResponse, error)
 	// PutPreference sets a preference; the value it had goes into its history. Errors: ETAG_MISMATCH.
 	// Not yet carried out.

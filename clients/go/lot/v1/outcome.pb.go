@@ -216,9 +216,9 @@ const (
 	// A query was longer than the embedding model reads, as above, or has more than 512 different terms;
 	// the rest did not take part.
 	NoticeCode_NOTICE_CODE_QUERY_TRUNCATED NoticeCode = 2
-	// A repeated save gave other values for fields of the stored pattern; they stay as they were. Use
-	// UpdatePattern to change them. Or an edit left a confidence as feedback had moved it; name
-	// `confidence` in the mask to set it.
+	// A repeated save gave other values for fields of the stored pattern or error solution; they stay
+	// as they were. Use UpdatePattern to change them; save an error solution under an id of its own.
+	// Or an edit left a confidence as feedback had moved it; name `confidence` in the mask to set it.
 	NoticeCode_NOTICE_CODE_FIELDS_KEPT NoticeCode = 3
 	// A query without a letter, a digit or a symbol that has a meaning of its own: nothing was looked
 	// for. Ask in words.

@@ -142,8 +142,12 @@ class AdminServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def SeedKnowledge(self, request, context):
-        """SeedKnowledge stores the knowledge that comes with the server: design patterns, best practices
-        and common errors. What is there already stays as it is. Not yet carried out.
+        """SeedKnowledge stores the knowledge that comes with the server, in packs: design patterns, best
+        practices, common errors, and the operator's own (LOT_SEED_PACKS).
+
+        Ids are fixed (`seed:<pack>:<entry>`), so it may be called again at any time, by several
+        processes: what is there already stays as it is, edited or not, and what somebody deleted stays
+        away unless `restore_deleted` is set.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -53,8 +53,12 @@ class AdminServiceStub:
     ETAG_MISMATCH.
     """
     SeedKnowledge: _grpc.UnaryUnaryMultiCallable[_admin_service_pb2.SeedKnowledgeRequest, _admin_service_pb2.SeedKnowledgeResponse]
-    """SeedKnowledge stores the knowledge that comes with the server: design patterns, best practices
-    and common errors. What is there already stays as it is. Not yet carried out.
+    """SeedKnowledge stores the knowledge that comes with the server, in packs: design patterns, best
+    practices, common errors, and the operator's own (LOT_SEED_PACKS).
+
+    Ids are fixed (`seed:<pack>:<entry>`), so it may be called again at any time, by several
+    processes: what is there already stays as it is, edited or not, and what somebody deleted stays
+    away unless `restore_deleted` is set.
     """
     Export: _grpc.UnaryStreamMultiCallable[_transfer_pb2.ExportRequest, _transfer_pb2.ExportResponse]
     """Export streams all that a namespace holds. Cut off, it goes on from the last cursor. Not yet
@@ -105,8 +109,12 @@ class AdminServiceAsyncStub(AdminServiceStub):
     ETAG_MISMATCH.
     """
     SeedKnowledge: _aio.UnaryUnaryMultiCallable[_admin_service_pb2.SeedKnowledgeRequest, _admin_service_pb2.SeedKnowledgeResponse]  # type: ignore[assignment]
-    """SeedKnowledge stores the knowledge that comes with the server: design patterns, best practices
-    and common errors. What is there already stays as it is. Not yet carried out.
+    """SeedKnowledge stores the knowledge that comes with the server, in packs: design patterns, best
+    practices, common errors, and the operator's own (LOT_SEED_PACKS).
+
+    Ids are fixed (`seed:<pack>:<entry>`), so it may be called again at any time, by several
+    processes: what is there already stays as it is, edited or not, and what somebody deleted stays
+    away unless `restore_deleted` is set.
     """
     Export: _aio.UnaryStreamMultiCallable[_transfer_pb2.ExportRequest, _transfer_pb2.ExportResponse]  # type: ignore[assignment]
     """Export streams all that a namespace holds. Cut off, it goes on from the last cursor. Not yet
@@ -190,8 +198,12 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _admin_service_pb2.SeedKnowledgeRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_admin_service_pb2.SeedKnowledgeResponse, _abc.Awaitable[_admin_service_pb2.SeedKnowledgeResponse]]:
-        """SeedKnowledge stores the knowledge that comes with the server: design patterns, best practices
-        and common errors. What is there already stays as it is. Not yet carried out.
+        """SeedKnowledge stores the knowledge that comes with the server, in packs: design patterns, best
+        practices, common errors, and the operator's own (LOT_SEED_PACKS).
+
+        Ids are fixed (`seed:<pack>:<entry>`), so it may be called again at any time, by several
+        processes: what is there already stays as it is, edited or not, and what somebody deleted stays
+        away unless `restore_deleted` is set.
         """
 
     @_abc_1.abstractmethod

@@ -290,6 +290,12 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
         { "reason": "LEARNING_EVENT_ID_IN_USE", "domain": "lot.v1",
           "metadata": { "namespace": "default", "id": "l-1" } }
     """
+    ERROR_REASON_ERROR_SOLUTION_ID_IN_USE: _ErrorReason.ValueType  # 43
+    """The error solution id is taken by other content. Code ALREADY_EXISTS. Choose another id.
+
+        { "reason": "ERROR_SOLUTION_ID_IN_USE", "domain": "lot.v1",
+          "metadata": { "namespace": "default", "id": "s-1" } }
+    """
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """ErrorReason lists the values of `google.rpc.ErrorInfo.reason`, without the prefix
@@ -565,5 +571,11 @@ ERROR_REASON_LEARNING_EVENT_ID_IN_USE: ErrorReason.ValueType  # 45
 
     { "reason": "LEARNING_EVENT_ID_IN_USE", "domain": "lot.v1",
       "metadata": { "namespace": "default", "id": "l-1" } }
+"""
+ERROR_REASON_ERROR_SOLUTION_ID_IN_USE: ErrorReason.ValueType  # 43
+"""The error solution id is taken by other content. Code ALREADY_EXISTS. Choose another id.
+
+    { "reason": "ERROR_SOLUTION_ID_IN_USE", "domain": "lot.v1",
+      "metadata": { "namespace": "default", "id": "s-1" } }
 """
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015

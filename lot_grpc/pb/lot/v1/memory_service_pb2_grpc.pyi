@@ -65,8 +65,14 @@ class MemoryServiceStub:
     memories stay, unless the filter says `pinned = true`. Not yet carried out.
     """
     SaveErrorSolution: _grpc.UnaryUnaryMultiCallable[_error_solution_pb2.SaveErrorSolutionRequest, _error_solution_pb2.SaveErrorSolutionResponse]
-    """SaveErrorSolution stores what fixed an error, or that nothing did yet. Errors:
-    REQUEST_ID_REUSED. Not yet carried out.
+    """SaveErrorSolution stores what fixed an error, or that nothing did yet.
+
+    Without `error_solution_id` the same solution of the same error is stored once: signature,
+    language, resolution, steps and `worked` make it the same. The stored one is given back with
+    `created` false, and what was given otherwise is named in a notice. An outcome is counted by
+    RecordErrorSolutionOutcome only, never by a save. Errors: ERROR_SOLUTION_ID_IN_USE,
+    ERROR_SOLUTION_NOT_FOUND (a retry of a save whose solution was deleted since),
+    REQUEST_ID_REUSED.
     """
     FindErrorSolutions: _grpc.UnaryUnaryMultiCallable[_error_solution_pb2.FindErrorSolutionsRequest, _error_solution_pb2.FindErrorSolutionsResponse]
     """FindErrorSolutions finds what fixed an error like this one: first those of the same signature,
@@ -77,9 +83,11 @@ class MemoryServiceStub:
     REQUEST_ID_REUSED. Not yet carried out.
     """
     ListErrorSolutions: _grpc.UnaryUnaryMultiCallable[_error_solution_pb2.ListErrorSolutionsRequest, _error_solution_pb2.ListErrorSolutionsResponse]
-    """ListErrorSolutions lists by time of creation, newest first. Not yet carried out."""
+    """ListErrorSolutions lists by time of creation, newest first. Errors:
+    PAGE_TOKEN_MISMATCH.
+    """
     DeleteErrorSolution: _grpc.UnaryUnaryMultiCallable[_error_solution_pb2.DeleteErrorSolutionRequest, _error_solution_pb2.DeleteErrorSolutionResponse]
-    """DeleteErrorSolution deletes one. Errors: ERROR_SOLUTION_NOT_FOUND. Not yet carried out."""
+    """DeleteErrorSolution deletes one. Errors: ERROR_SOLUTION_NOT_FOUND."""
     PutPreference: _grpc.UnaryUnaryMultiCallable[_preference_pb2.PutPreferenceRequest, _preference_pb2.PutPreferenceResponse]
     """PutPreference sets a preference; the value it had goes into its history. Errors: ETAG_MISMATCH.
     Not yet carried out.
@@ -151,8 +159,14 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
     memories stay, unless the filter says `pinned = true`. Not yet carried out.
     """
     SaveErrorSolution: _aio.UnaryUnaryMultiCallable[_error_solution_pb2.SaveErrorSolutionRequest, _error_solution_pb2.SaveErrorSolutionResponse]  # type: ignore[assignment]
-    """SaveErrorSolution stores what fixed an error, or that nothing did yet. Errors:
-    REQUEST_ID_REUSED. Not yet carried out.
+    """SaveErrorSolution stores what fixed an error, or that nothing did yet.
+
+    Without `error_solution_id` the same solution of the same error is stored once: signature,
+    language, resolution, steps and `worked` make it the same. The stored one is given back with
+    `created` false, and what was given otherwise is named in a notice. An outcome is counted by
+    RecordErrorSolutionOutcome only, never by a save. Errors: ERROR_SOLUTION_ID_IN_USE,
+    ERROR_SOLUTION_NOT_FOUND (a retry of a save whose solution was deleted since),
+    REQUEST_ID_REUSED.
     """
     FindErrorSolutions: _aio.UnaryUnaryMultiCallable[_error_solution_pb2.FindErrorSolutionsRequest, _error_solution_pb2.FindErrorSolutionsResponse]  # type: ignore[assignment]
     """FindErrorSolutions finds what fixed an error like this one: first those of the same signature,
@@ -163,9 +177,11 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
     REQUEST_ID_REUSED. Not yet carried out.
     """
     ListErrorSolutions: _aio.UnaryUnaryMultiCallable[_error_solution_pb2.ListErrorSolutionsRequest, _error_solution_pb2.ListErrorSolutionsResponse]  # type: ignore[assignment]
-    """ListErrorSolutions lists by time of creation, newest first. Not yet carried out."""
+    """ListErrorSolutions lists by time of creation, newest first. Errors:
+    PAGE_TOKEN_MISMATCH.
+    """
     DeleteErrorSolution: _aio.UnaryUnaryMultiCallable[_error_solution_pb2.DeleteErrorSolutionRequest, _error_solution_pb2.DeleteErrorSolutionResponse]  # type: ignore[assignment]
-    """DeleteErrorSolution deletes one. Errors: ERROR_SOLUTION_NOT_FOUND. Not yet carried out."""
+    """DeleteErrorSolution deletes one. Errors: ERROR_SOLUTION_NOT_FOUND."""
     PutPreference: _aio.UnaryUnaryMultiCallable[_preference_pb2.PutPreferenceRequest, _preference_pb2.PutPreferenceResponse]  # type: ignore[assignment]
     """PutPreference sets a preference; the value it had goes into its history. Errors: ETAG_MISMATCH.
     Not yet carried out.
@@ -288,8 +304,14 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _error_solution_pb2.SaveErrorSolutionRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_error_solution_pb2.SaveErrorSolutionResponse, _abc.Awaitable[_error_solution_pb2.SaveErrorSolutionResponse]]:
-        """SaveErrorSolution stores what fixed an error, or that nothing did yet. Errors:
-        REQUEST_ID_REUSED. Not yet carried out.
+        """SaveErrorSolution stores what fixed an error, or that nothing did yet.
+
+        Without `error_solution_id` the same solution of the same error is stored once: signature,
+        language, resolution, steps and `worked` make it the same. The stored one is given back with
+        `created` false, and what was given otherwise is named in a notice. An outcome is counted by
+        RecordErrorSolutionOutcome only, never by a save. Errors: ERROR_SOLUTION_ID_IN_USE,
+        ERROR_SOLUTION_NOT_FOUND (a retry of a save whose solution was deleted since),
+        REQUEST_ID_REUSED.
         """
 
     @_abc_1.abstractmethod
@@ -318,7 +340,9 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _error_solution_pb2.ListErrorSolutionsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_error_solution_pb2.ListErrorSolutionsResponse, _abc.Awaitable[_error_solution_pb2.ListErrorSolutionsResponse]]:
-        """ListErrorSolutions lists by time of creation, newest first. Not yet carried out."""
+        """ListErrorSolutions lists by time of creation, newest first. Errors:
+        PAGE_TOKEN_MISMATCH.
+        """
 
     @_abc_1.abstractmethod
     def DeleteErrorSolution(
@@ -326,7 +350,7 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _error_solution_pb2.DeleteErrorSolutionRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_error_solution_pb2.DeleteErrorSolutionResponse, _abc.Awaitable[_error_solution_pb2.DeleteErrorSolutionResponse]]:
-        """DeleteErrorSolution deletes one. Errors: ERROR_SOLUTION_NOT_FOUND. Not yet carried out."""
+        """DeleteErrorSolution deletes one. Errors: ERROR_SOLUTION_NOT_FOUND."""
 
     @_abc_1.abstractmethod
     def PutPreference(

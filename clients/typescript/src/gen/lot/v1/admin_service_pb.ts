@@ -18,7 +18,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file lot/v1/admin_service.proto.
  */
 export const file_lot_v1_admin_service: GenFile = /*@__PURE__*/
-  fileDesc("Chpsb3QvdjEvYWRtaW5fc2VydmljZS5wcm90bxIGbG90LnYxIikKFEdldFNlcnZlckluZm9SZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCSLPAwoVR2V0U2VydmVySW5mb1Jlc3BvbnNlEg8KB3ZlcnNpb24YASABKAkSGAoQY29udHJhY3RfdmVyc2lvbhgCIAEoCRIUCgxjYXBhYmlsaXRpZXMYAyADKAkSDwoHYmFja2VuZBgEIAEoCRINCgVtb2RlbBgFIAEoCRISCgpkaW1lbnNpb25zGAYgASgFEhQKDG1vZGVsX3NoYTI1NhgHIAEoCRI5CgZjb3VudHMYCCADKAsyKS5sb3QudjEuR2V0U2VydmVySW5mb1Jlc3BvbnNlLkNvdW50c0VudHJ5EiIKBXN0b3JlGAkgASgLMhMubG90LnYxLlN0b3JlU3RhdHVzEiQKBmxpbWl0cxgKIAEoCzIULmxvdC52MS5TZXJ2ZXJMaW1pdHMSLgoKc3RhcnRfdGltZRgLIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLc2VydmVyX3RpbWUYDCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhYKDnNjaGVtYV92ZXJzaW9uGA0gASgFGi0KC0NvdW50c0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoAzoCOAEibQoLU3RvcmVTdGF0dXMSEgoKZGlza19ieXRlcxgBIAEoAxISCgpmcmVlX2J5dGVzGAIgASgDEhQKDG5lZWRlZF9ieXRlcxgDIAEoAxIQCgh3cml0YWJsZRgEIAEoCBIOCgZkZXRhaWwYBSABKAkijQIKDFNlcnZlckxpbWl0cxIZChFtYXhfbWVzc2FnZV9ieXRlcxgBIAEoAxIVCg1tYXhfcGFnZV9zaXplGAIgASgFEhEKCW1heF9saW1pdBgDIAEoBRIXCg9tYXhfYmF0Y2hfaXRlbXMYBCABKAUSHAoUbWF4X2NvbmN1cnJlbnRfY2FsbHMYBSABKAUSEwoLbWF4X3N0cmVhbXMYBiABKAUSNAoRbWF4X2NhbGxfZHVyYXRpb24YByABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SGAoQbWF4X3N0cnVjdF9kZXB0aBgIIAEoBRIcChRtYXhfZW1iZWRkaW5nX3Rva2VucxgJIAEoBSImChFDaGVja1JlYWR5UmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkiRwoSQ2hlY2tSZWFkeVJlc3BvbnNlEg0KBXJlYWR5GAEgASgIEiIKBmNoZWNrcxgCIAMoCzISLmxvdC52MS5SZWFkeUNoZWNrIjYKClJlYWR5Q2hlY2sSDAoEbmFtZRgBIAEoCRIKCgJvaxgCIAEoCBIOCgZkZXRhaWwYAyABKAkiUQoVTGlzdE5hbWVzcGFjZXNSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRIRCglwYWdlX3NpemUYAiABKAUSEgoKcGFnZV90b2tlbhgDIAEoCSJdChZMaXN0TmFtZXNwYWNlc1Jlc3BvbnNlEioKCm5hbWVzcGFjZXMYASADKAsyFi5sb3QudjEuTmFtZXNwYWNlVXNhZ2USFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIpgBCg5OYW1lc3BhY2VVc2FnZRIRCgluYW1lc3BhY2UYASABKAkSMgoGY291bnRzGAIgAygLMiIubG90LnYxLk5hbWVzcGFjZVVzYWdlLkNvdW50c0VudHJ5EhAKCGNsZWFyaW5nGAMgASgIGi0KC0NvdW50c0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoAzoCOAEiOgoUU2VlZEtub3dsZWRnZVJlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEg8KB2RyeV9ydW4YAiABKAgixgEKFVNlZWRLbm93bGVkZ2VSZXNwb25zZRIVCg1jcmVhdGVkX2NvdW50GAEgASgFEhYKDmV4aXN0aW5nX2NvdW50GAIgASgFEkgKDmNyZWF0ZWRfY291bnRzGAMgAygLMjAubG90LnYxLlNlZWRLbm93bGVkZ2VSZXNwb25zZS5DcmVhdGVkQ291bnRzRW50cnkaNAoSQ3JlYXRlZENvdW50c0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoAzoCOAEiQwoOUmVpbmRleFJlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEg0KBW1vZGVsGAIgASgJEg8KB2RyeV9ydW4YAyABKAgi5QEKD1JlaW5kZXhSZXNwb25zZRIjCgVwaGFzZRgBIAEoDjIULmxvdC52MS5SZWluZGV4UGhhc2USGgoEbm91bhgCIAEoDjIMLmxvdC52MS5Ob3VuEhIKCmRvbmVfY291bnQYAyABKAMSEwoLdG90YWxfY291bnQYBCABKAMSKgoHZWxhcHNlZBgFIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIsCglyZW1haW5pbmcYBiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SDgoGZGV0YWlsGAcgASgJIiMKDkNvbXBhY3RSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCSI0Cg9Db21wYWN0UmVzcG9uc2USEQoJY29tcGFjdGVkGAEgASgIEg4KBmRldGFpbBgCIAEoCSJzChVDbGVhck5hbWVzcGFjZVJlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEhkKEWNvbmZpcm1fbmFtZXNwYWNlGAIgASgJEhsKBW5vdW5zGAMgAygOMgwubG90LnYxLk5vdW4SDwoHZHJ5X3J1bhgEIAEoCCKwAQoWQ2xlYXJOYW1lc3BhY2VSZXNwb25zZRJJCg5kZWxldGVkX2NvdW50cxgBIAMoCzIxLmxvdC52MS5DbGVhck5hbWVzcGFjZVJlc3BvbnNlLkRlbGV0ZWRDb3VudHNFbnRyeRIVCg1kZWxldGVkX2NvdW50GAIgASgDGjQKEkRlbGV0ZWRDb3VudHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAM6AjgBKpwBCgxSZWluZGV4UGhhc2USHQoZUkVJTkRFWF9QSEFTRV9VTlNQRUNJRklFRBAAEhsKF1JFSU5ERVhfUEhBU0VfUFJFUEFSSU5HEAESGwoXUkVJTkRFWF9QSEFTRV9FTUJFRERJTkcQAhIbChdSRUlOREVYX1BIQVNFX1NXSVRDSElORxADEhYKElJFSU5ERVhfUEhBU0VfRE9ORRAEMt8GCgxBZG1pblNlcnZpY2USUQoNR2V0U2VydmVySW5mbxIcLmxvdC52MS5HZXRTZXJ2ZXJJbmZvUmVxdWVzdBodLmxvdC52MS5HZXRTZXJ2ZXJJbmZvUmVzcG9uc2UiA5ACARJICgpDaGVja1JlYWR5EhkubG90LnYxLkNoZWNrUmVhZHlSZXF1ZXN0GhoubG90LnYxLkNoZWNrUmVhZHlSZXNwb25zZSIDkAIBElQKDkxpc3ROYW1lc3BhY2VzEh0ubG90LnYxLkxpc3ROYW1lc3BhY2VzUmVxdWVzdBoeLmxvdC52MS5MaXN0TmFtZXNwYWNlc1Jlc3BvbnNlIgOQAgESYAoSR2V0TmFtZXNwYWNlUG9saWN5EiEubG90LnYxLkdldE5hbWVzcGFjZVBvbGljeVJlcXVlc3QaIi5sb3QudjEuR2V0TmFtZXNwYWNlUG9saWN5UmVzcG9uc2UiA5ACARJkChVVcGRhdGVOYW1lc3BhY2VQb2xpY3kSJC5sb3QudjEuVXBkYXRlTmFtZXNwYWNlUG9saWN5UmVxdWVzdBolLmxvdC52MS5VcGRhdGVOYW1lc3BhY2VQb2xpY3lSZXNwb25zZRJMCg1TZWVkS25vd2xlZGdlEhwubG90LnYxLlNlZWRLbm93bGVkZ2VSZXF1ZXN0Gh0ubG90LnYxLlNlZWRLbm93bGVkZ2VSZXNwb25zZRI+CgZFeHBvcnQSFS5sb3QudjEuRXhwb3J0UmVxdWVzdBoWLmxvdC52MS5FeHBvcnRSZXNwb25zZSIDkAIBMAESOwoGSW1wb3J0EhUubG90LnYxLkltcG9ydFJlcXVlc3QaFi5sb3QudjEuSW1wb3J0UmVzcG9uc2UoATABEjwKB1JlaW5kZXgSFi5sb3QudjEuUmVpbmRleFJlcXVlc3QaFy5sb3QudjEuUmVpbmRleFJlc3BvbnNlMAESOgoHQ29tcGFjdBIWLmxvdC52MS5Db21wYWN0UmVxdWVzdBoXLmxvdC52MS5Db21wYWN0UmVzcG9uc2USTwoOQ2xlYXJOYW1lc3BhY2USHS5sb3QudjEuQ2xlYXJOYW1lc3BhY2VSZXF1ZXN0Gh4ubG90LnYxLkNsZWFyTmFtZXNwYWNlUmVzcG9uc2VCRwoNaW8ubG90Z3JwYy52MVABWjRnaXRodWIuY29tL2xvdC1ncnBjL2xvdC1ncnBjL2NsaWVudHMvZ28vbG90L3YxO2xvdHYxYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_lot_v1_namespace_policy, file_lot_v1_noun, file_lot_v1_transfer]);
+  fileDesc("Chpsb3QvdjEvYWRtaW5fc2VydmljZS5wcm90bxIGbG90LnYxIikKFEdldFNlcnZlckluZm9SZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCSLPAwoVR2V0U2VydmVySW5mb1Jlc3BvbnNlEg8KB3ZlcnNpb24YASABKAkSGAoQY29udHJhY3RfdmVyc2lvbhgCIAEoCRIUCgxjYXBhYmlsaXRpZXMYAyADKAkSDwoHYmFja2VuZBgEIAEoCRINCgVtb2RlbBgFIAEoCRISCgpkaW1lbnNpb25zGAYgASgFEhQKDG1vZGVsX3NoYTI1NhgHIAEoCRI5CgZjb3VudHMYCCADKAsyKS5sb3QudjEuR2V0U2VydmVySW5mb1Jlc3BvbnNlLkNvdW50c0VudHJ5EiIKBXN0b3JlGAkgASgLMhMubG90LnYxLlN0b3JlU3RhdHVzEiQKBmxpbWl0cxgKIAEoCzIULmxvdC52MS5TZXJ2ZXJMaW1pdHMSLgoKc3RhcnRfdGltZRgLIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLc2VydmVyX3RpbWUYDCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhYKDnNjaGVtYV92ZXJzaW9uGA0gASgFGi0KC0NvdW50c0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoAzoCOAEibQoLU3RvcmVTdGF0dXMSEgoKZGlza19ieXRlcxgBIAEoAxISCgpmcmVlX2J5dGVzGAIgASgDEhQKDG5lZWRlZF9ieXRlcxgDIAEoAxIQCgh3cml0YWJsZRgEIAEoCBIOCgZkZXRhaWwYBSABKAkijQIKDFNlcnZlckxpbWl0cxIZChFtYXhfbWVzc2FnZV9ieXRlcxgBIAEoAxIVCg1tYXhfcGFnZV9zaXplGAIgASgFEhEKCW1heF9saW1pdBgDIAEoBRIXCg9tYXhfYmF0Y2hfaXRlbXMYBCABKAUSHAoUbWF4X2NvbmN1cnJlbnRfY2FsbHMYBSABKAUSEwoLbWF4X3N0cmVhbXMYBiABKAUSNAoRbWF4X2NhbGxfZHVyYXRpb24YByABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SGAoQbWF4X3N0cnVjdF9kZXB0aBgIIAEoBRIcChRtYXhfZW1iZWRkaW5nX3Rva2VucxgJIAEoBSImChFDaGVja1JlYWR5UmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkiRwoSQ2hlY2tSZWFkeVJlc3BvbnNlEg0KBXJlYWR5GAEgASgIEiIKBmNoZWNrcxgCIAMoCzISLmxvdC52MS5SZWFkeUNoZWNrIjYKClJlYWR5Q2hlY2sSDAoEbmFtZRgBIAEoCRIKCgJvaxgCIAEoCBIOCgZkZXRhaWwYAyABKAkiUQoVTGlzdE5hbWVzcGFjZXNSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRIRCglwYWdlX3NpemUYAiABKAUSEgoKcGFnZV90b2tlbhgDIAEoCSJdChZMaXN0TmFtZXNwYWNlc1Jlc3BvbnNlEioKCm5hbWVzcGFjZXMYASADKAsyFi5sb3QudjEuTmFtZXNwYWNlVXNhZ2USFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIpgBCg5OYW1lc3BhY2VVc2FnZRIRCgluYW1lc3BhY2UYASABKAkSMgoGY291bnRzGAIgAygLMiIubG90LnYxLk5hbWVzcGFjZVVzYWdlLkNvdW50c0VudHJ5EhAKCGNsZWFyaW5nGAMgASgIGi0KC0NvdW50c0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoAzoCOAEiYgoUU2VlZEtub3dsZWRnZVJlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEg8KB2RyeV9ydW4YAiABKAgSDQoFcGFja3MYAyADKAkSFwoPcmVzdG9yZV9kZWxldGVkGAQgASgIIokDChVTZWVkS25vd2xlZGdlUmVzcG9uc2USFQoNY3JlYXRlZF9jb3VudBgBIAEoBRIWCg5leGlzdGluZ19jb3VudBgCIAEoBRJICg5jcmVhdGVkX2NvdW50cxgDIAMoCzIwLmxvdC52MS5TZWVkS25vd2xlZGdlUmVzcG9uc2UuQ3JlYXRlZENvdW50c0VudHJ5EksKEGNyZWF0ZWRfYnlfZ3JvdXAYBCADKAsyMS5sb3QudjEuU2VlZEtub3dsZWRnZVJlc3BvbnNlLkNyZWF0ZWRCeUdyb3VwRW50cnkSFQoNZGVsZXRlZF9jb3VudBgFIAEoBRImCgZncm91cHMYBiADKAsyFi5sb3QudjEuS25vd2xlZGdlR3JvdXAaNAoSQ3JlYXRlZENvdW50c0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoAzoCOAEaNQoTQ3JlYXRlZEJ5R3JvdXBFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAM6AjgBInkKDktub3dsZWRnZUdyb3VwEgwKBG5hbWUYASABKAkSEwoLZGVzY3JpcHRpb24YAiABKAkSFQoNY3JlYXRlZF9jb3VudBgDIAEoBRIWCg5leGlzdGluZ19jb3VudBgEIAEoBRIVCg1kZWxldGVkX2NvdW50GAUgASgFIkMKDlJlaW5kZXhSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRINCgVtb2RlbBgCIAEoCRIPCgdkcnlfcnVuGAMgASgIIuUBCg9SZWluZGV4UmVzcG9uc2USIwoFcGhhc2UYASABKA4yFC5sb3QudjEuUmVpbmRleFBoYXNlEhoKBG5vdW4YAiABKA4yDC5sb3QudjEuTm91bhISCgpkb25lX2NvdW50GAMgASgDEhMKC3RvdGFsX2NvdW50GAQgASgDEioKB2VsYXBzZWQYBSABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SLAoJcmVtYWluaW5nGAYgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEg4KBmRldGFpbBgHIAEoCSIjCg5Db21wYWN0UmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkiNAoPQ29tcGFjdFJlc3BvbnNlEhEKCWNvbXBhY3RlZBgBIAEoCBIOCgZkZXRhaWwYAiABKAkicwoVQ2xlYXJOYW1lc3BhY2VSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRIZChFjb25maXJtX25hbWVzcGFjZRgCIAEoCRIbCgVub3VucxgDIAMoDjIMLmxvdC52MS5Ob3VuEg8KB2RyeV9ydW4YBCABKAgisAEKFkNsZWFyTmFtZXNwYWNlUmVzcG9uc2USSQoOZGVsZXRlZF9jb3VudHMYASADKAsyMS5sb3QudjEuQ2xlYXJOYW1lc3BhY2VSZXNwb25zZS5EZWxldGVkQ291bnRzRW50cnkSFQoNZGVsZXRlZF9jb3VudBgCIAEoAxo0ChJEZWxldGVkQ291bnRzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgDOgI4ASqcAQoMUmVpbmRleFBoYXNlEh0KGVJFSU5ERVhfUEhBU0VfVU5TUEVDSUZJRUQQABIbChdSRUlOREVYX1BIQVNFX1BSRVBBUklORxABEhsKF1JFSU5ERVhfUEhBU0VfRU1CRURESU5HEAISGwoXUkVJTkRFWF9QSEFTRV9TV0lUQ0hJTkcQAxIWChJSRUlOREVYX1BIQVNFX0RPTkUQBDLfBgoMQWRtaW5TZXJ2aWNlElEKDUdldFNlcnZlckluZm8SHC5sb3QudjEuR2V0U2VydmVySW5mb1JlcXVlc3QaHS5sb3QudjEuR2V0U2VydmVySW5mb1Jlc3BvbnNlIgOQAgESSAoKQ2hlY2tSZWFkeRIZLmxvdC52MS5DaGVja1JlYWR5UmVxdWVzdBoaLmxvdC52MS5DaGVja1JlYWR5UmVzcG9uc2UiA5ACARJUCg5MaXN0TmFtZXNwYWNlcxIdLmxvdC52MS5MaXN0TmFtZXNwYWNlc1JlcXVlc3QaHi5sb3QudjEuTGlzdE5hbWVzcGFjZXNSZXNwb25zZSIDkAIBEmAKEkdldE5hbWVzcGFjZVBvbGljeRIhLmxvdC52MS5HZXROYW1lc3BhY2VQb2xpY3lSZXF1ZXN0GiIubG90LnYxLkdldE5hbWVzcGFjZVBvbGljeVJlc3BvbnNlIgOQAgESZAoVVXBkYXRlTmFtZXNwYWNlUG9saWN5EiQubG90LnYxLlVwZGF0ZU5hbWVzcGFjZVBvbGljeVJlcXVlc3QaJS5sb3QudjEuVXBkYXRlTmFtZXNwYWNlUG9saWN5UmVzcG9uc2USTAoNU2VlZEtub3dsZWRnZRIcLmxvdC52MS5TZWVkS25vd2xlZGdlUmVxdWVzdBodLmxvdC52MS5TZWVkS25vd2xlZGdlUmVzcG9uc2USPgoGRXhwb3J0EhUubG90LnYxLkV4cG9ydFJlcXVlc3QaFi5sb3QudjEuRXhwb3J0UmVzcG9uc2UiA5ACATABEjsKBkltcG9ydBIVLmxvdC52MS5JbXBvcnRSZXF1ZXN0GhYubG90LnYxLkltcG9ydFJlc3BvbnNlKAEwARI8CgdSZWluZGV4EhYubG90LnYxLlJlaW5kZXhSZXF1ZXN0GhcubG90LnYxLlJlaW5kZXhSZXNwb25zZTABEjoKB0NvbXBhY3QSFi5sb3QudjEuQ29tcGFjdFJlcXVlc3QaFy5sb3QudjEuQ29tcGFjdFJlc3BvbnNlEk8KDkNsZWFyTmFtZXNwYWNlEh0ubG90LnYxLkNsZWFyTmFtZXNwYWNlUmVxdWVzdBoeLmxvdC52MS5DbGVhck5hbWVzcGFjZVJlc3BvbnNlQkcKDWlvLmxvdGdycGMudjFQAVo0Z2l0aHViLmNvbS9sb3QtZ3JwYy9sb3QtZ3JwYy9jbGllbnRzL2dvL2xvdC92MTtsb3R2MWIGcHJvdG8z", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_lot_v1_namespace_policy, file_lot_v1_noun, file_lot_v1_transfer]);
 
 /**
  * Request of GetServerInfo.
@@ -474,6 +474,20 @@ export type SeedKnowledgeRequest = Message<"lot.v1.SeedKnowledgeRequest"> & {
    * @generated from field: bool dry_run = 2;
    */
   dryRun: boolean;
+
+  /**
+   * packs to store, by name; empty: all that the server has.
+   *
+   * @generated from field: repeated string packs = 3;
+   */
+  packs: string[];
+
+  /**
+   * restore_deleted also stores again what somebody deleted.
+   *
+   * @generated from field: bool restore_deleted = 4;
+   */
+  restoreDeleted: boolean;
 };
 
 /**
@@ -509,6 +523,27 @@ export type SeedKnowledgeResponse = Message<"lot.v1.SeedKnowledgeResponse"> & {
    * @generated from field: map<string, int64> created_counts = 3;
    */
   createdCounts: { [key: string]: bigint };
+
+  /**
+   * created_by_group: the same by the name of the pack, for example `design_patterns`.
+   *
+   * @generated from field: map<string, int64> created_by_group = 4;
+   */
+  createdByGroup: { [key: string]: bigint };
+
+  /**
+   * deleted_count is how many were left out because somebody deleted them.
+   *
+   * @generated from field: int32 deleted_count = 5;
+   */
+  deletedCount: number;
+
+  /**
+   * groups are all packs that were asked for, with what is in each.
+   *
+   * @generated from field: repeated lot.v1.KnowledgeGroup groups = 6;
+   */
+  groups: KnowledgeGroup[];
 };
 
 /**
@@ -517,6 +552,55 @@ export type SeedKnowledgeResponse = Message<"lot.v1.SeedKnowledgeResponse"> & {
  */
 export const SeedKnowledgeResponseSchema: GenMessage<SeedKnowledgeResponse> = /*@__PURE__*/
   messageDesc(file_lot_v1_admin_service, 11);
+
+/**
+ * KnowledgeGroup is a pack and what became of it.
+ *
+ * @generated from message lot.v1.KnowledgeGroup
+ */
+export type KnowledgeGroup = Message<"lot.v1.KnowledgeGroup"> & {
+  /**
+   * name of the pack.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * description for people.
+   *
+   * @generated from field: string description = 2;
+   */
+  description: string;
+
+  /**
+   * created_count is how many of its things were, or would be, stored.
+   *
+   * @generated from field: int32 created_count = 3;
+   */
+  createdCount: number;
+
+  /**
+   * existing_count is how many were there already.
+   *
+   * @generated from field: int32 existing_count = 4;
+   */
+  existingCount: number;
+
+  /**
+   * deleted_count is how many were left out because somebody deleted them.
+   *
+   * @generated from field: int32 deleted_count = 5;
+   */
+  deletedCount: number;
+};
+
+/**
+ * Describes the message lot.v1.KnowledgeGroup.
+ * Use `create(KnowledgeGroupSchema)` to create a new message.
+ */
+export const KnowledgeGroupSchema: GenMessage<KnowledgeGroup> = /*@__PURE__*/
+  messageDesc(file_lot_v1_admin_service, 12);
 
 /**
  * Request of Reindex.
@@ -551,7 +635,7 @@ export type ReindexRequest = Message<"lot.v1.ReindexRequest"> & {
  * Use `create(ReindexRequestSchema)` to create a new message.
  */
 export const ReindexRequestSchema: GenMessage<ReindexRequest> = /*@__PURE__*/
-  messageDesc(file_lot_v1_admin_service, 12);
+  messageDesc(file_lot_v1_admin_service, 13);
 
 /**
  * Response of Reindex: progress, at least once a second.
@@ -614,7 +698,7 @@ export type ReindexResponse = Message<"lot.v1.ReindexResponse"> & {
  * Use `create(ReindexResponseSchema)` to create a new message.
  */
 export const ReindexResponseSchema: GenMessage<ReindexResponse> = /*@__PURE__*/
-  messageDesc(file_lot_v1_admin_service, 13);
+  messageDesc(file_lot_v1_admin_service, 14);
 
 /**
  * Request of Compact.
@@ -635,7 +719,7 @@ export type CompactRequest = Message<"lot.v1.CompactRequest"> & {
  * Use `create(CompactRequestSchema)` to create a new message.
  */
 export const CompactRequestSchema: GenMessage<CompactRequest> = /*@__PURE__*/
-  messageDesc(file_lot_v1_admin_service, 14);
+  messageDesc(file_lot_v1_admin_service, 15);
 
 /**
  * Response of Compact.
@@ -663,7 +747,7 @@ export type CompactResponse = Message<"lot.v1.CompactResponse"> & {
  * Use `create(CompactResponseSchema)` to create a new message.
  */
 export const CompactResponseSchema: GenMessage<CompactResponse> = /*@__PURE__*/
-  messageDesc(file_lot_v1_admin_service, 15);
+  messageDesc(file_lot_v1_admin_service, 16);
 
 /**
  * Request of ClearNamespace.
@@ -706,7 +790,7 @@ export type ClearNamespaceRequest = Message<"lot.v1.ClearNamespaceRequest"> & {
  * Use `create(ClearNamespaceRequestSchema)` to create a new message.
  */
 export const ClearNamespaceRequestSchema: GenMessage<ClearNamespaceRequest> = /*@__PURE__*/
-  messageDesc(file_lot_v1_admin_service, 16);
+  messageDesc(file_lot_v1_admin_service, 17);
 
 /**
  * Response of ClearNamespace.
@@ -734,7 +818,7 @@ export type ClearNamespaceResponse = Message<"lot.v1.ClearNamespaceResponse"> & 
  * Use `create(ClearNamespaceResponseSchema)` to create a new message.
  */
 export const ClearNamespaceResponseSchema: GenMessage<ClearNamespaceResponse> = /*@__PURE__*/
-  messageDesc(file_lot_v1_admin_service, 17);
+  messageDesc(file_lot_v1_admin_service, 18);
 
 /**
  * ReindexPhase is where a reindex stands.
@@ -846,8 +930,12 @@ export const AdminService: GenService<{
     output: typeof UpdateNamespacePolicyResponseSchema;
   },
   /**
-   * SeedKnowledge stores the knowledge that comes with the server: design patterns, best practices
-   * and common errors. What is there already stays as it is. Not yet carried out.
+   * SeedKnowledge stores the knowledge that comes with the server, in packs: design patterns, best
+   * practices, common errors, and the operator's own (LOT_SEED_PACKS).
+   *
+   * Ids are fixed (`seed:<pack>:<entry>`), so it may be called again at any time, by several
+   * processes: what is there already stays as it is, edited or not, and what somebody deleted stays
+   * away unless `restore_deleted` is set.
    *
    * @generated from rpc lot.v1.AdminService.SeedKnowledge
    */

@@ -46,7 +46,9 @@ export type ErrorSolution = Message<"lot.v1.ErrorSolution"> & {
 
   /**
    * Output only. signature is the type and the message with paths, numbers, quoted names,
-   * addresses and ids made alike; equal signatures are the same error.
+   * addresses and ids made alike; equal signatures are the same error. Of a stack trace the error
+   * that caused it counts. It begins with the version of these rules, as in
+   * `1:KeyError: '<name>'`; it is of use for comparing, not for reading.
    *
    * @generated from field: string signature = 4;
    */
@@ -309,7 +311,8 @@ export type SaveErrorSolutionRequest = Message<"lot.v1.SaveErrorSolutionRequest"
   errorSolution?: ErrorSolution | undefined;
 
   /**
-   * error_solution_id to store it under. Empty: one is made.
+   * error_solution_id to store it under. Empty: one is made of what makes the solution the same (see
+   * SaveErrorSolution).
    *
    * @generated from field: string error_solution_id = 3;
    */
@@ -352,14 +355,16 @@ export type SaveErrorSolutionResponse = Message<"lot.v1.SaveErrorSolutionRespons
   errorSolution?: ErrorSolution | undefined;
 
   /**
-   * created is false when it was there already.
+   * created is false when it was there already: under the given id, or as the same solution of the
+   * same error.
    *
    * @generated from field: bool created = 2;
    */
   created: boolean;
 
   /**
-   * notices, for example that a text is longer than the model reads.
+   * notices, for example that a text is longer than the model reads, or which fields the stored one
+   * keeps.
    *
    * @generated from field: repeated lot.v1.Notice notices = 3;
    */

@@ -780,8 +780,14 @@ export const MemoryService: GenService<{
     output: typeof DeleteMemoriesResponseSchema;
   },
   /**
-   * SaveErrorSolution stores what fixed an error, or that nothing did yet. Errors:
-   * REQUEST_ID_REUSED. Not yet carried out.
+   * SaveErrorSolution stores what fixed an error, or that nothing did yet.
+   *
+   * Without `error_solution_id` the same solution of the same error is stored once: signature,
+   * language, resolution, steps and `worked` make it the same. The stored one is given back with
+   * `created` false, and what was given otherwise is named in a notice. An outcome is counted by
+   * RecordErrorSolutionOutcome only, never by a save. Errors: ERROR_SOLUTION_ID_IN_USE,
+   * ERROR_SOLUTION_NOT_FOUND (a retry of a save whose solution was deleted since),
+   * REQUEST_ID_REUSED.
    *
    * @generated from rpc lot.v1.MemoryService.SaveErrorSolution
    */
@@ -813,7 +819,8 @@ export const MemoryService: GenService<{
     output: typeof RecordErrorSolutionOutcomeResponseSchema;
   },
   /**
-   * ListErrorSolutions lists by time of creation, newest first. Not yet carried out.
+   * ListErrorSolutions lists by time of creation, newest first. Errors:
+   * PAGE_TOKEN_MISMATCH.
    *
    * @generated from rpc lot.v1.MemoryService.ListErrorSolutions
    */
@@ -823,7 +830,7 @@ export const MemoryService: GenService<{
     output: typeof ListErrorSolutionsResponseSchema;
   },
   /**
-   * DeleteErrorSolution deletes one. Errors: ERROR_SOLUTION_NOT_FOUND. Not yet carried out.
+   * DeleteErrorSolution deletes one. Errors: ERROR_SOLUTION_NOT_FOUND.
    *
    * @generated from rpc lot.v1.MemoryService.DeleteErrorSolution
    */

@@ -326,9 +326,9 @@ export enum NoticeCode {
   QUERY_TRUNCATED = 2,
 
   /**
-   * A repeated save gave other values for fields of the stored pattern; they stay as they were. Use
-   * UpdatePattern to change them. Or an edit left a confidence as feedback had moved it; name
-   * `confidence` in the mask to set it.
+   * A repeated save gave other values for fields of the stored pattern or error solution; they stay
+   * as they were. Use UpdatePattern to change them; save an error solution under an id of its own.
+   * Or an edit left a confidence as feedback had moved it; name `confidence` in the mask to set it.
    *
    * @generated from enum value: NOTICE_CODE_FIELDS_KEPT = 3;
    */

@@ -472,19 +472,29 @@ class SeedKnowledgeRequest(_message.Message):
 
     NAMESPACE_FIELD_NUMBER: _builtins.int
     DRY_RUN_FIELD_NUMBER: _builtins.int
+    PACKS_FIELD_NUMBER: _builtins.int
+    RESTORE_DELETED_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
     """namespace; empty is `default`."""
     dry_run: _builtins.bool
     """dry_run stores nothing."""
+    restore_deleted: _builtins.bool
+    """restore_deleted also stores again what somebody deleted."""
+    @_builtins.property
+    def packs(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """packs to store, by name; empty: all that the server has."""
+
     def __init__(
         self,
         *,
         namespace: _builtins.str = ...,
         dry_run: _builtins.bool = ...,
+        packs: _abc.Iterable[_builtins.str] | None = ...,
+        restore_deleted: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["dry_run", b"dry_run", "namespace", b"namespace"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["dry_run", b"dry_run", "namespace", b"namespace", "packs", b"packs", "restore_deleted", b"restore_deleted"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -516,16 +526,49 @@ class SeedKnowledgeResponse(_message.Message):
         def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
         def WhichOneof(self, oneof_group: _Never) -> None: ...
 
+    @_typing.final
+    class CreatedByGroupEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.int
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.int = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
     CREATED_COUNT_FIELD_NUMBER: _builtins.int
     EXISTING_COUNT_FIELD_NUMBER: _builtins.int
     CREATED_COUNTS_FIELD_NUMBER: _builtins.int
+    CREATED_BY_GROUP_FIELD_NUMBER: _builtins.int
+    DELETED_COUNT_FIELD_NUMBER: _builtins.int
+    GROUPS_FIELD_NUMBER: _builtins.int
     created_count: _builtins.int
     """created_count is how many things were, or would be, stored."""
     existing_count: _builtins.int
     """existing_count is how many were there already."""
+    deleted_count: _builtins.int
+    """deleted_count is how many were left out because somebody deleted them."""
     @_builtins.property
     def created_counts(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
         """created_counts by Noun without its prefix."""
+
+    @_builtins.property
+    def created_by_group(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
+        """created_by_group: the same by the name of the pack, for example `design_patterns`."""
+
+    @_builtins.property
+    def groups(self) -> _containers.RepeatedCompositeFieldContainer[Global___KnowledgeGroup]:
+        """groups are all packs that were asked for, with what is in each."""
 
     def __init__(
         self,
@@ -533,14 +576,55 @@ class SeedKnowledgeResponse(_message.Message):
         created_count: _builtins.int = ...,
         existing_count: _builtins.int = ...,
         created_counts: _abc.Mapping[_builtins.str, _builtins.int] | None = ...,
+        created_by_group: _abc.Mapping[_builtins.str, _builtins.int] | None = ...,
+        deleted_count: _builtins.int = ...,
+        groups: _abc.Iterable[Global___KnowledgeGroup] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["created_count", b"created_count", "created_counts", b"created_counts", "existing_count", b"existing_count"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["created_by_group", b"created_by_group", "created_count", b"created_count", "created_counts", b"created_counts", "deleted_count", b"deleted_count", "existing_count", b"existing_count", "groups", b"groups"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___SeedKnowledgeResponse: _TypeAlias = SeedKnowledgeResponse  # noqa: Y015
+
+@_typing.final
+class KnowledgeGroup(_message.Message):
+    """KnowledgeGroup is a pack and what became of it."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    DESCRIPTION_FIELD_NUMBER: _builtins.int
+    CREATED_COUNT_FIELD_NUMBER: _builtins.int
+    EXISTING_COUNT_FIELD_NUMBER: _builtins.int
+    DELETED_COUNT_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """name of the pack."""
+    description: _builtins.str
+    """description for people."""
+    created_count: _builtins.int
+    """created_count is how many of its things were, or would be, stored."""
+    existing_count: _builtins.int
+    """existing_count is how many were there already."""
+    deleted_count: _builtins.int
+    """deleted_count is how many were left out because somebody deleted them."""
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        description: _builtins.str = ...,
+        created_count: _builtins.int = ...,
+        existing_count: _builtins.int = ...,
+        deleted_count: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["created_count", b"created_count", "deleted_count", b"deleted_count", "description", b"description", "existing_count", b"existing_count", "name", b"name"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___KnowledgeGroup: _TypeAlias = KnowledgeGroup  # noqa: Y015
 
 @_typing.final
 class ReindexRequest(_message.Message):

@@ -104,7 +104,9 @@ class ErrorSolution(_message.Message):
     """Required. error_message as it was raised. At most 64 KiB."""
     signature: _builtins.str
     """Output only. signature is the type and the message with paths, numbers, quoted names,
-    addresses and ids made alike; equal signatures are the same error.
+    addresses and ids made alike; equal signatures are the same error. Of a stack trace the error
+    that caused it counts. It begins with the version of these rules, as in
+    `1:KeyError: '<name>'`; it is of use for comparing, not for reading.
     """
     context: _builtins.str
     """context says when it came: the command, the code around it, the versions. At most 64 KiB."""
@@ -333,7 +335,9 @@ class SaveErrorSolutionRequest(_message.Message):
     namespace: _builtins.str
     """namespace; empty is `default`."""
     error_solution_id: _builtins.str
-    """error_solution_id to store it under. Empty: one is made."""
+    """error_solution_id to store it under. Empty: one is made of what makes the solution the same (see
+    SaveErrorSolution).
+    """
     initial_success_rate: _builtins.float
     """initial_success_rate in [0, 1] that success_rate starts from; absent is 1.0, or 0.0 with
     `worked` false.
@@ -373,14 +377,18 @@ class SaveErrorSolutionResponse(_message.Message):
     CREATED_FIELD_NUMBER: _builtins.int
     NOTICES_FIELD_NUMBER: _builtins.int
     created: _builtins.bool
-    """created is false when it was there already."""
+    """created is false when it was there already: under the given id, or as the same solution of the
+    same error.
+    """
     @_builtins.property
     def error_solution(self) -> Global___ErrorSolution:
         """error_solution as it now stands."""
 
     @_builtins.property
     def notices(self) -> _containers.RepeatedCompositeFieldContainer[_outcome_pb2.Notice]:
-        """notices, for example that a text is longer than the model reads."""
+        """notices, for example that a text is longer than the model reads, or which fields the stored one
+        keeps.
+        """
 
     def __init__(
         self,

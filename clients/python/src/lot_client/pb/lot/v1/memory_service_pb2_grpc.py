@@ -232,8 +232,14 @@ class MemoryServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def SaveErrorSolution(self, request, context):
-        """SaveErrorSolution stores what fixed an error, or that nothing did yet. Errors:
-        REQUEST_ID_REUSED. Not yet carried out.
+        """SaveErrorSolution stores what fixed an error, or that nothing did yet.
+
+        Without `error_solution_id` the same solution of the same error is stored once: signature,
+        language, resolution, steps and `worked` make it the same. The stored one is given back with
+        `created` false, and what was given otherwise is named in a notice. An outcome is counted by
+        RecordErrorSolutionOutcome only, never by a save. Errors: ERROR_SOLUTION_ID_IN_USE,
+        ERROR_SOLUTION_NOT_FOUND (a retry of a save whose solution was deleted since),
+        REQUEST_ID_REUSED.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -256,14 +262,15 @@ class MemoryServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def ListErrorSolutions(self, request, context):
-        """ListErrorSolutions lists by time of creation, newest first. Not yet carried out.
+        """ListErrorSolutions lists by time of creation, newest first. Errors:
+        PAGE_TOKEN_MISMATCH.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def DeleteErrorSolution(self, request, context):
-        """DeleteErrorSolution deletes one. Errors: ERROR_SOLUTION_NOT_FOUND. Not yet carried out.
+        """DeleteErrorSolution deletes one. Errors: ERROR_SOLUTION_NOT_FOUND.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -1,0 +1,127 @@
+"""ErrorSolution: an error with what fixed it, or the fact that nothing did yet."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from lot_grpc.domain.error_signature import signature_of
+from lot_grpc.domain.errors import invalid
+from lot_grpc.domain.ids import content_hash
+from lot_grpc.domain.outcomes import Outcomes
+from lot_grpc.domain.search_text import SearchText, joined
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorSolutionContent:
+    """What callers give. Field by field as in ``lot.v1.ErrorSolution``; empty means not given."""
+
+    error_message: str
+    error_type: str = ""
+    context: str = ""
+    language: str = ""
+    resolution: str = ""
+    steps: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    worked: bool = True
+    tags: tuple[str, ...] = ()
+    labels: Mapping[str, str] = field(default_factory=dict)
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    source_episode_ids: tuple[str, ...] = ()
+    pinned: bool = False
+    expire_time: int | None = None
+    """Microseconds since 1970; None is never."""
+
+    @property
+    def signature(self) -> str:
+        """What is the same for the same error (``domain.error_signature``)."""
+        return signature_of(self.error_type, self.error_message)
+
+    @property
+    def first_success_rate(self) -> float:
+        """The rate to start from where the caller gives none."""
+        return 1.0 if self.worked else 0.0
+
+    def check(self) -> None:
+        """Raise what no part of a solution can do without."""
+        if not self.error_message:
+            raise invalid(
+                "error_solution.error_message", "required", "error_message must not be empty"
+            )
+        if self.worked and not self.resolution and not self.steps:
+            raise invalid(
+                "error_solution",
+                "error_solution.resolution.required",
+                "error_solution needs a resolution or steps, unless worked is false",
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorSolution:
+    """A stored error solution. Times in microseconds since 1970.
+
+    ``signature`` is the one that was stored, which an older version may have made by other rules.
+    """
+
+    namespace: str
+    error_solution_id: str
+    content: ErrorSolutionContent
+    signature: str
+    outcomes: Outcomes
+    revision: int
+    create_time: int
+    update_time: int
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorSolutionFilter:
+    """Narrows error solutions; see ``lot.v1.ErrorSolutionFilter``."""
+
+    error_types: tuple[str, ...] = ()
+    languages: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    signatures: tuple[str, ...] = ()
+    worked: bool | None = None
+    tags_any: tuple[str, ...] = ()
+    labels: Mapping[str, str] = field(default_factory=dict)
+    min_success_rate: float = 0.0
+    min_usage_count: int = 0
+    created_after: int | None = None
+    created_before: int | None = None
+    pinned: bool | None = None
+
+
+def search_text(content: ErrorSolutionContent) -> SearchText:
+    """What an error solution is found by.
+
+    Meaning is compared on the error alone, since an error is what is asked with; words also on when
+    it came and what fixed it, for those who ask in words of their own.
+    """
+    return SearchText(
+        joined(content.error_type, content.error_message),
+        more=joined(content.context, content.resolution, *content.steps),
+    )
+
+
+def same_solution_id(content: ErrorSolutionContent) -> str:
+    """The id of a solution that nobody named: the same for the same solution of the same error."""
+    parts = [
+        content.signature,
+        content.language,
+        " ".join(content.resolution.split()),
+        [" ".join(step.split()) for step in content.steps],
+        content.worked,
+    ]
+    return f"s-{content_hash(parts)[:20]}"
+
+
+def different_fields(stored: ErrorSolutionContent, given: ErrorSolutionContent) -> tuple[str, ...]:
+    """The fields in which two solutions of one error differ; what is not given does not differ."""
+    nothing = ErrorSolutionContent(stored.error_message)
+    return tuple(
+        name
+        for name in (each.name for each in fields(ErrorSolutionContent))
+        if name not in {"resolution", "steps"}
+        and getattr(given, name) not in (getattr(stored, name), getattr(nothing, name))
+    )

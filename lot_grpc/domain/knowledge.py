@@ -1,0 +1,34 @@
+"""Knowledge packs: patterns, memories and error solutions that somebody wrote beforehand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from lot_grpc.domain.error_solution import ErrorSolutionContent
+from lot_grpc.domain.memory import MemoryContent
+from lot_grpc.domain.pattern import PatternContent
+
+PACK_LABEL: Final = "seed"
+"""Label of all that was seeded; its value is the name of the pack."""
+
+
+@dataclass(frozen=True, slots=True)
+class KnowledgePack:
+    """A named group of knowledge, each thing under the id of its entry."""
+
+    name: str
+    description: str = ""
+    patterns: Mapping[str, PatternContent] = field(default_factory=dict)
+    memories: Mapping[str, MemoryContent] = field(default_factory=dict)
+    error_solutions: Mapping[str, ErrorSolutionContent] = field(default_factory=dict)
+
+    @property
+    def size(self) -> int:
+        """How many things it holds."""
+        return len(self.patterns) + len(self.memories) + len(self.error_solutions)
+
+    def id_of(self, entry: str) -> str:
+        """The id that a thing is stored under, the same in every namespace and process."""
+        return f"seed:{self.name}:{entry}"

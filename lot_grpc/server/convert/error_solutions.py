@@ -1,0 +1,115 @@
+"""ErrorSolution, its filter and drafts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from lot_grpc.domain.error_solution import (
+    ErrorSolution,
+    ErrorSolutionContent,
+    ErrorSolutionFilter,
+)
+from lot_grpc.domain.languages import language_name
+from lot_grpc.pb.lot.v1 import error_solution_pb2 as pb
+from lot_grpc.pb.lot.v1 import outcome_pb2
+from lot_grpc.server.convert.outcomes import outcomes_to_pb
+from lot_grpc.server.convert.patterns import same_id
+from lot_grpc.server.convert.values import (
+    micros_from_pb,
+    struct_from_json,
+    struct_from_pb,
+    time_from_pb,
+    time_to_pb,
+)
+from lot_grpc.services.error_solutions import ErrorSolutionDraft
+
+
+def error_solution_to_pb(solution: ErrorSolution) -> pb.ErrorSolution:
+    """A stored error solution."""
+    content = solution.content
+    message = pb.ErrorSolution(
+        error_solution_id=solution.error_solution_id,
+        error_type=content.error_type,
+        error_message=content.error_message,
+        signature=solution.signature,
+        context=content.context,
+        language=content.language,
+        resolution=content.resolution,
+        steps=content.steps,
+        categories=content.categories,
+        worked=content.worked,
+        outcomes=outcomes_to_pb(solution.outcomes),
+        tags=content.tags,
+        labels=content.labels,
+        source_episode_ids=content.source_episode_ids,
+        pinned=content.pinned,
+        namespace=solution.namespace,
+        create_time=time_to_pb(solution.create_time),
+        update_time=time_to_pb(solution.update_time),
+    )
+    if content.metadata:
+        message.metadata.CopyFrom(struct_from_json(content.metadata))
+    if content.expire_time is not None:
+        message.expire_time.CopyFrom(time_to_pb(content.expire_time))
+    return message
+
+
+def draft_from_pb(message: pb.SaveErrorSolutionRequest) -> ErrorSolutionDraft:
+    """An error solution to save."""
+    given = message.error_solution
+    same_id("error_solution", given.error_solution_id, message.error_solution_id)
+    content = ErrorSolutionContent(
+        error_message=given.error_message,
+        error_type=given.error_type,
+        context=given.context,
+        language=language_name(given.language),
+        resolution=given.resolution,
+        steps=tuple(given.steps),
+        categories=tuple(given.categories),
+        worked=given.worked if given.HasField("worked") else True,
+        tags=tuple(given.tags),
+        labels=dict(given.labels),
+        metadata=struct_from_pb(given.metadata, "error_solution.metadata"),
+        source_episode_ids=tuple(given.source_episode_ids),
+        pinned=given.pinned,
+        expire_time=time_from_pb(given, "expire_time", "error_solution"),
+    )
+    has_rate = message.HasField("initial_success_rate")
+    return ErrorSolutionDraft(
+        content,
+        message.error_solution_id,
+        message.initial_success_rate if has_rate else None,
+        message.request_id,
+        micros_from_pb(given, "ttl", "error_solution"),
+    )
+
+
+def filter_from_pb(message: pb.ErrorSolutionFilter) -> ErrorSolutionFilter:
+    """A filter."""
+    return ErrorSolutionFilter(
+        error_types=tuple(message.error_types),
+        languages=tuple(message.languages),
+        categories=tuple(message.categories),
+        signatures=tuple(message.signatures),
+        worked=message.worked if message.HasField("worked") else None,
+        tags_any=tuple(message.tags_any),
+        labels=dict(message.labels),
+        min_success_rate=message.min_success_rate,
+        min_usage_count=message.min_usage_count,
+        created_after=time_from_pb(message, "created_after", "filter"),
+        created_before=time_from_pb(message, "created_before", "filter"),
+        pinned=message.pinned if message.HasField("pinned") else None,
+    )
+
+
+def kept_notices(kept: Iterable[str]) -> list[outcome_pb2.Notice]:
+    """Tells which fields a repeat gave otherwise, in vain."""
+    return [
+        outcome_pb2.Notice(
+            code=outcome_pb2.NOTICE_CODE_FIELDS_KEPT,
+            field=f"error_solution.{name}",
+            message="this solution of this error is stored already and keeps its own; give an "
+            "error_solution_id to store another beside it",
+        )
+        for name in kept
+    ]

@@ -1,0 +1,63 @@
+"""The error solutions of MemoryService on the wire."""
+
+from __future__ import annotations
+
+from lot_grpc.domain.errors import ErrorSolutionNotFoundError
+from lot_grpc.domain.ids import namespace_or_default
+from lot_grpc.pb.lot.v1 import error_solution_pb2 as pb
+from lot_grpc.pb.lot.v1 import memory_service_pb2_grpc
+from lot_grpc.server.call import Context
+from lot_grpc.server.convert import error_solutions as convert
+from lot_grpc.server.convert.outcomes import text_notices
+from lot_grpc.server.page_token import position_from_token, position_to_token
+from lot_grpc.services.error_solutions import ErrorSolutions
+
+_DEFAULT_PAGE = 10
+
+
+class ErrorSolutionServicer(memory_service_pb2_grpc.MemoryServiceServicer):
+    """Converts, calls a service, converts back."""
+
+    def __init__(self, error_solutions: ErrorSolutions) -> None:
+        self._error_solutions = error_solutions
+
+    async def SaveErrorSolution(
+        self, request: pb.SaveErrorSolutionRequest, context: Context
+    ) -> pb.SaveErrorSolutionResponse:
+        draft = convert.draft_from_pb(request)
+        saved = await self._error_solutions.save(namespace_or_default(request.namespace), draft)
+        return pb.SaveErrorSolutionResponse(
+            error_solution=convert.error_solution_to_pb(saved.error_solution),
+            created=saved.created,
+            notices=[
+                *text_notices("error_solution.error_message", truncated=saved.truncated),
+                *convert.kept_notices(saved.kept),
+            ],
+        )
+
+    async def ListErrorSolutions(
+        self, request: pb.ListErrorSolutionsRequest, context: Context
+    ) -> pb.ListErrorSolutionsResponse:
+        page = await self._error_solutions.list_page(
+            namespace_or_default(request.namespace),
+            convert.filter_from_pb(request.filter),
+            request.page_size or _DEFAULT_PAGE,
+            position_from_token(request, request.page_token),
+        )
+        return pb.ListErrorSolutionsResponse(
+            error_solutions=[convert.error_solution_to_pb(one) for one in page.error_solutions],
+            next_page_token=position_to_token(request, page.next),
+        )
+
+    async def DeleteErrorSolution(
+        self, request: pb.DeleteErrorSolutionRequest, context: Context
+    ) -> pb.DeleteErrorSolutionResponse:
+        try:
+            await self._error_solutions.delete(
+                namespace_or_default(request.namespace), request.error_solution_id
+            )
+        except ErrorSolutionNotFoundError:
+            if not request.allow_missing:
+                raise
+            return pb.DeleteErrorSolutionResponse(deleted=False)
+        return pb.DeleteErrorSolutionResponse(deleted=True)

@@ -1,0 +1,105 @@
+"""ErrorSolution ⇄ Record."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from lot_grpc.domain.error_solution import (
+    ErrorSolution,
+    ErrorSolutionContent,
+    ErrorSolutionFilter,
+)
+from lot_grpc.domain.ids import point_id
+from lot_grpc.domain.languages import language_name
+from lot_grpc.ports import EXPIRES_KEY, Condition, Equals, Payload, Range, Record, Vector
+from lot_grpc.services.records.collections import SORT_KEY
+from lot_grpc.services.records.fields import (
+    FieldCodec,
+    after,
+    all_of,
+    any_of,
+    before,
+    label_pairs,
+)
+from lot_grpc.services.records.patterns import (
+    STATS_REVISION,
+    UNSETTLED,
+    outcomes_from_payload,
+    outcomes_payload,
+)
+
+_CONTENT = FieldCodec(ErrorSolutionContent, {}, skip=frozenset({"expire_time"}))
+
+
+def error_solution_point(namespace: str, error_solution_id: str) -> str:
+    """Where an error solution lies."""
+    return point_id(namespace, "error solution", error_solution_id)
+
+
+def content_payload(content: ErrorSolutionContent) -> Payload:
+    """The keys of a content. ``worked`` is always there, since filters name it."""
+    payload = _CONTENT.write(content)
+    payload["worked"] = content.worked
+    payload["pinned"] = content.pinned
+    if content.labels:
+        payload["label_pairs"] = label_pairs(content.labels)
+    if content.expire_time is not None:
+        payload[EXPIRES_KEY] = content.expire_time
+    return payload
+
+
+def error_solution_record(
+    solution: ErrorSolution, sort_key: int, vectors: Mapping[str, Vector]
+) -> Record:
+    """The whole record."""
+    payload = content_payload(solution.content)
+    payload.update(outcomes_payload(solution.outcomes))
+    payload[STATS_REVISION] = 0
+    payload[UNSETTLED] = []
+    payload["signature"] = solution.signature
+    payload["error_solution_id"] = solution.error_solution_id
+    payload["revision"] = solution.revision
+    payload["create_time"] = solution.create_time
+    payload["update_time"] = solution.update_time
+    payload[SORT_KEY] = sort_key
+    point = error_solution_point(solution.namespace, solution.error_solution_id)
+    return Record(point, solution.namespace, payload, vectors)
+
+
+def error_solution_from_record(record: Record) -> ErrorSolution:
+    """The error solution of a record."""
+    payload = record.payload
+    content = ErrorSolutionContent(**_CONTENT.read(payload), expire_time=payload.get(EXPIRES_KEY))
+    return ErrorSolution(
+        namespace=record.namespace,
+        error_solution_id=payload["error_solution_id"],
+        content=content,
+        signature=payload["signature"],
+        outcomes=outcomes_from_payload(payload),
+        revision=payload["revision"],
+        create_time=payload["create_time"],
+        update_time=payload["update_time"],
+    )
+
+
+def error_solution_conditions(asked: ErrorSolutionFilter) -> list[Condition]:
+    """A filter as conditions."""
+    where: list[Condition] = [
+        *any_of("error_type", asked.error_types),
+        *any_of("language", tuple(language_name(given) for given in asked.languages)),
+        *any_of("categories", asked.categories),
+        *any_of("signature", asked.signatures),
+        *any_of("tags", asked.tags_any),
+        *all_of("label_pairs", label_pairs(asked.labels)),
+        *after("create_time", asked.created_after),
+        *before("create_time", asked.created_before),
+    ]
+    if asked.worked is not None:
+        where.append(Equals("worked", asked.worked))
+    if asked.min_success_rate > 0:
+        where.append(Range("success_rate", gte=asked.min_success_rate))
+    if asked.min_usage_count > 0:
+        where.append(Range("usage_count", gte=asked.min_usage_count))
+    if asked.pinned is not None:
+        where.append(Equals("pinned", asked.pinned))
+    return where
