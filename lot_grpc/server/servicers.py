@@ -17,6 +17,7 @@ from lot_grpc.ports import Clock
 from lot_grpc.server.admin_servicer import AdminServicer, ServerFacts
 from lot_grpc.server.build import carries_out
 from lot_grpc.server.episode_servicer import EpisodeServicer
+from lot_grpc.server.extraction_servicer import ExtractionServicer
 from lot_grpc.server.limits import Limits
 from lot_grpc.server.memory_servicer import MemoryServicer
 from lot_grpc.server.pattern_servicer import PatternServicer
@@ -46,10 +47,11 @@ def build_servicers(
                 services.outcomes,
                 max_batch_items,
             ),
+            ExtractionServicer(services.extraction),  # type: ignore[abstract]
         ],
         _service(episode_service_pb2, "EpisodeService"): [
             EpisodeServicer(  # type: ignore[abstract]
-                services.episodes, services.recording, services.episode_recall
+                services.episodes, services.recording, services.episode_recall, services.lessons
             ),
         ],
         _service(learning_service_pb2, "LearningService"): [],

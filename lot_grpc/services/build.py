@@ -14,12 +14,18 @@ from lot_grpc.services import patterns as patterns_module
 from lot_grpc.services.admin import Admin
 from lot_grpc.services.claims import Claims
 from lot_grpc.services.counting import Counting
+from lot_grpc.services.digesting import Digesting
 from lot_grpc.services.episodes import Episodes
 from lot_grpc.services.event_log import EventLog
+from lot_grpc.services.extraction import Extraction
 from lot_grpc.services.fencing import Fence
+from lot_grpc.services.gathering import Gathering
 from lot_grpc.services.housekeeping import Housekeeping
 from lot_grpc.services.indexing import Indexing
+from lot_grpc.services.learned_patterns import LearnedPatterns
+from lot_grpc.services.learned_tasks import LearnedTasks
 from lot_grpc.services.ledger import Ledger
+from lot_grpc.services.lessons import Lessons
 from lot_grpc.services.memories import Memories
 from lot_grpc.services.moments import Moments
 from lot_grpc.services.outcomes import RecordingOutcomes
@@ -50,6 +56,9 @@ class Services:
     admin: Admin
     housekeeping: Housekeeping
     retrievals: Retrievals
+    extraction: Extraction
+    lessons: Lessons
+    learned_tasks: LearnedTasks
 
 
 def build_services(
@@ -75,11 +84,20 @@ def build_services(
     fence = Fence(store, log)
     episodes = Episodes(store, indexing, moments, ledger, log, writers, fence)
 
+    saving = Saving(store, indexing, moments, ledger, counting, claims, tombstones)
+    digesting = Digesting(log)
+    gathering = Gathering(store, digesting)
+    learned = LearnedPatterns(store, indexing, moments)
+    extraction = Extraction(gathering, learned)
+    lessons = Lessons(
+        store, saving, patterns, digesting, gathering, extraction, learned, tombstones
+    )
+
     def recall(noun: Noun[T]) -> Recall[T]:
         return Recall(store, embedder, retrievals, reranks, weights, noun)
 
     return Services(
-        saving=Saving(store, indexing, moments, ledger, counting, claims, tombstones),
+        saving=saving,
         patterns=patterns,
         pattern_recall=recall(pattern_noun(patterns)),
         outcomes=RecordingOutcomes(moments, ledger, counting, patterns, retrievals),
@@ -101,6 +119,10 @@ def build_services(
                 memories_module.NOUN: memories.finish_delete,
             },
             patterns.finish_expiry,
+            finishers=[lessons.finish],
         ),
         retrievals=retrievals,
+        extraction=extraction,
+        lessons=lessons,
+        learned_tasks=LearnedTasks(store),
     )

@@ -10,6 +10,27 @@ _LONGEST_SECONDS = 0.005
 the loop, since the piece that is at work is finished first."""
 
 
+_BREATH_SECONDS = 0.002
+_PAUSE_SECONDS = 0.001
+
+
+class Breath:
+    """For work in a thread, which shares the interpreter with the event loop.
+
+    ``pause()`` between small pieces lets go of the interpreter every few ms, so that the loop need
+    not wait until the thread is made to.
+    """
+
+    def __init__(self) -> None:
+        self._since = time.perf_counter()
+
+    def pause(self) -> None:
+        """Let others go first, if this turn has lasted long enough."""
+        if time.perf_counter() - self._since >= _BREATH_SECONDS:
+            time.sleep(_PAUSE_SECONDS)
+            self._since = time.perf_counter()
+
+
 class Pace:
     """Gives way once its turn has lasted; ``await pace.give_way()`` between small pieces."""
 

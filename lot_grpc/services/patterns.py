@@ -23,6 +23,7 @@ from lot_grpc.ports import (
     Vector,
     VectorStore,
 )
+from lot_grpc.regexes import check_regex
 from lot_grpc.services.claims import Claims
 from lot_grpc.services.counting import pause_before_retry
 from lot_grpc.services.expiry import check_expiry, with_ttl
@@ -160,6 +161,8 @@ class Patterns:
                 raise EtagMismatchError(NOUN, pattern_id, etag, pattern.etag)
             content = edit.apply(pattern.content, self._moments.now())
             content.check()
+            if content.task_type_pattern != pattern.content.task_type_pattern:
+                check_regex(content.task_type_pattern, "pattern.task_type_pattern")
             if content.expire_time != pattern.content.expire_time:
                 check_expiry(NOUN, content.expire_time, self._moments.now())
             if content == pattern.content:

@@ -7,9 +7,14 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
+from google.protobuf.struct_pb2 import Struct
+
+from lot_grpc.domain.episode import EpisodeEvent, EpisodeStart
 from lot_grpc.domain.errors import MemoryNotFoundError, PatternNotFoundError
 from lot_grpc.domain.outcomes import Outcome
 from lot_grpc.domain.pattern import PatternContent
+from lot_grpc.services.episodes import EpisodeDraft
+from lot_grpc.services.extraction import ExtractionDraft
 from lot_grpc.services.outcomes import OutcomeDraft
 from lot_grpc.services.patterns import PatternEdit
 from lot_grpc.services.recording import Takeover
@@ -177,6 +182,57 @@ def creates(**named: Any) -> Step:
     return run
 
 
+async def two_logins(world: World, ns: str) -> None:
+    for number in range(2):
+        await login(world, ns, f"before{number}")
+
+
+async def login(world: World, ns: str, episode_id: str, extract: bool = False) -> None:
+    struct = Struct()
+    struct.update({"tool": "browser"})
+    call = EpisodeEvent(0, "tool_call", data=struct.SerializeToString(deterministic=True))
+    given = EpisodeDraft(
+        EpisodeStart("log in", task_type="login"),
+        episode_id,
+        end=end(),
+        events=(call,),
+        extract=extract,
+    )
+    await world.services.episodes.record(ns, given)
+    if extract:
+        await world.services.lessons.take(ns, episode_id)
+
+
+async def three_logins(world: World, ns: str) -> None:
+    await two_logins(world, ns)
+    await world.services.episodes.start(ns, start("log in", "e", task_type="login"))
+
+
+async def saved_before(world: World, ns: str) -> None:
+    """The lesson is there already, and the group learned from."""
+    await two_logins(world, ns)
+    await login(world, ns, "first", extract=True)
+
+
+async def records_login(world: World, ns: str) -> None:
+    await login(world, ns, "e", extract=True)
+
+
+async def ends_login(world: World, ns: str) -> None:
+    await world.services.episodes.end(ns, "e", end(), "r", extract=True)
+    await world.services.lessons.take(ns, "e")
+
+
+async def extracts(world: World, ns: str) -> None:
+    await world.services.extraction.extract(ns, ExtractionDraft(min_samples=2))
+
+
+async def learned_before(world: World, ns: str) -> None:
+    await two_logins(world, ns)
+    await extracts(world, ns)
+    await login(world, ns, "later")
+
+
 CASES = [
     Case("save new", nothing, saves("new"), repeatable=False, contents=("new",)),
     Case("save new by request", nothing, saves("new", request_id="r"), contents=("new",)),
@@ -223,6 +279,11 @@ CASES = [
     Case("record whole", nothing, records(episode_id="e")),
     Case("record whole by request", nothing, records(request_id="r")),
     Case("record whole by id and request", nothing, records(episode_id="e", request_id="r")),
+    Case("extract patterns", two_logins, extracts),
+    Case("extract patterns again", learned_before, extracts),
+    Case("end with a lesson", three_logins, ends_login, contents=("log in",)),
+    Case("record with a lesson", two_logins, records_login, contents=("log in",)),
+    Case("record with a lesson learned before", saved_before, records_login),
     Case("create a memory", a_memory, creates(memory_id="n")),
     Case("create a memory by request", a_memory, creates(request_id="r")),
     Case("delete a memory", a_memory, deletes_memory),

@@ -99,7 +99,7 @@ _RANDOM = {"pattern_id", "episode_id", "memory_id", "outcome_id"}
 _HOW_IT_CAME_ABOUT = {
     "sort_key", "create_time", "update_time", "record_time", "last_used_time", "start_time",
     "end_time", "epoch", "writer_epoch", "writer_base", "writer_base_epoch", "request",
-    "unsettled_ids", "stats_revision", "delete_time",
+    "unsettled_ids", "stats_revision", "delete_time", "taught_pattern_ids",
 }  # fmt: skip
 
 
@@ -117,7 +117,7 @@ async def state(store: VectorStore, ns: str) -> Any:
                 payload[key] = names.setdefault(payload[key], _named(payload, key))
             if "id" in payload:
                 payload["id"] = names.get(payload["id"], "gone")
-            told[collection].append(json.dumps(payload, sort_keys=True))
+            told[collection].append(json.dumps(payload, sort_keys=True).replace(ns, "here"))
         told[collection].sort()
     return told
 

@@ -33,6 +33,9 @@ STATS_REVISION = "stats_revision"
 UNSETTLED = "unsettled_ids"
 REQUEST = "request"
 """The ledger's key of the save that wrote the pattern, if it had a request id."""
+LEARNED_FIELDS = "learned_fields"
+"""Of a LEARNED pattern: a hash of each field as extraction wrote it last, to tell edits apart."""
+_OUTLIVING = (STATS_REVISION, UNSETTLED, REQUEST, LEARNED_FIELDS)
 
 
 def _actions(stored: list[Mapping[str, Any]]) -> tuple[Action, ...]:
@@ -133,7 +136,7 @@ def pattern_record(
 
 def kept_in_edits(payload: Mapping[str, Any]) -> Payload:
     """The keys of a record that belong to no field of a pattern and outlive an edit."""
-    return {key: payload[key] for key in (STATS_REVISION, UNSETTLED, REQUEST) if key in payload}
+    return {key: payload[key] for key in _OUTLIVING if key in payload}
 
 
 def pattern_from_record(record: Record) -> Pattern:
