@@ -13,6 +13,7 @@ import struct
 from collections.abc import Collection, Iterator
 from typing import Any
 
+_NO_STRUCT = "the data is no google.protobuf.Struct"
 _VARINT, _DOUBLE, _BYTES, _FLOAT = 0, 1, 2, 5
 _NULL, _NUMBER, _STRING, _BOOL, _STRUCT, _LIST = 1, 2, 3, 4, 5, 6
 
@@ -28,7 +29,7 @@ def read_data(data: bytes, keys: Collection[str]) -> dict[str, Any]:
             if key in keys:
                 found[key] = _value(value)
     except (IndexError, TypeError, struct.error, UnicodeDecodeError) as error:
-        raise ValueError("the data is no google.protobuf.Struct") from error
+        raise ValueError(_NO_STRUCT) from error
     return found
 
 
@@ -55,7 +56,7 @@ def _value(data: memoryview) -> Any:
         elif number == _BOOL:
             value = bool(content)
         elif not isinstance(content, memoryview):
-            raise ValueError("the data is no google.protobuf.Struct")
+            raise ValueError(_NO_STRUCT)
         elif number == _STRING:
             value = bytes(content).decode()
         elif number == _STRUCT:
@@ -81,7 +82,7 @@ def _fields(data: memoryview) -> Iterator[tuple[int, int | memoryview]]:
         elif wire == _FLOAT:
             size = 4
         else:
-            raise ValueError("the data is no google.protobuf.Struct")
+            raise ValueError(_NO_STRUCT)
         if at + size > len(data):
             raise IndexError(at)
         yield tag >> 3, data[at : at + size]
@@ -89,11 +90,11 @@ def _fields(data: memoryview) -> Iterator[tuple[int, int | memoryview]]:
 
 
 def _varint(data: memoryview, at: int) -> tuple[int, int]:
-    number = shift = 0
-    while True:
+    number = 0
+    for shift in range(0, 64, 7):
         byte = data[at]
         at += 1
         number |= (byte & 127) << shift
         if byte < 128:
             return number, at
-        shift += 7
+    raise ValueError(_NO_STRUCT)

@@ -35,7 +35,7 @@ class Digesting:
     async def digest(self, record: Record) -> Digest:
         """An ended episode from its record."""
         episode = episode_from_record(record)
-        steps = tuple(await self.steps(episode, record))
+        steps = await self.steps(episode, record)
         start, end = episode.start, episode.end
         words = words_of(start.task)
         seen = (step.tool for step in steps if step is not None and step.tool)
@@ -57,11 +57,11 @@ class Digesting:
             error_patterns=end.error_patterns if end else (),
             terms={**words_of(start.context), **words},
             task_words=words,
-            steps=steps,
+            steps=without_repeats(steps),
         )
 
     async def steps(self, episode: Episode, record: Record) -> list[Step | None]:
-        """The steps of an ended episode, immediate repeats once; None for those not read."""
+        """The steps of an ended episode; None stands for those that were not read."""
         count = episode.event_count
         if count <= 2 * READ_EVENTS:
             return [*await self._read(episode, record, 0, count)]
@@ -75,7 +75,7 @@ class Digesting:
         events = await self._log.read(
             episode.namespace, episode.episode_id, after, limit, ground_of(record.payload)
         )
-        return without_repeats([step_of(event.event_type, event.data) for event in events])
+        return [step_of(event.event_type, event.data) for event in events]
 
 
 def words_of(text: str) -> dict[str, str]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,10 +13,11 @@ from lot_grpc.domain.event_data import read_data
 _TOOL_KEYS = ("tool", "tool_name")
 _NOTE_KEY = "note"
 _ARGS_KEYS = ("args", "arguments")
-_ERROR_KEYS = ("error", "error_type", "error_message")
+_ERROR_KEYS = ("error", "error_type", "error_message", "message")
 KEYS = frozenset((*_TOOL_KEYS, _NOTE_KEY, *_ARGS_KEYS, *_ERROR_KEYS))
 """The keys of an event's data that are read."""
 
+_ERROR_EVENT = re.compile(r"error|exception", re.IGNORECASE)
 _LONGEST_NOTE = 1_024
 _LONGEST_TOOL = 256
 """Characters and bytes."""
@@ -89,7 +91,8 @@ def step_of(event_type: str, data: bytes) -> Step:
 
     Its tool stands in the data under ``tool`` or ``tool_name``, its arguments under ``args`` or
     ``arguments``, a note under ``note``; an error is a text or ``{type, message}`` under ``error``,
-    or stands under ``error_type`` and ``error_message``.
+    or stands under ``error_type`` and ``error_message``; of an event whose type says that it is
+    one, as ``tool_error``, also under ``message``.
     """
     if not data:
         return Step(event_type)
@@ -100,26 +103,25 @@ def step_of(event_type: str, data: bytes) -> Step:
         tool=_tool(told),
         note=_text(told, _NOTE_KEY).replace("\0", "")[:_LONGEST_NOTE],
         args=args,
-        error=_error(told),
+        error=_error(event_type, told),
     )
 
 
-def without_repeats(steps: list[Step]) -> list[Step]:
-    """The first of each run of the same step."""
-    return [
-        step
-        for number, step in enumerate(steps)
-        if not number or (step.event_type, step.tool) != _kind(steps[number - 1])
-    ]
+def without_repeats(steps: Sequence[Step | None]) -> tuple[Step | None, ...]:
+    """The first of each run of steps of one name."""
+    kept: list[Step | None] = []
+    for step in steps:
+        before = kept[-1] if kept else None
+        if step is None or before is None or step.name != before.name:
+            kept.append(step)
+    return tuple(kept)
 
 
-def _kind(step: Step) -> tuple[str, str]:
-    return step.event_type, step.tool
-
-
-def _error(told: Mapping[str, Any]) -> ErrorSeen | None:
+def _error(event_type: str, told: Mapping[str, Any]) -> ErrorSeen | None:
     error = told.get("error")
     kind, message = _text(told, "error_type"), _text(told, "error_message")
+    if _ERROR_EVENT.search(event_type):
+        message = message or _text(told, "message")
     if isinstance(error, str):
         message = message or error
     elif isinstance(error, dict):

@@ -12,11 +12,11 @@ from typing import Final
 from lot_grpc.domain.extraction.digest import Digest
 from lot_grpc.domain.extraction.statistics import (
     FALSE_DISCOVERIES,
+    attainable,
     fisher,
     given,
     smallest_possible,
     strata_of,
-    testable,
     threshold,
 )
 
@@ -110,7 +110,7 @@ def indicators(
     for sign in signs:
         sign.p = fisher((sign.column & wins).bit_count(), sign.column.bit_count(), won_count, total)
         pause()
-    able = testable([smallest_possible(s.column.bit_count(), won_count, total) for s in signs])
+    able = attainable([smallest_possible(s.column.bit_count(), won_count, total) for s in signs])
     kept = _found([signs[number] for number in able], wins, total, pause)
     words = _words(digests)
     told = [(s, _indicator(s, wins, words)) for s in sorted(kept, key=lambda s: (s.p, s.name))]

@@ -45,7 +45,7 @@ def smallest_possible(shown: int, won: int, total: int) -> float:
     return min(fisher(most, shown, won, total), fisher(least, shown, won, total))
 
 
-def testable(possible: Sequence[float]) -> list[int]:
+def attainable(possible: Sequence[float]) -> list[int]:
     """Which signs can be significant at all, by their least possible p (Tarone, Gilbert).
 
     With K the least number of which no more than K signs could reach the level divided by K: those
