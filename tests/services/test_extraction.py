@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from typing import Any
 
 import pytest
 from google.protobuf.struct_pb2 import Struct
@@ -22,13 +23,13 @@ from tests.services.world import NS, end, open_world, outcome, payloads, rows
 FAILED = EpisodeStatus.FAILED
 
 
-def step(event_type: str, **data: object) -> EpisodeEvent:
+def step(event_type: str, **data: Any) -> EpisodeEvent:
     struct = Struct()
     struct.update(data)
     return EpisodeEvent(0, event_type, data=struct.SerializeToString(deterministic=True))
 
 
-def call(tool: str, **data: object) -> EpisodeEvent:
+def call(tool: str, **data: Any) -> EpisodeEvent:
     return step("tool_call", tool=tool, **data)
 
 
@@ -228,7 +229,12 @@ async def test_more_episodes_update_the_same_pattern_and_leave_outcomes_and_edit
     await logins(world, count=3)
     [first] = (await extract(world)).patterns
     await outcome(world, first.pattern_id)
-    wanted = {"approach": "mine", "tags": ("kept",), "title": "Logging in", "confidence": 0.9}
+    wanted: dict[str, Any] = {
+        "approach": "mine",
+        "tags": ("kept",),
+        "title": "Logging in",
+        "confidence": 0.9,
+    }
     edit = PatternEdit(PatternContent("", **wanted), frozenset(wanted))
     edited = await world.services.patterns.update(NS, first.pattern_id, edit, "")
     await logins(world, first=3, count=3, approach="standard")
@@ -269,14 +275,15 @@ async def test_each_type_regex_and_namespace_has_a_pattern_of_its_own():
     await logins(world, count=3)
     await logins(world, count=3, status=FAILED)
     await logins(world, count=3, ns="other")
+    asked: list[tuple[str, dict[str, Any]]] = [
+        (NS, {}),
+        (NS, {"pattern_type": PatternType.FAILURE}),
+        (NS, {"regex": "log"}),
+        ("other", {}),
+    ]
     ids = [
         pattern.pattern_id
-        for ns, named in [
-            (NS, {}),
-            (NS, {"pattern_type": PatternType.FAILURE}),
-            (NS, {"regex": "log"}),
-            ("other", {}),
-        ]
+        for ns, named in asked
         for pattern in (await extract(world, ns, **named)).patterns
     ]
     assert len(set(ids)) == 4

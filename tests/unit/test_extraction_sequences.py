@@ -65,7 +65,7 @@ def test_a_planted_sequence_is_found_under_noise():
     ],
 )
 def test_a_group_is_what_its_caller_called_it(given_, group):
-    assert group_of(*given_, words=["w"]) == group
+    assert group_of(*given_, ["w"]) == group
 
 
 def test_tasks_that_differ_in_numbers_names_and_paths_are_alike():

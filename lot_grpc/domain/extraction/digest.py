@@ -97,7 +97,9 @@ def step_of(event_type: str, data: bytes) -> Step:
     if not data:
         return Step(event_type)
     told = read_data(data, KEYS)
-    args = next((told[key] for key in _ARGS_KEYS if isinstance(told.get(key), dict)), {})
+    args: Mapping[str, Any] = next(
+        (told[key] for key in _ARGS_KEYS if isinstance(told.get(key), dict)), {}
+    )
     return Step(
         event_type,
         tool=_tool(told),

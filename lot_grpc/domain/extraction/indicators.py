@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
-from enum import IntEnum
+from dataclasses import dataclass
 from typing import Final
 
 from lot_grpc.domain.extraction.digest import Digest
+from lot_grpc.domain.extraction.signs import Sign, SignKind, distinct, signs_of
 from lot_grpc.domain.extraction.statistics import (
     FALSE_DISCOVERIES,
     attainable,
@@ -32,26 +31,9 @@ ENTRY: Final = 0.2
 RELATIVE_LEVEL: Final = 0.01
 """p up to which a sequence says more than its parts, or a part more than the sequence."""
 
+_LONGEST_LABEL = 1_024
 _HOPELESS = 0.2
 """p of a sign alone from which on it is not tried beside others."""
-
-_RARE_SHARE = 0.02
-_RARE_COUNT = 2
-_LONGEST_LABEL = 1_024
-
-
-class SignKind(IntEnum):
-    """What a sign is. Of two that say the same, the lower kind is told."""
-
-    TOOL = 1
-    APPROACH = 2
-    TERM = 3
-    STEP = 4
-    TWO_STEPS = 5
-    THREE_STEPS = 6
-
-
-Name = tuple[SignKind, tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,24 +58,6 @@ class Indicators:
     tried: int = 0
 
 
-@dataclass(slots=True)
-class _Sign:
-    kind: SignKind
-    parts: tuple[str, ...]
-    column: int
-    p: float = 1.0
-    below: tuple[Name, ...] = field(default=())
-
-    @property
-    def name(self) -> Name:
-        return self.kind, self.parts
-
-    def related(self, other: _Sign) -> bool:
-        """Whether one is a part of the other, or both are sequences that share a part."""
-        mine, its = {self.name, *self.below}, {other.name, *other.below}
-        return not mine.isdisjoint(its)
-
-
 def indicators(
     digests: Sequence[Digest], won: Sequence[bool], pause: Callable[[], None] = lambda: None
 ) -> Indicators:
@@ -105,7 +69,7 @@ def indicators(
     total, wins = len(digests), _bits(won)
     if not 0 < wins.bit_count() < total:
         return Indicators()
-    signs = _distinct(_signs(digests, pause))
+    signs = distinct(signs_of(digests, pause))
     won_count = wins.bit_count()
     for sign in signs:
         sign.p = fisher((sign.column & wins).bit_count(), sign.column.bit_count(), won_count, total)
@@ -119,106 +83,14 @@ def indicators(
     return Indicators(tuple(ahead[:MOST]), tuple(behind[:MOST]), len(able))
 
 
-# --- the signs --------------------------------------------------------------------------------
-
-
 def _bits(flags: Iterable[bool]) -> int:
     return sum(1 << number for number, flag in enumerate(flags) if flag)
-
-
-def _signs(digests: Sequence[Digest], pause: Callable[[], None]) -> list[_Sign]:
-    """Every sign that enough episodes show, and enough do not."""
-    least = max(_RARE_COUNT, -int(-len(digests) * _RARE_SHARE // 1))
-    singles = _columns((_single_names(one) for one in digests), least, len(digests), pause)
-    steps = {parts for kind, parts in singles if kind is SignKind.STEP}
-    pairs = _columns((_pairs(one, steps) for one in digests), least, len(digests), pause)
-    both = {parts for _, parts in pairs}
-    triples = _columns((_triples(one, both) for one in digests), least, len(digests), pause)
-    return [
-        _Sign(kind, parts, column, below=tuple(_below(kind, parts)))
-        for (kind, parts), column in {**singles, **pairs, **triples}.items()
-        if len(digests) - column.bit_count() >= least
-    ]
-
-
-def _single_names(digest: Digest) -> set[Name]:
-    names: set[Name] = {(SignKind.TOOL, (tool,)) for tool in digest.tools}
-    names |= {(SignKind.TERM, (term,)) for term in digest.terms}
-    if digest.approach:
-        names.add((SignKind.APPROACH, (digest.approach,)))
-    for run in digest.runs():
-        names |= {(SignKind.STEP, (step.name,)) for step in run}
-        names |= {(SignKind.TOOL, (step.tool,)) for step in run if step.tool}
-    return names
-
-
-def _pairs(digest: Digest, steps: set[tuple[str, ...]]) -> set[Name]:
-    return {
-        (SignKind.TWO_STEPS, (one.name, two.name))
-        for run in digest.runs()
-        for one, two in itertools.pairwise(run)
-        if (one.name,) in steps and (two.name,) in steps
-    }
-
-
-def _triples(digest: Digest, pairs: set[tuple[str, ...]]) -> set[Name]:
-    return {
-        (SignKind.THREE_STEPS, (one.name, two.name, three.name))
-        for run in digest.runs()
-        for one, two, three in zip(run, run[1:], run[2:], strict=False)
-        if (one.name, two.name) in pairs and (two.name, three.name) in pairs
-    }
-
-
-def _below(kind: SignKind, parts: tuple[str, ...]) -> Iterable[Name]:
-    """The simpler signs that a sequence holds."""
-    if kind is SignKind.THREE_STEPS:
-        yield SignKind.TWO_STEPS, parts[:2]
-        yield SignKind.TWO_STEPS, parts[1:]
-    if kind in (SignKind.TWO_STEPS, SignKind.THREE_STEPS):
-        for part in parts:
-            yield SignKind.STEP, (part,)
-            if part.endswith(")"):
-                yield SignKind.TOOL, (part.partition("(")[2][:-1],)
-    elif kind is SignKind.STEP and parts[0].endswith(")"):
-        yield SignKind.TOOL, (parts[0].partition("(")[2][:-1],)
-
-
-def _columns(
-    named: Iterable[set[Name]], least: int, total: int, pause: Callable[[], None]
-) -> dict[Name, int]:
-    """The episodes of each name that enough of them show."""
-    shown: dict[Name, list[int]] = defaultdict(list)
-    for number, names in enumerate(named):
-        for name in names:
-            shown[name].append(number)
-        pause()
-    columns = {}
-    for name in sorted(shown):
-        if len(shown[name]) >= least:
-            flags = bytearray(total // 8 + 1)
-            for number in shown[name]:
-                flags[number >> 3] |= 1 << (number & 7)
-            columns[name] = int.from_bytes(flags, "little")
-            pause()
-    return columns
-
-
-def _distinct(signs: Iterable[_Sign]) -> list[_Sign]:
-    """Without those that show where a simpler one that they hold shows, and nowhere else."""
-    simpler: dict[Name, int] = {}
-    kept = []
-    for sign in sorted(signs, key=lambda sign: sign.name):
-        simpler[sign.name] = sign.column
-        if all(simpler.get(name) != sign.column for name in sign.below):
-            kept.append(sign)
-    return kept
 
 
 # --- which of them are found ------------------------------------------------------------------
 
 
-def _found(signs: Sequence[_Sign], wins: int, total: int, pause: Callable[[], None]) -> list[_Sign]:
+def _found(signs: Sequence[Sign], wins: int, total: int, pause: Callable[[], None]) -> list[Sign]:
     """Signs that are sure alone, and those that are sure beside others; of relatives the needed.
 
     Relatives are a sequence, its parts, and sequences that share a part. The surest goes first; one
@@ -229,7 +101,7 @@ def _found(signs: Sequence[_Sign], wins: int, total: int, pause: Callable[[], No
     limit = threshold([sign.p for sign in useful], len(signs), 0, FALSE_DISCOVERIES)
     beside = {sign.name for sign in _beside_others(useful, len(signs), wins, total, pause)}
     everyone = (1 << total) - 1
-    kept: list[_Sign] = []
+    kept: list[Sign] = []
     for sign in sorted(useful, key=lambda sign: (sign.p, sign.name)):
         if sign.p > limit and sign.name not in beside:
             continue
@@ -249,8 +121,8 @@ def _found(signs: Sequence[_Sign], wins: int, total: int, pause: Callable[[], No
 
 
 def _beside_others(
-    useful: Sequence[_Sign], tried: int, wins: int, total: int, pause: Callable[[], None]
-) -> list[_Sign]:
+    useful: Sequence[Sign], tried: int, wins: int, total: int, pause: Callable[[], None]
+) -> list[Sign]:
     """Signs that others hide: sure among episodes that are alike in the other signs.
 
     The surest is taken, then the surest beside it, and so on, each tested within strata of episodes
@@ -258,7 +130,7 @@ def _beside_others(
     enough; to stay, each must hold at the strict one within the strata of all the others.
     """
     left = [sign for sign in useful if sign.p <= _HOPELESS]
-    taken: list[_Sign] = []
+    taken: list[Sign] = []
     at = {sign.name: sign.p for sign in left}
     while left and len(taken) < 2 * MOST:
         left.sort(key=lambda sign: (at[sign.name], sign.name))
@@ -282,7 +154,7 @@ def _beside_others(
     return []
 
 
-def _strata(kept: Sequence[_Sign], wins: int, total: int) -> list[int]:
+def _strata(kept: Sequence[Sign], wins: int, total: int) -> list[int]:
     """The episodes, apart by how many winning signs less losing ones they show."""
     strata = {0: (1 << total) - 1}
     for sign in kept:
@@ -295,7 +167,7 @@ def _strata(kept: Sequence[_Sign], wins: int, total: int) -> list[int]:
     return [strata[score] for score in sorted(strata)]
 
 
-def _share_apart(sign: _Sign, wins: int, total: int) -> float:
+def _share_apart(sign: Sign, wins: int, total: int) -> float:
     ahead = (sign.column & wins).bit_count() / wins.bit_count()
     behind = (sign.column & ~wins).bit_count() / (total - wins.bit_count())
     return ahead - behind
@@ -313,7 +185,7 @@ def _words(digests: Sequence[Digest]) -> dict[str, str]:
     return {term: min(seen, key=lambda w: (-seen[w], w)) for term, seen in words.items()}
 
 
-def _indicator(sign: _Sign, wins: int, words: dict[str, str]) -> Indicator:
+def _indicator(sign: Sign, wins: int, words: dict[str, str]) -> Indicator:
     if sign.kind is SignKind.TERM:
         label = f"term: {words[sign.parts[0]]}"
     elif sign.kind in (SignKind.TWO_STEPS, SignKind.THREE_STEPS):
