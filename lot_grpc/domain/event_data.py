@@ -69,14 +69,20 @@ def _value(data: memoryview) -> Any:
 def _fields(data: memoryview) -> Iterator[tuple[int, int | memoryview]]:
     at = 0
     while at < len(data):
-        tag, at = _varint(data, at)
+        tag = data[at]
+        at += 1
+        if tag > 127:  # no field of ours has a number that takes more than a byte
+            raise ValueError(_NO_STRUCT)
         wire = tag & 7
         if wire == _VARINT:
             content, at = _varint(data, at)
             yield tag >> 3, content
             continue
         if wire == _BYTES:
-            size, at = _varint(data, at)
+            size = data[at]
+            at += 1
+            if size > 127:
+                size, at = _varint(data, at - 1)
         elif wire == _DOUBLE:
             size = 8
         elif wire == _FLOAT:

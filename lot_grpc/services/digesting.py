@@ -60,22 +60,27 @@ class Digesting:
             steps=without_repeats(steps),
         )
 
-    async def steps(self, episode: Episode, record: Record) -> list[Step | None]:
+    async def steps(
+        self, episode: Episode, record: Record, *, with_args: bool = False
+    ) -> list[Step | None]:
         """The steps of an ended episode; None stands for those that were not read."""
         count = episode.event_count
         if count <= 2 * READ_EVENTS:
-            return [*await self._read(episode, record, 0, count)]
-        head = await self._read(episode, record, 0, READ_EVENTS)
-        tail = await self._read(episode, record, count - READ_EVENTS, READ_EVENTS)
+            return [*await self._read(episode, record, 0, count, with_args=with_args)]
+        head = await self._read(episode, record, 0, READ_EVENTS, with_args=with_args)
+        after = count - READ_EVENTS
+        tail = await self._read(episode, record, after, READ_EVENTS, with_args=with_args)
         return [*head, None, *tail]
 
-    async def _read(self, episode: Episode, record: Record, after: int, limit: int) -> list[Step]:
+    async def _read(
+        self, episode: Episode, record: Record, after: int, limit: int, *, with_args: bool
+    ) -> list[Step]:
         if not limit:
             return []
         events = await self._log.read(
             episode.namespace, episode.episode_id, after, limit, ground_of(record.payload)
         )
-        return [step_of(event.event_type, event.data) for event in events]
+        return [step_of(event.event_type, event.data, with_args=with_args) for event in events]
 
 
 def words_of(text: str) -> dict[str, str]:

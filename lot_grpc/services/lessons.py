@@ -107,7 +107,7 @@ class Lessons:
 
     async def _save_alone(self, record: Record, episode: Episode) -> Pattern | None:
         """Its TASK pattern; None if that was deleted meanwhile. The same content counts once."""
-        steps = await self._digesting.steps(episode, record)
+        steps = await self._digesting.steps(episode, record, with_args=True)
         request_id = lesson_request(episode, record.payload[SORT_KEY])
         draft = PatternDraft(task_pattern(episode, steps), request_id=request_id)
         try:

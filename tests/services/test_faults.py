@@ -201,6 +201,7 @@ SOME = [
         "delete a pattern", "outcome by request", "event by request", "stream of events",
         "end by request",
         "record whole by request", "create a memory by request", "delete a memory",
+        "extract patterns again", "record with a lesson learned before",
     }
 ]  # fmt: skip
 

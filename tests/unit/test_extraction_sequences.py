@@ -57,15 +57,16 @@ def test_a_planted_sequence_is_found_under_noise():
 
 
 @pytest.mark.parametrize(
-    ("given_", "group"),
+    ("called", "group"),
     [
         (("api", "backend", "x"), Group(GroupBy.TASK_TYPE, "api")),
         (("", "backend", "x"), Group(GroupBy.CATEGORY, "backend")),
         (("", "", "x"), Group(GroupBy.REGEX, "x")),
     ],
 )
-def test_a_group_is_what_its_caller_called_it(given_, group):
-    assert group_of(*given_, ["w"]) == group
+def test_a_group_is_what_its_caller_called_it(called, group):
+    task_type, category, regex = called
+    assert group_of(task_type, category, regex, ["w"]) == group
 
 
 def test_tasks_that_differ_in_numbers_names_and_paths_are_alike():

@@ -14,8 +14,8 @@ _TOOL_KEYS = ("tool", "tool_name")
 _NOTE_KEY = "note"
 _ARGS_KEYS = ("args", "arguments")
 _ERROR_KEYS = ("error", "error_type", "error_message", "message")
-KEYS = frozenset((*_TOOL_KEYS, _NOTE_KEY, *_ARGS_KEYS, *_ERROR_KEYS))
-"""The keys of an event's data that are read."""
+_KEYS = frozenset((*_TOOL_KEYS, _NOTE_KEY, *_ERROR_KEYS))
+_KEYS_WITH_ARGS = _KEYS.union(_ARGS_KEYS)
 
 _ERROR_EVENT = re.compile(r"error|exception", re.IGNORECASE)
 _LONGEST_NOTE = 1_024
@@ -86,8 +86,8 @@ class Digest:
                 run = []
 
 
-def step_of(event_type: str, data: bytes) -> Step:
-    """An event as a step.
+def step_of(event_type: str, data: bytes, *, with_args: bool = False) -> Step:
+    """An event as a step; ``args`` are read only if they are wanted.
 
     Its tool stands in the data under ``tool`` or ``tool_name``, its arguments under ``args`` or
     ``arguments``, a note under ``note``; an error is a text or ``{type, message}`` under ``error``,
@@ -96,7 +96,7 @@ def step_of(event_type: str, data: bytes) -> Step:
     """
     if not data:
         return Step(event_type)
-    told = read_data(data, KEYS)
+    told = read_data(data, _KEYS_WITH_ARGS if with_args else _KEYS)
     args: Mapping[str, Any] = next(
         (told[key] for key in _ARGS_KEYS if isinstance(told.get(key), dict)), {}
     )
