@@ -241,7 +241,7 @@ class PatternServiceServicer(object):
 
         The same episodes again change nothing, more episodes update the same patterns: what was edited
         since, or moved by feedback, stays, and so do outcomes. Of each group the newest 2,000 episodes
-        are read, of all the newest 20,000, in equal parts from each of the namespaces.
+        are read, of all the newest 10,000, in equal parts from each of the namespaces.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

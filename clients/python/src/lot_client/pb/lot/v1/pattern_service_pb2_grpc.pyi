@@ -86,7 +86,7 @@ class PatternServiceStub:
 
     The same episodes again change nothing, more episodes update the same patterns: what was edited
     since, or moved by feedback, stays, and so do outcomes. Of each group the newest 2,000 episodes
-    are read, of all the newest 20,000, in equal parts from each of the namespaces.
+    are read, of all the newest 10,000, in equal parts from each of the namespaces.
     """
     ExtractPatternsFromCode: _grpc.UnaryUnaryMultiCallable[_pattern_service_pb2.ExtractPatternsFromCodeRequest, _pattern_service_pb2.ExtractPatternsFromCodeResponse]
     """ExtractPatternsFromCode takes patterns out of source code. Not yet carried out."""
@@ -153,7 +153,7 @@ class PatternServiceAsyncStub(PatternServiceStub):
 
     The same episodes again change nothing, more episodes update the same patterns: what was edited
     since, or moved by feedback, stays, and so do outcomes. Of each group the newest 2,000 episodes
-    are read, of all the newest 20,000, in equal parts from each of the namespaces.
+    are read, of all the newest 10,000, in equal parts from each of the namespaces.
     """
     ExtractPatternsFromCode: _aio.UnaryUnaryMultiCallable[_pattern_service_pb2.ExtractPatternsFromCodeRequest, _pattern_service_pb2.ExtractPatternsFromCodeResponse]  # type: ignore[assignment]
     """ExtractPatternsFromCode takes patterns out of source code. Not yet carried out."""
@@ -301,7 +301,7 @@ class PatternServiceServicer(metaclass=_abc_1.ABCMeta):
 
         The same episodes again change nothing, more episodes update the same patterns: what was edited
         since, or moved by feedback, stays, and so do outcomes. Of each group the newest 2,000 episodes
-        are read, of all the newest 20,000, in equal parts from each of the namespaces.
+        are read, of all the newest 10,000, in equal parts from each of the namespaces.
         """
 
     @_abc_1.abstractmethod
