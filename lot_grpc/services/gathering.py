@@ -15,8 +15,8 @@ from lot_grpc.services.pacing import Pace
 from lot_grpc.services.records.collections import EPISODES, SORT_KEY
 from lot_grpc.services.scanning import scan
 
-MOST_EPISODES = 20_000
-"""Of all groups, the newest ones."""
+MOST_EPISODES = 10_000
+"""Of all groups, the newest ones: what can be read within a call's minute."""
 
 MOST_OF_GROUP = 2_000
 """Of one group, the newest ones: enough for any statistic, and old ways are forgotten."""

@@ -8,10 +8,11 @@ sweep after a death) does them all.
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from lot_grpc.domain.episode import Episode, EpisodeStatus
-from lot_grpc.domain.errors import EtagMismatchError, PatternNotFoundError
-from lot_grpc.domain.extraction.learning import EXTRACTION as TOLD
-from lot_grpc.domain.extraction.learning import MOST_SOURCES, Lesson
+from lot_grpc.domain.errors import EtagMismatchError, LotError, PatternNotFoundError
+from lot_grpc.domain.extraction.learning import MOST_SOURCES, Lesson, group_count_of
 from lot_grpc.domain.extraction.single import lesson_request, task_pattern
 from lot_grpc.domain.pattern import Pattern, PatternContent, PatternType
 from lot_grpc.ports import Equals, Record, VectorStore
@@ -84,7 +85,10 @@ class Lessons:
         return patterns
 
     async def finish(self, before: int) -> int:
-        """Take the lessons of episodes that ended before a time and whose wish is open."""
+        """Take the lessons of episodes that ended before a time and whose wish is open.
+
+        One that cannot be taken now, as when the model cannot be reached, is left for later.
+        """
         rows = await self._store.scroll(
             EPISODES,
             None,
@@ -92,10 +96,13 @@ class Lessons:
             limit=_AT_ONCE,
             payload=("episode_id", "update_time"),
         )
-        late = [row for row in rows if row.payload["update_time"] <= before]
-        for row in late:
-            await self.take(row.namespace, row.payload["episode_id"])
-        return len(late)
+        taken = 0
+        for row in rows:
+            if row.payload["update_time"] <= before:
+                with suppress(LotError):
+                    await self.take(row.namespace, row.payload["episode_id"])
+                    taken += 1
+        return taken
 
     async def _teach(self, record: Record) -> list[Pattern]:
         episode = episode_from_record(record)
@@ -147,8 +154,6 @@ class Lessons:
         stored = await self._learned.find(namespace, lesson.pattern_id)
         if stored is None and await self._tombstones.find(namespace, NOUN, lesson.pattern_id):
             return None
-        if stored is not None:
-            told = stored.content.metadata.get(TOLD, {})
-            if count < GROWTH * float(told.get("group_count", 0.0)):
-                return stored
+        if stored is not None and count < GROWTH * group_count_of(stored.content):
+            return stored
         return await self._extraction.refresh(lesson)

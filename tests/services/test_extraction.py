@@ -10,6 +10,7 @@ import pytest
 from google.protobuf.struct_pb2 import Struct
 
 from lot_grpc.domain.episode import EpisodeEvent, EpisodeStart, EpisodeStatus
+from lot_grpc.domain.errors import EmbeddingFailedError
 from lot_grpc.domain.outcomes import wilson_lower_bound
 from lot_grpc.domain.pattern import PatternContent, PatternType
 from lot_grpc.services import digesting, gathering
@@ -18,7 +19,9 @@ from lot_grpc.services.extraction import ExtractionDraft
 from lot_grpc.services.patterns import PatternEdit
 from lot_grpc.services.records.collections import EPISODES, PATTERNS
 from lot_grpc.services.records.episodes import EXTRACTION, WANTED, episode_point
-from tests.services.world import NS, end, open_world, outcome, payloads, rows
+from lot_grpc.storage.in_memory import InMemoryStore
+from tests.contract.clock import FixedClock
+from tests.services.world import NS, Interleaving, end, open_world, outcome, payloads, rows
 
 FAILED = EpisodeStatus.FAILED
 
@@ -42,6 +45,10 @@ async def record(world, task, *events, ns=NS, status=EpisodeStatus.SUCCEEDED, en
     if own.get("extract"):
         return await world.services.lessons.take(ns, recorded.episode.episode_id)
     return recorded.episode
+
+
+async def unreachable(texts):
+    raise EmbeddingFailedError("the model cannot be reached")
 
 
 async def extract(world, ns=NS, **named):
@@ -342,6 +349,42 @@ async def test_a_learned_pattern_that_was_deleted_comes_back_just_when_it_is_ask
     stored = [row["pattern_id"] for row in await payloads(world, PATTERNS)]
     assert pattern.pattern_id not in stored
     assert (await extract(world)).patterns[0].pattern_id == pattern.pattern_id
+
+
+async def test_two_that_end_an_episode_at_once_count_it_once():
+    store = Interleaving(InMemoryStore(FixedClock()))
+    world = await open_world(store)
+    await record(world, "Log in", call("browser"), episode_id="first", extract=True)
+    await record(world, "Log in", call("browser"), episode_id="e")
+    other = world.another_process()
+    both = await asyncio.gather(*[w.services.lessons.take(NS, "e") for w in (world, other)])
+    [[one], [two]] = both
+    assert one.pattern_id == two.pattern_id
+    [stored] = await payloads(world, PATTERNS)
+    assert (stored["usage_count"], stored["source_episode_ids"]) == (1, ["first", "e"])
+
+
+async def test_what_somebody_wrote_over_the_count_of_a_group_is_no_error():
+    world = await open_world()
+    await logins(world, count=3, extract=True)
+    [pattern] = (await extract(world)).patterns
+    edit = PatternEdit(PatternContent("", metadata={"extraction": "x"}), frozenset({"metadata"}))
+    await world.services.patterns.update(NS, pattern.pattern_id, edit, "")
+    await logins(world, first=3, count=1, extract=True)
+    [found] = await world.services.patterns.get_many(NS, (pattern.pattern_id,))
+    assert found.content.metadata["extraction"]["group_count"] == 4
+
+
+async def test_a_wish_that_cannot_be_carried_out_now_stays_open_and_stops_nothing():
+    world = await open_world()
+    await record(world, "Log in", call("browser"), episode_id="e")
+    point = episode_point(NS, "e")
+    await world.store.update(EPISODES, NS, point, set={EXTRACTION: WANTED})
+    embed, world.embedder.embed_documents = world.embedder.embed_documents, unreachable
+    assert (await world.services.housekeeping.roll_forward(starting=True)).others == 0
+    assert await payloads(world, PATTERNS) == []
+    world.embedder.embed_documents = embed
+    assert (await world.services.housekeeping.roll_forward(starting=True)).others == 1
 
 
 async def test_a_wish_that_a_dead_process_left_is_carried_out_by_the_sweep():

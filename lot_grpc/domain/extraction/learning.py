@@ -117,6 +117,13 @@ def learn(
     return Learned(lesson, content, successes / len(digests))
 
 
+def group_count_of(content: PatternContent) -> float:
+    """How many episodes the group of a stored pattern had; 0 where somebody edited that away."""
+    told = content.metadata.get(EXTRACTION)
+    count = told.get("group_count") if isinstance(told, Mapping) else None
+    return count if isinstance(count, (int, float)) else 0.0
+
+
 def _sources(digests: Sequence[Digest]) -> tuple[str, ...]:
     """The newest, by their ids; two namespaces may have one id."""
     newest = list(dict.fromkeys(one.episode_id for one in digests))[:MOST_SOURCES]

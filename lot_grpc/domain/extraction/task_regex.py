@@ -17,7 +17,8 @@ _ALTERNATIVES = 4
 _SHARE = 0.2
 _OTHERS = 0.05
 _GAIN = 0.05
-_SHORTEST = 3
+_SHORTEST, _LONGEST = 3, 64
+"""Characters of a word."""
 
 Words = Mapping[str, str]
 """The words of a task by term."""
@@ -87,5 +88,5 @@ def _word(term: str, tasks: Sequence[Words]) -> str:
     for word in (*words, term):
         while not word.startswith(shared):
             shared = shared[:-1]
-    beginning = shared if len(shared) >= _SHORTEST else words[0]
+    beginning = (shared if len(shared) >= _SHORTEST else words[0])[:_LONGEST]
     return (r"\b" if beginning[:1].isascii() else "") + re.escape(beginning)
