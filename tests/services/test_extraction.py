@@ -375,15 +375,15 @@ async def test_what_somebody_wrote_over_the_count_of_a_group_is_no_error():
     assert found.content.metadata["extraction"]["group_count"] == 4
 
 
-async def test_a_wish_that_cannot_be_carried_out_now_stays_open_and_stops_nothing():
+async def test_a_wish_that_cannot_be_carried_out_now_stays_open_and_stops_nothing(monkeypatch):
     world = await open_world()
     await record(world, "Log in", call("browser"), episode_id="e")
     point = episode_point(NS, "e")
     await world.store.update(EPISODES, NS, point, set={EXTRACTION: WANTED})
-    embed, world.embedder.embed_documents = world.embedder.embed_documents, unreachable
+    monkeypatch.setattr(world.embedder, "embed_documents", unreachable)
     assert (await world.services.housekeeping.roll_forward(starting=True)).others == 0
     assert await payloads(world, PATTERNS) == []
-    world.embedder.embed_documents = embed
+    monkeypatch.undo()
     assert (await world.services.housekeeping.roll_forward(starting=True)).others == 1
 
 
