@@ -11,7 +11,6 @@ from lot_grpc.domain.extraction.digest import Digest
 from lot_grpc.domain.extraction.signs import Sign, SignKind, distinct, signs_of
 from lot_grpc.domain.extraction.statistics import (
     FALSE_DISCOVERIES,
-    attainable,
     fisher,
     given,
     smallest_possible,
@@ -25,10 +24,13 @@ MOST: Final = 20
 LEAST_DIFFERENCE: Final = 0.1
 """Between the shares of winners and losers that show a sign: less is of no use, however sure."""
 
+BESIDE: Final = 0.05
+"""False discovery rate of signs beside others, by which those come out that others hide."""
+
 ENTRY: Final = 0.2
 """Share of false ones among the signs that are tried together before the strict test."""
 
-RELATIVE_LEVEL: Final = 0.01
+RELATIVE_LEVEL: Final = 0.001
 """p up to which a sequence says more than its parts, or a part more than the sequence."""
 
 _LONGEST_LABEL = 1_024
@@ -74,8 +76,12 @@ def indicators(
     for sign in signs:
         sign.p = fisher((sign.column & wins).bit_count(), sign.column.bit_count(), won_count, total)
         pause()
-    able = attainable([smallest_possible(s.column.bit_count(), won_count, total) for s in signs])
-    kept = _found([signs[number] for number in able], wins, total, pause)
+    able = [
+        sign
+        for sign in signs
+        if smallest_possible(sign.column.bit_count(), won_count, total) <= FALSE_DISCOVERIES
+    ]
+    kept = _found(able, wins, total, pause)
     words = _words(digests)
     told = [(s, _indicator(s, wins, words)) for s in sorted(kept, key=lambda s: (s.p, s.name))]
     ahead = [one for sign, one in told if _share_apart(sign, wins, total) > 0]
@@ -148,7 +154,7 @@ def _beside_others(
             at[sign.name] = given(sign.column, wins, _strata(others, wins, total))
             pause()
         worst = max(taken, key=lambda sign: (at[sign.name], sign.name))
-        if at[worst.name] <= FALSE_DISCOVERIES * len(taken) / tried:
+        if at[worst.name] <= BESIDE * len(taken) / tried:
             return taken
         taken.remove(worst)
     return []

@@ -5,9 +5,8 @@ that shows it. So counts are a bitwise and, and a count of ones.
 
 - Fisher's exact test (Fisher, "The Design of Experiments", 1935), two-sided by doubling.
 - Many signs are tried: the false discovery rate is held at ``FALSE_DISCOVERIES`` by Benjamini and
-  Hochberg (1995) over those signs alone that could be significant at all with their counts, as
-  Gilbert (2005) takes it from Tarone (1990). A sign that three of six episodes show is not paid
-  for by the rare ones.
+  Hochberg (1995), over those signs alone whose counts could reach that level, whatever the split.
+  Tarone (1990) and Gilbert (2005) tell why the others need not be paid for.
 - Whether a sign says more than others that were found: the Mantel-Haenszel test over the strata
   that these form (Mantel and Haenszel, 1959), with its continuity correction.
 """
@@ -43,19 +42,6 @@ def smallest_possible(shown: int, won: int, total: int) -> float:
     """The least p that a sign shown so often can reach, whatever the split."""
     most, least = min(shown, won), max(0, shown - (total - won))
     return min(fisher(most, shown, won, total), fisher(least, shown, won, total))
-
-
-def attainable(possible: Sequence[float]) -> list[int]:
-    """Which signs can be significant at all, by their least possible p (Tarone, Gilbert).
-
-    With K the least number of which no more than K signs could reach the level divided by K: those
-    that can reach it.
-    """
-    ordered = sorted(possible)
-    family = 1
-    while family < len(ordered) and ordered[family] <= FALSE_DISCOVERIES / family:
-        family += 1
-    return [n for n, least in enumerate(possible) if least <= FALSE_DISCOVERIES / family]
 
 
 def threshold(values: Sequence[float], tried: int, found: int, level: float) -> float:
