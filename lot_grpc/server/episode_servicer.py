@@ -6,14 +6,16 @@ import asyncio
 from collections.abc import AsyncIterator
 
 from lot_grpc.domain.episode import Episode
-from lot_grpc.domain.errors import StreamNotOpenedError, UnimplementedError
+from lot_grpc.domain.errors import StreamNotOpenedError
 from lot_grpc.domain.ids import namespace_or_default
 from lot_grpc.pb.lot.v1 import episode_service_pb2 as pb
 from lot_grpc.pb.lot.v1 import episode_service_pb2_grpc as pb_grpc
 from lot_grpc.pb.lot.v1.outcome_pb2 import Notice
+from lot_grpc.pb.lot.v1.pattern_pb2 import Pattern
 from lot_grpc.server.call import Context
 from lot_grpc.server.convert import episodes as convert
 from lot_grpc.server.convert.outcomes import query_notices, score_parts_to_pb, text_notices
+from lot_grpc.server.convert.patterns import pattern_to_pb
 from lot_grpc.server.page_token import (
     number_from_token,
     number_to_token,
@@ -22,6 +24,7 @@ from lot_grpc.server.page_token import (
 )
 from lot_grpc.server.streams import Requests
 from lot_grpc.services.episodes import Episodes, Started
+from lot_grpc.services.lessons import Lessons
 from lot_grpc.services.questions import Asked, episode_question
 from lot_grpc.services.recall import Recall
 from lot_grpc.services.recording import Recording, Takeover
@@ -37,10 +40,17 @@ _OPEN_SECONDS = 30.0
 class EpisodeServicer(pb_grpc.EpisodeServiceServicer):
     """Converts, calls a service, converts back."""
 
-    def __init__(self, episodes: Episodes, recording: Recording, recall: Recall[Episode]) -> None:
+    def __init__(
+        self,
+        episodes: Episodes,
+        recording: Recording,
+        recall: Recall[Episode],
+        lessons: Lessons,
+    ) -> None:
         self._episodes = episodes
         self._recording = recording
         self._recall = recall
+        self._lessons = lessons
 
     async def StartEpisode(
         self, request: pb.StartEpisodeRequest, context: Context
@@ -109,26 +119,34 @@ class EpisodeServicer(pb_grpc.EpisodeServiceServicer):
     async def EndEpisode(
         self, request: pb.EndEpisodeRequest, context: Context
     ) -> pb.EndEpisodeResponse:
-        _refuse_extraction(asked=request.auto_extract_patterns)
+        extract = request.auto_extract_patterns
         episode = await self._episodes.end(
             namespace_or_default(request.namespace),
             request.episode_id,
             convert.end_from_pb(request),
             request.request_id,
+            extract=extract,
         )
-        return pb.EndEpisodeResponse(episode=convert.episode_to_pb(episode))
+        return pb.EndEpisodeResponse(
+            episode=convert.episode_to_pb(episode),
+            extracted_patterns=await self._lesson(episode) if extract else (),
+        )
 
     async def RecordEpisode(
         self, request: pb.RecordEpisodeRequest, context: Context
     ) -> pb.RecordEpisodeResponse:
-        _refuse_extraction(asked=request.auto_extract_patterns)
         draft = convert.record_draft_from_pb(request)
         recorded = await self._episodes.record(namespace_or_default(request.namespace), draft)
         return pb.RecordEpisodeResponse(
             episode=convert.episode_to_pb(recorded.episode),
             created=recorded.created,
             notices=_notices(recorded),
+            extracted_patterns=await self._lesson(recorded.episode) if draft.extract else (),
         )
+
+    async def _lesson(self, episode: Episode) -> list[Pattern]:
+        taught = await self._lessons.take(episode.namespace, episode.episode_id)
+        return [pattern_to_pb(pattern) for pattern in taught]
 
     async def GetEpisode(
         self, request: pb.GetEpisodeRequest, context: Context
@@ -200,11 +218,3 @@ class EpisodeServicer(pb_grpc.EpisodeServiceServicer):
 
 def _notices(started: Started) -> list[Notice]:
     return text_notices("episode.task", truncated=started.truncated)
-
-
-def _refuse_extraction(*, asked: bool) -> None:
-    if asked:
-        raise UnimplementedError(
-            "auto_extract_patterns is not carried out by this version; leave it out",
-            what="auto_extract_patterns",
-        )

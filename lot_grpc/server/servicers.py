@@ -21,6 +21,7 @@ from lot_grpc.server.decision_servicer import DecisionServicer
 from lot_grpc.server.episode_deleting_servicer import EpisodeDeletingServicer
 from lot_grpc.server.episode_servicer import EpisodeServicer
 from lot_grpc.server.error_solution_servicer import ErrorSolutionServicer
+from lot_grpc.server.extraction_servicer import ExtractionServicer
 from lot_grpc.server.feedback_servicer import FeedbackServicer
 from lot_grpc.server.learning_event_servicer import LearningEventServicer
 from lot_grpc.server.limits import Limits
@@ -65,10 +66,11 @@ def build_servicers(
                 services.feedback, services.feedback_candidates
             ),
             PruningServicer(services.pruning),  # type: ignore[abstract]
+            ExtractionServicer(services.extraction),  # type: ignore[abstract]
         ],
         _service(episode_service_pb2, "EpisodeService"): [
             EpisodeServicer(  # type: ignore[abstract]
-                services.episodes, services.recording, services.episode_recall
+                services.episodes, services.recording, services.episode_recall, services.lessons
             ),
             EpisodeDeletingServicer(services.episode_deleting),  # type: ignore[abstract]
         ],

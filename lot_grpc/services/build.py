@@ -24,22 +24,28 @@ from lot_grpc.services.cells import Cells
 from lot_grpc.services.claims import Claims
 from lot_grpc.services.counting import Counting
 from lot_grpc.services.decisions import Decisions
+from lot_grpc.services.digesting import Digesting
 from lot_grpc.services.episode_deleting import EpisodeDeleting
 from lot_grpc.services.episodes import Episodes
 from lot_grpc.services.error_solutions import ErrorSolutions
 from lot_grpc.services.event_log import EventLog
 from lot_grpc.services.evidence import PatternEvidence
+from lot_grpc.services.extraction import Extraction
 from lot_grpc.services.facts import Facts
 from lot_grpc.services.feedback import Feedback
 from lot_grpc.services.feedback_candidates import FeedbackCandidates
 from lot_grpc.services.fencing import Fence
+from lot_grpc.services.gathering import Gathering
 from lot_grpc.services.history import History
 from lot_grpc.services.housekeeping import Housekeeping
 from lot_grpc.services.indexing import Indexing
 from lot_grpc.services.keeping import Keeping
 from lot_grpc.services.kept import kept_nouns
+from lot_grpc.services.learned_patterns import LearnedPatterns
+from lot_grpc.services.learned_tasks import LearnedTasks
 from lot_grpc.services.learning_events import LearningEvents
 from lot_grpc.services.ledger import Ledger
+from lot_grpc.services.lessons import Lessons
 from lot_grpc.services.memories import Memories
 from lot_grpc.services.moments import Moments
 from lot_grpc.services.once import Once
@@ -99,6 +105,9 @@ class Services:
     selections: Selections
     recording_steps: RecordingSteps
     action_values: ActionValues
+    extraction: Extraction
+    lessons: Lessons
+    learned_tasks: LearnedTasks
 
 
 def build_services(
@@ -159,11 +168,20 @@ def build_services(
         moves_of(feedback, decisions, selections, action_values),
     )
 
+    saving = Saving(store, indexing, moments, ledger, counting, claims, tombstones)
+    digesting = Digesting(log)
+    gathering = Gathering(store, digesting)
+    learned = LearnedPatterns(store, indexing, moments)
+    extraction = Extraction(gathering, learned)
+    lessons = Lessons(
+        store, saving, patterns, digesting, gathering, extraction, learned, tombstones
+    )
+
     def recall(noun: Noun[T]) -> Recall[T]:
         return Recall(store, embedder, retrievals, reranks, weights, noun)
 
     return Services(
-        saving=Saving(store, indexing, moments, ledger, counting, claims, tombstones),
+        saving=saving,
         patterns=patterns,
         pattern_recall=recall(pattern_noun(patterns, PatternEvidence(store, moments, weights))),
         outcomes=RecordingOutcomes(moments, ledger, counting, patterns, retrievals, asked),
@@ -205,6 +223,7 @@ def build_services(
                 feedback.roll_forward,
                 action_values.roll_forward,
                 submitting_feedback.roll_forward,
+                lessons.finish,
             ],
             sweeps=[keeping.sweep],
         ),
@@ -215,4 +234,7 @@ def build_services(
         selections=selections,
         recording_steps=RecordingSteps(moments, ledger, action_values, selections),
         action_values=action_values,
+        extraction=extraction,
+        lessons=lessons,
+        learned_tasks=LearnedTasks(store),
     )

@@ -8,6 +8,7 @@ from enum import StrEnum
 from lot_grpc.domain.errors import UnimplementedError, invalid
 from lot_grpc.domain.ids import content_hash
 from lot_grpc.domain.pattern import Pattern, PatternContent
+from lot_grpc.regexes import check_regex
 from lot_grpc.services.expiry import check_expiry
 
 
@@ -41,6 +42,7 @@ class PatternDraft:
     def check(self, now: int) -> None:
         """Raise what cannot be saved as asked."""
         self.content.check()
+        check_regex(self.content.task_type_pattern, "pattern.task_type_pattern")
         check_expiry("pattern", self.content.expire_time, now)
         if self.dedupe is Dedupe.SEMANTIC:
             raise UnimplementedError(

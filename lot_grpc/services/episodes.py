@@ -36,6 +36,8 @@ from lot_grpc.services.pacing import pause_before_retry
 from lot_grpc.services.paging import Position, read_page
 from lot_grpc.services.records.collections import EPISODES
 from lot_grpc.services.records.episodes import (
+    EXTRACTION,
+    WANTED,
     WRITER_EPOCH,
     base_payload,
     end_hash,
@@ -63,6 +65,8 @@ class EpisodeDraft:
     request_id: str = ""
     end: EpisodeEnd | None = None
     events: tuple[EpisodeEvent, ...] = ()
+    extract: bool = False
+    """Whether patterns are to be extracted from it: written down with its end (``lessons``)."""
 
     def hash(self) -> str:
         """The same for the same request."""
@@ -72,6 +76,7 @@ class EpisodeDraft:
                 self.episode_id,
                 end_hash(self.end) if self.end else None,
                 [event_hash(event) for event in self.events],
+                *_asked(self.extract),
             ]
         )
 
@@ -99,6 +104,11 @@ class EventPage:
 
     events: list[EpisodeEvent]
     next: int | None
+
+
+def _asked(extract: bool) -> tuple[str, ...]:
+    """What of it goes into a request's hash: nothing where it is not asked, as before it came."""
+    return ("extract",) if extract else ()
 
 
 class Episodes:
@@ -169,7 +179,7 @@ class Episodes:
             await self._append_all(namespace, episode_id, events)
         except EventConflictError as error:
             raise EpisodeIdInUseError(namespace, episode_id) from error
-        recorded = await self._insert(ended, indexed, entry)
+        recorded = await self._insert(ended, indexed, entry, extract=draft.extract)
         await self._ledger.finish(entry, {"episode_id": episode_id, "created": recorded.created})
         return recorded
 
@@ -221,8 +231,12 @@ class Episodes:
             update_time=now,
         )
 
-    async def _insert(self, episode: Episode, indexed: Indexed, entry: Entry | None) -> Started:
+    async def _insert(
+        self, episode: Episode, indexed: Indexed, entry: Entry | None, *, extract: bool = False
+    ) -> Started:
         record = episode_record(episode, self._moments.sort_key(), indexed.vectors)
+        if extract:
+            record.payload[EXTRACTION] = WANTED
         if record.id in await self._store.insert(EPISODES, [record]):
             return Started(episode, created=True, truncated=indexed.text_truncated)
         stored = await self._record(episode.namespace, episode.episode_id)
@@ -265,22 +279,30 @@ class Episodes:
     # --- ending -------------------------------------------------------------------------------
 
     async def end(
-        self, namespace: str, episode_id: str, end: EpisodeEnd, request_id: str
+        self,
+        namespace: str,
+        episode_id: str,
+        end: EpisodeEnd,
+        request_id: str,
+        *,
+        extract: bool = False,
     ) -> Episode:
         """End an episode and close its stream. The same end again answers alike.
+
+        ``extract``: that patterns are to be extracted is written down with it (``lessons``).
 
         Raises EpisodeNotFoundError, EpisodeEndedError.
         """
         end.check()
         entry = None
         if request_id:
-            content = content_hash([episode_id, end_hash(end)])
+            content = content_hash([episode_id, end_hash(end), *_asked(extract)])
             plan = {"episode_id": episode_id}
             entry = await self._ledger.begin(
                 Ask(namespace, "EndEpisode", request_id, content, plan)
             )
         async with self._writers.turn(namespace, episode_id):
-            ended = await self._end(namespace, episode_id, end)
+            ended = await self._end(namespace, episode_id, end, extract=extract)
             writer = self._writers.current(namespace, episode_id)
             if writer is not None:
                 writer.stop(EpisodeEndedError(episode_id, end.status.name, "its stream is closed"))
@@ -288,7 +310,9 @@ class Episodes:
             await self._ledger.finish(entry, plan)
         return ended
 
-    async def _end(self, namespace: str, episode_id: str, end: EpisodeEnd) -> Episode:
+    async def _end(
+        self, namespace: str, episode_id: str, end: EpisodeEnd, *, extract: bool
+    ) -> Episode:
         for attempt in range(_TRIES):
             record = await self._record(namespace, episode_id)
             episode = episode_from_record(record)
@@ -306,6 +330,8 @@ class Episodes:
                 continue
             ended = self._ended(episode, end, count, now)
             changed = end_payload(end, ended.end_time or 0, count) | base
+            if extract:
+                changed[EXTRACTION] = WANTED
             changed["revision"] = ended.revision
             changed["update_time"] = ended.update_time
             if await self._store.update(

@@ -12,17 +12,47 @@ the loop, since the piece that is at work is finished first."""
 
 _LONGEST_PAUSE = 0.2
 
+_SHORT_SECONDS = 0.002
+"""The same of work that rests, and of work in a thread."""
 
-class Pace:
-    """Gives way once its turn has lasted; ``await pace.give_way()`` between small pieces."""
+_PAUSE_SECONDS = 0.001
+
+
+class Breath:
+    """For work in a thread, which shares the interpreter with the event loop.
+
+    ``pause()`` between small pieces lets go of the interpreter every few ms, so that the loop need
+    not wait until the thread is made to.
+    """
 
     def __init__(self) -> None:
         self._since = time.perf_counter()
 
+    def pause(self) -> None:
+        """Let others go first, if this turn has lasted long enough."""
+        if time.perf_counter() - self._since >= _SHORT_SECONDS:
+            time.sleep(_PAUSE_SECONDS)
+            self._since = time.perf_counter()
+
+
+class Pace:
+    """Gives way once its turn has lasted; ``await pace.give_way()`` between small pieces.
+
+    ``resting``: for work of many seconds. Another call comes back to the loop several times, and
+    would wait for a turn of this work each time; so turns are shorter, and after each the work
+    rests as long as it lasted.
+    """
+
+    def __init__(self, *, resting: bool = False) -> None:
+        self._resting = resting
+        self._longest = _SHORT_SECONDS if resting else _LONGEST_SECONDS
+        self._since = time.perf_counter()
+
     async def give_way(self) -> None:
         """Let others go first, if this turn has lasted long enough."""
-        if time.perf_counter() - self._since >= _LONGEST_SECONDS:
-            await asyncio.sleep(0)
+        lasted = time.perf_counter() - self._since
+        if lasted >= self._longest:
+            await asyncio.sleep(lasted if self._resting else 0)
             self._since = time.perf_counter()
 
 

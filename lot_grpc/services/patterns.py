@@ -22,6 +22,7 @@ from lot_grpc.ports import (
     Vector,
     VectorStore,
 )
+from lot_grpc.regexes import check_regex
 from lot_grpc.services.claims import Claims
 from lot_grpc.services.expiry import check_expiry, with_ttl
 from lot_grpc.services.facts import forget_logs
@@ -168,6 +169,8 @@ class Patterns:
             written = replace(edit, fields=edit.fields - set(kept))
             content = written.apply(pattern.content, self._moments.now())
             content.check()
+            if content.task_type_pattern != pattern.content.task_type_pattern:
+                check_regex(content.task_type_pattern, "pattern.task_type_pattern")
             if content.expire_time != pattern.content.expire_time:
                 check_expiry(NOUN, content.expire_time, self._moments.now())
             if content == pattern.content:

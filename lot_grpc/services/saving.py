@@ -31,6 +31,7 @@ from lot_grpc.services.facts import forget_logs
 from lot_grpc.services.indexing import Indexed, Indexing
 from lot_grpc.services.ledger import Ask, Entry, Ledger
 from lot_grpc.services.moments import Moments
+from lot_grpc.services.pacing import Pace
 from lot_grpc.services.patterns import NOUN
 from lot_grpc.services.records.collections import PATTERNS, SORT_KEY
 from lot_grpc.services.records.outcomes import OutcomeFact
@@ -105,11 +106,13 @@ class Saving:
     ) -> list[Saved | LotError]:
         """Save each as ``save`` would; one result each, in order. Store errors end the call."""
         works = [_Work(namespace, draft, "", "") for draft in drafts]
+        pace = Pace()
         for work in works:
             try:
                 work.draft.check(self._moments.now())
             except LotError as error:
                 work.result = error
+            await pace.give_way()
         await self._enter(namespace, [work for work in works if work.open])
         await self._look_at_claims(namespace, [work for work in works if work.open])
         fresh = [work for work in works if work.open and work.pattern_id]

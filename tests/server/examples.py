@@ -59,6 +59,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "MemoryService.SearchMemories": {"query": "c"},
     "PatternService.BatchSavePatterns": {"items": [{"pattern": {"task": "t"}}]},
     "PatternService.DeletePattern": {"pattern_id": "p"},
+    "PatternService.ExtractPatterns": {},
     "PatternService.GetPattern": {"pattern_id": "p"},
     "PatternService.GetPatternStats": {},
     "PatternService.CorrectOutcome": {"outcome_id": "o"},

@@ -152,6 +152,11 @@ WRITING: dict[str, tuple[Callable[[Lot], Awaitable[Any]], Any, Any]] = {
     "RecordOutcome": (_patterns, [("t", "", 1)], [("t", "", 2)]),
     "CorrectOutcome": (_patterns, [("t", "", 1)], [("t", "", 0)]),
     "DeletePattern": (_patterns, [("t", "", 1)], []),
+    "ExtractPatterns": (
+        _patterns,
+        [("t", "", 1)],
+        [('Carry out x tasks, such as "t".', "", 0), ("t", "", 1)],
+    ),
     "StartEpisode": (_new_episodes, [], [("a new one", 0, 0)]),
     "RecordEpisode": (_new_episodes, [], [("a new one", 3, 3)]),
     "RecordEvent": (_events, [], [1]),
@@ -179,6 +184,7 @@ ASKS: dict[str, dict[str, Any]] = {
     "SavePattern": {"pattern": NEW},
     "BatchSavePatterns": {"items": [{"pattern": NEW}, {"pattern": NEW | {"task": "other"}}]},
     "UpdatePattern": {"pattern_id": "p", "pattern": {"task": "edited", "title": "edited"}},
+    "ExtractPatterns": {"min_samples": 1},
     "StartEpisode": {"episode": NEW},
     "RecordEpisode": {"episode": NEW | {"status": 2}, "events": [{"event_type": "x"}] * 3},
     "CreateMemory": {"memory": {"content": "c2"}, "memory_id": "m2"},
@@ -206,6 +212,13 @@ def ask(lot: Lot, method: str, **more: Any) -> Any:
     return getattr(getattr(lot, service_of(method)), method)(**fields, **more)
 
 
+async def _prepare_for(lot: Lot, method: str) -> None:
+    """What the examples name, and an ended episode where there must be one to learn from."""
+    await prepare(lot)
+    if method == "ExtractPatterns":
+        await lot.episodes.RecordEpisode(episode={"task": "t", "task_type": "x", "status": 2})
+
+
 def test_every_unary_write_is_tried():
     from lot_grpc.server.call import Method
     from tests.server.examples import method_of
@@ -226,7 +239,7 @@ async def test_a_write_whose_caller_leaves_is_carried_out_whole(method, how, aft
     look, nothing, all_of_it = WRITING[method]
     store, service = held_service()
     async with service as lot:
-        await prepare(lot)
+        await _prepare_for(lot, method)
         assert await look(lot) == nothing
         store.hold(after=after)
         call = asyncio.ensure_future(
@@ -303,7 +316,7 @@ async def test_a_batch_of_events_whose_caller_leaves_is_stored_whole():
 async def test_a_full_disk_refuses_writes_with_a_reason_while_reads_go_on(method):
     store, service = held_service()
     async with service as lot:
-        await prepare(lot)
+        await _prepare_for(lot, method)
         look, nothing, all_of_it = WRITING[method]
         store.error = StorageFullError(100 * 2**20, 400 * 2**20, "/data")
         failed = await failure(ask(lot, method))

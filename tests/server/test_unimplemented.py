@@ -59,11 +59,6 @@ async def test_options_that_are_not_carried_out_say_so(lot):
     await prepare(lot)
     semantic = pattern_service_pb2.DEDUPE_SEMANTIC
     await _option(lot, lot.patterns.SavePattern(pattern={"task": "u"}, dedupe=semantic), "SEMANTIC")
-    extract = {"auto_extract_patterns": True}
-    end = lot.episodes.EndEpisode(episode_id="e", status=2, **extract)
-    await _option(lot, end, "auto_extract_patterns")
-    whole = lot.episodes.RecordEpisode(episode={"task": "u", "status": 2}, **extract)
-    await _option(lot, whole, "auto_extract_patterns")
     assert len((await lot.patterns.ListPatterns()).patterns) == 1
     [episode] = (await lot.episodes.ListEpisodes()).episodes
     assert episode.status == 1

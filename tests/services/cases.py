@@ -7,7 +7,10 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
+from google.protobuf.struct_pb2 import Struct
+
 from lot_grpc.domain.cells import CELLS_AT_MOST
+from lot_grpc.domain.episode import EpisodeEvent, EpisodeStart
 from lot_grpc.domain.errors import (
     EpisodeNotFoundError,
     ErrorSolutionNotFoundError,
@@ -21,6 +24,8 @@ from lot_grpc.domain.pattern import PatternContent
 from lot_grpc.domain.policy import NamespacePolicy, PolicyEdit
 from lot_grpc.domain.query import PatternFilter
 from lot_grpc.services.decisions import DecisionOutcomeDraft
+from lot_grpc.services.episodes import EpisodeDraft
+from lot_grpc.services.extraction import ExtractionDraft
 from lot_grpc.services.feedback import FeedbackDraft
 from lot_grpc.services.outcome_log import CorrectionDraft
 from lot_grpc.services.outcomes import OutcomeDraft
@@ -406,6 +411,57 @@ async def judged_before(world: World, ns: str) -> None:
     await judges(None)(world, ns)
 
 
+async def two_logins(world: World, ns: str) -> None:
+    for number in range(2):
+        await login(world, ns, f"before{number}")
+
+
+async def login(world: World, ns: str, episode_id: str, extract: bool = False) -> None:
+    struct = Struct()
+    struct.update({"tool": "browser"})
+    call = EpisodeEvent(0, "tool_call", data=struct.SerializeToString(deterministic=True))
+    given = EpisodeDraft(
+        EpisodeStart("log in", task_type="login"),
+        episode_id,
+        end=end(),
+        events=(call,),
+        extract=extract,
+    )
+    await world.services.episodes.record(ns, given)
+    if extract:
+        await world.services.lessons.take(ns, episode_id)
+
+
+async def three_logins(world: World, ns: str) -> None:
+    await two_logins(world, ns)
+    await world.services.episodes.start(ns, start("log in", "e", task_type="login"))
+
+
+async def saved_before(world: World, ns: str) -> None:
+    """The lesson is there already, and the group learned from."""
+    await two_logins(world, ns)
+    await login(world, ns, "first", extract=True)
+
+
+async def records_login(world: World, ns: str) -> None:
+    await login(world, ns, "e", extract=True)
+
+
+async def ends_login(world: World, ns: str) -> None:
+    await world.services.episodes.end(ns, "e", end(), "r", extract=True)
+    await world.services.lessons.take(ns, "e")
+
+
+async def extracts(world: World, ns: str) -> None:
+    await world.services.extraction.extract(ns, ExtractionDraft(min_samples=2))
+
+
+async def learned_before(world: World, ns: str) -> None:
+    await two_logins(world, ns)
+    await extracts(world, ns)
+    await login(world, ns, "later")
+
+
 CASES = [
     Case("save new", nothing, saves("new"), repeatable=False, contents=("new",)),
     Case("save new by request", nothing, saves("new", request_id="r"), contents=("new",)),
@@ -468,6 +524,11 @@ CASES = [
     Case("record whole", nothing, records(episode_id="e")),
     Case("record whole by request", nothing, records(request_id="r")),
     Case("record whole by id and request", nothing, records(episode_id="e", request_id="r")),
+    Case("extract patterns", two_logins, extracts),
+    Case("extract patterns again", learned_before, extracts),
+    Case("end with a lesson", three_logins, ends_login, contents=("log in",)),
+    Case("record with a lesson", two_logins, records_login, contents=("log in",)),
+    Case("record with a lesson learned before", saved_before, records_login),
     Case("create a memory", a_memory, creates(memory_id="n")),
     Case("create a memory by request", a_memory, creates(request_id="r")),
     Case("delete a memory", a_memory, deletes_memory),

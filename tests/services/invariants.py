@@ -232,7 +232,7 @@ _HOW_IT_CAME_ABOUT = {
     "unsettled_ids", "stats_revision", "delete_time", "undone_time",
     "unsettled_feedback", "last_feedback_time",
     "unsettled_steps", "unsettled_events",
-    "unsettled_requests", "expires", "result_revision", "time", "target_key",
+    "unsettled_requests", "expires", "result_revision", "time", "target_key", "taught_pattern_ids",
 }  # fmt: skip
 
 
@@ -252,7 +252,7 @@ async def state(store: VectorStore, ns: str) -> Any:
                 payload[key] = names.setdefault(payload[key], _named(payload, key))
             if "id" in payload:
                 payload["id"] = names.get(payload["id"], "gone")
-            told[collection].append(json.dumps(payload, sort_keys=True))
+            told[collection].append(json.dumps(payload, sort_keys=True).replace(ns, "here"))
         told[collection].sort()
     told[CELLS] = _told_by_cells(await rows(store, CELLS, ns), names)
     return told

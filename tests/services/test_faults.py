@@ -204,6 +204,7 @@ SOME = [
         "record whole by request", "create a memory by request", "delete a memory",
         "steps by request", "feedback on a selection by request",
         "save an error solution by request", "delete an error solution",
+        "extract patterns again", "record with a lesson learned before",
     }
 ]  # fmt: skip
 

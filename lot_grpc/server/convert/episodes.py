@@ -137,6 +137,7 @@ def record_draft_from_pb(message: service_pb.RecordEpisodeRequest) -> EpisodeDra
         message.request_id,
         end_from_pb(message.episode, "episode"),
         events_from_pb(message.events),
+        message.auto_extract_patterns,
     )
 
 

@@ -36,6 +36,13 @@ WRITER_EPOCH = "writer_epoch"
 WRITER_BASE = "writer_base"
 WRITER_BASE_EPOCH = "writer_base_epoch"
 
+EXTRACTION = "extraction"
+"""Whether patterns are to be extracted from the episode: WANTED from its end on, then DONE; absent
+where nobody asked."""
+WANTED, DONE = "wanted", "done"
+TAUGHT = "taught_pattern_ids"
+"""The patterns that came of it."""
+
 _START = FieldCodec(EpisodeStart, {"complexity": Complexity}, skip=frozenset({"start_time"}))
 _END = FieldCodec(EpisodeEnd, {}, skip=frozenset({"status", "error", "approach", "end_time"}))
 

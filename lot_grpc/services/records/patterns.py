@@ -41,6 +41,9 @@ UNSETTLED_FEEDBACK = "unsettled_feedback"
 """How feedback counted whose own row may not say so yet (``services.feedback``)."""
 REQUEST = "request"
 """The ledger's key of the save that wrote the pattern, if it had a request id."""
+LEARNED_FIELDS = "learned_fields"
+"""Of a LEARNED pattern: a hash of each field as extraction wrote it last, to tell edits apart."""
+_OUTLIVING = (STATS_REVISION, UNSETTLED, UNSETTLED_FEEDBACK, REQUEST, LEARNED_FIELDS)
 
 
 def _actions(stored: list[Mapping[str, Any]]) -> tuple[Action, ...]:
@@ -155,8 +158,7 @@ def pattern_record(
 
 def kept_in_edits(payload: Mapping[str, Any]) -> Payload:
     """The keys of a record that belong to no field of a pattern and outlive an edit."""
-    kept = (STATS_REVISION, UNSETTLED, UNSETTLED_FEEDBACK, REQUEST)
-    return {key: payload[key] for key in kept if key in payload}
+    return {key: payload[key] for key in _OUTLIVING if key in payload}
 
 
 def pattern_from_record(record: Record) -> Pattern:

@@ -473,7 +473,9 @@ type EpisodeEvent struct {
 	// agent_role of the agent that did it; empty: the episode's.
 	AgentRole string `protobuf:"bytes,3,opt,name=agent_role,json=agentRole,proto3" json:"agent_role,omitempty"`
 	// data of the event, at most 256 KiB. Its numbers are doubles; nested at most 16 deep; no NaN or
-	// infinity.
+	// infinity. Learning reads of it the texts `tool` (or `tool_name`) and `note`, the object `args` (or
+	// `arguments`), and an error: `error` as text or `{type, message}`, or `error_type` and
+	// `error_message`.
 	Data *structpb.Struct `protobuf:"bytes,4,opt,name=data,proto3" json:"data,omitempty"`
 	// event_time at which it happened, by the caller's clock; absent on input is the time of
 	// recording.

@@ -2743,12 +2743,15 @@ type ExtractPatternsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// namespace that learned patterns are stored in; empty is `default`.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// task_type_pattern is a regular expression (RE2, case-insensitive) on task or task type. Empty:
-	// all.
+	// task_type_pattern is a regular expression (RE2, case-insensitive) on task or task type, of which
+	// the first 4,096 characters are looked at. It is stored with the patterns. Empty: all episodes,
+	// and each pattern gets one made from the words of its own tasks.
 	TaskTypePattern string `protobuf:"bytes,2,opt,name=task_type_pattern,json=taskTypePattern,proto3" json:"task_type_pattern,omitempty"`
-	// pattern_type to learn; unspecified is SUCCESS.
+	// pattern_type to learn; unspecified is SUCCESS. OPTIMIZATION tells fast from slow successes: fast
+	// are those up to the median of the metric `duration_seconds`, else of the time from start to end.
 	PatternType PatternType `protobuf:"varint,3,opt,name=pattern_type,json=patternType,proto3,enum=lot.v1.PatternType" json:"pattern_type,omitempty"`
-	// min_samples is how many distinct episodes are needed; 0 is 3.
+	// min_samples is how many distinct episodes a pattern needs that went the way it teaches: successes
+	// for SUCCESS, failures for FAILURE, successes of known duration for OPTIMIZATION. 0 is 3.
 	MinSamples int32 `protobuf:"varint,4,opt,name=min_samples,json=minSamples,proto3" json:"min_samples,omitempty"`
 	// namespaces whose episodes are read; empty: just `namespace`.
 	Namespaces []string `protobuf:"bytes,5,rep,name=namespaces,proto3" json:"namespaces,omitempty"`
@@ -2833,9 +2836,10 @@ func (x *ExtractPatternsRequest) GetDryRun() bool {
 // Response of ExtractPatterns.
 type ExtractPatternsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// patterns learned, or that would be.
+	// patterns learned, or that would be, those of the largest groups first. Their metadata says under
+	// `extraction` what they were learned from.
 	Patterns []*Pattern `protobuf:"bytes,1,rep,name=patterns,proto3" json:"patterns,omitempty"`
-	// episode_count is how many episodes were read.
+	// episode_count is how many ended episodes the regular expression let through.
 	EpisodeCount  int64 `protobuf:"varint,2,opt,name=episode_count,json=episodeCount,proto3" json:"episode_count,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

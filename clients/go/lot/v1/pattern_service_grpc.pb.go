@@ -94,7 +94,14 @@ type PatternServiceClient interface {
 	ListFeedbackCandidates(ctx context.Context, in *ListFeedbackCandidatesRequest, opts ...grpc.CallOption) (*ListFeedbackCandidatesResponse, error)
 	// GetPatternStats sums up the patterns that a filter lets through, exactly, without reading them.
 	GetPatternStats(ctx context.Context, in *GetPatternStatsRequest, opts ...grpc.CallOption) (*GetPatternStatsResponse, error)
-	// ExtractPatterns learns patterns from ended episodes. Not yet carried out.
+	// ExtractPatterns learns patterns from ended episodes, without a language model: one of kind LEARNED
+	// for each group of like episodes. Alike are those of one task_type; without one those of one
+	// category; without either those that the regular expression matches, or, where none is given,
+	// those whose tasks have the same words but for numbers, quoted names, paths and addresses.
+	//
+	// The same episodes again change nothing, more episodes update the same patterns: what was edited
+	// since, or moved by feedback, stays, and so do outcomes. Of each group the newest 2,000 episodes
+	// are read, of all the newest 10,000, in equal parts from each of the namespaces.
 	ExtractPatterns(ctx context.Context, in *ExtractPatternsRequest, opts ...grpc.CallOption) (*ExtractPatternsResponse, error)
 	// ExtractPatternsFromCode takes patterns out of source code. Not yet carried out.
 	ExtractPatternsFromCode(ctx context.Context, in *ExtractPatternsFromCodeRequest, opts ...grpc.CallOption) (*ExtractPatternsFromCodeResponse, error)
@@ -341,7 +348,14 @@ type PatternServiceServer interface {
 	ListFeedbackCandidates(context.Context, *ListFeedbackCandidatesRequest) (*ListFeedbackCandidatesResponse, error)
 	// GetPatternStats sums up the patterns that a filter lets through, exactly, without reading them.
 	GetPatternStats(context.Context, *GetPatternStatsRequest) (*GetPatternStatsResponse, error)
-	// ExtractPatterns learns patterns from ended episodes. Not yet carried out.
+	// ExtractPatterns learns patterns from ended episodes, without a language model: one of kind LEARNED
+	// for each group of like episodes. Alike are those of one task_type; without one those of one
+	// category; without either those that the regular expression matches, or, where none is given,
+	// those whose tasks have the same words but for numbers, quoted names, paths and addresses.
+	//
+	// The same episodes again change nothing, more episodes update the same patterns: what was edited
+	// since, or moved by feedback, stays, and so do outcomes. Of each group the newest 2,000 episodes
+	// are read, of all the newest 10,000, in equal parts from each of the namespaces.
 	ExtractPatterns(context.Context, *ExtractPatternsRequest) (*ExtractPatternsResponse, error)
 	// ExtractPatternsFromCode takes patterns out of source code. Not yet carried out.
 	ExtractPatternsFromCode(context.Context, *ExtractPatternsFromCodeRequest) (*ExtractPatternsFromCodeResponse, error)

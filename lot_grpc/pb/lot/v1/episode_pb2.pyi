@@ -327,7 +327,9 @@ class EpisodeEvent(_message.Message):
     @_builtins.property
     def data(self) -> _struct_pb2.Struct:
         """data of the event, at most 256 KiB. Its numbers are doubles; nested at most 16 deep; no NaN or
-        infinity.
+        infinity. Learning reads of it the texts `tool` (or `tool_name`) and `note`, the object `args` (or
+        `arguments`), and an error: `error` as text or `{type, message}`, or `error_type` and
+        `error_message`.
         """
 
     @_builtins.property

@@ -227,7 +227,7 @@ class Pattern(_message.Message):
     """task_type, for example `api_endpoint`. Compared as it stands."""
     task_type_pattern: _builtins.str
     """task_type_pattern is a regular expression (RE2, case-insensitive) of the tasks that a LEARNED
-    pattern is for. Stored in this version; it takes part in recall in a later one.
+    pattern is for. One that RE2 refuses, or that needs more than 256 KiB compiled, is refused.
     """
     complexity: _outcome_pb2.Complexity.ValueType
     """complexity of the task; unspecified stays so."""

@@ -245,7 +245,14 @@ class PatternServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def ExtractPatterns(self, request, context):
-        """ExtractPatterns learns patterns from ended episodes. Not yet carried out.
+        """ExtractPatterns learns patterns from ended episodes, without a language model: one of kind LEARNED
+        for each group of like episodes. Alike are those of one task_type; without one those of one
+        category; without either those that the regular expression matches, or, where none is given,
+        those whose tasks have the same words but for numbers, quoted names, paths and addresses.
+
+        The same episodes again change nothing, more episodes update the same patterns: what was edited
+        since, or moved by feedback, stays, and so do outcomes. Of each group the newest 2,000 episodes
+        are read, of all the newest 10,000, in equal parts from each of the namespaces.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -312,7 +312,9 @@ export type EpisodeEvent = Message<"lot.v1.EpisodeEvent"> & {
 
   /**
    * data of the event, at most 256 KiB. Its numbers are doubles; nested at most 16 deep; no NaN or
-   * infinity.
+   * infinity. Learning reads of it the texts `tool` (or `tool_name`) and `note`, the object `args` (or
+   * `arguments`), and an error: `error` as text or `{type, message}`, or `error_type` and
+   * `error_message`.
    *
    * @generated from field: google.protobuf.Struct data = 4;
    */

@@ -118,7 +118,7 @@ export type Pattern = Message<"lot.v1.Pattern"> & {
 
   /**
    * task_type_pattern is a regular expression (RE2, case-insensitive) of the tasks that a LEARNED
-   * pattern is for. Stored in this version; it takes part in recall in a later one.
+   * pattern is for. One that RE2 refuses, or that needs more than 256 KiB compiled, is refused.
    *
    * @generated from field: string task_type_pattern = 13;
    */

@@ -1602,22 +1602,25 @@ export type ExtractPatternsRequest = Message<"lot.v1.ExtractPatternsRequest"> & 
   namespace: string;
 
   /**
-   * task_type_pattern is a regular expression (RE2, case-insensitive) on task or task type. Empty:
-   * all.
+   * task_type_pattern is a regular expression (RE2, case-insensitive) on task or task type, of which
+   * the first 4,096 characters are looked at. It is stored with the patterns. Empty: all episodes,
+   * and each pattern gets one made from the words of its own tasks.
    *
    * @generated from field: string task_type_pattern = 2;
    */
   taskTypePattern: string;
 
   /**
-   * pattern_type to learn; unspecified is SUCCESS.
+   * pattern_type to learn; unspecified is SUCCESS. OPTIMIZATION tells fast from slow successes: fast
+   * are those up to the median of the metric `duration_seconds`, else of the time from start to end.
    *
    * @generated from field: lot.v1.PatternType pattern_type = 3;
    */
   patternType: PatternType;
 
   /**
-   * min_samples is how many distinct episodes are needed; 0 is 3.
+   * min_samples is how many distinct episodes a pattern needs that went the way it teaches: successes
+   * for SUCCESS, failures for FAILURE, successes of known duration for OPTIMIZATION. 0 is 3.
    *
    * @generated from field: int32 min_samples = 4;
    */
@@ -1652,14 +1655,15 @@ export const ExtractPatternsRequestSchema: GenMessage<ExtractPatternsRequest> = 
  */
 export type ExtractPatternsResponse = Message<"lot.v1.ExtractPatternsResponse"> & {
   /**
-   * patterns learned, or that would be.
+   * patterns learned, or that would be, those of the largest groups first. Their metadata says under
+   * `extraction` what they were learned from.
    *
    * @generated from field: repeated lot.v1.Pattern patterns = 1;
    */
   patterns: Pattern[];
 
   /**
-   * episode_count is how many episodes were read.
+   * episode_count is how many ended episodes the regular expression let through.
    *
    * @generated from field: int64 episode_count = 2;
    */
@@ -2182,7 +2186,14 @@ export const PatternService: GenService<{
     output: typeof GetPatternStatsResponseSchema;
   },
   /**
-   * ExtractPatterns learns patterns from ended episodes. Not yet carried out.
+   * ExtractPatterns learns patterns from ended episodes, without a language model: one of kind LEARNED
+   * for each group of like episodes. Alike are those of one task_type; without one those of one
+   * category; without either those that the regular expression matches, or, where none is given,
+   * those whose tasks have the same words but for numbers, quoted names, paths and addresses.
+   *
+   * The same episodes again change nothing, more episodes update the same patterns: what was edited
+   * since, or moved by feedback, stays, and so do outcomes. Of each group the newest 2,000 episodes
+   * are read, of all the newest 10,000, in equal parts from each of the namespaces.
    *
    * @generated from rpc lot.v1.PatternService.ExtractPatterns
    */

@@ -11,6 +11,7 @@ from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from lot_client.pb.lot.v1 import episode_pb2 as _episode_pb2
 from lot_client.pb.lot.v1 import outcome_pb2 as _outcome_pb2
+from lot_client.pb.lot.v1 import pattern_pb2 as _pattern_pb2
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -302,7 +303,10 @@ class EndEpisodeRequest(_message.Message):
     approach: _builtins.str
     """approach that was really taken; empty keeps the one given at the start."""
     auto_extract_patterns: _builtins.bool
-    """auto_extract_patterns from the episode. Not yet carried out."""
+    """auto_extract_patterns from an episode that SUCCEEDED: a TASK pattern of what it did, and, once
+    three of its group succeeded (see ExtractPatterns), their LEARNED pattern, brought up to date when
+    the group has grown by a tenth.
+    """
     request_id: _builtins.str
     """request_id makes a repeat safe for 24 h: the same request again finishes or repeats the same
     write; with other content it is REQUEST_ID_REUSED.
@@ -373,18 +377,24 @@ class EndEpisodeResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     EPISODE_FIELD_NUMBER: _builtins.int
+    EXTRACTED_PATTERNS_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def episode(self) -> _episode_pb2.Episode:
         """episode as it now stands."""
+
+    @_builtins.property
+    def extracted_patterns(self) -> _containers.RepeatedCompositeFieldContainer[_pattern_pb2.Pattern]:
+        """extracted_patterns as they now stand; with auto_extract_patterns."""
 
     def __init__(
         self,
         *,
         episode: _episode_pb2.Episode | None = ...,
+        extracted_patterns: _abc.Iterable[_pattern_pb2.Pattern] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["episode", b"episode"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["episode", b"episode"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["episode", b"episode", "extracted_patterns", b"extracted_patterns"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -407,7 +417,10 @@ class RecordEpisodeRequest(_message.Message):
     episode_id: _builtins.str
     """episode_id to record it under; empty: one is made."""
     auto_extract_patterns: _builtins.bool
-    """auto_extract_patterns from the episode. Not yet carried out."""
+    """auto_extract_patterns from an episode that SUCCEEDED: a TASK pattern of what it did, and, once
+    three of its group succeeded (see ExtractPatterns), their LEARNED pattern, brought up to date when
+    the group has grown by a tenth.
+    """
     request_id: _builtins.str
     """request_id makes a repeat safe for 24 h: the same request again finishes or repeats the same
     write; with other content it is REQUEST_ID_REUSED.
@@ -449,6 +462,7 @@ class RecordEpisodeResponse(_message.Message):
     EPISODE_FIELD_NUMBER: _builtins.int
     CREATED_FIELD_NUMBER: _builtins.int
     NOTICES_FIELD_NUMBER: _builtins.int
+    EXTRACTED_PATTERNS_FIELD_NUMBER: _builtins.int
     created: _builtins.bool
     """created is false when the same episode was recorded before."""
     @_builtins.property
@@ -459,16 +473,21 @@ class RecordEpisodeResponse(_message.Message):
     def notices(self) -> _containers.RepeatedCompositeFieldContainer[_outcome_pb2.Notice]:
         """notices, for example that a text is longer than the model reads."""
 
+    @_builtins.property
+    def extracted_patterns(self) -> _containers.RepeatedCompositeFieldContainer[_pattern_pb2.Pattern]:
+        """extracted_patterns as they now stand; with auto_extract_patterns."""
+
     def __init__(
         self,
         *,
         episode: _episode_pb2.Episode | None = ...,
         created: _builtins.bool = ...,
         notices: _abc.Iterable[_outcome_pb2.Notice] | None = ...,
+        extracted_patterns: _abc.Iterable[_pattern_pb2.Pattern] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["episode", b"episode"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["created", b"created", "episode", b"episode", "notices", b"notices"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["created", b"created", "episode", b"episode", "extracted_patterns", b"extracted_patterns", "notices", b"notices"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

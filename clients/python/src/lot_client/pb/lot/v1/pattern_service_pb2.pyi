@@ -1579,13 +1579,18 @@ class ExtractPatternsRequest(_message.Message):
     namespace: _builtins.str
     """namespace that learned patterns are stored in; empty is `default`."""
     task_type_pattern: _builtins.str
-    """task_type_pattern is a regular expression (RE2, case-insensitive) on task or task type. Empty:
-    all.
+    """task_type_pattern is a regular expression (RE2, case-insensitive) on task or task type, of which
+    the first 4,096 characters are looked at. It is stored with the patterns. Empty: all episodes,
+    and each pattern gets one made from the words of its own tasks.
     """
     pattern_type: _pattern_pb2.PatternType.ValueType
-    """pattern_type to learn; unspecified is SUCCESS."""
+    """pattern_type to learn; unspecified is SUCCESS. OPTIMIZATION tells fast from slow successes: fast
+    are those up to the median of the metric `duration_seconds`, else of the time from start to end.
+    """
     min_samples: _builtins.int
-    """min_samples is how many distinct episodes are needed; 0 is 3."""
+    """min_samples is how many distinct episodes a pattern needs that went the way it teaches: successes
+    for SUCCESS, failures for FAILURE, successes of known duration for OPTIMIZATION. 0 is 3.
+    """
     dry_run: _builtins.bool
     """dry_run stores nothing."""
     @_builtins.property
@@ -1619,10 +1624,12 @@ class ExtractPatternsResponse(_message.Message):
     PATTERNS_FIELD_NUMBER: _builtins.int
     EPISODE_COUNT_FIELD_NUMBER: _builtins.int
     episode_count: _builtins.int
-    """episode_count is how many episodes were read."""
+    """episode_count is how many ended episodes the regular expression let through."""
     @_builtins.property
     def patterns(self) -> _containers.RepeatedCompositeFieldContainer[_pattern_pb2.Pattern]:
-        """patterns learned, or that would be."""
+        """patterns learned, or that would be, those of the largest groups first. Their metadata says under
+        `extraction` what they were learned from.
+        """
 
     def __init__(
         self,

@@ -94,7 +94,15 @@ class PatternServiceStub:
     GetPatternStats: _grpc.UnaryUnaryMultiCallable[_pattern_service_pb2.GetPatternStatsRequest, _pattern_service_pb2.GetPatternStatsResponse]
     """GetPatternStats sums up the patterns that a filter lets through, exactly, without reading them."""
     ExtractPatterns: _grpc.UnaryUnaryMultiCallable[_pattern_service_pb2.ExtractPatternsRequest, _pattern_service_pb2.ExtractPatternsResponse]
-    """ExtractPatterns learns patterns from ended episodes. Not yet carried out."""
+    """ExtractPatterns learns patterns from ended episodes, without a language model: one of kind LEARNED
+    for each group of like episodes. Alike are those of one task_type; without one those of one
+    category; without either those that the regular expression matches, or, where none is given,
+    those whose tasks have the same words but for numbers, quoted names, paths and addresses.
+
+    The same episodes again change nothing, more episodes update the same patterns: what was edited
+    since, or moved by feedback, stays, and so do outcomes. Of each group the newest 2,000 episodes
+    are read, of all the newest 10,000, in equal parts from each of the namespaces.
+    """
     ExtractPatternsFromCode: _grpc.UnaryUnaryMultiCallable[_pattern_service_pb2.ExtractPatternsFromCodeRequest, _pattern_service_pb2.ExtractPatternsFromCodeResponse]
     """ExtractPatternsFromCode takes patterns out of source code. Not yet carried out."""
     DistillPatterns: _grpc.UnaryUnaryMultiCallable[_pattern_service_pb2.DistillPatternsRequest, _pattern_service_pb2.DistillPatternsResponse]
@@ -172,7 +180,15 @@ class PatternServiceAsyncStub(PatternServiceStub):
     GetPatternStats: _aio.UnaryUnaryMultiCallable[_pattern_service_pb2.GetPatternStatsRequest, _pattern_service_pb2.GetPatternStatsResponse]  # type: ignore[assignment]
     """GetPatternStats sums up the patterns that a filter lets through, exactly, without reading them."""
     ExtractPatterns: _aio.UnaryUnaryMultiCallable[_pattern_service_pb2.ExtractPatternsRequest, _pattern_service_pb2.ExtractPatternsResponse]  # type: ignore[assignment]
-    """ExtractPatterns learns patterns from ended episodes. Not yet carried out."""
+    """ExtractPatterns learns patterns from ended episodes, without a language model: one of kind LEARNED
+    for each group of like episodes. Alike are those of one task_type; without one those of one
+    category; without either those that the regular expression matches, or, where none is given,
+    those whose tasks have the same words but for numbers, quoted names, paths and addresses.
+
+    The same episodes again change nothing, more episodes update the same patterns: what was edited
+    since, or moved by feedback, stays, and so do outcomes. Of each group the newest 2,000 episodes
+    are read, of all the newest 10,000, in equal parts from each of the namespaces.
+    """
     ExtractPatternsFromCode: _aio.UnaryUnaryMultiCallable[_pattern_service_pb2.ExtractPatternsFromCodeRequest, _pattern_service_pb2.ExtractPatternsFromCodeResponse]  # type: ignore[assignment]
     """ExtractPatternsFromCode takes patterns out of source code. Not yet carried out."""
     DistillPatterns: _aio.UnaryUnaryMultiCallable[_pattern_service_pb2.DistillPatternsRequest, _pattern_service_pb2.DistillPatternsResponse]  # type: ignore[assignment]
@@ -331,7 +347,15 @@ class PatternServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _pattern_service_pb2.ExtractPatternsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_pattern_service_pb2.ExtractPatternsResponse, _abc.Awaitable[_pattern_service_pb2.ExtractPatternsResponse]]:
-        """ExtractPatterns learns patterns from ended episodes. Not yet carried out."""
+        """ExtractPatterns learns patterns from ended episodes, without a language model: one of kind LEARNED
+        for each group of like episodes. Alike are those of one task_type; without one those of one
+        category; without either those that the regular expression matches, or, where none is given,
+        those whose tasks have the same words but for numbers, quoted names, paths and addresses.
+
+        The same episodes again change nothing, more episodes update the same patterns: what was edited
+        since, or moved by feedback, stays, and so do outcomes. Of each group the newest 2,000 episodes
+        are read, of all the newest 10,000, in equal parts from each of the namespaces.
+        """
 
     @_abc_1.abstractmethod
     def ExtractPatternsFromCode(

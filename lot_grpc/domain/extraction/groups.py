@@ -1,0 +1,52 @@
+"""Which episodes are alike: those that one pattern is learned from."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from lot_grpc.domain.ids import content_hash
+
+_QUOTED = re.compile(r"\"[^\"]*\"|`[^`]*`|(?<!\w)'[^']*'(?!\w)")
+_NAMING = re.compile(r"[\d/\\@]")
+"""What numbers, versions, ids, paths and addresses have in them."""
+
+
+class GroupBy(StrEnum):
+    """What makes the episodes of a group alike."""
+
+    TASK_TYPE = "task_type"
+    CATEGORY = "category"
+    REGEX = "regex"
+    WORDS = "words"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Group:
+    """A group. ``value``: the task type, the category, the regex, or a hash of the words."""
+
+    by: GroupBy
+    value: str
+
+
+def group_of(task_type: str, category: str, regex: str, words: Iterable[str]) -> Group:
+    """The group of an episode: by what its caller called it, else by the regex it was asked by.
+
+    Without any of these by its task's words as terms (``constant_part``): tasks that are worded
+    alike but for numbers, quoted names, paths and addresses.
+    """
+    if task_type:
+        return Group(GroupBy.TASK_TYPE, task_type)
+    if category:
+        return Group(GroupBy.CATEGORY, category)
+    if regex:
+        return Group(GroupBy.REGEX, regex)
+    return Group(GroupBy.WORDS, content_hash(sorted(words)))
+
+
+def constant_part(task: str) -> str:
+    """A task without what varies from one to the next."""
+    words = _QUOTED.sub(" ", task).split()
+    return " ".join(word for word in words if not _NAMING.search(word))

@@ -1,0 +1,61 @@
+"""What one successful episode teaches by itself: a way to carry out its task."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from lot_grpc.domain.episode import Episode
+from lot_grpc.domain.extraction.digest import Step
+from lot_grpc.domain.ids import content_hash
+from lot_grpc.domain.languages import language_name
+from lot_grpc.domain.pattern import Action, PatternContent
+
+MOST_ARGS: Final = 4_096
+"""Characters of an action's arguments, as JSON, that are kept; longer ones are left out."""
+
+_LONGEST_TOOLS = 100
+
+
+def task_pattern(episode: Episode, steps: Sequence[Step | None]) -> PatternContent:
+    """The TASK pattern of an episode that succeeded.
+
+    Its actions are the steps that name a tool; where none does, the tools that the end names, in
+    its order. Two episodes that did the same for the same task give the same content.
+    """
+    start, end = episode.start, episode.end
+    named = [step for step in steps if step is not None and step.tool]
+    used = end.tools_used if end else ()
+    actions = tuple(_action(step) for step in named) or tuple(Action(tool) for tool in used)
+    tools = dict.fromkeys((*used, *(step.tool for step in named)))
+    return PatternContent(
+        start.task,
+        context=start.context,
+        actions=actions,
+        language=language_of(episode),
+        category=start.category,
+        task_type=start.task_type,
+        complexity=start.complexity,
+        approach=episode.approach,
+        success_factors=end.success_factors if end else (),
+        tools=tuple(tools)[:_LONGEST_TOOLS],
+        tags=start.tags,
+        labels=start.labels,
+        source_episode_ids=(episode.episode_id,),
+    )
+
+
+def language_of(episode: Episode) -> str:
+    """The language of an episode: its label ``language``, or that of its metadata; else empty."""
+    named = episode.start.labels.get("language") or episode.start.metadata.get("language")
+    return language_name(named) if isinstance(named, str) and len(named) <= 64 else ""
+
+
+def lesson_request(episode: Episode, sort_key: int) -> str:
+    """The request id under which its pattern is saved: the same for the same episode."""
+    return f"lesson.{content_hash([episode.episode_id, sort_key])}"
+
+
+def _action(step: Step) -> Action:
+    args = step.args if len(str(dict(step.args))) <= MOST_ARGS else {}
+    return Action(step.tool, args, step.note)

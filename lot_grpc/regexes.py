@@ -1,0 +1,68 @@
+"""Regular expressions from callers: RE2, which takes linear time whatever it is given.
+
+The only module that knows the library. A regular expression is case-insensitive and may match
+anywhere in a text.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Final
+
+import re2
+
+from lot_grpc.domain.errors import invalid
+
+MOST_CHARACTERS: Final = 4_096
+"""Characters of a text that are looked at: a match over a longer one would hold up other calls."""
+
+_PROGRAM_BYTES: Final = 256 * 1024
+"""Memory of one compiled expression, its automata included. One that needs more is refused."""
+
+_KEPT: Final = 512
+"""Compiled expressions that are kept, the latest used ones: at most 128 MiB."""
+
+
+class Regex:
+    """A compiled regular expression."""
+
+    def __init__(self, text: str) -> None:
+        """Compile it. Raises ValueError with RE2's own reason."""
+        options = re2.Options()
+        options.case_sensitive = False
+        options.max_mem = _PROGRAM_BYTES
+        options.log_errors = False
+        try:
+            self._compiled = re2.compile(text, options)
+        except re2.error as error:
+            raise ValueError(_reason(error)) from None
+
+    def matches(self, text: str) -> bool:
+        """Whether it matches anywhere in the first ``MOST_CHARACTERS`` of a text."""
+        return self._compiled.search(text[:MOST_CHARACTERS]) is not None
+
+
+@lru_cache(maxsize=_KEPT)
+def compiled(text: str) -> Regex:
+    """The compiled expression of a text. Raises ValueError if RE2 refuses it."""
+    return Regex(text)
+
+
+def check_regex(text: str, field: str) -> None:
+    """Refuse what RE2 refuses; empty is no expression and passes. Raises RequestInvalidError."""
+    if not text:
+        return
+    try:
+        compiled(text)
+    except ValueError as error:
+        raise invalid(
+            field,
+            "regex.re2",
+            f"RE2 refuses this regular expression: {error}; see github.com/google/re2/wiki/Syntax",
+        ) from None
+
+
+def _reason(error: Exception) -> str:
+    """RE2 tells it in bytes that need not be UTF-8 at a cut."""
+    told = error.args[0] if error.args else ""
+    return told.decode(errors="replace") if isinstance(told, bytes) else str(told)

@@ -1,0 +1,58 @@
+"""Which LEARNED patterns are for a query, by their own regular expressions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lot_grpc.domain.pattern import PatternKind
+from lot_grpc.ports import Condition, Equals, Missing, Not, VectorStore
+from lot_grpc.regexes import compiled
+from lot_grpc.services.pacing import Pace
+from lot_grpc.services.records.collections import PATTERNS
+from lot_grpc.services.scanning import scan
+
+MOST_TRIED = 1_000
+"""Patterns that are tried on a query, the newest ones."""
+
+
+class LearnedTasks:
+    """Matches queries."""
+
+    def __init__(self, store: VectorStore) -> None:
+        self._store = store
+
+    async def matching(self, namespace: str, query: str, where: Sequence[Condition]) -> set[str]:
+        """The points of LEARNED patterns among ``where`` whose ``task_type_pattern`` matches.
+
+        The newest ``MOST_TRIED`` that have one are tried. An expression that RE2 refuses, which a
+        store of an older version may hold, matches nothing.
+        """
+        learned = [
+            *where,
+            Equals("kind", PatternKind.LEARNED.value),
+            Not(Missing("task_type_pattern")),
+        ]
+        found: set[str] = set()
+        tried, pace = 0, Pace()
+        async for record in scan(
+            self._store,
+            PATTERNS,
+            namespace,
+            learned,
+            payload=("task_type_pattern",),
+            descending=True,
+        ):
+            if _matches(record.payload["task_type_pattern"], query):
+                found.add(record.id)
+            tried += 1
+            if tried >= MOST_TRIED:
+                break
+            await pace.give_way()
+        return found
+
+
+def _matches(regex: str, query: str) -> bool:
+    try:
+        return compiled(regex).matches(query)
+    except ValueError:
+        return False
