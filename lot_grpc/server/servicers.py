@@ -16,6 +16,7 @@ from lot_grpc.pb.lot.v1 import (
 from lot_grpc.ports import Clock
 from lot_grpc.server.admin_servicer import AdminServicer, ServerFacts
 from lot_grpc.server.build import carries_out
+from lot_grpc.server.code_servicer import CodeServicer
 from lot_grpc.server.episode_servicer import EpisodeServicer
 from lot_grpc.server.limits import Limits
 from lot_grpc.server.memory_servicer import MemoryServicer
@@ -46,6 +47,7 @@ def build_servicers(
                 services.outcomes,
                 max_batch_items,
             ),
+            CodeServicer(services.code_extraction),  # type: ignore[abstract]
         ],
         _service(episode_service_pb2, "EpisodeService"): [
             EpisodeServicer(  # type: ignore[abstract]

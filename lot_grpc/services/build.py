@@ -13,6 +13,7 @@ from lot_grpc.services import memories as memories_module
 from lot_grpc.services import patterns as patterns_module
 from lot_grpc.services.admin import Admin
 from lot_grpc.services.claims import Claims
+from lot_grpc.services.code_extraction import CodeExtraction
 from lot_grpc.services.counting import Counting
 from lot_grpc.services.episodes import Episodes
 from lot_grpc.services.event_log import EventLog
@@ -50,6 +51,7 @@ class Services:
     admin: Admin
     housekeeping: Housekeeping
     retrievals: Retrievals
+    code_extraction: CodeExtraction
 
 
 def build_services(
@@ -75,11 +77,13 @@ def build_services(
     fence = Fence(store, log)
     episodes = Episodes(store, indexing, moments, ledger, log, writers, fence)
 
+    saving = Saving(store, indexing, moments, ledger, counting, claims, tombstones)
+
     def recall(noun: Noun[T]) -> Recall[T]:
         return Recall(store, embedder, retrievals, reranks, weights, noun)
 
     return Services(
-        saving=Saving(store, indexing, moments, ledger, counting, claims, tombstones),
+        saving=saving,
         patterns=patterns,
         pattern_recall=recall(pattern_noun(patterns)),
         outcomes=RecordingOutcomes(moments, ledger, counting, patterns, retrievals),
@@ -103,4 +107,5 @@ def build_services(
             patterns.finish_expiry,
         ),
         retrievals=retrievals,
+        code_extraction=CodeExtraction(saving, patterns, moments),
     )

@@ -101,6 +101,11 @@ async def _memories(lot: Lot) -> list[str]:
     return sorted(hit.memory.content for hit in answer.hits)
 
 
+async def _pieces(lot: Lot) -> list[str]:
+    answer = await lot.patterns.ListPatterns(filter={"kinds": ["PATTERN_KIND_CODE"]})
+    return [pattern.title for pattern in answer.patterns]
+
+
 WRITING: dict[str, tuple[Callable[[Lot], Awaitable[Any]], Any, Any]] = {
     "SavePattern": (_new_patterns, [], ["a new one"]),
     "BatchSavePatterns": (_new_patterns, [], ["a new one", "other"]),
@@ -113,6 +118,7 @@ WRITING: dict[str, tuple[Callable[[Lot], Awaitable[Any]], Any, Any]] = {
     "EndEpisode": (_status, 1, 2),
     "CreateMemory": (_memories, ["c"], ["c", "c2"]),
     "DeleteMemory": (_memories, ["c"], []),
+    "ExtractPatternsFromCode": (_pieces, [], ["f"]),
 }
 """What shows whether each write was carried out: how to look, and what is seen before and after."""
 

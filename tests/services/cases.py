@@ -10,6 +10,7 @@ from typing import Any
 from lot_grpc.domain.errors import MemoryNotFoundError, PatternNotFoundError
 from lot_grpc.domain.outcomes import Outcome
 from lot_grpc.domain.pattern import PatternContent
+from lot_grpc.services.code_extraction import CodeDraft
 from lot_grpc.services.outcomes import OutcomeDraft
 from lot_grpc.services.patterns import PatternEdit
 from lot_grpc.services.recording import Takeover
@@ -177,6 +178,11 @@ def creates(**named: Any) -> Step:
     return run
 
 
+def extracts_code(world: World, ns: str) -> Any:
+    code = "class A:\n  def f(self): pass\n  async def g(self): await h()\n"
+    return world.services.code_extraction.extract(ns, CodeDraft(code, "python"))
+
+
 CASES = [
     Case("save new", nothing, saves("new"), repeatable=False, contents=("new",)),
     Case("save new by request", nothing, saves("new", request_id="r"), contents=("new",)),
@@ -223,6 +229,7 @@ CASES = [
     Case("record whole", nothing, records(episode_id="e")),
     Case("record whole by request", nothing, records(request_id="r")),
     Case("record whole by id and request", nothing, records(episode_id="e", request_id="r")),
+    Case("extract from code", nothing, extracts_code),
     Case("create a memory", a_memory, creates(memory_id="n")),
     Case("create a memory by request", a_memory, creates(request_id="r")),
     Case("delete a memory", a_memory, deletes_memory),
