@@ -13,11 +13,9 @@ from lot_grpc.parsing.rules import (
     Place,
     Rules,
     first,
-    logical,
-    note_addition,
-    note_return,
     note_tag,
 )
+from lot_grpc.parsing.shapes import logical, note_addition, note_return
 
 _LITERALS = frozenset({"arrow_function", "function_expression", "generator_function"})
 _FIELDS = frozenset({"field_definition", "public_field_definition"})

@@ -15,11 +15,9 @@ from lot_grpc.parsing.rules import (
     Rules,
     children_of,
     first,
-    logical,
-    note_addition,
-    note_return,
     note_tag,
 )
+from lot_grpc.parsing.shapes import logical, note_addition, note_return
 
 _ERROR_NAME = re.compile(r"(?:.*\.)?(?:err|\w*Err|\w*[eE]rror)\d*")
 _ERROR_TESTS = frozenset({"errors.Is", "errors.As"})

@@ -18,7 +18,7 @@ from tree_sitter import Language, Parser, Tree
 from lot_grpc.domain.errors import LimitExceededError
 
 LONGEST_SECONDS: Final = 5.0
-"""How long one text may keep a processor busy. A mebibyte of code takes 0.15 s, of noise up to 9."""
+"""How long one text may keep a processor busy: a mebibyte of code does 0.15 s, of noise up to 9."""
 
 _CHUNK: Final = 4096
 """Bytes that the parser is given at once."""
@@ -97,8 +97,8 @@ def _parse(source: bytes, grammar: Language, language: str) -> Tree:
         return parser.parse(read, encoding="utf8", progress_callback=over)
     except ValueError:
         raise LimitExceededError(
-            f"the code took more than {LONGEST_SECONDS:g} s of a processor to parse: it is not {language}, or "
-            "too much of it is broken; send it in smaller parts",
+            f"the code took more than {LONGEST_SECONDS:g} s of a processor to parse: it is not "
+            f"{language}, or too much of it is broken; send it in smaller parts",
             limit=f"{LONGEST_SECONDS:g}",
             given=len(source),
         ) from None

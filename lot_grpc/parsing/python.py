@@ -15,11 +15,9 @@ from lot_grpc.parsing.rules import (
     count_one,
     first,
     names_in,
-    note_addition,
-    note_halving,
-    note_return,
     note_tag,
 )
+from lot_grpc.parsing.shapes import note_addition, note_halving, note_return
 
 _NAMES = frozenset({"identifier", "attribute"})
 

@@ -4,20 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 
 from tree_sitter import Node
 
 from lot_grpc.domain.code_shapes import CodeForm
 
 _LONGEST_TEXT = 200
-_ITERATIONS = frozenset(
-    {"for_statement", "for_in_statement", "enhanced_for_statement", "for_expression"}
-)
-_FUNCTIONS = frozenset(
-    {"lambda", "arrow_function", "function_expression", "func_literal", "closure_expression"}
-    | {"lambda_expression"}
-)
 
 
 @dataclass(slots=True)
@@ -25,8 +17,8 @@ class Facts:
     """What was seen in a definition, or in a part of one that is a piece by itself.
 
     ``complexity`` is McCabe's number so far. ``self_calls`` counts calls by its own name,
-    ``halvings`` divisions by two, ``midpoints`` those of a sum or a difference. ``added`` are names
-    that a loop adds to, ``returned`` names that are given back.
+    ``halvings`` divisions by two, ``midpoints`` those that give a name the middle of two others.
+    ``added`` are names that a loop adds to, ``returned`` names that are given back.
     """
 
     complexity: int = 1
@@ -179,38 +171,6 @@ class Rules:
         )
 
 
-def logical(*operators: str) -> Watch:
-    """Counts a binary expression whose operator decides whether its right side is looked at.
-
-    A division by two is noted as well.
-    """
-    deciding = frozenset(operators)
-
-    def watch(place: Place) -> None:
-        operator = place.field("operator")
-        kind = operator.type if operator is not None else ""
-        if kind in deciding:
-            place.facts.complexity += 1
-        else:
-            note_halving(place, kind)
-
-    return watch
-
-
-def note_halving(place: Place, operator: str) -> None:
-    """Note a division by two, or a shift by one, and whether it is of a sum or a difference."""
-    by = {"/": "2", "//": "2", ">>": "1", ">>>": "1"}.get(operator)
-    if by is None or place.text(place.field("right")) != by:
-        return
-    place.facts.halvings += 1
-    left = place.field("left")
-    if left is not None and left.type == "parenthesized_expression":
-        left = first(left)
-    inner = place.field("operator", left) if left is not None else None
-    if inner is not None and inner.type in {"+", "-"}:
-        place.facts.midpoints += 1
-
-
 def count_one(place: Place) -> None:
     """Counts one."""
     place.facts.complexity += 1
@@ -223,38 +183,6 @@ def note_tag(*tags: str) -> Watch:
         place.facts.tags.update(tags)
 
     return watch
-
-
-def note_addition(place: Place) -> None:
-    """Notes what a loop adds to: ``total += x``, ``total *= x``."""
-    operator = place.field("operator")
-    if place.facts.loop_depth and operator is not None and operator.type in {"+=", "*=", "|="}:
-        place.facts.added.add(place.text(place.field("left")))
-
-
-def note_return(place: Place) -> None:
-    """Notes a name that is given back, and whether what is given back was looked for in a loop."""
-    value = first(place.node)
-    if value is not None and value.type == "expression_list":
-        value = first(value)
-    if value is None:
-        return
-    if value.type == "identifier":
-        place.facts.returned.add(place.text(value))
-    if place.facts.loop_depth and not place.facts.in_handler and _on_condition_in_loop(place):
-        place.facts.tags.add("search")
-
-
-def _on_condition_in_loop(place: Place) -> bool:
-    """Whether an ``if`` decides it, inside of a loop over something."""
-    decided = False
-    for node in islice(reversed(place.path), 12):
-        if node.type in _ITERATIONS:
-            return decided
-        if node.type in _FUNCTIONS:
-            return False
-        decided = decided or node.type in {"if_statement", "if_expression"}
-    return False
 
 
 def names_in(node: Node | None, place: Place, kinds: frozenset[str]) -> tuple[str, ...]:

@@ -13,11 +13,9 @@ from lot_grpc.parsing.rules import (
     Place,
     Rules,
     children_of,
-    logical,
-    note_addition,
-    note_return,
     note_tag,
 )
+from lot_grpc.parsing.shapes import logical, note_addition, note_return
 
 _RESULTS = frozenset({"Ok", "Err"})
 _SPAWNING = frozenset({"spawn", "spawn_blocking", "spawn_local", "block_on"})

@@ -306,7 +306,12 @@ def test_recursion(language, code):
         ("python", "def f(a):\n  for x in a:\n    return x", "search"),
         ("python", "def f(a):\n  for x in a:\n    use(x)\n  for y in a:\n    use(y)", "nested_loops"),
         ("python", "def f(a):\n  for x in a:\n    a.n += x\n  return b", "accumulation"),
+        ("python", "def f(a):\n  for x in a:\n    if not x.ok:\n      return False\n  return True", "search"),
+        ("python", "def f(a):\n  for x in a:\n    run(lambda: 1 if x else x)\n    if b:\n      return b", "search"),
         ("python", "def f(a):\n  return (a + 1) // 2", "binary_search"),
+        ("python", "def f(h, i):\n  while i:\n    parent = (i - 1) >> 1\n    i = parent", "binary_search"),
+        ("python", "def f(n, q):\n  while n > q:\n    q = 9 // n\n    n = n + q >> 1", "binary_search"),
+        ("python", "def f(a, b):\n  while a:\n    if (a + b) // 2 > 1: a = b", "binary_search"),
         ("python", "def f(a):\n  for x in a:\n    use(x // 2)", "binary_search"),
         ("python", "def f(n): return n < 2 or f(n - 1) + f(n - 2)", "divide_and_conquer"),
         ("go", "package p\nfunc f(a []A) error { for _, x := range a { if err := x.Do(); err != nil { return err } }\n return nil }", "search"),
@@ -314,6 +319,88 @@ def test_recursion(language, code):
 )  # fmt: skip
 def test_a_shape_that_cannot_be_told_surely_is_not_told(language, code, shape):
     assert not [p for p in parse_code(code, language).pieces if shape in p.tags]
+
+
+@pytest.mark.parametrize(
+    ("language", "code", "shape"),
+    [
+        (
+            "java",
+            "class A { int f(int[] a, int x) { int l = 0, h = 9; while (l < h) { int m = l + (h - l) / 2; if (a[m] < x) l = m + 1; else h = m; } return l; } }",
+            "binary_search",
+        ),
+        (
+            "java",
+            "class A { int f(int l, int h) { int m = (l + h) >>> 1; return l < h ? f(m, h) : l; } }",
+            "binary_search",
+        ),
+        (
+            "javascript",
+            "function f(l, h) { while (l < h) { const m = Math.floor((l + h) / 2); l = m; } }",
+            "binary_search",
+        ),
+        (
+            "go",
+            "package p\nfunc f(l, h int) { for l < h { m := (l + h) / 2; l = m } }",
+            "binary_search",
+        ),
+        (
+            "rust",
+            "fn f(mut l: u8, h: u8) { while l < h { let m = l + (h - l) / 2; l = m; } }",
+            "binary_search",
+        ),
+        (
+            "go",
+            "package p\nfunc f(a []int) int { for i := 0; i < 3; i++ { if a[i] > 1 { return i } }\n return 0 }",
+            "search",
+        ),
+        (
+            "java",
+            "class A { B f(List<B> a) { for (B b : a) { if (b.ok()) { return b; } } return null; } }",
+            "search",
+        ),
+        (
+            "java",
+            "class A { int f(int[] a) { for (int i = 0; i < 3; i++) if (a[i] > 1) return i; return 0; } }",
+            "search",
+        ),
+        ("javascript", "function f(a) { for (const [k, v] of a) { if (v) return k; } }", "search"),
+        (
+            "javascript",
+            "function f(a) { for (let i = 0; i < 3; i++) { if (a[i]) return a[i].b; } }",
+            "search",
+        ),
+        (
+            "rust",
+            "fn f(a: &[u8]) -> u8 { for (i, x) in a.iter().enumerate() { if *x > 1 { return i; } } 0 }",
+            "search",
+        ),
+        (
+            "go",
+            "package p\nfunc f(a []int) int { t := 0; for _, x := range a { t += x }; return t }",
+            "accumulation",
+        ),
+        (
+            "java",
+            "class A { int f(int[] a) { int t = 0; for (int x : a) t += x; return t; } }",
+            "accumulation",
+        ),
+        (
+            "javascript",
+            "function f(a) { let t = 0; for (const x of a) t += x; return t; }",
+            "accumulation",
+        ),
+        (
+            "go",
+            "package p\nfunc f(a []int) []int { m := len(a) / 2; return g(f(a[:m]), f(a[m:])) }",
+            "divide_and_conquer",
+        ),
+    ],
+)
+def test_a_shape_that_the_tree_proves_is_told(language, code, shape):
+    parsed = parse_code(code, language)
+    assert not parsed.unparsed
+    assert [p.kind.value for p in parsed.pieces if shape in p.tags] == ["algorithm"]
 
 
 def test_a_try_without_a_handler_only_cleans_up():
