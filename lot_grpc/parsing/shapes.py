@@ -23,6 +23,10 @@ _FUNCTIONS: Final = frozenset(
     }
 )
 _HALVES: Final = {"/": "2", "//": "2", ">>": "1", ">>>": "1"}
+_PASSING: Final = frozenset(
+    {"binary_expression", "binary_operator", "call", "call_expression", "method_invocation"}
+)
+"""What a value may go through before a name is given it."""
 _NAMES: Final = frozenset({"identifier"})
 _FAR = 12
 """How many nodes lie between a return, or a division, and what it belongs to."""
@@ -53,8 +57,8 @@ def note_halving(place: Place, operator: str) -> None:
         return
     place.facts.halvings += 1
     inner = place.field("left")
-    if inner is not None and inner.type == "parenthesized_expression":
-        inner = first(inner)
+    while inner is not None and inner.type in {"parenthesized_expression", "call_expression"}:
+        inner = first(place.field("arguments", inner) or inner)  # Go: uint(low+high)
     sign = place.field("operator", inner) if inner is not None else None
     if inner is None or sign is None or sign.type not in {"+", "-"}:
         return
@@ -72,7 +76,7 @@ def _sides(node: Node) -> list[Node]:
 def _given_to(place: Place) -> str:
     """The name that is given the value of an expression, empty if none is."""
     for node in islice(reversed(place.path), _FAR):
-        if node.type in {"binary_expression", "binary_operator"}:
+        if node.type in _PASSING:
             continue
         for name in ("left", "name", "pattern"):
             target = node.child_by_field_name(name)

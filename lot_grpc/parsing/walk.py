@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from tree_sitter import Node, Tree
@@ -11,6 +10,7 @@ from lot_grpc.domain.code_shapes import CodeForm
 from lot_grpc.domain.errors import LimitExceededError
 from lot_grpc.domain.pattern import CodeKind
 from lot_grpc.parsing.found import PARTS, Found
+from lot_grpc.parsing.frames import Frame, Owned, is_sole
 from lot_grpc.parsing.grammars import Turn
 from lot_grpc.parsing.rules import Definition, Facts, Handler, Place, Rules
 
@@ -24,28 +24,6 @@ _BESIDE_KEPT = 200
 """Comments that are kept before a thing comes that they may belong to."""
 
 _NAMED_FUNCTIONS = frozenset({CodeForm.FUNCTION, CodeForm.METHOD})
-
-
-@dataclass(slots=True)
-class _Frame:
-    """What is open. ``found`` is its piece, None for a scope, and for what is no piece."""
-
-    depth: int
-    facts: Facts
-    form: CodeForm | None
-    scope: tuple[str, ...]
-    found: Found | None = None
-    definition: Definition | None = None
-    part: CodeForm | None = None
-
-
-@dataclass(slots=True)
-class Owned:
-    """The methods that a type has apart from where it is declared."""
-
-    names: dict[str, None]
-    count: int = 0
-    highest: int = 1
 
 
 class Walk:
@@ -66,7 +44,7 @@ class Walk:
         self._path: list[Node] = []
         self._beside: list[list[Node]] = [[]]
         self._loops: list[tuple[int, Facts]] = []
-        self._frames = [_Frame(-1, Facts(), None, ())]
+        self._frames = [Frame(-1, Facts(), None, ())]
         self._opened = 0
         self.found: list[tuple[Found, CodeKind]] = []
         self.broken: list[tuple[Node, tuple[str, ...]]] = []
@@ -152,7 +130,7 @@ class Walk:
         scope = outside.scope
         if definition.form is CodeForm.METHOD and definition.owner:
             scope = (*scope, definition.owner)
-        frame = _Frame(
+        frame = Frame(
             len(self._path),
             Facts(tags=set(definition.tags)),
             definition.form,
@@ -196,7 +174,7 @@ class Walk:
         if last is not None and last.type == "identifier":
             facts.returned.add(Place(last, self._source, (), None, facts).text(last))
 
-    def _note_method(self, outside: _Frame, definition: Definition) -> None:
+    def _note_method(self, outside: Frame, definition: Definition) -> None:
         owner = definition.owner or (outside.definition.owner if outside.definition else "")
         if owner:
             owned = self.owned.setdefault(owner, Owned({}))
@@ -230,31 +208,21 @@ class Walk:
         )
         if handler.propagates:
             facts.tags.add("error_propagation")
-            part = _Frame(len(self._path), facts, None, frame.scope, part=CodeForm.HANDLER)
+            part = Frame(len(self._path), facts, None, frame.scope, part=CodeForm.HANDLER)
             self._frames.append(part)
             return
         self._open_part(node, CodeForm.HANDLER, facts)
 
     def _open_part(self, node: Node, form: CodeForm, facts: Facts) -> None:
         outside = self._frames[-1]
-        frame = _Frame(len(self._path), facts, outside.form, outside.scope, part=form)
+        frame = Frame(len(self._path), facts, outside.form, outside.scope, part=form)
         if outside.part in {None, CodeForm.STATEMENT}:
             frame.found = Found(form, node, facts, outside.scope)
-            frame.found.sole = outside.part is None and self._is_sole(node, outside.definition)
+            frame.found.sole = outside.part is None and is_sole(
+                node, outside.definition, self._rules
+            )
             self._count_piece()
         self._frames.append(frame)
-
-    def _is_sole(self, node: Node, definition: Definition | None) -> bool:
-        """Whether a definition's body is this, but for comments and a docstring."""
-        body = definition.body if definition is not None else None
-        if body is None or body.named_child_count > 20:
-            return False
-        statements = [one for one in body.named_children if one.type not in self._rules.comments]
-        if definition is not None and definition.doc:
-            statements = statements[1:]
-        while len(statements) == 1 and statements[0].type in self._rules.blocks:
-            statements = statements[0].named_children
-        return len(statements) == 1 and statements[0] == node
 
     def _count_piece(self) -> None:
         self._opened += 1
@@ -284,7 +252,7 @@ class Walk:
 
     # --- leaving ------------------------------------------------------------------------------
 
-    def _close(self, frame: _Frame) -> None:
+    def _close(self, frame: Frame) -> None:
         outside, found = self._frames[-1], frame.found
         if found is not None:
             found.tell_shapes()
@@ -315,7 +283,7 @@ class Walk:
             ]
             self.found.append((found, CodeKind.ASYNC))
 
-    def _note_complexity(self, outside: _Frame, frame: _Frame) -> None:
+    def _note_complexity(self, outside: Frame, frame: Frame) -> None:
         definition, complexity = frame.definition, frame.facts.complexity
         owner = definition.owner if definition is not None else ""
         if not owner and outside.definition is not None:

@@ -310,6 +310,7 @@ def test_recursion(language, code):
         ("python", "def f(a):\n  for x in a:\n    run(lambda: 1 if x else x)\n    if b:\n      return b", "search"),
         ("python", "def f(a):\n  return (a + 1) // 2", "binary_search"),
         ("python", "def f(h, i):\n  while i:\n    parent = (i - 1) >> 1\n    i = parent", "binary_search"),
+        ("java", "class A { void f(int l, int h) { while (l < h) { use((l + h) / 2); } } }", "binary_search"),
         ("python", "def f(n, q):\n  while n > q:\n    q = 9 // n\n    n = n + q >> 1", "binary_search"),
         ("python", "def f(a, b):\n  while a:\n    if (a + b) // 2 > 1: a = b", "binary_search"),
         ("python", "def f(a):\n  for x in a:\n    use(x // 2)", "binary_search"),
