@@ -8,7 +8,7 @@ from tree_sitter import Node
 
 from lot_grpc.domain.code_shapes import CodeForm
 from lot_grpc.parsing.found import Found
-from lot_grpc.parsing.rules import Definition, Facts, Rules
+from lot_grpc.parsing.rules import Called, Definition, Facts, Rules
 
 _MOST_LOOKED_AT = 20
 
@@ -46,3 +46,16 @@ def is_sole(node: Node, definition: Definition | None, rules: Rules) -> bool:
     while len(statements) == 1 and statements[0].type in rules.blocks:
         statements = statements[0].named_children
     return len(statements) == 1 and statements[0] == node
+
+
+def calls_itself(frame: Frame, called: Called) -> bool:
+    """Whether a call in a definition is surely one of that definition."""
+    definition = frame.definition
+    if definition is None or called.name != (definition.called or definition.name):
+        return False
+    if definition.arity not in {None, called.argument_count}:
+        return False
+    if not called.receiver:
+        return definition.recursive_by_name and called.name not in definition.parameters
+    own = called.receiver in definition.receivers or called.receiver in frame.scope[-2:-1]
+    return own and definition.form is CodeForm.METHOD

@@ -90,6 +90,13 @@ def _type(word: str) -> Define:
     return define
 
 
+def _nameless(place: Place) -> Definition | None:
+    """A class without a name: a scope, so that its methods are not those of the class around."""
+    if not children_of(place.node, "class_body"):
+        return None
+    return Definition(None, "class", place.text(place.field("type")), place.node, None)
+
+
 def _parameters(place: Place) -> tuple[str, ...]:
     node = place.field("parameters")
     names = []
@@ -144,6 +151,7 @@ RULES = Rules(
         "method_declaration": _method,
         "constructor_declaration": _method,
         "compact_constructor_declaration": _method,
+        "object_creation_expression": _nameless,
         "class_declaration": _type("class"),
         "interface_declaration": _type("interface"),
         "enum_declaration": _type("enum"),

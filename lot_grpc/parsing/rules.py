@@ -32,6 +32,10 @@ class Facts:
     added: set[str] = field(default_factory=set)
     returned: set[str] = field(default_factory=set)
 
+    def inside(self) -> Facts:
+        """Those of a scope within, before anything was seen in it."""
+        return Facts(loop_depth=self.loop_depth, in_handler=self.in_handler)
+
     def take_in(self, part: Facts) -> None:
         """Add what was seen in a part."""
         self.complexity += part.complexity - 1

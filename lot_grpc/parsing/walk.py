@@ -10,7 +10,7 @@ from lot_grpc.domain.code_shapes import CodeForm
 from lot_grpc.domain.errors import LimitExceededError
 from lot_grpc.domain.pattern import CodeKind
 from lot_grpc.parsing.found import PARTS, Found
-from lot_grpc.parsing.frames import Frame, Owned, is_sole
+from lot_grpc.parsing.frames import Frame, Owned, calls_itself, is_sole
 from lot_grpc.parsing.grammars import Turn
 from lot_grpc.parsing.rules import Definition, Facts, Handler, Place, Rules
 
@@ -132,7 +132,7 @@ class Walk:
             scope = (*scope, definition.owner)
         frame = Frame(
             len(self._path),
-            Facts(tags=set(definition.tags)),
+            outside.facts.inside() if definition.form is None else Facts(tags=set(definition.tags)),
             definition.form,
             (*scope, definition.name),
             definition=definition,
@@ -235,19 +235,9 @@ class Walk:
 
     def _note_call(self, place: Place, kind: str) -> None:
         called = self._rules.calls[kind](place)
-        holder = next((frame for frame in reversed(self._frames) if frame.part is None), None)
-        definition = holder.definition if holder is not None else None
-        if called is None or definition is None:
-            return
-        if called.name != (definition.called or definition.name):
-            return
-        if called.receiver:
-            around = holder.scope[-2:-1] if holder is not None else ()
-            own = called.receiver in definition.receivers or called.receiver in around
-            own = own and definition.form is CodeForm.METHOD
-        else:
-            own = definition.recursive_by_name and called.name not in definition.parameters
-        if own and definition.arity in {None, called.argument_count}:
+        around = (frame for frame in reversed(self._frames) if frame.form and not frame.part)
+        holder = next(around, None)
+        if called is not None and holder is not None and calls_itself(holder, called):
             place.facts.self_calls += 1
 
     # --- leaving ------------------------------------------------------------------------------
@@ -256,7 +246,7 @@ class Walk:
         outside, found = self._frames[-1], frame.found
         if found is not None:
             found.tell_shapes()
-        if frame.part:
+        if frame.part or frame.form is None:
             outside.facts.take_in(frame.facts)
         elif frame.form is CodeForm.METHOD:
             self._note_complexity(outside, frame)

@@ -325,79 +325,24 @@ def test_a_shape_that_cannot_be_told_surely_is_not_told(language, code, shape):
 @pytest.mark.parametrize(
     ("language", "code", "shape"),
     [
-        (
-            "java",
-            "class A { int f(int[] a, int x) { int l = 0, h = 9; while (l < h) { int m = l + (h - l) / 2; if (a[m] < x) l = m + 1; else h = m; } return l; } }",
-            "binary_search",
-        ),
-        (
-            "java",
-            "class A { int f(int l, int h) { int m = (l + h) >>> 1; return l < h ? f(m, h) : l; } }",
-            "binary_search",
-        ),
-        (
-            "javascript",
-            "function f(l, h) { while (l < h) { const m = Math.floor((l + h) / 2); l = m; } }",
-            "binary_search",
-        ),
-        (
-            "go",
-            "package p\nfunc f(l, h int) { for l < h { m := (l + h) / 2; l = m } }",
-            "binary_search",
-        ),
-        (
-            "rust",
-            "fn f(mut l: u8, h: u8) { while l < h { let m = l + (h - l) / 2; l = m; } }",
-            "binary_search",
-        ),
-        (
-            "go",
-            "package p\nfunc f(a []int) int { for i := 0; i < 3; i++ { if a[i] > 1 { return i } }\n return 0 }",
-            "search",
-        ),
-        (
-            "java",
-            "class A { B f(List<B> a) { for (B b : a) { if (b.ok()) { return b; } } return null; } }",
-            "search",
-        ),
-        (
-            "java",
-            "class A { int f(int[] a) { for (int i = 0; i < 3; i++) if (a[i] > 1) return i; return 0; } }",
-            "search",
-        ),
+        ("java", "class A { int f(int[] a, int x) { int l = 0, h = 9; while (l < h) { int m = l + (h - l) / 2; if (a[m] < x) l = m + 1; else h = m; } return l; } }", "binary_search"),
+        ("java", "class A { int f(int l, int h) { int m = (l + h) >>> 1; return l < h ? f(m, h) : l; } }", "binary_search"),
+        ("javascript", "function f(l, h) { while (l < h) { const m = Math.floor((l + h) / 2); l = m; } }", "binary_search"),
+        ("go", "package p\nfunc f(l, h int) { for l < h { m := (l + h) / 2; l = m } }", "binary_search"),
+        ("go", "package p\nfunc f(i, j int) { for i < j { h := int(uint(i+j) >> 1); j = h } }", "binary_search"),
+        ("rust", "fn f(mut l: u8, h: u8) { while l < h { let m = l + (h - l) / 2; l = m; } }", "binary_search"),
+        ("go", "package p\nfunc f(a []int) int { for i := 0; i < 3; i++ { if a[i] > 1 { return i } }\n return 0 }", "search"),
+        ("java", "class A { B f(List<B> a) { for (B b : a) { if (b.ok()) { return b; } } return null; } }", "search"),
+        ("java", "class A { int f(int[] a) { for (int i = 0; i < 3; i++) if (a[i] > 1) return i; return 0; } }", "search"),
         ("javascript", "function f(a) { for (const [k, v] of a) { if (v) return k; } }", "search"),
-        (
-            "javascript",
-            "function f(a) { for (let i = 0; i < 3; i++) { if (a[i]) return a[i].b; } }",
-            "search",
-        ),
-        (
-            "rust",
-            "fn f(a: &[u8]) -> u8 { for (i, x) in a.iter().enumerate() { if *x > 1 { return i; } } 0 }",
-            "search",
-        ),
-        (
-            "go",
-            "package p\nfunc f(a []int) int { t := 0; for _, x := range a { t += x }; return t }",
-            "accumulation",
-        ),
-        (
-            "java",
-            "class A { int f(int[] a) { int t = 0; for (int x : a) t += x; return t; } }",
-            "accumulation",
-        ),
-        (
-            "javascript",
-            "function f(a) { let t = 0; for (const x of a) t += x; return t; }",
-            "accumulation",
-        ),
-        (
-            "go",
-            "package p\nfunc f(a []int) []int { m := len(a) / 2; return g(f(a[:m]), f(a[m:])) }",
-            "divide_and_conquer",
-        ),
+        ("javascript", "function f(a) { for (let i = 0; i < 3; i++) { if (a[i]) return a[i].b; } }", "search"),
+        ("rust", "fn f(a: &[u8]) -> u8 { for (i, x) in a.iter().enumerate() { if *x > 1 { return i; } } 0 }", "search"),
+        ("go", "package p\nfunc f(a []int) int { t := 0; for _, x := range a { t += x }; return t }", "accumulation"),
+        ("java", "class A { int f(int[] a) { int t = 0; for (int x : a) t += x; return t; } }", "accumulation"),
+        ("javascript", "function f(a) { let t = 0; for (const x of a) t += x; return t; }", "accumulation"),
+        ("go", "package p\nfunc f(a []int) []int { m := len(a) / 2; return g(f(a[:m]), f(a[m:])) }", "divide_and_conquer"),
     ],
-)
+)  # fmt: skip
 def test_a_shape_that_the_tree_proves_is_told(language, code, shape):
     parsed = parse_code(code, language)
     assert not parsed.unparsed
@@ -430,6 +375,20 @@ def test_code_at_the_top_level():
     assert [p.kind.value for p in waiting.pieces] == ["error_handler", "async"]
     held = parse_code("run(async () => { try { await a() } catch (e) { b() } });", "javascript")
     assert [p.kind.value for p in held.pieces] == ["async"]
+
+
+def test_what_is_in_an_object_belongs_to_the_function_around_it():
+    code = "const f = (n) => { for (const k of n) { const o = { a: n ? f(k) : 1 }; use(o); } };"
+    [piece] = parse_code(code, "javascript").pieces
+    assert piece.cyclomatic_complexity == 3
+    assert "recursion" in piece.tags
+
+
+def test_methods_of_a_class_without_a_name_are_not_those_of_the_class_around_it():
+    code = "class A { Runnable r = new Runnable() { public void run() {} }; void f() {} }"
+    found = pieces(code, "java")
+    assert found["A"].methods == ("f",)
+    assert "A.Runnable.run" in found
 
 
 def test_typescript_takes_casts_and_elements_alike():
