@@ -17,6 +17,7 @@ from lot_grpc.ports import Clock
 from lot_grpc.server.action_servicer import ActionServicer
 from lot_grpc.server.admin_servicer import AdminServicer, ServerFacts
 from lot_grpc.server.build import carries_out
+from lot_grpc.server.code_servicer import CodeServicer
 from lot_grpc.server.decision_servicer import DecisionServicer
 from lot_grpc.server.episode_deleting_servicer import EpisodeDeletingServicer
 from lot_grpc.server.episode_servicer import EpisodeServicer
@@ -67,6 +68,7 @@ def build_servicers(
             ),
             PruningServicer(services.pruning),  # type: ignore[abstract]
             ExtractionServicer(services.extraction),  # type: ignore[abstract]
+            CodeServicer(services.code_extraction),  # type: ignore[abstract]
         ],
         _service(episode_service_pb2, "EpisodeService"): [
             EpisodeServicer(  # type: ignore[abstract]

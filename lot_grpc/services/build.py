@@ -22,6 +22,7 @@ from lot_grpc.services.admin import Admin
 from lot_grpc.services.asked import AskedVectors
 from lot_grpc.services.cells import Cells
 from lot_grpc.services.claims import Claims
+from lot_grpc.services.code_extraction import CodeExtraction
 from lot_grpc.services.counting import Counting
 from lot_grpc.services.decisions import Decisions
 from lot_grpc.services.digesting import Digesting
@@ -108,6 +109,7 @@ class Services:
     extraction: Extraction
     lessons: Lessons
     learned_tasks: LearnedTasks
+    code_extraction: CodeExtraction
 
 
 def build_services(
@@ -237,4 +239,5 @@ def build_services(
         extraction=extraction,
         lessons=lessons,
         learned_tasks=LearnedTasks(store),
+        code_extraction=CodeExtraction(saving, patterns, moments),
     )

@@ -60,6 +60,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "PatternService.BatchSavePatterns": {"items": [{"pattern": {"task": "t"}}]},
     "PatternService.DeletePattern": {"pattern_id": "p"},
     "PatternService.ExtractPatterns": {},
+    "PatternService.ExtractPatternsFromCode": {"code": "def f(): pass", "language": "python"},
     "PatternService.GetPattern": {"pattern_id": "p"},
     "PatternService.GetPatternStats": {},
     "PatternService.CorrectOutcome": {"outcome_id": "o"},

@@ -145,6 +145,11 @@ async def _seeded(lot: Lot) -> int:
     return len(answer.hits)
 
 
+async def _pieces(lot: Lot) -> list[str]:
+    answer = await lot.patterns.ListPatterns(filter={"kinds": ["PATTERN_KIND_CODE"]})
+    return [pattern.title for pattern in answer.patterns]
+
+
 WRITING: dict[str, tuple[Callable[[Lot], Awaitable[Any]], Any, Any]] = {
     "SavePattern": (_new_patterns, [], ["a new one"]),
     "BatchSavePatterns": (_new_patterns, [], ["a new one", "other"]),
@@ -176,6 +181,7 @@ WRITING: dict[str, tuple[Callable[[Lot], Awaitable[Any]], Any, Any]] = {
     "SaveErrorSolution": (_error_solutions, ["f"], ["f", "f2"]),
     "DeleteErrorSolution": (_error_solutions, ["f"], []),
     "SeedKnowledge": (_seeded, 0, 12),
+    "ExtractPatternsFromCode": (_pieces, [], ["f"]),
 }
 """What shows whether each write was carried out: how to look, and what is seen before and after."""
 

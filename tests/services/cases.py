@@ -23,6 +23,7 @@ from lot_grpc.domain.outcomes import Outcome
 from lot_grpc.domain.pattern import PatternContent
 from lot_grpc.domain.policy import NamespacePolicy, PolicyEdit
 from lot_grpc.domain.query import PatternFilter
+from lot_grpc.services.code_extraction import CodeDraft
 from lot_grpc.services.decisions import DecisionOutcomeDraft
 from lot_grpc.services.episodes import EpisodeDraft
 from lot_grpc.services.extraction import ExtractionDraft
@@ -462,6 +463,11 @@ async def learned_before(world: World, ns: str) -> None:
     await login(world, ns, "later")
 
 
+def extracts_code(world: World, ns: str) -> Any:
+    code = "class A:\n  def f(self): pass\n  async def g(self): await h()\n"
+    return world.services.code_extraction.extract(ns, CodeDraft(code, "python"))
+
+
 CASES = [
     Case("save new", nothing, saves("new"), repeatable=False, contents=("new",)),
     Case("save new by request", nothing, saves("new", request_id="r"), contents=("new",)),
@@ -529,6 +535,7 @@ CASES = [
     Case("end with a lesson", three_logins, ends_login, contents=("log in",)),
     Case("record with a lesson", two_logins, records_login, contents=("log in",)),
     Case("record with a lesson learned before", saved_before, records_login),
+    Case("extract from code", nothing, extracts_code),
     Case("create a memory", a_memory, creates(memory_id="n")),
     Case("create a memory by request", a_memory, creates(request_id="r")),
     Case("delete a memory", a_memory, deletes_memory),

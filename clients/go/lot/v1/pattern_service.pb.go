@@ -2894,15 +2894,19 @@ type ExtractPatternsFromCodeRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// namespace; empty is `default`.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// Required. code, at most 1 MiB.
+	// Required. code, at most 1 MiB of text. Code with more than 2,000 pieces, or with more than 3 MiB
+	// in them (pieces stand in one another, and each carries context and success_metrics), is
+	// LIMIT_EXCEEDED, and so is what keeps a processor busy for over 5 s: send it in smaller parts.
 	Code string `protobuf:"bytes,2,opt,name=code,proto3" json:"code,omitempty"`
-	// Required. language of the code.
+	// Required. language of the code; `py`, `js`, `jsx`, `ts`, `tsx`, `golang` and `rs` will do.
 	Language string `protobuf:"bytes,3,opt,name=language,proto3" json:"language,omitempty"`
 	// context that each pattern gets.
 	Context string `protobuf:"bytes,4,opt,name=context,proto3" json:"context,omitempty"`
-	// success_metrics of the code, carried as metadata.
+	// success_metrics of the code, carried as metadata.success_metrics. A number `success_rate` among
+	// them must be in [0, 1]: the success rate of new patterns starts from it, else from 1.0. Nested
+	// at most 15 deep, at most 64 KiB.
 	SuccessMetrics *structpb.Struct `protobuf:"bytes,5,opt,name=success_metrics,json=successMetrics,proto3" json:"success_metrics,omitempty"`
-	// dry_run stores nothing.
+	// dry_run stores nothing and gives the same patterns, with the same ids.
 	DryRun        bool `protobuf:"varint,6,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2983,10 +2987,18 @@ func (x *ExtractPatternsFromCodeRequest) GetDryRun() bool {
 // Response of ExtractPatternsFromCode.
 type ExtractPatternsFromCodeResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// patterns found.
+	// patterns found, in the order of the code. Code that is there twice under one name is one.
 	Patterns []*Pattern `protobuf:"bytes,1,rep,name=patterns,proto3" json:"patterns,omitempty"`
-	// unparsed describes the places that could not be parsed.
-	Unparsed      []string `protobuf:"bytes,2,rep,name=unparsed,proto3" json:"unparsed,omitempty"`
+	// unparsed describes the places that could not be parsed, for example
+	// `line 12, column 5: ) is missing in load`: the first 50, then how many more. What holds such a
+	// place is no pattern; what is whole is. Pieces over 256 KiB, which no pattern can hold, are told
+	// here too. Empty, with no patterns: all was understood, and there is nothing to store in it.
+	Unparsed []string `protobuf:"bytes,2,rep,name=unparsed,proto3" json:"unparsed,omitempty"`
+	// created_count is how many of the patterns are new, or in a dry_run would be.
+	CreatedCount int32 `protobuf:"varint,3,opt,name=created_count,json=createdCount,proto3" json:"created_count,omitempty"`
+	// notices: FIELDS_KEPT where patterns that were there keep other success_metrics than were given;
+	// TEXT_TRUNCATED where the model did not read all of a new one.
+	Notices       []*Notice `protobuf:"bytes,4,rep,name=notices,proto3" json:"notices,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3031,6 +3043,20 @@ func (x *ExtractPatternsFromCodeResponse) GetPatterns() []*Pattern {
 func (x *ExtractPatternsFromCodeResponse) GetUnparsed() []string {
 	if x != nil {
 		return x.Unparsed
+	}
+	return nil
+}
+
+func (x *ExtractPatternsFromCodeResponse) GetCreatedCount() int32 {
+	if x != nil {
+		return x.CreatedCount
+	}
+	return 0
+}
+
+func (x *ExtractPatternsFromCodeResponse) GetNotices() []*Notice {
+	if x != nil {
+		return x.Notices
 	}
 	return nil
 }
@@ -3695,10 +3721,12 @@ const file_lot_v1_pattern_service_proto_rawDesc = "" +
 	"\blanguage\x18\x03 \x01(\tR\blanguage\x12\x18\n" +
 	"\acontext\x18\x04 \x01(\tR\acontext\x12@\n" +
 	"\x0fsuccess_metrics\x18\x05 \x01(\v2\x17.google.protobuf.StructR\x0esuccessMetrics\x12\x17\n" +
-	"\adry_run\x18\x06 \x01(\bR\x06dryRun\"j\n" +
+	"\adry_run\x18\x06 \x01(\bR\x06dryRun\"\xb9\x01\n" +
 	"\x1fExtractPatternsFromCodeResponse\x12+\n" +
 	"\bpatterns\x18\x01 \x03(\v2\x0f.lot.v1.PatternR\bpatterns\x12\x1a\n" +
-	"\bunparsed\x18\x02 \x03(\tR\bunparsed\"\xd8\x01\n" +
+	"\bunparsed\x18\x02 \x03(\tR\bunparsed\x12#\n" +
+	"\rcreated_count\x18\x03 \x01(\x05R\fcreatedCount\x12(\n" +
+	"\anotices\x18\x04 \x03(\v2\x0e.lot.v1.NoticeR\anotices\"\xd8\x01\n" +
 	"\x16DistillPatternsRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12-\n" +
 	"\x06filter\x18\x02 \x01(\v2\x15.lot.v1.PatternFilterR\x06filter\x12$\n" +
@@ -3891,52 +3919,53 @@ var file_lot_v1_pattern_service_proto_depIdxs = []int32{
 	49, // 51: lot.v1.ExtractPatternsResponse.patterns:type_name -> lot.v1.Pattern
 	61, // 52: lot.v1.ExtractPatternsFromCodeRequest.success_metrics:type_name -> google.protobuf.Struct
 	49, // 53: lot.v1.ExtractPatternsFromCodeResponse.patterns:type_name -> lot.v1.Pattern
-	54, // 54: lot.v1.DistillPatternsRequest.filter:type_name -> lot.v1.PatternFilter
-	40, // 55: lot.v1.DistillPatternsResponse.groups:type_name -> lot.v1.DistilledGroup
-	49, // 56: lot.v1.DistilledGroup.pattern:type_name -> lot.v1.Pattern
-	40, // 57: lot.v1.DistilledGroup.groups:type_name -> lot.v1.DistilledGroup
-	54, // 58: lot.v1.PrunePatternsRequest.filter:type_name -> lot.v1.PatternFilter
-	57, // 59: lot.v1.PrunePatternsResponse.oldest_kept_time:type_name -> google.protobuf.Timestamp
-	58, // 60: lot.v1.PrunePatternsResponse.elapsed:type_name -> google.protobuf.Duration
-	1,  // 61: lot.v1.PatternService.SavePattern:input_type -> lot.v1.SavePatternRequest
-	3,  // 62: lot.v1.PatternService.BatchSavePatterns:input_type -> lot.v1.BatchSavePatternsRequest
-	7,  // 63: lot.v1.PatternService.GetPattern:input_type -> lot.v1.GetPatternRequest
-	9,  // 64: lot.v1.PatternService.UpdatePattern:input_type -> lot.v1.UpdatePatternRequest
-	11, // 65: lot.v1.PatternService.DeletePattern:input_type -> lot.v1.DeletePatternRequest
-	13, // 66: lot.v1.PatternService.ListPatterns:input_type -> lot.v1.ListPatternsRequest
-	15, // 67: lot.v1.PatternService.RecallPatterns:input_type -> lot.v1.RecallPatternsRequest
-	21, // 68: lot.v1.PatternService.RecordOutcome:input_type -> lot.v1.RecordOutcomeRequest
-	24, // 69: lot.v1.PatternService.ListOutcomes:input_type -> lot.v1.ListOutcomesRequest
-	26, // 70: lot.v1.PatternService.CorrectOutcome:input_type -> lot.v1.CorrectOutcomeRequest
-	28, // 71: lot.v1.PatternService.GiveFeedback:input_type -> lot.v1.GiveFeedbackRequest
-	30, // 72: lot.v1.PatternService.ListFeedbackCandidates:input_type -> lot.v1.ListFeedbackCandidatesRequest
-	32, // 73: lot.v1.PatternService.GetPatternStats:input_type -> lot.v1.GetPatternStatsRequest
-	34, // 74: lot.v1.PatternService.ExtractPatterns:input_type -> lot.v1.ExtractPatternsRequest
-	36, // 75: lot.v1.PatternService.ExtractPatternsFromCode:input_type -> lot.v1.ExtractPatternsFromCodeRequest
-	38, // 76: lot.v1.PatternService.DistillPatterns:input_type -> lot.v1.DistillPatternsRequest
-	41, // 77: lot.v1.PatternService.PrunePatterns:input_type -> lot.v1.PrunePatternsRequest
-	2,  // 78: lot.v1.PatternService.SavePattern:output_type -> lot.v1.SavePatternResponse
-	5,  // 79: lot.v1.PatternService.BatchSavePatterns:output_type -> lot.v1.BatchSavePatternsResponse
-	8,  // 80: lot.v1.PatternService.GetPattern:output_type -> lot.v1.GetPatternResponse
-	10, // 81: lot.v1.PatternService.UpdatePattern:output_type -> lot.v1.UpdatePatternResponse
-	12, // 82: lot.v1.PatternService.DeletePattern:output_type -> lot.v1.DeletePatternResponse
-	14, // 83: lot.v1.PatternService.ListPatterns:output_type -> lot.v1.ListPatternsResponse
-	16, // 84: lot.v1.PatternService.RecallPatterns:output_type -> lot.v1.RecallPatternsResponse
-	22, // 85: lot.v1.PatternService.RecordOutcome:output_type -> lot.v1.RecordOutcomeResponse
-	25, // 86: lot.v1.PatternService.ListOutcomes:output_type -> lot.v1.ListOutcomesResponse
-	27, // 87: lot.v1.PatternService.CorrectOutcome:output_type -> lot.v1.CorrectOutcomeResponse
-	29, // 88: lot.v1.PatternService.GiveFeedback:output_type -> lot.v1.GiveFeedbackResponse
-	31, // 89: lot.v1.PatternService.ListFeedbackCandidates:output_type -> lot.v1.ListFeedbackCandidatesResponse
-	33, // 90: lot.v1.PatternService.GetPatternStats:output_type -> lot.v1.GetPatternStatsResponse
-	35, // 91: lot.v1.PatternService.ExtractPatterns:output_type -> lot.v1.ExtractPatternsResponse
-	37, // 92: lot.v1.PatternService.ExtractPatternsFromCode:output_type -> lot.v1.ExtractPatternsFromCodeResponse
-	39, // 93: lot.v1.PatternService.DistillPatterns:output_type -> lot.v1.DistillPatternsResponse
-	42, // 94: lot.v1.PatternService.PrunePatterns:output_type -> lot.v1.PrunePatternsResponse
-	78, // [78:95] is the sub-list for method output_type
-	61, // [61:78] is the sub-list for method input_type
-	61, // [61:61] is the sub-list for extension type_name
-	61, // [61:61] is the sub-list for extension extendee
-	0,  // [0:61] is the sub-list for field type_name
+	50, // 54: lot.v1.ExtractPatternsFromCodeResponse.notices:type_name -> lot.v1.Notice
+	54, // 55: lot.v1.DistillPatternsRequest.filter:type_name -> lot.v1.PatternFilter
+	40, // 56: lot.v1.DistillPatternsResponse.groups:type_name -> lot.v1.DistilledGroup
+	49, // 57: lot.v1.DistilledGroup.pattern:type_name -> lot.v1.Pattern
+	40, // 58: lot.v1.DistilledGroup.groups:type_name -> lot.v1.DistilledGroup
+	54, // 59: lot.v1.PrunePatternsRequest.filter:type_name -> lot.v1.PatternFilter
+	57, // 60: lot.v1.PrunePatternsResponse.oldest_kept_time:type_name -> google.protobuf.Timestamp
+	58, // 61: lot.v1.PrunePatternsResponse.elapsed:type_name -> google.protobuf.Duration
+	1,  // 62: lot.v1.PatternService.SavePattern:input_type -> lot.v1.SavePatternRequest
+	3,  // 63: lot.v1.PatternService.BatchSavePatterns:input_type -> lot.v1.BatchSavePatternsRequest
+	7,  // 64: lot.v1.PatternService.GetPattern:input_type -> lot.v1.GetPatternRequest
+	9,  // 65: lot.v1.PatternService.UpdatePattern:input_type -> lot.v1.UpdatePatternRequest
+	11, // 66: lot.v1.PatternService.DeletePattern:input_type -> lot.v1.DeletePatternRequest
+	13, // 67: lot.v1.PatternService.ListPatterns:input_type -> lot.v1.ListPatternsRequest
+	15, // 68: lot.v1.PatternService.RecallPatterns:input_type -> lot.v1.RecallPatternsRequest
+	21, // 69: lot.v1.PatternService.RecordOutcome:input_type -> lot.v1.RecordOutcomeRequest
+	24, // 70: lot.v1.PatternService.ListOutcomes:input_type -> lot.v1.ListOutcomesRequest
+	26, // 71: lot.v1.PatternService.CorrectOutcome:input_type -> lot.v1.CorrectOutcomeRequest
+	28, // 72: lot.v1.PatternService.GiveFeedback:input_type -> lot.v1.GiveFeedbackRequest
+	30, // 73: lot.v1.PatternService.ListFeedbackCandidates:input_type -> lot.v1.ListFeedbackCandidatesRequest
+	32, // 74: lot.v1.PatternService.GetPatternStats:input_type -> lot.v1.GetPatternStatsRequest
+	34, // 75: lot.v1.PatternService.ExtractPatterns:input_type -> lot.v1.ExtractPatternsRequest
+	36, // 76: lot.v1.PatternService.ExtractPatternsFromCode:input_type -> lot.v1.ExtractPatternsFromCodeRequest
+	38, // 77: lot.v1.PatternService.DistillPatterns:input_type -> lot.v1.DistillPatternsRequest
+	41, // 78: lot.v1.PatternService.PrunePatterns:input_type -> lot.v1.PrunePatternsRequest
+	2,  // 79: lot.v1.PatternService.SavePattern:output_type -> lot.v1.SavePatternResponse
+	5,  // 80: lot.v1.PatternService.BatchSavePatterns:output_type -> lot.v1.BatchSavePatternsResponse
+	8,  // 81: lot.v1.PatternService.GetPattern:output_type -> lot.v1.GetPatternResponse
+	10, // 82: lot.v1.PatternService.UpdatePattern:output_type -> lot.v1.UpdatePatternResponse
+	12, // 83: lot.v1.PatternService.DeletePattern:output_type -> lot.v1.DeletePatternResponse
+	14, // 84: lot.v1.PatternService.ListPatterns:output_type -> lot.v1.ListPatternsResponse
+	16, // 85: lot.v1.PatternService.RecallPatterns:output_type -> lot.v1.RecallPatternsResponse
+	22, // 86: lot.v1.PatternService.RecordOutcome:output_type -> lot.v1.RecordOutcomeResponse
+	25, // 87: lot.v1.PatternService.ListOutcomes:output_type -> lot.v1.ListOutcomesResponse
+	27, // 88: lot.v1.PatternService.CorrectOutcome:output_type -> lot.v1.CorrectOutcomeResponse
+	29, // 89: lot.v1.PatternService.GiveFeedback:output_type -> lot.v1.GiveFeedbackResponse
+	31, // 90: lot.v1.PatternService.ListFeedbackCandidates:output_type -> lot.v1.ListFeedbackCandidatesResponse
+	33, // 91: lot.v1.PatternService.GetPatternStats:output_type -> lot.v1.GetPatternStatsResponse
+	35, // 92: lot.v1.PatternService.ExtractPatterns:output_type -> lot.v1.ExtractPatternsResponse
+	37, // 93: lot.v1.PatternService.ExtractPatternsFromCode:output_type -> lot.v1.ExtractPatternsFromCodeResponse
+	39, // 94: lot.v1.PatternService.DistillPatterns:output_type -> lot.v1.DistillPatternsResponse
+	42, // 95: lot.v1.PatternService.PrunePatterns:output_type -> lot.v1.PrunePatternsResponse
+	79, // [79:96] is the sub-list for method output_type
+	62, // [62:79] is the sub-list for method input_type
+	62, // [62:62] is the sub-list for extension type_name
+	62, // [62:62] is the sub-list for extension extendee
+	0,  // [0:62] is the sub-list for field type_name
 }
 
 func init() { file_lot_v1_pattern_service_proto_init() }

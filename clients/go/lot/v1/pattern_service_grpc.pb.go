@@ -103,7 +103,11 @@ type PatternServiceClient interface {
 	// since, or moved by feedback, stays, and so do outcomes. Of each group the newest 2,000 episodes
 	// are read, of all the newest 10,000, in equal parts from each of the namespaces.
 	ExtractPatterns(ctx context.Context, in *ExtractPatternsRequest, opts ...grpc.CallOption) (*ExtractPatternsResponse, error)
-	// ExtractPatternsFromCode takes patterns out of source code. Not yet carried out.
+	// ExtractPatternsFromCode takes patterns out of source code in Python, JavaScript, TypeScript
+	// (both with elements, JSX and TSX), Go, Rust or Java: functions, methods, classes, error
+	// handling, asynchronous code and algorithms, each as a CODE pattern. What it finds, as what, and
+	// what becomes of it is in docs/code.md. The same code again changes nothing: patterns that are
+	// there are given back as they stand. If a call fails half-way, repeat it.
 	ExtractPatternsFromCode(ctx context.Context, in *ExtractPatternsFromCodeRequest, opts ...grpc.CallOption) (*ExtractPatternsFromCodeResponse, error)
 	// DistillPatterns generalises groups of like patterns. Not yet carried out.
 	DistillPatterns(ctx context.Context, in *DistillPatternsRequest, opts ...grpc.CallOption) (*DistillPatternsResponse, error)
@@ -357,7 +361,11 @@ type PatternServiceServer interface {
 	// since, or moved by feedback, stays, and so do outcomes. Of each group the newest 2,000 episodes
 	// are read, of all the newest 10,000, in equal parts from each of the namespaces.
 	ExtractPatterns(context.Context, *ExtractPatternsRequest) (*ExtractPatternsResponse, error)
-	// ExtractPatternsFromCode takes patterns out of source code. Not yet carried out.
+	// ExtractPatternsFromCode takes patterns out of source code in Python, JavaScript, TypeScript
+	// (both with elements, JSX and TSX), Go, Rust or Java: functions, methods, classes, error
+	// handling, asynchronous code and algorithms, each as a CODE pattern. What it finds, as what, and
+	// what becomes of it is in docs/code.md. The same code again changes nothing: patterns that are
+	// there are given back as they stand. If a call fails half-way, repeat it.
 	ExtractPatternsFromCode(context.Context, *ExtractPatternsFromCodeRequest) (*ExtractPatternsFromCodeResponse, error)
 	// DistillPatterns generalises groups of like patterns. Not yet carried out.
 	DistillPatterns(context.Context, *DistillPatternsRequest) (*DistillPatternsResponse, error)

@@ -1660,16 +1660,22 @@ class ExtractPatternsFromCodeRequest(_message.Message):
     namespace: _builtins.str
     """namespace; empty is `default`."""
     code: _builtins.str
-    """Required. code, at most 1 MiB."""
+    """Required. code, at most 1 MiB of text. Code with more than 2,000 pieces, or with more than 3 MiB
+    in them (pieces stand in one another, and each carries context and success_metrics), is
+    LIMIT_EXCEEDED, and so is what keeps a processor busy for over 5 s: send it in smaller parts.
+    """
     language: _builtins.str
-    """Required. language of the code."""
+    """Required. language of the code; `py`, `js`, `jsx`, `ts`, `tsx`, `golang` and `rs` will do."""
     context: _builtins.str
     """context that each pattern gets."""
     dry_run: _builtins.bool
-    """dry_run stores nothing."""
+    """dry_run stores nothing and gives the same patterns, with the same ids."""
     @_builtins.property
     def success_metrics(self) -> _struct_pb2.Struct:
-        """success_metrics of the code, carried as metadata."""
+        """success_metrics of the code, carried as metadata.success_metrics. A number `success_rate` among
+        them must be in [0, 1]: the success rate of new patterns starts from it, else from 1.0. Nested
+        at most 15 deep, at most 64 KiB.
+        """
 
     def __init__(
         self,
@@ -1697,23 +1703,39 @@ class ExtractPatternsFromCodeResponse(_message.Message):
 
     PATTERNS_FIELD_NUMBER: _builtins.int
     UNPARSED_FIELD_NUMBER: _builtins.int
+    CREATED_COUNT_FIELD_NUMBER: _builtins.int
+    NOTICES_FIELD_NUMBER: _builtins.int
+    created_count: _builtins.int
+    """created_count is how many of the patterns are new, or in a dry_run would be."""
     @_builtins.property
     def patterns(self) -> _containers.RepeatedCompositeFieldContainer[_pattern_pb2.Pattern]:
-        """patterns found."""
+        """patterns found, in the order of the code. Code that is there twice under one name is one."""
 
     @_builtins.property
     def unparsed(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """unparsed describes the places that could not be parsed."""
+        """unparsed describes the places that could not be parsed, for example
+        `line 12, column 5: ) is missing in load`: the first 50, then how many more. What holds such a
+        place is no pattern; what is whole is. Pieces over 256 KiB, which no pattern can hold, are told
+        here too. Empty, with no patterns: all was understood, and there is nothing to store in it.
+        """
+
+    @_builtins.property
+    def notices(self) -> _containers.RepeatedCompositeFieldContainer[_outcome_pb2.Notice]:
+        """notices: FIELDS_KEPT where patterns that were there keep other success_metrics than were given;
+        TEXT_TRUNCATED where the model did not read all of a new one.
+        """
 
     def __init__(
         self,
         *,
         patterns: _abc.Iterable[_pattern_pb2.Pattern] | None = ...,
         unparsed: _abc.Iterable[_builtins.str] | None = ...,
+        created_count: _builtins.int = ...,
+        notices: _abc.Iterable[_outcome_pb2.Notice] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["patterns", b"patterns", "unparsed", b"unparsed"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["created_count", b"created_count", "notices", b"notices", "patterns", b"patterns", "unparsed", b"unparsed"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -259,7 +259,11 @@ class PatternServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def ExtractPatternsFromCode(self, request, context):
-        """ExtractPatternsFromCode takes patterns out of source code. Not yet carried out.
+        """ExtractPatternsFromCode takes patterns out of source code in Python, JavaScript, TypeScript
+        (both with elements, JSX and TSX), Go, Rust or Java: functions, methods, classes, error
+        handling, asynchronous code and algorithms, each as a CODE pattern. What it finds, as what, and
+        what becomes of it is in docs/code.md. The same code again changes nothing: patterns that are
+        there are given back as they stand. If a call fails half-way, repeat it.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

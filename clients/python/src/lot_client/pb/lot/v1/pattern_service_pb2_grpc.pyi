@@ -104,7 +104,12 @@ class PatternServiceStub:
     are read, of all the newest 10,000, in equal parts from each of the namespaces.
     """
     ExtractPatternsFromCode: _grpc.UnaryUnaryMultiCallable[_pattern_service_pb2.ExtractPatternsFromCodeRequest, _pattern_service_pb2.ExtractPatternsFromCodeResponse]
-    """ExtractPatternsFromCode takes patterns out of source code. Not yet carried out."""
+    """ExtractPatternsFromCode takes patterns out of source code in Python, JavaScript, TypeScript
+    (both with elements, JSX and TSX), Go, Rust or Java: functions, methods, classes, error
+    handling, asynchronous code and algorithms, each as a CODE pattern. What it finds, as what, and
+    what becomes of it is in docs/code.md. The same code again changes nothing: patterns that are
+    there are given back as they stand. If a call fails half-way, repeat it.
+    """
     DistillPatterns: _grpc.UnaryUnaryMultiCallable[_pattern_service_pb2.DistillPatternsRequest, _pattern_service_pb2.DistillPatternsResponse]
     """DistillPatterns generalises groups of like patterns. Not yet carried out."""
     PrunePatterns: _grpc.UnaryUnaryMultiCallable[_pattern_service_pb2.PrunePatternsRequest, _pattern_service_pb2.PrunePatternsResponse]
@@ -190,7 +195,12 @@ class PatternServiceAsyncStub(PatternServiceStub):
     are read, of all the newest 10,000, in equal parts from each of the namespaces.
     """
     ExtractPatternsFromCode: _aio.UnaryUnaryMultiCallable[_pattern_service_pb2.ExtractPatternsFromCodeRequest, _pattern_service_pb2.ExtractPatternsFromCodeResponse]  # type: ignore[assignment]
-    """ExtractPatternsFromCode takes patterns out of source code. Not yet carried out."""
+    """ExtractPatternsFromCode takes patterns out of source code in Python, JavaScript, TypeScript
+    (both with elements, JSX and TSX), Go, Rust or Java: functions, methods, classes, error
+    handling, asynchronous code and algorithms, each as a CODE pattern. What it finds, as what, and
+    what becomes of it is in docs/code.md. The same code again changes nothing: patterns that are
+    there are given back as they stand. If a call fails half-way, repeat it.
+    """
     DistillPatterns: _aio.UnaryUnaryMultiCallable[_pattern_service_pb2.DistillPatternsRequest, _pattern_service_pb2.DistillPatternsResponse]  # type: ignore[assignment]
     """DistillPatterns generalises groups of like patterns. Not yet carried out."""
     PrunePatterns: _aio.UnaryUnaryMultiCallable[_pattern_service_pb2.PrunePatternsRequest, _pattern_service_pb2.PrunePatternsResponse]  # type: ignore[assignment]
@@ -363,7 +373,12 @@ class PatternServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _pattern_service_pb2.ExtractPatternsFromCodeRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_pattern_service_pb2.ExtractPatternsFromCodeResponse, _abc.Awaitable[_pattern_service_pb2.ExtractPatternsFromCodeResponse]]:
-        """ExtractPatternsFromCode takes patterns out of source code. Not yet carried out."""
+        """ExtractPatternsFromCode takes patterns out of source code in Python, JavaScript, TypeScript
+        (both with elements, JSX and TSX), Go, Rust or Java: functions, methods, classes, error
+        handling, asynchronous code and algorithms, each as a CODE pattern. What it finds, as what, and
+        what becomes of it is in docs/code.md. The same code again changes nothing: patterns that are
+        there are given back as they stand. If a call fails half-way, repeat it.
+        """
 
     @_abc_1.abstractmethod
     def DistillPatterns(

@@ -1,0 +1,1 @@
+"""Source code to its pieces. The only room that knows tree-sitter."""

@@ -1,0 +1,88 @@
+"""A piece on its way: where it is in the tree, what was seen in it, and what it is told as."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from tree_sitter import Node
+
+from lot_grpc.domain.code_shapes import CodeForm
+from lot_grpc.domain.pattern import CodeKind
+from lot_grpc.parsing.rules import Definition, Facts
+
+_TELLING: Final = frozenset(
+    {
+        "accumulation",
+        "binary_search",
+        "divide_and_conquer",
+        "nested_loops",
+        "recursion",
+        "search",
+    }
+)
+"""Shapes that say what a function is about; a loop alone does not."""
+
+_FORMS = {
+    CodeForm.FUNCTION: CodeKind.FUNCTION,
+    CodeForm.METHOD: CodeKind.METHOD,
+    CodeForm.CLASS: CodeKind.CLASS,
+    CodeForm.HANDLER: CodeKind.ERROR_HANDLER,
+    CodeForm.LOOP: CodeKind.ALGORITHM,
+    CodeForm.STATEMENT: CodeKind.ASYNC,
+}
+
+PARTS: Final = frozenset({CodeForm.HANDLER, CodeForm.LOOP, CodeForm.STATEMENT})
+"""Forms without a name of their own."""
+
+
+@dataclass(slots=True, eq=False)
+class Found:
+    """A piece on its way.
+
+    ``node`` is what is cut out, ``leading`` attributes and decorators before it, ``comments`` what
+    is written above. ``scope`` names what it stands in; of a part that is the definition around it.
+    ``sole`` holds for a handler that is all that its function does. ``highest`` is the complexity
+    of a class's most complex method.
+    """
+
+    form: CodeForm
+    node: Node
+    facts: Facts
+    scope: tuple[str, ...]
+    definition: Definition | None = None
+    leading: tuple[Node, ...] = ()
+    comments: tuple[Node, ...] = ()
+    sole: bool = False
+    methods: dict[str, None] = field(default_factory=dict)
+    method_count: int = 0
+    highest: int = 1
+
+    @property
+    def start(self) -> int:
+        """The byte that it begins at."""
+        return self.leading[0].start_byte if self.leading else self.node.start_byte
+
+    def tell_shapes(self) -> None:
+        """Tag the shapes that follow from what was seen."""
+        facts, tags = self.facts, self.facts.tags
+        if facts.self_calls:
+            tags.add("recursion")
+        if facts.self_calls >= 2 and facts.halvings:
+            tags.add("divide_and_conquer")
+        if facts.midpoints and ("iteration" in tags or facts.self_calls) and facts.self_calls < 2:
+            tags.add("binary_search")
+            tags.discard("search")
+        if facts.added & facts.returned:
+            tags.add("accumulation")
+
+    def kind(self, *, handles_alone: bool) -> CodeKind:
+        """What it is most telling as. ``handles_alone``: all it does is handle errors."""
+        if self.form in {CodeForm.FUNCTION, CodeForm.METHOD}:
+            if "async" in self.facts.tags:
+                return CodeKind.ASYNC
+            if self.facts.tags & _TELLING:
+                return CodeKind.ALGORITHM
+            if handles_alone:
+                return CodeKind.ERROR_HANDLER
+        return _FORMS[self.form]

@@ -1,0 +1,212 @@
+"""What a language's rules say, and what they are told of a place in the tree."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tree_sitter import Node
+
+from lot_grpc.domain.code_shapes import CodeForm
+
+_LONGEST_TEXT = 200
+
+
+@dataclass(slots=True)
+class Facts:
+    """What was seen in a definition, or in a part of one that is a piece by itself.
+
+    ``complexity`` is McCabe's number so far. ``self_calls`` counts calls by its own name,
+    ``halvings`` divisions by two, ``midpoints`` those that give a name the middle of two others.
+    ``added`` are names that a loop adds to, ``returned`` names that are given back.
+    """
+
+    complexity: int = 1
+    loop_depth: int = 0
+    in_handler: bool = False
+    tags: set[str] = field(default_factory=set)
+    caught: dict[str, None] = field(default_factory=dict)
+    self_calls: int = 0
+    halvings: int = 0
+    midpoints: int = 0
+    added: set[str] = field(default_factory=set)
+    returned: set[str] = field(default_factory=set)
+
+    def inside(self) -> Facts:
+        """Those of a scope within, before anything was seen in it."""
+        return Facts(loop_depth=self.loop_depth, in_handler=self.in_handler)
+
+    def take_in(self, part: Facts) -> None:
+        """Add what was seen in a part."""
+        self.complexity += part.complexity - 1
+        self.tags |= part.tags
+        self.caught |= part.caught
+        self.self_calls += part.self_calls
+        self.halvings += part.halvings
+        self.midpoints += part.midpoints
+        self.added |= part.added
+        self.returned |= part.returned
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """A thing with a name.
+
+    ``form`` None: a scope that is no piece (a module, a namespace). ``outer`` is the node that is
+    cut out, ``body`` what the signature ends before. ``owner`` is the type that a method is
+    written apart from; ``receivers`` are what a method calls itself on, ``recursive_by_name`` says
+    whether its name alone will do, ``arity`` with how many arguments (None: any),
+    ``called`` by what name, where that is not ``name``. ``doc`` is that
+    of a docstring; comments are found beside. ``title`` is what it is called instead of its name.
+    """
+
+    form: CodeForm | None
+    word: str
+    name: str
+    outer: Node
+    body: Node | None
+    parameters: tuple[str, ...] = ()
+    owner: str = ""
+    receivers: frozenset[str] = frozenset()
+    recursive_by_name: bool = True
+    called: str = ""
+    arity: int | None = None
+    tags: tuple[str, ...] = ()
+    doc: str = ""
+    title: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Handler:
+    """Error handling. ``propagates``: it only passes the error on."""
+
+    caught: tuple[str, ...] = ()
+    propagates: bool = False
+
+
+@dataclass(slots=True)
+class Place:
+    """A node with all that stands around it."""
+
+    node: Node
+    source: bytes
+    path: Sequence[Node]
+    form: CodeForm | None
+    facts: Facts
+
+    def text(self, node: Node | None) -> str:
+        """The source of a node, empty for None; at most 200 characters, so names only."""
+        if node is None:
+            return ""
+        start = node.start_byte
+        cut = self.source[start : min(node.end_byte, start + 4 * _LONGEST_TEXT)]
+        return cut.decode(errors="ignore")[:_LONGEST_TEXT]
+
+    def field(self, name: str, of: Node | None = None) -> Node | None:
+        """A child by its name in the grammar."""
+        return (of or self.node).child_by_field_name(name)
+
+    def above(self, steps: int = 1) -> Node | None:
+        """The parent, or who is further up."""
+        return self.path[-steps] if steps <= len(self.path) else None
+
+    @property
+    def in_class(self) -> bool:
+        """Whether what is next around it is a class."""
+        return self.form is CodeForm.CLASS
+
+
+Watch = Callable[[Place], None]
+Define = Callable[[Place], Definition | None]
+Handle = Callable[[Place], Handler | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    """A call: what stands before the last dot (empty for a plain name), and the name."""
+
+    receiver: str
+    name: str
+    argument_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """One language, by the node types of its grammar.
+
+    Attributes:
+        joint: what joins the parts of a qualified name.
+        leading: nodes before a definition that belong to it (attributes, decorators).
+        comments: comments.
+        definitions, handlers: by node type, what may be one.
+        loops: loops; they add one to the complexity.
+        decisions: what else adds one.
+        watch: what tells more, by node type.
+        calls: calls, by node type: read to whom.
+        statements: at the top level, what is a piece by itself if it is asynchronous.
+        blocks: nodes between a body and its statements.
+    """
+
+    joint: str
+    comments: frozenset[str]
+    definitions: Mapping[str, Define]
+    handlers: Mapping[str, Handle]
+    loops: frozenset[str]
+    decisions: frozenset[str]
+    watch: Mapping[str, Watch]
+    calls: Mapping[str, Callable[[Place], Called | None]]
+    leading: frozenset[str] = frozenset()
+    statements: frozenset[str] = frozenset()
+    blocks: frozenset[str] = frozenset()
+
+    @property
+    def watched(self) -> frozenset[str]:
+        """All node types that mean something."""
+        return frozenset(
+            {
+                *self.definitions,
+                *self.handlers,
+                *self.loops,
+                *self.decisions,
+                *self.watch,
+                *self.calls,
+                *self.statements,
+            }
+        )
+
+
+def count_one(place: Place) -> None:
+    """Counts one."""
+    place.facts.complexity += 1
+
+
+def note_tag(*tags: str) -> Watch:
+    """Notes tags."""
+
+    def watch(place: Place) -> None:
+        place.facts.tags.update(tags)
+
+    return watch
+
+
+def names_in(node: Node | None, place: Place, kinds: frozenset[str]) -> tuple[str, ...]:
+    """The outermost nodes of some types below a node, as text, each once, at most 20."""
+    found: dict[str, None] = {}
+    waiting = [node] if node is not None else []
+    while waiting and len(found) < 20:
+        one = waiting.pop()
+        if one.type in kinds:
+            found[place.text(one)] = None
+        else:
+            waiting.extend(reversed(one.named_children))
+    return tuple(found)
+
+
+def children_of(node: Node | None, kind: str) -> list[Node]:
+    """The children of a type."""
+    return [child for child in node.named_children if child.type == kind] if node else []
+
+
+def first(node: Node | None) -> Node | None:
+    """The first child that is no punctuation."""
+    return node.named_child(0) if node is not None and node.named_child_count else None
