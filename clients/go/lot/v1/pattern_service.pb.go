@@ -37,7 +37,11 @@ const (
 	Dedupe_DEDUPE_EXACT Dedupe = 1
 	// Store another one.
 	Dedupe_DEDUPE_NONE Dedupe = 2
-	// Merge with a pattern above a stated similarity. Not yet carried out.
+	// As EXACT; and where no pattern has the same content, count a success for the nearest one of the
+	// same kind, type and language whose texts reach the similarity that the server is set to (0.95
+	// unless said otherwise), with code also its code. Texts that differ in a number, a quotation, a
+	// URL or a path, or just in the order of their words, are never merged; nor are superseded or
+	// expired patterns merged with. Not with a pattern_id.
 	Dedupe_DEDUPE_SEMANTIC Dedupe = 3
 )
 
@@ -82,6 +86,67 @@ func (x Dedupe) Number() protoreflect.EnumNumber {
 // Deprecated: Use Dedupe.Descriptor instead.
 func (Dedupe) EnumDescriptor() ([]byte, []int) {
 	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{0}
+}
+
+// LineageRelation is what another pattern is to the one that was asked for.
+type LineageRelation int32
+
+const (
+	// Never sent.
+	LineageRelation_LINEAGE_RELATION_UNSPECIFIED LineageRelation = 0
+	// It was superseded by the one asked for, or by one that was.
+	LineageRelation_LINEAGE_RELATION_SUPERSEDED LineageRelation = 1
+	// It superseded the one asked for, or one that did.
+	LineageRelation_LINEAGE_RELATION_SUCCESSOR LineageRelation = 2
+	// The group that the one asked for belongs to, or a group of that group.
+	LineageRelation_LINEAGE_RELATION_GROUP LineageRelation = 3
+	// A member that the one asked for was distilled from.
+	LineageRelation_LINEAGE_RELATION_MEMBER LineageRelation = 4
+)
+
+// Enum value maps for LineageRelation.
+var (
+	LineageRelation_name = map[int32]string{
+		0: "LINEAGE_RELATION_UNSPECIFIED",
+		1: "LINEAGE_RELATION_SUPERSEDED",
+		2: "LINEAGE_RELATION_SUCCESSOR",
+		3: "LINEAGE_RELATION_GROUP",
+		4: "LINEAGE_RELATION_MEMBER",
+	}
+	LineageRelation_value = map[string]int32{
+		"LINEAGE_RELATION_UNSPECIFIED": 0,
+		"LINEAGE_RELATION_SUPERSEDED":  1,
+		"LINEAGE_RELATION_SUCCESSOR":   2,
+		"LINEAGE_RELATION_GROUP":       3,
+		"LINEAGE_RELATION_MEMBER":      4,
+	}
+)
+
+func (x LineageRelation) Enum() *LineageRelation {
+	p := new(LineageRelation)
+	*p = x
+	return p
+}
+
+func (x LineageRelation) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (LineageRelation) Descriptor() protoreflect.EnumDescriptor {
+	return file_lot_v1_pattern_service_proto_enumTypes[1].Descriptor()
+}
+
+func (LineageRelation) Type() protoreflect.EnumType {
+	return &file_lot_v1_pattern_service_proto_enumTypes[1]
+}
+
+func (x LineageRelation) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use LineageRelation.Descriptor instead.
+func (LineageRelation) EnumDescriptor() ([]byte, []int) {
+	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{1}
 }
 
 // Request of SavePattern.
@@ -536,9 +601,11 @@ type GetPatternRequest struct {
 	// namespace; empty is `default`.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Required. pattern_id.
-	PatternId     string `protobuf:"bytes,2,opt,name=pattern_id,json=patternId,proto3" json:"pattern_id,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	PatternId string `protobuf:"bytes,2,opt,name=pattern_id,json=patternId,proto3" json:"pattern_id,omitempty"`
+	// include_lineage fills lineage.
+	IncludeLineage bool `protobuf:"varint,3,opt,name=include_lineage,json=includeLineage,proto3" json:"include_lineage,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *GetPatternRequest) Reset() {
@@ -585,11 +652,21 @@ func (x *GetPatternRequest) GetPatternId() string {
 	return ""
 }
 
+func (x *GetPatternRequest) GetIncludeLineage() bool {
+	if x != nil {
+		return x.IncludeLineage
+	}
+	return false
+}
+
 // Response of GetPattern.
 type GetPatternResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// pattern.
-	Pattern       *Pattern `protobuf:"bytes,1,opt,name=pattern,proto3" json:"pattern,omitempty"`
+	Pattern *Pattern `protobuf:"bytes,1,opt,name=pattern,proto3" json:"pattern,omitempty"`
+	// lineage: the patterns it comes from and that came of it, so that one sees whether a successor
+	// does better; the nearest first, at most 100 of each relation. Only with include_lineage.
+	Lineage       []*LineageEntry `protobuf:"bytes,2,rep,name=lineage,proto3" json:"lineage,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -631,6 +708,104 @@ func (x *GetPatternResponse) GetPattern() *Pattern {
 	return nil
 }
 
+func (x *GetPatternResponse) GetLineage() []*LineageEntry {
+	if x != nil {
+		return x.Lineage
+	}
+	return nil
+}
+
+// LineageEntry is a pattern that is related to another.
+type LineageEntry struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// relation to the pattern asked for.
+	Relation LineageRelation `protobuf:"varint,1,opt,name=relation,proto3,enum=lot.v1.LineageRelation" json:"relation,omitempty"`
+	// pattern_id.
+	PatternId string `protobuf:"bytes,2,opt,name=pattern_id,json=patternId,proto3" json:"pattern_id,omitempty"`
+	// task.
+	Task string `protobuf:"bytes,3,opt,name=task,proto3" json:"task,omitempty"`
+	// outcomes, rates included.
+	Outcomes *Outcomes `protobuf:"bytes,4,opt,name=outcomes,proto3" json:"outcomes,omitempty"`
+	// create_time.
+	CreateTime *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
+	// distance in steps; 1 is a direct relation.
+	Distance      int32 `protobuf:"varint,6,opt,name=distance,proto3" json:"distance,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LineageEntry) Reset() {
+	*x = LineageEntry{}
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LineageEntry) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LineageEntry) ProtoMessage() {}
+
+func (x *LineageEntry) ProtoReflect() protoreflect.Message {
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LineageEntry.ProtoReflect.Descriptor instead.
+func (*LineageEntry) Descriptor() ([]byte, []int) {
+	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *LineageEntry) GetRelation() LineageRelation {
+	if x != nil {
+		return x.Relation
+	}
+	return LineageRelation_LINEAGE_RELATION_UNSPECIFIED
+}
+
+func (x *LineageEntry) GetPatternId() string {
+	if x != nil {
+		return x.PatternId
+	}
+	return ""
+}
+
+func (x *LineageEntry) GetTask() string {
+	if x != nil {
+		return x.Task
+	}
+	return ""
+}
+
+func (x *LineageEntry) GetOutcomes() *Outcomes {
+	if x != nil {
+		return x.Outcomes
+	}
+	return nil
+}
+
+func (x *LineageEntry) GetCreateTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.CreateTime
+	}
+	return nil
+}
+
+func (x *LineageEntry) GetDistance() int32 {
+	if x != nil {
+		return x.Distance
+	}
+	return 0
+}
+
 // Request of UpdatePattern.
 type UpdatePatternRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -652,7 +827,7 @@ type UpdatePatternRequest struct {
 
 func (x *UpdatePatternRequest) Reset() {
 	*x = UpdatePatternRequest{}
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[8]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -664,7 +839,7 @@ func (x *UpdatePatternRequest) String() string {
 func (*UpdatePatternRequest) ProtoMessage() {}
 
 func (x *UpdatePatternRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[8]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -677,7 +852,7 @@ func (x *UpdatePatternRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdatePatternRequest.ProtoReflect.Descriptor instead.
 func (*UpdatePatternRequest) Descriptor() ([]byte, []int) {
-	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{8}
+	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *UpdatePatternRequest) GetNamespace() string {
@@ -728,7 +903,7 @@ type UpdatePatternResponse struct {
 
 func (x *UpdatePatternResponse) Reset() {
 	*x = UpdatePatternResponse{}
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[9]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -740,7 +915,7 @@ func (x *UpdatePatternResponse) String() string {
 func (*UpdatePatternResponse) ProtoMessage() {}
 
 func (x *UpdatePatternResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[9]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -753,7 +928,7 @@ func (x *UpdatePatternResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdatePatternResponse.ProtoReflect.Descriptor instead.
 func (*UpdatePatternResponse) Descriptor() ([]byte, []int) {
-	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{9}
+	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *UpdatePatternResponse) GetPattern() *Pattern {
@@ -787,7 +962,7 @@ type DeletePatternRequest struct {
 
 func (x *DeletePatternRequest) Reset() {
 	*x = DeletePatternRequest{}
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[10]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -799,7 +974,7 @@ func (x *DeletePatternRequest) String() string {
 func (*DeletePatternRequest) ProtoMessage() {}
 
 func (x *DeletePatternRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[10]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -812,7 +987,7 @@ func (x *DeletePatternRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeletePatternRequest.ProtoReflect.Descriptor instead.
 func (*DeletePatternRequest) Descriptor() ([]byte, []int) {
-	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{10}
+	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *DeletePatternRequest) GetNamespace() string {
@@ -854,7 +1029,7 @@ type DeletePatternResponse struct {
 
 func (x *DeletePatternResponse) Reset() {
 	*x = DeletePatternResponse{}
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[11]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -866,7 +1041,7 @@ func (x *DeletePatternResponse) String() string {
 func (*DeletePatternResponse) ProtoMessage() {}
 
 func (x *DeletePatternResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[11]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -879,7 +1054,7 @@ func (x *DeletePatternResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeletePatternResponse.ProtoReflect.Descriptor instead.
 func (*DeletePatternResponse) Descriptor() ([]byte, []int) {
-	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{11}
+	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *DeletePatternResponse) GetDeleted() bool {
@@ -906,7 +1081,7 @@ type ListPatternsRequest struct {
 
 func (x *ListPatternsRequest) Reset() {
 	*x = ListPatternsRequest{}
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[12]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -918,7 +1093,7 @@ func (x *ListPatternsRequest) String() string {
 func (*ListPatternsRequest) ProtoMessage() {}
 
 func (x *ListPatternsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[12]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -931,7 +1106,7 @@ func (x *ListPatternsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPatternsRequest.ProtoReflect.Descriptor instead.
 func (*ListPatternsRequest) Descriptor() ([]byte, []int) {
-	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{12}
+	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ListPatternsRequest) GetNamespace() string {
@@ -975,7 +1150,7 @@ type ListPatternsResponse struct {
 
 func (x *ListPatternsResponse) Reset() {
 	*x = ListPatternsResponse{}
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[13]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -987,7 +1162,7 @@ func (x *ListPatternsResponse) String() string {
 func (*ListPatternsResponse) ProtoMessage() {}
 
 func (x *ListPatternsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[13]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1000,7 +1175,7 @@ func (x *ListPatternsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPatternsResponse.ProtoReflect.Descriptor instead.
 func (*ListPatternsResponse) Descriptor() ([]byte, []int) {
-	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{13}
+	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ListPatternsResponse) GetPatterns() []*Pattern {
@@ -1048,7 +1223,7 @@ type RecallPatternsRequest struct {
 
 func (x *RecallPatternsRequest) Reset() {
 	*x = RecallPatternsRequest{}
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[14]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1060,7 +1235,7 @@ func (x *RecallPatternsRequest) String() string {
 func (*RecallPatternsRequest) ProtoMessage() {}
 
 func (x *RecallPatternsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[14]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1073,7 +1248,7 @@ func (x *RecallPatternsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecallPatternsRequest.ProtoReflect.Descriptor instead.
 func (*RecallPatternsRequest) Descriptor() ([]byte, []int) {
-	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{14}
+	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *RecallPatternsRequest) GetNamespace() string {
@@ -1156,7 +1331,7 @@ type RecallPatternsResponse struct {
 
 func (x *RecallPatternsResponse) Reset() {
 	*x = RecallPatternsResponse{}
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[15]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1168,7 +1343,7 @@ func (x *RecallPatternsResponse) String() string {
 func (*RecallPatternsResponse) ProtoMessage() {}
 
 func (x *RecallPatternsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[15]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1181,7 +1356,7 @@ func (x *RecallPatternsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecallPatternsResponse.ProtoReflect.Descriptor instead.
 func (*RecallPatternsResponse) Descriptor() ([]byte, []int) {
-	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{15}
+	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *RecallPatternsResponse) GetHits() []*PatternHit {
@@ -1231,7 +1406,7 @@ type PatternHit struct {
 
 func (x *PatternHit) Reset() {
 	*x = PatternHit{}
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[16]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1243,7 +1418,7 @@ func (x *PatternHit) String() string {
 func (*PatternHit) ProtoMessage() {}
 
 func (x *PatternHit) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[16]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1256,7 +1431,7 @@ func (x *PatternHit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PatternHit.ProtoReflect.Descriptor instead.
 func (*PatternHit) Descriptor() ([]byte, []int) {
-	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{16}
+	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *PatternHit) GetPattern() *Pattern {
@@ -1308,7 +1483,7 @@ type RecallExplanation struct {
 
 func (x *RecallExplanation) Reset() {
 	*x = RecallExplanation{}
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[17]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1320,7 +1495,7 @@ func (x *RecallExplanation) String() string {
 func (*RecallExplanation) ProtoMessage() {}
 
 func (x *RecallExplanation) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[17]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1333,7 +1508,7 @@ func (x *RecallExplanation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecallExplanation.ProtoReflect.Descriptor instead.
 func (*RecallExplanation) Descriptor() ([]byte, []int) {
-	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{17}
+	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *RecallExplanation) GetRanking() Ranking {
@@ -1406,7 +1581,7 @@ type RecordOutcomeRequest struct {
 
 func (x *RecordOutcomeRequest) Reset() {
 	*x = RecordOutcomeRequest{}
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[18]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1418,7 +1593,7 @@ func (x *RecordOutcomeRequest) String() string {
 func (*RecordOutcomeRequest) ProtoMessage() {}
 
 func (x *RecordOutcomeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[18]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1431,7 +1606,7 @@ func (x *RecordOutcomeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordOutcomeRequest.ProtoReflect.Descriptor instead.
 func (*RecordOutcomeRequest) Descriptor() ([]byte, []int) {
-	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{18}
+	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *RecordOutcomeRequest) GetNamespace() string {
@@ -1509,7 +1684,7 @@ type RecordOutcomeResponse struct {
 
 func (x *RecordOutcomeResponse) Reset() {
 	*x = RecordOutcomeResponse{}
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[19]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1521,7 +1696,7 @@ func (x *RecordOutcomeResponse) String() string {
 func (*RecordOutcomeResponse) ProtoMessage() {}
 
 func (x *RecordOutcomeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[19]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1534,7 +1709,7 @@ func (x *RecordOutcomeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordOutcomeResponse.ProtoReflect.Descriptor instead.
 func (*RecordOutcomeResponse) Descriptor() ([]byte, []int) {
-	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{19}
+	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *RecordOutcomeResponse) GetPatterns() []*Pattern {
@@ -1573,7 +1748,7 @@ type OutcomeEntry struct {
 
 func (x *OutcomeEntry) Reset() {
 	*x = OutcomeEntry{}
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[20]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1585,7 +1760,7 @@ func (x *OutcomeEntry) String() string {
 func (*OutcomeEntry) ProtoMessage() {}
 
 func (x *OutcomeEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[20]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1598,7 +1773,7 @@ func (x *OutcomeEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutcomeEntry.ProtoReflect.Descriptor instead.
 func (*OutcomeEntry) Descriptor() ([]byte, []int) {
-	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{20}
+	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *OutcomeEntry) GetOutcomeId() string {
@@ -1688,7 +1863,7 @@ type ListOutcomesRequest struct {
 
 func (x *ListOutcomesRequest) Reset() {
 	*x = ListOutcomesRequest{}
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[21]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1700,7 +1875,7 @@ func (x *ListOutcomesRequest) String() string {
 func (*ListOutcomesRequest) ProtoMessage() {}
 
 func (x *ListOutcomesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[21]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1713,7 +1888,7 @@ func (x *ListOutcomesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOutcomesRequest.ProtoReflect.Descriptor instead.
 func (*ListOutcomesRequest) Descriptor() ([]byte, []int) {
-	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{21}
+	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ListOutcomesRequest) GetNamespace() string {
@@ -1757,7 +1932,7 @@ type ListOutcomesResponse struct {
 
 func (x *ListOutcomesResponse) Reset() {
 	*x = ListOutcomesResponse{}
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[22]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1769,7 +1944,7 @@ func (x *ListOutcomesResponse) String() string {
 func (*ListOutcomesResponse) ProtoMessage() {}
 
 func (x *ListOutcomesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[22]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1782,7 +1957,7 @@ func (x *ListOutcomesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOutcomesResponse.ProtoReflect.Descriptor instead.
 func (*ListOutcomesResponse) Descriptor() ([]byte, []int) {
-	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{22}
+	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ListOutcomesResponse) GetOutcomes() []*OutcomeEntry {
@@ -1818,7 +1993,7 @@ type CorrectOutcomeRequest struct {
 
 func (x *CorrectOutcomeRequest) Reset() {
 	*x = CorrectOutcomeRequest{}
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[23]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1830,7 +2005,7 @@ func (x *CorrectOutcomeRequest) String() string {
 func (*CorrectOutcomeRequest) ProtoMessage() {}
 
 func (x *CorrectOutcomeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[23]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1843,7 +2018,7 @@ func (x *CorrectOutcomeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CorrectOutcomeRequest.ProtoReflect.Descriptor instead.
 func (*CorrectOutcomeRequest) Descriptor() ([]byte, []int) {
-	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{23}
+	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *CorrectOutcomeRequest) GetNamespace() string {
@@ -1892,7 +2067,7 @@ type CorrectOutcomeResponse struct {
 
 func (x *CorrectOutcomeResponse) Reset() {
 	*x = CorrectOutcomeResponse{}
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[24]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1904,7 +2079,7 @@ func (x *CorrectOutcomeResponse) String() string {
 func (*CorrectOutcomeResponse) ProtoMessage() {}
 
 func (x *CorrectOutcomeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[24]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1917,7 +2092,7 @@ func (x *CorrectOutcomeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CorrectOutcomeResponse.ProtoReflect.Descriptor instead.
 func (*CorrectOutcomeResponse) Descriptor() ([]byte, []int) {
-	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{24}
+	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *CorrectOutcomeResponse) GetPatterns() []*Pattern {
@@ -1948,7 +2123,7 @@ type GiveFeedbackRequest struct {
 
 func (x *GiveFeedbackRequest) Reset() {
 	*x = GiveFeedbackRequest{}
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[25]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1960,7 +2135,7 @@ func (x *GiveFeedbackRequest) String() string {
 func (*GiveFeedbackRequest) ProtoMessage() {}
 
 func (x *GiveFeedbackRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[25]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1973,7 +2148,7 @@ func (x *GiveFeedbackRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GiveFeedbackRequest.ProtoReflect.Descriptor instead.
 func (*GiveFeedbackRequest) Descriptor() ([]byte, []int) {
-	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{25}
+	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *GiveFeedbackRequest) GetNamespace() string {
@@ -2029,7 +2204,7 @@ type GiveFeedbackResponse struct {
 
 func (x *GiveFeedbackResponse) Reset() {
 	*x = GiveFeedbackResponse{}
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[26]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2041,7 +2216,7 @@ func (x *GiveFeedbackResponse) String() string {
 func (*GiveFeedbackResponse) ProtoMessage() {}
 
 func (x *GiveFeedbackResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[26]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2054,7 +2229,7 @@ func (x *GiveFeedbackResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GiveFeedbackResponse.ProtoReflect.Descriptor instead.
 func (*GiveFeedbackResponse) Descriptor() ([]byte, []int) {
-	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{26}
+	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *GiveFeedbackResponse) GetPattern() *Pattern {
@@ -2079,7 +2254,7 @@ type ListFeedbackCandidatesRequest struct {
 
 func (x *ListFeedbackCandidatesRequest) Reset() {
 	*x = ListFeedbackCandidatesRequest{}
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[27]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2091,7 +2266,7 @@ func (x *ListFeedbackCandidatesRequest) String() string {
 func (*ListFeedbackCandidatesRequest) ProtoMessage() {}
 
 func (x *ListFeedbackCandidatesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[27]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2104,7 +2279,7 @@ func (x *ListFeedbackCandidatesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListFeedbackCandidatesRequest.ProtoReflect.Descriptor instead.
 func (*ListFeedbackCandidatesRequest) Descriptor() ([]byte, []int) {
-	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{27}
+	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ListFeedbackCandidatesRequest) GetNamespace() string {
@@ -2139,7 +2314,7 @@ type ListFeedbackCandidatesResponse struct {
 
 func (x *ListFeedbackCandidatesResponse) Reset() {
 	*x = ListFeedbackCandidatesResponse{}
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[28]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2151,7 +2326,7 @@ func (x *ListFeedbackCandidatesResponse) String() string {
 func (*ListFeedbackCandidatesResponse) ProtoMessage() {}
 
 func (x *ListFeedbackCandidatesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[28]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2164,7 +2339,7 @@ func (x *ListFeedbackCandidatesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListFeedbackCandidatesResponse.ProtoReflect.Descriptor instead.
 func (*ListFeedbackCandidatesResponse) Descriptor() ([]byte, []int) {
-	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{28}
+	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ListFeedbackCandidatesResponse) GetPatterns() []*Pattern {
@@ -2187,7 +2362,7 @@ type GetPatternStatsRequest struct {
 
 func (x *GetPatternStatsRequest) Reset() {
 	*x = GetPatternStatsRequest{}
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[29]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2199,7 +2374,7 @@ func (x *GetPatternStatsRequest) String() string {
 func (*GetPatternStatsRequest) ProtoMessage() {}
 
 func (x *GetPatternStatsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[29]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2212,7 +2387,7 @@ func (x *GetPatternStatsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetPatternStatsRequest.ProtoReflect.Descriptor instead.
 func (*GetPatternStatsRequest) Descriptor() ([]byte, []int) {
-	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{29}
+	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *GetPatternStatsRequest) GetNamespace() string {
@@ -2254,7 +2429,7 @@ type GetPatternStatsResponse struct {
 
 func (x *GetPatternStatsResponse) Reset() {
 	*x = GetPatternStatsResponse{}
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[30]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2266,7 +2441,7 @@ func (x *GetPatternStatsResponse) String() string {
 func (*GetPatternStatsResponse) ProtoMessage() {}
 
 func (x *GetPatternStatsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[30]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2279,7 +2454,7 @@ func (x *GetPatternStatsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetPatternStatsResponse.ProtoReflect.Descriptor instead.
 func (*GetPatternStatsResponse) Descriptor() ([]byte, []int) {
-	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{30}
+	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *GetPatternStatsResponse) GetTotalPatterns() int64 {
@@ -2360,7 +2535,7 @@ type ExtractPatternsRequest struct {
 
 func (x *ExtractPatternsRequest) Reset() {
 	*x = ExtractPatternsRequest{}
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[31]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2372,7 +2547,7 @@ func (x *ExtractPatternsRequest) String() string {
 func (*ExtractPatternsRequest) ProtoMessage() {}
 
 func (x *ExtractPatternsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[31]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2385,7 +2560,7 @@ func (x *ExtractPatternsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExtractPatternsRequest.ProtoReflect.Descriptor instead.
 func (*ExtractPatternsRequest) Descriptor() ([]byte, []int) {
-	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{31}
+	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *ExtractPatternsRequest) GetNamespace() string {
@@ -2443,7 +2618,7 @@ type ExtractPatternsResponse struct {
 
 func (x *ExtractPatternsResponse) Reset() {
 	*x = ExtractPatternsResponse{}
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[32]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2455,7 +2630,7 @@ func (x *ExtractPatternsResponse) String() string {
 func (*ExtractPatternsResponse) ProtoMessage() {}
 
 func (x *ExtractPatternsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[32]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2468,7 +2643,7 @@ func (x *ExtractPatternsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExtractPatternsResponse.ProtoReflect.Descriptor instead.
 func (*ExtractPatternsResponse) Descriptor() ([]byte, []int) {
-	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{32}
+	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *ExtractPatternsResponse) GetPatterns() []*Pattern {
@@ -2506,7 +2681,7 @@ type ExtractPatternsFromCodeRequest struct {
 
 func (x *ExtractPatternsFromCodeRequest) Reset() {
 	*x = ExtractPatternsFromCodeRequest{}
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[33]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2518,7 +2693,7 @@ func (x *ExtractPatternsFromCodeRequest) String() string {
 func (*ExtractPatternsFromCodeRequest) ProtoMessage() {}
 
 func (x *ExtractPatternsFromCodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[33]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2531,7 +2706,7 @@ func (x *ExtractPatternsFromCodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExtractPatternsFromCodeRequest.ProtoReflect.Descriptor instead.
 func (*ExtractPatternsFromCodeRequest) Descriptor() ([]byte, []int) {
-	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{33}
+	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ExtractPatternsFromCodeRequest) GetNamespace() string {
@@ -2589,7 +2764,7 @@ type ExtractPatternsFromCodeResponse struct {
 
 func (x *ExtractPatternsFromCodeResponse) Reset() {
 	*x = ExtractPatternsFromCodeResponse{}
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[34]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2601,7 +2776,7 @@ func (x *ExtractPatternsFromCodeResponse) String() string {
 func (*ExtractPatternsFromCodeResponse) ProtoMessage() {}
 
 func (x *ExtractPatternsFromCodeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[34]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2614,7 +2789,7 @@ func (x *ExtractPatternsFromCodeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExtractPatternsFromCodeResponse.ProtoReflect.Descriptor instead.
 func (*ExtractPatternsFromCodeResponse) Descriptor() ([]byte, []int) {
-	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{34}
+	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *ExtractPatternsFromCodeResponse) GetPatterns() []*Pattern {
@@ -2636,13 +2811,14 @@ type DistillPatternsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// namespace; empty is `default`.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// filter.
+	// filter of the patterns that are looked at. Superseded ones are left out unless it asks for them.
 	Filter *PatternFilter `protobuf:"bytes,2,opt,name=filter,proto3" json:"filter,omitempty"`
-	// min_group_size: 0 is 3.
+	// min_group_size of a new group: 0 is 3; at least 2, since one pattern generalises nothing.
 	MinGroupSize int32 `protobuf:"varint,3,opt,name=min_group_size,json=minGroupSize,proto3" json:"min_group_size,omitempty"`
-	// similarity in [0, 1] within a group; absent is the server's default.
+	// similarity in [0, 1] within a new group; absent is the server's default, 0.85 unless it is set
+	// otherwise.
 	Similarity *float64 `protobuf:"fixed64,4,opt,name=similarity,proto3,oneof" json:"similarity,omitempty"`
-	// dry_run stores nothing.
+	// dry_run stores nothing and answers the same, but for times and etags of what is not there.
 	DryRun        bool `protobuf:"varint,5,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2650,7 +2826,7 @@ type DistillPatternsRequest struct {
 
 func (x *DistillPatternsRequest) Reset() {
 	*x = DistillPatternsRequest{}
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[35]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2662,7 +2838,7 @@ func (x *DistillPatternsRequest) String() string {
 func (*DistillPatternsRequest) ProtoMessage() {}
 
 func (x *DistillPatternsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[35]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2675,7 +2851,7 @@ func (x *DistillPatternsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DistillPatternsRequest.ProtoReflect.Descriptor instead.
 func (*DistillPatternsRequest) Descriptor() ([]byte, []int) {
-	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{35}
+	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *DistillPatternsRequest) GetNamespace() string {
@@ -2716,15 +2892,26 @@ func (x *DistillPatternsRequest) GetDryRun() bool {
 // Response of DistillPatterns.
 type DistillPatternsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// groups at the top level.
-	Groups        []*DistilledGroup `protobuf:"bytes,1,rep,name=groups,proto3" json:"groups,omitempty"`
+	// groups at the top level that hold a pattern that was looked at, the largest first; at most 200.
+	Groups []*DistilledGroup `protobuf:"bytes,1,rep,name=groups,proto3" json:"groups,omitempty"`
+	// group_count is how many there are at the top level.
+	GroupCount int32 `protobuf:"varint,2,opt,name=group_count,json=groupCount,proto3" json:"group_count,omitempty"`
+	// pattern_count is how many patterns were looked at.
+	PatternCount int32 `protobuf:"varint,3,opt,name=pattern_count,json=patternCount,proto3" json:"pattern_count,omitempty"`
+	// left_out_count is how many more the filter lets through: of one kind, type and language the 5,000
+	// best that are in no group yet are looked at. Narrow the filter to reach the others.
+	LeftOutCount int32 `protobuf:"varint,4,opt,name=left_out_count,json=leftOutCount,proto3" json:"left_out_count,omitempty"`
+	// created_count is how many groups, at any level, are new.
+	CreatedCount int32 `protobuf:"varint,5,opt,name=created_count,json=createdCount,proto3" json:"created_count,omitempty"`
+	// extended_count is how many groups, at any level, got new members.
+	ExtendedCount int32 `protobuf:"varint,6,opt,name=extended_count,json=extendedCount,proto3" json:"extended_count,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *DistillPatternsResponse) Reset() {
 	*x = DistillPatternsResponse{}
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[36]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2736,7 +2923,7 @@ func (x *DistillPatternsResponse) String() string {
 func (*DistillPatternsResponse) ProtoMessage() {}
 
 func (x *DistillPatternsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[36]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2749,7 +2936,7 @@ func (x *DistillPatternsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DistillPatternsResponse.ProtoReflect.Descriptor instead.
 func (*DistillPatternsResponse) Descriptor() ([]byte, []int) {
-	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{36}
+	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *DistillPatternsResponse) GetGroups() []*DistilledGroup {
@@ -2759,13 +2946,51 @@ func (x *DistillPatternsResponse) GetGroups() []*DistilledGroup {
 	return nil
 }
 
+func (x *DistillPatternsResponse) GetGroupCount() int32 {
+	if x != nil {
+		return x.GroupCount
+	}
+	return 0
+}
+
+func (x *DistillPatternsResponse) GetPatternCount() int32 {
+	if x != nil {
+		return x.PatternCount
+	}
+	return 0
+}
+
+func (x *DistillPatternsResponse) GetLeftOutCount() int32 {
+	if x != nil {
+		return x.LeftOutCount
+	}
+	return 0
+}
+
+func (x *DistillPatternsResponse) GetCreatedCount() int32 {
+	if x != nil {
+		return x.CreatedCount
+	}
+	return 0
+}
+
+func (x *DistillPatternsResponse) GetExtendedCount() int32 {
+	if x != nil {
+		return x.ExtendedCount
+	}
+	return 0
+}
+
 // DistilledGroup is a group of like patterns.
 type DistilledGroup struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// pattern that generalises the group.
+	// pattern that generalises the group. Its metadata has `slots` (example values by name),
+	// `member_count`, `similarity` and `level` as of when it was made or last got members.
 	Pattern *Pattern `protobuf:"bytes,1,opt,name=pattern,proto3" json:"pattern,omitempty"`
-	// member_pattern_ids.
+	// member_pattern_ids: the first 1,000, oldest first. Of a group of groups, their DISTILLED patterns.
 	MemberPatternIds []string `protobuf:"bytes,2,rep,name=member_pattern_ids,json=memberPatternIds,proto3" json:"member_pattern_ids,omitempty"`
+	// member_count is how many there are.
+	MemberCount int32 `protobuf:"varint,4,opt,name=member_count,json=memberCount,proto3" json:"member_count,omitempty"`
 	// groups within it.
 	Groups        []*DistilledGroup `protobuf:"bytes,3,rep,name=groups,proto3" json:"groups,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -2774,7 +2999,7 @@ type DistilledGroup struct {
 
 func (x *DistilledGroup) Reset() {
 	*x = DistilledGroup{}
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[37]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2786,7 +3011,7 @@ func (x *DistilledGroup) String() string {
 func (*DistilledGroup) ProtoMessage() {}
 
 func (x *DistilledGroup) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[37]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2799,7 +3024,7 @@ func (x *DistilledGroup) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DistilledGroup.ProtoReflect.Descriptor instead.
 func (*DistilledGroup) Descriptor() ([]byte, []int) {
-	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{37}
+	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *DistilledGroup) GetPattern() *Pattern {
@@ -2814,6 +3039,13 @@ func (x *DistilledGroup) GetMemberPatternIds() []string {
 		return x.MemberPatternIds
 	}
 	return nil
+}
+
+func (x *DistilledGroup) GetMemberCount() int32 {
+	if x != nil {
+		return x.MemberCount
+	}
+	return 0
 }
 
 func (x *DistilledGroup) GetGroups() []*DistilledGroup {
@@ -2844,7 +3076,7 @@ type PrunePatternsRequest struct {
 
 func (x *PrunePatternsRequest) Reset() {
 	*x = PrunePatternsRequest{}
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[38]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2856,7 +3088,7 @@ func (x *PrunePatternsRequest) String() string {
 func (*PrunePatternsRequest) ProtoMessage() {}
 
 func (x *PrunePatternsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[38]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2869,7 +3101,7 @@ func (x *PrunePatternsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PrunePatternsRequest.ProtoReflect.Descriptor instead.
 func (*PrunePatternsRequest) Descriptor() ([]byte, []int) {
-	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{38}
+	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *PrunePatternsRequest) GetNamespace() string {
@@ -2931,7 +3163,7 @@ type PrunePatternsResponse struct {
 
 func (x *PrunePatternsResponse) Reset() {
 	*x = PrunePatternsResponse{}
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[39]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2943,7 +3175,7 @@ func (x *PrunePatternsResponse) String() string {
 func (*PrunePatternsResponse) ProtoMessage() {}
 
 func (x *PrunePatternsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[39]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2956,7 +3188,7 @@ func (x *PrunePatternsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PrunePatternsResponse.ProtoReflect.Descriptor instead.
 func (*PrunePatternsResponse) Descriptor() ([]byte, []int) {
-	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{39}
+	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *PrunePatternsResponse) GetDeletedCount() int64 {
@@ -3025,13 +3257,24 @@ const file_lot_v1_pattern_service_proto_rawDesc = "" +
 	"\x11SavePatternResult\x129\n" +
 	"\bresponse\x18\x01 \x01(\v2\x1b.lot.v1.SavePatternResponseH\x00R\bresponse\x12*\n" +
 	"\x05error\x18\x02 \x01(\v2\x12.google.rpc.StatusH\x00R\x05errorB\b\n" +
-	"\x06result\"P\n" +
+	"\x06result\"y\n" +
 	"\x11GetPatternRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x1d\n" +
 	"\n" +
-	"pattern_id\x18\x02 \x01(\tR\tpatternId\"?\n" +
+	"pattern_id\x18\x02 \x01(\tR\tpatternId\x12'\n" +
+	"\x0finclude_lineage\x18\x03 \x01(\bR\x0eincludeLineage\"o\n" +
 	"\x12GetPatternResponse\x12)\n" +
-	"\apattern\x18\x01 \x01(\v2\x0f.lot.v1.PatternR\apattern\"\xcf\x01\n" +
+	"\apattern\x18\x01 \x01(\v2\x0f.lot.v1.PatternR\apattern\x12.\n" +
+	"\alineage\x18\x02 \x03(\v2\x14.lot.v1.LineageEntryR\alineage\"\xfd\x01\n" +
+	"\fLineageEntry\x123\n" +
+	"\brelation\x18\x01 \x01(\x0e2\x17.lot.v1.LineageRelationR\brelation\x12\x1d\n" +
+	"\n" +
+	"pattern_id\x18\x02 \x01(\tR\tpatternId\x12\x12\n" +
+	"\x04task\x18\x03 \x01(\tR\x04task\x12,\n" +
+	"\boutcomes\x18\x04 \x01(\v2\x10.lot.v1.OutcomesR\boutcomes\x12;\n" +
+	"\vcreate_time\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"createTime\x12\x1a\n" +
+	"\bdistance\x18\x06 \x01(\x05R\bdistance\"\xcf\x01\n" +
 	"\x14UpdatePatternRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12)\n" +
 	"\apattern\x18\x02 \x01(\v2\x0f.lot.v1.PatternR\apattern\x12\x1d\n" +
@@ -3220,12 +3463,19 @@ const file_lot_v1_pattern_service_proto_rawDesc = "" +
 	"similarity\x18\x04 \x01(\x01H\x00R\n" +
 	"similarity\x88\x01\x01\x12\x17\n" +
 	"\adry_run\x18\x05 \x01(\bR\x06dryRunB\r\n" +
-	"\v_similarity\"I\n" +
+	"\v_similarity\"\x81\x02\n" +
 	"\x17DistillPatternsResponse\x12.\n" +
-	"\x06groups\x18\x01 \x03(\v2\x16.lot.v1.DistilledGroupR\x06groups\"\x99\x01\n" +
+	"\x06groups\x18\x01 \x03(\v2\x16.lot.v1.DistilledGroupR\x06groups\x12\x1f\n" +
+	"\vgroup_count\x18\x02 \x01(\x05R\n" +
+	"groupCount\x12#\n" +
+	"\rpattern_count\x18\x03 \x01(\x05R\fpatternCount\x12$\n" +
+	"\x0eleft_out_count\x18\x04 \x01(\x05R\fleftOutCount\x12#\n" +
+	"\rcreated_count\x18\x05 \x01(\x05R\fcreatedCount\x12%\n" +
+	"\x0eextended_count\x18\x06 \x01(\x05R\rextendedCount\"\xbc\x01\n" +
 	"\x0eDistilledGroup\x12)\n" +
 	"\apattern\x18\x01 \x01(\v2\x0f.lot.v1.PatternR\apattern\x12,\n" +
-	"\x12member_pattern_ids\x18\x02 \x03(\tR\x10memberPatternIds\x12.\n" +
+	"\x12member_pattern_ids\x18\x02 \x03(\tR\x10memberPatternIds\x12!\n" +
+	"\fmember_count\x18\x04 \x01(\x05R\vmemberCount\x12.\n" +
 	"\x06groups\x18\x03 \x03(\v2\x16.lot.v1.DistilledGroupR\x06groups\"\x8a\x02\n" +
 	"\x14PrunePatternsRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12-\n" +
@@ -3246,7 +3496,13 @@ const file_lot_v1_pattern_service_proto_rawDesc = "" +
 	"\x12DEDUPE_UNSPECIFIED\x10\x00\x12\x10\n" +
 	"\fDEDUPE_EXACT\x10\x01\x12\x0f\n" +
 	"\vDEDUPE_NONE\x10\x02\x12\x13\n" +
-	"\x0fDEDUPE_SEMANTIC\x10\x032\xa1\v\n" +
+	"\x0fDEDUPE_SEMANTIC\x10\x03*\xad\x01\n" +
+	"\x0fLineageRelation\x12 \n" +
+	"\x1cLINEAGE_RELATION_UNSPECIFIED\x10\x00\x12\x1f\n" +
+	"\x1bLINEAGE_RELATION_SUPERSEDED\x10\x01\x12\x1e\n" +
+	"\x1aLINEAGE_RELATION_SUCCESSOR\x10\x02\x12\x1a\n" +
+	"\x16LINEAGE_RELATION_GROUP\x10\x03\x12\x1b\n" +
+	"\x17LINEAGE_RELATION_MEMBER\x10\x042\xa1\v\n" +
 	"\x0ePatternService\x12F\n" +
 	"\vSavePattern\x12\x1a.lot.v1.SavePatternRequest\x1a\x1b.lot.v1.SavePatternResponse\x12X\n" +
 	"\x11BatchSavePatterns\x12 .lot.v1.BatchSavePatternsRequest\x1a!.lot.v1.BatchSavePatternsResponse\x12H\n" +
@@ -3280,158 +3536,165 @@ func file_lot_v1_pattern_service_proto_rawDescGZIP() []byte {
 	return file_lot_v1_pattern_service_proto_rawDescData
 }
 
-var file_lot_v1_pattern_service_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_lot_v1_pattern_service_proto_msgTypes = make([]protoimpl.MessageInfo, 43)
+var file_lot_v1_pattern_service_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
+var file_lot_v1_pattern_service_proto_msgTypes = make([]protoimpl.MessageInfo, 44)
 var file_lot_v1_pattern_service_proto_goTypes = []any{
 	(Dedupe)(0),                             // 0: lot.v1.Dedupe
-	(*SavePatternRequest)(nil),              // 1: lot.v1.SavePatternRequest
-	(*SavePatternResponse)(nil),             // 2: lot.v1.SavePatternResponse
-	(*BatchSavePatternsRequest)(nil),        // 3: lot.v1.BatchSavePatternsRequest
-	(*SavePatternItem)(nil),                 // 4: lot.v1.SavePatternItem
-	(*BatchSavePatternsResponse)(nil),       // 5: lot.v1.BatchSavePatternsResponse
-	(*SavePatternResult)(nil),               // 6: lot.v1.SavePatternResult
-	(*GetPatternRequest)(nil),               // 7: lot.v1.GetPatternRequest
-	(*GetPatternResponse)(nil),              // 8: lot.v1.GetPatternResponse
-	(*UpdatePatternRequest)(nil),            // 9: lot.v1.UpdatePatternRequest
-	(*UpdatePatternResponse)(nil),           // 10: lot.v1.UpdatePatternResponse
-	(*DeletePatternRequest)(nil),            // 11: lot.v1.DeletePatternRequest
-	(*DeletePatternResponse)(nil),           // 12: lot.v1.DeletePatternResponse
-	(*ListPatternsRequest)(nil),             // 13: lot.v1.ListPatternsRequest
-	(*ListPatternsResponse)(nil),            // 14: lot.v1.ListPatternsResponse
-	(*RecallPatternsRequest)(nil),           // 15: lot.v1.RecallPatternsRequest
-	(*RecallPatternsResponse)(nil),          // 16: lot.v1.RecallPatternsResponse
-	(*PatternHit)(nil),                      // 17: lot.v1.PatternHit
-	(*RecallExplanation)(nil),               // 18: lot.v1.RecallExplanation
-	(*RecordOutcomeRequest)(nil),            // 19: lot.v1.RecordOutcomeRequest
-	(*RecordOutcomeResponse)(nil),           // 20: lot.v1.RecordOutcomeResponse
-	(*OutcomeEntry)(nil),                    // 21: lot.v1.OutcomeEntry
-	(*ListOutcomesRequest)(nil),             // 22: lot.v1.ListOutcomesRequest
-	(*ListOutcomesResponse)(nil),            // 23: lot.v1.ListOutcomesResponse
-	(*CorrectOutcomeRequest)(nil),           // 24: lot.v1.CorrectOutcomeRequest
-	(*CorrectOutcomeResponse)(nil),          // 25: lot.v1.CorrectOutcomeResponse
-	(*GiveFeedbackRequest)(nil),             // 26: lot.v1.GiveFeedbackRequest
-	(*GiveFeedbackResponse)(nil),            // 27: lot.v1.GiveFeedbackResponse
-	(*ListFeedbackCandidatesRequest)(nil),   // 28: lot.v1.ListFeedbackCandidatesRequest
-	(*ListFeedbackCandidatesResponse)(nil),  // 29: lot.v1.ListFeedbackCandidatesResponse
-	(*GetPatternStatsRequest)(nil),          // 30: lot.v1.GetPatternStatsRequest
-	(*GetPatternStatsResponse)(nil),         // 31: lot.v1.GetPatternStatsResponse
-	(*ExtractPatternsRequest)(nil),          // 32: lot.v1.ExtractPatternsRequest
-	(*ExtractPatternsResponse)(nil),         // 33: lot.v1.ExtractPatternsResponse
-	(*ExtractPatternsFromCodeRequest)(nil),  // 34: lot.v1.ExtractPatternsFromCodeRequest
-	(*ExtractPatternsFromCodeResponse)(nil), // 35: lot.v1.ExtractPatternsFromCodeResponse
-	(*DistillPatternsRequest)(nil),          // 36: lot.v1.DistillPatternsRequest
-	(*DistillPatternsResponse)(nil),         // 37: lot.v1.DistillPatternsResponse
-	(*DistilledGroup)(nil),                  // 38: lot.v1.DistilledGroup
-	(*PrunePatternsRequest)(nil),            // 39: lot.v1.PrunePatternsRequest
-	(*PrunePatternsResponse)(nil),           // 40: lot.v1.PrunePatternsResponse
-	nil,                                     // 41: lot.v1.GetPatternStatsResponse.ByLanguageEntry
-	nil,                                     // 42: lot.v1.GetPatternStatsResponse.ByCategoryEntry
-	nil,                                     // 43: lot.v1.GetPatternStatsResponse.ByKindEntry
-	(*Pattern)(nil),                         // 44: lot.v1.Pattern
-	(*Notice)(nil),                          // 45: lot.v1.Notice
-	(*status.Status)(nil),                   // 46: google.rpc.Status
-	(*fieldmaskpb.FieldMask)(nil),           // 47: google.protobuf.FieldMask
-	(*PatternFilter)(nil),                   // 48: lot.v1.PatternFilter
-	(Ranking)(0),                            // 49: lot.v1.Ranking
-	(*ScorePart)(nil),                       // 50: lot.v1.ScorePart
-	(Outcome)(0),                            // 51: lot.v1.Outcome
-	(*durationpb.Duration)(nil),             // 52: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil),           // 53: google.protobuf.Timestamp
-	(PatternType)(0),                        // 54: lot.v1.PatternType
-	(*structpb.Struct)(nil),                 // 55: google.protobuf.Struct
+	(LineageRelation)(0),                    // 1: lot.v1.LineageRelation
+	(*SavePatternRequest)(nil),              // 2: lot.v1.SavePatternRequest
+	(*SavePatternResponse)(nil),             // 3: lot.v1.SavePatternResponse
+	(*BatchSavePatternsRequest)(nil),        // 4: lot.v1.BatchSavePatternsRequest
+	(*SavePatternItem)(nil),                 // 5: lot.v1.SavePatternItem
+	(*BatchSavePatternsResponse)(nil),       // 6: lot.v1.BatchSavePatternsResponse
+	(*SavePatternResult)(nil),               // 7: lot.v1.SavePatternResult
+	(*GetPatternRequest)(nil),               // 8: lot.v1.GetPatternRequest
+	(*GetPatternResponse)(nil),              // 9: lot.v1.GetPatternResponse
+	(*LineageEntry)(nil),                    // 10: lot.v1.LineageEntry
+	(*UpdatePatternRequest)(nil),            // 11: lot.v1.UpdatePatternRequest
+	(*UpdatePatternResponse)(nil),           // 12: lot.v1.UpdatePatternResponse
+	(*DeletePatternRequest)(nil),            // 13: lot.v1.DeletePatternRequest
+	(*DeletePatternResponse)(nil),           // 14: lot.v1.DeletePatternResponse
+	(*ListPatternsRequest)(nil),             // 15: lot.v1.ListPatternsRequest
+	(*ListPatternsResponse)(nil),            // 16: lot.v1.ListPatternsResponse
+	(*RecallPatternsRequest)(nil),           // 17: lot.v1.RecallPatternsRequest
+	(*RecallPatternsResponse)(nil),          // 18: lot.v1.RecallPatternsResponse
+	(*PatternHit)(nil),                      // 19: lot.v1.PatternHit
+	(*RecallExplanation)(nil),               // 20: lot.v1.RecallExplanation
+	(*RecordOutcomeRequest)(nil),            // 21: lot.v1.RecordOutcomeRequest
+	(*RecordOutcomeResponse)(nil),           // 22: lot.v1.RecordOutcomeResponse
+	(*OutcomeEntry)(nil),                    // 23: lot.v1.OutcomeEntry
+	(*ListOutcomesRequest)(nil),             // 24: lot.v1.ListOutcomesRequest
+	(*ListOutcomesResponse)(nil),            // 25: lot.v1.ListOutcomesResponse
+	(*CorrectOutcomeRequest)(nil),           // 26: lot.v1.CorrectOutcomeRequest
+	(*CorrectOutcomeResponse)(nil),          // 27: lot.v1.CorrectOutcomeResponse
+	(*GiveFeedbackRequest)(nil),             // 28: lot.v1.GiveFeedbackRequest
+	(*GiveFeedbackResponse)(nil),            // 29: lot.v1.GiveFeedbackResponse
+	(*ListFeedbackCandidatesRequest)(nil),   // 30: lot.v1.ListFeedbackCandidatesRequest
+	(*ListFeedbackCandidatesResponse)(nil),  // 31: lot.v1.ListFeedbackCandidatesResponse
+	(*GetPatternStatsRequest)(nil),          // 32: lot.v1.GetPatternStatsRequest
+	(*GetPatternStatsResponse)(nil),         // 33: lot.v1.GetPatternStatsResponse
+	(*ExtractPatternsRequest)(nil),          // 34: lot.v1.ExtractPatternsRequest
+	(*ExtractPatternsResponse)(nil),         // 35: lot.v1.ExtractPatternsResponse
+	(*ExtractPatternsFromCodeRequest)(nil),  // 36: lot.v1.ExtractPatternsFromCodeRequest
+	(*ExtractPatternsFromCodeResponse)(nil), // 37: lot.v1.ExtractPatternsFromCodeResponse
+	(*DistillPatternsRequest)(nil),          // 38: lot.v1.DistillPatternsRequest
+	(*DistillPatternsResponse)(nil),         // 39: lot.v1.DistillPatternsResponse
+	(*DistilledGroup)(nil),                  // 40: lot.v1.DistilledGroup
+	(*PrunePatternsRequest)(nil),            // 41: lot.v1.PrunePatternsRequest
+	(*PrunePatternsResponse)(nil),           // 42: lot.v1.PrunePatternsResponse
+	nil,                                     // 43: lot.v1.GetPatternStatsResponse.ByLanguageEntry
+	nil,                                     // 44: lot.v1.GetPatternStatsResponse.ByCategoryEntry
+	nil,                                     // 45: lot.v1.GetPatternStatsResponse.ByKindEntry
+	(*Pattern)(nil),                         // 46: lot.v1.Pattern
+	(*Notice)(nil),                          // 47: lot.v1.Notice
+	(*status.Status)(nil),                   // 48: google.rpc.Status
+	(*Outcomes)(nil),                        // 49: lot.v1.Outcomes
+	(*timestamppb.Timestamp)(nil),           // 50: google.protobuf.Timestamp
+	(*fieldmaskpb.FieldMask)(nil),           // 51: google.protobuf.FieldMask
+	(*PatternFilter)(nil),                   // 52: lot.v1.PatternFilter
+	(Ranking)(0),                            // 53: lot.v1.Ranking
+	(*ScorePart)(nil),                       // 54: lot.v1.ScorePart
+	(Outcome)(0),                            // 55: lot.v1.Outcome
+	(*durationpb.Duration)(nil),             // 56: google.protobuf.Duration
+	(PatternType)(0),                        // 57: lot.v1.PatternType
+	(*structpb.Struct)(nil),                 // 58: google.protobuf.Struct
 }
 var file_lot_v1_pattern_service_proto_depIdxs = []int32{
-	44, // 0: lot.v1.SavePatternRequest.pattern:type_name -> lot.v1.Pattern
+	46, // 0: lot.v1.SavePatternRequest.pattern:type_name -> lot.v1.Pattern
 	0,  // 1: lot.v1.SavePatternRequest.dedupe:type_name -> lot.v1.Dedupe
-	44, // 2: lot.v1.SavePatternResponse.pattern:type_name -> lot.v1.Pattern
-	45, // 3: lot.v1.SavePatternResponse.notices:type_name -> lot.v1.Notice
-	4,  // 4: lot.v1.BatchSavePatternsRequest.items:type_name -> lot.v1.SavePatternItem
-	44, // 5: lot.v1.SavePatternItem.pattern:type_name -> lot.v1.Pattern
+	46, // 2: lot.v1.SavePatternResponse.pattern:type_name -> lot.v1.Pattern
+	47, // 3: lot.v1.SavePatternResponse.notices:type_name -> lot.v1.Notice
+	5,  // 4: lot.v1.BatchSavePatternsRequest.items:type_name -> lot.v1.SavePatternItem
+	46, // 5: lot.v1.SavePatternItem.pattern:type_name -> lot.v1.Pattern
 	0,  // 6: lot.v1.SavePatternItem.dedupe:type_name -> lot.v1.Dedupe
-	6,  // 7: lot.v1.BatchSavePatternsResponse.results:type_name -> lot.v1.SavePatternResult
-	2,  // 8: lot.v1.SavePatternResult.response:type_name -> lot.v1.SavePatternResponse
-	46, // 9: lot.v1.SavePatternResult.error:type_name -> google.rpc.Status
-	44, // 10: lot.v1.GetPatternResponse.pattern:type_name -> lot.v1.Pattern
-	44, // 11: lot.v1.UpdatePatternRequest.pattern:type_name -> lot.v1.Pattern
-	47, // 12: lot.v1.UpdatePatternRequest.update_mask:type_name -> google.protobuf.FieldMask
-	44, // 13: lot.v1.UpdatePatternResponse.pattern:type_name -> lot.v1.Pattern
-	45, // 14: lot.v1.UpdatePatternResponse.notices:type_name -> lot.v1.Notice
-	48, // 15: lot.v1.ListPatternsRequest.filter:type_name -> lot.v1.PatternFilter
-	44, // 16: lot.v1.ListPatternsResponse.patterns:type_name -> lot.v1.Pattern
-	48, // 17: lot.v1.RecallPatternsRequest.filter:type_name -> lot.v1.PatternFilter
-	49, // 18: lot.v1.RecallPatternsRequest.ranking:type_name -> lot.v1.Ranking
-	17, // 19: lot.v1.RecallPatternsResponse.hits:type_name -> lot.v1.PatternHit
-	45, // 20: lot.v1.RecallPatternsResponse.notices:type_name -> lot.v1.Notice
-	18, // 21: lot.v1.RecallPatternsResponse.explanation:type_name -> lot.v1.RecallExplanation
-	44, // 22: lot.v1.PatternHit.pattern:type_name -> lot.v1.Pattern
-	50, // 23: lot.v1.PatternHit.score_parts:type_name -> lot.v1.ScorePart
-	49, // 24: lot.v1.RecallExplanation.ranking:type_name -> lot.v1.Ranking
-	51, // 25: lot.v1.RecordOutcomeRequest.outcome:type_name -> lot.v1.Outcome
-	52, // 26: lot.v1.RecordOutcomeRequest.duration:type_name -> google.protobuf.Duration
-	44, // 27: lot.v1.RecordOutcomeResponse.patterns:type_name -> lot.v1.Pattern
-	51, // 28: lot.v1.OutcomeEntry.outcome:type_name -> lot.v1.Outcome
-	52, // 29: lot.v1.OutcomeEntry.duration:type_name -> google.protobuf.Duration
-	53, // 30: lot.v1.OutcomeEntry.create_time:type_name -> google.protobuf.Timestamp
-	21, // 31: lot.v1.ListOutcomesResponse.outcomes:type_name -> lot.v1.OutcomeEntry
-	51, // 32: lot.v1.CorrectOutcomeRequest.outcome:type_name -> lot.v1.Outcome
-	44, // 33: lot.v1.CorrectOutcomeResponse.patterns:type_name -> lot.v1.Pattern
-	44, // 34: lot.v1.GiveFeedbackResponse.pattern:type_name -> lot.v1.Pattern
-	48, // 35: lot.v1.ListFeedbackCandidatesRequest.filter:type_name -> lot.v1.PatternFilter
-	44, // 36: lot.v1.ListFeedbackCandidatesResponse.patterns:type_name -> lot.v1.Pattern
-	48, // 37: lot.v1.GetPatternStatsRequest.filter:type_name -> lot.v1.PatternFilter
-	41, // 38: lot.v1.GetPatternStatsResponse.by_language:type_name -> lot.v1.GetPatternStatsResponse.ByLanguageEntry
-	42, // 39: lot.v1.GetPatternStatsResponse.by_category:type_name -> lot.v1.GetPatternStatsResponse.ByCategoryEntry
-	43, // 40: lot.v1.GetPatternStatsResponse.by_kind:type_name -> lot.v1.GetPatternStatsResponse.ByKindEntry
-	54, // 41: lot.v1.ExtractPatternsRequest.pattern_type:type_name -> lot.v1.PatternType
-	44, // 42: lot.v1.ExtractPatternsResponse.patterns:type_name -> lot.v1.Pattern
-	55, // 43: lot.v1.ExtractPatternsFromCodeRequest.success_metrics:type_name -> google.protobuf.Struct
-	44, // 44: lot.v1.ExtractPatternsFromCodeResponse.patterns:type_name -> lot.v1.Pattern
-	48, // 45: lot.v1.DistillPatternsRequest.filter:type_name -> lot.v1.PatternFilter
-	38, // 46: lot.v1.DistillPatternsResponse.groups:type_name -> lot.v1.DistilledGroup
-	44, // 47: lot.v1.DistilledGroup.pattern:type_name -> lot.v1.Pattern
-	38, // 48: lot.v1.DistilledGroup.groups:type_name -> lot.v1.DistilledGroup
-	48, // 49: lot.v1.PrunePatternsRequest.filter:type_name -> lot.v1.PatternFilter
-	53, // 50: lot.v1.PrunePatternsResponse.oldest_kept_time:type_name -> google.protobuf.Timestamp
-	52, // 51: lot.v1.PrunePatternsResponse.elapsed:type_name -> google.protobuf.Duration
-	1,  // 52: lot.v1.PatternService.SavePattern:input_type -> lot.v1.SavePatternRequest
-	3,  // 53: lot.v1.PatternService.BatchSavePatterns:input_type -> lot.v1.BatchSavePatternsRequest
-	7,  // 54: lot.v1.PatternService.GetPattern:input_type -> lot.v1.GetPatternRequest
-	9,  // 55: lot.v1.PatternService.UpdatePattern:input_type -> lot.v1.UpdatePatternRequest
-	11, // 56: lot.v1.PatternService.DeletePattern:input_type -> lot.v1.DeletePatternRequest
-	13, // 57: lot.v1.PatternService.ListPatterns:input_type -> lot.v1.ListPatternsRequest
-	15, // 58: lot.v1.PatternService.RecallPatterns:input_type -> lot.v1.RecallPatternsRequest
-	19, // 59: lot.v1.PatternService.RecordOutcome:input_type -> lot.v1.RecordOutcomeRequest
-	22, // 60: lot.v1.PatternService.ListOutcomes:input_type -> lot.v1.ListOutcomesRequest
-	24, // 61: lot.v1.PatternService.CorrectOutcome:input_type -> lot.v1.CorrectOutcomeRequest
-	26, // 62: lot.v1.PatternService.GiveFeedback:input_type -> lot.v1.GiveFeedbackRequest
-	28, // 63: lot.v1.PatternService.ListFeedbackCandidates:input_type -> lot.v1.ListFeedbackCandidatesRequest
-	30, // 64: lot.v1.PatternService.GetPatternStats:input_type -> lot.v1.GetPatternStatsRequest
-	32, // 65: lot.v1.PatternService.ExtractPatterns:input_type -> lot.v1.ExtractPatternsRequest
-	34, // 66: lot.v1.PatternService.ExtractPatternsFromCode:input_type -> lot.v1.ExtractPatternsFromCodeRequest
-	36, // 67: lot.v1.PatternService.DistillPatterns:input_type -> lot.v1.DistillPatternsRequest
-	39, // 68: lot.v1.PatternService.PrunePatterns:input_type -> lot.v1.PrunePatternsRequest
-	2,  // 69: lot.v1.PatternService.SavePattern:output_type -> lot.v1.SavePatternResponse
-	5,  // 70: lot.v1.PatternService.BatchSavePatterns:output_type -> lot.v1.BatchSavePatternsResponse
-	8,  // 71: lot.v1.PatternService.GetPattern:output_type -> lot.v1.GetPatternResponse
-	10, // 72: lot.v1.PatternService.UpdatePattern:output_type -> lot.v1.UpdatePatternResponse
-	12, // 73: lot.v1.PatternService.DeletePattern:output_type -> lot.v1.DeletePatternResponse
-	14, // 74: lot.v1.PatternService.ListPatterns:output_type -> lot.v1.ListPatternsResponse
-	16, // 75: lot.v1.PatternService.RecallPatterns:output_type -> lot.v1.RecallPatternsResponse
-	20, // 76: lot.v1.PatternService.RecordOutcome:output_type -> lot.v1.RecordOutcomeResponse
-	23, // 77: lot.v1.PatternService.ListOutcomes:output_type -> lot.v1.ListOutcomesResponse
-	25, // 78: lot.v1.PatternService.CorrectOutcome:output_type -> lot.v1.CorrectOutcomeResponse
-	27, // 79: lot.v1.PatternService.GiveFeedback:output_type -> lot.v1.GiveFeedbackResponse
-	29, // 80: lot.v1.PatternService.ListFeedbackCandidates:output_type -> lot.v1.ListFeedbackCandidatesResponse
-	31, // 81: lot.v1.PatternService.GetPatternStats:output_type -> lot.v1.GetPatternStatsResponse
-	33, // 82: lot.v1.PatternService.ExtractPatterns:output_type -> lot.v1.ExtractPatternsResponse
-	35, // 83: lot.v1.PatternService.ExtractPatternsFromCode:output_type -> lot.v1.ExtractPatternsFromCodeResponse
-	37, // 84: lot.v1.PatternService.DistillPatterns:output_type -> lot.v1.DistillPatternsResponse
-	40, // 85: lot.v1.PatternService.PrunePatterns:output_type -> lot.v1.PrunePatternsResponse
-	69, // [69:86] is the sub-list for method output_type
-	52, // [52:69] is the sub-list for method input_type
-	52, // [52:52] is the sub-list for extension type_name
-	52, // [52:52] is the sub-list for extension extendee
-	0,  // [0:52] is the sub-list for field type_name
+	7,  // 7: lot.v1.BatchSavePatternsResponse.results:type_name -> lot.v1.SavePatternResult
+	3,  // 8: lot.v1.SavePatternResult.response:type_name -> lot.v1.SavePatternResponse
+	48, // 9: lot.v1.SavePatternResult.error:type_name -> google.rpc.Status
+	46, // 10: lot.v1.GetPatternResponse.pattern:type_name -> lot.v1.Pattern
+	10, // 11: lot.v1.GetPatternResponse.lineage:type_name -> lot.v1.LineageEntry
+	1,  // 12: lot.v1.LineageEntry.relation:type_name -> lot.v1.LineageRelation
+	49, // 13: lot.v1.LineageEntry.outcomes:type_name -> lot.v1.Outcomes
+	50, // 14: lot.v1.LineageEntry.create_time:type_name -> google.protobuf.Timestamp
+	46, // 15: lot.v1.UpdatePatternRequest.pattern:type_name -> lot.v1.Pattern
+	51, // 16: lot.v1.UpdatePatternRequest.update_mask:type_name -> google.protobuf.FieldMask
+	46, // 17: lot.v1.UpdatePatternResponse.pattern:type_name -> lot.v1.Pattern
+	47, // 18: lot.v1.UpdatePatternResponse.notices:type_name -> lot.v1.Notice
+	52, // 19: lot.v1.ListPatternsRequest.filter:type_name -> lot.v1.PatternFilter
+	46, // 20: lot.v1.ListPatternsResponse.patterns:type_name -> lot.v1.Pattern
+	52, // 21: lot.v1.RecallPatternsRequest.filter:type_name -> lot.v1.PatternFilter
+	53, // 22: lot.v1.RecallPatternsRequest.ranking:type_name -> lot.v1.Ranking
+	19, // 23: lot.v1.RecallPatternsResponse.hits:type_name -> lot.v1.PatternHit
+	47, // 24: lot.v1.RecallPatternsResponse.notices:type_name -> lot.v1.Notice
+	20, // 25: lot.v1.RecallPatternsResponse.explanation:type_name -> lot.v1.RecallExplanation
+	46, // 26: lot.v1.PatternHit.pattern:type_name -> lot.v1.Pattern
+	54, // 27: lot.v1.PatternHit.score_parts:type_name -> lot.v1.ScorePart
+	53, // 28: lot.v1.RecallExplanation.ranking:type_name -> lot.v1.Ranking
+	55, // 29: lot.v1.RecordOutcomeRequest.outcome:type_name -> lot.v1.Outcome
+	56, // 30: lot.v1.RecordOutcomeRequest.duration:type_name -> google.protobuf.Duration
+	46, // 31: lot.v1.RecordOutcomeResponse.patterns:type_name -> lot.v1.Pattern
+	55, // 32: lot.v1.OutcomeEntry.outcome:type_name -> lot.v1.Outcome
+	56, // 33: lot.v1.OutcomeEntry.duration:type_name -> google.protobuf.Duration
+	50, // 34: lot.v1.OutcomeEntry.create_time:type_name -> google.protobuf.Timestamp
+	23, // 35: lot.v1.ListOutcomesResponse.outcomes:type_name -> lot.v1.OutcomeEntry
+	55, // 36: lot.v1.CorrectOutcomeRequest.outcome:type_name -> lot.v1.Outcome
+	46, // 37: lot.v1.CorrectOutcomeResponse.patterns:type_name -> lot.v1.Pattern
+	46, // 38: lot.v1.GiveFeedbackResponse.pattern:type_name -> lot.v1.Pattern
+	52, // 39: lot.v1.ListFeedbackCandidatesRequest.filter:type_name -> lot.v1.PatternFilter
+	46, // 40: lot.v1.ListFeedbackCandidatesResponse.patterns:type_name -> lot.v1.Pattern
+	52, // 41: lot.v1.GetPatternStatsRequest.filter:type_name -> lot.v1.PatternFilter
+	43, // 42: lot.v1.GetPatternStatsResponse.by_language:type_name -> lot.v1.GetPatternStatsResponse.ByLanguageEntry
+	44, // 43: lot.v1.GetPatternStatsResponse.by_category:type_name -> lot.v1.GetPatternStatsResponse.ByCategoryEntry
+	45, // 44: lot.v1.GetPatternStatsResponse.by_kind:type_name -> lot.v1.GetPatternStatsResponse.ByKindEntry
+	57, // 45: lot.v1.ExtractPatternsRequest.pattern_type:type_name -> lot.v1.PatternType
+	46, // 46: lot.v1.ExtractPatternsResponse.patterns:type_name -> lot.v1.Pattern
+	58, // 47: lot.v1.ExtractPatternsFromCodeRequest.success_metrics:type_name -> google.protobuf.Struct
+	46, // 48: lot.v1.ExtractPatternsFromCodeResponse.patterns:type_name -> lot.v1.Pattern
+	52, // 49: lot.v1.DistillPatternsRequest.filter:type_name -> lot.v1.PatternFilter
+	40, // 50: lot.v1.DistillPatternsResponse.groups:type_name -> lot.v1.DistilledGroup
+	46, // 51: lot.v1.DistilledGroup.pattern:type_name -> lot.v1.Pattern
+	40, // 52: lot.v1.DistilledGroup.groups:type_name -> lot.v1.DistilledGroup
+	52, // 53: lot.v1.PrunePatternsRequest.filter:type_name -> lot.v1.PatternFilter
+	50, // 54: lot.v1.PrunePatternsResponse.oldest_kept_time:type_name -> google.protobuf.Timestamp
+	56, // 55: lot.v1.PrunePatternsResponse.elapsed:type_name -> google.protobuf.Duration
+	2,  // 56: lot.v1.PatternService.SavePattern:input_type -> lot.v1.SavePatternRequest
+	4,  // 57: lot.v1.PatternService.BatchSavePatterns:input_type -> lot.v1.BatchSavePatternsRequest
+	8,  // 58: lot.v1.PatternService.GetPattern:input_type -> lot.v1.GetPatternRequest
+	11, // 59: lot.v1.PatternService.UpdatePattern:input_type -> lot.v1.UpdatePatternRequest
+	13, // 60: lot.v1.PatternService.DeletePattern:input_type -> lot.v1.DeletePatternRequest
+	15, // 61: lot.v1.PatternService.ListPatterns:input_type -> lot.v1.ListPatternsRequest
+	17, // 62: lot.v1.PatternService.RecallPatterns:input_type -> lot.v1.RecallPatternsRequest
+	21, // 63: lot.v1.PatternService.RecordOutcome:input_type -> lot.v1.RecordOutcomeRequest
+	24, // 64: lot.v1.PatternService.ListOutcomes:input_type -> lot.v1.ListOutcomesRequest
+	26, // 65: lot.v1.PatternService.CorrectOutcome:input_type -> lot.v1.CorrectOutcomeRequest
+	28, // 66: lot.v1.PatternService.GiveFeedback:input_type -> lot.v1.GiveFeedbackRequest
+	30, // 67: lot.v1.PatternService.ListFeedbackCandidates:input_type -> lot.v1.ListFeedbackCandidatesRequest
+	32, // 68: lot.v1.PatternService.GetPatternStats:input_type -> lot.v1.GetPatternStatsRequest
+	34, // 69: lot.v1.PatternService.ExtractPatterns:input_type -> lot.v1.ExtractPatternsRequest
+	36, // 70: lot.v1.PatternService.ExtractPatternsFromCode:input_type -> lot.v1.ExtractPatternsFromCodeRequest
+	38, // 71: lot.v1.PatternService.DistillPatterns:input_type -> lot.v1.DistillPatternsRequest
+	41, // 72: lot.v1.PatternService.PrunePatterns:input_type -> lot.v1.PrunePatternsRequest
+	3,  // 73: lot.v1.PatternService.SavePattern:output_type -> lot.v1.SavePatternResponse
+	6,  // 74: lot.v1.PatternService.BatchSavePatterns:output_type -> lot.v1.BatchSavePatternsResponse
+	9,  // 75: lot.v1.PatternService.GetPattern:output_type -> lot.v1.GetPatternResponse
+	12, // 76: lot.v1.PatternService.UpdatePattern:output_type -> lot.v1.UpdatePatternResponse
+	14, // 77: lot.v1.PatternService.DeletePattern:output_type -> lot.v1.DeletePatternResponse
+	16, // 78: lot.v1.PatternService.ListPatterns:output_type -> lot.v1.ListPatternsResponse
+	18, // 79: lot.v1.PatternService.RecallPatterns:output_type -> lot.v1.RecallPatternsResponse
+	22, // 80: lot.v1.PatternService.RecordOutcome:output_type -> lot.v1.RecordOutcomeResponse
+	25, // 81: lot.v1.PatternService.ListOutcomes:output_type -> lot.v1.ListOutcomesResponse
+	27, // 82: lot.v1.PatternService.CorrectOutcome:output_type -> lot.v1.CorrectOutcomeResponse
+	29, // 83: lot.v1.PatternService.GiveFeedback:output_type -> lot.v1.GiveFeedbackResponse
+	31, // 84: lot.v1.PatternService.ListFeedbackCandidates:output_type -> lot.v1.ListFeedbackCandidatesResponse
+	33, // 85: lot.v1.PatternService.GetPatternStats:output_type -> lot.v1.GetPatternStatsResponse
+	35, // 86: lot.v1.PatternService.ExtractPatterns:output_type -> lot.v1.ExtractPatternsResponse
+	37, // 87: lot.v1.PatternService.ExtractPatternsFromCode:output_type -> lot.v1.ExtractPatternsFromCodeResponse
+	39, // 88: lot.v1.PatternService.DistillPatterns:output_type -> lot.v1.DistillPatternsResponse
+	42, // 89: lot.v1.PatternService.PrunePatterns:output_type -> lot.v1.PrunePatternsResponse
+	73, // [73:90] is the sub-list for method output_type
+	56, // [56:73] is the sub-list for method input_type
+	56, // [56:56] is the sub-list for extension type_name
+	56, // [56:56] is the sub-list for extension extendee
+	0,  // [0:56] is the sub-list for field type_name
 }
 
 func init() { file_lot_v1_pattern_service_proto_init() }
@@ -3447,20 +3710,20 @@ func file_lot_v1_pattern_service_proto_init() {
 		(*SavePatternResult_Response)(nil),
 		(*SavePatternResult_Error)(nil),
 	}
-	file_lot_v1_pattern_service_proto_msgTypes[14].OneofWrappers = []any{}
-	file_lot_v1_pattern_service_proto_msgTypes[18].OneofWrappers = []any{}
-	file_lot_v1_pattern_service_proto_msgTypes[20].OneofWrappers = []any{}
-	file_lot_v1_pattern_service_proto_msgTypes[25].OneofWrappers = []any{}
-	file_lot_v1_pattern_service_proto_msgTypes[30].OneofWrappers = []any{}
-	file_lot_v1_pattern_service_proto_msgTypes[35].OneofWrappers = []any{}
-	file_lot_v1_pattern_service_proto_msgTypes[38].OneofWrappers = []any{}
+	file_lot_v1_pattern_service_proto_msgTypes[15].OneofWrappers = []any{}
+	file_lot_v1_pattern_service_proto_msgTypes[19].OneofWrappers = []any{}
+	file_lot_v1_pattern_service_proto_msgTypes[21].OneofWrappers = []any{}
+	file_lot_v1_pattern_service_proto_msgTypes[26].OneofWrappers = []any{}
+	file_lot_v1_pattern_service_proto_msgTypes[31].OneofWrappers = []any{}
+	file_lot_v1_pattern_service_proto_msgTypes[36].OneofWrappers = []any{}
+	file_lot_v1_pattern_service_proto_msgTypes[39].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lot_v1_pattern_service_proto_rawDesc), len(file_lot_v1_pattern_service_proto_rawDesc)),
-			NumEnums:      1,
-			NumMessages:   43,
+			NumEnums:      2,
+			NumMessages:   44,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

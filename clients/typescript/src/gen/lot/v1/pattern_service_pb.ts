@@ -8,7 +8,7 @@ import type { Duration, FieldMask, Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_duration, file_google_protobuf_field_mask, file_google_protobuf_struct, file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
 import type { Status } from "../../google/rpc/status_pb.js";
 import { file_google_rpc_status } from "../../google/rpc/status_pb.js";
-import type { Notice, Outcome, Ranking, ScorePart } from "./outcome_pb.js";
+import type { Notice, Outcome, Outcomes, Ranking, ScorePart } from "./outcome_pb.js";
 import { file_lot_v1_outcome } from "./outcome_pb.js";
 import type { Pattern, PatternFilter, PatternType } from "./pattern_pb.js";
 import { file_lot_v1_pattern } from "./pattern_pb.js";
@@ -18,7 +18,7 @@ import type { JsonObject, Message } from "@bufbuild/protobuf";
  * Describes the file lot/v1/pattern_service.proto.
  */
 export const file_lot_v1_pattern_service: GenFile = /*@__PURE__*/
-  fileDesc("Chxsb3QvdjEvcGF0dGVybl9zZXJ2aWNlLnByb3RvEgZsb3QudjEizQEKElNhdmVQYXR0ZXJuUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSIAoHcGF0dGVybhgCIAEoCzIPLmxvdC52MS5QYXR0ZXJuEhIKCnBhdHRlcm5faWQYAyABKAkSIQoUaW5pdGlhbF9zdWNjZXNzX3JhdGUYBCABKAFIAIgBARISCgpyZXF1ZXN0X2lkGAUgASgJEh4KBmRlZHVwZRgGIAEoDjIOLmxvdC52MS5EZWR1cGVCFwoVX2luaXRpYWxfc3VjY2Vzc19yYXRlImkKE1NhdmVQYXR0ZXJuUmVzcG9uc2USIAoHcGF0dGVybhgBIAEoCzIPLmxvdC52MS5QYXR0ZXJuEg8KB2NyZWF0ZWQYAiABKAgSHwoHbm90aWNlcxgDIAMoCzIOLmxvdC52MS5Ob3RpY2UiVQoYQmF0Y2hTYXZlUGF0dGVybnNSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRImCgVpdGVtcxgCIAMoCzIXLmxvdC52MS5TYXZlUGF0dGVybkl0ZW0itwEKD1NhdmVQYXR0ZXJuSXRlbRIgCgdwYXR0ZXJuGAEgASgLMg8ubG90LnYxLlBhdHRlcm4SEgoKcGF0dGVybl9pZBgCIAEoCRIhChRpbml0aWFsX3N1Y2Nlc3NfcmF0ZRgDIAEoAUgAiAEBEhIKCnJlcXVlc3RfaWQYBCABKAkSHgoGZGVkdXBlGAUgASgOMg4ubG90LnYxLkRlZHVwZUIXChVfaW5pdGlhbF9zdWNjZXNzX3JhdGUidAoZQmF0Y2hTYXZlUGF0dGVybnNSZXNwb25zZRIqCgdyZXN1bHRzGAEgAygLMhkubG90LnYxLlNhdmVQYXR0ZXJuUmVzdWx0EhUKDWNyZWF0ZWRfY291bnQYAiABKAUSFAoMZmFpbGVkX2NvdW50GAMgASgFInMKEVNhdmVQYXR0ZXJuUmVzdWx0Ei8KCHJlc3BvbnNlGAEgASgLMhsubG90LnYxLlNhdmVQYXR0ZXJuUmVzcG9uc2VIABIjCgVlcnJvchgCIAEoCzISLmdvb2dsZS5ycGMuU3RhdHVzSABCCAoGcmVzdWx0IjoKEUdldFBhdHRlcm5SZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRISCgpwYXR0ZXJuX2lkGAIgASgJIjYKEkdldFBhdHRlcm5SZXNwb25zZRIgCgdwYXR0ZXJuGAEgASgLMg8ubG90LnYxLlBhdHRlcm4ingEKFFVwZGF0ZVBhdHRlcm5SZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRIgCgdwYXR0ZXJuGAIgASgLMg8ubG90LnYxLlBhdHRlcm4SEgoKcGF0dGVybl9pZBgDIAEoCRIvCgt1cGRhdGVfbWFzaxgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE1hc2sSDAoEZXRhZxgFIAEoCSJaChVVcGRhdGVQYXR0ZXJuUmVzcG9uc2USIAoHcGF0dGVybhgBIAEoCzIPLmxvdC52MS5QYXR0ZXJuEh8KB25vdGljZXMYAiADKAsyDi5sb3QudjEuTm90aWNlImIKFERlbGV0ZVBhdHRlcm5SZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRISCgpwYXR0ZXJuX2lkGAIgASgJEgwKBGV0YWcYAyABKAkSFQoNYWxsb3dfbWlzc2luZxgEIAEoCCIoChVEZWxldGVQYXR0ZXJuUmVzcG9uc2USDwoHZGVsZXRlZBgBIAEoCCJ2ChNMaXN0UGF0dGVybnNSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRIlCgZmaWx0ZXIYAiABKAsyFS5sb3QudjEuUGF0dGVybkZpbHRlchIRCglwYWdlX3NpemUYAyABKAUSEgoKcGFnZV90b2tlbhgEIAEoCSJSChRMaXN0UGF0dGVybnNSZXNwb25zZRIhCghwYXR0ZXJucxgBIAMoCzIPLmxvdC52MS5QYXR0ZXJuEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSL+AQoVUmVjYWxsUGF0dGVybnNSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRINCgVxdWVyeRgCIAEoCRIlCgZmaWx0ZXIYAyABKAsyFS5sb3QudjEuUGF0dGVybkZpbHRlchINCgVsaW1pdBgEIAEoBRIbCg5taW5fc2ltaWxhcml0eRgFIAEoAUgAiAEBEiAKB3JhbmtpbmcYBiABKA4yDy5sb3QudjEuUmFua2luZxIRCgRzZWVkGAcgASgDSAGIAQESDgoGcmVyYW5rGAggASgIEg8KB2V4cGxhaW4YCSABKAhCEQoPX21pbl9zaW1pbGFyaXR5QgcKBV9zZWVkIqEBChZSZWNhbGxQYXR0ZXJuc1Jlc3BvbnNlEiAKBGhpdHMYASADKAsyEi5sb3QudjEuUGF0dGVybkhpdBIUCgxyZXRyaWV2YWxfaWQYAiABKAkSHwoHbm90aWNlcxgDIAMoCzIOLmxvdC52MS5Ob3RpY2USLgoLZXhwbGFuYXRpb24YBCABKAsyGS5sb3QudjEuUmVjYWxsRXhwbGFuYXRpb24ieQoKUGF0dGVybkhpdBIgCgdwYXR0ZXJuGAEgASgLMg8ubG90LnYxLlBhdHRlcm4SDQoFc2NvcmUYAiABKAESEgoKc2ltaWxhcml0eRgDIAEoARImCgtzY29yZV9wYXJ0cxgEIAMoCzIRLmxvdC52MS5TY29yZVBhcnQinwEKEVJlY2FsbEV4cGxhbmF0aW9uEiAKB3JhbmtpbmcYASABKA4yDy5sb3QudjEuUmFua2luZxIRCglwb29sX3NpemUYAiABKAUSDAoEZ2F0ZRgDIAEoARIWCg5sZWFybmVkX3dlaWdodBgEIAEoARIWCg5tYXRjaGluZ19jb3VudBgFIAEoAxIXCg9uYW1lc3BhY2VfY291bnQYBiABKAMi9AEKFFJlY29yZE91dGNvbWVSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRITCgtwYXR0ZXJuX2lkcxgCIAMoCRIUCgxyZXRyaWV2YWxfaWQYAyABKAkSDQoFcXVlcnkYBCABKAkSIAoHb3V0Y29tZRgFIAEoDjIPLmxvdC52MS5PdXRjb21lEhMKBnJld2FyZBgGIAEoAUgAiAEBEisKCGR1cmF0aW9uGAcgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEgwKBG5vdGUYCCABKAkSEgoKcmVxdWVzdF9pZBgJIAEoCUIJCgdfcmV3YXJkIjoKFVJlY29yZE91dGNvbWVSZXNwb25zZRIhCghwYXR0ZXJucxgBIAMoCzIPLmxvdC52MS5QYXR0ZXJuIpsCCgxPdXRjb21lRW50cnkSEgoKb3V0Y29tZV9pZBgBIAEoCRISCgpwYXR0ZXJuX2lkGAIgASgJEiAKB291dGNvbWUYAyABKA4yDy5sb3QudjEuT3V0Y29tZRITCgZyZXdhcmQYBCABKAFIAIgBARIrCghkdXJhdGlvbhgFIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhINCgVxdWVyeRgGIAEoCRIUCgxyZXRyaWV2YWxfaWQYByABKAkSDAoEbm90ZRgIIAEoCRIvCgtjcmVhdGVfdGltZRgJIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEAoIY29ycmVjdHMYCiABKAlCCQoHX3Jld2FyZCJjChNMaXN0T3V0Y29tZXNSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRISCgpwYXR0ZXJuX2lkGAIgASgJEhEKCXBhZ2Vfc2l6ZRgDIAEoBRISCgpwYWdlX3Rva2VuGAQgASgJIlcKFExpc3RPdXRjb21lc1Jlc3BvbnNlEiYKCG91dGNvbWVzGAEgAygLMhQubG90LnYxLk91dGNvbWVFbnRyeRIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiggEKFUNvcnJlY3RPdXRjb21lUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSEgoKb3V0Y29tZV9pZBgCIAEoCRIgCgdvdXRjb21lGAMgASgOMg8ubG90LnYxLk91dGNvbWUSDAoEbm90ZRgEIAEoCRISCgpyZXF1ZXN0X2lkGAUgASgJIjsKFkNvcnJlY3RPdXRjb21lUmVzcG9uc2USIQoIcGF0dGVybnMYASADKAsyDy5sb3QudjEuUGF0dGVybiK+AQoTR2l2ZUZlZWRiYWNrUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSEgoKcGF0dGVybl9pZBgCIAEoCRIUCgdoZWxwZnVsGAMgASgISACIAQESIgoVY29uZmlkZW5jZV9hZGp1c3RtZW50GAQgASgBSAGIAQESDAoEdGV4dBgFIAEoCRISCgpyZXF1ZXN0X2lkGAYgASgJQgoKCF9oZWxwZnVsQhgKFl9jb25maWRlbmNlX2FkanVzdG1lbnQiOAoUR2l2ZUZlZWRiYWNrUmVzcG9uc2USIAoHcGF0dGVybhgBIAEoCzIPLmxvdC52MS5QYXR0ZXJuImgKHUxpc3RGZWVkYmFja0NhbmRpZGF0ZXNSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRIlCgZmaWx0ZXIYAiABKAsyFS5sb3QudjEuUGF0dGVybkZpbHRlchINCgVsaW1pdBgDIAEoBSJDCh5MaXN0RmVlZGJhY2tDYW5kaWRhdGVzUmVzcG9uc2USIQoIcGF0dGVybnMYASADKAsyDy5sb3QudjEuUGF0dGVybiJSChZHZXRQYXR0ZXJuU3RhdHNSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRIlCgZmaWx0ZXIYAiABKAsyFS5sb3QudjEuUGF0dGVybkZpbHRlciK5BAoXR2V0UGF0dGVyblN0YXRzUmVzcG9uc2USFgoOdG90YWxfcGF0dGVybnMYASABKAMSIQoUYXZlcmFnZV9zdWNjZXNzX3JhdGUYAiABKAFIAIgBARIdChBtYXhfc3VjY2Vzc19yYXRlGAMgASgBSAGIAQESGQoRdG90YWxfdXNhZ2VfY291bnQYBCABKAMSHAoUbW9zdF91c2VkX3BhdHRlcm5faWQYBSABKAkSRAoLYnlfbGFuZ3VhZ2UYBiADKAsyLy5sb3QudjEuR2V0UGF0dGVyblN0YXRzUmVzcG9uc2UuQnlMYW5ndWFnZUVudHJ5EkQKC2J5X2NhdGVnb3J5GAcgAygLMi8ubG90LnYxLkdldFBhdHRlcm5TdGF0c1Jlc3BvbnNlLkJ5Q2F0ZWdvcnlFbnRyeRI8CgdieV9raW5kGAggAygLMisubG90LnYxLkdldFBhdHRlcm5TdGF0c1Jlc3BvbnNlLkJ5S2luZEVudHJ5GjEKD0J5TGFuZ3VhZ2VFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAM6AjgBGjEKD0J5Q2F0ZWdvcnlFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAM6AjgBGi0KC0J5S2luZEVudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoAzoCOAFCFwoVX2F2ZXJhZ2Vfc3VjY2Vzc19yYXRlQhMKEV9tYXhfc3VjY2Vzc19yYXRlIqsBChZFeHRyYWN0UGF0dGVybnNSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRIZChF0YXNrX3R5cGVfcGF0dGVybhgCIAEoCRIpCgxwYXR0ZXJuX3R5cGUYAyABKA4yEy5sb3QudjEuUGF0dGVyblR5cGUSEwoLbWluX3NhbXBsZXMYBCABKAUSEgoKbmFtZXNwYWNlcxgFIAMoCRIPCgdkcnlfcnVuGAYgASgIIlMKF0V4dHJhY3RQYXR0ZXJuc1Jlc3BvbnNlEiEKCHBhdHRlcm5zGAEgAygLMg8ubG90LnYxLlBhdHRlcm4SFQoNZXBpc29kZV9jb3VudBgCIAEoAyKnAQoeRXh0cmFjdFBhdHRlcm5zRnJvbUNvZGVSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRIMCgRjb2RlGAIgASgJEhAKCGxhbmd1YWdlGAMgASgJEg8KB2NvbnRleHQYBCABKAkSMAoPc3VjY2Vzc19tZXRyaWNzGAUgASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdBIPCgdkcnlfcnVuGAYgASgIIlYKH0V4dHJhY3RQYXR0ZXJuc0Zyb21Db2RlUmVzcG9uc2USIQoIcGF0dGVybnMYASADKAsyDy5sb3QudjEuUGF0dGVybhIQCgh1bnBhcnNlZBgCIAMoCSKjAQoWRGlzdGlsbFBhdHRlcm5zUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSJQoGZmlsdGVyGAIgASgLMhUubG90LnYxLlBhdHRlcm5GaWx0ZXISFgoObWluX2dyb3VwX3NpemUYAyABKAUSFwoKc2ltaWxhcml0eRgEIAEoAUgAiAEBEg8KB2RyeV9ydW4YBSABKAhCDQoLX3NpbWlsYXJpdHkiQQoXRGlzdGlsbFBhdHRlcm5zUmVzcG9uc2USJgoGZ3JvdXBzGAEgAygLMhYubG90LnYxLkRpc3RpbGxlZEdyb3VwInYKDkRpc3RpbGxlZEdyb3VwEiAKB3BhdHRlcm4YASABKAsyDy5sb3QudjEuUGF0dGVybhIaChJtZW1iZXJfcGF0dGVybl9pZHMYAiADKAkSJgoGZ3JvdXBzGAMgAygLMhYubG90LnYxLkRpc3RpbGxlZEdyb3VwIsQBChRQcnVuZVBhdHRlcm5zUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSJQoGZmlsdGVyGAIgASgLMhUubG90LnYxLlBhdHRlcm5GaWx0ZXISHQoQbWF4X3N1Y2Nlc3NfcmF0ZRgDIAEoAUgAiAEBEhcKD21pbl91c2FnZV9jb3VudBgEIAEoAxIUCgxrZWVwX2F0X21vc3QYBSABKAMSDwoHZHJ5X3J1bhgGIAEoCEITChFfbWF4X3N1Y2Nlc3NfcmF0ZSKlAQoVUHJ1bmVQYXR0ZXJuc1Jlc3BvbnNlEhUKDWRlbGV0ZWRfY291bnQYASABKAMSEwoLcGF0dGVybl9pZHMYAiADKAkSNAoQb2xkZXN0X2tlcHRfdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASKgoHZWxhcHNlZBgEIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbipYCgZEZWR1cGUSFgoSREVEVVBFX1VOU1BFQ0lGSUVEEAASEAoMREVEVVBFX0VYQUNUEAESDwoLREVEVVBFX05PTkUQAhITCg9ERURVUEVfU0VNQU5USUMQAzKhCwoOUGF0dGVyblNlcnZpY2USRgoLU2F2ZVBhdHRlcm4SGi5sb3QudjEuU2F2ZVBhdHRlcm5SZXF1ZXN0GhsubG90LnYxLlNhdmVQYXR0ZXJuUmVzcG9uc2USWAoRQmF0Y2hTYXZlUGF0dGVybnMSIC5sb3QudjEuQmF0Y2hTYXZlUGF0dGVybnNSZXF1ZXN0GiEubG90LnYxLkJhdGNoU2F2ZVBhdHRlcm5zUmVzcG9uc2USSAoKR2V0UGF0dGVybhIZLmxvdC52MS5HZXRQYXR0ZXJuUmVxdWVzdBoaLmxvdC52MS5HZXRQYXR0ZXJuUmVzcG9uc2UiA5ACARJMCg1VcGRhdGVQYXR0ZXJuEhwubG90LnYxLlVwZGF0ZVBhdHRlcm5SZXF1ZXN0Gh0ubG90LnYxLlVwZGF0ZVBhdHRlcm5SZXNwb25zZRJMCg1EZWxldGVQYXR0ZXJuEhwubG90LnYxLkRlbGV0ZVBhdHRlcm5SZXF1ZXN0Gh0ubG90LnYxLkRlbGV0ZVBhdHRlcm5SZXNwb25zZRJOCgxMaXN0UGF0dGVybnMSGy5sb3QudjEuTGlzdFBhdHRlcm5zUmVxdWVzdBocLmxvdC52MS5MaXN0UGF0dGVybnNSZXNwb25zZSIDkAIBElQKDlJlY2FsbFBhdHRlcm5zEh0ubG90LnYxLlJlY2FsbFBhdHRlcm5zUmVxdWVzdBoeLmxvdC52MS5SZWNhbGxQYXR0ZXJuc1Jlc3BvbnNlIgOQAgESTAoNUmVjb3JkT3V0Y29tZRIcLmxvdC52MS5SZWNvcmRPdXRjb21lUmVxdWVzdBodLmxvdC52MS5SZWNvcmRPdXRjb21lUmVzcG9uc2USTgoMTGlzdE91dGNvbWVzEhsubG90LnYxLkxpc3RPdXRjb21lc1JlcXVlc3QaHC5sb3QudjEuTGlzdE91dGNvbWVzUmVzcG9uc2UiA5ACARJPCg5Db3JyZWN0T3V0Y29tZRIdLmxvdC52MS5Db3JyZWN0T3V0Y29tZVJlcXVlc3QaHi5sb3QudjEuQ29ycmVjdE91dGNvbWVSZXNwb25zZRJJCgxHaXZlRmVlZGJhY2sSGy5sb3QudjEuR2l2ZUZlZWRiYWNrUmVxdWVzdBocLmxvdC52MS5HaXZlRmVlZGJhY2tSZXNwb25zZRJsChZMaXN0RmVlZGJhY2tDYW5kaWRhdGVzEiUubG90LnYxLkxpc3RGZWVkYmFja0NhbmRpZGF0ZXNSZXF1ZXN0GiYubG90LnYxLkxpc3RGZWVkYmFja0NhbmRpZGF0ZXNSZXNwb25zZSIDkAIBElcKD0dldFBhdHRlcm5TdGF0cxIeLmxvdC52MS5HZXRQYXR0ZXJuU3RhdHNSZXF1ZXN0Gh8ubG90LnYxLkdldFBhdHRlcm5TdGF0c1Jlc3BvbnNlIgOQAgESUgoPRXh0cmFjdFBhdHRlcm5zEh4ubG90LnYxLkV4dHJhY3RQYXR0ZXJuc1JlcXVlc3QaHy5sb3QudjEuRXh0cmFjdFBhdHRlcm5zUmVzcG9uc2USagoXRXh0cmFjdFBhdHRlcm5zRnJvbUNvZGUSJi5sb3QudjEuRXh0cmFjdFBhdHRlcm5zRnJvbUNvZGVSZXF1ZXN0GicubG90LnYxLkV4dHJhY3RQYXR0ZXJuc0Zyb21Db2RlUmVzcG9uc2USUgoPRGlzdGlsbFBhdHRlcm5zEh4ubG90LnYxLkRpc3RpbGxQYXR0ZXJuc1JlcXVlc3QaHy5sb3QudjEuRGlzdGlsbFBhdHRlcm5zUmVzcG9uc2USTAoNUHJ1bmVQYXR0ZXJucxIcLmxvdC52MS5QcnVuZVBhdHRlcm5zUmVxdWVzdBodLmxvdC52MS5QcnVuZVBhdHRlcm5zUmVzcG9uc2VCRwoNaW8ubG90Z3JwYy52MVABWjRnaXRodWIuY29tL2xvdC1ncnBjL2xvdC1ncnBjL2NsaWVudHMvZ28vbG90L3YxO2xvdHYxYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_field_mask, file_google_protobuf_struct, file_google_protobuf_timestamp, file_google_rpc_status, file_lot_v1_outcome, file_lot_v1_pattern]);
+  fileDesc("Chxsb3QvdjEvcGF0dGVybl9zZXJ2aWNlLnByb3RvEgZsb3QudjEizQEKElNhdmVQYXR0ZXJuUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSIAoHcGF0dGVybhgCIAEoCzIPLmxvdC52MS5QYXR0ZXJuEhIKCnBhdHRlcm5faWQYAyABKAkSIQoUaW5pdGlhbF9zdWNjZXNzX3JhdGUYBCABKAFIAIgBARISCgpyZXF1ZXN0X2lkGAUgASgJEh4KBmRlZHVwZRgGIAEoDjIOLmxvdC52MS5EZWR1cGVCFwoVX2luaXRpYWxfc3VjY2Vzc19yYXRlImkKE1NhdmVQYXR0ZXJuUmVzcG9uc2USIAoHcGF0dGVybhgBIAEoCzIPLmxvdC52MS5QYXR0ZXJuEg8KB2NyZWF0ZWQYAiABKAgSHwoHbm90aWNlcxgDIAMoCzIOLmxvdC52MS5Ob3RpY2UiVQoYQmF0Y2hTYXZlUGF0dGVybnNSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRImCgVpdGVtcxgCIAMoCzIXLmxvdC52MS5TYXZlUGF0dGVybkl0ZW0itwEKD1NhdmVQYXR0ZXJuSXRlbRIgCgdwYXR0ZXJuGAEgASgLMg8ubG90LnYxLlBhdHRlcm4SEgoKcGF0dGVybl9pZBgCIAEoCRIhChRpbml0aWFsX3N1Y2Nlc3NfcmF0ZRgDIAEoAUgAiAEBEhIKCnJlcXVlc3RfaWQYBCABKAkSHgoGZGVkdXBlGAUgASgOMg4ubG90LnYxLkRlZHVwZUIXChVfaW5pdGlhbF9zdWNjZXNzX3JhdGUidAoZQmF0Y2hTYXZlUGF0dGVybnNSZXNwb25zZRIqCgdyZXN1bHRzGAEgAygLMhkubG90LnYxLlNhdmVQYXR0ZXJuUmVzdWx0EhUKDWNyZWF0ZWRfY291bnQYAiABKAUSFAoMZmFpbGVkX2NvdW50GAMgASgFInMKEVNhdmVQYXR0ZXJuUmVzdWx0Ei8KCHJlc3BvbnNlGAEgASgLMhsubG90LnYxLlNhdmVQYXR0ZXJuUmVzcG9uc2VIABIjCgVlcnJvchgCIAEoCzISLmdvb2dsZS5ycGMuU3RhdHVzSABCCAoGcmVzdWx0IlMKEUdldFBhdHRlcm5SZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRISCgpwYXR0ZXJuX2lkGAIgASgJEhcKD2luY2x1ZGVfbGluZWFnZRgDIAEoCCJdChJHZXRQYXR0ZXJuUmVzcG9uc2USIAoHcGF0dGVybhgBIAEoCzIPLmxvdC52MS5QYXR0ZXJuEiUKB2xpbmVhZ2UYAiADKAsyFC5sb3QudjEuTGluZWFnZUVudHJ5IsIBCgxMaW5lYWdlRW50cnkSKQoIcmVsYXRpb24YASABKA4yFy5sb3QudjEuTGluZWFnZVJlbGF0aW9uEhIKCnBhdHRlcm5faWQYAiABKAkSDAoEdGFzaxgDIAEoCRIiCghvdXRjb21lcxgEIAEoCzIQLmxvdC52MS5PdXRjb21lcxIvCgtjcmVhdGVfdGltZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEAoIZGlzdGFuY2UYBiABKAUingEKFFVwZGF0ZVBhdHRlcm5SZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRIgCgdwYXR0ZXJuGAIgASgLMg8ubG90LnYxLlBhdHRlcm4SEgoKcGF0dGVybl9pZBgDIAEoCRIvCgt1cGRhdGVfbWFzaxgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE1hc2sSDAoEZXRhZxgFIAEoCSJaChVVcGRhdGVQYXR0ZXJuUmVzcG9uc2USIAoHcGF0dGVybhgBIAEoCzIPLmxvdC52MS5QYXR0ZXJuEh8KB25vdGljZXMYAiADKAsyDi5sb3QudjEuTm90aWNlImIKFERlbGV0ZVBhdHRlcm5SZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRISCgpwYXR0ZXJuX2lkGAIgASgJEgwKBGV0YWcYAyABKAkSFQoNYWxsb3dfbWlzc2luZxgEIAEoCCIoChVEZWxldGVQYXR0ZXJuUmVzcG9uc2USDwoHZGVsZXRlZBgBIAEoCCJ2ChNMaXN0UGF0dGVybnNSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRIlCgZmaWx0ZXIYAiABKAsyFS5sb3QudjEuUGF0dGVybkZpbHRlchIRCglwYWdlX3NpemUYAyABKAUSEgoKcGFnZV90b2tlbhgEIAEoCSJSChRMaXN0UGF0dGVybnNSZXNwb25zZRIhCghwYXR0ZXJucxgBIAMoCzIPLmxvdC52MS5QYXR0ZXJuEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSL+AQoVUmVjYWxsUGF0dGVybnNSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRINCgVxdWVyeRgCIAEoCRIlCgZmaWx0ZXIYAyABKAsyFS5sb3QudjEuUGF0dGVybkZpbHRlchINCgVsaW1pdBgEIAEoBRIbCg5taW5fc2ltaWxhcml0eRgFIAEoAUgAiAEBEiAKB3JhbmtpbmcYBiABKA4yDy5sb3QudjEuUmFua2luZxIRCgRzZWVkGAcgASgDSAGIAQESDgoGcmVyYW5rGAggASgIEg8KB2V4cGxhaW4YCSABKAhCEQoPX21pbl9zaW1pbGFyaXR5QgcKBV9zZWVkIqEBChZSZWNhbGxQYXR0ZXJuc1Jlc3BvbnNlEiAKBGhpdHMYASADKAsyEi5sb3QudjEuUGF0dGVybkhpdBIUCgxyZXRyaWV2YWxfaWQYAiABKAkSHwoHbm90aWNlcxgDIAMoCzIOLmxvdC52MS5Ob3RpY2USLgoLZXhwbGFuYXRpb24YBCABKAsyGS5sb3QudjEuUmVjYWxsRXhwbGFuYXRpb24ieQoKUGF0dGVybkhpdBIgCgdwYXR0ZXJuGAEgASgLMg8ubG90LnYxLlBhdHRlcm4SDQoFc2NvcmUYAiABKAESEgoKc2ltaWxhcml0eRgDIAEoARImCgtzY29yZV9wYXJ0cxgEIAMoCzIRLmxvdC52MS5TY29yZVBhcnQinwEKEVJlY2FsbEV4cGxhbmF0aW9uEiAKB3JhbmtpbmcYASABKA4yDy5sb3QudjEuUmFua2luZxIRCglwb29sX3NpemUYAiABKAUSDAoEZ2F0ZRgDIAEoARIWCg5sZWFybmVkX3dlaWdodBgEIAEoARIWCg5tYXRjaGluZ19jb3VudBgFIAEoAxIXCg9uYW1lc3BhY2VfY291bnQYBiABKAMi9AEKFFJlY29yZE91dGNvbWVSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRITCgtwYXR0ZXJuX2lkcxgCIAMoCRIUCgxyZXRyaWV2YWxfaWQYAyABKAkSDQoFcXVlcnkYBCABKAkSIAoHb3V0Y29tZRgFIAEoDjIPLmxvdC52MS5PdXRjb21lEhMKBnJld2FyZBgGIAEoAUgAiAEBEisKCGR1cmF0aW9uGAcgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEgwKBG5vdGUYCCABKAkSEgoKcmVxdWVzdF9pZBgJIAEoCUIJCgdfcmV3YXJkIjoKFVJlY29yZE91dGNvbWVSZXNwb25zZRIhCghwYXR0ZXJucxgBIAMoCzIPLmxvdC52MS5QYXR0ZXJuIpsCCgxPdXRjb21lRW50cnkSEgoKb3V0Y29tZV9pZBgBIAEoCRISCgpwYXR0ZXJuX2lkGAIgASgJEiAKB291dGNvbWUYAyABKA4yDy5sb3QudjEuT3V0Y29tZRITCgZyZXdhcmQYBCABKAFIAIgBARIrCghkdXJhdGlvbhgFIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhINCgVxdWVyeRgGIAEoCRIUCgxyZXRyaWV2YWxfaWQYByABKAkSDAoEbm90ZRgIIAEoCRIvCgtjcmVhdGVfdGltZRgJIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEAoIY29ycmVjdHMYCiABKAlCCQoHX3Jld2FyZCJjChNMaXN0T3V0Y29tZXNSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRISCgpwYXR0ZXJuX2lkGAIgASgJEhEKCXBhZ2Vfc2l6ZRgDIAEoBRISCgpwYWdlX3Rva2VuGAQgASgJIlcKFExpc3RPdXRjb21lc1Jlc3BvbnNlEiYKCG91dGNvbWVzGAEgAygLMhQubG90LnYxLk91dGNvbWVFbnRyeRIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiggEKFUNvcnJlY3RPdXRjb21lUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSEgoKb3V0Y29tZV9pZBgCIAEoCRIgCgdvdXRjb21lGAMgASgOMg8ubG90LnYxLk91dGNvbWUSDAoEbm90ZRgEIAEoCRISCgpyZXF1ZXN0X2lkGAUgASgJIjsKFkNvcnJlY3RPdXRjb21lUmVzcG9uc2USIQoIcGF0dGVybnMYASADKAsyDy5sb3QudjEuUGF0dGVybiK+AQoTR2l2ZUZlZWRiYWNrUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSEgoKcGF0dGVybl9pZBgCIAEoCRIUCgdoZWxwZnVsGAMgASgISACIAQESIgoVY29uZmlkZW5jZV9hZGp1c3RtZW50GAQgASgBSAGIAQESDAoEdGV4dBgFIAEoCRISCgpyZXF1ZXN0X2lkGAYgASgJQgoKCF9oZWxwZnVsQhgKFl9jb25maWRlbmNlX2FkanVzdG1lbnQiOAoUR2l2ZUZlZWRiYWNrUmVzcG9uc2USIAoHcGF0dGVybhgBIAEoCzIPLmxvdC52MS5QYXR0ZXJuImgKHUxpc3RGZWVkYmFja0NhbmRpZGF0ZXNSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRIlCgZmaWx0ZXIYAiABKAsyFS5sb3QudjEuUGF0dGVybkZpbHRlchINCgVsaW1pdBgDIAEoBSJDCh5MaXN0RmVlZGJhY2tDYW5kaWRhdGVzUmVzcG9uc2USIQoIcGF0dGVybnMYASADKAsyDy5sb3QudjEuUGF0dGVybiJSChZHZXRQYXR0ZXJuU3RhdHNSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRIlCgZmaWx0ZXIYAiABKAsyFS5sb3QudjEuUGF0dGVybkZpbHRlciK5BAoXR2V0UGF0dGVyblN0YXRzUmVzcG9uc2USFgoOdG90YWxfcGF0dGVybnMYASABKAMSIQoUYXZlcmFnZV9zdWNjZXNzX3JhdGUYAiABKAFIAIgBARIdChBtYXhfc3VjY2Vzc19yYXRlGAMgASgBSAGIAQESGQoRdG90YWxfdXNhZ2VfY291bnQYBCABKAMSHAoUbW9zdF91c2VkX3BhdHRlcm5faWQYBSABKAkSRAoLYnlfbGFuZ3VhZ2UYBiADKAsyLy5sb3QudjEuR2V0UGF0dGVyblN0YXRzUmVzcG9uc2UuQnlMYW5ndWFnZUVudHJ5EkQKC2J5X2NhdGVnb3J5GAcgAygLMi8ubG90LnYxLkdldFBhdHRlcm5TdGF0c1Jlc3BvbnNlLkJ5Q2F0ZWdvcnlFbnRyeRI8CgdieV9raW5kGAggAygLMisubG90LnYxLkdldFBhdHRlcm5TdGF0c1Jlc3BvbnNlLkJ5S2luZEVudHJ5GjEKD0J5TGFuZ3VhZ2VFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAM6AjgBGjEKD0J5Q2F0ZWdvcnlFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAM6AjgBGi0KC0J5S2luZEVudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoAzoCOAFCFwoVX2F2ZXJhZ2Vfc3VjY2Vzc19yYXRlQhMKEV9tYXhfc3VjY2Vzc19yYXRlIqsBChZFeHRyYWN0UGF0dGVybnNSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRIZChF0YXNrX3R5cGVfcGF0dGVybhgCIAEoCRIpCgxwYXR0ZXJuX3R5cGUYAyABKA4yEy5sb3QudjEuUGF0dGVyblR5cGUSEwoLbWluX3NhbXBsZXMYBCABKAUSEgoKbmFtZXNwYWNlcxgFIAMoCRIPCgdkcnlfcnVuGAYgASgIIlMKF0V4dHJhY3RQYXR0ZXJuc1Jlc3BvbnNlEiEKCHBhdHRlcm5zGAEgAygLMg8ubG90LnYxLlBhdHRlcm4SFQoNZXBpc29kZV9jb3VudBgCIAEoAyKnAQoeRXh0cmFjdFBhdHRlcm5zRnJvbUNvZGVSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRIMCgRjb2RlGAIgASgJEhAKCGxhbmd1YWdlGAMgASgJEg8KB2NvbnRleHQYBCABKAkSMAoPc3VjY2Vzc19tZXRyaWNzGAUgASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdBIPCgdkcnlfcnVuGAYgASgIIlYKH0V4dHJhY3RQYXR0ZXJuc0Zyb21Db2RlUmVzcG9uc2USIQoIcGF0dGVybnMYASADKAsyDy5sb3QudjEuUGF0dGVybhIQCgh1bnBhcnNlZBgCIAMoCSKjAQoWRGlzdGlsbFBhdHRlcm5zUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSJQoGZmlsdGVyGAIgASgLMhUubG90LnYxLlBhdHRlcm5GaWx0ZXISFgoObWluX2dyb3VwX3NpemUYAyABKAUSFwoKc2ltaWxhcml0eRgEIAEoAUgAiAEBEg8KB2RyeV9ydW4YBSABKAhCDQoLX3NpbWlsYXJpdHkitAEKF0Rpc3RpbGxQYXR0ZXJuc1Jlc3BvbnNlEiYKBmdyb3VwcxgBIAMoCzIWLmxvdC52MS5EaXN0aWxsZWRHcm91cBITCgtncm91cF9jb3VudBgCIAEoBRIVCg1wYXR0ZXJuX2NvdW50GAMgASgFEhYKDmxlZnRfb3V0X2NvdW50GAQgASgFEhUKDWNyZWF0ZWRfY291bnQYBSABKAUSFgoOZXh0ZW5kZWRfY291bnQYBiABKAUijAEKDkRpc3RpbGxlZEdyb3VwEiAKB3BhdHRlcm4YASABKAsyDy5sb3QudjEuUGF0dGVybhIaChJtZW1iZXJfcGF0dGVybl9pZHMYAiADKAkSFAoMbWVtYmVyX2NvdW50GAQgASgFEiYKBmdyb3VwcxgDIAMoCzIWLmxvdC52MS5EaXN0aWxsZWRHcm91cCLEAQoUUHJ1bmVQYXR0ZXJuc1JlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEiUKBmZpbHRlchgCIAEoCzIVLmxvdC52MS5QYXR0ZXJuRmlsdGVyEh0KEG1heF9zdWNjZXNzX3JhdGUYAyABKAFIAIgBARIXCg9taW5fdXNhZ2VfY291bnQYBCABKAMSFAoMa2VlcF9hdF9tb3N0GAUgASgDEg8KB2RyeV9ydW4YBiABKAhCEwoRX21heF9zdWNjZXNzX3JhdGUipQEKFVBydW5lUGF0dGVybnNSZXNwb25zZRIVCg1kZWxldGVkX2NvdW50GAEgASgDEhMKC3BhdHRlcm5faWRzGAIgAygJEjQKEG9sZGVzdF9rZXB0X3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEioKB2VsYXBzZWQYBCABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24qWAoGRGVkdXBlEhYKEkRFRFVQRV9VTlNQRUNJRklFRBAAEhAKDERFRFVQRV9FWEFDVBABEg8KC0RFRFVQRV9OT05FEAISEwoPREVEVVBFX1NFTUFOVElDEAMqrQEKD0xpbmVhZ2VSZWxhdGlvbhIgChxMSU5FQUdFX1JFTEFUSU9OX1VOU1BFQ0lGSUVEEAASHwobTElORUFHRV9SRUxBVElPTl9TVVBFUlNFREVEEAESHgoaTElORUFHRV9SRUxBVElPTl9TVUNDRVNTT1IQAhIaChZMSU5FQUdFX1JFTEFUSU9OX0dST1VQEAMSGwoXTElORUFHRV9SRUxBVElPTl9NRU1CRVIQBDKhCwoOUGF0dGVyblNlcnZpY2USRgoLU2F2ZVBhdHRlcm4SGi5sb3QudjEuU2F2ZVBhdHRlcm5SZXF1ZXN0GhsubG90LnYxLlNhdmVQYXR0ZXJuUmVzcG9uc2USWAoRQmF0Y2hTYXZlUGF0dGVybnMSIC5sb3QudjEuQmF0Y2hTYXZlUGF0dGVybnNSZXF1ZXN0GiEubG90LnYxLkJhdGNoU2F2ZVBhdHRlcm5zUmVzcG9uc2USSAoKR2V0UGF0dGVybhIZLmxvdC52MS5HZXRQYXR0ZXJuUmVxdWVzdBoaLmxvdC52MS5HZXRQYXR0ZXJuUmVzcG9uc2UiA5ACARJMCg1VcGRhdGVQYXR0ZXJuEhwubG90LnYxLlVwZGF0ZVBhdHRlcm5SZXF1ZXN0Gh0ubG90LnYxLlVwZGF0ZVBhdHRlcm5SZXNwb25zZRJMCg1EZWxldGVQYXR0ZXJuEhwubG90LnYxLkRlbGV0ZVBhdHRlcm5SZXF1ZXN0Gh0ubG90LnYxLkRlbGV0ZVBhdHRlcm5SZXNwb25zZRJOCgxMaXN0UGF0dGVybnMSGy5sb3QudjEuTGlzdFBhdHRlcm5zUmVxdWVzdBocLmxvdC52MS5MaXN0UGF0dGVybnNSZXNwb25zZSIDkAIBElQKDlJlY2FsbFBhdHRlcm5zEh0ubG90LnYxLlJlY2FsbFBhdHRlcm5zUmVxdWVzdBoeLmxvdC52MS5SZWNhbGxQYXR0ZXJuc1Jlc3BvbnNlIgOQAgESTAoNUmVjb3JkT3V0Y29tZRIcLmxvdC52MS5SZWNvcmRPdXRjb21lUmVxdWVzdBodLmxvdC52MS5SZWNvcmRPdXRjb21lUmVzcG9uc2USTgoMTGlzdE91dGNvbWVzEhsubG90LnYxLkxpc3RPdXRjb21lc1JlcXVlc3QaHC5sb3QudjEuTGlzdE91dGNvbWVzUmVzcG9uc2UiA5ACARJPCg5Db3JyZWN0T3V0Y29tZRIdLmxvdC52MS5Db3JyZWN0T3V0Y29tZVJlcXVlc3QaHi5sb3QudjEuQ29ycmVjdE91dGNvbWVSZXNwb25zZRJJCgxHaXZlRmVlZGJhY2sSGy5sb3QudjEuR2l2ZUZlZWRiYWNrUmVxdWVzdBocLmxvdC52MS5HaXZlRmVlZGJhY2tSZXNwb25zZRJsChZMaXN0RmVlZGJhY2tDYW5kaWRhdGVzEiUubG90LnYxLkxpc3RGZWVkYmFja0NhbmRpZGF0ZXNSZXF1ZXN0GiYubG90LnYxLkxpc3RGZWVkYmFja0NhbmRpZGF0ZXNSZXNwb25zZSIDkAIBElcKD0dldFBhdHRlcm5TdGF0cxIeLmxvdC52MS5HZXRQYXR0ZXJuU3RhdHNSZXF1ZXN0Gh8ubG90LnYxLkdldFBhdHRlcm5TdGF0c1Jlc3BvbnNlIgOQAgESUgoPRXh0cmFjdFBhdHRlcm5zEh4ubG90LnYxLkV4dHJhY3RQYXR0ZXJuc1JlcXVlc3QaHy5sb3QudjEuRXh0cmFjdFBhdHRlcm5zUmVzcG9uc2USagoXRXh0cmFjdFBhdHRlcm5zRnJvbUNvZGUSJi5sb3QudjEuRXh0cmFjdFBhdHRlcm5zRnJvbUNvZGVSZXF1ZXN0GicubG90LnYxLkV4dHJhY3RQYXR0ZXJuc0Zyb21Db2RlUmVzcG9uc2USUgoPRGlzdGlsbFBhdHRlcm5zEh4ubG90LnYxLkRpc3RpbGxQYXR0ZXJuc1JlcXVlc3QaHy5sb3QudjEuRGlzdGlsbFBhdHRlcm5zUmVzcG9uc2USTAoNUHJ1bmVQYXR0ZXJucxIcLmxvdC52MS5QcnVuZVBhdHRlcm5zUmVxdWVzdBodLmxvdC52MS5QcnVuZVBhdHRlcm5zUmVzcG9uc2VCRwoNaW8ubG90Z3JwYy52MVABWjRnaXRodWIuY29tL2xvdC1ncnBjL2xvdC1ncnBjL2NsaWVudHMvZ28vbG90L3YxO2xvdHYxYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_field_mask, file_google_protobuf_struct, file_google_protobuf_timestamp, file_google_rpc_status, file_lot_v1_outcome, file_lot_v1_pattern]);
 
 /**
  * Request of SavePattern.
@@ -282,6 +282,13 @@ export type GetPatternRequest = Message<"lot.v1.GetPatternRequest"> & {
    * @generated from field: string pattern_id = 2;
    */
   patternId: string;
+
+  /**
+   * include_lineage fills lineage.
+   *
+   * @generated from field: bool include_lineage = 3;
+   */
+  includeLineage: boolean;
 };
 
 /**
@@ -303,6 +310,14 @@ export type GetPatternResponse = Message<"lot.v1.GetPatternResponse"> & {
    * @generated from field: lot.v1.Pattern pattern = 1;
    */
   pattern?: Pattern | undefined;
+
+  /**
+   * lineage: the patterns it comes from and that came of it, so that one sees whether a successor
+   * does better; the nearest first, at most 100 of each relation. Only with include_lineage.
+   *
+   * @generated from field: repeated lot.v1.LineageEntry lineage = 2;
+   */
+  lineage: LineageEntry[];
 };
 
 /**
@@ -311,6 +326,62 @@ export type GetPatternResponse = Message<"lot.v1.GetPatternResponse"> & {
  */
 export const GetPatternResponseSchema: GenMessage<GetPatternResponse> = /*@__PURE__*/
   messageDesc(file_lot_v1_pattern_service, 7);
+
+/**
+ * LineageEntry is a pattern that is related to another.
+ *
+ * @generated from message lot.v1.LineageEntry
+ */
+export type LineageEntry = Message<"lot.v1.LineageEntry"> & {
+  /**
+   * relation to the pattern asked for.
+   *
+   * @generated from field: lot.v1.LineageRelation relation = 1;
+   */
+  relation: LineageRelation;
+
+  /**
+   * pattern_id.
+   *
+   * @generated from field: string pattern_id = 2;
+   */
+  patternId: string;
+
+  /**
+   * task.
+   *
+   * @generated from field: string task = 3;
+   */
+  task: string;
+
+  /**
+   * outcomes, rates included.
+   *
+   * @generated from field: lot.v1.Outcomes outcomes = 4;
+   */
+  outcomes?: Outcomes | undefined;
+
+  /**
+   * create_time.
+   *
+   * @generated from field: google.protobuf.Timestamp create_time = 5;
+   */
+  createTime?: Timestamp | undefined;
+
+  /**
+   * distance in steps; 1 is a direct relation.
+   *
+   * @generated from field: int32 distance = 6;
+   */
+  distance: number;
+};
+
+/**
+ * Describes the message lot.v1.LineageEntry.
+ * Use `create(LineageEntrySchema)` to create a new message.
+ */
+export const LineageEntrySchema: GenMessage<LineageEntry> = /*@__PURE__*/
+  messageDesc(file_lot_v1_pattern_service, 8);
 
 /**
  * Request of UpdatePattern.
@@ -361,7 +432,7 @@ export type UpdatePatternRequest = Message<"lot.v1.UpdatePatternRequest"> & {
  * Use `create(UpdatePatternRequestSchema)` to create a new message.
  */
 export const UpdatePatternRequestSchema: GenMessage<UpdatePatternRequest> = /*@__PURE__*/
-  messageDesc(file_lot_v1_pattern_service, 8);
+  messageDesc(file_lot_v1_pattern_service, 9);
 
 /**
  * Response of UpdatePattern.
@@ -389,7 +460,7 @@ export type UpdatePatternResponse = Message<"lot.v1.UpdatePatternResponse"> & {
  * Use `create(UpdatePatternResponseSchema)` to create a new message.
  */
 export const UpdatePatternResponseSchema: GenMessage<UpdatePatternResponse> = /*@__PURE__*/
-  messageDesc(file_lot_v1_pattern_service, 9);
+  messageDesc(file_lot_v1_pattern_service, 10);
 
 /**
  * Request of DeletePattern.
@@ -431,7 +502,7 @@ export type DeletePatternRequest = Message<"lot.v1.DeletePatternRequest"> & {
  * Use `create(DeletePatternRequestSchema)` to create a new message.
  */
 export const DeletePatternRequestSchema: GenMessage<DeletePatternRequest> = /*@__PURE__*/
-  messageDesc(file_lot_v1_pattern_service, 10);
+  messageDesc(file_lot_v1_pattern_service, 11);
 
 /**
  * Response of DeletePattern.
@@ -452,7 +523,7 @@ export type DeletePatternResponse = Message<"lot.v1.DeletePatternResponse"> & {
  * Use `create(DeletePatternResponseSchema)` to create a new message.
  */
 export const DeletePatternResponseSchema: GenMessage<DeletePatternResponse> = /*@__PURE__*/
-  messageDesc(file_lot_v1_pattern_service, 11);
+  messageDesc(file_lot_v1_pattern_service, 12);
 
 /**
  * Request of ListPatterns.
@@ -494,7 +565,7 @@ export type ListPatternsRequest = Message<"lot.v1.ListPatternsRequest"> & {
  * Use `create(ListPatternsRequestSchema)` to create a new message.
  */
 export const ListPatternsRequestSchema: GenMessage<ListPatternsRequest> = /*@__PURE__*/
-  messageDesc(file_lot_v1_pattern_service, 12);
+  messageDesc(file_lot_v1_pattern_service, 13);
 
 /**
  * Response of ListPatterns.
@@ -522,7 +593,7 @@ export type ListPatternsResponse = Message<"lot.v1.ListPatternsResponse"> & {
  * Use `create(ListPatternsResponseSchema)` to create a new message.
  */
 export const ListPatternsResponseSchema: GenMessage<ListPatternsResponse> = /*@__PURE__*/
-  messageDesc(file_lot_v1_pattern_service, 13);
+  messageDesc(file_lot_v1_pattern_service, 14);
 
 /**
  * Request of RecallPatterns.
@@ -603,7 +674,7 @@ export type RecallPatternsRequest = Message<"lot.v1.RecallPatternsRequest"> & {
  * Use `create(RecallPatternsRequestSchema)` to create a new message.
  */
 export const RecallPatternsRequestSchema: GenMessage<RecallPatternsRequest> = /*@__PURE__*/
-  messageDesc(file_lot_v1_pattern_service, 14);
+  messageDesc(file_lot_v1_pattern_service, 15);
 
 /**
  * Response of RecallPatterns.
@@ -645,7 +716,7 @@ export type RecallPatternsResponse = Message<"lot.v1.RecallPatternsResponse"> & 
  * Use `create(RecallPatternsResponseSchema)` to create a new message.
  */
 export const RecallPatternsResponseSchema: GenMessage<RecallPatternsResponse> = /*@__PURE__*/
-  messageDesc(file_lot_v1_pattern_service, 15);
+  messageDesc(file_lot_v1_pattern_service, 16);
 
 /**
  * PatternHit is a pattern that was found.
@@ -689,7 +760,7 @@ export type PatternHit = Message<"lot.v1.PatternHit"> & {
  * Use `create(PatternHitSchema)` to create a new message.
  */
 export const PatternHitSchema: GenMessage<PatternHit> = /*@__PURE__*/
-  messageDesc(file_lot_v1_pattern_service, 16);
+  messageDesc(file_lot_v1_pattern_service, 17);
 
 /**
  * RecallExplanation says how hits came about.
@@ -745,7 +816,7 @@ export type RecallExplanation = Message<"lot.v1.RecallExplanation"> & {
  * Use `create(RecallExplanationSchema)` to create a new message.
  */
 export const RecallExplanationSchema: GenMessage<RecallExplanation> = /*@__PURE__*/
-  messageDesc(file_lot_v1_pattern_service, 17);
+  messageDesc(file_lot_v1_pattern_service, 18);
 
 /**
  * Request of RecordOutcome.
@@ -823,7 +894,7 @@ export type RecordOutcomeRequest = Message<"lot.v1.RecordOutcomeRequest"> & {
  * Use `create(RecordOutcomeRequestSchema)` to create a new message.
  */
 export const RecordOutcomeRequestSchema: GenMessage<RecordOutcomeRequest> = /*@__PURE__*/
-  messageDesc(file_lot_v1_pattern_service, 18);
+  messageDesc(file_lot_v1_pattern_service, 19);
 
 /**
  * Response of RecordOutcome.
@@ -845,7 +916,7 @@ export type RecordOutcomeResponse = Message<"lot.v1.RecordOutcomeResponse"> & {
  * Use `create(RecordOutcomeResponseSchema)` to create a new message.
  */
 export const RecordOutcomeResponseSchema: GenMessage<RecordOutcomeResponse> = /*@__PURE__*/
-  messageDesc(file_lot_v1_pattern_service, 19);
+  messageDesc(file_lot_v1_pattern_service, 20);
 
 /**
  * OutcomeEntry is one entry of the log behind the counters.
@@ -929,7 +1000,7 @@ export type OutcomeEntry = Message<"lot.v1.OutcomeEntry"> & {
  * Use `create(OutcomeEntrySchema)` to create a new message.
  */
 export const OutcomeEntrySchema: GenMessage<OutcomeEntry> = /*@__PURE__*/
-  messageDesc(file_lot_v1_pattern_service, 20);
+  messageDesc(file_lot_v1_pattern_service, 21);
 
 /**
  * Request of ListOutcomes.
@@ -971,7 +1042,7 @@ export type ListOutcomesRequest = Message<"lot.v1.ListOutcomesRequest"> & {
  * Use `create(ListOutcomesRequestSchema)` to create a new message.
  */
 export const ListOutcomesRequestSchema: GenMessage<ListOutcomesRequest> = /*@__PURE__*/
-  messageDesc(file_lot_v1_pattern_service, 21);
+  messageDesc(file_lot_v1_pattern_service, 22);
 
 /**
  * Response of ListOutcomes.
@@ -999,7 +1070,7 @@ export type ListOutcomesResponse = Message<"lot.v1.ListOutcomesResponse"> & {
  * Use `create(ListOutcomesResponseSchema)` to create a new message.
  */
 export const ListOutcomesResponseSchema: GenMessage<ListOutcomesResponse> = /*@__PURE__*/
-  messageDesc(file_lot_v1_pattern_service, 22);
+  messageDesc(file_lot_v1_pattern_service, 23);
 
 /**
  * Request of CorrectOutcome.
@@ -1048,7 +1119,7 @@ export type CorrectOutcomeRequest = Message<"lot.v1.CorrectOutcomeRequest"> & {
  * Use `create(CorrectOutcomeRequestSchema)` to create a new message.
  */
 export const CorrectOutcomeRequestSchema: GenMessage<CorrectOutcomeRequest> = /*@__PURE__*/
-  messageDesc(file_lot_v1_pattern_service, 23);
+  messageDesc(file_lot_v1_pattern_service, 24);
 
 /**
  * Response of CorrectOutcome.
@@ -1069,7 +1140,7 @@ export type CorrectOutcomeResponse = Message<"lot.v1.CorrectOutcomeResponse"> & 
  * Use `create(CorrectOutcomeResponseSchema)` to create a new message.
  */
 export const CorrectOutcomeResponseSchema: GenMessage<CorrectOutcomeResponse> = /*@__PURE__*/
-  messageDesc(file_lot_v1_pattern_service, 24);
+  messageDesc(file_lot_v1_pattern_service, 25);
 
 /**
  * Request of GiveFeedback.
@@ -1125,7 +1196,7 @@ export type GiveFeedbackRequest = Message<"lot.v1.GiveFeedbackRequest"> & {
  * Use `create(GiveFeedbackRequestSchema)` to create a new message.
  */
 export const GiveFeedbackRequestSchema: GenMessage<GiveFeedbackRequest> = /*@__PURE__*/
-  messageDesc(file_lot_v1_pattern_service, 25);
+  messageDesc(file_lot_v1_pattern_service, 26);
 
 /**
  * Response of GiveFeedback.
@@ -1146,7 +1217,7 @@ export type GiveFeedbackResponse = Message<"lot.v1.GiveFeedbackResponse"> & {
  * Use `create(GiveFeedbackResponseSchema)` to create a new message.
  */
 export const GiveFeedbackResponseSchema: GenMessage<GiveFeedbackResponse> = /*@__PURE__*/
-  messageDesc(file_lot_v1_pattern_service, 26);
+  messageDesc(file_lot_v1_pattern_service, 27);
 
 /**
  * Request of ListFeedbackCandidates.
@@ -1181,7 +1252,7 @@ export type ListFeedbackCandidatesRequest = Message<"lot.v1.ListFeedbackCandidat
  * Use `create(ListFeedbackCandidatesRequestSchema)` to create a new message.
  */
 export const ListFeedbackCandidatesRequestSchema: GenMessage<ListFeedbackCandidatesRequest> = /*@__PURE__*/
-  messageDesc(file_lot_v1_pattern_service, 27);
+  messageDesc(file_lot_v1_pattern_service, 28);
 
 /**
  * Response of ListFeedbackCandidates.
@@ -1202,7 +1273,7 @@ export type ListFeedbackCandidatesResponse = Message<"lot.v1.ListFeedbackCandida
  * Use `create(ListFeedbackCandidatesResponseSchema)` to create a new message.
  */
 export const ListFeedbackCandidatesResponseSchema: GenMessage<ListFeedbackCandidatesResponse> = /*@__PURE__*/
-  messageDesc(file_lot_v1_pattern_service, 28);
+  messageDesc(file_lot_v1_pattern_service, 29);
 
 /**
  * Request of GetPatternStats.
@@ -1230,7 +1301,7 @@ export type GetPatternStatsRequest = Message<"lot.v1.GetPatternStatsRequest"> & 
  * Use `create(GetPatternStatsRequestSchema)` to create a new message.
  */
 export const GetPatternStatsRequestSchema: GenMessage<GetPatternStatsRequest> = /*@__PURE__*/
-  messageDesc(file_lot_v1_pattern_service, 29);
+  messageDesc(file_lot_v1_pattern_service, 30);
 
 /**
  * Response of GetPatternStats.
@@ -1300,7 +1371,7 @@ export type GetPatternStatsResponse = Message<"lot.v1.GetPatternStatsResponse"> 
  * Use `create(GetPatternStatsResponseSchema)` to create a new message.
  */
 export const GetPatternStatsResponseSchema: GenMessage<GetPatternStatsResponse> = /*@__PURE__*/
-  messageDesc(file_lot_v1_pattern_service, 30);
+  messageDesc(file_lot_v1_pattern_service, 31);
 
 /**
  * Request of ExtractPatterns.
@@ -1357,7 +1428,7 @@ export type ExtractPatternsRequest = Message<"lot.v1.ExtractPatternsRequest"> & 
  * Use `create(ExtractPatternsRequestSchema)` to create a new message.
  */
 export const ExtractPatternsRequestSchema: GenMessage<ExtractPatternsRequest> = /*@__PURE__*/
-  messageDesc(file_lot_v1_pattern_service, 31);
+  messageDesc(file_lot_v1_pattern_service, 32);
 
 /**
  * Response of ExtractPatterns.
@@ -1385,7 +1456,7 @@ export type ExtractPatternsResponse = Message<"lot.v1.ExtractPatternsResponse"> 
  * Use `create(ExtractPatternsResponseSchema)` to create a new message.
  */
 export const ExtractPatternsResponseSchema: GenMessage<ExtractPatternsResponse> = /*@__PURE__*/
-  messageDesc(file_lot_v1_pattern_service, 32);
+  messageDesc(file_lot_v1_pattern_service, 33);
 
 /**
  * Request of ExtractPatternsFromCode.
@@ -1441,7 +1512,7 @@ export type ExtractPatternsFromCodeRequest = Message<"lot.v1.ExtractPatternsFrom
  * Use `create(ExtractPatternsFromCodeRequestSchema)` to create a new message.
  */
 export const ExtractPatternsFromCodeRequestSchema: GenMessage<ExtractPatternsFromCodeRequest> = /*@__PURE__*/
-  messageDesc(file_lot_v1_pattern_service, 33);
+  messageDesc(file_lot_v1_pattern_service, 34);
 
 /**
  * Response of ExtractPatternsFromCode.
@@ -1469,7 +1540,7 @@ export type ExtractPatternsFromCodeResponse = Message<"lot.v1.ExtractPatternsFro
  * Use `create(ExtractPatternsFromCodeResponseSchema)` to create a new message.
  */
 export const ExtractPatternsFromCodeResponseSchema: GenMessage<ExtractPatternsFromCodeResponse> = /*@__PURE__*/
-  messageDesc(file_lot_v1_pattern_service, 34);
+  messageDesc(file_lot_v1_pattern_service, 35);
 
 /**
  * Request of DistillPatterns.
@@ -1485,28 +1556,29 @@ export type DistillPatternsRequest = Message<"lot.v1.DistillPatternsRequest"> & 
   namespace: string;
 
   /**
-   * filter.
+   * filter of the patterns that are looked at. Superseded ones are left out unless it asks for them.
    *
    * @generated from field: lot.v1.PatternFilter filter = 2;
    */
   filter?: PatternFilter | undefined;
 
   /**
-   * min_group_size: 0 is 3.
+   * min_group_size of a new group: 0 is 3; at least 2, since one pattern generalises nothing.
    *
    * @generated from field: int32 min_group_size = 3;
    */
   minGroupSize: number;
 
   /**
-   * similarity in [0, 1] within a group; absent is the server's default.
+   * similarity in [0, 1] within a new group; absent is the server's default, 0.85 unless it is set
+   * otherwise.
    *
    * @generated from field: optional double similarity = 4;
    */
   similarity?: number | undefined;
 
   /**
-   * dry_run stores nothing.
+   * dry_run stores nothing and answers the same, but for times and etags of what is not there.
    *
    * @generated from field: bool dry_run = 5;
    */
@@ -1518,7 +1590,7 @@ export type DistillPatternsRequest = Message<"lot.v1.DistillPatternsRequest"> & 
  * Use `create(DistillPatternsRequestSchema)` to create a new message.
  */
 export const DistillPatternsRequestSchema: GenMessage<DistillPatternsRequest> = /*@__PURE__*/
-  messageDesc(file_lot_v1_pattern_service, 35);
+  messageDesc(file_lot_v1_pattern_service, 36);
 
 /**
  * Response of DistillPatterns.
@@ -1527,11 +1599,47 @@ export const DistillPatternsRequestSchema: GenMessage<DistillPatternsRequest> = 
  */
 export type DistillPatternsResponse = Message<"lot.v1.DistillPatternsResponse"> & {
   /**
-   * groups at the top level.
+   * groups at the top level that hold a pattern that was looked at, the largest first; at most 200.
    *
    * @generated from field: repeated lot.v1.DistilledGroup groups = 1;
    */
   groups: DistilledGroup[];
+
+  /**
+   * group_count is how many there are at the top level.
+   *
+   * @generated from field: int32 group_count = 2;
+   */
+  groupCount: number;
+
+  /**
+   * pattern_count is how many patterns were looked at.
+   *
+   * @generated from field: int32 pattern_count = 3;
+   */
+  patternCount: number;
+
+  /**
+   * left_out_count is how many more the filter lets through: of one kind, type and language the 5,000
+   * best that are in no group yet are looked at. Narrow the filter to reach the others.
+   *
+   * @generated from field: int32 left_out_count = 4;
+   */
+  leftOutCount: number;
+
+  /**
+   * created_count is how many groups, at any level, are new.
+   *
+   * @generated from field: int32 created_count = 5;
+   */
+  createdCount: number;
+
+  /**
+   * extended_count is how many groups, at any level, got new members.
+   *
+   * @generated from field: int32 extended_count = 6;
+   */
+  extendedCount: number;
 };
 
 /**
@@ -1539,7 +1647,7 @@ export type DistillPatternsResponse = Message<"lot.v1.DistillPatternsResponse"> 
  * Use `create(DistillPatternsResponseSchema)` to create a new message.
  */
 export const DistillPatternsResponseSchema: GenMessage<DistillPatternsResponse> = /*@__PURE__*/
-  messageDesc(file_lot_v1_pattern_service, 36);
+  messageDesc(file_lot_v1_pattern_service, 37);
 
 /**
  * DistilledGroup is a group of like patterns.
@@ -1548,18 +1656,26 @@ export const DistillPatternsResponseSchema: GenMessage<DistillPatternsResponse> 
  */
 export type DistilledGroup = Message<"lot.v1.DistilledGroup"> & {
   /**
-   * pattern that generalises the group.
+   * pattern that generalises the group. Its metadata has `slots` (example values by name),
+   * `member_count`, `similarity` and `level` as of when it was made or last got members.
    *
    * @generated from field: lot.v1.Pattern pattern = 1;
    */
   pattern?: Pattern | undefined;
 
   /**
-   * member_pattern_ids.
+   * member_pattern_ids: the first 1,000, oldest first. Of a group of groups, their DISTILLED patterns.
    *
    * @generated from field: repeated string member_pattern_ids = 2;
    */
   memberPatternIds: string[];
+
+  /**
+   * member_count is how many there are.
+   *
+   * @generated from field: int32 member_count = 4;
+   */
+  memberCount: number;
 
   /**
    * groups within it.
@@ -1574,7 +1690,7 @@ export type DistilledGroup = Message<"lot.v1.DistilledGroup"> & {
  * Use `create(DistilledGroupSchema)` to create a new message.
  */
 export const DistilledGroupSchema: GenMessage<DistilledGroup> = /*@__PURE__*/
-  messageDesc(file_lot_v1_pattern_service, 37);
+  messageDesc(file_lot_v1_pattern_service, 38);
 
 /**
  * Request of PrunePatterns.
@@ -1630,7 +1746,7 @@ export type PrunePatternsRequest = Message<"lot.v1.PrunePatternsRequest"> & {
  * Use `create(PrunePatternsRequestSchema)` to create a new message.
  */
 export const PrunePatternsRequestSchema: GenMessage<PrunePatternsRequest> = /*@__PURE__*/
-  messageDesc(file_lot_v1_pattern_service, 38);
+  messageDesc(file_lot_v1_pattern_service, 39);
 
 /**
  * Response of PrunePatterns.
@@ -1672,7 +1788,7 @@ export type PrunePatternsResponse = Message<"lot.v1.PrunePatternsResponse"> & {
  * Use `create(PrunePatternsResponseSchema)` to create a new message.
  */
 export const PrunePatternsResponseSchema: GenMessage<PrunePatternsResponse> = /*@__PURE__*/
-  messageDesc(file_lot_v1_pattern_service, 39);
+  messageDesc(file_lot_v1_pattern_service, 40);
 
 /**
  * Dedupe says what a save does when the same content is there.
@@ -1703,7 +1819,11 @@ export enum Dedupe {
   NONE = 2,
 
   /**
-   * Merge with a pattern above a stated similarity. Not yet carried out.
+   * As EXACT; and where no pattern has the same content, count a success for the nearest one of the
+   * same kind, type and language whose texts reach the similarity that the server is set to (0.95
+   * unless said otherwise), with code also its code. Texts that differ in a number, a quotation, a
+   * URL or a path, or just in the order of their words, are never merged; nor are superseded or
+   * expired patterns merged with. Not with a pattern_id.
    *
    * @generated from enum value: DEDUPE_SEMANTIC = 3;
    */
@@ -1715,6 +1835,54 @@ export enum Dedupe {
  */
 export const DedupeSchema: GenEnum<Dedupe> = /*@__PURE__*/
   enumDesc(file_lot_v1_pattern_service, 0);
+
+/**
+ * LineageRelation is what another pattern is to the one that was asked for.
+ *
+ * @generated from enum lot.v1.LineageRelation
+ */
+export enum LineageRelation {
+  /**
+   * Never sent.
+   *
+   * @generated from enum value: LINEAGE_RELATION_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * It was superseded by the one asked for, or by one that was.
+   *
+   * @generated from enum value: LINEAGE_RELATION_SUPERSEDED = 1;
+   */
+  SUPERSEDED = 1,
+
+  /**
+   * It superseded the one asked for, or one that did.
+   *
+   * @generated from enum value: LINEAGE_RELATION_SUCCESSOR = 2;
+   */
+  SUCCESSOR = 2,
+
+  /**
+   * The group that the one asked for belongs to, or a group of that group.
+   *
+   * @generated from enum value: LINEAGE_RELATION_GROUP = 3;
+   */
+  GROUP = 3,
+
+  /**
+   * A member that the one asked for was distilled from.
+   *
+   * @generated from enum value: LINEAGE_RELATION_MEMBER = 4;
+   */
+  MEMBER = 4,
+}
+
+/**
+ * Describes the enum lot.v1.LineageRelation.
+ */
+export const LineageRelationSchema: GenEnum<LineageRelation> = /*@__PURE__*/
+  enumDesc(file_lot_v1_pattern_service, 1);
 
 /**
  * PatternService keeps what worked, and how well.
@@ -1731,7 +1899,9 @@ export const PatternService: GenService<{
    * With the default `dedupe` EXACT a second save of the same kind, type, task, actions, code and
    * language (white space and letter case folded in the task) counts as one SUCCESS for the first
    * and answers `created = false`; other fields stay as they were, and a notice names those that
-   * differ. Errors: PATTERN_ID_IN_USE, REQUEST_ID_REUSED.
+   * differ. `dedupe` SEMANTIC counts it for a pattern of nearly the same meaning as well, and a
+   * notice MERGED says so. A pattern that `supersedes` another marks that one as superseded. Errors:
+   * PATTERN_ID_IN_USE, PATTERN_NOT_FOUND (what it supersedes), REQUEST_ID_REUSED.
    *
    * @generated from rpc lot.v1.PatternService.SavePattern
    */
@@ -1753,7 +1923,7 @@ export const PatternService: GenService<{
     output: typeof BatchSavePatternsResponseSchema;
   },
   /**
-   * GetPattern reads one. Errors: PATTERN_NOT_FOUND.
+   * GetPattern reads one, and where it comes from if that is asked for. Errors: PATTERN_NOT_FOUND.
    *
    * @generated from rpc lot.v1.PatternService.GetPattern
    */
@@ -1763,8 +1933,9 @@ export const PatternService: GenService<{
     output: typeof GetPatternResponseSchema;
   },
   /**
-   * UpdatePattern edits what callers edit; outcomes are untouched. Errors: PATTERN_NOT_FOUND,
-   * ETAG_MISMATCH.
+   * UpdatePattern edits what callers edit; outcomes are untouched. A new `supersedes` marks that
+   * pattern as superseded and unmarks the one named before. Errors: PATTERN_NOT_FOUND (also for
+   * what it supersedes), ETAG_MISMATCH.
    *
    * @generated from rpc lot.v1.PatternService.UpdatePattern
    */
@@ -1774,7 +1945,7 @@ export const PatternService: GenService<{
     output: typeof UpdatePatternResponseSchema;
   },
   /**
-   * DeletePattern deletes one; its outcomes go with it. Errors: PATTERN_NOT_FOUND, ETAG_MISMATCH.
+   * DeletePattern deletes one; its outcomes go with it, and what it superseded is so no longer. Errors: PATTERN_NOT_FOUND, ETAG_MISMATCH.
    *
    * @generated from rpc lot.v1.PatternService.DeletePattern
    */
@@ -1886,7 +2057,15 @@ export const PatternService: GenService<{
     output: typeof ExtractPatternsFromCodeResponseSchema;
   },
   /**
-   * DistillPatterns generalises groups of like patterns. Not yet carried out.
+   * DistillPatterns generalises groups of like patterns into DISTILLED ones.
+   *
+   * Patterns of one kind, type and language are grouped by average-linkage clustering of their text
+   * vectors: the mean cosine over all pairs between the parts of a group is at least `similarity`.
+   * Groups whose means are alike to 0.1 less are grouped once more. Each group becomes a DISTILLED
+   * pattern: task and actions with what varies as `{slots}`, when it applies, and its members' counts
+   * summed at its creation. Members are kept and marked by `parent_pattern_id`. A later call adds to
+   * the groups that are there and never moves a member; without new patterns it changes nothing.
+   * DISTILLED and superseded patterns are not distilled.
    *
    * @generated from rpc lot.v1.PatternService.DistillPatterns
    */
