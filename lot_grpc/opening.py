@@ -17,7 +17,8 @@ from lot_grpc.embedding.openai import open_openai
 from lot_grpc.embedding.reranking import make_reranker
 from lot_grpc.ports import Embedder, Reranker, VectorStore
 from lot_grpc.reports import Progress
-from lot_grpc.services.build import Services, build_services
+from lot_grpc.services.build import PatternLearning, Services, build_services
+from lot_grpc.services.distilling import DistillDefaults
 from lot_grpc.services.reranks import RerankBounds
 from lot_grpc.services.store_contract import open_store
 from lot_grpc.settings import Settings
@@ -61,8 +62,18 @@ async def open_all(settings: Settings, progress: Progress | None) -> AsyncIterat
             SystemClock(),
             RankingWeights(settings.ranking.gate, settings.ranking.learned_weight),
             RerankBounds(settings.rerank.candidates, settings.rerank.seconds),
+            _learning(settings),
         )
         yield Opened(store, embedder, services)
+
+
+def _learning(settings: Settings) -> PatternLearning:
+    wanted = settings.distill
+    return PatternLearning(
+        settings.dedupe.similarity,
+        DistillDefaults(wanted.similarity, wanted.min_group_size),
+        wanted.interval_minutes * 60,
+    )
 
 
 def _make_reranker(settings: Settings) -> Reranker:

@@ -189,6 +189,24 @@ class RankingSettings(BaseSettings):
     learned_weight: Share = 0.08
 
 
+class DedupeSettings(BaseSettings):
+    """When a save with ``dedupe`` SEMANTIC is merged."""
+
+    model_config = _group("LOT_DEDUPE_")
+
+    similarity: Share = 0.95
+
+
+class DistillSettings(BaseSettings):
+    """How patterns are distilled, and how often by itself."""
+
+    model_config = _group("LOT_DISTILL_")
+
+    interval_minutes: float = Field(default=0.0, ge=0, le=525_600, allow_inf_nan=False)
+    similarity: Share = 0.85
+    min_group_size: int = Field(default=3, ge=2, le=10_000)
+
+
 class LogSettings(BaseSettings):
     """What is logged, and how."""
 
@@ -214,6 +232,8 @@ class Settings(BaseModel):
     openai: OpenAISettings = Field(default_factory=OpenAISettings)
     rerank: RerankSettings = Field(default_factory=RerankSettings)
     ranking: RankingSettings = Field(default_factory=RankingSettings)
+    dedupe: DedupeSettings = Field(default_factory=DedupeSettings)
+    distill: DistillSettings = Field(default_factory=DistillSettings)
     log: LogSettings = Field(default_factory=LogSettings)
 
     @model_validator(mode="after")

@@ -110,6 +110,8 @@ class Pattern:
     revision: int
     create_time: int
     update_time: int
+    superseded_by: str = ""
+    """The newest pattern that supersedes this one."""
 
     @property
     def etag(self) -> str:

@@ -18,6 +18,7 @@ from lot_grpc.server.convert.outcomes import (
     RANKING,
     explanation_to_pb,
     kept_notices,
+    merged_notices,
     query_notices,
     score_parts_to_pb,
     text_notices,
@@ -88,14 +89,6 @@ class PatternServicer(pb_grpc.PatternServiceServicer):
             ),
             failed_count=sum(isinstance(r, LotError) for r in results),
         )
-
-    async def GetPattern(
-        self, request: pb.GetPatternRequest, context: Context
-    ) -> pb.GetPatternResponse:
-        pattern = await self._patterns.get(
-            namespace_or_default(request.namespace), request.pattern_id
-        )
-        return pb.GetPatternResponse(pattern=convert.pattern_to_pb(pattern))
 
     async def UpdatePattern(
         self, request: pb.UpdatePatternRequest, context: Context
@@ -200,6 +193,7 @@ def _saved_to_pb(saved: Saved) -> pb.SavePatternResponse:
         notices=[
             *_unread_notices(saved),
             *kept_notices("pattern", saved.kept),
+            *merged_notices("pattern", saved.pattern.pattern_id, saved.merged_at),
         ],
     )
 

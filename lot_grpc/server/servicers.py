@@ -16,6 +16,7 @@ from lot_grpc.pb.lot.v1 import (
 from lot_grpc.ports import Clock
 from lot_grpc.server.admin_servicer import AdminServicer, ServerFacts
 from lot_grpc.server.build import carries_out
+from lot_grpc.server.distilling_servicer import DistillingServicer
 from lot_grpc.server.episode_servicer import EpisodeServicer
 from lot_grpc.server.limits import Limits
 from lot_grpc.server.memory_servicer import MemoryServicer
@@ -45,6 +46,9 @@ def build_servicers(
                 services.pattern_recall,
                 services.outcomes,
                 max_batch_items,
+            ),
+            DistillingServicer(  # type: ignore[abstract]
+                services.distilling, services.patterns, services.lineage
             ),
         ],
         _service(episode_service_pb2, "EpisodeService"): [

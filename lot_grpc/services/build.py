@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from lot_grpc.domain.episode import Episode
 from lot_grpc.domain.memory import Memory
@@ -14,14 +14,18 @@ from lot_grpc.services import patterns as patterns_module
 from lot_grpc.services.admin import Admin
 from lot_grpc.services.claims import Claims
 from lot_grpc.services.counting import Counting
+from lot_grpc.services.distill_schedule import DistillSchedule
+from lot_grpc.services.distilling import DistillDefaults, Distilling
 from lot_grpc.services.episodes import Episodes
 from lot_grpc.services.event_log import EventLog
 from lot_grpc.services.fencing import Fence
 from lot_grpc.services.housekeeping import Housekeeping
 from lot_grpc.services.indexing import Indexing
 from lot_grpc.services.ledger import Ledger
+from lot_grpc.services.lineage import Lineage
 from lot_grpc.services.memories import Memories
 from lot_grpc.services.moments import Moments
+from lot_grpc.services.nearest import DEFAULT_SIMILARITY, Nearest
 from lot_grpc.services.outcomes import RecordingOutcomes
 from lot_grpc.services.patterns import Patterns
 from lot_grpc.services.questions import episode_noun, memory_noun, pattern_noun
@@ -35,10 +39,21 @@ from lot_grpc.services.writers import Writers
 
 
 @dataclass(frozen=True, slots=True)
+class PatternLearning:
+    """How patterns are merged and distilled (settings). ``interval``: seconds, 0 is never."""
+
+    merge_similarity: float = DEFAULT_SIMILARITY
+    distill: DistillDefaults = field(default_factory=DistillDefaults)
+    interval: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class Services:
     """Every use case."""
 
     saving: Saving
+    distilling: Distilling
+    lineage: Lineage
     patterns: Patterns
     pattern_recall: Recall[Pattern]
     outcomes: RecordingOutcomes
@@ -59,6 +74,7 @@ def build_services(
     clock: Clock,
     weights: RankingWeights,
     rerank_bounds: RerankBounds,
+    learning: PatternLearning | None = None,
 ) -> Services:
     """Wire them. The store is open (``store_contract.open_store``)."""
     moments = Moments(clock)
@@ -69,7 +85,13 @@ def build_services(
     claims = Claims(store, moments)
     indexing = Indexing(embedder)
     reranks = Reranks(store, reranker, rerank_bounds)
-    patterns = Patterns(store, indexing, moments, claims, tombstones)
+    learning = learning or PatternLearning()
+    nearest, lineage = Nearest(store, learning.merge_similarity), Lineage(store, moments)
+    patterns = Patterns(store, indexing, moments, claims, tombstones, lineage)
+    distilling = Distilling(store, indexing, moments, learning.distill)
+    saving = Saving(
+        store, indexing, moments, ledger, counting, claims, tombstones, nearest, lineage
+    )
     memories = Memories(store, indexing, moments, ledger, tombstones)
     log, writers = EventLog(store), Writers()
     fence = Fence(store, log)
@@ -79,7 +101,9 @@ def build_services(
         return Recall(store, embedder, retrievals, reranks, weights, noun)
 
     return Services(
-        saving=Saving(store, indexing, moments, ledger, counting, claims, tombstones),
+        saving=saving,
+        distilling=distilling,
+        lineage=lineage,
         patterns=patterns,
         pattern_recall=recall(pattern_noun(patterns)),
         outcomes=RecordingOutcomes(moments, ledger, counting, patterns, retrievals),
@@ -101,6 +125,8 @@ def build_services(
                 memories_module.NOUN: memories.finish_delete,
             },
             patterns.finish_expiry,
+            finishers=(lineage.roll_forward,),
+            sweeps=(DistillSchedule(store, moments, distilling, learning.interval).sweep,),
         ),
         retrievals=retrievals,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from lot_grpc.domain.episode import Episode, EpisodeStatus
@@ -71,7 +71,8 @@ class Asked:
 
 def pattern_question(asked: Asked, narrowed: PatternFilter) -> Question:
     """A question for patterns."""
-    return _question(asked, pattern_conditions(narrowed))
+    superseded = narrowed.superseded or False  # left out unless asked for
+    return _question(asked, pattern_conditions(replace(narrowed, superseded=superseded)))
 
 
 def episode_question(asked: Asked, narrowed: EpisodeFilter, *, success_only: bool) -> Question:

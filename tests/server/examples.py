@@ -33,6 +33,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "MemoryService.SearchMemories": {"query": "c"},
     "PatternService.BatchSavePatterns": {"items": [{"pattern": {"task": "t"}}]},
     "PatternService.DeletePattern": {"pattern_id": "p"},
+    "PatternService.DistillPatterns": {},
     "PatternService.GetPattern": {"pattern_id": "p"},
     "PatternService.GetPatternStats": {},
     "PatternService.ListPatterns": {},

@@ -9,7 +9,7 @@ from typing import Any
 import grpc.aio
 import pytest
 
-from lot_grpc.pb.lot.v1 import outcome_pb2, pattern_service_pb2
+from lot_grpc.pb.lot.v1 import outcome_pb2
 from tests.server.examples import EXAMPLES, prepare
 from tests.server.service import SERVICES, Lot
 from tests.server.wire import failure
@@ -61,8 +61,6 @@ async def test_options_that_are_not_carried_out_say_so(lot):
     for ranking in rankings:
         name = outcome_pb2.Ranking.Name(ranking).removeprefix("RANKING_")
         await _option(lot, lot.patterns.RecallPatterns(query="t", ranking=ranking), name)
-    semantic = pattern_service_pb2.DEDUPE_SEMANTIC
-    await _option(lot, lot.patterns.SavePattern(pattern={"task": "u"}, dedupe=semantic), "SEMANTIC")
     extract = {"auto_extract_patterns": True}
     end = lot.episodes.EndEpisode(episode_id="e", status=2, **extract)
     await _option(lot, end, "auto_extract_patterns")

@@ -7,9 +7,10 @@ import math
 from collections import Counter
 from typing import Any
 
-from lot_grpc.domain.outcomes import wilson_lower_bound
+from lot_grpc.domain.outcomes import Outcome, wilson_lower_bound
 from lot_grpc.domain.pattern import PatternContent, dedupe_hash
 from lot_grpc.ports import Record, VectorStore
+from lot_grpc.services.lineage import NOTE_KIND
 from lot_grpc.services.records.collections import (
     EPISODES,
     EVENTS,
@@ -28,6 +29,9 @@ async def check_invariants(store: VectorStore, ns: str) -> None:
     patterns = await rows(store, PATTERNS, ns)
     facts = await rows(store, OUTCOMES, ns)
     _check_counters(patterns, facts)
+    _check_lineage(patterns)
+    notes = [r.payload for r in await rows(store, REQUESTS, ns) if r.payload["kind"] == NOTE_KIND]
+    assert not notes, f"what supersedes what was not followed: {notes}"
     await _check_episodes(store, ns)
     open_stones = [r.payload for r in await rows(store, TOMBSTONES, ns) if not r.payload["done"]]
     assert not open_stones, f"a delete was begun and never finished: {open_stones}"
@@ -44,14 +48,34 @@ def _check_counters(patterns: list[Record], facts: list[Record]) -> None:
         payload = record.payload
         log = by_pattern.get(payload["pattern_id"], [])
         kinds = Counter(fact.payload["outcome"] for fact in log)
+        began: dict[str, int] = payload.get("inherited", {})
+        kinds.update({kind: began.get(f"{kind}_count", 0) for kind in Outcome})
+        usage = sum(kinds.values())
         told = {kind: payload[f"{kind}_count"] for kind in ("success", "failure", "partial")}
         assert told == {kind: kinds[kind] for kind in told}, f"{payload['task']}: {told} {kinds}"
-        assert payload["usage_count"] == len(log)
-        assert payload["duration_count"] == sum("duration" in f.payload for f in log)
+        assert payload["usage_count"] == usage
+        durations = began.get("duration_count", 0) + sum("duration" in f.payload for f in log)
+        assert payload["duration_count"] == durations
         successes = told["success"] + 0.5 * told["partial"]
-        assert math.isclose(payload["reliability"], wilson_lower_bound(successes, len(log)))
+        assert math.isclose(payload["reliability"], wilson_lower_bound(successes, usage))
         assert payload["success_permille"] == round(payload["success_rate"] * 1000)
         assert set(payload["unsettled_ids"]) <= {fact.id for fact in log}
+
+
+def _check_lineage(patterns: list[Record]) -> None:
+    """Marks follow what supersedes what; a parent that is a group's head names its members."""
+    newest: dict[str, str] = {}
+    for record in sorted(patterns, key=lambda record: record.payload["sort_key"]):
+        if superseded := record.payload.get("supersedes"):
+            newest[superseded] = record.payload["pattern_id"]
+    heads = {r.payload["pattern_id"]: r.payload for r in patterns if "group_level" in r.payload}
+    for record in patterns:
+        payload = record.payload
+        successor = newest.get(payload["pattern_id"], "")
+        assert payload.get("superseded_by", "") == successor, f"{payload['task']}: {successor!r}"
+        assert payload.get("superseded", False) == bool(successor)
+        if parent := heads.get(payload.get("parent_pattern_id", "")):
+            assert payload["pattern_id"] in parent["source_pattern_ids"]
 
 
 async def _check_episodes(store: VectorStore, ns: str) -> None:
@@ -107,6 +131,7 @@ async def state(store: VectorStore, ns: str) -> Any:
     """All that a caller could tell, but for times and for ids that nobody chose."""
     names: dict[str, str] = {}
     told: dict[str, list[str]] = {}
+    tasks = {r.payload["pattern_id"]: r.payload["task"] for r in await rows(store, PATTERNS, ns)}
     for collection in (PATTERNS, EPISODES, MEMORIES, TOMBSTONES, OUTCOMES, EVENTS):
         told[collection] = []
         for record in await rows(store, collection, ns):
@@ -115,6 +140,8 @@ async def state(store: VectorStore, ns: str) -> Any:
                 payload.pop(key, None)
             for key in _RANDOM & payload.keys():
                 payload[key] = names.setdefault(payload[key], _named(payload, key))
+            if successor := payload.get("superseded_by"):
+                payload["superseded_by"] = tasks.get(successor, "gone")
             if "id" in payload:
                 payload["id"] = names.get(payload["id"], "gone")
             told[collection].append(json.dumps(payload, sort_keys=True))

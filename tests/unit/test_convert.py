@@ -42,7 +42,7 @@ from tests.unit import made
 from tests.unit.filled import filled, names, set_field
 
 PATTERN_OUTPUT_ONLY = {
-    "pattern_id", "outcomes", "namespace", "etag", "create_time", "update_time",
+    "pattern_id", "outcomes", "namespace", "etag", "create_time", "update_time", "superseded_by",
 }  # fmt: skip
 MEMORY_OUTPUT_ONLY = {"memory_id", "namespace", "etag", "create_time", "update_time"}
 EPISODE_OUTPUT_ONLY = {
@@ -52,7 +52,7 @@ OUTCOMES = Outcomes(0.7, 5, 2, 1, duration_count=2, duration_total=3.0, last_use
 
 
 def as_pattern(content: PatternContent) -> Pattern:
-    return Pattern("ns", "p-1", content, OUTCOMES, 26, 1_000_001, 2_000_002)
+    return Pattern("ns", "p-1", content, OUTCOMES, 26, 1_000_001, 2_000_002, "p-2")
 
 
 # --- patterns ---------------------------------------------------------------------------------

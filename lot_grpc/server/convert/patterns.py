@@ -37,7 +37,7 @@ PATTERN_TYPE = EnumCodec(pb.PatternType.DESCRIPTOR, PatternType, "PATTERN_TYPE_"
 DEDUPE = EnumCodec(service_pb.Dedupe.DESCRIPTOR, Dedupe, "DEDUPE_")
 
 _OUTPUT_ONLY = frozenset(
-    {"pattern_id", "outcomes", "namespace", "etag", "create_time", "update_time"}
+    {"pattern_id", "outcomes", "namespace", "etag", "create_time", "update_time", "superseded_by"}
 )
 _EXPIRY = frozenset({"expiration", "expire_time", "ttl"})
 _EDITABLE = frozenset(field.name for field in pb.Pattern.DESCRIPTOR.fields) - _OUTPUT_ONLY - _EXPIRY
@@ -80,6 +80,7 @@ def pattern_to_pb(pattern: Pattern) -> pb.Pattern:
         etag=pattern.etag,
         create_time=time_to_pb(pattern.create_time),
         update_time=time_to_pb(pattern.update_time),
+        superseded_by=pattern.superseded_by,
     )
     if content.metadata:
         message.metadata.CopyFrom(struct_from_json(content.metadata))
@@ -215,4 +216,5 @@ def filter_from_pb(message: pb.PatternFilter) -> PatternFilter:
         created_after=time_from_pb(message, "created_after", "filter"),
         created_before=time_from_pb(message, "created_before", "filter"),
         pinned=message.pinned if message.HasField("pinned") else None,
+        superseded=message.superseded if message.HasField("superseded") else None,
     )

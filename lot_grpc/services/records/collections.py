@@ -32,7 +32,7 @@ _COMMON = {"tags": _K, "label_pairs": _K, "create_time": _I, SORT_KEY: _I}
 def collection_specs(dimensions: int) -> list[CollectionSpec]:
     """Every collection, for an embedding model of so many dimensions."""
     return [
-        CollectionSpec(META),
+        CollectionSpec(META, indexes={"turn": _I}),
         CollectionSpec(REQUESTS, indexes={"kind": _K, "pattern_id": _K, "done": _B}),
         CollectionSpec(TOMBSTONES, indexes={"done": _B}),
         CollectionSpec(
@@ -55,6 +55,10 @@ def collection_specs(dimensions: int) -> list[CollectionSpec]:
                 "success_permille": _I,
                 "reliability": _F,
                 "usage_count": _I,
+                "supersedes": _K,
+                "superseded": _B,
+                "parent_pattern_id": _K,
+                "group_level": _I,
             },
         ),
         CollectionSpec(OUTCOMES, indexes={"pattern_id": _K, "settled": _B, SORT_KEY: _I}),

@@ -19,7 +19,7 @@ from lot_grpc.domain.pattern import (
     dedupe_hash,
 )
 from lot_grpc.domain.query import PatternFilter
-from lot_grpc.ports import EXPIRES_KEY, Condition, Equals, Payload, Range, Record, Vector
+from lot_grpc.ports import EXPIRES_KEY, Condition, Equals, Not, Payload, Range, Record, Vector
 from lot_grpc.services.records.collections import SORT_KEY
 from lot_grpc.services.records.fields import (
     FieldCodec,
@@ -31,6 +31,9 @@ from lot_grpc.services.records.fields import (
 
 STATS_REVISION = "stats_revision"
 UNSETTLED = "unsettled_ids"
+SUPERSEDED = "superseded"
+SUPERSEDED_BY = "superseded_by"
+"""What follows from another pattern's ``supersedes`` (services.lineage)."""
 REQUEST = "request"
 """The ledger's key of the save that wrote the pattern, if it had a request id."""
 
@@ -38,6 +41,12 @@ REQUEST = "request"
 def _actions(stored: list[Mapping[str, Any]]) -> tuple[Action, ...]:
     return tuple(Action(a["tool"], a.get("args", {}), a.get("note", "")) for a in stored)
 
+
+_KEPT = (
+    STATS_REVISION, UNSETTLED, REQUEST, SUPERSEDED, SUPERSEDED_BY,
+    "group_level", "group_key", "group_made", "inherited",
+)  # fmt: skip
+"""Keys of no field that outlive an edit; those of groups are explained in ``records.groups``."""
 
 _CONTENT = FieldCodec(
     PatternContent,
@@ -133,7 +142,7 @@ def pattern_record(
 
 def kept_in_edits(payload: Mapping[str, Any]) -> Payload:
     """The keys of a record that belong to no field of a pattern and outlive an edit."""
-    return {key: payload[key] for key in (STATS_REVISION, UNSETTLED, REQUEST) if key in payload}
+    return {key: payload[key] for key in _KEPT if key in payload}
 
 
 def pattern_from_record(record: Record) -> Pattern:
@@ -148,6 +157,7 @@ def pattern_from_record(record: Record) -> Pattern:
         revision=payload["revision"],
         create_time=payload["create_time"],
         update_time=payload["update_time"],
+        superseded_by=payload.get(SUPERSEDED_BY, ""),
     )
 
 
@@ -176,4 +186,7 @@ def pattern_conditions(asked: PatternFilter) -> list[Condition]:
         where.append(Range("usage_count", gte=asked.min_usage_count))
     if asked.pinned is not None:
         where.append(Equals("pinned", asked.pinned))
+    if asked.superseded is not None:
+        marked = Equals(SUPERSEDED, True)
+        where.append(marked if asked.superseded else Not(marked))
     return where
