@@ -53,6 +53,7 @@ class Services:
 
     saving: Saving
     distilling: Distilling
+    distill_schedule: DistillSchedule
     lineage: Lineage
     patterns: Patterns
     pattern_recall: Recall[Pattern]
@@ -89,6 +90,7 @@ def build_services(
     nearest, lineage = Nearest(store, learning.merge_similarity), Lineage(store, moments)
     patterns = Patterns(store, indexing, moments, claims, tombstones, lineage)
     distilling = Distilling(store, indexing, moments, learning.distill)
+    schedule = DistillSchedule(store, moments, distilling, learning.interval)
     saving = Saving(
         store, indexing, moments, ledger, counting, claims, tombstones, nearest, lineage
     )
@@ -103,6 +105,7 @@ def build_services(
     return Services(
         saving=saving,
         distilling=distilling,
+        distill_schedule=schedule,
         lineage=lineage,
         patterns=patterns,
         pattern_recall=recall(pattern_noun(patterns)),
@@ -126,7 +129,7 @@ def build_services(
             },
             patterns.finish_expiry,
             finishers=(lineage.roll_forward,),
-            sweeps=(DistillSchedule(store, moments, distilling, learning.interval).sweep,),
+            sweeps=(schedule.sweep,),
         ),
         retrievals=retrievals,
     )

@@ -160,7 +160,7 @@ async def alike_and_more(world: World, ns: str) -> None:
 
 
 async def distils(world: World, ns: str) -> Any:
-    return await world.services.distilling.distil(ns, DistillAsk(similarity=0.8))
+    return await world.services.distilling.distil(ns, DistillAsk(similarity=0.92))
 
 
 async def deletes_memory(world: World, ns: str) -> None:
