@@ -92,6 +92,19 @@ async def _patterns(lot: Lot) -> list[tuple[str, str, int]]:
     return [(p.task, p.title, p.outcomes.usage_count) for p in answer.patterns]
 
 
+async def _like_patterns(lot: Lot) -> None:
+    for n in range(3):
+        await lot.patterns.SavePattern(pattern={"task": f"buy {n} books"}, pattern_id=f"like-{n}")
+
+
+async def _groups(lot: Lot) -> tuple[list[str], int]:
+    """The templates, and how many patterns are marked as members."""
+    answer = await lot.patterns.ListPatterns(filter={"kinds": [4]})
+    heads = {pattern.pattern_id: pattern.task for pattern in answer.patterns}
+    all_of_them = (await lot.patterns.ListPatterns(page_size=100)).patterns
+    return sorted(heads.values()), sum(p.parent_pattern_id in heads for p in all_of_them)
+
+
 async def _status(lot: Lot) -> int:
     return int((await lot.episodes.GetEpisode(episode_id="e")).episode.status)
 
@@ -105,6 +118,7 @@ WRITING: dict[str, tuple[Callable[[Lot], Awaitable[Any]], Any, Any]] = {
     "SavePattern": (_new_patterns, [], ["a new one"]),
     "BatchSavePatterns": (_new_patterns, [], ["a new one", "other"]),
     "UpdatePattern": (_patterns, [("t", "", 0)], [("edited", "edited", 0)]),
+    "DistillPatterns": (_groups, ([], 0), (["buy {number} books"], 3)),
     "RecordOutcome": (_patterns, [("t", "", 0)], [("t", "", 1)]),
     "DeletePattern": (_patterns, [("t", "", 0)], []),
     "StartEpisode": (_new_episodes, [], [("a new one", 0, 0)]),
@@ -116,15 +130,25 @@ WRITING: dict[str, tuple[Callable[[Lot], Awaitable[Any]], Any, Any]] = {
 }
 """What shows whether each write was carried out: how to look, and what is seen before and after."""
 
+BEFORE: dict[str, Callable[[Lot], Awaitable[None]]] = {"DistillPatterns": _like_patterns}
+"""What a write needs beside what is prepared for all."""
+
 NEW = {"task": "a new one", "tags": ["new"]}
 ASKS: dict[str, dict[str, Any]] = {
     "SavePattern": {"pattern": NEW},
     "BatchSavePatterns": {"items": [{"pattern": NEW}, {"pattern": NEW | {"task": "other"}}]},
     "UpdatePattern": {"pattern_id": "p", "pattern": {"task": "edited", "title": "edited"}},
+    "DistillPatterns": {"similarity": 0.5},
     "StartEpisode": {"episode": NEW},
     "RecordEpisode": {"episode": NEW | {"status": 2}, "events": [{"event_type": "x"}] * 3},
     "CreateMemory": {"memory": {"content": "c2"}, "memory_id": "m2"},
 }
+
+
+async def prepared(lot: Lot, method: str) -> None:
+    await prepare(lot)
+    if before := BEFORE.get(method):
+        await before(lot)
 
 
 def service_of(method: str) -> str:
@@ -160,7 +184,7 @@ async def test_a_write_whose_caller_leaves_is_carried_out_whole(method, how, aft
     look, nothing, all_of_it = WRITING[method]
     store, service = held_service()
     async with service as lot:
-        await prepare(lot)
+        await prepared(lot, method)
         assert await look(lot) == nothing
         store.hold(after=after)
         call = asyncio.ensure_future(
@@ -237,7 +261,7 @@ async def test_a_batch_of_events_whose_caller_leaves_is_stored_whole():
 async def test_a_full_disk_refuses_writes_with_a_reason_while_reads_go_on(method):
     store, service = held_service()
     async with service as lot:
-        await prepare(lot)
+        await prepared(lot, method)
         look, nothing, all_of_it = WRITING[method]
         store.error = StorageFullError(100 * 2**20, 400 * 2**20, "/data")
         failed = await failure(ask(lot, method))
