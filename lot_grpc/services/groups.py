@@ -56,18 +56,21 @@ class Group:
     @property
     def unit(self) -> Unit:
         """It as something to be grouped."""
-        return Unit(self.total / self.size, self.size)
+        return Unit(_mean(self.total, self.size), self.size)
 
     @property
     def age(self) -> tuple[int, str]:
         """Of its oldest member: orders the oldest first."""
-        return min(one.age for one in [*self.members, *self.groups])
+        return min(one.age for one in self._direct)
 
     @property
     def anchors(self) -> list[str]:
         """Ids of its members, the oldest first."""
-        direct: list[Seen | Group] = [*self.members, *self.groups]
-        return [one.pattern_id for one in sorted(direct, key=lambda one: one.age)]
+        return [one.pattern_id for one in sorted(self._direct, key=lambda one: one.age)]
+
+    @property
+    def _direct(self) -> list[Seen | Group]:
+        return [*self.members, *self.groups]
 
     @property
     def made_of(self) -> set[str]:
@@ -235,7 +238,7 @@ async def _join(
 ) -> list[Group]:
     """The groups with those of the free ones that join them, and groups of ``least`` and more."""
     units = [Unit(group.unit.mean, group.size, fixed=True) for group in groups]
-    units += [Unit(total / size, size) for _, total, size in free]
+    units += [Unit(_mean(total, size), size) for _, total, size in free]
     joined = list(groups)
     for cluster in await clusters(units, similarity):
         there = [groups[one] for one in cluster if one < len(groups)]
@@ -250,6 +253,11 @@ async def _join(
         else:
             joined.append(group)
     return joined
+
+
+def _mean(total: Floats, size: int) -> Floats:
+    mean: Floats = (total / size).astype(np.float32)
+    return mean
 
 
 async def _vectors(store: VectorStore, namespace: str, wanted: Sequence[Seen]) -> dict[str, Floats]:
