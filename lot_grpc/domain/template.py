@@ -27,16 +27,6 @@ class _Token:
     text: str
     spaced: bool
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Token) and self.text.casefold() == other.text.casefold()
-
-    def __hash__(self) -> int:
-        return hash(self.text.casefold())
-
-    @property
-    def is_word(self) -> bool:
-        return self.text[0].isalnum()
-
 
 def _tokens(text: str) -> list[_Token]:
     found: list[_Token] = []
@@ -79,8 +69,8 @@ class AlignedTexts:
 def align_texts(texts: Sequence[str]) -> AlignedTexts:
     """Token by token: what all have in one order is constant (letter case does not count)."""
     tokens = [_tokens(text) for text in texts]
-    constant = _without_lone_marks(common_to_all(tokens), tokens)
-    places = [gaps(constant, one) for one in tokens]
+    words = [[token.text.casefold() for token in one] for one in tokens]
+    constant, places = _constant(words)
     pieces: list[tuple[str | tuple[str, ...], bool]] = []
     for number in range(len(constant) + 1):
         spans = [one[at[number][0] : at[number][1]] for one, at in zip(tokens, places, strict=True)]
@@ -88,21 +78,33 @@ def align_texts(texts: Sequence[str]) -> AlignedTexts:
             first = next(span for span in spans if span)
             pieces.append((tuple(_joined(span) for span in spans), first[0].spaced))
         if number < len(constant):
-            pieces.append((constant[number].text, constant[number].spaced))
-    words = sum(token.is_word for one in tokens for token in one)
-    kept = len(tokens) * sum(token.is_word for token in constant)
-    return AlignedTexts(tuple(pieces), kept / words if words else 0.0)
+            shown = tokens[0][places[0][number][1]]
+            pieces.append((shown.text, shown.spaced))
+    counted = sum(_is_word(word) for one in words for word in one)
+    kept = len(words) * sum(_is_word(word) for word in constant)
+    return AlignedTexts(tuple(pieces), kept / counted if counted else 0.0)
 
 
-def _without_lone_marks(constant: list[_Token], tokens: Sequence[list[_Token]]) -> list[_Token]:
-    """Without punctuation that stands between two slots: it would cut one value into two."""
-    places = [gaps(constant, one) for one in tokens]
+def _constant(words: Sequence[list[str]]) -> tuple[list[str], list[list[tuple[int, int]]]]:
+    """What is constant, and where the gaps lie in each.
+
+    Without punctuation that stands between two slots: it would cut one value into two.
+    """
+    constant = common_to_all(words)
+    places = [gaps(constant, one) for one in words]
     varies = [any(at[n][0] < at[n][1] for at in places) for n in range(len(constant) + 1)]
-    return [
-        token
-        for number, token in enumerate(constant)
-        if token.is_word or not (varies[number] and varies[number + 1])
+    kept = [
+        word
+        for number, word in enumerate(constant)
+        if _is_word(word) or not (varies[number] and varies[number + 1])
     ]
+    if len(kept) == len(constant):
+        return constant, places
+    return kept, [gaps(kept, one) for one in words]
+
+
+def _is_word(token: str) -> bool:
+    return token[0].isalnum()
 
 
 def _joined(tokens: Sequence[_Token]) -> str:

@@ -49,7 +49,8 @@ async def clusters(units: Sequence[Unit], level: float) -> list[list[int]]:
         return []
     means = np.stack([unit.mean for unit in units])
     found = []
-    for part in _components(await _near(means, level - _TOLERANCE)):
+    near = await _near(means, level - _TOLERANCE)
+    for part in await asyncio.to_thread(_components, near):
         if len(part) == 1:
             found.append([int(part[0])])
         else:
@@ -97,9 +98,9 @@ async def _agglomerate(means: Floats, units: Sequence[Unit], level: float) -> li
     np.fill_diagonal(similar, _NEVER)
     weights = np.array([unit.weight for unit in units], dtype=np.float32)
     members: list[list[int]] = [[number] for number in range(len(units))]
-    nearest = similar.argmax(axis=1)
+    nearest = await asyncio.to_thread(similar.argmax, 1)
     best = similar[np.arange(len(units)), nearest]
-    pace = Pace()
+    pace = Pace(rest=1.0)
     while True:
         one = int(best.argmax())
         if best[one] < level:

@@ -136,8 +136,12 @@ class Distilling:
         land = await survey(self._store, namespace, pattern_conditions(narrowed))
         groups = await regroup(self._store, namespace, land, similarity, least)
         await self._name(namespace, groups)
-        run = _Run(namespace, similarity, ask.dry_run)
-        changed = [group for group in groups if await self._make(run, group)]
+        run = _Run(namespace, similarity, Pace(rest=1.0))
+        changed = []
+        for group in groups:
+            if await self._make(run, group):
+                changed.append(group)
+            await run.pace.give_way()
         if not ask.dry_run:
             await self._write(run, changed)
             for group in groups:
@@ -297,11 +301,10 @@ class Distilling:
         """Let the members name their head, where they do not yet."""
         if not group.pattern_id:
             return
-        pace = Pace()
         for one in group.members:
             if one.parent != group.pattern_id:
                 await self._mark_one(run, one.point, one.parent, group.pattern_id, one)
-            await pace.give_way()
+            await run.pace.give_way()
         for below in group.groups:
             parent = below.pattern.content.parent_pattern_id if below.pattern else ""
             if below.pattern is not None and parent != group.pattern_id:
@@ -341,15 +344,13 @@ class Distilling:
 class _Run:
     namespace: str
     similarity: float
-    dry_run: bool
+    pace: Pace
 
 
 async def _generalised(members: Sequence[Pattern], facts: GroupFacts) -> PatternContent:
     if sum(len(member.content.task) for member in members) > _LONG:
         return await asyncio.to_thread(generalised, members, facts)
-    made = generalised(members, facts)
-    await asyncio.sleep(0)
-    return made
+    return generalised(members, facts)
 
 
 def _remade(head: Record, made: PatternContent) -> Pattern:

@@ -30,7 +30,7 @@ MOST_LOOKED_AT: Final = 5000
 """Of one kind, type and language in a run, beside what is in groups: the similarities of so many
 take 100 MB."""
 
-_BATCH = 64
+_BATCH = 32
 
 
 @dataclass(slots=True)
@@ -263,7 +263,7 @@ def _mean(total: Floats, size: int) -> Floats:
 async def _vectors(store: VectorStore, namespace: str, wanted: Sequence[Seen]) -> dict[str, Floats]:
     """The text vectors, by pattern id."""
     found: dict[str, Floats] = {}
-    pace = Pace()
+    pace = Pace(rest=1.0)
     for start in range(0, len(wanted), _BATCH):
         points = {one.point: one.pattern_id for one in wanted[start : start + _BATCH]}
         records = await store.get(PATTERNS, namespace, list(points), vectors=True)

@@ -11,13 +11,19 @@ the loop, since the piece that is at work is finished first."""
 
 
 class Pace:
-    """Gives way once its turn has lasted; ``await pace.give_way()`` between small pieces."""
+    """Gives way once its turn has lasted; ``await pace.give_way()`` between small pieces.
 
-    def __init__(self) -> None:
+    ``rest``: how long it then waits, as a multiple of its turn. 0 takes the next turn as soon as
+    all that is ready had one; work that may take its time leaves more to others.
+    """
+
+    def __init__(self, rest: float = 0.0) -> None:
+        self._rest = rest
         self._since = time.perf_counter()
 
     async def give_way(self) -> None:
         """Let others go first, if this turn has lasted long enough."""
-        if time.perf_counter() - self._since >= _LONGEST_SECONDS:
-            await asyncio.sleep(0)
+        turn = time.perf_counter() - self._since
+        if turn >= _LONGEST_SECONDS:
+            await asyncio.sleep(self._rest * turn)
             self._since = time.perf_counter()
