@@ -14,10 +14,11 @@ from lot_grpc.domain.pattern import Action, PatternContent, PatternKind, Pattern
 from lot_grpc.domain.query import PatternFilter
 from lot_grpc.services import groups as groups_module
 from lot_grpc.services.build import PatternLearning
-from lot_grpc.services.distilling import DistillAsk, DistillDefaults, Distilled
+from lot_grpc.services.distilling import DistillAsk, DistillDefaults, Distilled, DistilledGroup
 from lot_grpc.services.patterns import PatternEdit
 from lot_grpc.services.records.collections import PATTERNS
 from tests.services.cases import alike, distils
+from tests.services.invariants import check_invariants
 from tests.services.world import MINUTE, NS, World, draft, open_world, outcome, rows, save
 
 USERS = ("alice", "bob", "carol", "dave")
@@ -319,14 +320,17 @@ WORDS = st.sampled_from(
     ["log", "in", "shop", "site", "order", "report", "export", "alice", "bob", "7", "delete"]
 )
 
+TASKS = st.lists(WORDS, min_size=1, max_size=5).map(" ".join)
+
 
 @given(
-    st.lists(st.lists(WORDS, min_size=1, max_size=5).map(" ".join), max_size=14),
+    st.lists(TASKS, max_size=14),
+    st.lists(TASKS, max_size=5),
     st.sampled_from([0.5, 0.7, 0.85, 0.95]),
     st.integers(2, 4),
 )
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-async def test_distilling_twice_changes_nothing_the_second_time(tasks, similarity, least):
+async def test_distilling_twice_changes_nothing_the_second_time(tasks, more, similarity, least):
     world = await open_world()
     for number, task in enumerate(tasks):
         await save(world, task, pattern_id=f"p{number}")
@@ -338,9 +342,28 @@ async def test_distilling_twice_changes_nothing_the_second_time(tasks, similarit
     again = await distil(world, **ask)
     assert await snapshot(world) == before
     assert again == replace(first, created=0)
-    members = [m for group in first.groups for m in _leaves(group)]
+    for number, task in enumerate(more):
+        await save(world, task, pattern_id=f"q{number}")
+    dry = await distil(world, dry_run=True, **ask)
+    grown = await distil(world, **ask)
+    assert _without_revisions(grown) == _without_revisions(dry)
+    before = await snapshot(world)
+    again = await distil(world, **ask)
+    assert await snapshot(world) == before
+    assert again == replace(grown, created=0, extended=0)
+    await check_invariants(world.store, NS)
+    members = [m for group in grown.groups for m in _leaves(group)]
     assert len(members) == len(set(members)), "a pattern is in two groups"
-    assert all(group.size >= least for group in first.groups)
+    assert all(group.size >= least for group in grown.groups)
+
+
+def _without_revisions(told: Distilled) -> Distilled:
+    return replace(told, groups=[_group_without(group) for group in told.groups])
+
+
+def _group_without(group: DistilledGroup) -> DistilledGroup:
+    below = [_group_without(one) for one in group.groups]
+    return replace(group, pattern=replace(group.pattern, revision=0), groups=below)
 
 
 def _leaves(group: Any) -> list[str]:
