@@ -2818,7 +2818,7 @@ type DistillPatternsRequest struct {
 	// similarity in [0, 1] within a new group; absent is the server's default, 0.85 unless it is set
 	// otherwise.
 	Similarity *float64 `protobuf:"fixed64,4,opt,name=similarity,proto3,oneof" json:"similarity,omitempty"`
-	// dry_run stores nothing and answers the same, but for times and etags of what is not there.
+	// dry_run stores nothing and answers the same, but for times and etags of what it would write.
 	DryRun        bool `protobuf:"varint,5,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

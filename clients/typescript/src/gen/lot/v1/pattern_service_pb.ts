@@ -1578,7 +1578,7 @@ export type DistillPatternsRequest = Message<"lot.v1.DistillPatternsRequest"> & 
   similarity?: number | undefined;
 
   /**
-   * dry_run stores nothing and answers the same, but for times and etags of what is not there.
+   * dry_run stores nothing and answers the same, but for times and etags of what it would write.
    *
    * @generated from field: bool dry_run = 5;
    */

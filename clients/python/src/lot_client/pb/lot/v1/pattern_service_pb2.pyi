@@ -1540,7 +1540,7 @@ class DistillPatternsRequest(_message.Message):
     otherwise.
     """
     dry_run: _builtins.bool
-    """dry_run stores nothing and answers the same, but for times and etags of what is not there."""
+    """dry_run stores nothing and answers the same, but for times and etags of what it would write."""
     @_builtins.property
     def filter(self) -> _pattern_pb2.PatternFilter:
         """filter of the patterns that are looked at. Superseded ones are left out unless it asks for them."""
