@@ -37,7 +37,7 @@ from lot_grpc.services.records.patterns import (
 
 NOUN = "pattern"
 _TRIES = 50
-_EMBEDDED_AT_ONCE = 32
+_EMBEDDED_AT_ONCE = 8
 
 
 class Heads:

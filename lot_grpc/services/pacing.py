@@ -9,6 +9,9 @@ _LONGEST_SECONDS = 0.005
 """How long a piece may take before others go first. Well under the 20 ms that long calls may hold
 the loop, since the piece that is at work is finished first."""
 
+_LONGEST_REST_SECONDS = 0.02
+"""A turn in which something was waited for looks longer than it was."""
+
 
 class Pace:
     """Gives way once its turn has lasted; ``await pace.give_way()`` between small pieces.
@@ -25,5 +28,5 @@ class Pace:
         """Let others go first, if this turn has lasted long enough."""
         turn = time.perf_counter() - self._since
         if turn >= _LONGEST_SECONDS:
-            await asyncio.sleep(self._rest * turn)
+            await asyncio.sleep(min(self._rest * turn, _LONGEST_REST_SECONDS))
             self._since = time.perf_counter()
