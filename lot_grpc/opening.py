@@ -20,7 +20,8 @@ from lot_grpc.embedding.reranking import make_reranker
 from lot_grpc.knowledge import read_packs
 from lot_grpc.ports import Embedder, Reranker, VectorStore
 from lot_grpc.reports import Progress
-from lot_grpc.services.build import Services, build_services
+from lot_grpc.services.build import PatternLearning, Services, build_services
+from lot_grpc.services.distilling import DistillDefaults
 from lot_grpc.services.reranks import RerankBounds
 from lot_grpc.services.store_contract import open_store
 from lot_grpc.settings import Settings
@@ -69,6 +70,7 @@ async def open_all(settings: Settings, progress: Progress | None) -> AsyncIterat
             RerankBounds(settings.rerank.candidates, settings.rerank.seconds),
             structural_weights(settings),
             packs,
+            _learning(settings),
         )
         yield Opened(store, embedder, services)
 
@@ -92,6 +94,15 @@ def structural_weights(settings: Settings) -> StructuralWeights:
         wanted.task_type_weight,
         wanted.complexity_weight,
         wanted.text_weight,
+    )
+
+
+def _learning(settings: Settings) -> PatternLearning:
+    wanted = settings.distill
+    return PatternLearning(
+        settings.dedupe.similarity,
+        DistillDefaults(wanted.similarity, wanted.min_group_size),
+        wanted.interval_minutes * 60,
     )
 
 

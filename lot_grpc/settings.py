@@ -228,6 +228,24 @@ class SeedSettings(BaseSettings):
     ] = ()
 
 
+class DedupeSettings(BaseSettings):
+    """When a save with ``dedupe`` SEMANTIC is merged."""
+
+    model_config = _group("LOT_DEDUPE_")
+
+    similarity: Share = 0.95
+
+
+class DistillSettings(BaseSettings):
+    """How patterns are distilled, and how often by itself."""
+
+    model_config = _group("LOT_DISTILL_")
+
+    interval_minutes: float = Field(default=0.0, ge=0, le=525_600, allow_inf_nan=False)
+    similarity: Share = 0.85
+    min_group_size: int = Field(default=3, ge=2, le=10_000)
+
+
 class LogSettings(BaseSettings):
     """What is logged, and how."""
 
@@ -255,6 +273,8 @@ class Settings(BaseModel):
     ranking: RankingSettings = Field(default_factory=RankingSettings)
     recommendation: RecommendationSettings = Field(default_factory=RecommendationSettings)
     seed: SeedSettings = Field(default_factory=SeedSettings)
+    dedupe: DedupeSettings = Field(default_factory=DedupeSettings)
+    distill: DistillSettings = Field(default_factory=DistillSettings)
     log: LogSettings = Field(default_factory=LogSettings)
 
     @model_validator(mode="after")

@@ -112,6 +112,8 @@ class Pattern:
     create_time: int
     update_time: int
     feedback: FeedbackCounts = NO_FEEDBACK
+    superseded_by: str = ""
+    """The newest pattern that supersedes this one."""
 
     @property
     def etag(self) -> str:

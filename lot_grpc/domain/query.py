@@ -51,6 +51,8 @@ class PatternFilter:
     created_after: int | None = None
     created_before: int | None = None
     pinned: bool | None = None
+    superseded: bool | None = None
+    """None: recall and distillation leave superseded ones out, all else takes both."""
 
 
 @dataclass(frozen=True, slots=True)

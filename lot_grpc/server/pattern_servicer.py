@@ -14,13 +14,14 @@ from lot_grpc.pb.lot.v1 import pattern_service_pb2 as pb
 from lot_grpc.pb.lot.v1 import pattern_service_pb2_grpc as pb_grpc
 from lot_grpc.server.call import Context
 from lot_grpc.server.convert import patterns as convert
-from lot_grpc.server.convert.feedback import confidence_notices, entry_to_pb
+from lot_grpc.server.convert.feedback import confidence_notices
 from lot_grpc.server.convert.outcomes import (
     OUTCOME,
     RANKING,
     explanation_to_pb,
     kept_notices,
     learned_from_to_pb,
+    merged_notices,
     query_notices,
     score_parts_to_pb,
     text_notices,
@@ -94,20 +95,6 @@ class PatternServicer(pb_grpc.PatternServiceServicer):
                 {r.pattern.pattern_id for r in results if isinstance(r, Saved) and r.created}
             ),
             failed_count=sum(isinstance(r, LotError) for r in results),
-        )
-
-    async def GetPattern(
-        self, request: pb.GetPatternRequest, context: Context
-    ) -> pb.GetPatternResponse:
-        pattern = await self._patterns.get(
-            namespace_or_default(request.namespace), request.pattern_id
-        )
-        history = []
-        if request.include_feedback:
-            history = await self._feedback.history(pattern.namespace, pattern.pattern_id)
-        return pb.GetPatternResponse(
-            pattern=convert.pattern_to_pb(pattern),
-            feedback=[entry_to_pb(entry) for entry in history],
         )
 
     async def UpdatePattern(
@@ -215,6 +202,7 @@ def _saved_to_pb(saved: Saved) -> pb.SavePatternResponse:
         notices=[
             *_unread_notices(saved),
             *kept_notices("pattern", saved.kept),
+            *merged_notices("pattern", saved.pattern.pattern_id, saved.merged_at),
         ],
     )
 

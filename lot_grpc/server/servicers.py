@@ -19,6 +19,7 @@ from lot_grpc.server.admin_servicer import AdminServicer, ServerFacts
 from lot_grpc.server.build import carries_out
 from lot_grpc.server.code_servicer import CodeServicer
 from lot_grpc.server.decision_servicer import DecisionServicer
+from lot_grpc.server.distilling_servicer import DistillingServicer
 from lot_grpc.server.episode_deleting_servicer import EpisodeDeletingServicer
 from lot_grpc.server.episode_servicer import EpisodeServicer
 from lot_grpc.server.error_solution_servicer import ErrorSolutionServicer
@@ -69,6 +70,9 @@ def build_servicers(
             PruningServicer(services.pruning),  # type: ignore[abstract]
             ExtractionServicer(services.extraction),  # type: ignore[abstract]
             CodeServicer(services.code_extraction),  # type: ignore[abstract]
+            DistillingServicer(  # type: ignore[abstract]
+                services.distilling, services.patterns, services.lineage, services.feedback
+            ),
         ],
         _service(episode_service_pb2, "EpisodeService"): [
             EpisodeServicer(  # type: ignore[abstract]

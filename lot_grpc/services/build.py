@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from lot_grpc.domain.episode import Episode
 from lot_grpc.domain.knowledge import KnowledgePack
@@ -26,6 +26,8 @@ from lot_grpc.services.code_extraction import CodeExtraction
 from lot_grpc.services.counting import Counting
 from lot_grpc.services.decisions import Decisions
 from lot_grpc.services.digesting import Digesting
+from lot_grpc.services.distill_schedule import DistillSchedule
+from lot_grpc.services.distilling import DistillDefaults, Distilling
 from lot_grpc.services.episode_deleting import EpisodeDeleting
 from lot_grpc.services.episodes import Episodes
 from lot_grpc.services.error_solutions import ErrorSolutions
@@ -47,8 +49,10 @@ from lot_grpc.services.learned_tasks import LearnedTasks
 from lot_grpc.services.learning_events import LearningEvents
 from lot_grpc.services.ledger import Ledger
 from lot_grpc.services.lessons import Lessons
+from lot_grpc.services.lineage import Lineage
 from lot_grpc.services.memories import Memories
 from lot_grpc.services.moments import Moments
+from lot_grpc.services.nearest import DEFAULT_SIMILARITY, Nearest
 from lot_grpc.services.once import Once
 from lot_grpc.services.outcome_log import OutcomeLog
 from lot_grpc.services.outcomes import RecordingOutcomes
@@ -74,10 +78,22 @@ from lot_grpc.services.writers import Writers
 
 
 @dataclass(frozen=True, slots=True)
+class PatternLearning:
+    """How patterns are merged and distilled (settings). ``interval``: seconds, 0 is never."""
+
+    merge_similarity: float = DEFAULT_SIMILARITY
+    distill: DistillDefaults = field(default_factory=DistillDefaults)
+    interval: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class Services:
     """Every use case."""
 
     saving: Saving
+    distilling: Distilling
+    distill_schedule: DistillSchedule
+    lineage: Lineage
     patterns: Patterns
     pattern_recall: Recall[Pattern]
     outcomes: RecordingOutcomes
@@ -121,6 +137,7 @@ def build_services(
     rerank_bounds: RerankBounds,
     structural_weights: StructuralWeights = DEFAULT_WEIGHTS,
     packs: Sequence[KnowledgePack] | None = None,
+    learning: PatternLearning | None = None,
 ) -> Services:
     """Wire them. The store is open (``store_contract.open_store``).
 
@@ -137,7 +154,14 @@ def build_services(
     claims = Claims(store, moments)
     indexing = Indexing(embedder)
     reranks = Reranks(store, reranker, rerank_bounds)
-    patterns = Patterns(store, indexing, moments, claims, tombstones)
+    learning = learning or PatternLearning()
+    nearest, lineage = Nearest(store, learning.merge_similarity), Lineage(store, moments)
+    patterns = Patterns(store, indexing, moments, claims, tombstones, lineage)
+    distilling = Distilling(store, indexing, moments, learning.distill)
+    schedule = DistillSchedule(store, moments, distilling, learning.interval)
+    saving = Saving(
+        store, indexing, moments, ledger, counting, claims, tombstones, nearest, lineage
+    )
     feedback = Feedback(store, moments, ledger, patterns, tombstones)
     memories = Memories(store, indexing, moments, ledger, tombstones)
     error_solutions = ErrorSolutions(store, indexing, moments, ledger, tombstones)
@@ -170,7 +194,6 @@ def build_services(
         moves_of(feedback, decisions, selections, action_values),
     )
 
-    saving = Saving(store, indexing, moments, ledger, counting, claims, tombstones)
     digesting = Digesting(log)
     gathering = Gathering(store, digesting)
     learned = LearnedPatterns(store, indexing, moments)
@@ -184,6 +207,9 @@ def build_services(
 
     return Services(
         saving=saving,
+        distilling=distilling,
+        distill_schedule=schedule,
+        lineage=lineage,
         patterns=patterns,
         pattern_recall=recall(pattern_noun(patterns, PatternEvidence(store, moments, weights))),
         outcomes=RecordingOutcomes(moments, ledger, counting, patterns, retrievals, asked),
@@ -226,8 +252,9 @@ def build_services(
                 action_values.roll_forward,
                 submitting_feedback.roll_forward,
                 lessons.finish,
+                lineage.roll_forward,
             ],
-            sweeps=[keeping.sweep],
+            sweeps=[keeping.sweep, schedule.sweep],
         ),
         retrievals=retrievals,
         learning_events=LearningEvents(store, moments, once),

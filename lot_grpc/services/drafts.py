@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 
-from lot_grpc.domain.errors import UnimplementedError, invalid
+from lot_grpc.domain.errors import invalid
 from lot_grpc.domain.ids import content_hash
 from lot_grpc.domain.pattern import Pattern, PatternContent
 from lot_grpc.regexes import check_regex
@@ -37,23 +37,29 @@ class PatternDraft:
     @property
     def exact(self) -> bool:
         """Whether the content is to be claimed."""
-        return (self.dedupe or Dedupe.EXACT) is Dedupe.EXACT and not self.pattern_id
+        return (self.dedupe or Dedupe.EXACT) is not Dedupe.NONE and not self.pattern_id
+
+    @property
+    def semantic(self) -> bool:
+        """Whether it may be merged with a pattern of nearly the same meaning."""
+        return self.dedupe is Dedupe.SEMANTIC
+
+    @property
+    def alone(self) -> bool:
+        """Whether it is saved after those before it in its batch: it depends on what is there."""
+        return self.semantic or bool(self.content.supersedes)
 
     def check(self, now: int) -> None:
         """Raise what cannot be saved as asked."""
         self.content.check()
         check_regex(self.content.task_type_pattern, "pattern.task_type_pattern")
         check_expiry("pattern", self.content.expire_time, now)
-        if self.dedupe is Dedupe.SEMANTIC:
-            raise UnimplementedError(
-                "dedupe SEMANTIC is not carried out by this version; use EXACT or NONE",
-                what="SavePattern.dedupe SEMANTIC",
-            )
-        if self.dedupe is Dedupe.EXACT and self.pattern_id:
+        if self.dedupe in (Dedupe.EXACT, Dedupe.SEMANTIC) and self.pattern_id:
             raise invalid(
                 "dedupe",
                 "dedupe.pattern_id",
-                "EXACT finds the pattern by its content; leave pattern_id out, or use NONE",
+                f"{self.dedupe.name} finds the pattern by its content; leave pattern_id out, or "
+                "use NONE",
             )
 
     def hash(self) -> str:
@@ -82,3 +88,5 @@ class Saved:
     text_truncated: bool = False
     code_truncated: bool = False
     kept: tuple[str, ...] = ()
+    merged_at: float | None = None
+    """The similarity at which it was merged with a pattern of other content; None: it was not."""

@@ -53,7 +53,7 @@ class Gathered:
 
     async def others(self, group: Group) -> list[frozenset[str]]:
         """The terms of other groups' tasks among the newest."""
-        pace, others = Pace(resting=True), []
+        pace, others = Pace(rest=1.0), []
         for _, task, its in sorted(self.tasks, reverse=True)[:MOST_OTHERS]:
             if its != group:
                 others.append(frozenset(words_of(task)))
@@ -119,7 +119,7 @@ class Gathering:
     async def read(self, members: Members) -> list[Digest]:
         """The newest episodes of a group with their events, newest first."""
         newest = sorted(members.newest, reverse=True)[:MOST_OF_GROUP]
-        digests, pace = [], Pace(resting=True)
+        digests, pace = [], Pace(rest=1.0)
         for at in range(0, len(newest), _BATCH):
             batch = newest[at : at + _BATCH]
             found: dict[str, Record] = {}

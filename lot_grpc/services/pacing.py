@@ -10,12 +10,15 @@ _LONGEST_SECONDS = 0.005
 """How long a piece may take before others go first. Well under the 20 ms that long calls may hold
 the loop, since the piece that is at work is finished first."""
 
-_LONGEST_PAUSE = 0.2
-
 _SHORT_SECONDS = 0.002
 """The same of work that rests, and of work in a thread."""
 
 _PAUSE_SECONDS = 0.001
+
+_LONGEST_REST_SECONDS = 0.02
+"""A turn in which something was waited for looks longer than it was."""
+
+_LONGEST_PAUSE = 0.2
 
 
 class Breath:
@@ -38,21 +41,22 @@ class Breath:
 class Pace:
     """Gives way once its turn has lasted; ``await pace.give_way()`` between small pieces.
 
-    ``resting``: for work of many seconds. Another call comes back to the loop several times, and
-    would wait for a turn of this work each time; so turns are shorter, and after each the work
-    rests as long as it lasted.
+    ``rest``: how long it then waits, as a multiple of its turn. 0 takes the next turn as soon as
+    all that is ready had one. For work of many seconds that is not enough: another call comes back
+    to the loop several times and would wait for a turn each time. So such work takes shorter turns
+    and rests as long as each lasted (1).
     """
 
-    def __init__(self, *, resting: bool = False) -> None:
-        self._resting = resting
-        self._longest = _SHORT_SECONDS if resting else _LONGEST_SECONDS
+    def __init__(self, rest: float = 0.0) -> None:
+        self._rest = rest
+        self._longest = _SHORT_SECONDS if rest else _LONGEST_SECONDS
         self._since = time.perf_counter()
 
     async def give_way(self) -> None:
         """Let others go first, if this turn has lasted long enough."""
-        lasted = time.perf_counter() - self._since
-        if lasted >= self._longest:
-            await asyncio.sleep(lasted if self._resting else 0)
+        turn = time.perf_counter() - self._since
+        if turn >= self._longest:
+            await asyncio.sleep(min(self._rest * turn, _LONGEST_REST_SECONDS))
             self._since = time.perf_counter()
 
 

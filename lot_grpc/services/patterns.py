@@ -27,6 +27,7 @@ from lot_grpc.services.claims import Claims
 from lot_grpc.services.expiry import check_expiry, with_ttl
 from lot_grpc.services.facts import forget_logs
 from lot_grpc.services.indexing import Indexed, Indexing
+from lot_grpc.services.lineage import Lineage
 from lot_grpc.services.moments import Moments
 from lot_grpc.services.pacing import pause_before_retry
 from lot_grpc.services.paging import Position, read_page
@@ -113,12 +114,14 @@ class Patterns:
         moments: Moments,
         claims: Claims,
         tombstones: Tombstones,
+        lineage: Lineage,
     ) -> None:
         self._store = store
         self._indexing = indexing
         self._moments = moments
         self._claims = claims
         self._tombstones = tombstones
+        self._lineage = lineage
 
     async def get(self, namespace: str, pattern_id: str) -> Pattern:
         """One pattern. Raises PatternNotFoundError."""
@@ -157,8 +160,8 @@ class Patterns:
         """Apply an edit of the content to the pattern that has ``etag`` (empty: any).
 
         Counters are never overwritten: an outcome or a feedback that comes between is kept and the
-        edit tried again on top of it. Raises PatternNotFoundError, EtagMismatchError,
-        ContentionError.
+        edit tried again on top of it. Raises PatternNotFoundError (also for what it is to
+        supersede), EtagMismatchError, RequestInvalidError, ContentionError.
         """
         for attempt in range(_TRIES):
             record = await self._record(namespace, pattern_id, vectors=True)
@@ -182,7 +185,7 @@ class Patterns:
                 revision=pattern.revision + 1,
                 update_time=max(self._moments.now(), pattern.update_time),
             )
-            if await self._replace(record, pattern, edited, indexed.vectors):
+            if await self._replace_with_lineage(record, pattern, edited, indexed.vectors):
                 return Updated(edited, indexed.text_truncated, indexed.code_truncated, kept)
             await pause_before_retry(attempt)
         raise ContentionError(NOUN, pattern_id)
@@ -191,6 +194,22 @@ class Patterns:
         if search_text(new) == search_text(old):
             return Indexed(dict(record.vectors))
         return await self._indexing.vectors_of(search_text(new))
+
+    async def _replace_with_lineage(
+        self,
+        record: Record,
+        pattern: Pattern,
+        edited: Pattern,
+        vectors: Mapping[str, Vector],
+    ) -> bool:
+        """Write the edit, and let the marks of what it supersedes follow."""
+        old, new = pattern.content.supersedes, edited.content.supersedes
+        if old == new:
+            return await self._replace(record, pattern, edited, vectors)
+        note = await self._lineage.begin(pattern.namespace, pattern.pattern_id, new, old)
+        written = await self._replace(record, pattern, edited, vectors)
+        await self._lineage.follow(note)
+        return written
 
     async def _replace(
         self,
@@ -234,8 +253,17 @@ class Patterns:
             pattern = pattern_from_record(record)
             if etag and etag != pattern.etag:
                 raise EtagMismatchError(NOUN, pattern_id, etag, pattern.etag)
+            superseded = pattern.content.supersedes
+            note = (
+                await self._lineage.begin(namespace, pattern_id, "", superseded)
+                if superseded
+                else None
+            )
             stone = await self._tombstones.begin(NOUN, pattern_id, record)
-            if await self.finish_delete(stone):
+            deleted = await self.finish_delete(stone)
+            if note is not None:
+                await self._lineage.follow(note)
+            if deleted:
                 return
             await pause_before_retry(attempt)
         raise ContentionError(NOUN, pattern_id)
@@ -270,6 +298,8 @@ class Patterns:
     async def finish_expiry(self, record: Record) -> None:
         """Delete what hangs on a pattern that expired, unless its id is in use again."""
         pattern_id = record.payload["pattern_id"]
+        if superseded := record.payload.get("supersedes"):
+            await self._lineage.settle(record.namespace, superseded)
         theirs = Equals("pattern_id", pattern_id)
         older = Range(SORT_KEY, lte=record.payload[EXPIRES_KEY])
         await forget_logs(self._store, record.namespace, [theirs, older])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lot_grpc.domain.episode import Episode, EpisodeStatus
 from lot_grpc.domain.memory import Memory
@@ -55,7 +55,8 @@ class Asked:
 
 def pattern_question(asked: Asked, narrowed: PatternFilter) -> Question:
     """A question for patterns."""
-    return _question(asked, pattern_filters(narrowed))
+    superseded = narrowed.superseded or False  # left out unless asked for
+    return _question(asked, pattern_filters(replace(narrowed, superseded=superseded)))
 
 
 def episode_question(asked: Asked, narrowed: EpisodeFilter, *, success_only: bool) -> Question:

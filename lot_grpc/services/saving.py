@@ -2,6 +2,9 @@
 
 In order, for each draft: the request is entered in the ledger; the claim on its content is taken
 (``dedupe`` EXACT); the texts are embedded; the records are inserted; the request is marked done.
+Those that are merged by meaning, or supersede another, come after the others of a batch, one by
+one.
+
 Whoever holds a claim owns the pattern of that content. A claim whose pattern is not there yet is
 one that a dead process left, or a live one is about to follow: the pattern is then written under
 the claimed id, and insert-only decides.
@@ -9,8 +12,9 @@ the claimed id, and insert-only decides.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 from lot_grpc.domain.errors import (
     ContentionError,
@@ -30,7 +34,9 @@ from lot_grpc.services.expiry import with_ttl
 from lot_grpc.services.facts import forget_logs
 from lot_grpc.services.indexing import Indexed, Indexing
 from lot_grpc.services.ledger import Ask, Entry, Ledger
+from lot_grpc.services.lineage import Lineage
 from lot_grpc.services.moments import Moments
+from lot_grpc.services.nearest import Nearest
 from lot_grpc.services.pacing import Pace
 from lot_grpc.services.patterns import NOUN
 from lot_grpc.services.records.collections import PATTERNS, SORT_KEY
@@ -85,6 +91,8 @@ class Saving:
         counting: Counting,
         claims: Claims,
         tombstones: Tombstones,
+        nearest: Nearest,
+        lineage: Lineage,
     ) -> None:
         self._store = store
         self._indexing = indexing
@@ -93,6 +101,8 @@ class Saving:
         self._counting = counting
         self._claims = claims
         self._tombstones = tombstones
+        self._nearest = nearest
+        self._lineage = lineage
 
     async def save(self, namespace: str, draft: PatternDraft) -> Saved:
         """Save one."""
@@ -117,19 +127,26 @@ class Saving:
         await self._look_at_claims(namespace, [work for work in works if work.open])
         fresh = [work for work in works if work.open and work.pattern_id]
         await self._embed(fresh)
+        fresh = [work for work in fresh if not work.draft.alone]
         await self._take_claims(namespace, fresh)
         await self._insert(fresh)
         for work in works:
             if work.open:
                 try:
-                    await self._resolve(work)
+                    await self._merge(work)
+                    if work.open:
+                        await self._resolve(work)
                 except LotError as error:
                     work.result = error
             if work.entry and isinstance(work.result, Saved) and work.entry.result is None:
                 saved = work.result
                 await self._ledger.finish(
                     work.entry,
-                    {"pattern_id": saved.pattern.pattern_id, "created": saved.created},
+                    {
+                        "pattern_id": saved.pattern.pattern_id,
+                        "created": saved.created,
+                        "merged_at": saved.merged_at,
+                    },
                 )
         return [work.result for work in works if work.result is not None]
 
@@ -165,9 +182,15 @@ class Saving:
         pattern_id = entry.result["pattern_id"] if entry.result else work.pattern_id
         record = await self._find(work.namespace, pattern_id)
         if record is not None and entry.result:
-            work.result = Saved(pattern_from_record(record), entry.result["created"])
+            work.result = Saved(
+                pattern_from_record(record),
+                entry.result["created"],
+                merged_at=entry.result.get("merged_at"),
+            )
         elif record is not None and work.wrote(record):
             # An earlier try got as far as the pattern. It may have been edited since.
+            if superseded := pattern_from_record(record).content.supersedes:
+                await self._lineage.settle(work.namespace, superseded)
             work.result = Saved(pattern_from_record(record), created=True)
         elif record is None:
             stone = await self._tombstones.find(work.namespace, NOUN, pattern_id)
@@ -218,6 +241,47 @@ class Saving:
                 if work.draft.pattern_id:
                     await self._drop_older_logs(work.record)
                 work.result = self._created(work, work.record)
+
+    async def _merge(self, work: _Work) -> None:
+        """Count it for the pattern of nearly the same meaning, if there is one and it may be.
+
+        A request writes down with which one before it does, so that a retry counts for no other.
+        """
+        if not work.draft.semantic:
+            return
+        planned = work.entry.plan.get("merge") if work.entry else None
+        for _ in range(_TRIES):
+            if planned is None:
+                planned = await self._plan_merge(work)
+            if planned is None:
+                return
+            saved = await self._count_repeat(work, planned["pattern_id"])
+            if saved is not None:
+                work.result = replace(saved, merged_at=planned["similarity"])
+                return
+            planned = None  # that one is gone
+        raise ContentionError(NOUN, work.pattern_id)
+
+    async def _plan_merge(self, work: _Work) -> Mapping[str, Any] | None:
+        content = work.draft.content
+        if work.claimed:  # by a pattern of just this content, as a rule
+            owner = await self._claims.owner(work.namespace, work.claim, work.pattern_id)
+            record = await self._find(work.namespace, owner)
+            if record and dedupe_hash(pattern_from_record(record).content) == dedupe_hash(content):
+                return None
+        if work.indexed is None:
+            work.indexed = await self._indexing.vectors_of(search_text(content))
+        near = await self._nearest.find(work.namespace, content, work.indexed.vectors)
+        if near is None:
+            return None
+        if dedupe_hash(near.pattern.content) == dedupe_hash(content):
+            return None  # another save of this content was first: no merge, a repeat
+        found = {"pattern_id": near.pattern.pattern_id, "similarity": near.similarity}
+        if work.entry is None:
+            return found
+        work.entry = await self._ledger.replan(work.entry, {**work.entry.plan, "merge": found})
+        planned: Mapping[str, Any] | None = work.entry.plan.get("merge")
+        return planned
 
     async def _resolve(self, work: _Work) -> None:
         """Finish, alone, a draft whose id or content is taken."""
@@ -271,14 +335,24 @@ class Saving:
         if work.indexed is None:
             work.indexed = await self._indexing.vectors_of(search_text(work.draft.content))
         record = self._record(work, pattern_id, work.indexed)
-        inserted = await self._store.insert(PATTERNS, [record])
-        if record.id in inserted:
+        if await self._insert_one(work, record):
             await self._drop_older_logs(record)
             return self._created(work, record)
         if work.draft.exact:
             return None
         found = await self._find(work.namespace, pattern_id)
         return self._same_id(work, found) if found else None
+
+    async def _insert_one(self, work: _Work, record: Record) -> bool:
+        """Insert a pattern, and mark what it supersedes."""
+        superseded = work.draft.content.supersedes
+        if not superseded:
+            return record.id in await self._store.insert(PATTERNS, [record])
+        pattern_id = record.payload["pattern_id"]
+        note = await self._lineage.begin(work.namespace, pattern_id, superseded)
+        inserted = record.id in await self._store.insert(PATTERNS, [record])
+        await self._lineage.follow(note)
+        return inserted
 
     async def _drop_older_logs(self, record: Record) -> None:
         """Forget what was recorded of an expired pattern whose id was just taken again."""

@@ -177,7 +177,7 @@ class InMemoryStore:
         """Counts by value; equal counts come in the order of their values."""
         counts: Counter[Scalar] = Counter()
         for record in self._live(collection, namespace, where):
-            value = record.payload.get(key)
+            value = record.namespace if key == NAMESPACE_KEY else record.payload.get(key)
             counts.update(
                 {v for v in (value if isinstance(value, list) else [value]) if v is not None}
             )

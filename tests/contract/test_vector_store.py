@@ -244,6 +244,9 @@ async def test_facets_count_each_value_once_a_record(
                 want = await oracle.facet("things", "a", key, where, limit)
                 got = await store.facet("things", "a", key, where, limit)
                 assert_same_facet(got, want, everything)
+    namespaces = await store.facet("things", None, "namespace")
+    assert namespaces == await oracle.facet("things", None, "namespace")
+    assert set(namespaces) == {"a", "b"}
     bools = await store.facet("things", None, "done")
     assert {type(value) for value in bools} == {bool}
 

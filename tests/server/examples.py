@@ -61,6 +61,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "PatternService.DeletePattern": {"pattern_id": "p"},
     "PatternService.ExtractPatterns": {},
     "PatternService.ExtractPatternsFromCode": {"code": "def f(): pass", "language": "python"},
+    "PatternService.DistillPatterns": {},
     "PatternService.GetPattern": {"pattern_id": "p"},
     "PatternService.GetPatternStats": {},
     "PatternService.CorrectOutcome": {"outcome_id": "o"},

@@ -92,6 +92,19 @@ async def _patterns(lot: Lot) -> list[tuple[str, str, int]]:
     return [(p.task, p.title, p.outcomes.usage_count) for p in answer.patterns]
 
 
+async def _like_patterns(lot: Lot) -> None:
+    for n in range(3):
+        await lot.patterns.SavePattern(pattern={"task": f"buy {n} books"}, pattern_id=f"like-{n}")
+
+
+async def _groups(lot: Lot) -> tuple[list[str], int]:
+    """The templates, and how many patterns are marked as members."""
+    answer = await lot.patterns.ListPatterns(filter={"kinds": [4]})
+    heads = {pattern.pattern_id: pattern.task for pattern in answer.patterns}
+    all_of_them = (await lot.patterns.ListPatterns(page_size=100)).patterns
+    return sorted(heads.values()), sum(p.parent_pattern_id in heads for p in all_of_them)
+
+
 async def _status(lot: Lot) -> int:
     return int((await lot.episodes.GetEpisode(episode_id="e")).episode.status)
 
@@ -150,6 +163,10 @@ async def _pieces(lot: Lot) -> list[str]:
     return [pattern.title for pattern in answer.patterns]
 
 
+async def _an_ended_episode(lot: Lot) -> None:
+    await lot.episodes.RecordEpisode(episode={"task": "t", "task_type": "x", "status": 2})
+
+
 WRITING: dict[str, tuple[Callable[[Lot], Awaitable[Any]], Any, Any]] = {
     "SavePattern": (_new_patterns, [], ["a new one"]),
     "BatchSavePatterns": (_new_patterns, [], ["a new one", "other"]),
@@ -162,6 +179,7 @@ WRITING: dict[str, tuple[Callable[[Lot], Awaitable[Any]], Any, Any]] = {
         [("t", "", 1)],
         [('Carry out x tasks, such as "t".', "", 0), ("t", "", 1)],
     ),
+    "DistillPatterns": (_groups, ([], 0), (["buy {number} books"], 3)),
     "StartEpisode": (_new_episodes, [], [("a new one", 0, 0)]),
     "RecordEpisode": (_new_episodes, [], [("a new one", 3, 3)]),
     "RecordEvent": (_events, [], [1]),
@@ -185,12 +203,19 @@ WRITING: dict[str, tuple[Callable[[Lot], Awaitable[Any]], Any, Any]] = {
 }
 """What shows whether each write was carried out: how to look, and what is seen before and after."""
 
+BEFORE: dict[str, Callable[[Lot], Awaitable[None]]] = {
+    "DistillPatterns": _like_patterns,
+    "ExtractPatterns": _an_ended_episode,
+}
+"""What a write needs beside what is prepared for all."""
+
 NEW = {"task": "a new one", "tags": ["new"]}
 ASKS: dict[str, dict[str, Any]] = {
     "SavePattern": {"pattern": NEW},
     "BatchSavePatterns": {"items": [{"pattern": NEW}, {"pattern": NEW | {"task": "other"}}]},
     "UpdatePattern": {"pattern_id": "p", "pattern": {"task": "edited", "title": "edited"}},
     "ExtractPatterns": {"min_samples": 1},
+    "DistillPatterns": {"similarity": 0.5},
     "StartEpisode": {"episode": NEW},
     "RecordEpisode": {"episode": NEW | {"status": 2}, "events": [{"event_type": "x"}] * 3},
     "CreateMemory": {"memory": {"content": "c2"}, "memory_id": "m2"},
@@ -199,6 +224,12 @@ ASKS: dict[str, dict[str, Any]] = {
     "SeedKnowledge": {"packs": ["best_practices"]},
     "SaveErrorSolution": {"error_solution": {"error_message": "f2", "resolution": "r"}},
 }
+
+
+async def prepared(lot: Lot, method: str) -> None:
+    await prepare(lot)
+    if before := BEFORE.get(method):
+        await before(lot)
 
 
 def service_of(method: str) -> str:
@@ -216,13 +247,6 @@ def ask(lot: Lot, method: str, **more: Any) -> Any:
     [name] = [rpc for rpc in EXAMPLES if rpc.endswith(f".{method}")]
     fields = ASKS.get(method, EXAMPLES[name])
     return getattr(getattr(lot, service_of(method)), method)(**fields, **more)
-
-
-async def _prepare_for(lot: Lot, method: str) -> None:
-    """What the examples name, and an ended episode where there must be one to learn from."""
-    await prepare(lot)
-    if method == "ExtractPatterns":
-        await lot.episodes.RecordEpisode(episode={"task": "t", "task_type": "x", "status": 2})
 
 
 def test_every_unary_write_is_tried():
@@ -245,7 +269,7 @@ async def test_a_write_whose_caller_leaves_is_carried_out_whole(method, how, aft
     look, nothing, all_of_it = WRITING[method]
     store, service = held_service()
     async with service as lot:
-        await _prepare_for(lot, method)
+        await prepared(lot, method)
         assert await look(lot) == nothing
         store.hold(after=after)
         call = asyncio.ensure_future(
@@ -322,7 +346,7 @@ async def test_a_batch_of_events_whose_caller_leaves_is_stored_whole():
 async def test_a_full_disk_refuses_writes_with_a_reason_while_reads_go_on(method):
     store, service = held_service()
     async with service as lot:
-        await _prepare_for(lot, method)
+        await prepared(lot, method)
         look, nothing, all_of_it = WRITING[method]
         store.error = StorageFullError(100 * 2**20, 400 * 2**20, "/data")
         failed = await failure(ask(lot, method))

@@ -15,6 +15,7 @@ from tests.server.wire import failure
 
 GIVEN_BY_SERVER = (
     "pattern_id", "outcomes", "namespace", "etag", "create_time", "update_time", "feedback",
+    "superseded_by",
 )  # fmt: skip
 PB: Any = pattern_service_pb2
 P: Any = pattern_pb2
@@ -89,6 +90,7 @@ async def test_every_field_comes_back_as_it_was_saved(lot):
     given = whole_pattern()
     unset = {f.name for f in P.Pattern.DESCRIPTOR.fields} - {f.name for f, _ in given.ListFields()}
     assert unset == {*GIVEN_BY_SERVER, "ttl"}, "the test does not set every field of a pattern"
+    await saved(lot, "older", pattern_id=given.supersedes)
     answer = await lot.patterns.SavePattern(pattern=given, initial_success_rate=0.25)
     assert answer.created
     given.language = "python"  # languages have one name
@@ -346,6 +348,7 @@ async def test_without_a_mask_an_edit_sets_the_fields_that_are_given(lot):
 
 
 async def test_a_mask_of_all_fields_takes_the_pattern_as_it_is_given(lot):
+    await saved(lot, "older", pattern_id=whole_pattern().supersedes)
     before = await lot.patterns.SavePattern(pattern=whole_pattern(), pattern_id="p")
     answer = await lot.patterns.UpdatePattern(
         pattern_id="p", pattern={"task": "bare"}, update_mask={"paths": ["*"]}

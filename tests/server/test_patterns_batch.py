@@ -18,7 +18,7 @@ async def test_items_of_a_batch_succeed_and_fail_by_themselves(lot):
             {"pattern": {"task": "one"}, "initial_success_rate": 0.5},
             {"pattern": {"task": "other"}, "pattern_id": "p"},
             {"pattern": {"task": "ONE"}},
-            {"pattern": {"task": "t"}, "dedupe": PB.DEDUPE_SEMANTIC},
+            {"pattern": {"task": "t"}, "pattern_id": "s", "dedupe": PB.DEDUPE_SEMANTIC},
             {"pattern": {"task": "t", "pattern_id": "x"}, "pattern_id": "y"},
             {"pattern": {"task": "long " * 9000}, "request_id": "r"},
         ]
@@ -33,8 +33,8 @@ async def test_items_of_a_batch_succeed_and_fail_by_themselves(lot):
     assert repeat.response.pattern.outcomes.usage_count == 1
     assert long.response.notices[0].field == "pattern.task"
     reasons = [_reason(item.error) for item in (taken, semantic, beside)]
-    assert reasons == ["PATTERN_ID_IN_USE", "NOT_IMPLEMENTED", "REQUEST_INVALID"]
-    assert [item.error.code for item in (taken, semantic, beside)] == [6, 12, 3]
+    assert reasons == ["PATTERN_ID_IN_USE", "REQUEST_INVALID", "REQUEST_INVALID"]
+    assert [item.error.code for item in (taken, semantic, beside)] == [6, 3, 3]
     assert all(item.error.message for item in (taken, semantic, beside))
 
 

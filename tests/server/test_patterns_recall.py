@@ -136,6 +136,7 @@ FILTERS: list[tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = [
     ({"min_success_rate": 0.7}, {"initial_success_rate": 0.7}, {"initial_success_rate": 0.69}),
     ({"min_usage_count": 1}, {"used": 1}, {}),
     ({"min_reliability": 0.2}, {"used": 1}, {}),
+    ({"superseded": True}, {}, {"supersedes": "in"}),
 ]
 
 

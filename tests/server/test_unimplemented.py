@@ -9,8 +9,8 @@ from typing import Any
 import grpc.aio
 import pytest
 
-from lot_grpc.pb.lot.v1 import outcome_pb2, pattern_service_pb2
-from tests.server.examples import EXAMPLES, prepare
+from lot_grpc.pb.lot.v1 import outcome_pb2
+from tests.server.examples import EXAMPLES
 from tests.server.service import SERVICES, Lot
 from tests.server.wire import failure
 
@@ -46,22 +46,6 @@ async def test_an_rpc_that_is_not_carried_out_says_so(lot, rpc):
         assert failed.metadata == {"what": rpc}
         assert rpc in failed.message
     assert rpc not in (await lot.admin.GetServerInfo()).capabilities
-
-
-async def _option(lot: Lot, call: Any, what: str) -> None:
-    failed = await failure(call)
-    assert (failed.code, failed.reason) == ("UNIMPLEMENTED", "NOT_IMPLEMENTED")
-    assert what in failed.metadata["what"]
-    assert "not carried out" in failed.message
-
-
-async def test_options_that_are_not_carried_out_say_so(lot):
-    await prepare(lot)
-    semantic = pattern_service_pb2.DEDUPE_SEMANTIC
-    await _option(lot, lot.patterns.SavePattern(pattern={"task": "u"}, dedupe=semantic), "SEMANTIC")
-    assert len((await lot.patterns.ListPatterns()).patterns) == 1
-    [episode] = (await lot.episodes.ListEpisodes()).episodes
-    assert episode.status == 1
 
 
 async def test_rankings_that_memories_do_not_have_are_refused(lot):

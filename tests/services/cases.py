@@ -25,6 +25,8 @@ from lot_grpc.domain.policy import NamespacePolicy, PolicyEdit
 from lot_grpc.domain.query import PatternFilter
 from lot_grpc.services.code_extraction import CodeDraft
 from lot_grpc.services.decisions import DecisionOutcomeDraft
+from lot_grpc.services.distilling import DistillAsk
+from lot_grpc.services.drafts import Dedupe
 from lot_grpc.services.episodes import EpisodeDraft
 from lot_grpc.services.extraction import ExtractionDraft
 from lot_grpc.services.feedback import FeedbackDraft
@@ -157,6 +159,50 @@ async def deletes_pattern(world: World, ns: str) -> None:
     for one in [r.payload["pattern_id"] for r in found if r.payload["task"] == "one"]:
         with suppress(PatternNotFoundError):
             await world.services.patterns.delete(ns, one, "")
+
+
+async def chain(world: World, ns: str) -> None:
+    """``old``, which ``mid`` supersedes, and ``other``."""
+    await world.services.saving.save(ns, draft("old", pattern_id="old"))
+    await world.services.saving.save(ns, draft("other", pattern_id="other"))
+    await world.services.saving.save(ns, draft("mid", pattern_id="mid", supersedes="old"))
+
+
+def supersedes(pattern_id: str, superseded: str) -> Step:
+    async def run(world: World, ns: str) -> Any:
+        wanted = PatternEdit(PatternContent("", supersedes=superseded), frozenset({"supersedes"}))
+        return await world.services.patterns.update(ns, pattern_id, wanted, "")
+
+    return run
+
+
+async def deletes_successor(world: World, ns: str) -> None:
+    with suppress(PatternNotFoundError):
+        await world.services.patterns.delete(ns, "mid", "")
+
+
+NEAR = "Log in to the shop as the user and open the list of all orders {}"
+
+
+async def alike(world: World, ns: str) -> None:
+    """Eight patterns of two groups that are alike, and used ones among them."""
+    for n, word in enumerate(("now", "today", "again", "soon")):
+        await world.services.saving.save(ns, draft(NEAR.format(word), pattern_id=f"a{n}"))
+        text = f"{NEAR} of {word} customers".format("and invoices")
+        await world.services.saving.save(ns, draft(text, pattern_id=f"b{n}"))
+    for outcome in (Outcome.SUCCESS, Outcome.PARTIAL):
+        await world.services.outcomes.record(ns, OutcomeDraft(("a0", "b1"), outcome, duration=1.0))
+
+
+async def alike_and_more(world: World, ns: str) -> None:
+    """The groups are made, and there is one more pattern for one of them."""
+    await alike(world, ns)
+    await distils(world, ns)
+    await world.services.saving.save(ns, draft(NEAR.format("then"), pattern_id="a9"))
+
+
+async def distils(world: World, ns: str) -> Any:
+    return await world.services.distilling.distil(ns, DistillAsk(similarity=0.92))
 
 
 async def deletes_memory(world: World, ns: str) -> None:
@@ -520,6 +566,24 @@ CASES = [
     Case("sweep by a policy", bounded, sweeps),
     Case("delete an episode", recorded, deletes_episode("e")),
     Case("delete a running episode", recorded, deletes_episode("f")),
+    Case(
+        "save near",
+        three_patterns,
+        saves("one", language="python", context="o", dedupe=Dedupe.SEMANTIC, request_id="r"),
+        contents=("one",),
+    ),
+    Case(
+        "merge by request",
+        alike,
+        saves(NEAR.format("nowadays"), dedupe=Dedupe.SEMANTIC, request_id="r"),
+    ),
+    Case("save a successor", chain, saves("new", supersedes="other", pattern_id="new")),
+    Case("save a successor by request", chain, saves("new", supersedes="mid", request_id="r")),
+    Case("supersede another", chain, supersedes("mid", "other")),
+    Case("supersede no more", chain, supersedes("mid", "")),
+    Case("delete a successor", chain, deletes_successor),
+    Case("distil", alike, distils),
+    Case("distil again", alike_and_more, distils),
     Case("start", nothing, starts(episode_id="e")),
     Case("start by request", nothing, starts(request_id="r")),
     Case("event", running, one_event(""), repeatable=False),

@@ -10,9 +10,10 @@ from typing import Any
 
 from lot_grpc.domain.error_solution import same_solution_id
 from lot_grpc.domain.feedback import adjustment_of, moved
-from lot_grpc.domain.outcomes import wilson_lower_bound
+from lot_grpc.domain.outcomes import Outcome, wilson_lower_bound
 from lot_grpc.domain.pattern import PatternContent, dedupe_hash
 from lot_grpc.ports import Record, VectorStore
+from lot_grpc.services.lineage import NOTE_KIND
 from lot_grpc.services.records.collections import (
     ACTION_VALUES,
     CELLS,
@@ -48,6 +49,9 @@ async def check_invariants(store: VectorStore, ns: str) -> None:
     _check_counters(patterns, facts)
     _check_cells(await rows(store, CELLS, ns), facts)
     _check_feedback(patterns, await rows(store, FEEDBACK, ns))
+    _check_lineage(patterns)
+    notes = [r.payload for r in await rows(store, REQUESTS, ns) if r.payload["kind"] == NOTE_KIND]
+    assert not notes, f"what supersedes what was not followed: {notes}"
     await _check_episodes(store, ns)
     await _check_learning(store, ns)
     _check_error_solutions(await rows(store, ERROR_SOLUTIONS, ns))
@@ -67,16 +71,19 @@ def _check_counters(patterns: list[Record], facts: list[Record]) -> None:
         log = by_pattern.get(payload["pattern_id"], [])
         kinds = Counter(fact.payload.get("outcome") for fact in log)
         kinds.subtract(fact.payload.get("undone") for fact in log)
-        uses = sum(kinds[kind] for kind in ("success", "failure", "partial"))
+        began: dict[str, int] = payload.get("inherited", {})
+        kinds.update({kind: began.get(f"{kind}_count", 0) for kind in Outcome})
+        usage = sum(kinds[kind] for kind in Outcome)
         told = {kind: payload[f"{kind}_count"] for kind in ("success", "failure", "partial")}
         assert told == {kind: kinds[kind] for kind in told}, f"{payload['task']}: {told} {kinds}"
-        assert payload["usage_count"] == uses
+        assert payload["usage_count"] == usage
         undone = {f.payload["root"] for f in log if _puts_nothing_instead(f)}
-        assert payload["duration_count"] == sum(
+        durations = began.get("duration_count", 0) + sum(
             "duration" in f.payload and f.payload["outcome_id"] not in undone for f in log
         )
+        assert payload["duration_count"] == durations
         successes = told["success"] + 0.5 * told["partial"]
-        assert math.isclose(payload["reliability"], wilson_lower_bound(successes, uses))
+        assert math.isclose(payload["reliability"], wilson_lower_bound(successes, usage))
         assert payload["success_permille"] == round(payload["success_rate"] * 1000)
         assert set(payload["unsettled_ids"]) <= {fact.id for fact in log}
 
@@ -142,6 +149,22 @@ def _check_error_solutions(solutions: list[Record]) -> None:
             unnamed.append(same_solution_id(solution.content))
             assert solution.error_solution_id == unnamed[-1]
     assert len(set(unnamed)) == len(unnamed), "one solution is there twice"
+
+
+def _check_lineage(patterns: list[Record]) -> None:
+    """Marks follow what supersedes what; a parent that is a group's head names its members."""
+    newest: dict[str, str] = {}
+    for record in sorted(patterns, key=lambda record: record.payload["sort_key"]):
+        if superseded := record.payload.get("supersedes"):
+            newest[superseded] = record.payload["pattern_id"]
+    heads = {r.payload["pattern_id"]: r.payload for r in patterns if "group_level" in r.payload}
+    for record in patterns:
+        payload = record.payload
+        successor = newest.get(payload["pattern_id"], "")
+        assert payload.get("superseded_by", "") == successor, f"{payload['task']}: {successor!r}"
+        assert payload.get("superseded", False) == bool(successor)
+        if parent := heads.get(payload.get("parent_pattern_id", "")):
+            assert payload["pattern_id"] in parent["source_pattern_ids"]
 
 
 async def _check_episodes(store: VectorStore, ns: str) -> None:
@@ -240,6 +263,7 @@ async def state(store: VectorStore, ns: str) -> Any:
     """All that a caller could tell, but for times and for ids that nobody chose."""
     names: dict[str, str] = {}
     told: dict[str, list[str]] = {}
+    tasks = {r.payload["pattern_id"]: r.payload["task"] for r in await rows(store, PATTERNS, ns)}
     for collection in (
         PATTERNS, EPISODES, MEMORIES, ERROR_SOLUTIONS, TOMBSTONES, OUTCOMES, FEEDBACK, EVENTS,
         POLICIES, LEARNING_EVENTS, DECISIONS, SELECTIONS, TRAJECTORIES, ACTION_VALUES,
@@ -250,6 +274,8 @@ async def state(store: VectorStore, ns: str) -> Any:
             payload = _without_times(record.payload)
             for key in sorted(_RANDOM & payload.keys()):
                 payload[key] = names.setdefault(payload[key], _named(payload, key))
+            if successor := payload.get("superseded_by"):
+                payload["superseded_by"] = tasks.get(successor, "gone")
             if "id" in payload:
                 payload["id"] = names.get(payload["id"], "gone")
             told[collection].append(json.dumps(payload, sort_keys=True).replace(ns, "here"))

@@ -101,7 +101,11 @@ async def test_an_explanation_tells_the_outcomes_that_counted_and_what_each_filt
     assert hit.evidence.neighbours[0].weight == pytest.approx(1.0)
     assert hit.evidence.neighbours[1].weight < 1.0
     assert answer.explanation is not None
-    assert answer.explanation.removed == {"min_success_rate": 1, "min_usage_count": 1}
+    assert answer.explanation.removed == {
+        "min_success_rate": 1,
+        "min_usage_count": 1,
+        "superseded": 0,
+    }
     assert (answer.explanation.matching, answer.explanation.in_namespace) == (1, 3)
 
 

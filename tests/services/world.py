@@ -21,7 +21,7 @@ from lot_grpc.domain.query import PatternFilter, Ranking
 from lot_grpc.domain.ranking import RankingWeights
 from lot_grpc.embedding.hashing import HashingEmbedder, OverlapReranker
 from lot_grpc.ports import Record, VectorStore
-from lot_grpc.services.build import Services, build_services
+from lot_grpc.services.build import PatternLearning, Services, build_services
 from lot_grpc.services.decisions import DecisionDraft
 from lot_grpc.services.drafts import PatternDraft, Saved
 from lot_grpc.services.episodes import EpisodeDraft
@@ -90,25 +90,40 @@ class World:
     clock: FixedClock
     services: Services
     embedder: HashingEmbedder = field(default_factory=HashingEmbedder)
+    learning: PatternLearning | None = None
 
     def another_process(self) -> World:
         """A second process, or this one after a restart, over the same store."""
-        return World(self.store, self.clock, _services(self.store, self.clock, self.embedder))
+        services = _services(self.store, self.clock, self.embedder, self.learning)
+        return World(self.store, self.clock, services, self.embedder, self.learning)
 
 
-def _services(store: Any, clock: FixedClock, embedder: HashingEmbedder) -> Services:
+def _services(
+    store: Any, clock: FixedClock, embedder: HashingEmbedder, learning: PatternLearning | None
+) -> Services:
     return build_services(
-        store, embedder, OverlapReranker(), clock, RankingWeights(), RerankBounds()
+        store,
+        embedder,
+        OverlapReranker(),
+        clock,
+        RankingWeights(),
+        RerankBounds(),
+        learning=learning,
     )
 
 
-async def open_world(store: Any = None, clock: FixedClock | None = None) -> World:
+async def open_world(
+    store: Any = None,
+    clock: FixedClock | None = None,
+    learning: PatternLearning | None = None,
+) -> World:
     """An empty store with all collections, and a process that works on it."""
     clock = clock or FixedClock()
     store = store if store is not None else InMemoryStore(clock)
     embedder = HashingEmbedder()
     await open_store(store, embedder.contract)
-    return World(store, clock, _services(store, clock, embedder), embedder)
+    services = _services(store, clock, embedder, learning)
+    return World(store, clock, services, embedder, learning)
 
 
 # --- what is asked of it ----------------------------------------------------------------------

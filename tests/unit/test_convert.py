@@ -45,6 +45,7 @@ from tests.unit.filled import filled, names, set_field
 
 PATTERN_OUTPUT_ONLY = {
     "pattern_id", "outcomes", "namespace", "etag", "create_time", "update_time", "feedback",
+    "superseded_by",
 }  # fmt: skip
 MEMORY_OUTPUT_ONLY = {"memory_id", "namespace", "etag", "create_time", "update_time"}
 ERROR_SOLUTION_OUTPUT_ONLY = {
@@ -59,7 +60,10 @@ FEEDBACK = FeedbackCounts(3, 1, 2, last_feedback_time=8_000_001)
 
 
 def as_pattern(content: PatternContent) -> Pattern:
-    return Pattern("ns", "p-1", content, OUTCOMES, 26, 1_000_001, 2_000_002, FEEDBACK)
+    return Pattern(
+        "ns", "p-1", content, OUTCOMES, 26, 1_000_001, 2_000_002,
+        feedback=FEEDBACK, superseded_by="p-2",
+    )  # fmt: skip
 
 
 # --- patterns ---------------------------------------------------------------------------------

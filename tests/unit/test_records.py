@@ -176,6 +176,7 @@ FULL_PATTERN_FILTER = PatternFilter(
     created_after=1,
     created_before=9,
     pinned=False,
+    superseded=False,
 )
 FULL_EPISODE_FILTER = EpisodeFilter(
     statuses=(EpisodeStatus.FAILED,),

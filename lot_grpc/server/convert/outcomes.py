@@ -68,6 +68,20 @@ def kept_notices(noun: str, kept: Iterable[str]) -> list[pb.Notice]:
     ]
 
 
+def merged_notices(noun: str, id: str, similarity: float | None) -> list[pb.Notice]:
+    """Tells that a save was merged by meaning, with what and how near; None: it was not."""
+    if similarity is None:
+        return []
+    return [
+        pb.Notice(
+            code=pb.NOTICE_CODE_MERGED,
+            field=noun,
+            message=f"similarity {similarity:.3f} to {noun} {id}: nothing was stored, this save "
+            "counted as a success of it. Use dedupe NONE or EXACT to keep both",
+        )
+    ]
+
+
 def query_notices(answer: Answer[Any]) -> list[pb.Notice]:
     """Tells what of a question was left out."""
     notices = []

@@ -38,7 +38,16 @@ PATTERN_TYPE = EnumCodec(pb.PatternType.DESCRIPTOR, PatternType, "PATTERN_TYPE_"
 DEDUPE = EnumCodec(service_pb.Dedupe.DESCRIPTOR, Dedupe, "DEDUPE_")
 
 _OUTPUT_ONLY = frozenset(
-    {"pattern_id", "outcomes", "namespace", "etag", "create_time", "update_time", "feedback"}
+    {
+        "pattern_id",
+        "outcomes",
+        "namespace",
+        "etag",
+        "create_time",
+        "update_time",
+        "feedback",
+        "superseded_by",
+    }
 )
 _EXPIRY = frozenset({"expiration", "expire_time", "ttl"})
 _EDITABLE = frozenset(field.name for field in pb.Pattern.DESCRIPTOR.fields) - _OUTPUT_ONLY - _EXPIRY
@@ -82,6 +91,7 @@ def pattern_to_pb(pattern: Pattern) -> pb.Pattern:
         create_time=time_to_pb(pattern.create_time),
         update_time=time_to_pb(pattern.update_time),
         feedback=counts_to_pb(pattern.feedback),
+        superseded_by=pattern.superseded_by,
     )
     if content.metadata:
         message.metadata.CopyFrom(struct_from_json(content.metadata))
@@ -218,4 +228,5 @@ def filter_from_pb(message: pb.PatternFilter) -> PatternFilter:
         created_after=time_from_pb(message, "created_after", "filter"),
         created_before=time_from_pb(message, "created_before", "filter"),
         pinned=message.pinned if message.HasField("pinned") else None,
+        superseded=message.superseded if message.HasField("superseded") else None,
     )

@@ -51,7 +51,7 @@ _COMMON = {"tags": _K, "label_pairs": _K, "create_time": _I, SORT_KEY: _I}
 def collection_specs(dimensions: int) -> list[CollectionSpec]:
     """Every collection, for an embedding model of so many dimensions."""
     return [
-        CollectionSpec(META),
+        CollectionSpec(META, indexes={"turn": _I}),
         CollectionSpec(REQUESTS, indexes={"kind": _K, "pattern_id": _K, "done": _B}),
         CollectionSpec(TOMBSTONES, indexes={"done": _B}),
         CollectionSpec(
@@ -79,6 +79,10 @@ def collection_specs(dimensions: int) -> list[CollectionSpec]:
                 "failure_count": _I,
                 "last_used_time": _I,
                 "update_time": _I,
+                "supersedes": _K,
+                "superseded": _B,
+                "parent_pattern_id": _K,
+                "group_level": _I,
             },
         ),
         CollectionSpec(

@@ -20,7 +20,7 @@ from lot_grpc.domain.pattern import (
     dedupe_hash,
 )
 from lot_grpc.domain.query import PatternFilter
-from lot_grpc.ports import EXPIRES_KEY, Condition, Payload, Record, Vector
+from lot_grpc.ports import EXPIRES_KEY, Condition, Equals, Not, Payload, Record, Vector
 from lot_grpc.services.records.collections import SORT_KEY
 from lot_grpc.services.records.fields import (
     FieldCodec,
@@ -39,16 +39,24 @@ STATS_REVISION = "stats_revision"
 UNSETTLED = "unsettled_ids"
 UNSETTLED_FEEDBACK = "unsettled_feedback"
 """How feedback counted whose own row may not say so yet (``services.feedback``)."""
+SUPERSEDED = "superseded"
+SUPERSEDED_BY = "superseded_by"
+"""What follows from another pattern's ``supersedes`` (services.lineage)."""
 REQUEST = "request"
 """The ledger's key of the save that wrote the pattern, if it had a request id."""
 LEARNED_FIELDS = "learned_fields"
 """Of a LEARNED pattern: a hash of each field as extraction wrote it last, to tell edits apart."""
-_OUTLIVING = (STATS_REVISION, UNSETTLED, UNSETTLED_FEEDBACK, REQUEST, LEARNED_FIELDS)
 
 
 def _actions(stored: list[Mapping[str, Any]]) -> tuple[Action, ...]:
     return tuple(Action(a["tool"], a.get("args", {}), a.get("note", "")) for a in stored)
 
+
+_KEPT = (
+    STATS_REVISION, UNSETTLED, UNSETTLED_FEEDBACK, REQUEST, LEARNED_FIELDS,
+    SUPERSEDED, SUPERSEDED_BY, "group_level", "group_key", "group_made", "inherited",
+)  # fmt: skip
+"""Keys of no field that outlive an edit; those of groups are explained in ``records.groups``."""
 
 _CONTENT = FieldCodec(
     PatternContent,
@@ -158,7 +166,7 @@ def pattern_record(
 
 def kept_in_edits(payload: Mapping[str, Any]) -> Payload:
     """The keys of a record that belong to no field of a pattern and outlive an edit."""
-    return {key: payload[key] for key in _OUTLIVING if key in payload}
+    return {key: payload[key] for key in _KEPT if key in payload}
 
 
 def pattern_from_record(record: Record) -> Pattern:
@@ -174,6 +182,7 @@ def pattern_from_record(record: Record) -> Pattern:
         create_time=payload["create_time"],
         update_time=payload["update_time"],
         feedback=feedback_from_payload(payload),
+        superseded_by=payload.get(SUPERSEDED_BY, ""),
     )
 
 
@@ -198,7 +207,14 @@ def pattern_filters(asked: PatternFilter) -> Filters:
         "min_reliability": at_least("reliability", asked.min_reliability),
         "min_usage_count": at_least("usage_count", asked.min_usage_count),
         "pinned": equals("pinned", asked.pinned),
+        "superseded": _superseded(asked.superseded),
     }
+
+
+def _superseded(wanted: bool | None) -> list[Condition]:
+    """Just those marked as superseded, or just the others; the mark is only where it is true."""
+    marked = Equals(SUPERSEDED, True)
+    return [] if wanted is None else [marked if wanted else Not(marked)]
 
 
 def pattern_conditions(asked: PatternFilter) -> list[Condition]:

@@ -226,6 +226,9 @@ const (
 	// The cross-encoder had no time for all of the candidates; those that it did not reach stay where
 	// they were. Ask again, or with a shorter query.
 	NoticeCode_NOTICE_CODE_RERANK_INCOMPLETE NoticeCode = 5
+	// A save with `dedupe` SEMANTIC stored nothing: it counted as a success of a pattern of nearly the
+	// same meaning, which the response holds. The message tells the similarity and the id.
+	NoticeCode_NOTICE_CODE_MERGED NoticeCode = 6
 )
 
 // Enum value maps for NoticeCode.
@@ -237,6 +240,7 @@ var (
 		3: "NOTICE_CODE_FIELDS_KEPT",
 		4: "NOTICE_CODE_QUERY_WORDLESS",
 		5: "NOTICE_CODE_RERANK_INCOMPLETE",
+		6: "NOTICE_CODE_MERGED",
 	}
 	NoticeCode_value = map[string]int32{
 		"NOTICE_CODE_UNSPECIFIED":       0,
@@ -245,6 +249,7 @@ var (
 		"NOTICE_CODE_FIELDS_KEPT":       3,
 		"NOTICE_CODE_QUERY_WORDLESS":    4,
 		"NOTICE_CODE_RERANK_INCOMPLETE": 5,
+		"NOTICE_CODE_MERGED":            6,
 	}
 )
 
@@ -557,7 +562,7 @@ const file_lot_v1_outcome_proto_rawDesc = "" +
 	"\x10RANKING_BALANCED\x10\x01\x12\x16\n" +
 	"\x12RANKING_SIMILARITY\x10\x02\x12\x14\n" +
 	"\x10RANKING_RELIABLE\x10\x03\x12\x13\n" +
-	"\x0fRANKING_EXPLORE\x10\x04*\xca\x01\n" +
+	"\x0fRANKING_EXPLORE\x10\x04*\xe2\x01\n" +
 	"\n" +
 	"NoticeCode\x12\x1b\n" +
 	"\x17NOTICE_CODE_UNSPECIFIED\x10\x00\x12\x1e\n" +
@@ -565,7 +570,8 @@ const file_lot_v1_outcome_proto_rawDesc = "" +
 	"\x1bNOTICE_CODE_QUERY_TRUNCATED\x10\x02\x12\x1b\n" +
 	"\x17NOTICE_CODE_FIELDS_KEPT\x10\x03\x12\x1e\n" +
 	"\x1aNOTICE_CODE_QUERY_WORDLESS\x10\x04\x12!\n" +
-	"\x1dNOTICE_CODE_RERANK_INCOMPLETE\x10\x05BG\n" +
+	"\x1dNOTICE_CODE_RERANK_INCOMPLETE\x10\x05\x12\x16\n" +
+	"\x12NOTICE_CODE_MERGED\x10\x06BG\n" +
 	"\rio.lotgrpc.v1P\x01Z4github.com/lot-grpc/lot-grpc/clients/go/lot/v1;lotv1b\x06proto3"
 
 var (

@@ -284,10 +284,11 @@ type Pattern struct {
 	SourceEpisodeIds []string `protobuf:"bytes,27,rep,name=source_episode_ids,json=sourceEpisodeIds,proto3" json:"source_episode_ids,omitempty"`
 	// source_pattern_ids are the patterns it was distilled from. At most 1,000.
 	SourcePatternIds []string `protobuf:"bytes,28,rep,name=source_pattern_ids,json=sourcePatternIds,proto3" json:"source_pattern_ids,omitempty"`
-	// parent_pattern_id is the group it belongs to, where DistillPatterns made nested ones.
+	// parent_pattern_id is the DISTILLED pattern of the group that it belongs to. DistillPatterns
+	// writes it, which moves neither etag nor update_time.
 	ParentPatternId string `protobuf:"bytes,29,opt,name=parent_pattern_id,json=parentPatternId,proto3" json:"parent_pattern_id,omitempty"`
-	// supersedes names the pattern that this one replaces. Carried in this version; recall leaves
-	// superseded patterns out in a later one.
+	// supersedes names the pattern that this one replaces, which must be there. Recall leaves it out
+	// from then on, until this pattern is deleted, expires (within a minute) or names another.
 	Supersedes string `protobuf:"bytes,30,opt,name=supersedes,proto3" json:"supersedes,omitempty"`
 	// Output only. namespace it is in.
 	Namespace string `protobuf:"bytes,31,opt,name=namespace,proto3" json:"namespace,omitempty"`
@@ -305,7 +306,10 @@ type Pattern struct {
 	//	*Pattern_Ttl
 	Expiration isPattern_Expiration `protobuf_oneof:"expiration"`
 	// Output only. feedback it got; absent without any.
-	Feedback      *PatternFeedback `protobuf:"bytes,40,opt,name=feedback,proto3" json:"feedback,omitempty"`
+	Feedback *PatternFeedback `protobuf:"bytes,40,opt,name=feedback,proto3" json:"feedback,omitempty"`
+	// Output only. superseded_by is the newest pattern that supersedes this one. It follows from that
+	// one's `supersedes` and moves neither etag nor update_time.
+	SupersededBy  string `protobuf:"bytes,37,opt,name=superseded_by,json=supersededBy,proto3" json:"superseded_by,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -610,6 +614,13 @@ func (x *Pattern) GetFeedback() *PatternFeedback {
 	return nil
 }
 
+func (x *Pattern) GetSupersededBy() string {
+	if x != nil {
+		return x.SupersededBy
+	}
+	return ""
+}
+
 type isPattern_Expiration interface {
 	isPattern_Expiration()
 }
@@ -733,8 +744,11 @@ type PatternFilter struct {
 	Pinned *bool `protobuf:"varint,17,opt,name=pinned,proto3,oneof" json:"pinned,omitempty"`
 	// min_reliability: Outcomes.reliability at least this. 0 or absent: no bound.
 	MinReliability *float64 `protobuf:"fixed64,18,opt,name=min_reliability,json=minReliability,proto3,oneof" json:"min_reliability,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// superseded: just those superseded (true) or not (false). Absent: RecallPatterns and
+	// DistillPatterns leave superseded ones out, all else takes both.
+	Superseded    *bool `protobuf:"varint,19,opt,name=superseded,proto3,oneof" json:"superseded,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *PatternFilter) Reset() {
@@ -893,11 +907,18 @@ func (x *PatternFilter) GetMinReliability() float64 {
 	return 0
 }
 
+func (x *PatternFilter) GetSuperseded() bool {
+	if x != nil && x.Superseded != nil {
+		return *x.Superseded
+	}
+	return false
+}
+
 var File_lot_v1_pattern_proto protoreflect.FileDescriptor
 
 const file_lot_v1_pattern_proto_rawDesc = "" +
 	"\n" +
-	"\x14lot/v1/pattern.proto\x12\x06lot.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x15lot/v1/feedback.proto\x1a\x14lot/v1/outcome.proto\"\x91\f\n" +
+	"\x14lot/v1/pattern.proto\x12\x06lot.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x15lot/v1/feedback.proto\x1a\x14lot/v1/outcome.proto\"\xb6\f\n" +
 	"\aPattern\x12\x1d\n" +
 	"\n" +
 	"pattern_id\x18\x01 \x01(\tR\tpatternId\x12'\n" +
@@ -946,7 +967,8 @@ const file_lot_v1_pattern_proto_rawDesc = "" +
 	"\vexpire_time\x18# \x01(\v2\x1a.google.protobuf.TimestampH\x00R\n" +
 	"expireTime\x12-\n" +
 	"\x03ttl\x18$ \x01(\v2\x19.google.protobuf.DurationH\x00R\x03ttl\x123\n" +
-	"\bfeedback\x18( \x01(\v2\x17.lot.v1.PatternFeedbackR\bfeedback\x1a9\n" +
+	"\bfeedback\x18( \x01(\v2\x17.lot.v1.PatternFeedbackR\bfeedback\x12#\n" +
+	"\rsuperseded_by\x18% \x01(\tR\fsupersededBy\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\f\n" +
@@ -956,7 +978,7 @@ const file_lot_v1_pattern_proto_rawDesc = "" +
 	"\x06Action\x12\x12\n" +
 	"\x04tool\x18\x01 \x01(\tR\x04tool\x12+\n" +
 	"\x04args\x18\x02 \x01(\v2\x17.google.protobuf.StructR\x04args\x12\x12\n" +
-	"\x04note\x18\x03 \x01(\tR\x04note\"\xf6\x06\n" +
+	"\x04note\x18\x03 \x01(\tR\x04note\"\xaa\a\n" +
 	"\rPatternFilter\x12\x1c\n" +
 	"\tlanguages\x18\x01 \x03(\tR\tlanguages\x12)\n" +
 	"\x05kinds\x18\x02 \x03(\x0e2\x13.lot.v1.PatternKindR\x05kinds\x12/\n" +
@@ -982,13 +1004,17 @@ const file_lot_v1_pattern_proto_rawDesc = "" +
 	"approaches\x18\x10 \x03(\tR\n" +
 	"approaches\x12\x1b\n" +
 	"\x06pinned\x18\x11 \x01(\bH\x01R\x06pinned\x88\x01\x01\x12,\n" +
-	"\x0fmin_reliability\x18\x12 \x01(\x01H\x02R\x0eminReliability\x88\x01\x01\x1a9\n" +
+	"\x0fmin_reliability\x18\x12 \x01(\x01H\x02R\x0eminReliability\x88\x01\x01\x12#\n" +
+	"\n" +
+	"superseded\x18\x13 \x01(\bH\x03R\n" +
+	"superseded\x88\x01\x01\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\x13\n" +
 	"\x11_min_success_rateB\t\n" +
 	"\a_pinnedB\x12\n" +
-	"\x10_min_reliability*\x8f\x01\n" +
+	"\x10_min_reliabilityB\r\n" +
+	"\v_superseded*\x8f\x01\n" +
 	"\vPatternKind\x12\x1c\n" +
 	"\x18PATTERN_KIND_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11PATTERN_KIND_TASK\x10\x01\x12\x15\n" +

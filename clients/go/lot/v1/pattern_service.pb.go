@@ -37,7 +37,11 @@ const (
 	Dedupe_DEDUPE_EXACT Dedupe = 1
 	// Store another one.
 	Dedupe_DEDUPE_NONE Dedupe = 2
-	// Merge with a pattern above a stated similarity. Not yet carried out.
+	// As EXACT; and where no pattern has the same content, count a success for the nearest one of the
+	// same kind, type and language whose texts reach the similarity that the server is set to (0.95
+	// unless said otherwise), with code also its code. Texts that differ in a number, a quotation, a
+	// URL or a path, or just in the order of their words, are never merged; nor are superseded or
+	// expired patterns merged with. Not with a pattern_id.
 	Dedupe_DEDUPE_SEMANTIC Dedupe = 3
 )
 
@@ -82,6 +86,67 @@ func (x Dedupe) Number() protoreflect.EnumNumber {
 // Deprecated: Use Dedupe.Descriptor instead.
 func (Dedupe) EnumDescriptor() ([]byte, []int) {
 	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{0}
+}
+
+// LineageRelation is what another pattern is to the one that was asked for.
+type LineageRelation int32
+
+const (
+	// Never sent.
+	LineageRelation_LINEAGE_RELATION_UNSPECIFIED LineageRelation = 0
+	// It was superseded by the one asked for, or by one that was.
+	LineageRelation_LINEAGE_RELATION_SUPERSEDED LineageRelation = 1
+	// It superseded the one asked for, or one that did.
+	LineageRelation_LINEAGE_RELATION_SUCCESSOR LineageRelation = 2
+	// The group that the one asked for belongs to, or a group of that group.
+	LineageRelation_LINEAGE_RELATION_GROUP LineageRelation = 3
+	// A member that the one asked for was distilled from.
+	LineageRelation_LINEAGE_RELATION_MEMBER LineageRelation = 4
+)
+
+// Enum value maps for LineageRelation.
+var (
+	LineageRelation_name = map[int32]string{
+		0: "LINEAGE_RELATION_UNSPECIFIED",
+		1: "LINEAGE_RELATION_SUPERSEDED",
+		2: "LINEAGE_RELATION_SUCCESSOR",
+		3: "LINEAGE_RELATION_GROUP",
+		4: "LINEAGE_RELATION_MEMBER",
+	}
+	LineageRelation_value = map[string]int32{
+		"LINEAGE_RELATION_UNSPECIFIED": 0,
+		"LINEAGE_RELATION_SUPERSEDED":  1,
+		"LINEAGE_RELATION_SUCCESSOR":   2,
+		"LINEAGE_RELATION_GROUP":       3,
+		"LINEAGE_RELATION_MEMBER":      4,
+	}
+)
+
+func (x LineageRelation) Enum() *LineageRelation {
+	p := new(LineageRelation)
+	*p = x
+	return p
+}
+
+func (x LineageRelation) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (LineageRelation) Descriptor() protoreflect.EnumDescriptor {
+	return file_lot_v1_pattern_service_proto_enumTypes[1].Descriptor()
+}
+
+func (LineageRelation) Type() protoreflect.EnumType {
+	return &file_lot_v1_pattern_service_proto_enumTypes[1]
+}
+
+func (x LineageRelation) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use LineageRelation.Descriptor instead.
+func (LineageRelation) EnumDescriptor() ([]byte, []int) {
+	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{1}
 }
 
 // Request of SavePattern.
@@ -537,6 +602,8 @@ type GetPatternRequest struct {
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Required. pattern_id.
 	PatternId string `protobuf:"bytes,2,opt,name=pattern_id,json=patternId,proto3" json:"pattern_id,omitempty"`
+	// include_lineage fills lineage.
+	IncludeLineage bool `protobuf:"varint,3,opt,name=include_lineage,json=includeLineage,proto3" json:"include_lineage,omitempty"`
 	// include_feedback gives the feedback beside the pattern.
 	IncludeFeedback bool `protobuf:"varint,4,opt,name=include_feedback,json=includeFeedback,proto3" json:"include_feedback,omitempty"`
 	unknownFields   protoimpl.UnknownFields
@@ -587,6 +654,13 @@ func (x *GetPatternRequest) GetPatternId() string {
 	return ""
 }
 
+func (x *GetPatternRequest) GetIncludeLineage() bool {
+	if x != nil {
+		return x.IncludeLineage
+	}
+	return false
+}
+
 func (x *GetPatternRequest) GetIncludeFeedback() bool {
 	if x != nil {
 		return x.IncludeFeedback
@@ -600,7 +674,10 @@ type GetPatternResponse struct {
 	// pattern.
 	Pattern *Pattern `protobuf:"bytes,1,opt,name=pattern,proto3" json:"pattern,omitempty"`
 	// feedback, newest first, the latest 100; only with include_feedback.
-	Feedback      []*FeedbackEntry `protobuf:"bytes,3,rep,name=feedback,proto3" json:"feedback,omitempty"`
+	Feedback []*FeedbackEntry `protobuf:"bytes,3,rep,name=feedback,proto3" json:"feedback,omitempty"`
+	// lineage: the patterns it comes from and that came of it, so that one sees whether a successor
+	// does better; the nearest first, at most 100 of each relation. Only with include_lineage.
+	Lineage       []*LineageEntry `protobuf:"bytes,2,rep,name=lineage,proto3" json:"lineage,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -649,6 +726,104 @@ func (x *GetPatternResponse) GetFeedback() []*FeedbackEntry {
 	return nil
 }
 
+func (x *GetPatternResponse) GetLineage() []*LineageEntry {
+	if x != nil {
+		return x.Lineage
+	}
+	return nil
+}
+
+// LineageEntry is a pattern that is related to another.
+type LineageEntry struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// relation to the pattern asked for.
+	Relation LineageRelation `protobuf:"varint,1,opt,name=relation,proto3,enum=lot.v1.LineageRelation" json:"relation,omitempty"`
+	// pattern_id.
+	PatternId string `protobuf:"bytes,2,opt,name=pattern_id,json=patternId,proto3" json:"pattern_id,omitempty"`
+	// task.
+	Task string `protobuf:"bytes,3,opt,name=task,proto3" json:"task,omitempty"`
+	// outcomes, rates included.
+	Outcomes *Outcomes `protobuf:"bytes,4,opt,name=outcomes,proto3" json:"outcomes,omitempty"`
+	// create_time.
+	CreateTime *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
+	// distance in steps; 1 is a direct relation.
+	Distance      int32 `protobuf:"varint,6,opt,name=distance,proto3" json:"distance,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LineageEntry) Reset() {
+	*x = LineageEntry{}
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LineageEntry) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LineageEntry) ProtoMessage() {}
+
+func (x *LineageEntry) ProtoReflect() protoreflect.Message {
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LineageEntry.ProtoReflect.Descriptor instead.
+func (*LineageEntry) Descriptor() ([]byte, []int) {
+	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *LineageEntry) GetRelation() LineageRelation {
+	if x != nil {
+		return x.Relation
+	}
+	return LineageRelation_LINEAGE_RELATION_UNSPECIFIED
+}
+
+func (x *LineageEntry) GetPatternId() string {
+	if x != nil {
+		return x.PatternId
+	}
+	return ""
+}
+
+func (x *LineageEntry) GetTask() string {
+	if x != nil {
+		return x.Task
+	}
+	return ""
+}
+
+func (x *LineageEntry) GetOutcomes() *Outcomes {
+	if x != nil {
+		return x.Outcomes
+	}
+	return nil
+}
+
+func (x *LineageEntry) GetCreateTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.CreateTime
+	}
+	return nil
+}
+
+func (x *LineageEntry) GetDistance() int32 {
+	if x != nil {
+		return x.Distance
+	}
+	return 0
+}
+
 // Request of UpdatePattern.
 type UpdatePatternRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -670,7 +845,7 @@ type UpdatePatternRequest struct {
 
 func (x *UpdatePatternRequest) Reset() {
 	*x = UpdatePatternRequest{}
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[8]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -682,7 +857,7 @@ func (x *UpdatePatternRequest) String() string {
 func (*UpdatePatternRequest) ProtoMessage() {}
 
 func (x *UpdatePatternRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[8]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -695,7 +870,7 @@ func (x *UpdatePatternRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdatePatternRequest.ProtoReflect.Descriptor instead.
 func (*UpdatePatternRequest) Descriptor() ([]byte, []int) {
-	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{8}
+	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *UpdatePatternRequest) GetNamespace() string {
@@ -746,7 +921,7 @@ type UpdatePatternResponse struct {
 
 func (x *UpdatePatternResponse) Reset() {
 	*x = UpdatePatternResponse{}
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[9]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -758,7 +933,7 @@ func (x *UpdatePatternResponse) String() string {
 func (*UpdatePatternResponse) ProtoMessage() {}
 
 func (x *UpdatePatternResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[9]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -771,7 +946,7 @@ func (x *UpdatePatternResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdatePatternResponse.ProtoReflect.Descriptor instead.
 func (*UpdatePatternResponse) Descriptor() ([]byte, []int) {
-	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{9}
+	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *UpdatePatternResponse) GetPattern() *Pattern {
@@ -805,7 +980,7 @@ type DeletePatternRequest struct {
 
 func (x *DeletePatternRequest) Reset() {
 	*x = DeletePatternRequest{}
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[10]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -817,7 +992,7 @@ func (x *DeletePatternRequest) String() string {
 func (*DeletePatternRequest) ProtoMessage() {}
 
 func (x *DeletePatternRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[10]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -830,7 +1005,7 @@ func (x *DeletePatternRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeletePatternRequest.ProtoReflect.Descriptor instead.
 func (*DeletePatternRequest) Descriptor() ([]byte, []int) {
-	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{10}
+	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *DeletePatternRequest) GetNamespace() string {
@@ -872,7 +1047,7 @@ type DeletePatternResponse struct {
 
 func (x *DeletePatternResponse) Reset() {
 	*x = DeletePatternResponse{}
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[11]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -884,7 +1059,7 @@ func (x *DeletePatternResponse) String() string {
 func (*DeletePatternResponse) ProtoMessage() {}
 
 func (x *DeletePatternResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[11]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -897,7 +1072,7 @@ func (x *DeletePatternResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeletePatternResponse.ProtoReflect.Descriptor instead.
 func (*DeletePatternResponse) Descriptor() ([]byte, []int) {
-	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{11}
+	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *DeletePatternResponse) GetDeleted() bool {
@@ -924,7 +1099,7 @@ type ListPatternsRequest struct {
 
 func (x *ListPatternsRequest) Reset() {
 	*x = ListPatternsRequest{}
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[12]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -936,7 +1111,7 @@ func (x *ListPatternsRequest) String() string {
 func (*ListPatternsRequest) ProtoMessage() {}
 
 func (x *ListPatternsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[12]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -949,7 +1124,7 @@ func (x *ListPatternsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPatternsRequest.ProtoReflect.Descriptor instead.
 func (*ListPatternsRequest) Descriptor() ([]byte, []int) {
-	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{12}
+	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ListPatternsRequest) GetNamespace() string {
@@ -993,7 +1168,7 @@ type ListPatternsResponse struct {
 
 func (x *ListPatternsResponse) Reset() {
 	*x = ListPatternsResponse{}
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[13]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1005,7 +1180,7 @@ func (x *ListPatternsResponse) String() string {
 func (*ListPatternsResponse) ProtoMessage() {}
 
 func (x *ListPatternsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[13]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1018,7 +1193,7 @@ func (x *ListPatternsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPatternsResponse.ProtoReflect.Descriptor instead.
 func (*ListPatternsResponse) Descriptor() ([]byte, []int) {
-	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{13}
+	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ListPatternsResponse) GetPatterns() []*Pattern {
@@ -1067,7 +1242,7 @@ type RecallPatternsRequest struct {
 
 func (x *RecallPatternsRequest) Reset() {
 	*x = RecallPatternsRequest{}
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[14]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1079,7 +1254,7 @@ func (x *RecallPatternsRequest) String() string {
 func (*RecallPatternsRequest) ProtoMessage() {}
 
 func (x *RecallPatternsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[14]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1092,7 +1267,7 @@ func (x *RecallPatternsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecallPatternsRequest.ProtoReflect.Descriptor instead.
 func (*RecallPatternsRequest) Descriptor() ([]byte, []int) {
-	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{14}
+	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *RecallPatternsRequest) GetNamespace() string {
@@ -1175,7 +1350,7 @@ type RecallPatternsResponse struct {
 
 func (x *RecallPatternsResponse) Reset() {
 	*x = RecallPatternsResponse{}
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[15]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1187,7 +1362,7 @@ func (x *RecallPatternsResponse) String() string {
 func (*RecallPatternsResponse) ProtoMessage() {}
 
 func (x *RecallPatternsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[15]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1200,7 +1375,7 @@ func (x *RecallPatternsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecallPatternsResponse.ProtoReflect.Descriptor instead.
 func (*RecallPatternsResponse) Descriptor() ([]byte, []int) {
-	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{15}
+	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *RecallPatternsResponse) GetHits() []*PatternHit {
@@ -1253,7 +1428,7 @@ type PatternHit struct {
 
 func (x *PatternHit) Reset() {
 	*x = PatternHit{}
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[16]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1265,7 +1440,7 @@ func (x *PatternHit) String() string {
 func (*PatternHit) ProtoMessage() {}
 
 func (x *PatternHit) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[16]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1278,7 +1453,7 @@ func (x *PatternHit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PatternHit.ProtoReflect.Descriptor instead.
 func (*PatternHit) Descriptor() ([]byte, []int) {
-	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{16}
+	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *PatternHit) GetPattern() *Pattern {
@@ -1340,7 +1515,7 @@ type LearnedFrom struct {
 
 func (x *LearnedFrom) Reset() {
 	*x = LearnedFrom{}
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[17]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1352,7 +1527,7 @@ func (x *LearnedFrom) String() string {
 func (*LearnedFrom) ProtoMessage() {}
 
 func (x *LearnedFrom) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[17]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1365,7 +1540,7 @@ func (x *LearnedFrom) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LearnedFrom.ProtoReflect.Descriptor instead.
 func (*LearnedFrom) Descriptor() ([]byte, []int) {
-	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{17}
+	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *LearnedFrom) GetQuery() string {
@@ -1441,7 +1616,7 @@ type RecallExplanation struct {
 
 func (x *RecallExplanation) Reset() {
 	*x = RecallExplanation{}
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[18]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1453,7 +1628,7 @@ func (x *RecallExplanation) String() string {
 func (*RecallExplanation) ProtoMessage() {}
 
 func (x *RecallExplanation) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[18]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1466,7 +1641,7 @@ func (x *RecallExplanation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecallExplanation.ProtoReflect.Descriptor instead.
 func (*RecallExplanation) Descriptor() ([]byte, []int) {
-	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{18}
+	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *RecallExplanation) GetRanking() Ranking {
@@ -1559,7 +1734,7 @@ type FilterCount struct {
 
 func (x *FilterCount) Reset() {
 	*x = FilterCount{}
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[19]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1571,7 +1746,7 @@ func (x *FilterCount) String() string {
 func (*FilterCount) ProtoMessage() {}
 
 func (x *FilterCount) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[19]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1584,7 +1759,7 @@ func (x *FilterCount) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FilterCount.ProtoReflect.Descriptor instead.
 func (*FilterCount) Descriptor() ([]byte, []int) {
-	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{19}
+	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *FilterCount) GetField() string {
@@ -1629,7 +1804,7 @@ type RecordOutcomeRequest struct {
 
 func (x *RecordOutcomeRequest) Reset() {
 	*x = RecordOutcomeRequest{}
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[20]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1641,7 +1816,7 @@ func (x *RecordOutcomeRequest) String() string {
 func (*RecordOutcomeRequest) ProtoMessage() {}
 
 func (x *RecordOutcomeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[20]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1654,7 +1829,7 @@ func (x *RecordOutcomeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordOutcomeRequest.ProtoReflect.Descriptor instead.
 func (*RecordOutcomeRequest) Descriptor() ([]byte, []int) {
-	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{20}
+	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *RecordOutcomeRequest) GetNamespace() string {
@@ -1734,7 +1909,7 @@ type RecordOutcomeResponse struct {
 
 func (x *RecordOutcomeResponse) Reset() {
 	*x = RecordOutcomeResponse{}
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[21]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1746,7 +1921,7 @@ func (x *RecordOutcomeResponse) String() string {
 func (*RecordOutcomeResponse) ProtoMessage() {}
 
 func (x *RecordOutcomeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[21]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1759,7 +1934,7 @@ func (x *RecordOutcomeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordOutcomeResponse.ProtoReflect.Descriptor instead.
 func (*RecordOutcomeResponse) Descriptor() ([]byte, []int) {
-	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{21}
+	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *RecordOutcomeResponse) GetPatterns() []*Pattern {
@@ -1810,7 +1985,7 @@ type OutcomeEntry struct {
 
 func (x *OutcomeEntry) Reset() {
 	*x = OutcomeEntry{}
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[22]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1822,7 +1997,7 @@ func (x *OutcomeEntry) String() string {
 func (*OutcomeEntry) ProtoMessage() {}
 
 func (x *OutcomeEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[22]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1835,7 +2010,7 @@ func (x *OutcomeEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutcomeEntry.ProtoReflect.Descriptor instead.
 func (*OutcomeEntry) Descriptor() ([]byte, []int) {
-	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{22}
+	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *OutcomeEntry) GetOutcomeId() string {
@@ -1939,7 +2114,7 @@ type ListOutcomesRequest struct {
 
 func (x *ListOutcomesRequest) Reset() {
 	*x = ListOutcomesRequest{}
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[23]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1951,7 +2126,7 @@ func (x *ListOutcomesRequest) String() string {
 func (*ListOutcomesRequest) ProtoMessage() {}
 
 func (x *ListOutcomesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[23]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1964,7 +2139,7 @@ func (x *ListOutcomesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOutcomesRequest.ProtoReflect.Descriptor instead.
 func (*ListOutcomesRequest) Descriptor() ([]byte, []int) {
-	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{23}
+	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ListOutcomesRequest) GetNamespace() string {
@@ -2008,7 +2183,7 @@ type ListOutcomesResponse struct {
 
 func (x *ListOutcomesResponse) Reset() {
 	*x = ListOutcomesResponse{}
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[24]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2020,7 +2195,7 @@ func (x *ListOutcomesResponse) String() string {
 func (*ListOutcomesResponse) ProtoMessage() {}
 
 func (x *ListOutcomesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[24]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2033,7 +2208,7 @@ func (x *ListOutcomesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOutcomesResponse.ProtoReflect.Descriptor instead.
 func (*ListOutcomesResponse) Descriptor() ([]byte, []int) {
-	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{24}
+	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ListOutcomesResponse) GetOutcomes() []*OutcomeEntry {
@@ -2069,7 +2244,7 @@ type CorrectOutcomeRequest struct {
 
 func (x *CorrectOutcomeRequest) Reset() {
 	*x = CorrectOutcomeRequest{}
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[25]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2081,7 +2256,7 @@ func (x *CorrectOutcomeRequest) String() string {
 func (*CorrectOutcomeRequest) ProtoMessage() {}
 
 func (x *CorrectOutcomeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[25]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2094,7 +2269,7 @@ func (x *CorrectOutcomeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CorrectOutcomeRequest.ProtoReflect.Descriptor instead.
 func (*CorrectOutcomeRequest) Descriptor() ([]byte, []int) {
-	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{25}
+	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *CorrectOutcomeRequest) GetNamespace() string {
@@ -2145,7 +2320,7 @@ type CorrectOutcomeResponse struct {
 
 func (x *CorrectOutcomeResponse) Reset() {
 	*x = CorrectOutcomeResponse{}
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[26]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2157,7 +2332,7 @@ func (x *CorrectOutcomeResponse) String() string {
 func (*CorrectOutcomeResponse) ProtoMessage() {}
 
 func (x *CorrectOutcomeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[26]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2170,7 +2345,7 @@ func (x *CorrectOutcomeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CorrectOutcomeResponse.ProtoReflect.Descriptor instead.
 func (*CorrectOutcomeResponse) Descriptor() ([]byte, []int) {
-	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{26}
+	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *CorrectOutcomeResponse) GetPatterns() []*Pattern {
@@ -2210,7 +2385,7 @@ type GiveFeedbackRequest struct {
 
 func (x *GiveFeedbackRequest) Reset() {
 	*x = GiveFeedbackRequest{}
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[27]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2222,7 +2397,7 @@ func (x *GiveFeedbackRequest) String() string {
 func (*GiveFeedbackRequest) ProtoMessage() {}
 
 func (x *GiveFeedbackRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[27]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2235,7 +2410,7 @@ func (x *GiveFeedbackRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GiveFeedbackRequest.ProtoReflect.Descriptor instead.
 func (*GiveFeedbackRequest) Descriptor() ([]byte, []int) {
-	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{27}
+	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *GiveFeedbackRequest) GetNamespace() string {
@@ -2293,7 +2468,7 @@ type GiveFeedbackResponse struct {
 
 func (x *GiveFeedbackResponse) Reset() {
 	*x = GiveFeedbackResponse{}
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[28]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2305,7 +2480,7 @@ func (x *GiveFeedbackResponse) String() string {
 func (*GiveFeedbackResponse) ProtoMessage() {}
 
 func (x *GiveFeedbackResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[28]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2318,7 +2493,7 @@ func (x *GiveFeedbackResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GiveFeedbackResponse.ProtoReflect.Descriptor instead.
 func (*GiveFeedbackResponse) Descriptor() ([]byte, []int) {
-	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{28}
+	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *GiveFeedbackResponse) GetPattern() *Pattern {
@@ -2350,7 +2525,7 @@ type ListFeedbackCandidatesRequest struct {
 
 func (x *ListFeedbackCandidatesRequest) Reset() {
 	*x = ListFeedbackCandidatesRequest{}
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[29]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2362,7 +2537,7 @@ func (x *ListFeedbackCandidatesRequest) String() string {
 func (*ListFeedbackCandidatesRequest) ProtoMessage() {}
 
 func (x *ListFeedbackCandidatesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[29]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2375,7 +2550,7 @@ func (x *ListFeedbackCandidatesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListFeedbackCandidatesRequest.ProtoReflect.Descriptor instead.
 func (*ListFeedbackCandidatesRequest) Descriptor() ([]byte, []int) {
-	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{29}
+	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ListFeedbackCandidatesRequest) GetNamespace() string {
@@ -2417,7 +2592,7 @@ type ListFeedbackCandidatesResponse struct {
 
 func (x *ListFeedbackCandidatesResponse) Reset() {
 	*x = ListFeedbackCandidatesResponse{}
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[30]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2429,7 +2604,7 @@ func (x *ListFeedbackCandidatesResponse) String() string {
 func (*ListFeedbackCandidatesResponse) ProtoMessage() {}
 
 func (x *ListFeedbackCandidatesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[30]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2442,7 +2617,7 @@ func (x *ListFeedbackCandidatesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListFeedbackCandidatesResponse.ProtoReflect.Descriptor instead.
 func (*ListFeedbackCandidatesResponse) Descriptor() ([]byte, []int) {
-	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{30}
+	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ListFeedbackCandidatesResponse) GetPatterns() []*Pattern {
@@ -2486,7 +2661,7 @@ type GetPatternStatsRequest struct {
 
 func (x *GetPatternStatsRequest) Reset() {
 	*x = GetPatternStatsRequest{}
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[31]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2498,7 +2673,7 @@ func (x *GetPatternStatsRequest) String() string {
 func (*GetPatternStatsRequest) ProtoMessage() {}
 
 func (x *GetPatternStatsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[31]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2511,7 +2686,7 @@ func (x *GetPatternStatsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetPatternStatsRequest.ProtoReflect.Descriptor instead.
 func (*GetPatternStatsRequest) Descriptor() ([]byte, []int) {
-	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{31}
+	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *GetPatternStatsRequest) GetNamespace() string {
@@ -2577,7 +2752,7 @@ type GetPatternStatsResponse struct {
 
 func (x *GetPatternStatsResponse) Reset() {
 	*x = GetPatternStatsResponse{}
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[32]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2589,7 +2764,7 @@ func (x *GetPatternStatsResponse) String() string {
 func (*GetPatternStatsResponse) ProtoMessage() {}
 
 func (x *GetPatternStatsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[32]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2602,7 +2777,7 @@ func (x *GetPatternStatsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetPatternStatsResponse.ProtoReflect.Descriptor instead.
 func (*GetPatternStatsResponse) Descriptor() ([]byte, []int) {
-	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{32}
+	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *GetPatternStatsResponse) GetTotalPatterns() int64 {
@@ -2763,7 +2938,7 @@ type ExtractPatternsRequest struct {
 
 func (x *ExtractPatternsRequest) Reset() {
 	*x = ExtractPatternsRequest{}
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[33]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2775,7 +2950,7 @@ func (x *ExtractPatternsRequest) String() string {
 func (*ExtractPatternsRequest) ProtoMessage() {}
 
 func (x *ExtractPatternsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[33]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2788,7 +2963,7 @@ func (x *ExtractPatternsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExtractPatternsRequest.ProtoReflect.Descriptor instead.
 func (*ExtractPatternsRequest) Descriptor() ([]byte, []int) {
-	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{33}
+	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ExtractPatternsRequest) GetNamespace() string {
@@ -2847,7 +3022,7 @@ type ExtractPatternsResponse struct {
 
 func (x *ExtractPatternsResponse) Reset() {
 	*x = ExtractPatternsResponse{}
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[34]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2859,7 +3034,7 @@ func (x *ExtractPatternsResponse) String() string {
 func (*ExtractPatternsResponse) ProtoMessage() {}
 
 func (x *ExtractPatternsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[34]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2872,7 +3047,7 @@ func (x *ExtractPatternsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExtractPatternsResponse.ProtoReflect.Descriptor instead.
 func (*ExtractPatternsResponse) Descriptor() ([]byte, []int) {
-	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{34}
+	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *ExtractPatternsResponse) GetPatterns() []*Pattern {
@@ -2914,7 +3089,7 @@ type ExtractPatternsFromCodeRequest struct {
 
 func (x *ExtractPatternsFromCodeRequest) Reset() {
 	*x = ExtractPatternsFromCodeRequest{}
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[35]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2926,7 +3101,7 @@ func (x *ExtractPatternsFromCodeRequest) String() string {
 func (*ExtractPatternsFromCodeRequest) ProtoMessage() {}
 
 func (x *ExtractPatternsFromCodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[35]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2939,7 +3114,7 @@ func (x *ExtractPatternsFromCodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExtractPatternsFromCodeRequest.ProtoReflect.Descriptor instead.
 func (*ExtractPatternsFromCodeRequest) Descriptor() ([]byte, []int) {
-	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{35}
+	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *ExtractPatternsFromCodeRequest) GetNamespace() string {
@@ -3005,7 +3180,7 @@ type ExtractPatternsFromCodeResponse struct {
 
 func (x *ExtractPatternsFromCodeResponse) Reset() {
 	*x = ExtractPatternsFromCodeResponse{}
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[36]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3017,7 +3192,7 @@ func (x *ExtractPatternsFromCodeResponse) String() string {
 func (*ExtractPatternsFromCodeResponse) ProtoMessage() {}
 
 func (x *ExtractPatternsFromCodeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[36]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3030,7 +3205,7 @@ func (x *ExtractPatternsFromCodeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExtractPatternsFromCodeResponse.ProtoReflect.Descriptor instead.
 func (*ExtractPatternsFromCodeResponse) Descriptor() ([]byte, []int) {
-	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{36}
+	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *ExtractPatternsFromCodeResponse) GetPatterns() []*Pattern {
@@ -3066,13 +3241,14 @@ type DistillPatternsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// namespace; empty is `default`.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// filter.
+	// filter of the patterns that are looked at. Superseded ones are left out unless it asks for them.
 	Filter *PatternFilter `protobuf:"bytes,2,opt,name=filter,proto3" json:"filter,omitempty"`
-	// min_group_size: 0 is 3.
+	// min_group_size of a new group: 0 is 3; at least 2, since one pattern generalises nothing.
 	MinGroupSize int32 `protobuf:"varint,3,opt,name=min_group_size,json=minGroupSize,proto3" json:"min_group_size,omitempty"`
-	// similarity in [0, 1] within a group; absent is the server's default.
+	// similarity in [0, 1] within a new group; absent is the server's default, 0.85 unless it is set
+	// otherwise.
 	Similarity *float64 `protobuf:"fixed64,4,opt,name=similarity,proto3,oneof" json:"similarity,omitempty"`
-	// dry_run stores nothing.
+	// dry_run stores nothing and answers the same, but for times and etags of what it would write.
 	DryRun        bool `protobuf:"varint,5,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -3080,7 +3256,7 @@ type DistillPatternsRequest struct {
 
 func (x *DistillPatternsRequest) Reset() {
 	*x = DistillPatternsRequest{}
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[37]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3092,7 +3268,7 @@ func (x *DistillPatternsRequest) String() string {
 func (*DistillPatternsRequest) ProtoMessage() {}
 
 func (x *DistillPatternsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[37]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3105,7 +3281,7 @@ func (x *DistillPatternsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DistillPatternsRequest.ProtoReflect.Descriptor instead.
 func (*DistillPatternsRequest) Descriptor() ([]byte, []int) {
-	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{37}
+	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *DistillPatternsRequest) GetNamespace() string {
@@ -3146,15 +3322,26 @@ func (x *DistillPatternsRequest) GetDryRun() bool {
 // Response of DistillPatterns.
 type DistillPatternsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// groups at the top level.
-	Groups        []*DistilledGroup `protobuf:"bytes,1,rep,name=groups,proto3" json:"groups,omitempty"`
+	// groups at the top level that hold a pattern that was looked at, the largest first; at most 200.
+	Groups []*DistilledGroup `protobuf:"bytes,1,rep,name=groups,proto3" json:"groups,omitempty"`
+	// group_count is how many there are at the top level.
+	GroupCount int32 `protobuf:"varint,2,opt,name=group_count,json=groupCount,proto3" json:"group_count,omitempty"`
+	// pattern_count is how many patterns were looked at.
+	PatternCount int32 `protobuf:"varint,3,opt,name=pattern_count,json=patternCount,proto3" json:"pattern_count,omitempty"`
+	// left_out_count is how many more the filter lets through: of one kind, type and language the 5,000
+	// best that are in no group yet are looked at. Narrow the filter to reach the others.
+	LeftOutCount int32 `protobuf:"varint,4,opt,name=left_out_count,json=leftOutCount,proto3" json:"left_out_count,omitempty"`
+	// created_count is how many groups, at any level, are new.
+	CreatedCount int32 `protobuf:"varint,5,opt,name=created_count,json=createdCount,proto3" json:"created_count,omitempty"`
+	// extended_count is how many groups, at any level, got new members.
+	ExtendedCount int32 `protobuf:"varint,6,opt,name=extended_count,json=extendedCount,proto3" json:"extended_count,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *DistillPatternsResponse) Reset() {
 	*x = DistillPatternsResponse{}
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[38]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3166,7 +3353,7 @@ func (x *DistillPatternsResponse) String() string {
 func (*DistillPatternsResponse) ProtoMessage() {}
 
 func (x *DistillPatternsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[38]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3179,7 +3366,7 @@ func (x *DistillPatternsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DistillPatternsResponse.ProtoReflect.Descriptor instead.
 func (*DistillPatternsResponse) Descriptor() ([]byte, []int) {
-	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{38}
+	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *DistillPatternsResponse) GetGroups() []*DistilledGroup {
@@ -3189,13 +3376,51 @@ func (x *DistillPatternsResponse) GetGroups() []*DistilledGroup {
 	return nil
 }
 
+func (x *DistillPatternsResponse) GetGroupCount() int32 {
+	if x != nil {
+		return x.GroupCount
+	}
+	return 0
+}
+
+func (x *DistillPatternsResponse) GetPatternCount() int32 {
+	if x != nil {
+		return x.PatternCount
+	}
+	return 0
+}
+
+func (x *DistillPatternsResponse) GetLeftOutCount() int32 {
+	if x != nil {
+		return x.LeftOutCount
+	}
+	return 0
+}
+
+func (x *DistillPatternsResponse) GetCreatedCount() int32 {
+	if x != nil {
+		return x.CreatedCount
+	}
+	return 0
+}
+
+func (x *DistillPatternsResponse) GetExtendedCount() int32 {
+	if x != nil {
+		return x.ExtendedCount
+	}
+	return 0
+}
+
 // DistilledGroup is a group of like patterns.
 type DistilledGroup struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// pattern that generalises the group.
+	// pattern that generalises the group. Its metadata has `slots` (example values by name),
+	// `member_count`, `similarity` and `level` as of when it was made or last got members.
 	Pattern *Pattern `protobuf:"bytes,1,opt,name=pattern,proto3" json:"pattern,omitempty"`
-	// member_pattern_ids.
+	// member_pattern_ids: the first 1,000, oldest first. Of a group of groups, their DISTILLED patterns.
 	MemberPatternIds []string `protobuf:"bytes,2,rep,name=member_pattern_ids,json=memberPatternIds,proto3" json:"member_pattern_ids,omitempty"`
+	// member_count is how many there are.
+	MemberCount int32 `protobuf:"varint,4,opt,name=member_count,json=memberCount,proto3" json:"member_count,omitempty"`
 	// groups within it.
 	Groups        []*DistilledGroup `protobuf:"bytes,3,rep,name=groups,proto3" json:"groups,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -3204,7 +3429,7 @@ type DistilledGroup struct {
 
 func (x *DistilledGroup) Reset() {
 	*x = DistilledGroup{}
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[39]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3216,7 +3441,7 @@ func (x *DistilledGroup) String() string {
 func (*DistilledGroup) ProtoMessage() {}
 
 func (x *DistilledGroup) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[39]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3229,7 +3454,7 @@ func (x *DistilledGroup) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DistilledGroup.ProtoReflect.Descriptor instead.
 func (*DistilledGroup) Descriptor() ([]byte, []int) {
-	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{39}
+	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *DistilledGroup) GetPattern() *Pattern {
@@ -3244,6 +3469,13 @@ func (x *DistilledGroup) GetMemberPatternIds() []string {
 		return x.MemberPatternIds
 	}
 	return nil
+}
+
+func (x *DistilledGroup) GetMemberCount() int32 {
+	if x != nil {
+		return x.MemberCount
+	}
+	return 0
 }
 
 func (x *DistilledGroup) GetGroups() []*DistilledGroup {
@@ -3277,7 +3509,7 @@ type PrunePatternsRequest struct {
 
 func (x *PrunePatternsRequest) Reset() {
 	*x = PrunePatternsRequest{}
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[40]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3289,7 +3521,7 @@ func (x *PrunePatternsRequest) String() string {
 func (*PrunePatternsRequest) ProtoMessage() {}
 
 func (x *PrunePatternsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[40]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3302,7 +3534,7 @@ func (x *PrunePatternsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PrunePatternsRequest.ProtoReflect.Descriptor instead.
 func (*PrunePatternsRequest) Descriptor() ([]byte, []int) {
-	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{40}
+	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *PrunePatternsRequest) GetNamespace() string {
@@ -3370,7 +3602,7 @@ type PrunePatternsResponse struct {
 
 func (x *PrunePatternsResponse) Reset() {
 	*x = PrunePatternsResponse{}
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[41]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3382,7 +3614,7 @@ func (x *PrunePatternsResponse) String() string {
 func (*PrunePatternsResponse) ProtoMessage() {}
 
 func (x *PrunePatternsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[41]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3395,7 +3627,7 @@ func (x *PrunePatternsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PrunePatternsResponse.ProtoReflect.Descriptor instead.
 func (*PrunePatternsResponse) Descriptor() ([]byte, []int) {
-	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{41}
+	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *PrunePatternsResponse) GetDeletedCount() int64 {
@@ -3478,15 +3710,26 @@ const file_lot_v1_pattern_service_proto_rawDesc = "" +
 	"\x11SavePatternResult\x129\n" +
 	"\bresponse\x18\x01 \x01(\v2\x1b.lot.v1.SavePatternResponseH\x00R\bresponse\x12*\n" +
 	"\x05error\x18\x02 \x01(\v2\x12.google.rpc.StatusH\x00R\x05errorB\b\n" +
-	"\x06result\"{\n" +
+	"\x06result\"\xa4\x01\n" +
 	"\x11GetPatternRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x1d\n" +
 	"\n" +
-	"pattern_id\x18\x02 \x01(\tR\tpatternId\x12)\n" +
-	"\x10include_feedback\x18\x04 \x01(\bR\x0fincludeFeedback\"r\n" +
+	"pattern_id\x18\x02 \x01(\tR\tpatternId\x12'\n" +
+	"\x0finclude_lineage\x18\x03 \x01(\bR\x0eincludeLineage\x12)\n" +
+	"\x10include_feedback\x18\x04 \x01(\bR\x0fincludeFeedback\"\xa2\x01\n" +
 	"\x12GetPatternResponse\x12)\n" +
 	"\apattern\x18\x01 \x01(\v2\x0f.lot.v1.PatternR\apattern\x121\n" +
-	"\bfeedback\x18\x03 \x03(\v2\x15.lot.v1.FeedbackEntryR\bfeedback\"\xcf\x01\n" +
+	"\bfeedback\x18\x03 \x03(\v2\x15.lot.v1.FeedbackEntryR\bfeedback\x12.\n" +
+	"\alineage\x18\x02 \x03(\v2\x14.lot.v1.LineageEntryR\alineage\"\xfd\x01\n" +
+	"\fLineageEntry\x123\n" +
+	"\brelation\x18\x01 \x01(\x0e2\x17.lot.v1.LineageRelationR\brelation\x12\x1d\n" +
+	"\n" +
+	"pattern_id\x18\x02 \x01(\tR\tpatternId\x12\x12\n" +
+	"\x04task\x18\x03 \x01(\tR\x04task\x12,\n" +
+	"\boutcomes\x18\x04 \x01(\v2\x10.lot.v1.OutcomesR\boutcomes\x12;\n" +
+	"\vcreate_time\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"createTime\x12\x1a\n" +
+	"\bdistance\x18\x06 \x01(\x05R\bdistance\"\xcf\x01\n" +
 	"\x14UpdatePatternRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12)\n" +
 	"\apattern\x18\x02 \x01(\v2\x0f.lot.v1.PatternR\apattern\x12\x1d\n" +
@@ -3735,12 +3978,19 @@ const file_lot_v1_pattern_service_proto_rawDesc = "" +
 	"similarity\x18\x04 \x01(\x01H\x00R\n" +
 	"similarity\x88\x01\x01\x12\x17\n" +
 	"\adry_run\x18\x05 \x01(\bR\x06dryRunB\r\n" +
-	"\v_similarity\"I\n" +
+	"\v_similarity\"\x81\x02\n" +
 	"\x17DistillPatternsResponse\x12.\n" +
-	"\x06groups\x18\x01 \x03(\v2\x16.lot.v1.DistilledGroupR\x06groups\"\x99\x01\n" +
+	"\x06groups\x18\x01 \x03(\v2\x16.lot.v1.DistilledGroupR\x06groups\x12\x1f\n" +
+	"\vgroup_count\x18\x02 \x01(\x05R\n" +
+	"groupCount\x12#\n" +
+	"\rpattern_count\x18\x03 \x01(\x05R\fpatternCount\x12$\n" +
+	"\x0eleft_out_count\x18\x04 \x01(\x05R\fleftOutCount\x12#\n" +
+	"\rcreated_count\x18\x05 \x01(\x05R\fcreatedCount\x12%\n" +
+	"\x0eextended_count\x18\x06 \x01(\x05R\rextendedCount\"\xbc\x01\n" +
 	"\x0eDistilledGroup\x12)\n" +
 	"\apattern\x18\x01 \x01(\v2\x0f.lot.v1.PatternR\apattern\x12,\n" +
-	"\x12member_pattern_ids\x18\x02 \x03(\tR\x10memberPatternIds\x12.\n" +
+	"\x12member_pattern_ids\x18\x02 \x03(\tR\x10memberPatternIds\x12!\n" +
+	"\fmember_count\x18\x04 \x01(\x05R\vmemberCount\x12.\n" +
 	"\x06groups\x18\x03 \x03(\v2\x16.lot.v1.DistilledGroupR\x06groups\"\x8a\x02\n" +
 	"\x14PrunePatternsRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12-\n" +
@@ -3764,7 +4014,13 @@ const file_lot_v1_pattern_service_proto_rawDesc = "" +
 	"\x12DEDUPE_UNSPECIFIED\x10\x00\x12\x10\n" +
 	"\fDEDUPE_EXACT\x10\x01\x12\x0f\n" +
 	"\vDEDUPE_NONE\x10\x02\x12\x13\n" +
-	"\x0fDEDUPE_SEMANTIC\x10\x032\xa1\v\n" +
+	"\x0fDEDUPE_SEMANTIC\x10\x03*\xad\x01\n" +
+	"\x0fLineageRelation\x12 \n" +
+	"\x1cLINEAGE_RELATION_UNSPECIFIED\x10\x00\x12\x1f\n" +
+	"\x1bLINEAGE_RELATION_SUPERSEDED\x10\x01\x12\x1e\n" +
+	"\x1aLINEAGE_RELATION_SUCCESSOR\x10\x02\x12\x1a\n" +
+	"\x16LINEAGE_RELATION_GROUP\x10\x03\x12\x1b\n" +
+	"\x17LINEAGE_RELATION_MEMBER\x10\x042\xa1\v\n" +
 	"\x0ePatternService\x12F\n" +
 	"\vSavePattern\x12\x1a.lot.v1.SavePatternRequest\x1a\x1b.lot.v1.SavePatternResponse\x12X\n" +
 	"\x11BatchSavePatterns\x12 .lot.v1.BatchSavePatternsRequest\x1a!.lot.v1.BatchSavePatternsResponse\x12H\n" +
@@ -3798,174 +4054,181 @@ func file_lot_v1_pattern_service_proto_rawDescGZIP() []byte {
 	return file_lot_v1_pattern_service_proto_rawDescData
 }
 
-var file_lot_v1_pattern_service_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_lot_v1_pattern_service_proto_msgTypes = make([]protoimpl.MessageInfo, 48)
+var file_lot_v1_pattern_service_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
+var file_lot_v1_pattern_service_proto_msgTypes = make([]protoimpl.MessageInfo, 49)
 var file_lot_v1_pattern_service_proto_goTypes = []any{
 	(Dedupe)(0),                             // 0: lot.v1.Dedupe
-	(*SavePatternRequest)(nil),              // 1: lot.v1.SavePatternRequest
-	(*SavePatternResponse)(nil),             // 2: lot.v1.SavePatternResponse
-	(*BatchSavePatternsRequest)(nil),        // 3: lot.v1.BatchSavePatternsRequest
-	(*SavePatternItem)(nil),                 // 4: lot.v1.SavePatternItem
-	(*BatchSavePatternsResponse)(nil),       // 5: lot.v1.BatchSavePatternsResponse
-	(*SavePatternResult)(nil),               // 6: lot.v1.SavePatternResult
-	(*GetPatternRequest)(nil),               // 7: lot.v1.GetPatternRequest
-	(*GetPatternResponse)(nil),              // 8: lot.v1.GetPatternResponse
-	(*UpdatePatternRequest)(nil),            // 9: lot.v1.UpdatePatternRequest
-	(*UpdatePatternResponse)(nil),           // 10: lot.v1.UpdatePatternResponse
-	(*DeletePatternRequest)(nil),            // 11: lot.v1.DeletePatternRequest
-	(*DeletePatternResponse)(nil),           // 12: lot.v1.DeletePatternResponse
-	(*ListPatternsRequest)(nil),             // 13: lot.v1.ListPatternsRequest
-	(*ListPatternsResponse)(nil),            // 14: lot.v1.ListPatternsResponse
-	(*RecallPatternsRequest)(nil),           // 15: lot.v1.RecallPatternsRequest
-	(*RecallPatternsResponse)(nil),          // 16: lot.v1.RecallPatternsResponse
-	(*PatternHit)(nil),                      // 17: lot.v1.PatternHit
-	(*LearnedFrom)(nil),                     // 18: lot.v1.LearnedFrom
-	(*RecallExplanation)(nil),               // 19: lot.v1.RecallExplanation
-	(*FilterCount)(nil),                     // 20: lot.v1.FilterCount
-	(*RecordOutcomeRequest)(nil),            // 21: lot.v1.RecordOutcomeRequest
-	(*RecordOutcomeResponse)(nil),           // 22: lot.v1.RecordOutcomeResponse
-	(*OutcomeEntry)(nil),                    // 23: lot.v1.OutcomeEntry
-	(*ListOutcomesRequest)(nil),             // 24: lot.v1.ListOutcomesRequest
-	(*ListOutcomesResponse)(nil),            // 25: lot.v1.ListOutcomesResponse
-	(*CorrectOutcomeRequest)(nil),           // 26: lot.v1.CorrectOutcomeRequest
-	(*CorrectOutcomeResponse)(nil),          // 27: lot.v1.CorrectOutcomeResponse
-	(*GiveFeedbackRequest)(nil),             // 28: lot.v1.GiveFeedbackRequest
-	(*GiveFeedbackResponse)(nil),            // 29: lot.v1.GiveFeedbackResponse
-	(*ListFeedbackCandidatesRequest)(nil),   // 30: lot.v1.ListFeedbackCandidatesRequest
-	(*ListFeedbackCandidatesResponse)(nil),  // 31: lot.v1.ListFeedbackCandidatesResponse
-	(*GetPatternStatsRequest)(nil),          // 32: lot.v1.GetPatternStatsRequest
-	(*GetPatternStatsResponse)(nil),         // 33: lot.v1.GetPatternStatsResponse
-	(*ExtractPatternsRequest)(nil),          // 34: lot.v1.ExtractPatternsRequest
-	(*ExtractPatternsResponse)(nil),         // 35: lot.v1.ExtractPatternsResponse
-	(*ExtractPatternsFromCodeRequest)(nil),  // 36: lot.v1.ExtractPatternsFromCodeRequest
-	(*ExtractPatternsFromCodeResponse)(nil), // 37: lot.v1.ExtractPatternsFromCodeResponse
-	(*DistillPatternsRequest)(nil),          // 38: lot.v1.DistillPatternsRequest
-	(*DistillPatternsResponse)(nil),         // 39: lot.v1.DistillPatternsResponse
-	(*DistilledGroup)(nil),                  // 40: lot.v1.DistilledGroup
-	(*PrunePatternsRequest)(nil),            // 41: lot.v1.PrunePatternsRequest
-	(*PrunePatternsResponse)(nil),           // 42: lot.v1.PrunePatternsResponse
-	nil,                                     // 43: lot.v1.GetPatternStatsResponse.ByLanguageEntry
-	nil,                                     // 44: lot.v1.GetPatternStatsResponse.ByCategoryEntry
-	nil,                                     // 45: lot.v1.GetPatternStatsResponse.ByKindEntry
-	nil,                                     // 46: lot.v1.GetPatternStatsResponse.ByPatternTypeEntry
-	nil,                                     // 47: lot.v1.GetPatternStatsResponse.ByCodeKindEntry
-	nil,                                     // 48: lot.v1.GetPatternStatsResponse.ByTaskTypeEntry
-	(*Pattern)(nil),                         // 49: lot.v1.Pattern
-	(*Notice)(nil),                          // 50: lot.v1.Notice
-	(*status.Status)(nil),                   // 51: google.rpc.Status
-	(*FeedbackEntry)(nil),                   // 52: lot.v1.FeedbackEntry
-	(*fieldmaskpb.FieldMask)(nil),           // 53: google.protobuf.FieldMask
-	(*PatternFilter)(nil),                   // 54: lot.v1.PatternFilter
-	(Ranking)(0),                            // 55: lot.v1.Ranking
-	(*ScorePart)(nil),                       // 56: lot.v1.ScorePart
-	(*timestamppb.Timestamp)(nil),           // 57: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),             // 58: google.protobuf.Duration
-	(Outcome)(0),                            // 59: lot.v1.Outcome
-	(PatternType)(0),                        // 60: lot.v1.PatternType
-	(*structpb.Struct)(nil),                 // 61: google.protobuf.Struct
+	(LineageRelation)(0),                    // 1: lot.v1.LineageRelation
+	(*SavePatternRequest)(nil),              // 2: lot.v1.SavePatternRequest
+	(*SavePatternResponse)(nil),             // 3: lot.v1.SavePatternResponse
+	(*BatchSavePatternsRequest)(nil),        // 4: lot.v1.BatchSavePatternsRequest
+	(*SavePatternItem)(nil),                 // 5: lot.v1.SavePatternItem
+	(*BatchSavePatternsResponse)(nil),       // 6: lot.v1.BatchSavePatternsResponse
+	(*SavePatternResult)(nil),               // 7: lot.v1.SavePatternResult
+	(*GetPatternRequest)(nil),               // 8: lot.v1.GetPatternRequest
+	(*GetPatternResponse)(nil),              // 9: lot.v1.GetPatternResponse
+	(*LineageEntry)(nil),                    // 10: lot.v1.LineageEntry
+	(*UpdatePatternRequest)(nil),            // 11: lot.v1.UpdatePatternRequest
+	(*UpdatePatternResponse)(nil),           // 12: lot.v1.UpdatePatternResponse
+	(*DeletePatternRequest)(nil),            // 13: lot.v1.DeletePatternRequest
+	(*DeletePatternResponse)(nil),           // 14: lot.v1.DeletePatternResponse
+	(*ListPatternsRequest)(nil),             // 15: lot.v1.ListPatternsRequest
+	(*ListPatternsResponse)(nil),            // 16: lot.v1.ListPatternsResponse
+	(*RecallPatternsRequest)(nil),           // 17: lot.v1.RecallPatternsRequest
+	(*RecallPatternsResponse)(nil),          // 18: lot.v1.RecallPatternsResponse
+	(*PatternHit)(nil),                      // 19: lot.v1.PatternHit
+	(*LearnedFrom)(nil),                     // 20: lot.v1.LearnedFrom
+	(*RecallExplanation)(nil),               // 21: lot.v1.RecallExplanation
+	(*FilterCount)(nil),                     // 22: lot.v1.FilterCount
+	(*RecordOutcomeRequest)(nil),            // 23: lot.v1.RecordOutcomeRequest
+	(*RecordOutcomeResponse)(nil),           // 24: lot.v1.RecordOutcomeResponse
+	(*OutcomeEntry)(nil),                    // 25: lot.v1.OutcomeEntry
+	(*ListOutcomesRequest)(nil),             // 26: lot.v1.ListOutcomesRequest
+	(*ListOutcomesResponse)(nil),            // 27: lot.v1.ListOutcomesResponse
+	(*CorrectOutcomeRequest)(nil),           // 28: lot.v1.CorrectOutcomeRequest
+	(*CorrectOutcomeResponse)(nil),          // 29: lot.v1.CorrectOutcomeResponse
+	(*GiveFeedbackRequest)(nil),             // 30: lot.v1.GiveFeedbackRequest
+	(*GiveFeedbackResponse)(nil),            // 31: lot.v1.GiveFeedbackResponse
+	(*ListFeedbackCandidatesRequest)(nil),   // 32: lot.v1.ListFeedbackCandidatesRequest
+	(*ListFeedbackCandidatesResponse)(nil),  // 33: lot.v1.ListFeedbackCandidatesResponse
+	(*GetPatternStatsRequest)(nil),          // 34: lot.v1.GetPatternStatsRequest
+	(*GetPatternStatsResponse)(nil),         // 35: lot.v1.GetPatternStatsResponse
+	(*ExtractPatternsRequest)(nil),          // 36: lot.v1.ExtractPatternsRequest
+	(*ExtractPatternsResponse)(nil),         // 37: lot.v1.ExtractPatternsResponse
+	(*ExtractPatternsFromCodeRequest)(nil),  // 38: lot.v1.ExtractPatternsFromCodeRequest
+	(*ExtractPatternsFromCodeResponse)(nil), // 39: lot.v1.ExtractPatternsFromCodeResponse
+	(*DistillPatternsRequest)(nil),          // 40: lot.v1.DistillPatternsRequest
+	(*DistillPatternsResponse)(nil),         // 41: lot.v1.DistillPatternsResponse
+	(*DistilledGroup)(nil),                  // 42: lot.v1.DistilledGroup
+	(*PrunePatternsRequest)(nil),            // 43: lot.v1.PrunePatternsRequest
+	(*PrunePatternsResponse)(nil),           // 44: lot.v1.PrunePatternsResponse
+	nil,                                     // 45: lot.v1.GetPatternStatsResponse.ByLanguageEntry
+	nil,                                     // 46: lot.v1.GetPatternStatsResponse.ByCategoryEntry
+	nil,                                     // 47: lot.v1.GetPatternStatsResponse.ByKindEntry
+	nil,                                     // 48: lot.v1.GetPatternStatsResponse.ByPatternTypeEntry
+	nil,                                     // 49: lot.v1.GetPatternStatsResponse.ByCodeKindEntry
+	nil,                                     // 50: lot.v1.GetPatternStatsResponse.ByTaskTypeEntry
+	(*Pattern)(nil),                         // 51: lot.v1.Pattern
+	(*Notice)(nil),                          // 52: lot.v1.Notice
+	(*status.Status)(nil),                   // 53: google.rpc.Status
+	(*FeedbackEntry)(nil),                   // 54: lot.v1.FeedbackEntry
+	(*Outcomes)(nil),                        // 55: lot.v1.Outcomes
+	(*timestamppb.Timestamp)(nil),           // 56: google.protobuf.Timestamp
+	(*fieldmaskpb.FieldMask)(nil),           // 57: google.protobuf.FieldMask
+	(*PatternFilter)(nil),                   // 58: lot.v1.PatternFilter
+	(Ranking)(0),                            // 59: lot.v1.Ranking
+	(*ScorePart)(nil),                       // 60: lot.v1.ScorePart
+	(*durationpb.Duration)(nil),             // 61: google.protobuf.Duration
+	(Outcome)(0),                            // 62: lot.v1.Outcome
+	(PatternType)(0),                        // 63: lot.v1.PatternType
+	(*structpb.Struct)(nil),                 // 64: google.protobuf.Struct
 }
 var file_lot_v1_pattern_service_proto_depIdxs = []int32{
-	49, // 0: lot.v1.SavePatternRequest.pattern:type_name -> lot.v1.Pattern
+	51, // 0: lot.v1.SavePatternRequest.pattern:type_name -> lot.v1.Pattern
 	0,  // 1: lot.v1.SavePatternRequest.dedupe:type_name -> lot.v1.Dedupe
-	49, // 2: lot.v1.SavePatternResponse.pattern:type_name -> lot.v1.Pattern
-	50, // 3: lot.v1.SavePatternResponse.notices:type_name -> lot.v1.Notice
-	4,  // 4: lot.v1.BatchSavePatternsRequest.items:type_name -> lot.v1.SavePatternItem
-	49, // 5: lot.v1.SavePatternItem.pattern:type_name -> lot.v1.Pattern
+	51, // 2: lot.v1.SavePatternResponse.pattern:type_name -> lot.v1.Pattern
+	52, // 3: lot.v1.SavePatternResponse.notices:type_name -> lot.v1.Notice
+	5,  // 4: lot.v1.BatchSavePatternsRequest.items:type_name -> lot.v1.SavePatternItem
+	51, // 5: lot.v1.SavePatternItem.pattern:type_name -> lot.v1.Pattern
 	0,  // 6: lot.v1.SavePatternItem.dedupe:type_name -> lot.v1.Dedupe
-	6,  // 7: lot.v1.BatchSavePatternsResponse.results:type_name -> lot.v1.SavePatternResult
-	2,  // 8: lot.v1.SavePatternResult.response:type_name -> lot.v1.SavePatternResponse
-	51, // 9: lot.v1.SavePatternResult.error:type_name -> google.rpc.Status
-	49, // 10: lot.v1.GetPatternResponse.pattern:type_name -> lot.v1.Pattern
-	52, // 11: lot.v1.GetPatternResponse.feedback:type_name -> lot.v1.FeedbackEntry
-	49, // 12: lot.v1.UpdatePatternRequest.pattern:type_name -> lot.v1.Pattern
-	53, // 13: lot.v1.UpdatePatternRequest.update_mask:type_name -> google.protobuf.FieldMask
-	49, // 14: lot.v1.UpdatePatternResponse.pattern:type_name -> lot.v1.Pattern
-	50, // 15: lot.v1.UpdatePatternResponse.notices:type_name -> lot.v1.Notice
-	54, // 16: lot.v1.ListPatternsRequest.filter:type_name -> lot.v1.PatternFilter
-	49, // 17: lot.v1.ListPatternsResponse.patterns:type_name -> lot.v1.Pattern
-	54, // 18: lot.v1.RecallPatternsRequest.filter:type_name -> lot.v1.PatternFilter
-	55, // 19: lot.v1.RecallPatternsRequest.ranking:type_name -> lot.v1.Ranking
-	17, // 20: lot.v1.RecallPatternsResponse.hits:type_name -> lot.v1.PatternHit
-	50, // 21: lot.v1.RecallPatternsResponse.notices:type_name -> lot.v1.Notice
-	19, // 22: lot.v1.RecallPatternsResponse.explanation:type_name -> lot.v1.RecallExplanation
-	49, // 23: lot.v1.PatternHit.pattern:type_name -> lot.v1.Pattern
-	56, // 24: lot.v1.PatternHit.score_parts:type_name -> lot.v1.ScorePart
-	18, // 25: lot.v1.PatternHit.learned_from:type_name -> lot.v1.LearnedFrom
-	57, // 26: lot.v1.LearnedFrom.last_time:type_name -> google.protobuf.Timestamp
-	55, // 27: lot.v1.RecallExplanation.ranking:type_name -> lot.v1.Ranking
-	20, // 28: lot.v1.RecallExplanation.filters:type_name -> lot.v1.FilterCount
-	58, // 29: lot.v1.RecallExplanation.half_life:type_name -> google.protobuf.Duration
-	59, // 30: lot.v1.RecordOutcomeRequest.outcome:type_name -> lot.v1.Outcome
-	58, // 31: lot.v1.RecordOutcomeRequest.duration:type_name -> google.protobuf.Duration
-	49, // 32: lot.v1.RecordOutcomeResponse.patterns:type_name -> lot.v1.Pattern
-	59, // 33: lot.v1.OutcomeEntry.outcome:type_name -> lot.v1.Outcome
-	58, // 34: lot.v1.OutcomeEntry.duration:type_name -> google.protobuf.Duration
-	57, // 35: lot.v1.OutcomeEntry.create_time:type_name -> google.protobuf.Timestamp
-	23, // 36: lot.v1.ListOutcomesResponse.outcomes:type_name -> lot.v1.OutcomeEntry
-	59, // 37: lot.v1.CorrectOutcomeRequest.outcome:type_name -> lot.v1.Outcome
-	49, // 38: lot.v1.CorrectOutcomeResponse.patterns:type_name -> lot.v1.Pattern
-	49, // 39: lot.v1.GiveFeedbackResponse.pattern:type_name -> lot.v1.Pattern
-	52, // 40: lot.v1.GiveFeedbackResponse.feedback:type_name -> lot.v1.FeedbackEntry
-	54, // 41: lot.v1.ListFeedbackCandidatesRequest.filter:type_name -> lot.v1.PatternFilter
-	49, // 42: lot.v1.ListFeedbackCandidatesResponse.patterns:type_name -> lot.v1.Pattern
-	54, // 43: lot.v1.GetPatternStatsRequest.filter:type_name -> lot.v1.PatternFilter
-	43, // 44: lot.v1.GetPatternStatsResponse.by_language:type_name -> lot.v1.GetPatternStatsResponse.ByLanguageEntry
-	44, // 45: lot.v1.GetPatternStatsResponse.by_category:type_name -> lot.v1.GetPatternStatsResponse.ByCategoryEntry
-	45, // 46: lot.v1.GetPatternStatsResponse.by_kind:type_name -> lot.v1.GetPatternStatsResponse.ByKindEntry
-	46, // 47: lot.v1.GetPatternStatsResponse.by_pattern_type:type_name -> lot.v1.GetPatternStatsResponse.ByPatternTypeEntry
-	47, // 48: lot.v1.GetPatternStatsResponse.by_code_kind:type_name -> lot.v1.GetPatternStatsResponse.ByCodeKindEntry
-	48, // 49: lot.v1.GetPatternStatsResponse.by_task_type:type_name -> lot.v1.GetPatternStatsResponse.ByTaskTypeEntry
-	60, // 50: lot.v1.ExtractPatternsRequest.pattern_type:type_name -> lot.v1.PatternType
-	49, // 51: lot.v1.ExtractPatternsResponse.patterns:type_name -> lot.v1.Pattern
-	61, // 52: lot.v1.ExtractPatternsFromCodeRequest.success_metrics:type_name -> google.protobuf.Struct
-	49, // 53: lot.v1.ExtractPatternsFromCodeResponse.patterns:type_name -> lot.v1.Pattern
-	50, // 54: lot.v1.ExtractPatternsFromCodeResponse.notices:type_name -> lot.v1.Notice
-	54, // 55: lot.v1.DistillPatternsRequest.filter:type_name -> lot.v1.PatternFilter
-	40, // 56: lot.v1.DistillPatternsResponse.groups:type_name -> lot.v1.DistilledGroup
-	49, // 57: lot.v1.DistilledGroup.pattern:type_name -> lot.v1.Pattern
-	40, // 58: lot.v1.DistilledGroup.groups:type_name -> lot.v1.DistilledGroup
-	54, // 59: lot.v1.PrunePatternsRequest.filter:type_name -> lot.v1.PatternFilter
-	57, // 60: lot.v1.PrunePatternsResponse.oldest_kept_time:type_name -> google.protobuf.Timestamp
-	58, // 61: lot.v1.PrunePatternsResponse.elapsed:type_name -> google.protobuf.Duration
-	1,  // 62: lot.v1.PatternService.SavePattern:input_type -> lot.v1.SavePatternRequest
-	3,  // 63: lot.v1.PatternService.BatchSavePatterns:input_type -> lot.v1.BatchSavePatternsRequest
-	7,  // 64: lot.v1.PatternService.GetPattern:input_type -> lot.v1.GetPatternRequest
-	9,  // 65: lot.v1.PatternService.UpdatePattern:input_type -> lot.v1.UpdatePatternRequest
-	11, // 66: lot.v1.PatternService.DeletePattern:input_type -> lot.v1.DeletePatternRequest
-	13, // 67: lot.v1.PatternService.ListPatterns:input_type -> lot.v1.ListPatternsRequest
-	15, // 68: lot.v1.PatternService.RecallPatterns:input_type -> lot.v1.RecallPatternsRequest
-	21, // 69: lot.v1.PatternService.RecordOutcome:input_type -> lot.v1.RecordOutcomeRequest
-	24, // 70: lot.v1.PatternService.ListOutcomes:input_type -> lot.v1.ListOutcomesRequest
-	26, // 71: lot.v1.PatternService.CorrectOutcome:input_type -> lot.v1.CorrectOutcomeRequest
-	28, // 72: lot.v1.PatternService.GiveFeedback:input_type -> lot.v1.GiveFeedbackRequest
-	30, // 73: lot.v1.PatternService.ListFeedbackCandidates:input_type -> lot.v1.ListFeedbackCandidatesRequest
-	32, // 74: lot.v1.PatternService.GetPatternStats:input_type -> lot.v1.GetPatternStatsRequest
-	34, // 75: lot.v1.PatternService.ExtractPatterns:input_type -> lot.v1.ExtractPatternsRequest
-	36, // 76: lot.v1.PatternService.ExtractPatternsFromCode:input_type -> lot.v1.ExtractPatternsFromCodeRequest
-	38, // 77: lot.v1.PatternService.DistillPatterns:input_type -> lot.v1.DistillPatternsRequest
-	41, // 78: lot.v1.PatternService.PrunePatterns:input_type -> lot.v1.PrunePatternsRequest
-	2,  // 79: lot.v1.PatternService.SavePattern:output_type -> lot.v1.SavePatternResponse
-	5,  // 80: lot.v1.PatternService.BatchSavePatterns:output_type -> lot.v1.BatchSavePatternsResponse
-	8,  // 81: lot.v1.PatternService.GetPattern:output_type -> lot.v1.GetPatternResponse
-	10, // 82: lot.v1.PatternService.UpdatePattern:output_type -> lot.v1.UpdatePatternResponse
-	12, // 83: lot.v1.PatternService.DeletePattern:output_type -> lot.v1.DeletePatternResponse
-	14, // 84: lot.v1.PatternService.ListPatterns:output_type -> lot.v1.ListPatternsResponse
-	16, // 85: lot.v1.PatternService.RecallPatterns:output_type -> lot.v1.RecallPatternsResponse
-	22, // 86: lot.v1.PatternService.RecordOutcome:output_type -> lot.v1.RecordOutcomeResponse
-	25, // 87: lot.v1.PatternService.ListOutcomes:output_type -> lot.v1.ListOutcomesResponse
-	27, // 88: lot.v1.PatternService.CorrectOutcome:output_type -> lot.v1.CorrectOutcomeResponse
-	29, // 89: lot.v1.PatternService.GiveFeedback:output_type -> lot.v1.GiveFeedbackResponse
-	31, // 90: lot.v1.PatternService.ListFeedbackCandidates:output_type -> lot.v1.ListFeedbackCandidatesResponse
-	33, // 91: lot.v1.PatternService.GetPatternStats:output_type -> lot.v1.GetPatternStatsResponse
-	35, // 92: lot.v1.PatternService.ExtractPatterns:output_type -> lot.v1.ExtractPatternsResponse
-	37, // 93: lot.v1.PatternService.ExtractPatternsFromCode:output_type -> lot.v1.ExtractPatternsFromCodeResponse
-	39, // 94: lot.v1.PatternService.DistillPatterns:output_type -> lot.v1.DistillPatternsResponse
-	42, // 95: lot.v1.PatternService.PrunePatterns:output_type -> lot.v1.PrunePatternsResponse
-	79, // [79:96] is the sub-list for method output_type
-	62, // [62:79] is the sub-list for method input_type
-	62, // [62:62] is the sub-list for extension type_name
-	62, // [62:62] is the sub-list for extension extendee
-	0,  // [0:62] is the sub-list for field type_name
+	7,  // 7: lot.v1.BatchSavePatternsResponse.results:type_name -> lot.v1.SavePatternResult
+	3,  // 8: lot.v1.SavePatternResult.response:type_name -> lot.v1.SavePatternResponse
+	53, // 9: lot.v1.SavePatternResult.error:type_name -> google.rpc.Status
+	51, // 10: lot.v1.GetPatternResponse.pattern:type_name -> lot.v1.Pattern
+	54, // 11: lot.v1.GetPatternResponse.feedback:type_name -> lot.v1.FeedbackEntry
+	10, // 12: lot.v1.GetPatternResponse.lineage:type_name -> lot.v1.LineageEntry
+	1,  // 13: lot.v1.LineageEntry.relation:type_name -> lot.v1.LineageRelation
+	55, // 14: lot.v1.LineageEntry.outcomes:type_name -> lot.v1.Outcomes
+	56, // 15: lot.v1.LineageEntry.create_time:type_name -> google.protobuf.Timestamp
+	51, // 16: lot.v1.UpdatePatternRequest.pattern:type_name -> lot.v1.Pattern
+	57, // 17: lot.v1.UpdatePatternRequest.update_mask:type_name -> google.protobuf.FieldMask
+	51, // 18: lot.v1.UpdatePatternResponse.pattern:type_name -> lot.v1.Pattern
+	52, // 19: lot.v1.UpdatePatternResponse.notices:type_name -> lot.v1.Notice
+	58, // 20: lot.v1.ListPatternsRequest.filter:type_name -> lot.v1.PatternFilter
+	51, // 21: lot.v1.ListPatternsResponse.patterns:type_name -> lot.v1.Pattern
+	58, // 22: lot.v1.RecallPatternsRequest.filter:type_name -> lot.v1.PatternFilter
+	59, // 23: lot.v1.RecallPatternsRequest.ranking:type_name -> lot.v1.Ranking
+	19, // 24: lot.v1.RecallPatternsResponse.hits:type_name -> lot.v1.PatternHit
+	52, // 25: lot.v1.RecallPatternsResponse.notices:type_name -> lot.v1.Notice
+	21, // 26: lot.v1.RecallPatternsResponse.explanation:type_name -> lot.v1.RecallExplanation
+	51, // 27: lot.v1.PatternHit.pattern:type_name -> lot.v1.Pattern
+	60, // 28: lot.v1.PatternHit.score_parts:type_name -> lot.v1.ScorePart
+	20, // 29: lot.v1.PatternHit.learned_from:type_name -> lot.v1.LearnedFrom
+	56, // 30: lot.v1.LearnedFrom.last_time:type_name -> google.protobuf.Timestamp
+	59, // 31: lot.v1.RecallExplanation.ranking:type_name -> lot.v1.Ranking
+	22, // 32: lot.v1.RecallExplanation.filters:type_name -> lot.v1.FilterCount
+	61, // 33: lot.v1.RecallExplanation.half_life:type_name -> google.protobuf.Duration
+	62, // 34: lot.v1.RecordOutcomeRequest.outcome:type_name -> lot.v1.Outcome
+	61, // 35: lot.v1.RecordOutcomeRequest.duration:type_name -> google.protobuf.Duration
+	51, // 36: lot.v1.RecordOutcomeResponse.patterns:type_name -> lot.v1.Pattern
+	62, // 37: lot.v1.OutcomeEntry.outcome:type_name -> lot.v1.Outcome
+	61, // 38: lot.v1.OutcomeEntry.duration:type_name -> google.protobuf.Duration
+	56, // 39: lot.v1.OutcomeEntry.create_time:type_name -> google.protobuf.Timestamp
+	25, // 40: lot.v1.ListOutcomesResponse.outcomes:type_name -> lot.v1.OutcomeEntry
+	62, // 41: lot.v1.CorrectOutcomeRequest.outcome:type_name -> lot.v1.Outcome
+	51, // 42: lot.v1.CorrectOutcomeResponse.patterns:type_name -> lot.v1.Pattern
+	51, // 43: lot.v1.GiveFeedbackResponse.pattern:type_name -> lot.v1.Pattern
+	54, // 44: lot.v1.GiveFeedbackResponse.feedback:type_name -> lot.v1.FeedbackEntry
+	58, // 45: lot.v1.ListFeedbackCandidatesRequest.filter:type_name -> lot.v1.PatternFilter
+	51, // 46: lot.v1.ListFeedbackCandidatesResponse.patterns:type_name -> lot.v1.Pattern
+	58, // 47: lot.v1.GetPatternStatsRequest.filter:type_name -> lot.v1.PatternFilter
+	45, // 48: lot.v1.GetPatternStatsResponse.by_language:type_name -> lot.v1.GetPatternStatsResponse.ByLanguageEntry
+	46, // 49: lot.v1.GetPatternStatsResponse.by_category:type_name -> lot.v1.GetPatternStatsResponse.ByCategoryEntry
+	47, // 50: lot.v1.GetPatternStatsResponse.by_kind:type_name -> lot.v1.GetPatternStatsResponse.ByKindEntry
+	48, // 51: lot.v1.GetPatternStatsResponse.by_pattern_type:type_name -> lot.v1.GetPatternStatsResponse.ByPatternTypeEntry
+	49, // 52: lot.v1.GetPatternStatsResponse.by_code_kind:type_name -> lot.v1.GetPatternStatsResponse.ByCodeKindEntry
+	50, // 53: lot.v1.GetPatternStatsResponse.by_task_type:type_name -> lot.v1.GetPatternStatsResponse.ByTaskTypeEntry
+	63, // 54: lot.v1.ExtractPatternsRequest.pattern_type:type_name -> lot.v1.PatternType
+	51, // 55: lot.v1.ExtractPatternsResponse.patterns:type_name -> lot.v1.Pattern
+	64, // 56: lot.v1.ExtractPatternsFromCodeRequest.success_metrics:type_name -> google.protobuf.Struct
+	51, // 57: lot.v1.ExtractPatternsFromCodeResponse.patterns:type_name -> lot.v1.Pattern
+	52, // 58: lot.v1.ExtractPatternsFromCodeResponse.notices:type_name -> lot.v1.Notice
+	58, // 59: lot.v1.DistillPatternsRequest.filter:type_name -> lot.v1.PatternFilter
+	42, // 60: lot.v1.DistillPatternsResponse.groups:type_name -> lot.v1.DistilledGroup
+	51, // 61: lot.v1.DistilledGroup.pattern:type_name -> lot.v1.Pattern
+	42, // 62: lot.v1.DistilledGroup.groups:type_name -> lot.v1.DistilledGroup
+	58, // 63: lot.v1.PrunePatternsRequest.filter:type_name -> lot.v1.PatternFilter
+	56, // 64: lot.v1.PrunePatternsResponse.oldest_kept_time:type_name -> google.protobuf.Timestamp
+	61, // 65: lot.v1.PrunePatternsResponse.elapsed:type_name -> google.protobuf.Duration
+	2,  // 66: lot.v1.PatternService.SavePattern:input_type -> lot.v1.SavePatternRequest
+	4,  // 67: lot.v1.PatternService.BatchSavePatterns:input_type -> lot.v1.BatchSavePatternsRequest
+	8,  // 68: lot.v1.PatternService.GetPattern:input_type -> lot.v1.GetPatternRequest
+	11, // 69: lot.v1.PatternService.UpdatePattern:input_type -> lot.v1.UpdatePatternRequest
+	13, // 70: lot.v1.PatternService.DeletePattern:input_type -> lot.v1.DeletePatternRequest
+	15, // 71: lot.v1.PatternService.ListPatterns:input_type -> lot.v1.ListPatternsRequest
+	17, // 72: lot.v1.PatternService.RecallPatterns:input_type -> lot.v1.RecallPatternsRequest
+	23, // 73: lot.v1.PatternService.RecordOutcome:input_type -> lot.v1.RecordOutcomeRequest
+	26, // 74: lot.v1.PatternService.ListOutcomes:input_type -> lot.v1.ListOutcomesRequest
+	28, // 75: lot.v1.PatternService.CorrectOutcome:input_type -> lot.v1.CorrectOutcomeRequest
+	30, // 76: lot.v1.PatternService.GiveFeedback:input_type -> lot.v1.GiveFeedbackRequest
+	32, // 77: lot.v1.PatternService.ListFeedbackCandidates:input_type -> lot.v1.ListFeedbackCandidatesRequest
+	34, // 78: lot.v1.PatternService.GetPatternStats:input_type -> lot.v1.GetPatternStatsRequest
+	36, // 79: lot.v1.PatternService.ExtractPatterns:input_type -> lot.v1.ExtractPatternsRequest
+	38, // 80: lot.v1.PatternService.ExtractPatternsFromCode:input_type -> lot.v1.ExtractPatternsFromCodeRequest
+	40, // 81: lot.v1.PatternService.DistillPatterns:input_type -> lot.v1.DistillPatternsRequest
+	43, // 82: lot.v1.PatternService.PrunePatterns:input_type -> lot.v1.PrunePatternsRequest
+	3,  // 83: lot.v1.PatternService.SavePattern:output_type -> lot.v1.SavePatternResponse
+	6,  // 84: lot.v1.PatternService.BatchSavePatterns:output_type -> lot.v1.BatchSavePatternsResponse
+	9,  // 85: lot.v1.PatternService.GetPattern:output_type -> lot.v1.GetPatternResponse
+	12, // 86: lot.v1.PatternService.UpdatePattern:output_type -> lot.v1.UpdatePatternResponse
+	14, // 87: lot.v1.PatternService.DeletePattern:output_type -> lot.v1.DeletePatternResponse
+	16, // 88: lot.v1.PatternService.ListPatterns:output_type -> lot.v1.ListPatternsResponse
+	18, // 89: lot.v1.PatternService.RecallPatterns:output_type -> lot.v1.RecallPatternsResponse
+	24, // 90: lot.v1.PatternService.RecordOutcome:output_type -> lot.v1.RecordOutcomeResponse
+	27, // 91: lot.v1.PatternService.ListOutcomes:output_type -> lot.v1.ListOutcomesResponse
+	29, // 92: lot.v1.PatternService.CorrectOutcome:output_type -> lot.v1.CorrectOutcomeResponse
+	31, // 93: lot.v1.PatternService.GiveFeedback:output_type -> lot.v1.GiveFeedbackResponse
+	33, // 94: lot.v1.PatternService.ListFeedbackCandidates:output_type -> lot.v1.ListFeedbackCandidatesResponse
+	35, // 95: lot.v1.PatternService.GetPatternStats:output_type -> lot.v1.GetPatternStatsResponse
+	37, // 96: lot.v1.PatternService.ExtractPatterns:output_type -> lot.v1.ExtractPatternsResponse
+	39, // 97: lot.v1.PatternService.ExtractPatternsFromCode:output_type -> lot.v1.ExtractPatternsFromCodeResponse
+	41, // 98: lot.v1.PatternService.DistillPatterns:output_type -> lot.v1.DistillPatternsResponse
+	44, // 99: lot.v1.PatternService.PrunePatterns:output_type -> lot.v1.PrunePatternsResponse
+	83, // [83:100] is the sub-list for method output_type
+	66, // [66:83] is the sub-list for method input_type
+	66, // [66:66] is the sub-list for extension type_name
+	66, // [66:66] is the sub-list for extension extendee
+	0,  // [0:66] is the sub-list for field type_name
 }
 
 func init() { file_lot_v1_pattern_service_proto_init() }
@@ -3982,21 +4245,21 @@ func file_lot_v1_pattern_service_proto_init() {
 		(*SavePatternResult_Response)(nil),
 		(*SavePatternResult_Error)(nil),
 	}
-	file_lot_v1_pattern_service_proto_msgTypes[14].OneofWrappers = []any{}
-	file_lot_v1_pattern_service_proto_msgTypes[18].OneofWrappers = []any{}
-	file_lot_v1_pattern_service_proto_msgTypes[20].OneofWrappers = []any{}
-	file_lot_v1_pattern_service_proto_msgTypes[22].OneofWrappers = []any{}
-	file_lot_v1_pattern_service_proto_msgTypes[27].OneofWrappers = []any{}
-	file_lot_v1_pattern_service_proto_msgTypes[32].OneofWrappers = []any{}
-	file_lot_v1_pattern_service_proto_msgTypes[37].OneofWrappers = []any{}
-	file_lot_v1_pattern_service_proto_msgTypes[40].OneofWrappers = []any{}
+	file_lot_v1_pattern_service_proto_msgTypes[15].OneofWrappers = []any{}
+	file_lot_v1_pattern_service_proto_msgTypes[19].OneofWrappers = []any{}
+	file_lot_v1_pattern_service_proto_msgTypes[21].OneofWrappers = []any{}
+	file_lot_v1_pattern_service_proto_msgTypes[23].OneofWrappers = []any{}
+	file_lot_v1_pattern_service_proto_msgTypes[28].OneofWrappers = []any{}
+	file_lot_v1_pattern_service_proto_msgTypes[33].OneofWrappers = []any{}
+	file_lot_v1_pattern_service_proto_msgTypes[38].OneofWrappers = []any{}
+	file_lot_v1_pattern_service_proto_msgTypes[41].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lot_v1_pattern_service_proto_rawDesc), len(file_lot_v1_pattern_service_proto_rawDesc)),
-			NumEnums:      1,
-			NumMessages:   48,
+			NumEnums:      2,
+			NumMessages:   49,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -52,19 +52,22 @@ type PatternServiceClient interface {
 	// With the default `dedupe` EXACT a second save of the same kind, type, task, actions, code and
 	// language (white space and letter case folded in the task) counts as one SUCCESS for the first
 	// and answers `created = false`; other fields stay as they were, and a notice names those that
-	// differ. Errors: PATTERN_ID_IN_USE, REQUEST_ID_REUSED.
+	// differ. `dedupe` SEMANTIC counts it for a pattern of nearly the same meaning as well, and a
+	// notice MERGED says so. A pattern that `supersedes` another marks that one as superseded. Errors:
+	// PATTERN_ID_IN_USE, PATTERN_NOT_FOUND (what it supersedes), REQUEST_ID_REUSED.
 	SavePattern(ctx context.Context, in *SavePatternRequest, opts ...grpc.CallOption) (*SavePatternResponse, error)
 	// BatchSavePatterns saves up to 500 patterns, each as SavePattern would. Items succeed or fail by
 	// themselves: look at each result. One that breaks a rule of the contract refuses the whole batch,
 	// and the violation names the item; nothing is saved then.
 	BatchSavePatterns(ctx context.Context, in *BatchSavePatternsRequest, opts ...grpc.CallOption) (*BatchSavePatternsResponse, error)
-	// GetPattern reads one. Errors: PATTERN_NOT_FOUND.
+	// GetPattern reads one, and where it comes from if that is asked for. Errors: PATTERN_NOT_FOUND.
 	GetPattern(ctx context.Context, in *GetPatternRequest, opts ...grpc.CallOption) (*GetPatternResponse, error)
 	// UpdatePattern edits what callers edit; outcomes are untouched. A confidence that feedback moved is
-	// set only where the mask names it; otherwise it stays, and a notice says so. Errors:
-	// PATTERN_NOT_FOUND, ETAG_MISMATCH.
+	// set only where the mask names it; otherwise it stays, and a notice says so. A new `supersedes`
+	// marks that pattern as superseded and unmarks the one named before. Errors: PATTERN_NOT_FOUND
+	// (also for what it supersedes), ETAG_MISMATCH.
 	UpdatePattern(ctx context.Context, in *UpdatePatternRequest, opts ...grpc.CallOption) (*UpdatePatternResponse, error)
-	// DeletePattern deletes one; its outcomes go with it. Errors: PATTERN_NOT_FOUND, ETAG_MISMATCH.
+	// DeletePattern deletes one; its outcomes go with it, and what it superseded is so no longer. Errors: PATTERN_NOT_FOUND, ETAG_MISMATCH.
 	DeletePattern(ctx context.Context, in *DeletePatternRequest, opts ...grpc.CallOption) (*DeletePatternResponse, error)
 	// ListPatterns lists by time of creation, newest first.
 	ListPatterns(ctx context.Context, in *ListPatternsRequest, opts ...grpc.CallOption) (*ListPatternsResponse, error)
@@ -109,7 +112,15 @@ type PatternServiceClient interface {
 	// what becomes of it is in docs/code.md. The same code again changes nothing: patterns that are
 	// there are given back as they stand. If a call fails half-way, repeat it.
 	ExtractPatternsFromCode(ctx context.Context, in *ExtractPatternsFromCodeRequest, opts ...grpc.CallOption) (*ExtractPatternsFromCodeResponse, error)
-	// DistillPatterns generalises groups of like patterns. Not yet carried out.
+	// DistillPatterns generalises groups of like patterns into DISTILLED ones.
+	//
+	// Patterns of one kind, type and language are grouped by average-linkage clustering of their text
+	// vectors: the mean cosine over all pairs between the parts of a group is at least `similarity`.
+	// Groups whose means are alike to 0.1 less are grouped once more. Each group becomes a DISTILLED
+	// pattern: task and actions with what varies as `{slots}`, when it applies, and its members' counts
+	// summed at its creation. Members are kept and marked by `parent_pattern_id`. A later call adds to
+	// the groups that are there and never moves a member; without new patterns it changes nothing.
+	// DISTILLED and superseded patterns are not distilled.
 	DistillPatterns(ctx context.Context, in *DistillPatternsRequest, opts ...grpc.CallOption) (*DistillPatternsResponse, error)
 	// PrunePatterns deletes patterns that did not prove themselves, of those that the filter lets
 	// through and that are not pinned: by max_success_rate, by keep_at_most, or both. One that is
@@ -310,19 +321,22 @@ type PatternServiceServer interface {
 	// With the default `dedupe` EXACT a second save of the same kind, type, task, actions, code and
 	// language (white space and letter case folded in the task) counts as one SUCCESS for the first
 	// and answers `created = false`; other fields stay as they were, and a notice names those that
-	// differ. Errors: PATTERN_ID_IN_USE, REQUEST_ID_REUSED.
+	// differ. `dedupe` SEMANTIC counts it for a pattern of nearly the same meaning as well, and a
+	// notice MERGED says so. A pattern that `supersedes` another marks that one as superseded. Errors:
+	// PATTERN_ID_IN_USE, PATTERN_NOT_FOUND (what it supersedes), REQUEST_ID_REUSED.
 	SavePattern(context.Context, *SavePatternRequest) (*SavePatternResponse, error)
 	// BatchSavePatterns saves up to 500 patterns, each as SavePattern would. Items succeed or fail by
 	// themselves: look at each result. One that breaks a rule of the contract refuses the whole batch,
 	// and the violation names the item; nothing is saved then.
 	BatchSavePatterns(context.Context, *BatchSavePatternsRequest) (*BatchSavePatternsResponse, error)
-	// GetPattern reads one. Errors: PATTERN_NOT_FOUND.
+	// GetPattern reads one, and where it comes from if that is asked for. Errors: PATTERN_NOT_FOUND.
 	GetPattern(context.Context, *GetPatternRequest) (*GetPatternResponse, error)
 	// UpdatePattern edits what callers edit; outcomes are untouched. A confidence that feedback moved is
-	// set only where the mask names it; otherwise it stays, and a notice says so. Errors:
-	// PATTERN_NOT_FOUND, ETAG_MISMATCH.
+	// set only where the mask names it; otherwise it stays, and a notice says so. A new `supersedes`
+	// marks that pattern as superseded and unmarks the one named before. Errors: PATTERN_NOT_FOUND
+	// (also for what it supersedes), ETAG_MISMATCH.
 	UpdatePattern(context.Context, *UpdatePatternRequest) (*UpdatePatternResponse, error)
-	// DeletePattern deletes one; its outcomes go with it. Errors: PATTERN_NOT_FOUND, ETAG_MISMATCH.
+	// DeletePattern deletes one; its outcomes go with it, and what it superseded is so no longer. Errors: PATTERN_NOT_FOUND, ETAG_MISMATCH.
 	DeletePattern(context.Context, *DeletePatternRequest) (*DeletePatternResponse, error)
 	// ListPatterns lists by time of creation, newest first.
 	ListPatterns(context.Context, *ListPatternsRequest) (*ListPatternsResponse, error)
@@ -367,7 +381,15 @@ type PatternServiceServer interface {
 	// what becomes of it is in docs/code.md. The same code again changes nothing: patterns that are
 	// there are given back as they stand. If a call fails half-way, repeat it.
 	ExtractPatternsFromCode(context.Context, *ExtractPatternsFromCodeRequest) (*ExtractPatternsFromCodeResponse, error)
-	// DistillPatterns generalises groups of like patterns. Not yet carried out.
+	// DistillPatterns generalises groups of like patterns into DISTILLED ones.
+	//
+	// Patterns of one kind, type and language are grouped by average-linkage clustering of their text
+	// vectors: the mean cosine over all pairs between the parts of a group is at least `similarity`.
+	// Groups whose means are alike to 0.1 less are grouped once more. Each group becomes a DISTILLED
+	// pattern: task and actions with what varies as `{slots}`, when it applies, and its members' counts
+	// summed at its creation. Members are kept and marked by `parent_pattern_id`. A later call adds to
+	// the groups that are there and never moves a member; without new patterns it changes nothing.
+	// DISTILLED and superseded patterns are not distilled.
 	DistillPatterns(context.Context, *DistillPatternsRequest) (*DistillPatternsResponse, error)
 	// PrunePatterns deletes patterns that did not prove themselves, of those that the filter lets
 	// through and that are not pinned: by max_success_rate, by keep_at_most, or both. One that is

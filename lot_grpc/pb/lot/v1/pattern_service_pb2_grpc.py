@@ -138,7 +138,9 @@ class PatternServiceServicer(object):
         With the default `dedupe` EXACT a second save of the same kind, type, task, actions, code and
         language (white space and letter case folded in the task) counts as one SUCCESS for the first
         and answers `created = false`; other fields stay as they were, and a notice names those that
-        differ. Errors: PATTERN_ID_IN_USE, REQUEST_ID_REUSED.
+        differ. `dedupe` SEMANTIC counts it for a pattern of nearly the same meaning as well, and a
+        notice MERGED says so. A pattern that `supersedes` another marks that one as superseded. Errors:
+        PATTERN_ID_IN_USE, PATTERN_NOT_FOUND (what it supersedes), REQUEST_ID_REUSED.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -154,7 +156,7 @@ class PatternServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def GetPattern(self, request, context):
-        """GetPattern reads one. Errors: PATTERN_NOT_FOUND.
+        """GetPattern reads one, and where it comes from if that is asked for. Errors: PATTERN_NOT_FOUND.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -162,15 +164,16 @@ class PatternServiceServicer(object):
 
     def UpdatePattern(self, request, context):
         """UpdatePattern edits what callers edit; outcomes are untouched. A confidence that feedback moved is
-        set only where the mask names it; otherwise it stays, and a notice says so. Errors:
-        PATTERN_NOT_FOUND, ETAG_MISMATCH.
+        set only where the mask names it; otherwise it stays, and a notice says so. A new `supersedes`
+        marks that pattern as superseded and unmarks the one named before. Errors: PATTERN_NOT_FOUND
+        (also for what it supersedes), ETAG_MISMATCH.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def DeletePattern(self, request, context):
-        """DeletePattern deletes one; its outcomes go with it. Errors: PATTERN_NOT_FOUND, ETAG_MISMATCH.
+        """DeletePattern deletes one; its outcomes go with it, and what it superseded is so no longer. Errors: PATTERN_NOT_FOUND, ETAG_MISMATCH.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -270,7 +273,15 @@ class PatternServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def DistillPatterns(self, request, context):
-        """DistillPatterns generalises groups of like patterns. Not yet carried out.
+        """DistillPatterns generalises groups of like patterns into DISTILLED ones.
+
+        Patterns of one kind, type and language are grouped by average-linkage clustering of their text
+        vectors: the mean cosine over all pairs between the parts of a group is at least `similarity`.
+        Groups whose means are alike to 0.1 less are grouped once more. Each group becomes a DISTILLED
+        pattern: task and actions with what varies as `{slots}`, when it applies, and its members' counts
+        summed at its creation. Members are kept and marked by `parent_pattern_id`. A later call adds to
+        the groups that are there and never moves a member; without new patterns it changes nothing.
+        DISTILLED and superseded patterns are not distilled.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

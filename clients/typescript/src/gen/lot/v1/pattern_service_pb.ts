@@ -10,7 +10,7 @@ import type { Status } from "../../google/rpc/status_pb.js";
 import { file_google_rpc_status } from "../../google/rpc/status_pb.js";
 import type { FeedbackEntry } from "./feedback_pb.js";
 import { file_lot_v1_feedback } from "./feedback_pb.js";
-import type { Notice, Outcome, Ranking, ScorePart } from "./outcome_pb.js";
+import type { Notice, Outcome, Outcomes, Ranking, ScorePart } from "./outcome_pb.js";
 import { file_lot_v1_outcome } from "./outcome_pb.js";
 import type { Pattern, PatternFilter, PatternType } from "./pattern_pb.js";
 import { file_lot_v1_pattern } from "./pattern_pb.js";
@@ -20,7 +20,7 @@ import type { JsonObject, Message } from "@bufbuild/protobuf";
  * Describes the file lot/v1/pattern_service.proto.
  */
 export const file_lot_v1_pattern_service: GenFile = /*@__PURE__*/
-  fileDesc("Chxsb3QvdjEvcGF0dGVybl9zZXJ2aWNlLnByb3RvEgZsb3QudjEizQEKElNhdmVQYXR0ZXJuUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSIAoHcGF0dGVybhgCIAEoCzIPLmxvdC52MS5QYXR0ZXJuEhIKCnBhdHRlcm5faWQYAyABKAkSIQoUaW5pdGlhbF9zdWNjZXNzX3JhdGUYBCABKAFIAIgBARISCgpyZXF1ZXN0X2lkGAUgASgJEh4KBmRlZHVwZRgGIAEoDjIOLmxvdC52MS5EZWR1cGVCFwoVX2luaXRpYWxfc3VjY2Vzc19yYXRlImkKE1NhdmVQYXR0ZXJuUmVzcG9uc2USIAoHcGF0dGVybhgBIAEoCzIPLmxvdC52MS5QYXR0ZXJuEg8KB2NyZWF0ZWQYAiABKAgSHwoHbm90aWNlcxgDIAMoCzIOLmxvdC52MS5Ob3RpY2UiVQoYQmF0Y2hTYXZlUGF0dGVybnNSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRImCgVpdGVtcxgCIAMoCzIXLmxvdC52MS5TYXZlUGF0dGVybkl0ZW0itwEKD1NhdmVQYXR0ZXJuSXRlbRIgCgdwYXR0ZXJuGAEgASgLMg8ubG90LnYxLlBhdHRlcm4SEgoKcGF0dGVybl9pZBgCIAEoCRIhChRpbml0aWFsX3N1Y2Nlc3NfcmF0ZRgDIAEoAUgAiAEBEhIKCnJlcXVlc3RfaWQYBCABKAkSHgoGZGVkdXBlGAUgASgOMg4ubG90LnYxLkRlZHVwZUIXChVfaW5pdGlhbF9zdWNjZXNzX3JhdGUidAoZQmF0Y2hTYXZlUGF0dGVybnNSZXNwb25zZRIqCgdyZXN1bHRzGAEgAygLMhkubG90LnYxLlNhdmVQYXR0ZXJuUmVzdWx0EhUKDWNyZWF0ZWRfY291bnQYAiABKAUSFAoMZmFpbGVkX2NvdW50GAMgASgFInMKEVNhdmVQYXR0ZXJuUmVzdWx0Ei8KCHJlc3BvbnNlGAEgASgLMhsubG90LnYxLlNhdmVQYXR0ZXJuUmVzcG9uc2VIABIjCgVlcnJvchgCIAEoCzISLmdvb2dsZS5ycGMuU3RhdHVzSABCCAoGcmVzdWx0IlQKEUdldFBhdHRlcm5SZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRISCgpwYXR0ZXJuX2lkGAIgASgJEhgKEGluY2x1ZGVfZmVlZGJhY2sYBCABKAgiXwoSR2V0UGF0dGVyblJlc3BvbnNlEiAKB3BhdHRlcm4YASABKAsyDy5sb3QudjEuUGF0dGVybhInCghmZWVkYmFjaxgDIAMoCzIVLmxvdC52MS5GZWVkYmFja0VudHJ5Ip4BChRVcGRhdGVQYXR0ZXJuUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSIAoHcGF0dGVybhgCIAEoCzIPLmxvdC52MS5QYXR0ZXJuEhIKCnBhdHRlcm5faWQYAyABKAkSLwoLdXBkYXRlX21hc2sYBCABKAsyGi5nb29nbGUucHJvdG9idWYuRmllbGRNYXNrEgwKBGV0YWcYBSABKAkiWgoVVXBkYXRlUGF0dGVyblJlc3BvbnNlEiAKB3BhdHRlcm4YASABKAsyDy5sb3QudjEuUGF0dGVybhIfCgdub3RpY2VzGAIgAygLMg4ubG90LnYxLk5vdGljZSJiChREZWxldGVQYXR0ZXJuUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSEgoKcGF0dGVybl9pZBgCIAEoCRIMCgRldGFnGAMgASgJEhUKDWFsbG93X21pc3NpbmcYBCABKAgiKAoVRGVsZXRlUGF0dGVyblJlc3BvbnNlEg8KB2RlbGV0ZWQYASABKAgidgoTTGlzdFBhdHRlcm5zUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSJQoGZmlsdGVyGAIgASgLMhUubG90LnYxLlBhdHRlcm5GaWx0ZXISEQoJcGFnZV9zaXplGAMgASgFEhIKCnBhZ2VfdG9rZW4YBCABKAkiUgoUTGlzdFBhdHRlcm5zUmVzcG9uc2USIQoIcGF0dGVybnMYASADKAsyDy5sb3QudjEuUGF0dGVybhIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAki/gEKFVJlY2FsbFBhdHRlcm5zUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSDQoFcXVlcnkYAiABKAkSJQoGZmlsdGVyGAMgASgLMhUubG90LnYxLlBhdHRlcm5GaWx0ZXISDQoFbGltaXQYBCABKAUSGwoObWluX3NpbWlsYXJpdHkYBSABKAFIAIgBARIgCgdyYW5raW5nGAYgASgOMg8ubG90LnYxLlJhbmtpbmcSEQoEc2VlZBgHIAEoA0gBiAEBEg4KBnJlcmFuaxgIIAEoCBIPCgdleHBsYWluGAkgASgIQhEKD19taW5fc2ltaWxhcml0eUIHCgVfc2VlZCKhAQoWUmVjYWxsUGF0dGVybnNSZXNwb25zZRIgCgRoaXRzGAEgAygLMhIubG90LnYxLlBhdHRlcm5IaXQSFAoMcmV0cmlldmFsX2lkGAIgASgJEh8KB25vdGljZXMYAyADKAsyDi5sb3QudjEuTm90aWNlEi4KC2V4cGxhbmF0aW9uGAQgASgLMhkubG90LnYxLlJlY2FsbEV4cGxhbmF0aW9uIqQBCgpQYXR0ZXJuSGl0EiAKB3BhdHRlcm4YASABKAsyDy5sb3QudjEuUGF0dGVybhINCgVzY29yZRgCIAEoARISCgpzaW1pbGFyaXR5GAMgASgBEiYKC3Njb3JlX3BhcnRzGAQgAygLMhEubG90LnYxLlNjb3JlUGFydBIpCgxsZWFybmVkX2Zyb20YBSADKAsyEy5sb3QudjEuTGVhcm5lZEZyb20imwEKC0xlYXJuZWRGcm9tEg0KBXF1ZXJ5GAEgASgJEhIKCnNpbWlsYXJpdHkYAiABKAESDgoGd2VpZ2h0GAMgASgBEhMKC3RyaWFsX2NvdW50GAQgASgBEhUKDXN1Y2Nlc3NfY291bnQYBSABKAESLQoJbGFzdF90aW1lGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCKzAgoRUmVjYWxsRXhwbGFuYXRpb24SIAoHcmFua2luZxgBIAEoDjIPLmxvdC52MS5SYW5raW5nEhEKCXBvb2xfc2l6ZRgCIAEoBRIMCgRnYXRlGAMgASgBEhYKDmxlYXJuZWRfd2VpZ2h0GAQgASgBEhYKDm1hdGNoaW5nX2NvdW50GAUgASgDEhcKD25hbWVzcGFjZV9jb3VudBgGIAEoAxIkCgdmaWx0ZXJzGAcgAygLMhMubG90LnYxLkZpbHRlckNvdW50EhQKDGtlcm5lbF93aWR0aBgIIAEoARIsCgloYWxmX2xpZmUYCSABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SDAoEa2VwdBgKIAEoARIRCgRzZWVkGAsgASgDSACIAQFCBwoFX3NlZWQiMwoLRmlsdGVyQ291bnQSDQoFZmllbGQYASABKAkSFQoNcmVtb3ZlZF9jb3VudBgCIAEoAyL0AQoUUmVjb3JkT3V0Y29tZVJlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEhMKC3BhdHRlcm5faWRzGAIgAygJEhQKDHJldHJpZXZhbF9pZBgDIAEoCRINCgVxdWVyeRgEIAEoCRIgCgdvdXRjb21lGAUgASgOMg8ubG90LnYxLk91dGNvbWUSEwoGcmV3YXJkGAYgASgBSACIAQESKwoIZHVyYXRpb24YByABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SDAoEbm90ZRgIIAEoCRISCgpyZXF1ZXN0X2lkGAkgASgJQgkKB19yZXdhcmQiTgoVUmVjb3JkT3V0Y29tZVJlc3BvbnNlEiEKCHBhdHRlcm5zGAEgAygLMg8ubG90LnYxLlBhdHRlcm4SEgoKb3V0Y29tZV9pZBgCIAEoCSLBAgoMT3V0Y29tZUVudHJ5EhIKCm91dGNvbWVfaWQYASABKAkSEgoKcGF0dGVybl9pZBgCIAEoCRIgCgdvdXRjb21lGAMgASgOMg8ubG90LnYxLk91dGNvbWUSEwoGcmV3YXJkGAQgASgBSACIAQESKwoIZHVyYXRpb24YBSABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SDQoFcXVlcnkYBiABKAkSFAoMcmV0cmlldmFsX2lkGAcgASgJEgwKBG5vdGUYCCABKAkSLwoLY3JlYXRlX3RpbWUYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhAKCGNvcnJlY3RzGAogASgJEhQKDGNvcnJlY3RlZF9ieRgLIAEoCRIOCgZyZXBlYXQYDCABKAhCCQoHX3Jld2FyZCJjChNMaXN0T3V0Y29tZXNSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRISCgpwYXR0ZXJuX2lkGAIgASgJEhEKCXBhZ2Vfc2l6ZRgDIAEoBRISCgpwYWdlX3Rva2VuGAQgASgJIlcKFExpc3RPdXRjb21lc1Jlc3BvbnNlEiYKCG91dGNvbWVzGAEgAygLMhQubG90LnYxLk91dGNvbWVFbnRyeRIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiggEKFUNvcnJlY3RPdXRjb21lUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSEgoKb3V0Y29tZV9pZBgCIAEoCRIgCgdvdXRjb21lGAMgASgOMg8ubG90LnYxLk91dGNvbWUSDAoEbm90ZRgEIAEoCRISCgpyZXF1ZXN0X2lkGAUgASgJIk8KFkNvcnJlY3RPdXRjb21lUmVzcG9uc2USIQoIcGF0dGVybnMYASADKAsyDy5sb3QudjEuUGF0dGVybhISCgpvdXRjb21lX2lkGAIgASgJIr4BChNHaXZlRmVlZGJhY2tSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRISCgpwYXR0ZXJuX2lkGAIgASgJEhQKB2hlbHBmdWwYAyABKAhIAIgBARIiChVjb25maWRlbmNlX2FkanVzdG1lbnQYBCABKAFIAYgBARIMCgR0ZXh0GAUgASgJEhIKCnJlcXVlc3RfaWQYBiABKAlCCgoIX2hlbHBmdWxCGAoWX2NvbmZpZGVuY2VfYWRqdXN0bWVudCJhChRHaXZlRmVlZGJhY2tSZXNwb25zZRIgCgdwYXR0ZXJuGAEgASgLMg8ubG90LnYxLlBhdHRlcm4SJwoIZmVlZGJhY2sYAiABKAsyFS5sb3QudjEuRmVlZGJhY2tFbnRyeSJoCh1MaXN0RmVlZGJhY2tDYW5kaWRhdGVzUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSJQoGZmlsdGVyGAIgASgLMhUubG90LnYxLlBhdHRlcm5GaWx0ZXISDQoFbGltaXQYAyABKAUiegoeTGlzdEZlZWRiYWNrQ2FuZGlkYXRlc1Jlc3BvbnNlEiEKCHBhdHRlcm5zGAEgAygLMg8ubG90LnYxLlBhdHRlcm4SDgoGc2NvcmVzGAIgAygBEhYKDmV4YW1pbmVkX2NvdW50GAMgASgFEg0KBWV4YWN0GAQgASgIIlIKFkdldFBhdHRlcm5TdGF0c1JlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEiUKBmZpbHRlchgCIAEoCzIVLmxvdC52MS5QYXR0ZXJuRmlsdGVyItkJChdHZXRQYXR0ZXJuU3RhdHNSZXNwb25zZRIWCg50b3RhbF9wYXR0ZXJucxgBIAEoAxIhChRhdmVyYWdlX3N1Y2Nlc3NfcmF0ZRgCIAEoAUgAiAEBEh0KEG1heF9zdWNjZXNzX3JhdGUYAyABKAFIAYgBARIZChF0b3RhbF91c2FnZV9jb3VudBgEIAEoAxIcChRtb3N0X3VzZWRfcGF0dGVybl9pZBgFIAEoCRJECgtieV9sYW5ndWFnZRgGIAMoCzIvLmxvdC52MS5HZXRQYXR0ZXJuU3RhdHNSZXNwb25zZS5CeUxhbmd1YWdlRW50cnkSRAoLYnlfY2F0ZWdvcnkYByADKAsyLy5sb3QudjEuR2V0UGF0dGVyblN0YXRzUmVzcG9uc2UuQnlDYXRlZ29yeUVudHJ5EjwKB2J5X2tpbmQYCCADKAsyKy5sb3QudjEuR2V0UGF0dGVyblN0YXRzUmVzcG9uc2UuQnlLaW5kRW50cnkSHQoQbWluX3N1Y2Nlc3NfcmF0ZRgJIAEoAUgCiAEBEhIKCnVzZWRfY291bnQYCiABKAMSJgoZYXZlcmFnZV91c2VkX3N1Y2Nlc3NfcmF0ZRgLIAEoAUgDiAEBEhsKE3RvdGFsX3N1Y2Nlc3NfY291bnQYDCABKAMSGwoTdG90YWxfZmFpbHVyZV9jb3VudBgNIAEoAxIbChN0b3RhbF9wYXJ0aWFsX2NvdW50GA4gASgDEhoKDXN1Y2Nlc3Nfc2hhcmUYDyABKAFIBIgBARIUCgxwaW5uZWRfY291bnQYECABKAMSSwoPYnlfcGF0dGVybl90eXBlGBEgAygLMjIubG90LnYxLkdldFBhdHRlcm5TdGF0c1Jlc3BvbnNlLkJ5UGF0dGVyblR5cGVFbnRyeRJFCgxieV9jb2RlX2tpbmQYEiADKAsyLy5sb3QudjEuR2V0UGF0dGVyblN0YXRzUmVzcG9uc2UuQnlDb2RlS2luZEVudHJ5EkUKDGJ5X3Rhc2tfdHlwZRgTIAMoCzIvLmxvdC52MS5HZXRQYXR0ZXJuU3RhdHNSZXNwb25zZS5CeVRhc2tUeXBlRW50cnkaMQoPQnlMYW5ndWFnZUVudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoAzoCOAEaMQoPQnlDYXRlZ29yeUVudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoAzoCOAEaLQoLQnlLaW5kRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgDOgI4ARo0ChJCeVBhdHRlcm5UeXBlRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgDOgI4ARoxCg9CeUNvZGVLaW5kRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgDOgI4ARoxCg9CeVRhc2tUeXBlRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgDOgI4AUIXChVfYXZlcmFnZV9zdWNjZXNzX3JhdGVCEwoRX21heF9zdWNjZXNzX3JhdGVCEwoRX21pbl9zdWNjZXNzX3JhdGVCHAoaX2F2ZXJhZ2VfdXNlZF9zdWNjZXNzX3JhdGVCEAoOX3N1Y2Nlc3Nfc2hhcmUiqwEKFkV4dHJhY3RQYXR0ZXJuc1JlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEhkKEXRhc2tfdHlwZV9wYXR0ZXJuGAIgASgJEikKDHBhdHRlcm5fdHlwZRgDIAEoDjITLmxvdC52MS5QYXR0ZXJuVHlwZRITCgttaW5fc2FtcGxlcxgEIAEoBRISCgpuYW1lc3BhY2VzGAUgAygJEg8KB2RyeV9ydW4YBiABKAgiUwoXRXh0cmFjdFBhdHRlcm5zUmVzcG9uc2USIQoIcGF0dGVybnMYASADKAsyDy5sb3QudjEuUGF0dGVybhIVCg1lcGlzb2RlX2NvdW50GAIgASgDIqcBCh5FeHRyYWN0UGF0dGVybnNGcm9tQ29kZVJlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEgwKBGNvZGUYAiABKAkSEAoIbGFuZ3VhZ2UYAyABKAkSDwoHY29udGV4dBgEIAEoCRIwCg9zdWNjZXNzX21ldHJpY3MYBSABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0Eg8KB2RyeV9ydW4YBiABKAgijgEKH0V4dHJhY3RQYXR0ZXJuc0Zyb21Db2RlUmVzcG9uc2USIQoIcGF0dGVybnMYASADKAsyDy5sb3QudjEuUGF0dGVybhIQCgh1bnBhcnNlZBgCIAMoCRIVCg1jcmVhdGVkX2NvdW50GAMgASgFEh8KB25vdGljZXMYBCADKAsyDi5sb3QudjEuTm90aWNlIqMBChZEaXN0aWxsUGF0dGVybnNSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRIlCgZmaWx0ZXIYAiABKAsyFS5sb3QudjEuUGF0dGVybkZpbHRlchIWCg5taW5fZ3JvdXBfc2l6ZRgDIAEoBRIXCgpzaW1pbGFyaXR5GAQgASgBSACIAQESDwoHZHJ5X3J1bhgFIAEoCEINCgtfc2ltaWxhcml0eSJBChdEaXN0aWxsUGF0dGVybnNSZXNwb25zZRImCgZncm91cHMYASADKAsyFi5sb3QudjEuRGlzdGlsbGVkR3JvdXAidgoORGlzdGlsbGVkR3JvdXASIAoHcGF0dGVybhgBIAEoCzIPLmxvdC52MS5QYXR0ZXJuEhoKEm1lbWJlcl9wYXR0ZXJuX2lkcxgCIAMoCRImCgZncm91cHMYAyADKAsyFi5sb3QudjEuRGlzdGlsbGVkR3JvdXAixAEKFFBydW5lUGF0dGVybnNSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRIlCgZmaWx0ZXIYAiABKAsyFS5sb3QudjEuUGF0dGVybkZpbHRlchIdChBtYXhfc3VjY2Vzc19yYXRlGAMgASgBSACIAQESFwoPbWluX3VzYWdlX2NvdW50GAQgASgDEhQKDGtlZXBfYXRfbW9zdBgFIAEoAxIPCgdkcnlfcnVuGAYgASgIQhMKEV9tYXhfc3VjY2Vzc19yYXRlIs8BChVQcnVuZVBhdHRlcm5zUmVzcG9uc2USFQoNZGVsZXRlZF9jb3VudBgBIAEoAxITCgtwYXR0ZXJuX2lkcxgCIAMoCRI0ChBvbGRlc3Rfa2VwdF90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIqCgdlbGFwc2VkGAQgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEhQKDHNwYXJlZF9jb3VudBgFIAEoAxISCgprZXB0X2NvdW50GAYgASgDKlgKBkRlZHVwZRIWChJERURVUEVfVU5TUEVDSUZJRUQQABIQCgxERURVUEVfRVhBQ1QQARIPCgtERURVUEVfTk9ORRACEhMKD0RFRFVQRV9TRU1BTlRJQxADMqELCg5QYXR0ZXJuU2VydmljZRJGCgtTYXZlUGF0dGVybhIaLmxvdC52MS5TYXZlUGF0dGVyblJlcXVlc3QaGy5sb3QudjEuU2F2ZVBhdHRlcm5SZXNwb25zZRJYChFCYXRjaFNhdmVQYXR0ZXJucxIgLmxvdC52MS5CYXRjaFNhdmVQYXR0ZXJuc1JlcXVlc3QaIS5sb3QudjEuQmF0Y2hTYXZlUGF0dGVybnNSZXNwb25zZRJICgpHZXRQYXR0ZXJuEhkubG90LnYxLkdldFBhdHRlcm5SZXF1ZXN0GhoubG90LnYxLkdldFBhdHRlcm5SZXNwb25zZSIDkAIBEkwKDVVwZGF0ZVBhdHRlcm4SHC5sb3QudjEuVXBkYXRlUGF0dGVyblJlcXVlc3QaHS5sb3QudjEuVXBkYXRlUGF0dGVyblJlc3BvbnNlEkwKDURlbGV0ZVBhdHRlcm4SHC5sb3QudjEuRGVsZXRlUGF0dGVyblJlcXVlc3QaHS5sb3QudjEuRGVsZXRlUGF0dGVyblJlc3BvbnNlEk4KDExpc3RQYXR0ZXJucxIbLmxvdC52MS5MaXN0UGF0dGVybnNSZXF1ZXN0GhwubG90LnYxLkxpc3RQYXR0ZXJuc1Jlc3BvbnNlIgOQAgESVAoOUmVjYWxsUGF0dGVybnMSHS5sb3QudjEuUmVjYWxsUGF0dGVybnNSZXF1ZXN0Gh4ubG90LnYxLlJlY2FsbFBhdHRlcm5zUmVzcG9uc2UiA5ACARJMCg1SZWNvcmRPdXRjb21lEhwubG90LnYxLlJlY29yZE91dGNvbWVSZXF1ZXN0Gh0ubG90LnYxLlJlY29yZE91dGNvbWVSZXNwb25zZRJOCgxMaXN0T3V0Y29tZXMSGy5sb3QudjEuTGlzdE91dGNvbWVzUmVxdWVzdBocLmxvdC52MS5MaXN0T3V0Y29tZXNSZXNwb25zZSIDkAIBEk8KDkNvcnJlY3RPdXRjb21lEh0ubG90LnYxLkNvcnJlY3RPdXRjb21lUmVxdWVzdBoeLmxvdC52MS5Db3JyZWN0T3V0Y29tZVJlc3BvbnNlEkkKDEdpdmVGZWVkYmFjaxIbLmxvdC52MS5HaXZlRmVlZGJhY2tSZXF1ZXN0GhwubG90LnYxLkdpdmVGZWVkYmFja1Jlc3BvbnNlEmwKFkxpc3RGZWVkYmFja0NhbmRpZGF0ZXMSJS5sb3QudjEuTGlzdEZlZWRiYWNrQ2FuZGlkYXRlc1JlcXVlc3QaJi5sb3QudjEuTGlzdEZlZWRiYWNrQ2FuZGlkYXRlc1Jlc3BvbnNlIgOQAgESVwoPR2V0UGF0dGVyblN0YXRzEh4ubG90LnYxLkdldFBhdHRlcm5TdGF0c1JlcXVlc3QaHy5sb3QudjEuR2V0UGF0dGVyblN0YXRzUmVzcG9uc2UiA5ACARJSCg9FeHRyYWN0UGF0dGVybnMSHi5sb3QudjEuRXh0cmFjdFBhdHRlcm5zUmVxdWVzdBofLmxvdC52MS5FeHRyYWN0UGF0dGVybnNSZXNwb25zZRJqChdFeHRyYWN0UGF0dGVybnNGcm9tQ29kZRImLmxvdC52MS5FeHRyYWN0UGF0dGVybnNGcm9tQ29kZVJlcXVlc3QaJy5sb3QudjEuRXh0cmFjdFBhdHRlcm5zRnJvbUNvZGVSZXNwb25zZRJSCg9EaXN0aWxsUGF0dGVybnMSHi5sb3QudjEuRGlzdGlsbFBhdHRlcm5zUmVxdWVzdBofLmxvdC52MS5EaXN0aWxsUGF0dGVybnNSZXNwb25zZRJMCg1QcnVuZVBhdHRlcm5zEhwubG90LnYxLlBydW5lUGF0dGVybnNSZXF1ZXN0Gh0ubG90LnYxLlBydW5lUGF0dGVybnNSZXNwb25zZUJHCg1pby5sb3RncnBjLnYxUAFaNGdpdGh1Yi5jb20vbG90LWdycGMvbG90LWdycGMvY2xpZW50cy9nby9sb3QvdjE7bG90djFiBnByb3RvMw", [file_google_protobuf_duration, file_google_protobuf_field_mask, file_google_protobuf_struct, file_google_protobuf_timestamp, file_google_rpc_status, file_lot_v1_feedback, file_lot_v1_outcome, file_lot_v1_pattern]);
+  fileDesc("Chxsb3QvdjEvcGF0dGVybl9zZXJ2aWNlLnByb3RvEgZsb3QudjEizQEKElNhdmVQYXR0ZXJuUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSIAoHcGF0dGVybhgCIAEoCzIPLmxvdC52MS5QYXR0ZXJuEhIKCnBhdHRlcm5faWQYAyABKAkSIQoUaW5pdGlhbF9zdWNjZXNzX3JhdGUYBCABKAFIAIgBARISCgpyZXF1ZXN0X2lkGAUgASgJEh4KBmRlZHVwZRgGIAEoDjIOLmxvdC52MS5EZWR1cGVCFwoVX2luaXRpYWxfc3VjY2Vzc19yYXRlImkKE1NhdmVQYXR0ZXJuUmVzcG9uc2USIAoHcGF0dGVybhgBIAEoCzIPLmxvdC52MS5QYXR0ZXJuEg8KB2NyZWF0ZWQYAiABKAgSHwoHbm90aWNlcxgDIAMoCzIOLmxvdC52MS5Ob3RpY2UiVQoYQmF0Y2hTYXZlUGF0dGVybnNSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRImCgVpdGVtcxgCIAMoCzIXLmxvdC52MS5TYXZlUGF0dGVybkl0ZW0itwEKD1NhdmVQYXR0ZXJuSXRlbRIgCgdwYXR0ZXJuGAEgASgLMg8ubG90LnYxLlBhdHRlcm4SEgoKcGF0dGVybl9pZBgCIAEoCRIhChRpbml0aWFsX3N1Y2Nlc3NfcmF0ZRgDIAEoAUgAiAEBEhIKCnJlcXVlc3RfaWQYBCABKAkSHgoGZGVkdXBlGAUgASgOMg4ubG90LnYxLkRlZHVwZUIXChVfaW5pdGlhbF9zdWNjZXNzX3JhdGUidAoZQmF0Y2hTYXZlUGF0dGVybnNSZXNwb25zZRIqCgdyZXN1bHRzGAEgAygLMhkubG90LnYxLlNhdmVQYXR0ZXJuUmVzdWx0EhUKDWNyZWF0ZWRfY291bnQYAiABKAUSFAoMZmFpbGVkX2NvdW50GAMgASgFInMKEVNhdmVQYXR0ZXJuUmVzdWx0Ei8KCHJlc3BvbnNlGAEgASgLMhsubG90LnYxLlNhdmVQYXR0ZXJuUmVzcG9uc2VIABIjCgVlcnJvchgCIAEoCzISLmdvb2dsZS5ycGMuU3RhdHVzSABCCAoGcmVzdWx0Im0KEUdldFBhdHRlcm5SZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRISCgpwYXR0ZXJuX2lkGAIgASgJEhcKD2luY2x1ZGVfbGluZWFnZRgDIAEoCBIYChBpbmNsdWRlX2ZlZWRiYWNrGAQgASgIIoYBChJHZXRQYXR0ZXJuUmVzcG9uc2USIAoHcGF0dGVybhgBIAEoCzIPLmxvdC52MS5QYXR0ZXJuEicKCGZlZWRiYWNrGAMgAygLMhUubG90LnYxLkZlZWRiYWNrRW50cnkSJQoHbGluZWFnZRgCIAMoCzIULmxvdC52MS5MaW5lYWdlRW50cnkiwgEKDExpbmVhZ2VFbnRyeRIpCghyZWxhdGlvbhgBIAEoDjIXLmxvdC52MS5MaW5lYWdlUmVsYXRpb24SEgoKcGF0dGVybl9pZBgCIAEoCRIMCgR0YXNrGAMgASgJEiIKCG91dGNvbWVzGAQgASgLMhAubG90LnYxLk91dGNvbWVzEi8KC2NyZWF0ZV90aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIQCghkaXN0YW5jZRgGIAEoBSKeAQoUVXBkYXRlUGF0dGVyblJlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEiAKB3BhdHRlcm4YAiABKAsyDy5sb3QudjEuUGF0dGVybhISCgpwYXR0ZXJuX2lkGAMgASgJEi8KC3VwZGF0ZV9tYXNrGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLkZpZWxkTWFzaxIMCgRldGFnGAUgASgJIloKFVVwZGF0ZVBhdHRlcm5SZXNwb25zZRIgCgdwYXR0ZXJuGAEgASgLMg8ubG90LnYxLlBhdHRlcm4SHwoHbm90aWNlcxgCIAMoCzIOLmxvdC52MS5Ob3RpY2UiYgoURGVsZXRlUGF0dGVyblJlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEhIKCnBhdHRlcm5faWQYAiABKAkSDAoEZXRhZxgDIAEoCRIVCg1hbGxvd19taXNzaW5nGAQgASgIIigKFURlbGV0ZVBhdHRlcm5SZXNwb25zZRIPCgdkZWxldGVkGAEgASgIInYKE0xpc3RQYXR0ZXJuc1JlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEiUKBmZpbHRlchgCIAEoCzIVLmxvdC52MS5QYXR0ZXJuRmlsdGVyEhEKCXBhZ2Vfc2l6ZRgDIAEoBRISCgpwYWdlX3Rva2VuGAQgASgJIlIKFExpc3RQYXR0ZXJuc1Jlc3BvbnNlEiEKCHBhdHRlcm5zGAEgAygLMg8ubG90LnYxLlBhdHRlcm4SFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIv4BChVSZWNhbGxQYXR0ZXJuc1JlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEg0KBXF1ZXJ5GAIgASgJEiUKBmZpbHRlchgDIAEoCzIVLmxvdC52MS5QYXR0ZXJuRmlsdGVyEg0KBWxpbWl0GAQgASgFEhsKDm1pbl9zaW1pbGFyaXR5GAUgASgBSACIAQESIAoHcmFua2luZxgGIAEoDjIPLmxvdC52MS5SYW5raW5nEhEKBHNlZWQYByABKANIAYgBARIOCgZyZXJhbmsYCCABKAgSDwoHZXhwbGFpbhgJIAEoCEIRCg9fbWluX3NpbWlsYXJpdHlCBwoFX3NlZWQioQEKFlJlY2FsbFBhdHRlcm5zUmVzcG9uc2USIAoEaGl0cxgBIAMoCzISLmxvdC52MS5QYXR0ZXJuSGl0EhQKDHJldHJpZXZhbF9pZBgCIAEoCRIfCgdub3RpY2VzGAMgAygLMg4ubG90LnYxLk5vdGljZRIuCgtleHBsYW5hdGlvbhgEIAEoCzIZLmxvdC52MS5SZWNhbGxFeHBsYW5hdGlvbiKkAQoKUGF0dGVybkhpdBIgCgdwYXR0ZXJuGAEgASgLMg8ubG90LnYxLlBhdHRlcm4SDQoFc2NvcmUYAiABKAESEgoKc2ltaWxhcml0eRgDIAEoARImCgtzY29yZV9wYXJ0cxgEIAMoCzIRLmxvdC52MS5TY29yZVBhcnQSKQoMbGVhcm5lZF9mcm9tGAUgAygLMhMubG90LnYxLkxlYXJuZWRGcm9tIpsBCgtMZWFybmVkRnJvbRINCgVxdWVyeRgBIAEoCRISCgpzaW1pbGFyaXR5GAIgASgBEg4KBndlaWdodBgDIAEoARITCgt0cmlhbF9jb3VudBgEIAEoARIVCg1zdWNjZXNzX2NvdW50GAUgASgBEi0KCWxhc3RfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiswIKEVJlY2FsbEV4cGxhbmF0aW9uEiAKB3JhbmtpbmcYASABKA4yDy5sb3QudjEuUmFua2luZxIRCglwb29sX3NpemUYAiABKAUSDAoEZ2F0ZRgDIAEoARIWCg5sZWFybmVkX3dlaWdodBgEIAEoARIWCg5tYXRjaGluZ19jb3VudBgFIAEoAxIXCg9uYW1lc3BhY2VfY291bnQYBiABKAMSJAoHZmlsdGVycxgHIAMoCzITLmxvdC52MS5GaWx0ZXJDb3VudBIUCgxrZXJuZWxfd2lkdGgYCCABKAESLAoJaGFsZl9saWZlGAkgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEgwKBGtlcHQYCiABKAESEQoEc2VlZBgLIAEoA0gAiAEBQgcKBV9zZWVkIjMKC0ZpbHRlckNvdW50Eg0KBWZpZWxkGAEgASgJEhUKDXJlbW92ZWRfY291bnQYAiABKAMi9AEKFFJlY29yZE91dGNvbWVSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRITCgtwYXR0ZXJuX2lkcxgCIAMoCRIUCgxyZXRyaWV2YWxfaWQYAyABKAkSDQoFcXVlcnkYBCABKAkSIAoHb3V0Y29tZRgFIAEoDjIPLmxvdC52MS5PdXRjb21lEhMKBnJld2FyZBgGIAEoAUgAiAEBEisKCGR1cmF0aW9uGAcgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEgwKBG5vdGUYCCABKAkSEgoKcmVxdWVzdF9pZBgJIAEoCUIJCgdfcmV3YXJkIk4KFVJlY29yZE91dGNvbWVSZXNwb25zZRIhCghwYXR0ZXJucxgBIAMoCzIPLmxvdC52MS5QYXR0ZXJuEhIKCm91dGNvbWVfaWQYAiABKAkiwQIKDE91dGNvbWVFbnRyeRISCgpvdXRjb21lX2lkGAEgASgJEhIKCnBhdHRlcm5faWQYAiABKAkSIAoHb3V0Y29tZRgDIAEoDjIPLmxvdC52MS5PdXRjb21lEhMKBnJld2FyZBgEIAEoAUgAiAEBEisKCGR1cmF0aW9uGAUgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEg0KBXF1ZXJ5GAYgASgJEhQKDHJldHJpZXZhbF9pZBgHIAEoCRIMCgRub3RlGAggASgJEi8KC2NyZWF0ZV90aW1lGAkgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIQCghjb3JyZWN0cxgKIAEoCRIUCgxjb3JyZWN0ZWRfYnkYCyABKAkSDgoGcmVwZWF0GAwgASgIQgkKB19yZXdhcmQiYwoTTGlzdE91dGNvbWVzUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSEgoKcGF0dGVybl9pZBgCIAEoCRIRCglwYWdlX3NpemUYAyABKAUSEgoKcGFnZV90b2tlbhgEIAEoCSJXChRMaXN0T3V0Y29tZXNSZXNwb25zZRImCghvdXRjb21lcxgBIAMoCzIULmxvdC52MS5PdXRjb21lRW50cnkSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIoIBChVDb3JyZWN0T3V0Y29tZVJlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEhIKCm91dGNvbWVfaWQYAiABKAkSIAoHb3V0Y29tZRgDIAEoDjIPLmxvdC52MS5PdXRjb21lEgwKBG5vdGUYBCABKAkSEgoKcmVxdWVzdF9pZBgFIAEoCSJPChZDb3JyZWN0T3V0Y29tZVJlc3BvbnNlEiEKCHBhdHRlcm5zGAEgAygLMg8ubG90LnYxLlBhdHRlcm4SEgoKb3V0Y29tZV9pZBgCIAEoCSK+AQoTR2l2ZUZlZWRiYWNrUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSEgoKcGF0dGVybl9pZBgCIAEoCRIUCgdoZWxwZnVsGAMgASgISACIAQESIgoVY29uZmlkZW5jZV9hZGp1c3RtZW50GAQgASgBSAGIAQESDAoEdGV4dBgFIAEoCRISCgpyZXF1ZXN0X2lkGAYgASgJQgoKCF9oZWxwZnVsQhgKFl9jb25maWRlbmNlX2FkanVzdG1lbnQiYQoUR2l2ZUZlZWRiYWNrUmVzcG9uc2USIAoHcGF0dGVybhgBIAEoCzIPLmxvdC52MS5QYXR0ZXJuEicKCGZlZWRiYWNrGAIgASgLMhUubG90LnYxLkZlZWRiYWNrRW50cnkiaAodTGlzdEZlZWRiYWNrQ2FuZGlkYXRlc1JlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEiUKBmZpbHRlchgCIAEoCzIVLmxvdC52MS5QYXR0ZXJuRmlsdGVyEg0KBWxpbWl0GAMgASgFInoKHkxpc3RGZWVkYmFja0NhbmRpZGF0ZXNSZXNwb25zZRIhCghwYXR0ZXJucxgBIAMoCzIPLmxvdC52MS5QYXR0ZXJuEg4KBnNjb3JlcxgCIAMoARIWCg5leGFtaW5lZF9jb3VudBgDIAEoBRINCgVleGFjdBgEIAEoCCJSChZHZXRQYXR0ZXJuU3RhdHNSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRIlCgZmaWx0ZXIYAiABKAsyFS5sb3QudjEuUGF0dGVybkZpbHRlciLZCQoXR2V0UGF0dGVyblN0YXRzUmVzcG9uc2USFgoOdG90YWxfcGF0dGVybnMYASABKAMSIQoUYXZlcmFnZV9zdWNjZXNzX3JhdGUYAiABKAFIAIgBARIdChBtYXhfc3VjY2Vzc19yYXRlGAMgASgBSAGIAQESGQoRdG90YWxfdXNhZ2VfY291bnQYBCABKAMSHAoUbW9zdF91c2VkX3BhdHRlcm5faWQYBSABKAkSRAoLYnlfbGFuZ3VhZ2UYBiADKAsyLy5sb3QudjEuR2V0UGF0dGVyblN0YXRzUmVzcG9uc2UuQnlMYW5ndWFnZUVudHJ5EkQKC2J5X2NhdGVnb3J5GAcgAygLMi8ubG90LnYxLkdldFBhdHRlcm5TdGF0c1Jlc3BvbnNlLkJ5Q2F0ZWdvcnlFbnRyeRI8CgdieV9raW5kGAggAygLMisubG90LnYxLkdldFBhdHRlcm5TdGF0c1Jlc3BvbnNlLkJ5S2luZEVudHJ5Eh0KEG1pbl9zdWNjZXNzX3JhdGUYCSABKAFIAogBARISCgp1c2VkX2NvdW50GAogASgDEiYKGWF2ZXJhZ2VfdXNlZF9zdWNjZXNzX3JhdGUYCyABKAFIA4gBARIbChN0b3RhbF9zdWNjZXNzX2NvdW50GAwgASgDEhsKE3RvdGFsX2ZhaWx1cmVfY291bnQYDSABKAMSGwoTdG90YWxfcGFydGlhbF9jb3VudBgOIAEoAxIaCg1zdWNjZXNzX3NoYXJlGA8gASgBSASIAQESFAoMcGlubmVkX2NvdW50GBAgASgDEksKD2J5X3BhdHRlcm5fdHlwZRgRIAMoCzIyLmxvdC52MS5HZXRQYXR0ZXJuU3RhdHNSZXNwb25zZS5CeVBhdHRlcm5UeXBlRW50cnkSRQoMYnlfY29kZV9raW5kGBIgAygLMi8ubG90LnYxLkdldFBhdHRlcm5TdGF0c1Jlc3BvbnNlLkJ5Q29kZUtpbmRFbnRyeRJFCgxieV90YXNrX3R5cGUYEyADKAsyLy5sb3QudjEuR2V0UGF0dGVyblN0YXRzUmVzcG9uc2UuQnlUYXNrVHlwZUVudHJ5GjEKD0J5TGFuZ3VhZ2VFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAM6AjgBGjEKD0J5Q2F0ZWdvcnlFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAM6AjgBGi0KC0J5S2luZEVudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoAzoCOAEaNAoSQnlQYXR0ZXJuVHlwZUVudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoAzoCOAEaMQoPQnlDb2RlS2luZEVudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoAzoCOAEaMQoPQnlUYXNrVHlwZUVudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoAzoCOAFCFwoVX2F2ZXJhZ2Vfc3VjY2Vzc19yYXRlQhMKEV9tYXhfc3VjY2Vzc19yYXRlQhMKEV9taW5fc3VjY2Vzc19yYXRlQhwKGl9hdmVyYWdlX3VzZWRfc3VjY2Vzc19yYXRlQhAKDl9zdWNjZXNzX3NoYXJlIqsBChZFeHRyYWN0UGF0dGVybnNSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRIZChF0YXNrX3R5cGVfcGF0dGVybhgCIAEoCRIpCgxwYXR0ZXJuX3R5cGUYAyABKA4yEy5sb3QudjEuUGF0dGVyblR5cGUSEwoLbWluX3NhbXBsZXMYBCABKAUSEgoKbmFtZXNwYWNlcxgFIAMoCRIPCgdkcnlfcnVuGAYgASgIIlMKF0V4dHJhY3RQYXR0ZXJuc1Jlc3BvbnNlEiEKCHBhdHRlcm5zGAEgAygLMg8ubG90LnYxLlBhdHRlcm4SFQoNZXBpc29kZV9jb3VudBgCIAEoAyKnAQoeRXh0cmFjdFBhdHRlcm5zRnJvbUNvZGVSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRIMCgRjb2RlGAIgASgJEhAKCGxhbmd1YWdlGAMgASgJEg8KB2NvbnRleHQYBCABKAkSMAoPc3VjY2Vzc19tZXRyaWNzGAUgASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdBIPCgdkcnlfcnVuGAYgASgIIo4BCh9FeHRyYWN0UGF0dGVybnNGcm9tQ29kZVJlc3BvbnNlEiEKCHBhdHRlcm5zGAEgAygLMg8ubG90LnYxLlBhdHRlcm4SEAoIdW5wYXJzZWQYAiADKAkSFQoNY3JlYXRlZF9jb3VudBgDIAEoBRIfCgdub3RpY2VzGAQgAygLMg4ubG90LnYxLk5vdGljZSKjAQoWRGlzdGlsbFBhdHRlcm5zUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSJQoGZmlsdGVyGAIgASgLMhUubG90LnYxLlBhdHRlcm5GaWx0ZXISFgoObWluX2dyb3VwX3NpemUYAyABKAUSFwoKc2ltaWxhcml0eRgEIAEoAUgAiAEBEg8KB2RyeV9ydW4YBSABKAhCDQoLX3NpbWlsYXJpdHkitAEKF0Rpc3RpbGxQYXR0ZXJuc1Jlc3BvbnNlEiYKBmdyb3VwcxgBIAMoCzIWLmxvdC52MS5EaXN0aWxsZWRHcm91cBITCgtncm91cF9jb3VudBgCIAEoBRIVCg1wYXR0ZXJuX2NvdW50GAMgASgFEhYKDmxlZnRfb3V0X2NvdW50GAQgASgFEhUKDWNyZWF0ZWRfY291bnQYBSABKAUSFgoOZXh0ZW5kZWRfY291bnQYBiABKAUijAEKDkRpc3RpbGxlZEdyb3VwEiAKB3BhdHRlcm4YASABKAsyDy5sb3QudjEuUGF0dGVybhIaChJtZW1iZXJfcGF0dGVybl9pZHMYAiADKAkSFAoMbWVtYmVyX2NvdW50GAQgASgFEiYKBmdyb3VwcxgDIAMoCzIWLmxvdC52MS5EaXN0aWxsZWRHcm91cCLEAQoUUHJ1bmVQYXR0ZXJuc1JlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEiUKBmZpbHRlchgCIAEoCzIVLmxvdC52MS5QYXR0ZXJuRmlsdGVyEh0KEG1heF9zdWNjZXNzX3JhdGUYAyABKAFIAIgBARIXCg9taW5fdXNhZ2VfY291bnQYBCABKAMSFAoMa2VlcF9hdF9tb3N0GAUgASgDEg8KB2RyeV9ydW4YBiABKAhCEwoRX21heF9zdWNjZXNzX3JhdGUizwEKFVBydW5lUGF0dGVybnNSZXNwb25zZRIVCg1kZWxldGVkX2NvdW50GAEgASgDEhMKC3BhdHRlcm5faWRzGAIgAygJEjQKEG9sZGVzdF9rZXB0X3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEioKB2VsYXBzZWQYBCABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SFAoMc3BhcmVkX2NvdW50GAUgASgDEhIKCmtlcHRfY291bnQYBiABKAMqWAoGRGVkdXBlEhYKEkRFRFVQRV9VTlNQRUNJRklFRBAAEhAKDERFRFVQRV9FWEFDVBABEg8KC0RFRFVQRV9OT05FEAISEwoPREVEVVBFX1NFTUFOVElDEAMqrQEKD0xpbmVhZ2VSZWxhdGlvbhIgChxMSU5FQUdFX1JFTEFUSU9OX1VOU1BFQ0lGSUVEEAASHwobTElORUFHRV9SRUxBVElPTl9TVVBFUlNFREVEEAESHgoaTElORUFHRV9SRUxBVElPTl9TVUNDRVNTT1IQAhIaChZMSU5FQUdFX1JFTEFUSU9OX0dST1VQEAMSGwoXTElORUFHRV9SRUxBVElPTl9NRU1CRVIQBDKhCwoOUGF0dGVyblNlcnZpY2USRgoLU2F2ZVBhdHRlcm4SGi5sb3QudjEuU2F2ZVBhdHRlcm5SZXF1ZXN0GhsubG90LnYxLlNhdmVQYXR0ZXJuUmVzcG9uc2USWAoRQmF0Y2hTYXZlUGF0dGVybnMSIC5sb3QudjEuQmF0Y2hTYXZlUGF0dGVybnNSZXF1ZXN0GiEubG90LnYxLkJhdGNoU2F2ZVBhdHRlcm5zUmVzcG9uc2USSAoKR2V0UGF0dGVybhIZLmxvdC52MS5HZXRQYXR0ZXJuUmVxdWVzdBoaLmxvdC52MS5HZXRQYXR0ZXJuUmVzcG9uc2UiA5ACARJMCg1VcGRhdGVQYXR0ZXJuEhwubG90LnYxLlVwZGF0ZVBhdHRlcm5SZXF1ZXN0Gh0ubG90LnYxLlVwZGF0ZVBhdHRlcm5SZXNwb25zZRJMCg1EZWxldGVQYXR0ZXJuEhwubG90LnYxLkRlbGV0ZVBhdHRlcm5SZXF1ZXN0Gh0ubG90LnYxLkRlbGV0ZVBhdHRlcm5SZXNwb25zZRJOCgxMaXN0UGF0dGVybnMSGy5sb3QudjEuTGlzdFBhdHRlcm5zUmVxdWVzdBocLmxvdC52MS5MaXN0UGF0dGVybnNSZXNwb25zZSIDkAIBElQKDlJlY2FsbFBhdHRlcm5zEh0ubG90LnYxLlJlY2FsbFBhdHRlcm5zUmVxdWVzdBoeLmxvdC52MS5SZWNhbGxQYXR0ZXJuc1Jlc3BvbnNlIgOQAgESTAoNUmVjb3JkT3V0Y29tZRIcLmxvdC52MS5SZWNvcmRPdXRjb21lUmVxdWVzdBodLmxvdC52MS5SZWNvcmRPdXRjb21lUmVzcG9uc2USTgoMTGlzdE91dGNvbWVzEhsubG90LnYxLkxpc3RPdXRjb21lc1JlcXVlc3QaHC5sb3QudjEuTGlzdE91dGNvbWVzUmVzcG9uc2UiA5ACARJPCg5Db3JyZWN0T3V0Y29tZRIdLmxvdC52MS5Db3JyZWN0T3V0Y29tZVJlcXVlc3QaHi5sb3QudjEuQ29ycmVjdE91dGNvbWVSZXNwb25zZRJJCgxHaXZlRmVlZGJhY2sSGy5sb3QudjEuR2l2ZUZlZWRiYWNrUmVxdWVzdBocLmxvdC52MS5HaXZlRmVlZGJhY2tSZXNwb25zZRJsChZMaXN0RmVlZGJhY2tDYW5kaWRhdGVzEiUubG90LnYxLkxpc3RGZWVkYmFja0NhbmRpZGF0ZXNSZXF1ZXN0GiYubG90LnYxLkxpc3RGZWVkYmFja0NhbmRpZGF0ZXNSZXNwb25zZSIDkAIBElcKD0dldFBhdHRlcm5TdGF0cxIeLmxvdC52MS5HZXRQYXR0ZXJuU3RhdHNSZXF1ZXN0Gh8ubG90LnYxLkdldFBhdHRlcm5TdGF0c1Jlc3BvbnNlIgOQAgESUgoPRXh0cmFjdFBhdHRlcm5zEh4ubG90LnYxLkV4dHJhY3RQYXR0ZXJuc1JlcXVlc3QaHy5sb3QudjEuRXh0cmFjdFBhdHRlcm5zUmVzcG9uc2USagoXRXh0cmFjdFBhdHRlcm5zRnJvbUNvZGUSJi5sb3QudjEuRXh0cmFjdFBhdHRlcm5zRnJvbUNvZGVSZXF1ZXN0GicubG90LnYxLkV4dHJhY3RQYXR0ZXJuc0Zyb21Db2RlUmVzcG9uc2USUgoPRGlzdGlsbFBhdHRlcm5zEh4ubG90LnYxLkRpc3RpbGxQYXR0ZXJuc1JlcXVlc3QaHy5sb3QudjEuRGlzdGlsbFBhdHRlcm5zUmVzcG9uc2USTAoNUHJ1bmVQYXR0ZXJucxIcLmxvdC52MS5QcnVuZVBhdHRlcm5zUmVxdWVzdBodLmxvdC52MS5QcnVuZVBhdHRlcm5zUmVzcG9uc2VCRwoNaW8ubG90Z3JwYy52MVABWjRnaXRodWIuY29tL2xvdC1ncnBjL2xvdC1ncnBjL2NsaWVudHMvZ28vbG90L3YxO2xvdHYxYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_field_mask, file_google_protobuf_struct, file_google_protobuf_timestamp, file_google_rpc_status, file_lot_v1_feedback, file_lot_v1_outcome, file_lot_v1_pattern]);
 
 /**
  * Request of SavePattern.
@@ -286,6 +286,13 @@ export type GetPatternRequest = Message<"lot.v1.GetPatternRequest"> & {
   patternId: string;
 
   /**
+   * include_lineage fills lineage.
+   *
+   * @generated from field: bool include_lineage = 3;
+   */
+  includeLineage: boolean;
+
+  /**
    * include_feedback gives the feedback beside the pattern.
    *
    * @generated from field: bool include_feedback = 4;
@@ -319,6 +326,14 @@ export type GetPatternResponse = Message<"lot.v1.GetPatternResponse"> & {
    * @generated from field: repeated lot.v1.FeedbackEntry feedback = 3;
    */
   feedback: FeedbackEntry[];
+
+  /**
+   * lineage: the patterns it comes from and that came of it, so that one sees whether a successor
+   * does better; the nearest first, at most 100 of each relation. Only with include_lineage.
+   *
+   * @generated from field: repeated lot.v1.LineageEntry lineage = 2;
+   */
+  lineage: LineageEntry[];
 };
 
 /**
@@ -327,6 +342,62 @@ export type GetPatternResponse = Message<"lot.v1.GetPatternResponse"> & {
  */
 export const GetPatternResponseSchema: GenMessage<GetPatternResponse> = /*@__PURE__*/
   messageDesc(file_lot_v1_pattern_service, 7);
+
+/**
+ * LineageEntry is a pattern that is related to another.
+ *
+ * @generated from message lot.v1.LineageEntry
+ */
+export type LineageEntry = Message<"lot.v1.LineageEntry"> & {
+  /**
+   * relation to the pattern asked for.
+   *
+   * @generated from field: lot.v1.LineageRelation relation = 1;
+   */
+  relation: LineageRelation;
+
+  /**
+   * pattern_id.
+   *
+   * @generated from field: string pattern_id = 2;
+   */
+  patternId: string;
+
+  /**
+   * task.
+   *
+   * @generated from field: string task = 3;
+   */
+  task: string;
+
+  /**
+   * outcomes, rates included.
+   *
+   * @generated from field: lot.v1.Outcomes outcomes = 4;
+   */
+  outcomes?: Outcomes | undefined;
+
+  /**
+   * create_time.
+   *
+   * @generated from field: google.protobuf.Timestamp create_time = 5;
+   */
+  createTime?: Timestamp | undefined;
+
+  /**
+   * distance in steps; 1 is a direct relation.
+   *
+   * @generated from field: int32 distance = 6;
+   */
+  distance: number;
+};
+
+/**
+ * Describes the message lot.v1.LineageEntry.
+ * Use `create(LineageEntrySchema)` to create a new message.
+ */
+export const LineageEntrySchema: GenMessage<LineageEntry> = /*@__PURE__*/
+  messageDesc(file_lot_v1_pattern_service, 8);
 
 /**
  * Request of UpdatePattern.
@@ -377,7 +448,7 @@ export type UpdatePatternRequest = Message<"lot.v1.UpdatePatternRequest"> & {
  * Use `create(UpdatePatternRequestSchema)` to create a new message.
  */
 export const UpdatePatternRequestSchema: GenMessage<UpdatePatternRequest> = /*@__PURE__*/
-  messageDesc(file_lot_v1_pattern_service, 8);
+  messageDesc(file_lot_v1_pattern_service, 9);
 
 /**
  * Response of UpdatePattern.
@@ -405,7 +476,7 @@ export type UpdatePatternResponse = Message<"lot.v1.UpdatePatternResponse"> & {
  * Use `create(UpdatePatternResponseSchema)` to create a new message.
  */
 export const UpdatePatternResponseSchema: GenMessage<UpdatePatternResponse> = /*@__PURE__*/
-  messageDesc(file_lot_v1_pattern_service, 9);
+  messageDesc(file_lot_v1_pattern_service, 10);
 
 /**
  * Request of DeletePattern.
@@ -447,7 +518,7 @@ export type DeletePatternRequest = Message<"lot.v1.DeletePatternRequest"> & {
  * Use `create(DeletePatternRequestSchema)` to create a new message.
  */
 export const DeletePatternRequestSchema: GenMessage<DeletePatternRequest> = /*@__PURE__*/
-  messageDesc(file_lot_v1_pattern_service, 10);
+  messageDesc(file_lot_v1_pattern_service, 11);
 
 /**
  * Response of DeletePattern.
@@ -468,7 +539,7 @@ export type DeletePatternResponse = Message<"lot.v1.DeletePatternResponse"> & {
  * Use `create(DeletePatternResponseSchema)` to create a new message.
  */
 export const DeletePatternResponseSchema: GenMessage<DeletePatternResponse> = /*@__PURE__*/
-  messageDesc(file_lot_v1_pattern_service, 11);
+  messageDesc(file_lot_v1_pattern_service, 12);
 
 /**
  * Request of ListPatterns.
@@ -510,7 +581,7 @@ export type ListPatternsRequest = Message<"lot.v1.ListPatternsRequest"> & {
  * Use `create(ListPatternsRequestSchema)` to create a new message.
  */
 export const ListPatternsRequestSchema: GenMessage<ListPatternsRequest> = /*@__PURE__*/
-  messageDesc(file_lot_v1_pattern_service, 12);
+  messageDesc(file_lot_v1_pattern_service, 13);
 
 /**
  * Response of ListPatterns.
@@ -538,7 +609,7 @@ export type ListPatternsResponse = Message<"lot.v1.ListPatternsResponse"> & {
  * Use `create(ListPatternsResponseSchema)` to create a new message.
  */
 export const ListPatternsResponseSchema: GenMessage<ListPatternsResponse> = /*@__PURE__*/
-  messageDesc(file_lot_v1_pattern_service, 13);
+  messageDesc(file_lot_v1_pattern_service, 14);
 
 /**
  * Request of RecallPatterns.
@@ -620,7 +691,7 @@ export type RecallPatternsRequest = Message<"lot.v1.RecallPatternsRequest"> & {
  * Use `create(RecallPatternsRequestSchema)` to create a new message.
  */
 export const RecallPatternsRequestSchema: GenMessage<RecallPatternsRequest> = /*@__PURE__*/
-  messageDesc(file_lot_v1_pattern_service, 14);
+  messageDesc(file_lot_v1_pattern_service, 15);
 
 /**
  * Response of RecallPatterns.
@@ -662,7 +733,7 @@ export type RecallPatternsResponse = Message<"lot.v1.RecallPatternsResponse"> & 
  * Use `create(RecallPatternsResponseSchema)` to create a new message.
  */
 export const RecallPatternsResponseSchema: GenMessage<RecallPatternsResponse> = /*@__PURE__*/
-  messageDesc(file_lot_v1_pattern_service, 15);
+  messageDesc(file_lot_v1_pattern_service, 16);
 
 /**
  * PatternHit is a pattern that was found.
@@ -714,7 +785,7 @@ export type PatternHit = Message<"lot.v1.PatternHit"> & {
  * Use `create(PatternHitSchema)` to create a new message.
  */
 export const PatternHitSchema: GenMessage<PatternHit> = /*@__PURE__*/
-  messageDesc(file_lot_v1_pattern_service, 16);
+  messageDesc(file_lot_v1_pattern_service, 17);
 
 /**
  * LearnedFrom is what a hit's outcomes on one query say of the query that was asked.
@@ -773,7 +844,7 @@ export type LearnedFrom = Message<"lot.v1.LearnedFrom"> & {
  * Use `create(LearnedFromSchema)` to create a new message.
  */
 export const LearnedFromSchema: GenMessage<LearnedFrom> = /*@__PURE__*/
-  messageDesc(file_lot_v1_pattern_service, 17);
+  messageDesc(file_lot_v1_pattern_service, 18);
 
 /**
  * RecallExplanation says how hits came about.
@@ -864,7 +935,7 @@ export type RecallExplanation = Message<"lot.v1.RecallExplanation"> & {
  * Use `create(RecallExplanationSchema)` to create a new message.
  */
 export const RecallExplanationSchema: GenMessage<RecallExplanation> = /*@__PURE__*/
-  messageDesc(file_lot_v1_pattern_service, 18);
+  messageDesc(file_lot_v1_pattern_service, 19);
 
 /**
  * FilterCount is what a filter keeps out.
@@ -892,7 +963,7 @@ export type FilterCount = Message<"lot.v1.FilterCount"> & {
  * Use `create(FilterCountSchema)` to create a new message.
  */
 export const FilterCountSchema: GenMessage<FilterCount> = /*@__PURE__*/
-  messageDesc(file_lot_v1_pattern_service, 19);
+  messageDesc(file_lot_v1_pattern_service, 20);
 
 /**
  * Request of RecordOutcome.
@@ -970,7 +1041,7 @@ export type RecordOutcomeRequest = Message<"lot.v1.RecordOutcomeRequest"> & {
  * Use `create(RecordOutcomeRequestSchema)` to create a new message.
  */
 export const RecordOutcomeRequestSchema: GenMessage<RecordOutcomeRequest> = /*@__PURE__*/
-  messageDesc(file_lot_v1_pattern_service, 20);
+  messageDesc(file_lot_v1_pattern_service, 21);
 
 /**
  * Response of RecordOutcome.
@@ -999,7 +1070,7 @@ export type RecordOutcomeResponse = Message<"lot.v1.RecordOutcomeResponse"> & {
  * Use `create(RecordOutcomeResponseSchema)` to create a new message.
  */
 export const RecordOutcomeResponseSchema: GenMessage<RecordOutcomeResponse> = /*@__PURE__*/
-  messageDesc(file_lot_v1_pattern_service, 21);
+  messageDesc(file_lot_v1_pattern_service, 22);
 
 /**
  * OutcomeEntry is one entry of the log behind the counters.
@@ -1098,7 +1169,7 @@ export type OutcomeEntry = Message<"lot.v1.OutcomeEntry"> & {
  * Use `create(OutcomeEntrySchema)` to create a new message.
  */
 export const OutcomeEntrySchema: GenMessage<OutcomeEntry> = /*@__PURE__*/
-  messageDesc(file_lot_v1_pattern_service, 22);
+  messageDesc(file_lot_v1_pattern_service, 23);
 
 /**
  * Request of ListOutcomes.
@@ -1140,7 +1211,7 @@ export type ListOutcomesRequest = Message<"lot.v1.ListOutcomesRequest"> & {
  * Use `create(ListOutcomesRequestSchema)` to create a new message.
  */
 export const ListOutcomesRequestSchema: GenMessage<ListOutcomesRequest> = /*@__PURE__*/
-  messageDesc(file_lot_v1_pattern_service, 23);
+  messageDesc(file_lot_v1_pattern_service, 24);
 
 /**
  * Response of ListOutcomes.
@@ -1168,7 +1239,7 @@ export type ListOutcomesResponse = Message<"lot.v1.ListOutcomesResponse"> & {
  * Use `create(ListOutcomesResponseSchema)` to create a new message.
  */
 export const ListOutcomesResponseSchema: GenMessage<ListOutcomesResponse> = /*@__PURE__*/
-  messageDesc(file_lot_v1_pattern_service, 24);
+  messageDesc(file_lot_v1_pattern_service, 25);
 
 /**
  * Request of CorrectOutcome.
@@ -1217,7 +1288,7 @@ export type CorrectOutcomeRequest = Message<"lot.v1.CorrectOutcomeRequest"> & {
  * Use `create(CorrectOutcomeRequestSchema)` to create a new message.
  */
 export const CorrectOutcomeRequestSchema: GenMessage<CorrectOutcomeRequest> = /*@__PURE__*/
-  messageDesc(file_lot_v1_pattern_service, 25);
+  messageDesc(file_lot_v1_pattern_service, 26);
 
 /**
  * Response of CorrectOutcome.
@@ -1245,7 +1316,7 @@ export type CorrectOutcomeResponse = Message<"lot.v1.CorrectOutcomeResponse"> & 
  * Use `create(CorrectOutcomeResponseSchema)` to create a new message.
  */
 export const CorrectOutcomeResponseSchema: GenMessage<CorrectOutcomeResponse> = /*@__PURE__*/
-  messageDesc(file_lot_v1_pattern_service, 26);
+  messageDesc(file_lot_v1_pattern_service, 27);
 
 /**
  * Request of GiveFeedback.
@@ -1303,7 +1374,7 @@ export type GiveFeedbackRequest = Message<"lot.v1.GiveFeedbackRequest"> & {
  * Use `create(GiveFeedbackRequestSchema)` to create a new message.
  */
 export const GiveFeedbackRequestSchema: GenMessage<GiveFeedbackRequest> = /*@__PURE__*/
-  messageDesc(file_lot_v1_pattern_service, 27);
+  messageDesc(file_lot_v1_pattern_service, 28);
 
 /**
  * Response of GiveFeedback.
@@ -1331,7 +1402,7 @@ export type GiveFeedbackResponse = Message<"lot.v1.GiveFeedbackResponse"> & {
  * Use `create(GiveFeedbackResponseSchema)` to create a new message.
  */
 export const GiveFeedbackResponseSchema: GenMessage<GiveFeedbackResponse> = /*@__PURE__*/
-  messageDesc(file_lot_v1_pattern_service, 28);
+  messageDesc(file_lot_v1_pattern_service, 29);
 
 /**
  * Request of ListFeedbackCandidates.
@@ -1366,7 +1437,7 @@ export type ListFeedbackCandidatesRequest = Message<"lot.v1.ListFeedbackCandidat
  * Use `create(ListFeedbackCandidatesRequestSchema)` to create a new message.
  */
 export const ListFeedbackCandidatesRequestSchema: GenMessage<ListFeedbackCandidatesRequest> = /*@__PURE__*/
-  messageDesc(file_lot_v1_pattern_service, 29);
+  messageDesc(file_lot_v1_pattern_service, 30);
 
 /**
  * Response of ListFeedbackCandidates.
@@ -1409,7 +1480,7 @@ export type ListFeedbackCandidatesResponse = Message<"lot.v1.ListFeedbackCandida
  * Use `create(ListFeedbackCandidatesResponseSchema)` to create a new message.
  */
 export const ListFeedbackCandidatesResponseSchema: GenMessage<ListFeedbackCandidatesResponse> = /*@__PURE__*/
-  messageDesc(file_lot_v1_pattern_service, 30);
+  messageDesc(file_lot_v1_pattern_service, 31);
 
 /**
  * Request of GetPatternStats.
@@ -1437,7 +1508,7 @@ export type GetPatternStatsRequest = Message<"lot.v1.GetPatternStatsRequest"> & 
  * Use `create(GetPatternStatsRequestSchema)` to create a new message.
  */
 export const GetPatternStatsRequestSchema: GenMessage<GetPatternStatsRequest> = /*@__PURE__*/
-  messageDesc(file_lot_v1_pattern_service, 31);
+  messageDesc(file_lot_v1_pattern_service, 32);
 
 /**
  * Response of GetPatternStats.
@@ -1586,7 +1657,7 @@ export type GetPatternStatsResponse = Message<"lot.v1.GetPatternStatsResponse"> 
  * Use `create(GetPatternStatsResponseSchema)` to create a new message.
  */
 export const GetPatternStatsResponseSchema: GenMessage<GetPatternStatsResponse> = /*@__PURE__*/
-  messageDesc(file_lot_v1_pattern_service, 32);
+  messageDesc(file_lot_v1_pattern_service, 33);
 
 /**
  * Request of ExtractPatterns.
@@ -1646,7 +1717,7 @@ export type ExtractPatternsRequest = Message<"lot.v1.ExtractPatternsRequest"> & 
  * Use `create(ExtractPatternsRequestSchema)` to create a new message.
  */
 export const ExtractPatternsRequestSchema: GenMessage<ExtractPatternsRequest> = /*@__PURE__*/
-  messageDesc(file_lot_v1_pattern_service, 33);
+  messageDesc(file_lot_v1_pattern_service, 34);
 
 /**
  * Response of ExtractPatterns.
@@ -1675,7 +1746,7 @@ export type ExtractPatternsResponse = Message<"lot.v1.ExtractPatternsResponse"> 
  * Use `create(ExtractPatternsResponseSchema)` to create a new message.
  */
 export const ExtractPatternsResponseSchema: GenMessage<ExtractPatternsResponse> = /*@__PURE__*/
-  messageDesc(file_lot_v1_pattern_service, 34);
+  messageDesc(file_lot_v1_pattern_service, 35);
 
 /**
  * Request of ExtractPatternsFromCode.
@@ -1735,7 +1806,7 @@ export type ExtractPatternsFromCodeRequest = Message<"lot.v1.ExtractPatternsFrom
  * Use `create(ExtractPatternsFromCodeRequestSchema)` to create a new message.
  */
 export const ExtractPatternsFromCodeRequestSchema: GenMessage<ExtractPatternsFromCodeRequest> = /*@__PURE__*/
-  messageDesc(file_lot_v1_pattern_service, 35);
+  messageDesc(file_lot_v1_pattern_service, 36);
 
 /**
  * Response of ExtractPatternsFromCode.
@@ -1781,7 +1852,7 @@ export type ExtractPatternsFromCodeResponse = Message<"lot.v1.ExtractPatternsFro
  * Use `create(ExtractPatternsFromCodeResponseSchema)` to create a new message.
  */
 export const ExtractPatternsFromCodeResponseSchema: GenMessage<ExtractPatternsFromCodeResponse> = /*@__PURE__*/
-  messageDesc(file_lot_v1_pattern_service, 36);
+  messageDesc(file_lot_v1_pattern_service, 37);
 
 /**
  * Request of DistillPatterns.
@@ -1797,28 +1868,29 @@ export type DistillPatternsRequest = Message<"lot.v1.DistillPatternsRequest"> & 
   namespace: string;
 
   /**
-   * filter.
+   * filter of the patterns that are looked at. Superseded ones are left out unless it asks for them.
    *
    * @generated from field: lot.v1.PatternFilter filter = 2;
    */
   filter?: PatternFilter | undefined;
 
   /**
-   * min_group_size: 0 is 3.
+   * min_group_size of a new group: 0 is 3; at least 2, since one pattern generalises nothing.
    *
    * @generated from field: int32 min_group_size = 3;
    */
   minGroupSize: number;
 
   /**
-   * similarity in [0, 1] within a group; absent is the server's default.
+   * similarity in [0, 1] within a new group; absent is the server's default, 0.85 unless it is set
+   * otherwise.
    *
    * @generated from field: optional double similarity = 4;
    */
   similarity?: number | undefined;
 
   /**
-   * dry_run stores nothing.
+   * dry_run stores nothing and answers the same, but for times and etags of what it would write.
    *
    * @generated from field: bool dry_run = 5;
    */
@@ -1830,7 +1902,7 @@ export type DistillPatternsRequest = Message<"lot.v1.DistillPatternsRequest"> & 
  * Use `create(DistillPatternsRequestSchema)` to create a new message.
  */
 export const DistillPatternsRequestSchema: GenMessage<DistillPatternsRequest> = /*@__PURE__*/
-  messageDesc(file_lot_v1_pattern_service, 37);
+  messageDesc(file_lot_v1_pattern_service, 38);
 
 /**
  * Response of DistillPatterns.
@@ -1839,11 +1911,47 @@ export const DistillPatternsRequestSchema: GenMessage<DistillPatternsRequest> = 
  */
 export type DistillPatternsResponse = Message<"lot.v1.DistillPatternsResponse"> & {
   /**
-   * groups at the top level.
+   * groups at the top level that hold a pattern that was looked at, the largest first; at most 200.
    *
    * @generated from field: repeated lot.v1.DistilledGroup groups = 1;
    */
   groups: DistilledGroup[];
+
+  /**
+   * group_count is how many there are at the top level.
+   *
+   * @generated from field: int32 group_count = 2;
+   */
+  groupCount: number;
+
+  /**
+   * pattern_count is how many patterns were looked at.
+   *
+   * @generated from field: int32 pattern_count = 3;
+   */
+  patternCount: number;
+
+  /**
+   * left_out_count is how many more the filter lets through: of one kind, type and language the 5,000
+   * best that are in no group yet are looked at. Narrow the filter to reach the others.
+   *
+   * @generated from field: int32 left_out_count = 4;
+   */
+  leftOutCount: number;
+
+  /**
+   * created_count is how many groups, at any level, are new.
+   *
+   * @generated from field: int32 created_count = 5;
+   */
+  createdCount: number;
+
+  /**
+   * extended_count is how many groups, at any level, got new members.
+   *
+   * @generated from field: int32 extended_count = 6;
+   */
+  extendedCount: number;
 };
 
 /**
@@ -1851,7 +1959,7 @@ export type DistillPatternsResponse = Message<"lot.v1.DistillPatternsResponse"> 
  * Use `create(DistillPatternsResponseSchema)` to create a new message.
  */
 export const DistillPatternsResponseSchema: GenMessage<DistillPatternsResponse> = /*@__PURE__*/
-  messageDesc(file_lot_v1_pattern_service, 38);
+  messageDesc(file_lot_v1_pattern_service, 39);
 
 /**
  * DistilledGroup is a group of like patterns.
@@ -1860,18 +1968,26 @@ export const DistillPatternsResponseSchema: GenMessage<DistillPatternsResponse> 
  */
 export type DistilledGroup = Message<"lot.v1.DistilledGroup"> & {
   /**
-   * pattern that generalises the group.
+   * pattern that generalises the group. Its metadata has `slots` (example values by name),
+   * `member_count`, `similarity` and `level` as of when it was made or last got members.
    *
    * @generated from field: lot.v1.Pattern pattern = 1;
    */
   pattern?: Pattern | undefined;
 
   /**
-   * member_pattern_ids.
+   * member_pattern_ids: the first 1,000, oldest first. Of a group of groups, their DISTILLED patterns.
    *
    * @generated from field: repeated string member_pattern_ids = 2;
    */
   memberPatternIds: string[];
+
+  /**
+   * member_count is how many there are.
+   *
+   * @generated from field: int32 member_count = 4;
+   */
+  memberCount: number;
 
   /**
    * groups within it.
@@ -1886,7 +2002,7 @@ export type DistilledGroup = Message<"lot.v1.DistilledGroup"> & {
  * Use `create(DistilledGroupSchema)` to create a new message.
  */
 export const DistilledGroupSchema: GenMessage<DistilledGroup> = /*@__PURE__*/
-  messageDesc(file_lot_v1_pattern_service, 39);
+  messageDesc(file_lot_v1_pattern_service, 40);
 
 /**
  * Request of PrunePatterns.
@@ -1945,7 +2061,7 @@ export type PrunePatternsRequest = Message<"lot.v1.PrunePatternsRequest"> & {
  * Use `create(PrunePatternsRequestSchema)` to create a new message.
  */
 export const PrunePatternsRequestSchema: GenMessage<PrunePatternsRequest> = /*@__PURE__*/
-  messageDesc(file_lot_v1_pattern_service, 40);
+  messageDesc(file_lot_v1_pattern_service, 41);
 
 /**
  * Response of PrunePatterns.
@@ -2003,7 +2119,7 @@ export type PrunePatternsResponse = Message<"lot.v1.PrunePatternsResponse"> & {
  * Use `create(PrunePatternsResponseSchema)` to create a new message.
  */
 export const PrunePatternsResponseSchema: GenMessage<PrunePatternsResponse> = /*@__PURE__*/
-  messageDesc(file_lot_v1_pattern_service, 41);
+  messageDesc(file_lot_v1_pattern_service, 42);
 
 /**
  * Dedupe says what a save does when the same content is there.
@@ -2034,7 +2150,11 @@ export enum Dedupe {
   NONE = 2,
 
   /**
-   * Merge with a pattern above a stated similarity. Not yet carried out.
+   * As EXACT; and where no pattern has the same content, count a success for the nearest one of the
+   * same kind, type and language whose texts reach the similarity that the server is set to (0.95
+   * unless said otherwise), with code also its code. Texts that differ in a number, a quotation, a
+   * URL or a path, or just in the order of their words, are never merged; nor are superseded or
+   * expired patterns merged with. Not with a pattern_id.
    *
    * @generated from enum value: DEDUPE_SEMANTIC = 3;
    */
@@ -2046,6 +2166,54 @@ export enum Dedupe {
  */
 export const DedupeSchema: GenEnum<Dedupe> = /*@__PURE__*/
   enumDesc(file_lot_v1_pattern_service, 0);
+
+/**
+ * LineageRelation is what another pattern is to the one that was asked for.
+ *
+ * @generated from enum lot.v1.LineageRelation
+ */
+export enum LineageRelation {
+  /**
+   * Never sent.
+   *
+   * @generated from enum value: LINEAGE_RELATION_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * It was superseded by the one asked for, or by one that was.
+   *
+   * @generated from enum value: LINEAGE_RELATION_SUPERSEDED = 1;
+   */
+  SUPERSEDED = 1,
+
+  /**
+   * It superseded the one asked for, or one that did.
+   *
+   * @generated from enum value: LINEAGE_RELATION_SUCCESSOR = 2;
+   */
+  SUCCESSOR = 2,
+
+  /**
+   * The group that the one asked for belongs to, or a group of that group.
+   *
+   * @generated from enum value: LINEAGE_RELATION_GROUP = 3;
+   */
+  GROUP = 3,
+
+  /**
+   * A member that the one asked for was distilled from.
+   *
+   * @generated from enum value: LINEAGE_RELATION_MEMBER = 4;
+   */
+  MEMBER = 4,
+}
+
+/**
+ * Describes the enum lot.v1.LineageRelation.
+ */
+export const LineageRelationSchema: GenEnum<LineageRelation> = /*@__PURE__*/
+  enumDesc(file_lot_v1_pattern_service, 1);
 
 /**
  * PatternService keeps what worked, and how well.
@@ -2062,7 +2230,9 @@ export const PatternService: GenService<{
    * With the default `dedupe` EXACT a second save of the same kind, type, task, actions, code and
    * language (white space and letter case folded in the task) counts as one SUCCESS for the first
    * and answers `created = false`; other fields stay as they were, and a notice names those that
-   * differ. Errors: PATTERN_ID_IN_USE, REQUEST_ID_REUSED.
+   * differ. `dedupe` SEMANTIC counts it for a pattern of nearly the same meaning as well, and a
+   * notice MERGED says so. A pattern that `supersedes` another marks that one as superseded. Errors:
+   * PATTERN_ID_IN_USE, PATTERN_NOT_FOUND (what it supersedes), REQUEST_ID_REUSED.
    *
    * @generated from rpc lot.v1.PatternService.SavePattern
    */
@@ -2084,7 +2254,7 @@ export const PatternService: GenService<{
     output: typeof BatchSavePatternsResponseSchema;
   },
   /**
-   * GetPattern reads one. Errors: PATTERN_NOT_FOUND.
+   * GetPattern reads one, and where it comes from if that is asked for. Errors: PATTERN_NOT_FOUND.
    *
    * @generated from rpc lot.v1.PatternService.GetPattern
    */
@@ -2095,8 +2265,9 @@ export const PatternService: GenService<{
   },
   /**
    * UpdatePattern edits what callers edit; outcomes are untouched. A confidence that feedback moved is
-   * set only where the mask names it; otherwise it stays, and a notice says so. Errors:
-   * PATTERN_NOT_FOUND, ETAG_MISMATCH.
+   * set only where the mask names it; otherwise it stays, and a notice says so. A new `supersedes`
+   * marks that pattern as superseded and unmarks the one named before. Errors: PATTERN_NOT_FOUND
+   * (also for what it supersedes), ETAG_MISMATCH.
    *
    * @generated from rpc lot.v1.PatternService.UpdatePattern
    */
@@ -2106,7 +2277,7 @@ export const PatternService: GenService<{
     output: typeof UpdatePatternResponseSchema;
   },
   /**
-   * DeletePattern deletes one; its outcomes go with it. Errors: PATTERN_NOT_FOUND, ETAG_MISMATCH.
+   * DeletePattern deletes one; its outcomes go with it, and what it superseded is so no longer. Errors: PATTERN_NOT_FOUND, ETAG_MISMATCH.
    *
    * @generated from rpc lot.v1.PatternService.DeletePattern
    */
@@ -2239,7 +2410,15 @@ export const PatternService: GenService<{
     output: typeof ExtractPatternsFromCodeResponseSchema;
   },
   /**
-   * DistillPatterns generalises groups of like patterns. Not yet carried out.
+   * DistillPatterns generalises groups of like patterns into DISTILLED ones.
+   *
+   * Patterns of one kind, type and language are grouped by average-linkage clustering of their text
+   * vectors: the mean cosine over all pairs between the parts of a group is at least `similarity`.
+   * Groups whose means are alike to 0.1 less are grouped once more. Each group becomes a DISTILLED
+   * pattern: task and actions with what varies as `{slots}`, when it applies, and its members' counts
+   * summed at its creation. Members are kept and marked by `parent_pattern_id`. A later call adds to
+   * the groups that are there and never moves a member; without new patterns it changes nothing.
+   * DISTILLED and superseded patterns are not distilled.
    *
    * @generated from rpc lot.v1.PatternService.DistillPatterns
    */

@@ -153,6 +153,10 @@ class _NoticeCodeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_NoticeCode
     """The cross-encoder had no time for all of the candidates; those that it did not reach stay where
     they were. Ask again, or with a shorter query.
     """
+    NOTICE_CODE_MERGED: _NoticeCode.ValueType  # 6
+    """A save with `dedupe` SEMANTIC stored nothing: it counted as a success of a pattern of nearly the
+    same meaning, which the response holds. The message tells the similarity and the id.
+    """
 
 class NoticeCode(_NoticeCode, metaclass=_NoticeCodeEnumTypeWrapper):
     """NoticeCode is what a notice is about."""
@@ -180,6 +184,10 @@ for. Ask in words.
 NOTICE_CODE_RERANK_INCOMPLETE: NoticeCode.ValueType  # 5
 """The cross-encoder had no time for all of the candidates; those that it did not reach stay where
 they were. Ask again, or with a shorter query.
+"""
+NOTICE_CODE_MERGED: NoticeCode.ValueType  # 6
+"""A save with `dedupe` SEMANTIC stored nothing: it counted as a success of a pattern of nearly the
+same meaning, which the response holds. The message tells the similarity and the id.
 """
 Global___NoticeCode: _TypeAlias = NoticeCode  # noqa: Y015
 

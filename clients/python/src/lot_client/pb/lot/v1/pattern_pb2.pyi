@@ -196,6 +196,7 @@ class Pattern(_message.Message):
     EXPIRE_TIME_FIELD_NUMBER: _builtins.int
     TTL_FIELD_NUMBER: _builtins.int
     FEEDBACK_FIELD_NUMBER: _builtins.int
+    SUPERSEDED_BY_FIELD_NUMBER: _builtins.int
     pattern_id: _builtins.str
     """pattern_id identifies the pattern in its namespace: a letter or digit, then up to 127 letters,
     digits, `.`, `_`, `:` or `-`. Output only in the message; choose it by the request's field.
@@ -240,15 +241,21 @@ class Pattern(_message.Message):
     confidence: _builtins.float
     """confidence in [0, 1] that the pattern holds; absent on input is stored as 0.5. Feedback moves it."""
     parent_pattern_id: _builtins.str
-    """parent_pattern_id is the group it belongs to, where DistillPatterns made nested ones."""
+    """parent_pattern_id is the DISTILLED pattern of the group that it belongs to. DistillPatterns
+    writes it, which moves neither etag nor update_time.
+    """
     supersedes: _builtins.str
-    """supersedes names the pattern that this one replaces. Carried in this version; recall leaves
-    superseded patterns out in a later one.
+    """supersedes names the pattern that this one replaces, which must be there. Recall leaves it out
+    from then on, until this pattern is deleted, expires (within a minute) or names another.
     """
     namespace: _builtins.str
     """Output only. namespace it is in."""
     etag: _builtins.str
     """Output only. etag of what callers edit; outcomes do not change it."""
+    superseded_by: _builtins.str
+    """Output only. superseded_by is the newest pattern that supersedes this one. It follows from that
+    one's `supersedes` and moves neither etag nor update_time.
+    """
     @_builtins.property
     def actions(self) -> _containers.RepeatedCompositeFieldContainer[Global___Action]:
         """actions taken, in order. At most 1,000."""
@@ -355,10 +362,11 @@ class Pattern(_message.Message):
         expire_time: _timestamp_pb2.Timestamp | None = ...,
         ttl: _duration_pb2.Duration | None = ...,
         feedback: _feedback_pb2.PatternFeedback | None = ...,
+        superseded_by: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_confidence", b"_confidence", "confidence", b"confidence", "create_time", b"create_time", "expiration", b"expiration", "expire_time", b"expire_time", "feedback", b"feedback", "metadata", b"metadata", "outcomes", b"outcomes", "ttl", b"ttl", "update_time", b"update_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_confidence", b"_confidence", "actions", b"actions", "approach", b"approach", "category", b"category", "code", b"code", "code_kind", b"code_kind", "complexity", b"complexity", "confidence", b"confidence", "context", b"context", "create_time", b"create_time", "etag", b"etag", "expiration", b"expiration", "expire_time", b"expire_time", "failure_indicators", b"failure_indicators", "feedback", b"feedback", "kind", b"kind", "labels", b"labels", "language", b"language", "metadata", b"metadata", "namespace", b"namespace", "outcomes", b"outcomes", "parent_pattern_id", b"parent_pattern_id", "pattern_id", b"pattern_id", "pattern_type", b"pattern_type", "pinned", b"pinned", "recommended_context", b"recommended_context", "source_episode_ids", b"source_episode_ids", "source_pattern_ids", b"source_pattern_ids", "success_factors", b"success_factors", "success_indicators", b"success_indicators", "supersedes", b"supersedes", "tags", b"tags", "task", b"task", "task_type", b"task_type", "task_type_pattern", b"task_type_pattern", "title", b"title", "tools", b"tools", "ttl", b"ttl", "update_time", b"update_time"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_confidence", b"_confidence", "actions", b"actions", "approach", b"approach", "category", b"category", "code", b"code", "code_kind", b"code_kind", "complexity", b"complexity", "confidence", b"confidence", "context", b"context", "create_time", b"create_time", "etag", b"etag", "expiration", b"expiration", "expire_time", b"expire_time", "failure_indicators", b"failure_indicators", "feedback", b"feedback", "kind", b"kind", "labels", b"labels", "language", b"language", "metadata", b"metadata", "namespace", b"namespace", "outcomes", b"outcomes", "parent_pattern_id", b"parent_pattern_id", "pattern_id", b"pattern_id", "pattern_type", b"pattern_type", "pinned", b"pinned", "recommended_context", b"recommended_context", "source_episode_ids", b"source_episode_ids", "source_pattern_ids", b"source_pattern_ids", "success_factors", b"success_factors", "success_indicators", b"success_indicators", "superseded_by", b"superseded_by", "supersedes", b"supersedes", "tags", b"tags", "task", b"task", "task_type", b"task_type", "task_type_pattern", b"task_type_pattern", "title", b"title", "tools", b"tools", "ttl", b"ttl", "update_time", b"update_time"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__confidence: _TypeAlias = _typing.Literal["confidence"]  # noqa: Y015
     _WhichOneofArgType__confidence: _TypeAlias = _typing.Literal["_confidence", b"_confidence"]  # noqa: Y015
@@ -449,6 +457,7 @@ class PatternFilter(_message.Message):
     APPROACHES_FIELD_NUMBER: _builtins.int
     PINNED_FIELD_NUMBER: _builtins.int
     MIN_RELIABILITY_FIELD_NUMBER: _builtins.int
+    SUPERSEDED_FIELD_NUMBER: _builtins.int
     min_success_rate: _builtins.float
     """min_success_rate: success_rate at least this. 0 or absent: no bound. Patterns never tried pass
     with the rate they were saved with; see min_usage_count.
@@ -459,6 +468,10 @@ class PatternFilter(_message.Message):
     """pinned: just those pinned (true) or not (false). Absent: both."""
     min_reliability: _builtins.float
     """min_reliability: Outcomes.reliability at least this. 0 or absent: no bound."""
+    superseded: _builtins.bool
+    """superseded: just those superseded (true) or not (false). Absent: RecallPatterns and
+    DistillPatterns leave superseded ones out, all else takes both.
+    """
     @_builtins.property
     def languages(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """languages; mapped like Pattern.language."""
@@ -536,10 +549,11 @@ class PatternFilter(_message.Message):
         approaches: _abc.Iterable[_builtins.str] | None = ...,
         pinned: _builtins.bool | None = ...,
         min_reliability: _builtins.float | None = ...,
+        superseded: _builtins.bool | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_min_reliability", b"_min_reliability", "_min_success_rate", b"_min_success_rate", "_pinned", b"_pinned", "created_after", b"created_after", "created_before", b"created_before", "min_reliability", b"min_reliability", "min_success_rate", b"min_success_rate", "pinned", b"pinned"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_min_reliability", b"_min_reliability", "_min_success_rate", b"_min_success_rate", "_pinned", b"_pinned", "_superseded", b"_superseded", "created_after", b"created_after", "created_before", b"created_before", "min_reliability", b"min_reliability", "min_success_rate", b"min_success_rate", "pinned", b"pinned", "superseded", b"superseded"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_min_reliability", b"_min_reliability", "_min_success_rate", b"_min_success_rate", "_pinned", b"_pinned", "approaches", b"approaches", "categories", b"categories", "code_kinds", b"code_kinds", "complexities", b"complexities", "created_after", b"created_after", "created_before", b"created_before", "kinds", b"kinds", "labels", b"labels", "languages", b"languages", "min_reliability", b"min_reliability", "min_success_rate", b"min_success_rate", "min_usage_count", b"min_usage_count", "pattern_types", b"pattern_types", "pinned", b"pinned", "tags_all", b"tags_all", "tags_any", b"tags_any", "task_types", b"task_types", "tools", b"tools"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_min_reliability", b"_min_reliability", "_min_success_rate", b"_min_success_rate", "_pinned", b"_pinned", "_superseded", b"_superseded", "approaches", b"approaches", "categories", b"categories", "code_kinds", b"code_kinds", "complexities", b"complexities", "created_after", b"created_after", "created_before", b"created_before", "kinds", b"kinds", "labels", b"labels", "languages", b"languages", "min_reliability", b"min_reliability", "min_success_rate", b"min_success_rate", "min_usage_count", b"min_usage_count", "pattern_types", b"pattern_types", "pinned", b"pinned", "superseded", b"superseded", "tags_all", b"tags_all", "tags_any", b"tags_any", "task_types", b"task_types", "tools", b"tools"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__min_reliability: _TypeAlias = _typing.Literal["min_reliability"]  # noqa: Y015
     _WhichOneofArgType__min_reliability: _TypeAlias = _typing.Literal["_min_reliability", b"_min_reliability"]  # noqa: Y015
@@ -547,11 +561,15 @@ class PatternFilter(_message.Message):
     _WhichOneofArgType__min_success_rate: _TypeAlias = _typing.Literal["_min_success_rate", b"_min_success_rate"]  # noqa: Y015
     _WhichOneofReturnType__pinned: _TypeAlias = _typing.Literal["pinned"]  # noqa: Y015
     _WhichOneofArgType__pinned: _TypeAlias = _typing.Literal["_pinned", b"_pinned"]  # noqa: Y015
+    _WhichOneofReturnType__superseded: _TypeAlias = _typing.Literal["superseded"]  # noqa: Y015
+    _WhichOneofArgType__superseded: _TypeAlias = _typing.Literal["_superseded", b"_superseded"]  # noqa: Y015
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__min_reliability) -> _WhichOneofReturnType__min_reliability | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__min_success_rate) -> _WhichOneofReturnType__min_success_rate | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__pinned) -> _WhichOneofReturnType__pinned | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__superseded) -> _WhichOneofReturnType__superseded | None: ...
 
 Global___PatternFilter: _TypeAlias = PatternFilter  # noqa: Y015

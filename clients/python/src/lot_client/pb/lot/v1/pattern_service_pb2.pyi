@@ -42,7 +42,12 @@ class _DedupeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Dedupe.ValueTy
     DEDUPE_NONE: _Dedupe.ValueType  # 2
     """Store another one."""
     DEDUPE_SEMANTIC: _Dedupe.ValueType  # 3
-    """Merge with a pattern above a stated similarity. Not yet carried out."""
+    """As EXACT; and where no pattern has the same content, count a success for the nearest one of the
+    same kind, type and language whose texts reach the similarity that the server is set to (0.95
+    unless said otherwise), with code also its code. Texts that differ in a number, a quotation, a
+    URL or a path, or just in the order of their words, are never merged; nor are superseded or
+    expired patterns merged with. Not with a pattern_id.
+    """
 
 class Dedupe(_Dedupe, metaclass=_DedupeEnumTypeWrapper):
     """Dedupe says what a save does when the same content is there."""
@@ -56,8 +61,45 @@ pattern_id.
 DEDUPE_NONE: Dedupe.ValueType  # 2
 """Store another one."""
 DEDUPE_SEMANTIC: Dedupe.ValueType  # 3
-"""Merge with a pattern above a stated similarity. Not yet carried out."""
+"""As EXACT; and where no pattern has the same content, count a success for the nearest one of the
+same kind, type and language whose texts reach the similarity that the server is set to (0.95
+unless said otherwise), with code also its code. Texts that differ in a number, a quotation, a
+URL or a path, or just in the order of their words, are never merged; nor are superseded or
+expired patterns merged with. Not with a pattern_id.
+"""
 Global___Dedupe: _TypeAlias = Dedupe  # noqa: Y015
+
+class _LineageRelation:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _LineageRelationEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_LineageRelation.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    LINEAGE_RELATION_UNSPECIFIED: _LineageRelation.ValueType  # 0
+    """Never sent."""
+    LINEAGE_RELATION_SUPERSEDED: _LineageRelation.ValueType  # 1
+    """It was superseded by the one asked for, or by one that was."""
+    LINEAGE_RELATION_SUCCESSOR: _LineageRelation.ValueType  # 2
+    """It superseded the one asked for, or one that did."""
+    LINEAGE_RELATION_GROUP: _LineageRelation.ValueType  # 3
+    """The group that the one asked for belongs to, or a group of that group."""
+    LINEAGE_RELATION_MEMBER: _LineageRelation.ValueType  # 4
+    """A member that the one asked for was distilled from."""
+
+class LineageRelation(_LineageRelation, metaclass=_LineageRelationEnumTypeWrapper):
+    """LineageRelation is what another pattern is to the one that was asked for."""
+
+LINEAGE_RELATION_UNSPECIFIED: LineageRelation.ValueType  # 0
+"""Never sent."""
+LINEAGE_RELATION_SUPERSEDED: LineageRelation.ValueType  # 1
+"""It was superseded by the one asked for, or by one that was."""
+LINEAGE_RELATION_SUCCESSOR: LineageRelation.ValueType  # 2
+"""It superseded the one asked for, or one that did."""
+LINEAGE_RELATION_GROUP: LineageRelation.ValueType  # 3
+"""The group that the one asked for belongs to, or a group of that group."""
+LINEAGE_RELATION_MEMBER: LineageRelation.ValueType  # 4
+"""A member that the one asked for was distilled from."""
+Global___LineageRelation: _TypeAlias = LineageRelation  # noqa: Y015
 
 @_typing.final
 class SavePatternRequest(_message.Message):
@@ -287,11 +329,14 @@ class GetPatternRequest(_message.Message):
 
     NAMESPACE_FIELD_NUMBER: _builtins.int
     PATTERN_ID_FIELD_NUMBER: _builtins.int
+    INCLUDE_LINEAGE_FIELD_NUMBER: _builtins.int
     INCLUDE_FEEDBACK_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
     """namespace; empty is `default`."""
     pattern_id: _builtins.str
     """Required. pattern_id."""
+    include_lineage: _builtins.bool
+    """include_lineage fills lineage."""
     include_feedback: _builtins.bool
     """include_feedback gives the feedback beside the pattern."""
     def __init__(
@@ -299,11 +344,12 @@ class GetPatternRequest(_message.Message):
         *,
         namespace: _builtins.str = ...,
         pattern_id: _builtins.str = ...,
+        include_lineage: _builtins.bool = ...,
         include_feedback: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["include_feedback", b"include_feedback", "namespace", b"namespace", "pattern_id", b"pattern_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["include_feedback", b"include_feedback", "include_lineage", b"include_lineage", "namespace", b"namespace", "pattern_id", b"pattern_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -317,6 +363,7 @@ class GetPatternResponse(_message.Message):
 
     PATTERN_FIELD_NUMBER: _builtins.int
     FEEDBACK_FIELD_NUMBER: _builtins.int
+    LINEAGE_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def pattern(self) -> _pattern_pb2.Pattern:
         """pattern."""
@@ -325,19 +372,72 @@ class GetPatternResponse(_message.Message):
     def feedback(self) -> _containers.RepeatedCompositeFieldContainer[_feedback_pb2.FeedbackEntry]:
         """feedback, newest first, the latest 100; only with include_feedback."""
 
+    @_builtins.property
+    def lineage(self) -> _containers.RepeatedCompositeFieldContainer[Global___LineageEntry]:
+        """lineage: the patterns it comes from and that came of it, so that one sees whether a successor
+        does better; the nearest first, at most 100 of each relation. Only with include_lineage.
+        """
+
     def __init__(
         self,
         *,
         pattern: _pattern_pb2.Pattern | None = ...,
         feedback: _abc.Iterable[_feedback_pb2.FeedbackEntry] | None = ...,
+        lineage: _abc.Iterable[Global___LineageEntry] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["pattern", b"pattern"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["feedback", b"feedback", "pattern", b"pattern"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["feedback", b"feedback", "lineage", b"lineage", "pattern", b"pattern"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___GetPatternResponse: _TypeAlias = GetPatternResponse  # noqa: Y015
+
+@_typing.final
+class LineageEntry(_message.Message):
+    """LineageEntry is a pattern that is related to another."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RELATION_FIELD_NUMBER: _builtins.int
+    PATTERN_ID_FIELD_NUMBER: _builtins.int
+    TASK_FIELD_NUMBER: _builtins.int
+    OUTCOMES_FIELD_NUMBER: _builtins.int
+    CREATE_TIME_FIELD_NUMBER: _builtins.int
+    DISTANCE_FIELD_NUMBER: _builtins.int
+    relation: Global___LineageRelation.ValueType
+    """relation to the pattern asked for."""
+    pattern_id: _builtins.str
+    """pattern_id."""
+    task: _builtins.str
+    """task."""
+    distance: _builtins.int
+    """distance in steps; 1 is a direct relation."""
+    @_builtins.property
+    def outcomes(self) -> _outcome_pb2.Outcomes:
+        """outcomes, rates included."""
+
+    @_builtins.property
+    def create_time(self) -> _timestamp_pb2.Timestamp:
+        """create_time."""
+
+    def __init__(
+        self,
+        *,
+        relation: Global___LineageRelation.ValueType = ...,
+        pattern_id: _builtins.str = ...,
+        task: _builtins.str = ...,
+        outcomes: _outcome_pb2.Outcomes | None = ...,
+        create_time: _timestamp_pb2.Timestamp | None = ...,
+        distance: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "outcomes", b"outcomes"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "distance", b"distance", "outcomes", b"outcomes", "pattern_id", b"pattern_id", "relation", b"relation", "task", b"task"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___LineageEntry: _TypeAlias = LineageEntry  # noqa: Y015
 
 @_typing.final
 class UpdatePatternRequest(_message.Message):
@@ -1755,14 +1855,16 @@ class DistillPatternsRequest(_message.Message):
     namespace: _builtins.str
     """namespace; empty is `default`."""
     min_group_size: _builtins.int
-    """min_group_size: 0 is 3."""
+    """min_group_size of a new group: 0 is 3; at least 2, since one pattern generalises nothing."""
     similarity: _builtins.float
-    """similarity in [0, 1] within a group; absent is the server's default."""
+    """similarity in [0, 1] within a new group; absent is the server's default, 0.85 unless it is set
+    otherwise.
+    """
     dry_run: _builtins.bool
-    """dry_run stores nothing."""
+    """dry_run stores nothing and answers the same, but for times and etags of what it would write."""
     @_builtins.property
     def filter(self) -> _pattern_pb2.PatternFilter:
-        """filter."""
+        """filter of the patterns that are looked at. Superseded ones are left out unless it asks for them."""
 
     def __init__(
         self,
@@ -1790,18 +1892,40 @@ class DistillPatternsResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     GROUPS_FIELD_NUMBER: _builtins.int
+    GROUP_COUNT_FIELD_NUMBER: _builtins.int
+    PATTERN_COUNT_FIELD_NUMBER: _builtins.int
+    LEFT_OUT_COUNT_FIELD_NUMBER: _builtins.int
+    CREATED_COUNT_FIELD_NUMBER: _builtins.int
+    EXTENDED_COUNT_FIELD_NUMBER: _builtins.int
+    group_count: _builtins.int
+    """group_count is how many there are at the top level."""
+    pattern_count: _builtins.int
+    """pattern_count is how many patterns were looked at."""
+    left_out_count: _builtins.int
+    """left_out_count is how many more the filter lets through: of one kind, type and language the 5,000
+    best that are in no group yet are looked at. Narrow the filter to reach the others.
+    """
+    created_count: _builtins.int
+    """created_count is how many groups, at any level, are new."""
+    extended_count: _builtins.int
+    """extended_count is how many groups, at any level, got new members."""
     @_builtins.property
     def groups(self) -> _containers.RepeatedCompositeFieldContainer[Global___DistilledGroup]:
-        """groups at the top level."""
+        """groups at the top level that hold a pattern that was looked at, the largest first; at most 200."""
 
     def __init__(
         self,
         *,
         groups: _abc.Iterable[Global___DistilledGroup] | None = ...,
+        group_count: _builtins.int = ...,
+        pattern_count: _builtins.int = ...,
+        left_out_count: _builtins.int = ...,
+        created_count: _builtins.int = ...,
+        extended_count: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["groups", b"groups"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["created_count", b"created_count", "extended_count", b"extended_count", "group_count", b"group_count", "groups", b"groups", "left_out_count", b"left_out_count", "pattern_count", b"pattern_count"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1815,14 +1939,19 @@ class DistilledGroup(_message.Message):
 
     PATTERN_FIELD_NUMBER: _builtins.int
     MEMBER_PATTERN_IDS_FIELD_NUMBER: _builtins.int
+    MEMBER_COUNT_FIELD_NUMBER: _builtins.int
     GROUPS_FIELD_NUMBER: _builtins.int
+    member_count: _builtins.int
+    """member_count is how many there are."""
     @_builtins.property
     def pattern(self) -> _pattern_pb2.Pattern:
-        """pattern that generalises the group."""
+        """pattern that generalises the group. Its metadata has `slots` (example values by name),
+        `member_count`, `similarity` and `level` as of when it was made or last got members.
+        """
 
     @_builtins.property
     def member_pattern_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """member_pattern_ids."""
+        """member_pattern_ids: the first 1,000, oldest first. Of a group of groups, their DISTILLED patterns."""
 
     @_builtins.property
     def groups(self) -> _containers.RepeatedCompositeFieldContainer[Global___DistilledGroup]:
@@ -1833,11 +1962,12 @@ class DistilledGroup(_message.Message):
         *,
         pattern: _pattern_pb2.Pattern | None = ...,
         member_pattern_ids: _abc.Iterable[_builtins.str] | None = ...,
+        member_count: _builtins.int = ...,
         groups: _abc.Iterable[Global___DistilledGroup] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["pattern", b"pattern"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["groups", b"groups", "member_pattern_ids", b"member_pattern_ids", "pattern", b"pattern"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["groups", b"groups", "member_count", b"member_count", "member_pattern_ids", b"member_pattern_ids", "pattern", b"pattern"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -43,7 +43,9 @@ class PatternServiceStub:
     With the default `dedupe` EXACT a second save of the same kind, type, task, actions, code and
     language (white space and letter case folded in the task) counts as one SUCCESS for the first
     and answers `created = false`; other fields stay as they were, and a notice names those that
-    differ. Errors: PATTERN_ID_IN_USE, REQUEST_ID_REUSED.
+    differ. `dedupe` SEMANTIC counts it for a pattern of nearly the same meaning as well, and a
+    notice MERGED says so. A pattern that `supersedes` another marks that one as superseded. Errors:
+    PATTERN_ID_IN_USE, PATTERN_NOT_FOUND (what it supersedes), REQUEST_ID_REUSED.
     """
     BatchSavePatterns: _grpc.UnaryUnaryMultiCallable[_pattern_service_pb2.BatchSavePatternsRequest, _pattern_service_pb2.BatchSavePatternsResponse]
     """BatchSavePatterns saves up to 500 patterns, each as SavePattern would. Items succeed or fail by
@@ -51,14 +53,15 @@ class PatternServiceStub:
     and the violation names the item; nothing is saved then.
     """
     GetPattern: _grpc.UnaryUnaryMultiCallable[_pattern_service_pb2.GetPatternRequest, _pattern_service_pb2.GetPatternResponse]
-    """GetPattern reads one. Errors: PATTERN_NOT_FOUND."""
+    """GetPattern reads one, and where it comes from if that is asked for. Errors: PATTERN_NOT_FOUND."""
     UpdatePattern: _grpc.UnaryUnaryMultiCallable[_pattern_service_pb2.UpdatePatternRequest, _pattern_service_pb2.UpdatePatternResponse]
     """UpdatePattern edits what callers edit; outcomes are untouched. A confidence that feedback moved is
-    set only where the mask names it; otherwise it stays, and a notice says so. Errors:
-    PATTERN_NOT_FOUND, ETAG_MISMATCH.
+    set only where the mask names it; otherwise it stays, and a notice says so. A new `supersedes`
+    marks that pattern as superseded and unmarks the one named before. Errors: PATTERN_NOT_FOUND
+    (also for what it supersedes), ETAG_MISMATCH.
     """
     DeletePattern: _grpc.UnaryUnaryMultiCallable[_pattern_service_pb2.DeletePatternRequest, _pattern_service_pb2.DeletePatternResponse]
-    """DeletePattern deletes one; its outcomes go with it. Errors: PATTERN_NOT_FOUND, ETAG_MISMATCH."""
+    """DeletePattern deletes one; its outcomes go with it, and what it superseded is so no longer. Errors: PATTERN_NOT_FOUND, ETAG_MISMATCH."""
     ListPatterns: _grpc.UnaryUnaryMultiCallable[_pattern_service_pb2.ListPatternsRequest, _pattern_service_pb2.ListPatternsResponse]
     """ListPatterns lists by time of creation, newest first."""
     RecallPatterns: _grpc.UnaryUnaryMultiCallable[_pattern_service_pb2.RecallPatternsRequest, _pattern_service_pb2.RecallPatternsResponse]
@@ -111,7 +114,16 @@ class PatternServiceStub:
     there are given back as they stand. If a call fails half-way, repeat it.
     """
     DistillPatterns: _grpc.UnaryUnaryMultiCallable[_pattern_service_pb2.DistillPatternsRequest, _pattern_service_pb2.DistillPatternsResponse]
-    """DistillPatterns generalises groups of like patterns. Not yet carried out."""
+    """DistillPatterns generalises groups of like patterns into DISTILLED ones.
+
+    Patterns of one kind, type and language are grouped by average-linkage clustering of their text
+    vectors: the mean cosine over all pairs between the parts of a group is at least `similarity`.
+    Groups whose means are alike to 0.1 less are grouped once more. Each group becomes a DISTILLED
+    pattern: task and actions with what varies as `{slots}`, when it applies, and its members' counts
+    summed at its creation. Members are kept and marked by `parent_pattern_id`. A later call adds to
+    the groups that are there and never moves a member; without new patterns it changes nothing.
+    DISTILLED and superseded patterns are not distilled.
+    """
     PrunePatterns: _grpc.UnaryUnaryMultiCallable[_pattern_service_pb2.PrunePatternsRequest, _pattern_service_pb2.PrunePatternsResponse]
     """PrunePatterns deletes patterns that did not prove themselves, of those that the filter lets
     through and that are not pinned: by max_success_rate, by keep_at_most, or both. One that is
@@ -134,7 +146,9 @@ class PatternServiceAsyncStub(PatternServiceStub):
     With the default `dedupe` EXACT a second save of the same kind, type, task, actions, code and
     language (white space and letter case folded in the task) counts as one SUCCESS for the first
     and answers `created = false`; other fields stay as they were, and a notice names those that
-    differ. Errors: PATTERN_ID_IN_USE, REQUEST_ID_REUSED.
+    differ. `dedupe` SEMANTIC counts it for a pattern of nearly the same meaning as well, and a
+    notice MERGED says so. A pattern that `supersedes` another marks that one as superseded. Errors:
+    PATTERN_ID_IN_USE, PATTERN_NOT_FOUND (what it supersedes), REQUEST_ID_REUSED.
     """
     BatchSavePatterns: _aio.UnaryUnaryMultiCallable[_pattern_service_pb2.BatchSavePatternsRequest, _pattern_service_pb2.BatchSavePatternsResponse]  # type: ignore[assignment]
     """BatchSavePatterns saves up to 500 patterns, each as SavePattern would. Items succeed or fail by
@@ -142,14 +156,15 @@ class PatternServiceAsyncStub(PatternServiceStub):
     and the violation names the item; nothing is saved then.
     """
     GetPattern: _aio.UnaryUnaryMultiCallable[_pattern_service_pb2.GetPatternRequest, _pattern_service_pb2.GetPatternResponse]  # type: ignore[assignment]
-    """GetPattern reads one. Errors: PATTERN_NOT_FOUND."""
+    """GetPattern reads one, and where it comes from if that is asked for. Errors: PATTERN_NOT_FOUND."""
     UpdatePattern: _aio.UnaryUnaryMultiCallable[_pattern_service_pb2.UpdatePatternRequest, _pattern_service_pb2.UpdatePatternResponse]  # type: ignore[assignment]
     """UpdatePattern edits what callers edit; outcomes are untouched. A confidence that feedback moved is
-    set only where the mask names it; otherwise it stays, and a notice says so. Errors:
-    PATTERN_NOT_FOUND, ETAG_MISMATCH.
+    set only where the mask names it; otherwise it stays, and a notice says so. A new `supersedes`
+    marks that pattern as superseded and unmarks the one named before. Errors: PATTERN_NOT_FOUND
+    (also for what it supersedes), ETAG_MISMATCH.
     """
     DeletePattern: _aio.UnaryUnaryMultiCallable[_pattern_service_pb2.DeletePatternRequest, _pattern_service_pb2.DeletePatternResponse]  # type: ignore[assignment]
-    """DeletePattern deletes one; its outcomes go with it. Errors: PATTERN_NOT_FOUND, ETAG_MISMATCH."""
+    """DeletePattern deletes one; its outcomes go with it, and what it superseded is so no longer. Errors: PATTERN_NOT_FOUND, ETAG_MISMATCH."""
     ListPatterns: _aio.UnaryUnaryMultiCallable[_pattern_service_pb2.ListPatternsRequest, _pattern_service_pb2.ListPatternsResponse]  # type: ignore[assignment]
     """ListPatterns lists by time of creation, newest first."""
     RecallPatterns: _aio.UnaryUnaryMultiCallable[_pattern_service_pb2.RecallPatternsRequest, _pattern_service_pb2.RecallPatternsResponse]  # type: ignore[assignment]
@@ -202,7 +217,16 @@ class PatternServiceAsyncStub(PatternServiceStub):
     there are given back as they stand. If a call fails half-way, repeat it.
     """
     DistillPatterns: _aio.UnaryUnaryMultiCallable[_pattern_service_pb2.DistillPatternsRequest, _pattern_service_pb2.DistillPatternsResponse]  # type: ignore[assignment]
-    """DistillPatterns generalises groups of like patterns. Not yet carried out."""
+    """DistillPatterns generalises groups of like patterns into DISTILLED ones.
+
+    Patterns of one kind, type and language are grouped by average-linkage clustering of their text
+    vectors: the mean cosine over all pairs between the parts of a group is at least `similarity`.
+    Groups whose means are alike to 0.1 less are grouped once more. Each group becomes a DISTILLED
+    pattern: task and actions with what varies as `{slots}`, when it applies, and its members' counts
+    summed at its creation. Members are kept and marked by `parent_pattern_id`. A later call adds to
+    the groups that are there and never moves a member; without new patterns it changes nothing.
+    DISTILLED and superseded patterns are not distilled.
+    """
     PrunePatterns: _aio.UnaryUnaryMultiCallable[_pattern_service_pb2.PrunePatternsRequest, _pattern_service_pb2.PrunePatternsResponse]  # type: ignore[assignment]
     """PrunePatterns deletes patterns that did not prove themselves, of those that the filter lets
     through and that are not pinned: by max_success_rate, by keep_at_most, or both. One that is
@@ -228,7 +252,9 @@ class PatternServiceServicer(metaclass=_abc_1.ABCMeta):
         With the default `dedupe` EXACT a second save of the same kind, type, task, actions, code and
         language (white space and letter case folded in the task) counts as one SUCCESS for the first
         and answers `created = false`; other fields stay as they were, and a notice names those that
-        differ. Errors: PATTERN_ID_IN_USE, REQUEST_ID_REUSED.
+        differ. `dedupe` SEMANTIC counts it for a pattern of nearly the same meaning as well, and a
+        notice MERGED says so. A pattern that `supersedes` another marks that one as superseded. Errors:
+        PATTERN_ID_IN_USE, PATTERN_NOT_FOUND (what it supersedes), REQUEST_ID_REUSED.
         """
 
     @_abc_1.abstractmethod
@@ -248,7 +274,7 @@ class PatternServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _pattern_service_pb2.GetPatternRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_pattern_service_pb2.GetPatternResponse, _abc.Awaitable[_pattern_service_pb2.GetPatternResponse]]:
-        """GetPattern reads one. Errors: PATTERN_NOT_FOUND."""
+        """GetPattern reads one, and where it comes from if that is asked for. Errors: PATTERN_NOT_FOUND."""
 
     @_abc_1.abstractmethod
     def UpdatePattern(
@@ -257,8 +283,9 @@ class PatternServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_pattern_service_pb2.UpdatePatternResponse, _abc.Awaitable[_pattern_service_pb2.UpdatePatternResponse]]:
         """UpdatePattern edits what callers edit; outcomes are untouched. A confidence that feedback moved is
-        set only where the mask names it; otherwise it stays, and a notice says so. Errors:
-        PATTERN_NOT_FOUND, ETAG_MISMATCH.
+        set only where the mask names it; otherwise it stays, and a notice says so. A new `supersedes`
+        marks that pattern as superseded and unmarks the one named before. Errors: PATTERN_NOT_FOUND
+        (also for what it supersedes), ETAG_MISMATCH.
         """
 
     @_abc_1.abstractmethod
@@ -267,7 +294,7 @@ class PatternServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _pattern_service_pb2.DeletePatternRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_pattern_service_pb2.DeletePatternResponse, _abc.Awaitable[_pattern_service_pb2.DeletePatternResponse]]:
-        """DeletePattern deletes one; its outcomes go with it. Errors: PATTERN_NOT_FOUND, ETAG_MISMATCH."""
+        """DeletePattern deletes one; its outcomes go with it, and what it superseded is so no longer. Errors: PATTERN_NOT_FOUND, ETAG_MISMATCH."""
 
     @_abc_1.abstractmethod
     def ListPatterns(
@@ -386,7 +413,16 @@ class PatternServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _pattern_service_pb2.DistillPatternsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_pattern_service_pb2.DistillPatternsResponse, _abc.Awaitable[_pattern_service_pb2.DistillPatternsResponse]]:
-        """DistillPatterns generalises groups of like patterns. Not yet carried out."""
+        """DistillPatterns generalises groups of like patterns into DISTILLED ones.
+
+        Patterns of one kind, type and language are grouped by average-linkage clustering of their text
+        vectors: the mean cosine over all pairs between the parts of a group is at least `similarity`.
+        Groups whose means are alike to 0.1 less are grouped once more. Each group becomes a DISTILLED
+        pattern: task and actions with what varies as `{slots}`, when it applies, and its members' counts
+        summed at its creation. Members are kept and marked by `parent_pattern_id`. A later call adds to
+        the groups that are there and never moves a member; without new patterns it changes nothing.
+        DISTILLED and superseded patterns are not distilled.
+        """
 
     @_abc_1.abstractmethod
     def PrunePatterns(

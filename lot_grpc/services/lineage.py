@@ -1,0 +1,278 @@
+"""Which pattern supersedes which, and where one comes from.
+
+That N supersedes X stands in N's content. The mark on X follows from it: whoever writes, changes
+or deletes an N notes so first, then writes, then sets X's mark to the newest pattern that names X,
+by a compare-and-set of X's ``stats_revision``, then drops the note. From a note that a dead process
+left the mark is made again, so it is never wrong for good. No etag moves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from lot_grpc.domain.errors import (
+    ContentionError,
+    PatternNotFoundError,
+    RequestInvalidError,
+    invalid,
+)
+from lot_grpc.domain.ids import new_id, point_id
+from lot_grpc.domain.pattern import Pattern
+from lot_grpc.ports import Equals, IdIn, Order, Record, VectorStore
+from lot_grpc.services.moments import Moments
+from lot_grpc.services.pacing import pause_before_retry
+from lot_grpc.services.records.collections import PATTERNS, REQUESTS, SORT_KEY
+from lot_grpc.services.records.patterns import (
+    STATS_REVISION,
+    SUPERSEDED,
+    SUPERSEDED_BY,
+    pattern_from_record,
+    pattern_point,
+)
+
+NOTE_KIND = "lineage"
+_TRIES = 50
+_LONGEST_CHAIN = 1000
+MOST_OF_A_RELATION = 100
+
+
+class Relation(StrEnum):
+    """What another pattern is to the one that was asked for."""
+
+    SUPERSEDED = "superseded"
+    SUCCESSOR = "successor"
+    GROUP = "group"
+    MEMBER = "member"
+
+
+@dataclass(frozen=True, slots=True)
+class Relative:
+    """A related pattern, ``distance`` steps away."""
+
+    relation: Relation
+    pattern: Pattern
+    distance: int
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """That a pattern's ``supersedes`` is about to be written, or to go, and whom it concerns."""
+
+    namespace: str
+    point: str
+    pattern_id: str
+    superseded: tuple[str, ...]
+
+
+class Lineage:
+    """The lineage of all patterns."""
+
+    def __init__(self, store: VectorStore, moments: Moments) -> None:
+        self._store = store
+        self._moments = moments
+
+    # --- superseding --------------------------------------------------------------------------
+
+    async def begin(self, namespace: str, pattern_id: str, new: str, old: str = "") -> Note:
+        """Check what a pattern is about to supersede (``new``, "" for none), and write it down.
+
+        ``old`` is what it superseded until now. Raises PatternNotFoundError, RequestInvalidError.
+        """
+        if new:
+            await self._check(namespace, pattern_id, new)
+        note = Note(
+            namespace,
+            point_id(namespace, NOTE_KIND, new_id("n")),
+            pattern_id,
+            tuple(one for one in (new, old) if one),
+        )
+        payload = {
+            "kind": NOTE_KIND,
+            "successor_id": pattern_id,
+            "superseded": list(note.superseded),
+            "create_time": self._moments.now(),
+        }
+        await self._store.insert(REQUESTS, [Record(note.point, namespace, payload)])
+        return note
+
+    async def follow(self, note: Note) -> None:
+        """Make the marks follow, once the pattern is written or gone.
+
+        Raises RequestInvalidError if another process made it a circle at the same time; then the
+        pattern no longer supersedes. Raises ContentionError.
+        """
+        circle = await self._break_circle(note)
+        for superseded in note.superseded:
+            await self.settle(note.namespace, superseded)
+        await self.drop(note)
+        if circle:
+            raise _circle()
+
+    async def drop(self, note: Note) -> None:
+        """Forget a note whose write did not happen, or is followed."""
+        await self._store.delete(REQUESTS, note.namespace, [IdIn((note.point,))])
+
+    async def roll_forward(self, before: int) -> int:
+        """Follow the notes that were left from before a time; return how many."""
+        rows = await self._store.scroll(REQUESTS, None, [Equals("kind", NOTE_KIND)], limit=1000)
+        late = [row for row in rows if row.payload["create_time"] <= before]
+        for row in late:
+            payload = row.payload
+            note = Note(
+                row.namespace, row.id, payload["successor_id"], tuple(payload["superseded"])
+            )
+            try:
+                await self.follow(note)
+            except RequestInvalidError:
+                continue  # the circle is broken, and nobody waits for an answer
+        return len(late)
+
+    async def settle(self, namespace: str, pattern_id: str) -> None:
+        """Set a pattern's mark to the newest one that supersedes it. Raises ContentionError."""
+        point = pattern_point(namespace, pattern_id)
+        for attempt in range(_TRIES):
+            record = (await self._store.get(PATTERNS, namespace, [point])).get(point)
+            if record is None:
+                return
+            # Read after the record: who supersedes it since settles it since, too.
+            newest = await self._store.scroll(
+                PATTERNS,
+                namespace,
+                [Equals("supersedes", pattern_id)],
+                limit=1,
+                order=Order(SORT_KEY, descending=True),
+                payload=("pattern_id",),
+            )
+            successor = str(newest[0].payload["pattern_id"]) if newest else ""
+            if successor == record.payload.get(SUPERSEDED_BY, ""):
+                return
+            revision = record.payload[STATS_REVISION]
+            if await self._store.update(
+                PATTERNS,
+                namespace,
+                point,
+                set={
+                    SUPERSEDED: bool(successor),
+                    SUPERSEDED_BY: successor,
+                    STATS_REVISION: revision + 1,
+                },
+                when=[Equals(STATS_REVISION, revision)],
+            ):
+                return
+            await pause_before_retry(attempt)
+        raise ContentionError("pattern", pattern_id)
+
+    async def _check(self, namespace: str, pattern_id: str, superseded: str) -> None:
+        if superseded == pattern_id:
+            raise invalid(
+                "pattern.supersedes",
+                "supersedes.itself",
+                "a pattern cannot supersede itself; name the one that it replaces",
+            )
+        chain = await self._chain(namespace, superseded)
+        if not chain:
+            raise PatternNotFoundError(
+                namespace, superseded, "supersedes must name a pattern that is there"
+            )
+        if pattern_id in {one.content.supersedes for one in chain}:
+            raise _circle()
+
+    async def _chain(self, namespace: str, pattern_id: str) -> list[Pattern]:
+        """A pattern, what it supersedes, what that supersedes, and so on, each once."""
+        chain: dict[str, Pattern] = {}
+        while pattern_id and pattern_id not in chain and len(chain) < _LONGEST_CHAIN:
+            found = await self._get(namespace, [pattern_id])
+            if pattern_id not in found:
+                break
+            chain[pattern_id] = found[pattern_id]
+            pattern_id = found[pattern_id].content.supersedes
+        return list(chain.values())
+
+    async def _break_circle(self, note: Note) -> bool:
+        """Let a pattern supersede nothing if the chain from it leads back to it.
+
+        Of several writers that close a circle together the last one sees it whole.
+        """
+        for attempt in range(_TRIES):
+            chain = await self._chain(note.namespace, note.pattern_id)
+            if not chain or chain[-1].content.supersedes != note.pattern_id:
+                return False
+            own = chain[0]
+            if await self._store.update(
+                PATTERNS,
+                note.namespace,
+                pattern_point(note.namespace, note.pattern_id),
+                set={
+                    "supersedes": "",
+                    "revision": own.revision + 1,
+                    "update_time": max(self._moments.now(), own.update_time),
+                },
+                when=[Equals("revision", own.revision)],
+            ):
+                return True
+            await pause_before_retry(attempt)
+        raise ContentionError("pattern", note.pattern_id)
+
+    # --- reading ------------------------------------------------------------------------------
+
+    async def read(self, namespace: str, pattern: Pattern) -> list[Relative]:
+        """The patterns that one comes from and that came of it, the nearest of each first."""
+        older = (await self._chain(namespace, pattern.pattern_id))[1:]
+        relatives = [
+            *_steps(Relation.SUPERSEDED, older),
+            *_steps(Relation.SUCCESSOR, await self._upwards(namespace, pattern, successors=True)),
+            *_steps(Relation.GROUP, await self._upwards(namespace, pattern, successors=False)),
+        ]
+        wanted = [Equals("parent_pattern_id", pattern.pattern_id)]
+        members = await self._store.scroll(
+            PATTERNS, namespace, wanted, limit=MOST_OF_A_RELATION, order=Order(SORT_KEY)
+        )
+        found = {one.pattern_id: one for one in map(pattern_from_record, members)}
+        sources = pattern.content.source_pattern_ids[:MOST_OF_A_RELATION]
+        found |= await self._get(namespace, [one for one in sources if one not in found])
+        found.pop(pattern.pattern_id, None)
+        inside = [
+            Relative(Relation.MEMBER, one, 1) for one in list(found.values())[:MOST_OF_A_RELATION]
+        ]
+        return [*relatives, *inside]
+
+    async def _upwards(
+        self, namespace: str, pattern: Pattern, *, successors: bool
+    ) -> list[Pattern]:
+        """The newest successor and its own, or the group and its own, each once."""
+        chain = {pattern.pattern_id: pattern}
+        one = pattern
+        while len(chain) <= MOST_OF_A_RELATION:
+            above = one.superseded_by if successors else one.content.parent_pattern_id
+            if not above or above in chain:
+                break
+            found = await self._get(namespace, [above])
+            if above not in found:
+                break
+            one = chain[above] = found[above]
+        return list(chain.values())[1:]
+
+    async def _get(self, namespace: str, pattern_ids: Sequence[str]) -> dict[str, Pattern]:
+        points = {pattern_point(namespace, pattern_id): pattern_id for pattern_id in pattern_ids}
+        found = await self._store.get(PATTERNS, namespace, list(points)) if points else {}
+        return {
+            pattern_id: pattern_from_record(found[point])
+            for point, pattern_id in points.items()
+            if point in found
+        }
+
+
+def _steps(relation: Relation, chain: Sequence[Pattern]) -> list[Relative]:
+    return [
+        Relative(relation, one, number) for number, one in enumerate(chain[:MOST_OF_A_RELATION], 1)
+    ]
+
+
+def _circle() -> RequestInvalidError:
+    return invalid(
+        "pattern.supersedes",
+        "supersedes.circle",
+        "the pattern that it names supersedes it already, by itself or through others",
+    )
