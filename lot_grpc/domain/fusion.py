@@ -13,7 +13,7 @@ for in prose. And a word or two in common, in a query of several, is mostly coin
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from lot_grpc.domain.ranking import ScorePart
@@ -68,7 +68,8 @@ class Relevance:
 
     ``value`` is the weighted mean of the others: ``similarity`` is the cosine; ``words`` (BM25) and
     ``reranked`` (the cross-encoder) are on its scale; ``weight`` is that of the similarity against
-    the words, ``rerank_weight`` that of the cross-encoder against both.
+    the words, ``rerank_weight`` that of the cross-encoder against both; ``lifted`` was added since
+    the thing says itself that it is for such a query.
     """
 
     id: str
@@ -78,6 +79,7 @@ class Relevance:
     weight: float
     reranked: float = 0.0
     rerank_weight: float = 0.0
+    lifted: float = 0.0
 
     @property
     def parts(self) -> tuple[ScorePart, ...]:
@@ -87,6 +89,7 @@ class Relevance:
             ScorePart("similarity", self.similarity, self.weight * kept),
             ScorePart("bm25", self.words, (1.0 - self.weight) * kept),
             ScorePart("rerank", self.reranked, self.rerank_weight),
+            ScorePart("task_type_pattern", self.lifted, 1.0 if self.lifted else 0.0),
         )
         return tuple(part for part in parts if part.weight)
 
@@ -121,3 +124,19 @@ def fuse(
     return [
         Relevance(point, -negated, cosine, words, weight) for negated, point, cosine, words in rated
     ]
+
+
+def lift(found: Sequence[Relevance], ids: Collection[str], gate: float) -> list[Relevance]:
+    """The same, with those of ``ids`` brought up to ``gate`` below the best of the others.
+
+    So they count as near-ties, and what leads by more than the gate stays first.
+    """
+    others = [one.value for one in found if one.id not in ids]
+    if not ids or not others:
+        return list(found)
+    floor = max(others) - gate
+    for one in found:
+        if one.id in ids and one.value < floor:
+            one.lifted = floor - one.value
+            one.value = floor
+    return sorted(found, key=lambda one: (-one.value, one.id))

@@ -202,6 +202,9 @@ def build_services(
         store, saving, patterns, digesting, gathering, extraction, learned, tombstones
     )
 
+    learned_tasks = LearnedTasks(store)
+    evidence = PatternEvidence(store, moments, weights)
+
     def recall(noun: Noun[T]) -> Recall[T]:
         return Recall(store, embedder, retrievals, reranks, weights, noun)
 
@@ -211,7 +214,7 @@ def build_services(
         distill_schedule=schedule,
         lineage=lineage,
         patterns=patterns,
-        pattern_recall=recall(pattern_noun(patterns, PatternEvidence(store, moments, weights))),
+        pattern_recall=recall(pattern_noun(patterns, evidence, learned_tasks)),
         outcomes=RecordingOutcomes(moments, ledger, counting, patterns, retrievals, asked),
         outcome_log=OutcomeLog(store, moments, ledger, counting, patterns),
         feedback=feedback,
@@ -265,6 +268,6 @@ def build_services(
         action_values=action_values,
         extraction=extraction,
         lessons=lessons,
-        learned_tasks=LearnedTasks(store),
+        learned_tasks=learned_tasks,
         code_extraction=CodeExtraction(saving, patterns, moments),
     )

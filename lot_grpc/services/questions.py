@@ -10,6 +10,7 @@ from lot_grpc.domain.pattern import Pattern
 from lot_grpc.domain.query import EpisodeFilter, Legs, MemoryFilter, PatternFilter, Ranking
 from lot_grpc.services.episodes import Episodes
 from lot_grpc.services.evidence import PatternEvidence
+from lot_grpc.services.learned_tasks import LearnedTasks
 from lot_grpc.services.memories import Memories
 from lot_grpc.services.patterns import Patterns
 from lot_grpc.services.recall import Noun, Question
@@ -24,9 +25,11 @@ from lot_grpc.services.searched import (
 )
 
 
-def pattern_noun(patterns: Patterns, evidence: PatternEvidence) -> Noun[Pattern]:
-    """Patterns, ranked by their outcomes on like queries."""
-    return Noun(SEARCHED_PATTERNS, patterns.read, lambda p: p.pattern_id, evidence)
+def pattern_noun(
+    patterns: Patterns, evidence: PatternEvidence, tasks: LearnedTasks
+) -> Noun[Pattern]:
+    """Patterns, ranked by their outcomes on like queries; LEARNED ones by their tasks too."""
+    return Noun(SEARCHED_PATTERNS, patterns.read, lambda p: p.pattern_id, evidence, tasks)
 
 
 def episode_noun(episodes: Episodes) -> Noun[Episode]:

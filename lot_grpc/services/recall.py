@@ -7,12 +7,12 @@ noun.
 from __future__ import annotations
 
 import random
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
 from lot_grpc.domain.cells import Evidence
-from lot_grpc.domain.fusion import FusionWeights, Relevance
+from lot_grpc.domain.fusion import FusionWeights, Relevance, lift
 from lot_grpc.domain.query import Legs, Ranking
 from lot_grpc.domain.ranking import (
     Candidate,
@@ -36,6 +36,15 @@ _NOTHING_LEARNED = RankingWeights(gate=0.0, learned=0.0)
 NOTHING_KNOWN = Evidence()
 
 
+class Matching(Protocol):
+    """Which things say themselves that they are for a query."""
+
+    async def matching(
+        self, namespace: str, query: str, where: Sequence[Condition]
+    ) -> Collection[str]:
+        """Their points, of those for which ``where`` holds."""
+
+
 class Learned(Protocol):
     """What outcomes on like queries say of things."""
 
@@ -49,14 +58,15 @@ class Learned(Protocol):
 class Noun(Generic[T]):
     """What is found: where it lies and by what, how it is read, what was learned of it.
 
-    Without ``learned`` relevance alone ranks. ``read`` makes a thing of its record; ``id_of``
-    names one.
+    Without ``learned`` relevance alone ranks; what ``tasks`` names is a near-tie at least. ``read``
+    makes a thing of its record; ``id_of`` names one.
     """
 
     searched: Searched
     read: Callable[[Record], Awaitable[T]]
     id_of: Callable[[T], str]
     learned: Learned | None = None
+    tasks: Matching | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,15 +157,15 @@ class Recall(Generic[T]):
 
     async def find(self, namespace: str, asked: Question) -> Answer[T]:
         """The most relevant things that the conditions let through, ranked."""
-        pool = pool_size(asked.limit)
-        candidates = await self._searching.search(
-            namespace, Wanted(asked.query, asked.where, pool, asked.min_similarity, asked.legs)
-        )
+        pool, meant = pool_size(asked.limit), await self._meant(namespace, asked)
+        wanted = Wanted(asked.query, asked.where, pool, asked.min_similarity, asked.legs, meant)
+        candidates = await self._searching.search(namespace, wanted)
         found, unreached = candidates.found, 0
         if asked.rerank:
             found, unreached = await self._reranks.rerank(
                 namespace, self._noun.searched, asked.query, found
             )
+        found = lift(found, meant, self._weights.gate)
         ranking = asked.ranking if self._noun.learned else Ranking.SIMILARITY
         seed = _seed(asked, ranking)
         relevant = {one.id: one for one in found}
@@ -188,6 +198,12 @@ class Recall(Generic[T]):
             unreached,
             explanation,
         )
+
+    async def _meant(self, namespace: str, asked: Question) -> frozenset[str]:
+        """What says itself that it is for the query. Leg by leg is measured without."""
+        if self._noun.tasks is None or asked.legs is not Legs.HYBRID:
+            return frozenset()
+        return frozenset(await self._noun.tasks.matching(namespace, asked.query, asked.where))
 
     async def _records(
         self, namespace: str, found: Sequence[Relevance], ranking: Ranking, limit: int

@@ -24,13 +24,17 @@ _WORDLESS_CHARACTERS = 256
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What to look for. ``min_similarity`` 0: no bound. ``pool``: hits of each leg."""
+    """What to look for. ``min_similarity`` 0: no bound. ``pool``: hits of each leg.
+
+    ``also``: points that are candidates whatever the legs say; ``where`` must hold for them.
+    """
 
     query: str
     where: Sequence[Condition]
     pool: int
     min_similarity: float = 0.0
     legs: Legs = Legs.HYBRID
+    also: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +118,7 @@ class Searching:
 
         A pool that is not full has all there is, so only full ones hide some.
         """
-        hits = {point for pool in pools.values() for point in pool} | lexical.keys()
+        hits = {point for pool in pools.values() for point in pool} | lexical.keys() | wanted.also
         cosines: Scores = {}
         queries = []
         for name in self._searched.dense:

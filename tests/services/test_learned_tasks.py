@@ -7,11 +7,12 @@ import pytest
 from lot_grpc.domain.errors import RequestInvalidError
 from lot_grpc.domain.pattern import PatternContent, PatternKind
 from lot_grpc.domain.query import PatternFilter
+from lot_grpc.domain.ranking import RankingWeights
 from lot_grpc.services import learned_tasks
 from lot_grpc.services.patterns import PatternEdit
 from lot_grpc.services.records.collections import PATTERNS
 from lot_grpc.services.records.patterns import pattern_conditions, pattern_point
-from tests.services.world import NS, open_world, save
+from tests.services.world import NS, open_world, outcome, recall, save
 
 LEARNED = PatternKind.LEARNED
 
@@ -66,3 +67,59 @@ async def test_a_regex_of_an_older_store_that_re2_refuses_matches_nothing_and_ca
         await edit(task_type_pattern="(?<=b)log")
     await edit(task_type_pattern="logs?")
     assert await world.services.learned_tasks.matching(NS, "log", []) == {good, point}
+
+
+# --- in recall ----------------------------------------------------------------------------------
+
+QUERY = "reset the password of the reader in the library"
+
+
+async def for_tasks(world, task: str, regex: str, **named) -> str:
+    saved = await save(world, task, kind=LEARNED, task_type_pattern=regex, **named)
+    return saved.pattern.pattern_id
+
+
+async def found(world, query: str = QUERY, **asked):
+    hits = (await recall(world, query, explain=True, **asked)).hits
+    return {hit.thing.pattern_id: hit for hit in hits}, [hit.thing.pattern_id for hit in hits]
+
+
+async def test_a_pattern_whose_expression_matches_is_a_near_tie_whatever_its_words(world):
+    for n in range(3):
+        await save(world, f"{QUERY} {n}")
+    for n in range(60):
+        await save(world, f"the library {n}")
+    mine = await for_tasks(world, "carry out account tasks", "password")
+    other = await for_tasks(world, "carry out garden tasks", "garden")
+    hits, order = await found(world, limit=10)
+    assert mine in order[:4]
+    assert other not in order
+    assert "task_type_pattern" in [part.name for part in hits[mine].parts]
+    total = sum(part.value * part.weight for part in hits[mine].parts)
+    assert hits[mine].score == pytest.approx(total)
+
+
+async def test_what_leads_by_more_than_the_gate_stays_first(world):
+    await save(world, QUERY)
+    mine = await for_tasks(world, "carry out account tasks", "password")
+    for _ in range(9):
+        await outcome(world, mine, query=QUERY)
+    hits, order = await found(world)
+    assert set(order[:2]) >= {mine}
+    gate = RankingWeights().gate
+    relevance = {
+        one: hit.score
+        - sum(p.value * p.weight for p in hit.parts if p.name in ("learned", "below_gate"))
+        for one, hit in hits.items()
+    }
+    assert relevance[mine] == pytest.approx(max(relevance.values()) - gate)
+
+
+async def test_a_filter_keeps_a_matching_pattern_out(world):
+    await save(world, QUERY)
+    mine = await for_tasks(world, "carry out account tasks", "password", language="go")
+    python = PatternFilter(languages=("python",))
+    _, order = await found(world, narrowed=python)
+    assert mine not in order
+    _, order = await found(world, narrowed=PatternFilter(languages=("go",)))
+    assert order == [mine]
