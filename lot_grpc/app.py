@@ -16,7 +16,7 @@ from lot_grpc.clock import SystemClock
 from lot_grpc.domain.errors import LotError, ModelUnavailableError, StartupError
 from lot_grpc.embedding.catalog import card_of, reranker_card_of
 from lot_grpc.embedding.model_files import locate, locate_reranker
-from lot_grpc.opening import Opened, open_all
+from lot_grpc.opening import Opened, open_all, ranking_weights
 from lot_grpc.ports import EmbeddingContract, StoreInfo
 from lot_grpc.reports import (
     Check,
@@ -33,6 +33,7 @@ from lot_grpc.server.limits import Limits
 from lot_grpc.server.servicers import build_servicers
 from lot_grpc.services.backfill import bring_up_to_date, needs_backfill
 from lot_grpc.services.build import Services
+from lot_grpc.services.cell_backfill import make_cells, needs_cells
 from lot_grpc.services.records.collections import META
 from lot_grpc.settings import Settings
 from lot_grpc.storage.edge_maintenance import (
@@ -74,6 +75,15 @@ async def serve(
         brought = await bring_up_to_date(opened.store, opened.embedder, progress, stop.is_set)
         if brought:
             _log.info("brought records of an older version up to date", records=brought)
+        made = await make_cells(
+            opened.store,
+            opened.embedder,
+            ranking_weights(settings).fading,
+            progress,
+            stop.is_set,
+        )
+        if made:
+            _log.info("learned from the outcomes of an older version", cells=made)
         if stop.is_set():
             return  # it may be half done: the next start goes on with it
         finished = await opened.services.housekeeping.roll_forward(starting=True)
@@ -203,7 +213,7 @@ async def check(settings: Settings) -> CheckReport:
             looked_at = await opened.services.admin.ready_checks()
             checks += [Check(one.name, one.ok, one.detail) for one in looked_at]
             checks.append(_reranker_check(settings))
-            if await needs_backfill(opened.store):
+            if await needs_backfill(opened.store) or await needs_cells(opened.store):
                 checks.append(Check("records", ok=True, detail=_OLDER_RECORDS))
             return CheckReport(tuple(checks), model, _store_report(await opened.store.info()))
     except LotError as error:

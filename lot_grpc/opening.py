@@ -11,6 +11,7 @@ from pathlib import Path
 import structlog
 
 from lot_grpc.clock import SystemClock
+from lot_grpc.domain.cells import Fading
 from lot_grpc.domain.ranking import RankingWeights
 from lot_grpc.embedding.fastembed import open_fastembed
 from lot_grpc.embedding.openai import open_openai
@@ -26,6 +27,8 @@ from lot_grpc.storage.edge_maintenance import compact_in_child, needs_compaction
 from lot_grpc.storage.qdrant import QdrantStore
 
 _log = structlog.get_logger()
+
+_DAY = 24 * 3600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +62,21 @@ async def open_all(settings: Settings, progress: Progress | None) -> AsyncIterat
             embedder,
             reranker,
             SystemClock(),
-            RankingWeights(settings.ranking.gate, settings.ranking.learned_weight),
+            ranking_weights(settings),
             RerankBounds(settings.rerank.candidates, settings.rerank.seconds),
         )
         yield Opened(store, embedder, services)
+
+
+def ranking_weights(settings: Settings) -> RankingWeights:
+    """How far what was learned may move a hit."""
+    wanted = settings.ranking
+    return RankingWeights(
+        wanted.gate,
+        wanted.learned_weight,
+        wanted.kernel_width,
+        Fading(wanted.half_life_days * _DAY, wanted.kept),
+    )
 
 
 def _make_reranker(settings: Settings) -> Reranker:

@@ -114,6 +114,27 @@ class RetrievalUnknownError(NotFoundError):
     noun = "retrieval"
 
 
+class OutcomeNotFoundError(NotFoundError):
+    """No such entry in the log of outcomes, or all of its patterns were deleted."""
+
+    reason = "OUTCOME_NOT_FOUND"
+    noun = "outcome"
+
+
+class OutcomeCorrectedError(LotError):
+    """An entry of the log is undone once; ``corrected_by`` is what did."""
+
+    reason = "OUTCOME_CORRECTED"
+
+    def __init__(self, outcome_id: str, corrected_by: str) -> None:
+        super().__init__(
+            f"outcome {outcome_id!r} was corrected by {corrected_by!r} already; "
+            "to change that, correct that one",
+            outcome_id=outcome_id,
+            corrected_by=corrected_by,
+        )
+
+
 class InUseError(LotError):
     """An id is taken by other content. Choose another id, or update the one that is there."""
 

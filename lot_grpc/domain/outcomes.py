@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -26,23 +27,34 @@ class Outcome(StrEnum):
         return {"success": 1.0, "partial": 0.5, "failure": 0.0}[self.value]
 
 
-def wilson_lower_bound(successes: float, trials: int) -> float:
+def wilson_lower_bound(successes: float, trials: float) -> float:
     """Lower bound of the 95 % score interval of Wilson (1927); 0 without trials.
 
-    ``successes`` may be fractional (PARTIAL counts ½).
+    Both may be fractional (PARTIAL counts ½, older outcomes less).
     """
     if trials <= 0:
         return 0.0
-    share = successes / trials
+    share = min(1.0, successes / trials)
     z2 = WILSON_Z * WILSON_Z
     centre = share + z2 / (2 * trials)
     spread = WILSON_Z * math.sqrt(share * (1 - share) / trials + z2 / (4 * trials * trials))
     return max(0.0, (centre - spread) / (1 + z2 / trials))
 
 
-def beta_mean(successes: float, trials: int) -> float:
-    """Mean of the chance of success after ``trials``, from a prior of one success, one failure."""
-    return (successes + 1.0) / (trials + 2.0)
+REACH = 60
+"""So many outcomes later an outcome weighs ``0.7 ** 60``, 5e-10, in the moving rate: nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Correction:
+    """What is undone: an outcome (None: it was undone before), when it was, how long it took.
+
+    ``time`` in microseconds since 1970, ``duration`` in seconds.
+    """
+
+    undone: Outcome | None
+    time: int
+    duration: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,3 +102,36 @@ class Outcomes:
             duration_total=self.duration_total + (duration or 0.0),
             last_used_time=max(self.last_used_time, at),
         )
+
+    def correct(
+        self, correction: Correction, instead: Outcome | None, later: Sequence[float] | None
+    ) -> Outcomes:
+        """The counters as if an outcome had been ``instead``, or had never been (None).
+
+        The moving rate is taken back to before the undone outcome and then led on by ``later``, the
+        values that were counted after it, oldest first; None: so many that it has no weight left.
+        With ``instead`` the duration stays counted.
+        """
+        undone, rate = correction.undone, self.success_rate
+        if later is not None:
+            back = [*([undone.value_in_rates] if undone else []), *later]
+            for value in reversed(back):
+                rate = (rate - ALPHA * value) / (1 - ALPHA)
+            rate = min(1.0, max(0.0, rate))
+            for value in [*([instead.value_in_rates] if instead else []), *later]:
+                rate = ALPHA * value + (1 - ALPHA) * rate
+        taken = undone is not None and instead is None and correction.duration is not None
+        return replace(
+            self,
+            success_rate=min(1.0, max(0.0, rate)),
+            success_count=self.success_count + _one(instead, undone, Outcome.SUCCESS),
+            failure_count=self.failure_count + _one(instead, undone, Outcome.FAILURE),
+            partial_count=self.partial_count + _one(instead, undone, Outcome.PARTIAL),
+            duration_count=self.duration_count - taken,
+            duration_total=self.duration_total - ((correction.duration or 0.0) if taken else 0.0),
+        )
+
+
+def _one(instead: Outcome | None, undone: Outcome | None, kind: Outcome) -> int:
+    """By how much the count of a kind changes."""
+    return (instead is kind) - (undone is kind)

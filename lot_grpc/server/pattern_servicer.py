@@ -18,6 +18,7 @@ from lot_grpc.server.convert.outcomes import (
     RANKING,
     explanation_to_pb,
     kept_notices,
+    learned_from_to_pb,
     query_notices,
     score_parts_to_pb,
     text_notices,
@@ -145,6 +146,7 @@ class PatternServicer(pb_grpc.PatternServiceServicer):
             limit=request.limit or _DEFAULT_LIMIT,
             min_similarity=request.min_similarity,
             ranking=RANKING.from_pb(request.ranking) or Ranking.BALANCED,
+            seed=request.seed if request.HasField("seed") else None,
             rerank=request.rerank,
             explain=request.explain,
         )
@@ -172,9 +174,10 @@ class PatternServicer(pb_grpc.PatternServiceServicer):
             note=request.note,
             request_id=request.request_id,
         )
-        patterns = await self._outcomes.record(namespace_or_default(request.namespace), draft)
+        recorded = await self._outcomes.record(namespace_or_default(request.namespace), draft)
         return pb.RecordOutcomeResponse(
-            patterns=[convert.pattern_to_pb(pattern) for pattern in patterns]
+            patterns=[convert.pattern_to_pb(pattern) for pattern in recorded.patterns],
+            outcome_id=recorded.outcome_id,
         )
 
     async def GetPatternStats(
@@ -223,6 +226,7 @@ def _hit_to_pb(hit: Finding[Pattern], *, explain: bool) -> pb.PatternHit:
         score=hit.score,
         similarity=hit.similarity,
         score_parts=score_parts_to_pb(hit.parts) if explain else (),
+        learned_from=learned_from_to_pb(hit.evidence) if explain else (),
     )
 
 

@@ -19,6 +19,7 @@ from lot_grpc.server.build import carries_out
 from lot_grpc.server.episode_servicer import EpisodeServicer
 from lot_grpc.server.limits import Limits
 from lot_grpc.server.memory_servicer import MemoryServicer
+from lot_grpc.server.outcome_servicer import OutcomeServicer
 from lot_grpc.server.pattern_servicer import PatternServicer
 from lot_grpc.services.build import Services
 
@@ -46,6 +47,7 @@ def build_servicers(
                 services.outcomes,
                 max_batch_items,
             ),
+            OutcomeServicer(services.outcome_log),  # type: ignore[abstract]
         ],
         _service(episode_service_pb2, "EpisodeService"): [
             EpisodeServicer(  # type: ignore[abstract]

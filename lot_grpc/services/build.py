@@ -12,16 +12,22 @@ from lot_grpc.ports import Clock, Embedder, Reranker, VectorStore
 from lot_grpc.services import memories as memories_module
 from lot_grpc.services import patterns as patterns_module
 from lot_grpc.services.admin import Admin
+from lot_grpc.services.asked import AskedVectors
+from lot_grpc.services.cells import Cells
 from lot_grpc.services.claims import Claims
 from lot_grpc.services.counting import Counting
 from lot_grpc.services.episodes import Episodes
 from lot_grpc.services.event_log import EventLog
+from lot_grpc.services.evidence import PatternEvidence
+from lot_grpc.services.facts import Facts
 from lot_grpc.services.fencing import Fence
+from lot_grpc.services.history import History
 from lot_grpc.services.housekeeping import Housekeeping
 from lot_grpc.services.indexing import Indexing
 from lot_grpc.services.ledger import Ledger
 from lot_grpc.services.memories import Memories
 from lot_grpc.services.moments import Moments
+from lot_grpc.services.outcome_log import OutcomeLog
 from lot_grpc.services.outcomes import RecordingOutcomes
 from lot_grpc.services.patterns import Patterns
 from lot_grpc.services.questions import episode_noun, memory_noun, pattern_noun
@@ -42,6 +48,7 @@ class Services:
     patterns: Patterns
     pattern_recall: Recall[Pattern]
     outcomes: RecordingOutcomes
+    outcome_log: OutcomeLog
     episodes: Episodes
     recording: Recording
     episode_recall: Recall[Episode]
@@ -64,8 +71,11 @@ def build_services(
     moments = Moments(clock)
     ledger = Ledger(store, moments)
     tombstones = Tombstones(store, moments)
-    counting = Counting(store, moments)
     retrievals = Retrievals(store, moments)
+    facts, history = Facts(store, moments), History(store)
+    asked = AskedVectors(retrievals, embedder)
+    cells = Cells(store, moments, facts, history, asked, weights.fading)
+    counting = Counting(store, facts, cells, history)
     claims = Claims(store, moments)
     indexing = Indexing(embedder)
     reranks = Reranks(store, reranker, rerank_bounds)
@@ -81,8 +91,9 @@ def build_services(
     return Services(
         saving=Saving(store, indexing, moments, ledger, counting, claims, tombstones),
         patterns=patterns,
-        pattern_recall=recall(pattern_noun(patterns)),
-        outcomes=RecordingOutcomes(moments, ledger, counting, patterns, retrievals),
+        pattern_recall=recall(pattern_noun(patterns, PatternEvidence(store, moments, weights))),
+        outcomes=RecordingOutcomes(moments, ledger, counting, patterns, retrievals, asked),
+        outcome_log=OutcomeLog(store, moments, ledger, counting, patterns),
         episodes=episodes,
         recording=Recording(moments, ledger, log, writers, fence),
         episode_recall=recall(episode_noun(episodes)),
@@ -101,6 +112,7 @@ def build_services(
                 memories_module.NOUN: memories.finish_delete,
             },
             patterns.finish_expiry,
+            finishers=[cells.finish_merges],
         ),
         retrievals=retrievals,
     )

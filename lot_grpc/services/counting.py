@@ -1,29 +1,18 @@
-"""Facts and aggregates: outcomes are counted once, whatever dies in between.
-
-There is no transaction over points of different collections, so (a) the outcome is written as a
-fact, insert-only and unsettled; (b) a compare-and-set of the pattern's counters adds the numbers
-and the fact's id to ``unsettled_ids``, in the same point; (c) the fact is marked settled; (d) the
-id is dropped by the next count of that pattern. From wherever it stopped, doing it again is safe:
-a fact whose id stands in ``unsettled_ids`` is counted already, and an id is dropped only after its
-fact was settled.
-"""
+"""Outcomes are counted once, whatever dies in between: see ``services.facts``."""
 
 from __future__ import annotations
 
-import asyncio
-import random
 from collections.abc import Mapping, Sequence
 
 from lot_grpc.domain.errors import ContentionError
+from lot_grpc.domain.outcomes import Outcomes
 from lot_grpc.ports import Equals, Record, VectorStore
-from lot_grpc.services.moments import Moments
-from lot_grpc.services.records.collections import OUTCOMES, PATTERNS
-from lot_grpc.services.records.outcomes import (
-    SETTLED,
-    OutcomeFact,
-    outcome_from_record,
-    outcome_record,
-)
+from lot_grpc.services.cells import Cells
+from lot_grpc.services.facts import Facts
+from lot_grpc.services.history import History
+from lot_grpc.services.pacing import pause_before_retry
+from lot_grpc.services.records.collections import PATTERNS
+from lot_grpc.services.records.outcomes import OutcomeFact
 from lot_grpc.services.records.patterns import (
     STATS_REVISION,
     UNSETTLED,
@@ -33,64 +22,62 @@ from lot_grpc.services.records.patterns import (
 )
 
 _TRIES = 50
-_LONGEST_PAUSE = 0.2
-_REMEMBERED = 10_000
-
-
-async def pause_before_retry(attempt: int) -> None:
-    """Wait a little, at random and longer each time, before the next compare-and-set."""
-    await asyncio.sleep(random.uniform(0, min(_LONGEST_PAUSE, 0.001 * 2**attempt)))  # noqa: S311
 
 
 class Counting:
-    """Takes outcomes into the counters of patterns."""
+    """Takes outcomes into the counters of patterns and into their cells."""
 
-    def __init__(self, store: VectorStore, moments: Moments) -> None:
+    def __init__(self, store: VectorStore, facts: Facts, cells: Cells, history: History) -> None:
         self._store = store
-        self._moments = moments
-        self._settled_here: dict[str, None] = {}
-        """Facts that this process settled lately: they stay so, and need no look."""
+        self._facts = facts
+        self._cells = cells
+        self._history = history
 
     async def count(
-        self, facts: Sequence[OutcomeFact], known: Mapping[str, Record] | None = None
+        self,
+        facts: Sequence[OutcomeFact],
+        known: Mapping[str, Record] | None = None,
+        vector: Sequence[float] | None = None,
     ) -> dict[str, Record]:
         """Count each fact once; return the patterns' records by pattern id.
 
         Facts that were written before (a retry) are not written again. A pattern that is gone is
-        left out. ``known`` are the patterns' records by pattern id, as read before this call; they
-        spare a read. Raises ContentionError; the facts are kept then, and counted by the next
-        retry or sweep.
+        left out. ``known`` are the patterns' records by pattern id, as read before this call, and
+        ``vector`` is that of the facts' query; they spare a read. Raises ContentionError; the facts
+        are kept then, and counted by the next retry or sweep.
         """
-        fresh = await self._store.insert(
-            OUTCOMES, [outcome_record(fact, self._moments.sort_key()) for fact in facts]
-        )
+        fresh = await self._facts.insert(facts)
         counted = {}
         for fact in facts:
-            before = (known or {}).get(fact.pattern_id) if fact.point in fresh else None
-            record = await self._take_in(fact, before)
+            new = fact.point in fresh
+            before = (known or {}).get(fact.pattern_id) if new else None
+            record = await self._count(fact, before, vector, new=new)
             if record is not None:
                 counted[fact.pattern_id] = record
-            await self._settle(fact)
         return counted
 
     async def roll_forward(self, before: int, limit: int = 1000) -> int:
         """Count what was written before ``before`` and never settled; return how many facts."""
-        rows = await self._store.scroll(OUTCOMES, None, [Equals(SETTLED, False)], limit=limit)
-        late = [row for row in rows if row.payload["create_time"] <= before]
-        for row in late:
-            fact = outcome_from_record(row)
-            await self._take_in(fact)
-            await self._settle(fact)
+        late = await self._facts.unsettled(before, limit)
+        for fact in late:
+            await self._count(fact)
         return len(late)
 
-    async def _settle(self, fact: OutcomeFact) -> None:
-        point = fact.point
-        await self._store.update(OUTCOMES, fact.namespace, point, set={SETTLED: True})
-        self._settled_here[point] = None
-        if len(self._settled_here) > _REMEMBERED:
-            del self._settled_here[next(iter(self._settled_here))]
+    async def _count(
+        self,
+        fact: OutcomeFact,
+        before: Record | None = None,
+        vector: Sequence[float] | None = None,
+        *,
+        new: bool = False,
+    ) -> Record | None:
+        record = await self._take_in(fact, before)
+        if record is not None and fact.query:
+            await self._cells.take_in(fact, vector, new=new)
+        await self._facts.settle(fact)
+        return record
 
-    async def _take_in(self, fact: OutcomeFact, before: Record | None = None) -> Record | None:
+    async def _take_in(self, fact: OutcomeFact, before: Record | None) -> Record | None:
         """Count a fact if it is not counted; return the pattern's record, None without one.
 
         ``before`` is the record as it was before the fact was written. Who counted the fact since
@@ -105,16 +92,12 @@ class Counting:
             if record is None:
                 return None
             unsettled: list[str] = record.payload[UNSETTLED]
-            # Read after the counters: an id that was dropped since changes their revision.
-            settled = await self._settled(fact.namespace, [*asked, *unsettled])
+            settled = await self._facts.settled(fact.namespace, [*asked, *unsettled])
             if fact_point in unsettled or fact_point in settled:
                 return record
-            outcomes = outcomes_from_payload(record.payload).record(
-                fact.outcome, fact.create_time, fact.duration
-            )
             revision = record.payload[STATS_REVISION]
             changed = {
-                **outcomes_payload(outcomes),
+                **outcomes_payload(await self._counted(fact, record)),
                 STATS_REVISION: revision + 1,
                 UNSETTLED: [*(one for one in unsettled if one not in settled), fact_point],
             }
@@ -129,10 +112,12 @@ class Counting:
             await pause_before_retry(attempt)
         raise ContentionError("pattern", fact.pattern_id)
 
-    async def _settled(self, namespace: str, points: Sequence[str]) -> set[str]:
-        """Those of the facts that are settled, or gone with their time."""
-        settled = {point for point in points if point in self._settled_here}
-        if others := [point for point in points if point not in settled]:
-            facts = await self._store.get(OUTCOMES, namespace, others)
-            settled |= {p for p in others if p not in facts or facts[p].payload[SETTLED]}
-        return settled
+    async def _counted(self, fact: OutcomeFact, record: Record) -> Outcomes:
+        """The counters with the fact."""
+        outcomes = outcomes_from_payload(record.payload)
+        if fact.correction is not None:
+            behind = await self._history.behind(fact, record.payload[UNSETTLED])
+            return outcomes.correct(fact.correction, fact.outcome, behind.values)
+        if fact.outcome is None:
+            return outcomes
+        return outcomes.record(fact.outcome, fact.create_time, fact.duration)

@@ -26,12 +26,12 @@ from lot_grpc.domain.errors import (
 from lot_grpc.domain.ids import content_hash, new_id
 from lot_grpc.domain.query import EpisodeFilter
 from lot_grpc.ports import Condition, Equals, Payload, Record, VectorStore
-from lot_grpc.services.counting import pause_before_retry
 from lot_grpc.services.event_log import EventLog
 from lot_grpc.services.fencing import Fence
 from lot_grpc.services.indexing import Indexed, Indexing
 from lot_grpc.services.ledger import Ask, Entry, Ledger
 from lot_grpc.services.moments import Moments
+from lot_grpc.services.pacing import pause_before_retry
 from lot_grpc.services.paging import Position, read_page
 from lot_grpc.services.records.collections import EPISODES
 from lot_grpc.services.records.episodes import (

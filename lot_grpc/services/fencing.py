@@ -19,8 +19,8 @@ from lot_grpc.domain.errors import (
     WriterReplacedError,
 )
 from lot_grpc.ports import Equals, VectorStore
-from lot_grpc.services.counting import pause_before_retry
 from lot_grpc.services.event_log import ALL, EventLog
+from lot_grpc.services.pacing import pause_before_retry
 from lot_grpc.services.records.collections import EPISODES
 from lot_grpc.services.records.episodes import (
     WRITER_EPOCH,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 from lot_grpc.domain.errors import PatternNotFoundError, RetrievalUnknownError
@@ -9,6 +10,7 @@ from lot_grpc.domain.ids import content_hash, new_id
 from lot_grpc.domain.outcomes import Outcome
 from lot_grpc.domain.pattern import Pattern
 from lot_grpc.ports import Record
+from lot_grpc.services.asked import AskedVectors
 from lot_grpc.services.counting import Counting
 from lot_grpc.services.ledger import Ask, Entry, Ledger
 from lot_grpc.services.moments import Moments
@@ -38,6 +40,14 @@ class OutcomeDraft:
         return content_hash(asdict(self))
 
 
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """The patterns as they now stand, and the id of the entry in the log."""
+
+    patterns: list[Pattern]
+    outcome_id: str
+
+
 class RecordingOutcomes:
     """Records outcomes of patterns."""
 
@@ -48,36 +58,40 @@ class RecordingOutcomes:
         counting: Counting,
         patterns: Patterns,
         retrievals: Retrievals,
+        vectors: AskedVectors,
     ) -> None:
         self._moments = moments
         self._ledger = ledger
         self._counting = counting
         self._patterns = patterns
         self._retrievals = retrievals
+        self._vectors = vectors
 
-    async def record(self, namespace: str, draft: OutcomeDraft) -> list[Pattern]:
-        """Count an outcome once for each pattern; return them as they now stand.
+    async def record(self, namespace: str, draft: OutcomeDraft) -> Recorded:
+        """Count an outcome once for each pattern.
 
         Raises PatternNotFoundError and RetrievalUnknownError, and then counts none.
         """
         ask = _ask(namespace, draft) if draft.request_id else None
         entry = await self._ledger.find(ask) if ask else None
         if entry is not None and entry.result is not None:
-            return await self._patterns.get_many(namespace, draft.pattern_ids)
-        query = await self._query(namespace, draft, required=entry is None)
+            patterns = await self._patterns.get_many(namespace, draft.pattern_ids)
+            return Recorded(patterns, entry.plan["outcome_id"])
+        query, vector = await self._asked(namespace, draft, required=entry is None)
         known: dict[str, Record] = {}
         if entry is None:
             known = await self._require_patterns(namespace, draft.pattern_ids)
             entry = await self._ledger.begin(ask) if ask else None
         facts = self._facts(namespace, draft, query, entry)
-        counted = await self._counting.count(facts, known)
+        counted = await self._counting.count(facts, known, vector)
         if entry is not None:
             await self._ledger.finish(entry, {"pattern_ids": list(draft.pattern_ids)})
-        return [
+        patterns = [
             pattern_from_record(counted[pattern_id])
             for pattern_id in draft.pattern_ids
             if pattern_id in counted
         ]
+        return Recorded(patterns, facts[0].outcome_id)
 
     async def _require_patterns(
         self, namespace: str, pattern_ids: tuple[str, ...]
@@ -90,16 +104,24 @@ class RecordingOutcomes:
                 )
         return present
 
-    async def _query(self, namespace: str, draft: OutcomeDraft, *, required: bool) -> str:
-        """What was asked. A retry does without, since the first try wrote it already."""
-        if not draft.retrieval_id:
-            return draft.query
-        retrieval = await self._retrievals.find(namespace, draft.retrieval_id)
-        if retrieval is None and not draft.query and required:
-            raise RetrievalUnknownError(
-                namespace, draft.retrieval_id, "send query as well, or instead"
-            )
-        return draft.query or (retrieval.query if retrieval else "")
+    async def _asked(
+        self, namespace: str, draft: OutcomeDraft, *, required: bool
+    ) -> tuple[str, Sequence[float] | None]:
+        """What was asked, and its vector. A retry does without an unknown retrieval.
+
+        Before anything is written, so that nothing is where the vector cannot be had.
+        """
+        query = draft.query
+        if draft.retrieval_id and not query:
+            retrieval = await self._retrievals.find(namespace, draft.retrieval_id)
+            if retrieval is None and required:
+                raise RetrievalUnknownError(
+                    namespace, draft.retrieval_id, "send query as well, or instead"
+                )
+            query = retrieval.query if retrieval else ""
+        if not query:
+            return "", None
+        return query, await self._vectors.of(namespace, query, draft.retrieval_id)
 
     def _facts(
         self, namespace: str, draft: OutcomeDraft, query: str, entry: Entry | None

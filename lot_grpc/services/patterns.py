@@ -24,13 +24,13 @@ from lot_grpc.ports import (
     VectorStore,
 )
 from lot_grpc.services.claims import Claims
-from lot_grpc.services.counting import pause_before_retry
 from lot_grpc.services.expiry import check_expiry, with_ttl
+from lot_grpc.services.facts import forget_outcomes
 from lot_grpc.services.indexing import Indexed, Indexing
 from lot_grpc.services.moments import Moments
+from lot_grpc.services.pacing import pause_before_retry
 from lot_grpc.services.paging import Position, read_page
 from lot_grpc.services.records.collections import (
-    OUTCOMES,
     PATTERNS,
     SORT_KEY,
 )
@@ -245,7 +245,7 @@ class Patterns:
             await self._claims.release_all(stone.namespace, stone.id)
         else:  # another pattern took the id since; a claim that is not its own it leaves to saves
             theirs.append(Range(SORT_KEY, lt=left.payload[SORT_KEY]))
-        await self._store.delete(OUTCOMES, stone.namespace, theirs)
+        await forget_outcomes(self._store, stone.namespace, theirs)
         await self._tombstones.finish(stone)
         return True
 
@@ -254,7 +254,7 @@ class Patterns:
         pattern_id = record.payload["pattern_id"]
         theirs = Equals("pattern_id", pattern_id)
         older = Range(SORT_KEY, lte=record.payload[EXPIRES_KEY])
-        await self._store.delete(OUTCOMES, record.namespace, [theirs, older])
+        await forget_outcomes(self._store, record.namespace, [theirs, older])
         if not await self._store.get(PATTERNS, record.namespace, [record.id]):
             await self._claims.release_all(record.namespace, pattern_id)
 

@@ -6,10 +6,12 @@ noun.
 
 from __future__ import annotations
 
+import random
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
+from lot_grpc.domain.cells import Evidence
 from lot_grpc.domain.fusion import FusionWeights, Relevance
 from lot_grpc.domain.query import Legs, Ranking
 from lot_grpc.domain.ranking import (
@@ -20,8 +22,9 @@ from lot_grpc.domain.ranking import (
     contenders,
     pool_size,
     rank,
+    within_gate,
 )
-from lot_grpc.ports import Condition, Embedder, Record, VectorStore
+from lot_grpc.ports import AllOf, Condition, Embedder, Not, Record, VectorStore
 from lot_grpc.services.reranks import Reranks
 from lot_grpc.services.retrievals import Retrievals
 from lot_grpc.services.search import Searching, Wanted
@@ -29,12 +32,17 @@ from lot_grpc.services.searched import Searched
 
 T = TypeVar("T")
 
+_NOTHING_LEARNED = RankingWeights(gate=0.0, learned=0.0)
+NOTHING_KNOWN = Evidence()
+
 
 class Learned(Protocol):
-    """What was learned of a candidate: successes (PARTIAL as a half) and trials."""
+    """What outcomes on like queries say of things."""
 
-    def __call__(self, payload: Mapping[str, Any]) -> tuple[float, int]:
-        """Read it from its payload."""
+    async def of(
+        self, namespace: str, vector: Sequence[float], records: Sequence[Record]
+    ) -> Mapping[str, Evidence]:
+        """By point, for those of which anything is known; ``vector`` is the query's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,37 +61,53 @@ class Noun(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked. ``min_similarity`` 0: no bound."""
+    """What is asked. ``min_similarity`` 0: no bound. ``seed`` None: any.
+
+    ``filters`` are conditions by the name of the field that asks for them.
+    """
 
     query: str
-    where: Sequence[Condition]
+    filters: Mapping[str, Sequence[Condition]]
     limit: int
     min_similarity: float = 0.0
     ranking: Ranking = Ranking.BALANCED
+    seed: int | None = None
     rerank: bool = False
     explain: bool = False
     legs: Legs = Legs.HYBRID
 
+    @property
+    def where(self) -> list[Condition]:
+        """All that must hold."""
+        return [one for conditions in self.filters.values() for one in conditions]
+
 
 @dataclass(frozen=True, slots=True)
 class Finding(Generic[T]):
-    """A thing that was found. ``parts`` add up to the score."""
+    """A thing that was found. ``parts`` add up to the score, ``evidence`` is behind them."""
 
     thing: T
     score: float
     similarity: float
     parts: tuple[ScorePart, ...]
+    evidence: Evidence = NOTHING_KNOWN
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """How an answer came about."""
+    """How an answer came about.
+
+    ``removed`` says by filter how many of the namespace it alone keeps out. ``seed`` is that of
+    EXPLORE.
+    """
 
     ranking: Ranking
     pool: int
     weights: RankingWeights
     matching: int
     in_namespace: int
+    removed: Mapping[str, int]
+    seed: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,11 +157,19 @@ class Recall(Generic[T]):
                 namespace, self._noun.searched, asked.query, found
             )
         ranking = asked.ranking if self._noun.learned else Ranking.SIMILARITY
+        seed = _seed(asked, ranking)
         relevant = {one.id: one for one in found}
-        near, records = await self._near(namespace, found, ranking, asked.limit)
+        records = await self._records(namespace, found, ranking, asked.limit)
+        known = await self._evidence(namespace, candidates.vector, found, records, ranking)
+        near = [
+            Candidate(one, relevant[one].value, known[one].successes, known[one].trials)
+            if one in known
+            else Candidate(one, relevant[one].value)
+            for one in records
+        ]
         hits = [
-            await self._finding(ranked, relevant[ranked.candidate.id], records)
-            for ranked in rank(near, ranking, self._weights, asked.limit)
+            await self._finding(ranked, relevant[ranked.candidate.id], records, known)
+            for ranked in rank(near, ranking, self._weights, asked.limit, seed or 0)
         ]
         retrieval_id = self._retrievals.remember(
             namespace,
@@ -147,7 +179,7 @@ class Recall(Generic[T]):
         )
         explanation = None
         if asked.explain:
-            explanation = await self._explain(namespace, asked, ranking, len(found))
+            explanation = await self._explain(namespace, asked, ranking, len(found), seed)
         return Answer(
             hits,
             retrieval_id,
@@ -157,39 +189,67 @@ class Recall(Generic[T]):
             explanation,
         )
 
-    async def _near(
+    async def _records(
         self, namespace: str, found: Sequence[Relevance], ranking: Ranking, limit: int
-    ) -> tuple[list[Candidate], dict[str, Record]]:
-        """Who can come onto the page, with their records. One deleted since is left out."""
+    ) -> dict[str, Record]:
+        """Those that can come onto the page. One deleted since is left out."""
         readable = contenders([one.value for one in found], ranking, self._weights, limit)
-        nearest = found[:readable]
-        records = await self._store.get(
-            self._noun.searched.collection, namespace, [one.id for one in nearest]
+        return await self._store.get(
+            self._noun.searched.collection, namespace, [one.id for one in found[:readable]]
         )
-        return [
-            self._candidate(records[one.id], one) for one in nearest if one.id in records
-        ], records
 
-    def _candidate(self, record: Record, relevance: Relevance) -> Candidate:
-        successes, trials = 0.0, 0
-        if self._noun.learned is not None:
-            successes, trials = self._noun.learned(record.payload)
-        return Candidate(record.id, relevance.value, successes, trials)
+    async def _evidence(
+        self,
+        namespace: str,
+        vector: Sequence[float],
+        found: Sequence[Relevance],
+        records: Mapping[str, Record],
+        ranking: Ranking,
+    ) -> Mapping[str, Evidence]:
+        """What is known of the near-ties; nothing else is reordered."""
+        near = found[: within_gate([one.value for one in found], ranking, self._weights)]
+        if self._noun.learned is None or not near:
+            return {}
+        there = [records[one.id] for one in near if one.id in records]
+        return await self._noun.learned.of(namespace, vector, there)
 
     async def _finding(
-        self, ranked: Ranked, relevance: Relevance, records: Mapping[str, Record]
+        self,
+        ranked: Ranked,
+        relevance: Relevance,
+        records: Mapping[str, Record],
+        known: Mapping[str, Evidence],
     ) -> Finding[T]:
-        thing = await self._noun.read(records[ranked.candidate.id])
-        return Finding(thing, ranked.score, relevance.similarity, (*relevance.parts, *ranked.parts))
+        point = ranked.candidate.id
+        return Finding(
+            await self._noun.read(records[point]),
+            ranked.score,
+            relevance.similarity,
+            (*relevance.parts, *ranked.parts),
+            known.get(point, NOTHING_KNOWN),
+        )
 
     async def _explain(
-        self, namespace: str, asked: Question, ranking: Ranking, pool: int
+        self, namespace: str, asked: Question, ranking: Ranking, pool: int, seed: int | None
     ) -> Explanation:
         collection = self._noun.searched.collection
+        removed = {}
+        for name, conditions in asked.filters.items():
+            out = Not(AllOf(tuple(conditions)))
+            removed[name] = await self._store.count(collection, namespace, [out])
         return Explanation(
             ranking,
             pool,
-            self._weights if ranking is not Ranking.SIMILARITY else RankingWeights(0.0, 0.0),
+            self._weights if ranking is not Ranking.SIMILARITY else _NOTHING_LEARNED,
             await self._store.count(collection, namespace, asked.where),
             await self._store.count(collection, namespace),
+            removed,
+            seed,
         )
+
+
+def _seed(asked: Question, ranking: Ranking) -> int | None:
+    """The sample's seed: as given, else any, which the explanation tells."""
+    if ranking is not Ranking.EXPLORE:
+        return None
+    return asked.seed if asked.seed is not None else random.getrandbits(63)

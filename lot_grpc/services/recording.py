@@ -20,11 +20,11 @@ from lot_grpc.domain.errors import (
     WriterReplacedError,
 )
 from lot_grpc.domain.ids import content_hash
-from lot_grpc.services.counting import pause_before_retry
 from lot_grpc.services.event_log import EventLog
 from lot_grpc.services.fencing import Fence
 from lot_grpc.services.ledger import Ask, Entry, Ledger
 from lot_grpc.services.moments import Moments
+from lot_grpc.services.pacing import pause_before_retry
 from lot_grpc.services.records.episodes import event_hash
 from lot_grpc.services.writers import Writer, Writers
 

@@ -27,11 +27,12 @@ from lot_grpc.services.claims import Claims
 from lot_grpc.services.counting import Counting
 from lot_grpc.services.drafts import PatternDraft, Saved
 from lot_grpc.services.expiry import with_ttl
+from lot_grpc.services.facts import forget_outcomes
 from lot_grpc.services.indexing import Indexed, Indexing
 from lot_grpc.services.ledger import Ask, Entry, Ledger
 from lot_grpc.services.moments import Moments
 from lot_grpc.services.patterns import NOUN
-from lot_grpc.services.records.collections import OUTCOMES, PATTERNS, SORT_KEY
+from lot_grpc.services.records.collections import PATTERNS, SORT_KEY
 from lot_grpc.services.records.outcomes import OutcomeFact
 from lot_grpc.services.records.patterns import (
     REQUEST,
@@ -280,7 +281,7 @@ class Saving:
         """Forget what was recorded of an expired pattern whose id was just taken again."""
         theirs = Equals("pattern_id", record.payload["pattern_id"])
         older = Range(SORT_KEY, lt=record.payload[SORT_KEY])
-        await self._store.delete(OUTCOMES, record.namespace, [theirs, older])
+        await forget_outcomes(self._store, record.namespace, [theirs, older])
 
     async def _count_repeat(self, work: _Work, pattern_id: str) -> Saved | None:
         fact = OutcomeFact(

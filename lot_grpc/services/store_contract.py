@@ -13,6 +13,9 @@ from lot_grpc.lexical.bm25 import TOKENIZER
 from lot_grpc.ports import CollectionSpec, EmbeddingContract, Payload, Record, VectorStore
 from lot_grpc.services.records.collections import META, SCHEMA_VERSION, collection_specs
 
+CELLS_MADE = "cells_made"
+"""Key of the contract: whether each outcome on a query has a cell (``cell_backfill``)."""
+
 META_NAMESPACE = "_lot"
 """No caller can name it: namespaces begin with a letter or digit."""
 
@@ -32,14 +35,19 @@ def with_terms(contract: EmbeddingContract) -> EmbeddingContract:
 async def open_store(store: VectorStore, contract: EmbeddingContract) -> None:
     """Make or check the store's contract, then make its collections complete.
 
-    Records that an older version wrote still lack vectors (``backfill.bring_up_to_date``).
+    Records that an older version wrote still lack vectors (``backfill.bring_up_to_date``), and its
+    outcomes cells (``cell_backfill.make_cells``).
 
     Raises:
         SchemaVersionMismatchError: It was written by a newer version of this service.
         EmbeddingModelMismatchError: Its vectors were made by another model.
     """
     await store.ensure_collections([CollectionSpec(META)])
-    ours = {"schema_version": SCHEMA_VERSION, "embedding": asdict(with_terms(contract))}
+    ours = {
+        "schema_version": SCHEMA_VERSION,
+        "embedding": asdict(with_terms(contract)),
+        CELLS_MADE: True,
+    }
     await store.insert(META, [Record(_POINT, META_NAMESPACE, ours)])
     stored = await contract_row(store)
     _check_schema(stored["schema_version"])

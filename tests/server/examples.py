@@ -35,6 +35,8 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "PatternService.DeletePattern": {"pattern_id": "p"},
     "PatternService.GetPattern": {"pattern_id": "p"},
     "PatternService.GetPatternStats": {},
+    "PatternService.CorrectOutcome": {"outcome_id": "o"},
+    "PatternService.ListOutcomes": {"pattern_id": "p"},
     "PatternService.ListPatterns": {},
     "PatternService.RecallPatterns": {"query": "t"},
     "PatternService.RecordOutcome": {
@@ -48,8 +50,10 @@ EXAMPLES: dict[str, dict[str, Any]] = {
 
 
 async def prepare(lot: Lot) -> None:
-    """Store what the examples name."""
+    """Store what the examples name; an id that only the server gives is put into its example."""
     await lot.patterns.SavePattern(pattern={"task": "t"}, pattern_id="p")
+    used = await lot.patterns.RecordOutcome(pattern_ids=["p"], outcome=outcome_pb2.OUTCOME_SUCCESS)
+    EXAMPLES["PatternService.CorrectOutcome"]["outcome_id"] = used.outcome_id
     await lot.episodes.StartEpisode(episode={"task": "t"}, episode_id="e")
     await lot.memories.CreateMemory(memory={"content": "c"}, memory_id="m")
 

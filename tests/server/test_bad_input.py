@@ -214,8 +214,8 @@ LIMITED = [
 ]
 
 
-def test_the_limits_of_six_calls_are_tried():
-    assert len(LIMITED) == 6
+def test_the_limits_of_many_calls_are_tried():
+    assert len(LIMITED) >= 7
 
 
 @pytest.mark.parametrize(("rpc", "name", "most"), LIMITED)

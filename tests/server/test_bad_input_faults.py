@@ -104,9 +104,10 @@ async def _memories(lot: Lot) -> list[str]:
 WRITING: dict[str, tuple[Callable[[Lot], Awaitable[Any]], Any, Any]] = {
     "SavePattern": (_new_patterns, [], ["a new one"]),
     "BatchSavePatterns": (_new_patterns, [], ["a new one", "other"]),
-    "UpdatePattern": (_patterns, [("t", "", 0)], [("edited", "edited", 0)]),
-    "RecordOutcome": (_patterns, [("t", "", 0)], [("t", "", 1)]),
-    "DeletePattern": (_patterns, [("t", "", 0)], []),
+    "UpdatePattern": (_patterns, [("t", "", 1)], [("edited", "edited", 1)]),
+    "RecordOutcome": (_patterns, [("t", "", 1)], [("t", "", 2)]),
+    "CorrectOutcome": (_patterns, [("t", "", 1)], [("t", "", 0)]),
+    "DeletePattern": (_patterns, [("t", "", 1)], []),
     "StartEpisode": (_new_episodes, [], [("a new one", 0, 0)]),
     "RecordEpisode": (_new_episodes, [], [("a new one", 3, 3)]),
     "RecordEvent": (_events, [], [1]),
@@ -192,7 +193,7 @@ async def test_a_retry_of_what_the_caller_gave_up_counts_once(method):
         await settled(lot)
         again = await ask(lot, method, request_id="r")
         if method == "RecordOutcome":
-            assert again.patterns[0].outcomes.usage_count == 1
+            assert again.patterns[0].outcomes.usage_count == 2  # one was there
         elif method == "RecordEvent":
             assert again == first
             assert await _events(lot) == [1]

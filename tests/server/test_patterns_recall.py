@@ -68,8 +68,8 @@ async def test_what_was_learned_orders_near_ties_unless_similarity_alone_is_aske
     query = "rename a column"
     first, second = await recalled(lot, query)  # equal, so in an order of no meaning
     for _ in range(3):
-        await lot.patterns.RecordOutcome(pattern_ids=[first], outcome=FAILURE)
-        await lot.patterns.RecordOutcome(pattern_ids=[second], outcome=SUCCESS)
+        await lot.patterns.RecordOutcome(pattern_ids=[first], outcome=FAILURE, query=query)
+        await lot.patterns.RecordOutcome(pattern_ids=[second], outcome=SUCCESS, query=query)
     assert await recalled(lot, query) == [second, first]
     assert await recalled(lot, query, ranking=outcome_pb2.RANKING_BALANCED) == [second, first]
     alone = await lot.patterns.RecallPatterns(query=query, ranking=outcome_pb2.RANKING_SIMILARITY)

@@ -57,10 +57,6 @@ async def _option(lot: Lot, call: Any, what: str) -> None:
 
 async def test_options_that_are_not_carried_out_say_so(lot):
     await prepare(lot)
-    rankings = [outcome_pb2.RANKING_RELIABLE, outcome_pb2.RANKING_EXPLORE]
-    for ranking in rankings:
-        name = outcome_pb2.Ranking.Name(ranking).removeprefix("RANKING_")
-        await _option(lot, lot.patterns.RecallPatterns(query="t", ranking=ranking), name)
     semantic = pattern_service_pb2.DEDUPE_SEMANTIC
     await _option(lot, lot.patterns.SavePattern(pattern={"task": "u"}, dedupe=semantic), "SEMANTIC")
     extract = {"auto_extract_patterns": True}

@@ -7,9 +7,15 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from lot_grpc.domain.errors import MemoryNotFoundError, PatternNotFoundError
+from lot_grpc.domain.cells import CELLS_AT_MOST
+from lot_grpc.domain.errors import (
+    MemoryNotFoundError,
+    OutcomeCorrectedError,
+    PatternNotFoundError,
+)
 from lot_grpc.domain.outcomes import Outcome
 from lot_grpc.domain.pattern import PatternContent
+from lot_grpc.services.outcome_log import CorrectionDraft
 from lot_grpc.services.outcomes import OutcomeDraft
 from lot_grpc.services.patterns import PatternEdit
 from lot_grpc.services.recording import Takeover
@@ -44,7 +50,7 @@ async def three_patterns(world: World, ns: str) -> None:
     await world.services.saving.save(ns, draft("one", language="python"))
     await world.services.saving.save(ns, draft("two", pattern_id="p2"))
     await world.services.saving.save(ns, draft("three", pattern_id="p3", initial_success_rate=0.4))
-    used = OutcomeDraft((await id_of(world, ns, "one"), "p2"), Outcome.FAILURE)
+    used = OutcomeDraft((await id_of(world, ns, "one"), "p2"), Outcome.FAILURE, query="how")
     await world.services.outcomes.record(ns, used)
     await world.services.outcomes.record(ns, replace(used, outcome=Outcome.PARTIAL))
 
@@ -122,11 +128,46 @@ async def deletes_memory(world: World, ns: str) -> None:
         await world.services.memories.delete(ns, "m", "")
 
 
-def outcomes(request_id: str) -> Step:
+def outcomes(request_id: str, query: str = "") -> Step:
     async def run(world: World, ns: str) -> Any:
         ids = (await id_of(world, ns, "one"), "p2", "p3")
-        given = OutcomeDraft(ids, Outcome.SUCCESS, duration=2.0, request_id=request_id)
+        given = OutcomeDraft(ids, Outcome.SUCCESS, query=query, duration=2.0, request_id=request_id)
         return await world.services.outcomes.record(ns, given)
+
+    return run
+
+
+def one_outcome(request_id: str, query: str) -> Step:
+    async def run(world: World, ns: str) -> Any:
+        given = OutcomeDraft(("p2",), Outcome.SUCCESS, query=query, request_id=request_id)
+        return await world.services.outcomes.record(ns, given)
+
+    return run
+
+
+async def many_cells(world: World, ns: str) -> None:
+    """``p2`` used on as many queries as it may have cells."""
+    await three_patterns(world, ns)
+    for n in range(CELLS_AT_MOST - 1):  # "how" is one
+        await one_outcome("", f"query number {n}")(world, ns)
+
+
+async def an_outcome(world: World, ns: str) -> None:
+    """Two that share an id, between others."""
+    await three_patterns(world, ns)
+    await outcomes("to correct", "why")(world, ns)
+    await outcomes("", "why")(world, ns)
+
+
+def corrects(request_id: str, instead: Outcome | None) -> Step:
+    async def run(world: World, ns: str) -> Any:
+        from lot_grpc.services.records.collections import REQUESTS
+
+        rows = await world.store.scroll(REQUESTS, ns, [], limit=100)
+        (told,) = [r.payload["plan"] for r in rows if r.payload.get("request_id") == "to correct"]
+        given = CorrectionDraft(told["outcome_id"], instead, request_id=request_id)
+        with suppress(OutcomeCorrectedError):
+            return await world.services.outcome_log.correct(ns, given)
 
     return run
 
@@ -213,6 +254,13 @@ CASES = [
     Case("delete a pattern", three_patterns, deletes_pattern, contents=("one",)),
     Case("outcome", three_patterns, outcomes(""), repeatable=False),
     Case("outcome by request", three_patterns, outcomes("r")),
+    Case("outcome on a query", three_patterns, outcomes("", "how"), repeatable=False),
+    Case("outcome on a query by request", three_patterns, outcomes("r", "How ")),
+    Case("outcome on a new query by request", three_patterns, outcomes("r", "why")),
+    Case("outcome that makes cells too many", many_cells, one_outcome("r", "one more")),
+    Case("correct an outcome", an_outcome, corrects("", Outcome.FAILURE), repeatable=False),
+    Case("correct an outcome by request", an_outcome, corrects("r", Outcome.FAILURE)),
+    Case("undo an outcome by request", an_outcome, corrects("r", None)),
     Case("start", nothing, starts(episode_id="e")),
     Case("start by request", nothing, starts(request_id="r")),
     Case("event", running, one_event(""), repeatable=False),

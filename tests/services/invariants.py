@@ -11,6 +11,7 @@ from lot_grpc.domain.outcomes import wilson_lower_bound
 from lot_grpc.domain.pattern import PatternContent, dedupe_hash
 from lot_grpc.ports import Record, VectorStore
 from lot_grpc.services.records.collections import (
+    CELLS,
     EPISODES,
     EVENTS,
     MEMORIES,
@@ -28,6 +29,7 @@ async def check_invariants(store: VectorStore, ns: str) -> None:
     patterns = await rows(store, PATTERNS, ns)
     facts = await rows(store, OUTCOMES, ns)
     _check_counters(patterns, facts)
+    _check_cells(await rows(store, CELLS, ns), facts)
     await _check_episodes(store, ns)
     open_stones = [r.payload for r in await rows(store, TOMBSTONES, ns) if not r.payload["done"]]
     assert not open_stones, f"a delete was begun and never finished: {open_stones}"
@@ -43,15 +45,40 @@ def _check_counters(patterns: list[Record], facts: list[Record]) -> None:
     for record in patterns:
         payload = record.payload
         log = by_pattern.get(payload["pattern_id"], [])
-        kinds = Counter(fact.payload["outcome"] for fact in log)
+        kinds = Counter(fact.payload.get("outcome") for fact in log)
+        kinds.subtract(fact.payload.get("undone") for fact in log)
+        uses = sum(kinds[kind] for kind in ("success", "failure", "partial"))
         told = {kind: payload[f"{kind}_count"] for kind in ("success", "failure", "partial")}
         assert told == {kind: kinds[kind] for kind in told}, f"{payload['task']}: {told} {kinds}"
-        assert payload["usage_count"] == len(log)
-        assert payload["duration_count"] == sum("duration" in f.payload for f in log)
+        assert payload["usage_count"] == uses
+        undone = {f.payload["root"] for f in log if _puts_nothing_instead(f)}
+        assert payload["duration_count"] == sum(
+            "duration" in f.payload and f.payload["outcome_id"] not in undone for f in log
+        )
         successes = told["success"] + 0.5 * told["partial"]
-        assert math.isclose(payload["reliability"], wilson_lower_bound(successes, len(log)))
+        assert math.isclose(payload["reliability"], wilson_lower_bound(successes, uses))
         assert payload["success_permille"] == round(payload["success_rate"] * 1000)
         assert set(payload["unsettled_ids"]) <= {fact.id for fact in log}
+
+
+def _puts_nothing_instead(fact: Record) -> bool:
+    return "corrects" in fact.payload and "outcome" not in fact.payload
+
+
+def _check_cells(cells: list[Record], facts: list[Record]) -> None:
+    """Each outcome on a query counts in one cell of its pattern, and in no more."""
+    counts: Counter[str] = Counter()
+    for cell in cells:
+        assert not cell.payload.get("merging_into"), "two cells were to become one and are not"
+        assert 0 <= cell.payload["successes"] <= cell.payload["trials"] + 1e-9
+        assert cell.payload["trials"] <= cell.payload["count"] + 1e-9
+        counts[cell.payload["pattern_id"]] += cell.payload["count"]
+    told: Counter[str] = Counter()
+    for fact in facts:
+        if fact.payload.get("query"):
+            now, before = "outcome" in fact.payload, "undone" in fact.payload
+            told[fact.payload["pattern_id"]] += now - before
+    assert counts == +told, "cells and the log differ"
 
 
 async def _check_episodes(store: VectorStore, ns: str) -> None:
@@ -95,11 +122,11 @@ async def _with_content(world: World, ns: str, content: PatternContent) -> list[
     ]
 
 
-_RANDOM = {"pattern_id", "episode_id", "memory_id", "outcome_id"}
+_RANDOM = {"pattern_id", "episode_id", "memory_id", "outcome_id", "corrects", "root"}
 _HOW_IT_CAME_ABOUT = {
     "sort_key", "create_time", "update_time", "record_time", "last_used_time", "start_time",
     "end_time", "epoch", "writer_epoch", "writer_base", "writer_base_epoch", "request",
-    "unsettled_ids", "stats_revision", "delete_time",
+    "unsettled_ids", "stats_revision", "delete_time", "undone_time",
 }  # fmt: skip
 
 
@@ -113,17 +140,29 @@ async def state(store: VectorStore, ns: str) -> Any:
             payload = dict(record.payload)
             for key in _HOW_IT_CAME_ABOUT:
                 payload.pop(key, None)
-            for key in _RANDOM & payload.keys():
+            for key in sorted(_RANDOM & payload.keys()):
                 payload[key] = names.setdefault(payload[key], _named(payload, key))
             if "id" in payload:
                 payload["id"] = names.get(payload["id"], "gone")
             told[collection].append(json.dumps(payload, sort_keys=True))
         told[collection].sort()
+    told[CELLS] = _told_by_cells(await rows(store, CELLS, ns), names)
     return told
 
 
+def _told_by_cells(cells: list[Record], names: dict[str, str]) -> list[str]:
+    """What is known of each pattern: which cells it is in depends on when they were merged."""
+    sums: dict[str, list[float]] = {}
+    for cell in cells:
+        pattern_id = str(cell.payload["pattern_id"])
+        one = sums.setdefault(names.get(pattern_id, pattern_id), [0.0, 0.0, 0.0])
+        for place, key in enumerate(("count", "successes", "trials")):
+            one[place] += cell.payload[key]
+    return sorted(f"{name}: {[round(value, 3) for value in one]}" for name, one in sums.items())
+
+
 def _named(payload: dict[str, Any], key: str) -> str:
-    if key == "outcome_id":
+    if key in ("outcome_id", "corrects", "root"):
         return "an outcome"
     given = payload.get("task") or payload.get("content") or payload[key]
     return f"{key} of {given}"

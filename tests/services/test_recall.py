@@ -3,7 +3,6 @@ from __future__ import annotations
 import pytest
 
 from lot_grpc.domain.episode import EpisodeStatus
-from lot_grpc.domain.errors import UnimplementedError
 from lot_grpc.domain.memory import MemoryKind
 from lot_grpc.domain.outcomes import Outcome
 from lot_grpc.domain.query import EpisodeFilter, MemoryFilter, PatternFilter, Ranking
@@ -67,7 +66,7 @@ async def test_what_is_too_far_is_left_out_by_similarity_not_by_score(world):
     near = (await save(world, QUERY)).pattern
     await save(world, "water the plants in the garden")
     for _ in range(20):
-        await outcome(world, near.pattern_id, outcome=Outcome.FAILURE)
+        await outcome(world, near.pattern_id, outcome=Outcome.FAILURE, query=QUERY)
     answer = await recall(world, QUERY, min_similarity=0.95)
     assert tasks(answer) == [QUERY]
     assert answer.hits[0].score < 0.95 <= answer.hits[0].similarity
@@ -88,8 +87,8 @@ async def test_outcomes_move_the_order_of_near_ties(world):
     assert tasks(before) == [one.content.task, two.content.task]
     assert before.hits[0].similarity - before.hits[1].similarity < 0.08
     for _ in range(4):
-        await outcome(world, one.pattern_id, outcome=Outcome.FAILURE)
-        await outcome(world, two.pattern_id, outcome=Outcome.SUCCESS)
+        await outcome(world, one.pattern_id, outcome=Outcome.FAILURE, query=f"{words} 1")
+        await outcome(world, two.pattern_id, query=f"{words} 1")
     after = await recall(world, f"{words} 1")
     assert tasks(after) == [two.content.task, one.content.task]
     plain = await recall(world, f"{words} 1", ranking=Ranking.SIMILARITY)
@@ -117,11 +116,6 @@ async def test_an_explanation_says_how_the_answer_came_about(world):
     assert (told.ranking, told.matching, told.in_namespace) == (Ranking.BALANCED, 60, 61)
     assert 50 <= told.pool <= 60  # fifty of each leg, of which some are in both
     assert (await recall(world, QUERY)).explanation is None
-
-
-async def test_what_is_not_carried_out_says_so(world):
-    with pytest.raises(UnimplementedError, match="use BALANCED or SIMILARITY"):
-        await recall(world, QUERY, ranking=Ranking.EXPLORE)
 
 
 async def test_a_query_longer_than_the_model_reads_is_told(world):

@@ -117,7 +117,8 @@ async def save(world: World, task: str = "Log in to the site", **named: Any) -> 
 async def outcome(
     world: World, *pattern_ids: str, outcome: Outcome = Outcome.SUCCESS, **named: Any
 ) -> list[Pattern]:
-    return await world.services.outcomes.record(NS, OutcomeDraft(pattern_ids, outcome, **named))
+    draft = OutcomeDraft(pattern_ids, outcome, **named)
+    return (await world.services.outcomes.record(NS, draft)).patterns
 
 
 async def recall(

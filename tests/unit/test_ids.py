@@ -48,7 +48,7 @@ def test_other_parts_lie_elsewhere(parts):
     assert here != point_id("ns", "noun2", *parts)
 
 
-FACT = OutcomeFact("default", "o-1", "p-1", outcome=None, create_time=0)  # type: ignore[arg-type]
+FACT = OutcomeFact("default", "o-1", "p-1", outcome=None, create_time=0)
 CONTENT = PatternContent(
     "Log in  to the Site", actions=(Action("click", {"on": "#in"}, "note"),), language="python"
 )

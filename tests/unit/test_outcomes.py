@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lot_grpc.domain.outcomes import ALPHA, Outcome, Outcomes, beta_mean, wilson_lower_bound
+from lot_grpc.domain.outcomes import ALPHA, Correction, Outcome, Outcomes, wilson_lower_bound
 
 histories = st.lists(st.sampled_from(list(Outcome)), max_size=60)
 
@@ -101,13 +101,6 @@ def test_the_lower_bound_is_cautious_and_grows_with_evidence(trials, share):
     assert wilson_lower_bound(successes * 2, trials * 2) >= bound - 1e-12
 
 
-def test_the_beta_mean_begins_at_one_half():
-    assert beta_mean(0, 0) == 0.5
-    assert beta_mean(1, 1) == pytest.approx(2 / 3)
-    assert beta_mean(0, 3) == pytest.approx(0.2)
-    assert beta_mean(2.5, 3) == pytest.approx(0.7)
-
-
 def test_the_average_duration_is_over_those_that_said_how_long():
     outcomes = (
         Outcomes()
@@ -130,3 +123,66 @@ def test_a_thing_never_tried_has_no_reliability_and_shows_it():
     fresh = Outcomes(success_rate=1.0)
     assert (fresh.usage_count, fresh.reliability, fresh.last_used_time) == (0, 0.0, 0)
     assert not math.isnan(fresh.reliability)
+
+
+# --- corrections --------------------------------------------------------------------------------
+
+OUTCOMES = st.sampled_from(list(Outcome))
+
+
+def replay(start: float, outcomes: list[Outcome]) -> Outcomes:
+    counted = Outcomes(success_rate=start)
+    for outcome in outcomes:
+        counted = counted.record(outcome, at=1, duration=2.0)
+    return counted
+
+
+@given(
+    st.floats(0, 1),
+    st.lists(OUTCOMES, max_size=20),
+    OUTCOMES,
+    st.lists(OUTCOMES, max_size=20),
+    st.none() | OUTCOMES,
+)
+def test_a_correction_comes_to_what_would_have_been(start, earlier, undone, later, instead):
+    counted = replay(start, [*earlier, undone, *later])
+    corrected = counted.correct(
+        Correction(undone, time=1, duration=2.0),
+        instead,
+        [outcome.value_in_rates for outcome in later],
+    )
+    wanted = replay(start, [*earlier, *([instead] if instead else []), *later])
+    assert corrected.success_rate == pytest.approx(wanted.success_rate, abs=1e-6)
+    for field in ("success_count", "failure_count", "partial_count", "duration_count"):
+        assert getattr(corrected, field) == getattr(wanted, field)
+    assert corrected.duration_total == pytest.approx(wanted.duration_total)
+
+
+@given(st.floats(0, 1), OUTCOMES, st.none() | OUTCOMES)
+def test_what_lies_too_far_back_leaves_the_rate_as_it_is(start, undone, instead):
+    counted = replay(start, [undone] * 3)
+    corrected = counted.correct(Correction(undone, time=1), instead, None)
+    assert corrected.success_rate == counted.success_rate
+    assert corrected.usage_count == counted.usage_count - (instead is None)
+
+
+@given(st.lists(OUTCOMES, max_size=30), st.floats(0, 1))
+def test_rates_stay_rates(outcomes, start):
+    counted = replay(start, outcomes)
+    assert 0 <= counted.success_rate <= 1
+    assert 0 <= counted.reliability <= 1
+
+
+@given(st.lists(OUTCOMES, max_size=30))
+def test_one_more_success_never_lowers_what_is_known(outcomes):
+    before = replay(0.5, outcomes)
+    after = before.record(Outcome.SUCCESS, at=2)
+    assert after.reliability >= before.reliability
+    assert after.success_rate >= before.success_rate
+
+
+@given(st.floats(0, 40), st.floats(0.01, 40))
+def test_the_bound_takes_fractions_and_grows_with_successes(successes, failures):
+    bound = wilson_lower_bound(successes, successes + failures)
+    assert 0 <= bound <= successes / (successes + failures) + 1e-12
+    assert wilson_lower_bound(successes + 1, successes + failures + 1) >= bound

@@ -1,12 +1,12 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lot_grpc.domain.outcomes import beta_mean
 from lot_grpc.domain.query import Ranking
 from lot_grpc.domain.ranking import Candidate, RankingWeights, pool_size, rank
 
@@ -118,7 +118,7 @@ def test_a_page_is_full_ordered_without_repeats_and_half_from_below(pool, limit)
     page = rank(pool, Ranking.BALANCED, WEIGHTS, limit)
     assert len(page) == min(limit, len(pool))
     assert len({item.candidate.id for item in page}) == len(page)
-    keys = [(-item.score, item.candidate.id) for item in page]
+    keys = [(-item.score, -item.candidate.relevance, item.candidate.id) for item in page]
     assert keys == sorted(keys)
     nearest = sorted(pool, key=lambda c: (-c.relevance, c.id))[:limit]
     below = [item for item in page if item.candidate not in nearest]
@@ -142,8 +142,87 @@ def test_weight_nothing_is_similarity_alone(pool, limit):
     )
 
 
-def test_the_learned_part_is_the_beta_mean_around_one_half():
-    (only,) = rank([Candidate("a", 0.5, 3, 4)], Ranking.BALANCED, WEIGHTS, 1)
-    learned = next(part for part in only.parts if part.name == "learned")
-    assert learned.value == pytest.approx(2 * (beta_mean(3, 4) - 0.5))
-    assert learned.weight == WEIGHTS.learned
+def learned(pool: list[Candidate], ranking: Ranking = Ranking.BALANCED) -> dict[str, float]:
+    return {
+        item.candidate.id: part.value
+        for item in rank(pool, ranking, WEIGHTS, 100)
+        for part in item.parts
+        if part.name != "below_gate"
+    }
+
+
+def test_the_learned_part_is_the_chance_around_one_half():
+    # What is usual is (3 + 1) / (4 + 2); two trials of it stand before the four.
+    assert learned([Candidate("a", 0.5, 3, 4)])["a"] == pytest.approx(
+        2 * ((3 + 2 * 4 / 6) / (4 + 2) - 0.5)
+    )
+
+
+def test_what_was_never_tried_is_taken_for_what_is_usual_here_and_for_one_half_at_least():
+    proven = [Candidate(f"good{n}", 0.5, 9, 10) for n in range(4)]
+    assert learned([*proven, Candidate("new", 0.5)])["new"] == pytest.approx(2 * (37 / 42 - 0.5))
+    failing = [Candidate(f"bad{n}", 0.5, 1, 10) for n in range(4)]
+    assert learned([*failing, Candidate("new", 0.5)])["new"] == 0.0
+
+
+RANKINGS = st.sampled_from([Ranking.BALANCED, Ranking.RELIABLE, Ranking.EXPLORE])
+
+
+@given(pools(), limits, RANKINGS, st.integers(0, 9))
+def test_in_every_ranking_the_gate_and_the_bound_hold(pool, limit, ranking, seed):
+    page = rank(pool, ranking, WEIGHTS, limit, seed)
+    most = WEIGHTS.weight_of(ranking)
+    best = max((c.relevance for c in pool), default=0.0)
+    within = [item.candidate.relevance >= best - WEIGHTS.gate for item in page]
+    assert within == sorted(within, reverse=True)
+    for item in page:
+        assert abs(item.score - item.candidate.relevance) <= most + 1e-12
+        (part,) = item.parts
+        assert item.score == item.candidate.relevance + part.value * part.weight
+    keys = [(-item.score, -item.candidate.relevance, item.candidate.id) for item in page]
+    assert keys == sorted(keys)
+
+
+@given(pools(), limits, RANKINGS)
+def test_a_hit_that_leads_by_more_than_the_gate_stays_first(pool, limit, ranking):
+    ahead = Candidate("ahead", max((c.relevance for c in pool), default=0) + 0.0801, 0, 40)
+    assert rank([*pool, ahead], ranking, WEIGHTS, limit)[0].candidate == ahead
+
+
+@given(pools(), st.integers(0, 29), st.sampled_from([Ranking.BALANCED, Ranking.RELIABLE]))
+def test_one_more_success_never_lowers_a_score(pool, which, ranking):
+    if not pool:
+        return
+    which %= len(pool)
+    one = pool[which]
+    better = [*pool]
+    better[which] = replace(one, successes=one.successes + 1, trials=one.trials + 1)
+
+    def score(candidates):
+        page = rank(candidates, ranking, WEIGHTS, len(candidates))
+        (found,) = [item.score for item in page if item.candidate.id == one.id]
+        return found
+
+    assert score(better) >= score(pool) - 1e-12
+
+
+def test_reliable_puts_the_proven_before_the_lucky():
+    pool = [Candidate("lucky", 0.50, 2, 2), Candidate("proven", 0.50, 18, 20)]
+    assert ids(pool, ranking=Ranking.RELIABLE) == ["proven", "lucky"]
+    assert ids(pool, ranking=Ranking.BALANCED)[0] in ("proven", "lucky")
+
+
+def test_explore_gives_the_same_order_for_the_same_seed_and_tries_all_in_time():
+    pool = [Candidate(name, 0.5) for name in "abcd"]
+    firsts = set()
+    for seed in range(40):
+        page = rank(pool, Ranking.EXPLORE, WEIGHTS, 4, seed)
+        assert page == rank(pool, Ranking.EXPLORE, WEIGHTS, 4, seed)
+        firsts.add(page[0].candidate.id)
+    assert firsts == set("abcd")
+
+
+def test_explore_mostly_takes_what_worked():
+    pool = [Candidate("bad", 0.5, 2, 40), Candidate("good", 0.5, 38, 40)]
+    firsts = [rank(pool, Ranking.EXPLORE, WEIGHTS, 2, seed)[0].candidate.id for seed in range(50)]
+    assert firsts.count("good") == 50

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from lot_grpc.domain.cells import Evidence
 from lot_grpc.domain.complexity import Complexity
 from lot_grpc.domain.outcomes import Outcome, Outcomes
 from lot_grpc.domain.query import Ranking
@@ -12,6 +13,7 @@ from lot_grpc.domain.ranking import ScorePart
 from lot_grpc.pb.lot.v1 import outcome_pb2 as pb
 from lot_grpc.pb.lot.v1 import pattern_service_pb2 as service_pb
 from lot_grpc.server.convert.values import EnumCodec, duration_to_pb, time_to_pb
+from lot_grpc.services.outcome_log import LoggedOutcome
 from lot_grpc.services.recall import Answer, Explanation
 
 OUTCOME = EnumCodec(pb.Outcome.DESCRIPTOR, Outcome, "OUTCOME_")
@@ -98,15 +100,58 @@ def query_notices(answer: Answer[Any]) -> list[pb.Notice]:
     return notices
 
 
+def outcome_entry_to_pb(entry: LoggedOutcome) -> service_pb.OutcomeEntry:
+    """An entry of the log."""
+    fact = entry.fact
+    return service_pb.OutcomeEntry(
+        outcome_id=fact.outcome_id,
+        pattern_id=fact.pattern_id,
+        outcome=OUTCOME.to_pb(fact.outcome),
+        reward=fact.reward,
+        duration=None if fact.duration is None else duration_to_pb(fact.duration),
+        query=fact.query,
+        retrieval_id=fact.retrieval_id,
+        note=fact.note,
+        create_time=time_to_pb(fact.create_time),
+        corrects=fact.corrects,
+        corrected_by=entry.corrected_by,
+        repeat=fact.repeat,
+    )
+
+
+def learned_from_to_pb(evidence: Evidence) -> list[service_pb.LearnedFrom]:
+    """What a hit's learned part comes from."""
+    return [
+        service_pb.LearnedFrom(
+            query=one.query,
+            similarity=one.cosine,
+            weight=one.weight,
+            trial_count=one.trials,
+            success_count=one.successes,
+            last_time=time_to_pb(one.last_time),
+        )
+        for one in evidence.neighbours
+    ]
+
+
 def explanation_to_pb(explanation: Explanation | None) -> service_pb.RecallExplanation | None:
     """How an answer came about."""
     if explanation is None:
         return None
+    weights = explanation.weights
     return service_pb.RecallExplanation(
         ranking=RANKING.to_pb(explanation.ranking),
         pool_size=explanation.pool,
-        gate=explanation.weights.gate,
-        learned_weight=explanation.weights.learned,
+        gate=weights.gate,
+        learned_weight=weights.weight_of(explanation.ranking),
         matching_count=explanation.matching,
         namespace_count=explanation.in_namespace,
+        filters=[
+            service_pb.FilterCount(field=field, removed_count=count)
+            for field, count in explanation.removed.items()
+        ],
+        kernel_width=weights.kernel_width,
+        half_life=duration_to_pb(weights.fading.half_life) if weights.fading.half_life else None,
+        kept=weights.fading.kept,
+        seed=explanation.seed,
     )

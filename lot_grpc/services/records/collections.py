@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lot_grpc.ports import CollectionSpec, Index
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 """Raised whenever a payload written by an older version needs a default or a migration."""
 
 META = "meta"
@@ -12,6 +12,7 @@ REQUESTS = "requests"
 TOMBSTONES = "tombstones"
 PATTERNS = "patterns"
 OUTCOMES = "outcomes"
+CELLS = "cells"
 RETRIEVALS = "retrievals"
 EPISODES = "episodes"
 EVENTS = "events"
@@ -24,6 +25,8 @@ TEXT_VECTOR = "text"
 CODE_VECTOR = "code"
 """Of what has code."""
 SPARSE_VECTOR = "bm25"
+QUERY_VECTOR = "query"
+"""Of a cell: the query that its outcomes answered."""
 
 _K, _I, _F, _B = Index.KEYWORD, Index.INTEGER, Index.FLOAT, Index.BOOL
 _COMMON = {"tags": _K, "label_pairs": _K, "create_time": _I, SORT_KEY: _I}
@@ -57,7 +60,15 @@ def collection_specs(dimensions: int) -> list[CollectionSpec]:
                 "usage_count": _I,
             },
         ),
-        CollectionSpec(OUTCOMES, indexes={"pattern_id": _K, "settled": _B, SORT_KEY: _I}),
+        CollectionSpec(
+            OUTCOMES,
+            indexes={"pattern_id": _K, "outcome_id": _K, "settled": _B, SORT_KEY: _I},
+        ),
+        CollectionSpec(
+            CELLS,
+            dense={QUERY_VECTOR: dimensions},
+            indexes={"pattern_id": _K, "unsettled_ids": _K, "merging_into": _K, SORT_KEY: _I},
+        ),
         CollectionSpec(RETRIEVALS),
         CollectionSpec(
             EPISODES,

@@ -23,9 +23,12 @@ from lot_grpc.ports import Condition, Payload, Record, Vector
 from lot_grpc.services.records.collections import SORT_KEY
 from lot_grpc.services.records.fields import (
     FieldCodec,
+    Filters,
+    after,
+    all_conditions,
     all_of,
     any_of,
-    between,
+    before,
     label_pairs,
 )
 
@@ -150,23 +153,29 @@ def _end_from_payload(payload: Mapping[str, Any], status: EpisodeStatus) -> Epis
     )
 
 
+def episode_filters(asked: EpisodeFilter) -> Filters:
+    """A filter as conditions, by the field that asks for them."""
+    return {
+        "statuses": any_of("status", asked.statuses),
+        "categories": any_of("category", asked.categories),
+        "task_types": any_of("task_type", asked.task_types),
+        "task_ids": any_of("task_id", asked.task_ids),
+        "complexities": any_of("complexity", asked.complexities),
+        "approaches": any_of("approach", asked.approaches),
+        "agent_roles": any_of("agent_role", asked.agent_roles),
+        "tools_any": any_of("tools_used", asked.tools_any),
+        "tags_any": any_of("tags", asked.tags_any),
+        "tags_all": all_of("tags", asked.tags_all),
+        "labels": all_of("label_pairs", label_pairs(asked.labels)),
+        "started_after": after("start_time", asked.started_after),
+        "started_before": before("start_time", asked.started_before),
+        "error_types": any_of("error_type", asked.error_types),
+    }
+
+
 def episode_conditions(asked: EpisodeFilter) -> list[Condition]:
     """A filter as conditions."""
-    return [
-        *any_of("status", asked.statuses),
-        *any_of("category", asked.categories),
-        *any_of("task_type", asked.task_types),
-        *any_of("task_id", asked.task_ids),
-        *any_of("complexity", asked.complexities),
-        *any_of("approach", asked.approaches),
-        *any_of("agent_role", asked.agent_roles),
-        *any_of("tools_used", asked.tools_any),
-        *any_of("tags", asked.tags_any),
-        *all_of("tags", asked.tags_all),
-        *all_of("label_pairs", label_pairs(asked.labels)),
-        *between("start_time", asked.started_after, asked.started_before),
-        *any_of("error_type", asked.error_types),
-    ]
+    return all_conditions(episode_filters(asked))
 
 
 # --- events -----------------------------------------------------------------------------------

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields
 from enum import StrEnum
-from typing import Any
+from typing import Any, TypeAlias
 
-from lot_grpc.ports import AnyOf, Condition, Equals, Payload, Range
+from lot_grpc.ports import AnyOf, Condition, Equals, Payload, Range, Scalar
+
+Filters: TypeAlias = dict[str, list[Condition]]
+"""Conditions by the name of the field in the contract that asks for them."""
 
 
 def plain(value: Any) -> Any:
@@ -73,8 +76,31 @@ def all_of(key: str, values: tuple[str, ...] | list[str]) -> list[Condition]:
     return [Equals(key, value) for value in values]
 
 
-def between(key: str, after: int | None, before: int | None) -> list[Condition]:
-    """A time strictly between two, either of which may be open."""
-    if after is None and before is None:
-        return []
-    return [Range(key, gt=after, lt=before)]
+def after(key: str, time: int | None) -> list[Condition]:
+    """Later than a time, None is any."""
+    return [] if time is None else [Range(key, gt=time)]
+
+
+def before(key: str, time: int | None) -> list[Condition]:
+    """Earlier than a time, None is any."""
+    return [] if time is None else [Range(key, lt=time)]
+
+
+def at_least(key: str, bound: float) -> list[Condition]:
+    """At least a bound; 0 is none."""
+    return [Range(key, gte=bound)] if bound > 0 else []
+
+
+def at_most(key: str, bound: float | None) -> list[Condition]:
+    """At most a bound, None is none."""
+    return [] if bound is None else [Range(key, lte=bound)]
+
+
+def equals(key: str, value: Scalar | None) -> list[Condition]:
+    """Just a value, None is any."""
+    return [] if value is None else [Equals(key, value)]
+
+
+def all_conditions(filters: Filters) -> list[Condition]:
+    """All that the filters ask for."""
+    return [one for conditions in filters.values() for one in conditions]

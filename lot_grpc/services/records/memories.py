@@ -16,13 +16,19 @@ from lot_grpc.domain.memory import (
     Project,
 )
 from lot_grpc.domain.query import MemoryFilter
-from lot_grpc.ports import EXPIRES_KEY, Condition, Equals, Payload, Range, Record, Vector
+from lot_grpc.ports import EXPIRES_KEY, Condition, Payload, Record, Vector
 from lot_grpc.services.records.collections import SORT_KEY
 from lot_grpc.services.records.fields import (
     FieldCodec,
+    Filters,
+    after,
+    all_conditions,
     all_of,
     any_of,
-    between,
+    at_least,
+    at_most,
+    before,
+    equals,
     label_pairs,
     plain,
 )
@@ -98,23 +104,25 @@ def memory_from_record(record: Record) -> Memory:
     )
 
 
+def memory_filters(asked: MemoryFilter) -> Filters:
+    """A filter as conditions, by the field that asks for them."""
+    return {
+        "kinds": any_of("kind", asked.kinds),
+        "languages": any_of("language", tuple(language_name(given) for given in asked.languages)),
+        "tags_any": any_of("tags", asked.tags_any),
+        "tags_all": all_of("tags", asked.tags_all),
+        "labels": all_of("label_pairs", label_pairs(asked.labels)),
+        "source_uris": any_of("source_uri", asked.source_uris),
+        "project_statuses": any_of("project_status", asked.project_statuses),
+        "tech_stack": any_of("tech_stack", asked.tech_stack),
+        "created_after": after("create_time", asked.created_after),
+        "created_before": before("create_time", asked.created_before),
+        "min_importance": at_least("importance", asked.min_importance),
+        "max_importance": at_most("importance", asked.max_importance),
+        "pinned": equals("pinned", asked.pinned),
+    }
+
+
 def memory_conditions(asked: MemoryFilter) -> list[Condition]:
     """A filter as conditions."""
-    where: list[Condition] = [
-        *any_of("kind", asked.kinds),
-        *any_of("language", tuple(language_name(given) for given in asked.languages)),
-        *any_of("tags", asked.tags_any),
-        *all_of("tags", asked.tags_all),
-        *all_of("label_pairs", label_pairs(asked.labels)),
-        *any_of("source_uri", asked.source_uris),
-        *any_of("project_status", asked.project_statuses),
-        *any_of("tech_stack", asked.tech_stack),
-        *between("create_time", asked.created_after, asked.created_before),
-    ]
-    if asked.min_importance > 0:
-        where.append(Range("importance", gte=asked.min_importance))
-    if asked.max_importance is not None:
-        where.append(Range("importance", lte=asked.max_importance))
-    if asked.pinned is not None:
-        where.append(Equals("pinned", asked.pinned))
-    return where
+    return all_conditions(memory_filters(asked))

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from lot_grpc.domain.ids import point_id
-from lot_grpc.domain.outcomes import Outcome
+from lot_grpc.domain.outcomes import Correction, Outcome
 from lot_grpc.ports import EXPIRES_KEY, Payload, Record
 from lot_grpc.services.records.collections import SORT_KEY
 
@@ -26,7 +26,8 @@ class OutcomeFact:
     namespace: str
     outcome_id: str
     pattern_id: str
-    outcome: Outcome
+    outcome: Outcome | None
+    """None of a correction that puts nothing in the place of what it undoes."""
     create_time: int
     reward: float | None = None
     duration: float | None = None
@@ -35,11 +36,33 @@ class OutcomeFact:
     note: str = ""
     repeat: bool = False
     """Made by a repeated save, not by a use."""
+    corrects: str = ""
+    """The ``outcome_id`` of the entry that this one undoes."""
+    root: str = ""
+    """Of a correction: the entry that stands first in the row of corrections."""
+    correction: Correction | None = None
 
     @property
     def point(self) -> str:
-        """Where it lies."""
-        return point_id(self.namespace, "outcome", self.outcome_id, self.pattern_id)
+        """Where it lies. An entry is corrected once; what corrects it can be corrected."""
+        if self.corrects:
+            return correction_point(self.namespace, self.corrects, self.pattern_id)
+        return outcome_point(self.namespace, self.outcome_id, self.pattern_id)
+
+    @property
+    def value(self) -> float:
+        """What it counts in rates."""
+        return self.outcome.value_in_rates if self.outcome else 0.0
+
+
+def correction_point(namespace: str, outcome_id: str, pattern_id: str) -> str:
+    """Where the entry lies that undoes another one, if there is one."""
+    return point_id(namespace, "correction", outcome_id, pattern_id)
+
+
+def outcome_point(namespace: str, outcome_id: str, pattern_id: str) -> str:
+    """Where an entry lies that is no correction."""
+    return point_id(namespace, "outcome", outcome_id, pattern_id)
 
 
 def outcome_record(fact: OutcomeFact, sort_key: int) -> Record:
@@ -47,19 +70,26 @@ def outcome_record(fact: OutcomeFact, sort_key: int) -> Record:
     payload: Payload = {
         "outcome_id": fact.outcome_id,
         "pattern_id": fact.pattern_id,
-        "outcome": fact.outcome.value,
         "create_time": fact.create_time,
         SETTLED: False,
         SORT_KEY: sort_key,
     }
-    optional = {
+    optional: Payload = {
+        "outcome": fact.outcome and fact.outcome.value,
         "reward": fact.reward,
         "duration": fact.duration,
         "query": fact.query or None,
         "retrieval_id": fact.retrieval_id or None,
         "note": fact.note or None,
         "repeat": fact.repeat or None,
+        "corrects": fact.corrects or None,
+        "root": fact.root or None,
     }
+    if fact.correction is not None:
+        undone = fact.correction.undone
+        optional["undone"] = undone and undone.value
+        optional["undone_time"] = fact.correction.time
+        optional["undone_duration"] = fact.correction.duration
     payload.update({key: value for key, value in optional.items() if value is not None})
     return Record(fact.point, fact.namespace, payload)
 
@@ -71,7 +101,7 @@ def outcome_from_record(record: Record) -> OutcomeFact:
         namespace=record.namespace,
         outcome_id=payload["outcome_id"],
         pattern_id=payload["pattern_id"],
-        outcome=Outcome(payload["outcome"]),
+        outcome=_outcome(payload.get("outcome")),
         create_time=payload["create_time"],
         reward=payload.get("reward"),
         duration=payload.get("duration"),
@@ -79,7 +109,20 @@ def outcome_from_record(record: Record) -> OutcomeFact:
         retrieval_id=payload.get("retrieval_id", ""),
         note=payload.get("note", ""),
         repeat=payload.get("repeat", False),
+        corrects=payload.get("corrects", ""),
+        root=payload.get("root", ""),
+        correction=_correction(payload) if "corrects" in payload else None,
     )
+
+
+def _correction(payload: Payload) -> Correction:
+    return Correction(
+        _outcome(payload.get("undone")), payload["undone_time"], payload.get("undone_duration")
+    )
+
+
+def _outcome(stored: str | None) -> Outcome | None:
+    return Outcome(stored) if stored else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,13 +19,18 @@ from lot_grpc.domain.pattern import (
     dedupe_hash,
 )
 from lot_grpc.domain.query import PatternFilter
-from lot_grpc.ports import EXPIRES_KEY, Condition, Equals, Payload, Range, Record, Vector
+from lot_grpc.ports import EXPIRES_KEY, Condition, Payload, Record, Vector
 from lot_grpc.services.records.collections import SORT_KEY
 from lot_grpc.services.records.fields import (
     FieldCodec,
+    Filters,
+    after,
+    all_conditions,
     all_of,
     any_of,
-    between,
+    at_least,
+    before,
+    equals,
     label_pairs,
 )
 
@@ -151,29 +156,30 @@ def pattern_from_record(record: Record) -> Pattern:
     )
 
 
+def pattern_filters(asked: PatternFilter) -> Filters:
+    """A filter as conditions, by the field that asks for them."""
+    return {
+        "languages": any_of("language", tuple(language_name(given) for given in asked.languages)),
+        "kinds": any_of("kind", asked.kinds),
+        "code_kinds": any_of("code_kind", asked.code_kinds),
+        "pattern_types": any_of("pattern_type", asked.pattern_types),
+        "task_types": any_of("task_type", asked.task_types),
+        "categories": any_of("category", asked.categories),
+        "complexities": any_of("complexity", asked.complexities),
+        "tools": any_of("tools", asked.tools),
+        "approaches": any_of("approach", asked.approaches),
+        "tags_any": any_of("tags", asked.tags_any),
+        "tags_all": all_of("tags", asked.tags_all),
+        "labels": all_of("label_pairs", label_pairs(asked.labels)),
+        "created_after": after("create_time", asked.created_after),
+        "created_before": before("create_time", asked.created_before),
+        "min_success_rate": at_least("success_rate", asked.min_success_rate),
+        "min_reliability": at_least("reliability", asked.min_reliability),
+        "min_usage_count": at_least("usage_count", asked.min_usage_count),
+        "pinned": equals("pinned", asked.pinned),
+    }
+
+
 def pattern_conditions(asked: PatternFilter) -> list[Condition]:
     """A filter as conditions."""
-    where: list[Condition] = [
-        *any_of("language", tuple(language_name(given) for given in asked.languages)),
-        *any_of("kind", asked.kinds),
-        *any_of("code_kind", asked.code_kinds),
-        *any_of("pattern_type", asked.pattern_types),
-        *any_of("task_type", asked.task_types),
-        *any_of("category", asked.categories),
-        *any_of("complexity", asked.complexities),
-        *any_of("tools", asked.tools),
-        *any_of("approach", asked.approaches),
-        *any_of("tags", asked.tags_any),
-        *all_of("tags", asked.tags_all),
-        *all_of("label_pairs", label_pairs(asked.labels)),
-        *between("create_time", asked.created_after, asked.created_before),
-    ]
-    if asked.min_success_rate > 0:
-        where.append(Range("success_rate", gte=asked.min_success_rate))
-    if asked.min_reliability > 0:
-        where.append(Range("reliability", gte=asked.min_reliability))
-    if asked.min_usage_count > 0:
-        where.append(Range("usage_count", gte=asked.min_usage_count))
-    if asked.pinned is not None:
-        where.append(Equals("pinned", asked.pinned))
-    return where
+    return all_conditions(pattern_filters(asked))

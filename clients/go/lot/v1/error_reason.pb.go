@@ -226,6 +226,18 @@ const (
 	//
 	//	{ "reason": "RERANKER_UNAVAILABLE", "domain": "lot.v1", "metadata": {} }
 	ErrorReason_ERROR_REASON_RERANKER_UNAVAILABLE ErrorReason = 38
+	// No entry with this `outcome_id` in the log, or its patterns were deleted. ListOutcomes gives the
+	// ids. Code NOT_FOUND.
+	//
+	//	{ "reason": "OUTCOME_NOT_FOUND", "domain": "lot.v1",
+	//	  "metadata": { "namespace": "default", "id": "o-1" } }
+	ErrorReason_ERROR_REASON_OUTCOME_NOT_FOUND ErrorReason = 39
+	// The entry was corrected before. To change that, correct the one that corrected it. Code
+	// FAILED_PRECONDITION.
+	//
+	//	{ "reason": "OUTCOME_CORRECTED", "domain": "lot.v1",
+	//	  "metadata": { "outcome_id": "o-1", "corrected_by": "o-2" } }
+	ErrorReason_ERROR_REASON_OUTCOME_CORRECTED ErrorReason = 47
 )
 
 // Enum value maps for ErrorReason.
@@ -270,6 +282,8 @@ var (
 		36: "ERROR_REASON_COMPACT_OFFLINE_ONLY",
 		37: "ERROR_REASON_EMBEDDING_UNAVAILABLE",
 		38: "ERROR_REASON_RERANKER_UNAVAILABLE",
+		39: "ERROR_REASON_OUTCOME_NOT_FOUND",
+		47: "ERROR_REASON_OUTCOME_CORRECTED",
 	}
 	ErrorReason_value = map[string]int32{
 		"ERROR_REASON_UNSPECIFIED":              0,
@@ -311,6 +325,8 @@ var (
 		"ERROR_REASON_COMPACT_OFFLINE_ONLY":     36,
 		"ERROR_REASON_EMBEDDING_UNAVAILABLE":    37,
 		"ERROR_REASON_RERANKER_UNAVAILABLE":     38,
+		"ERROR_REASON_OUTCOME_NOT_FOUND":        39,
+		"ERROR_REASON_OUTCOME_CORRECTED":        47,
 	}
 )
 
@@ -345,8 +361,7 @@ var File_lot_v1_error_reason_proto protoreflect.FileDescriptor
 
 const file_lot_v1_error_reason_proto_rawDesc = "" +
 	"\n" +
-	"\x19lot/v1/error_reason.proto\x12\x06lot.v1*\xe9\n" +
-	"\n" +
+	"\x19lot/v1/error_reason.proto\x12\x06lot.v1*\xb1\v\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12\x19\n" +
 	"\x15ERROR_REASON_INTERNAL\x10\x01\x12 \n" +
@@ -387,7 +402,9 @@ const file_lot_v1_error_reason_proto_rawDesc = "" +
 	"\x1bERROR_REASON_CURSOR_TOO_OLD\x10#\x12%\n" +
 	"!ERROR_REASON_COMPACT_OFFLINE_ONLY\x10$\x12&\n" +
 	"\"ERROR_REASON_EMBEDDING_UNAVAILABLE\x10%\x12%\n" +
-	"!ERROR_REASON_RERANKER_UNAVAILABLE\x10&BG\n" +
+	"!ERROR_REASON_RERANKER_UNAVAILABLE\x10&\x12\"\n" +
+	"\x1eERROR_REASON_OUTCOME_NOT_FOUND\x10'\x12\"\n" +
+	"\x1eERROR_REASON_OUTCOME_CORRECTED\x10/BG\n" +
 	"\rio.lotgrpc.v1P\x01Z4github.com/lot-grpc/lot-grpc/clients/go/lot/v1;lotv1b\x06proto3"
 
 var (

@@ -148,9 +148,13 @@ const (
 	Ranking_RANKING_BALANCED Ranking = 1
 	// Relevance alone; nothing learned takes part.
 	Ranking_RANKING_SIMILARITY Ranking = 2
-	// The lower bound of the chance of success, among hits nearly as relevant as the best one.
+	// As BALANCED, but with the lower bound of the chance of success (Wilson, as for
+	// Outcomes.reliability) in place of its mean, and three times its weight: what is proven comes
+	// first.
 	Ranking_RANKING_RELIABLE Ranking = 3
-	// A sample from the chance of success, reproducible by `seed`, so that new things get tried.
+	// As BALANCED, but with a sample from what the chance of success may be in place of its mean,
+	// reproducible by `seed`, so that new things get tried. It takes worse ones now to know better
+	// ones later.
 	Ranking_RANKING_EXPLORE Ranking = 4
 )
 
@@ -387,7 +391,8 @@ func (x *Outcomes) GetLastUsedTime() *timestamppb.Timestamp {
 type ScorePart struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// name of the component: `similarity` (the cosine), `bm25` (the words) and `rerank` (the
-	// cross-encoder), both on the cosine's scale, `learned`, `below_gate`.
+	// cross-encoder), both on the cosine's scale; of near-ties `learned` (BALANCED), `reliability`
+	// (RELIABLE) or `explored` (EXPLORE); of others `below_gate`.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// value of the component before its weight.
 	Value float64 `protobuf:"fixed64,2,opt,name=value,proto3" json:"value,omitempty"`

@@ -1031,9 +1031,10 @@ type RecallPatternsRequest struct {
 	// min_similarity in [0, 1] that every hit has. 0 or absent: no bound. With the default model
 	// unrelated texts reach 0.3 and more, and half of the relevant ones stay below 0.7.
 	MinSimilarity *float64 `protobuf:"fixed64,5,opt,name=min_similarity,json=minSimilarity,proto3,oneof" json:"min_similarity,omitempty"`
-	// ranking. RELIABLE and EXPLORE are not yet carried out.
+	// ranking.
 	Ranking Ranking `protobuf:"varint,6,opt,name=ranking,proto3,enum=lot.v1.Ranking" json:"ranking,omitempty"`
-	// seed of EXPLORE's sample.
+	// seed of EXPLORE's sample: the same one gives the same order while nothing is learned. Absent:
+	// any; the explanation tells which. Not used by the other rankings.
 	Seed *int64 `protobuf:"varint,7,opt,name=seed,proto3,oneof" json:"seed,omitempty"`
 	// rerank by a cross-encoder: it reads the query together with each of the best candidates (10,
 	// within 2 s, unless the server is set otherwise) and moves them by what it finds. Slower by some
@@ -1224,7 +1225,10 @@ type PatternHit struct {
 	// larger, negative ones as 0; also of a hit that was found by its words alone.
 	Similarity float64 `protobuf:"fixed64,3,opt,name=similarity,proto3" json:"similarity,omitempty"`
 	// score_parts whose weighted sum is the score; only with explain.
-	ScoreParts    []*ScorePart `protobuf:"bytes,4,rep,name=score_parts,json=scoreParts,proto3" json:"score_parts,omitempty"`
+	ScoreParts []*ScorePart `protobuf:"bytes,4,rep,name=score_parts,json=scoreParts,proto3" json:"score_parts,omitempty"`
+	// learned_from are the outcomes on like queries that counted, nearest query first; only with
+	// explain. Empty where nothing is known, and for SIMILARITY.
+	LearnedFrom   []*LearnedFrom `protobuf:"bytes,5,rep,name=learned_from,json=learnedFrom,proto3" json:"learned_from,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1287,6 +1291,107 @@ func (x *PatternHit) GetScoreParts() []*ScorePart {
 	return nil
 }
 
+func (x *PatternHit) GetLearnedFrom() []*LearnedFrom {
+	if x != nil {
+		return x.LearnedFrom
+	}
+	return nil
+}
+
+// LearnedFrom is what a hit's outcomes on one query say of the query that was asked.
+type LearnedFrom struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// query that those outcomes answered, in the words of the first of them. Of a pattern that
+	// answered more than 64, those whose queries were nearest are kept as one.
+	Query string `protobuf:"bytes,1,opt,name=query,proto3" json:"query,omitempty"`
+	// similarity of the two queries: their cosine.
+	Similarity float64 `protobuf:"fixed64,2,opt,name=similarity,proto3" json:"similarity,omitempty"`
+	// weight in [0, 1] with which they count: exp((similarity - 1) / kernel_width).
+	Weight float64 `protobuf:"fixed64,3,opt,name=weight,proto3" json:"weight,omitempty"`
+	// trial_count of them, older ones faded.
+	TrialCount float64 `protobuf:"fixed64,4,opt,name=trial_count,json=trialCount,proto3" json:"trial_count,omitempty"`
+	// success_count of them, PARTIAL as one half, older ones faded. The chance that BALANCED goes by
+	// is (2 · usual + Σ weight · success_count) / (2 + Σ weight · trial_count), where `usual` is the
+	// same over all hits within the gate, from one success and one failure on, and at least one half.
+	SuccessCount float64 `protobuf:"fixed64,5,opt,name=success_count,json=successCount,proto3" json:"success_count,omitempty"`
+	// last_time of an outcome on that query.
+	LastTime      *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=last_time,json=lastTime,proto3" json:"last_time,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LearnedFrom) Reset() {
+	*x = LearnedFrom{}
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LearnedFrom) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LearnedFrom) ProtoMessage() {}
+
+func (x *LearnedFrom) ProtoReflect() protoreflect.Message {
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LearnedFrom.ProtoReflect.Descriptor instead.
+func (*LearnedFrom) Descriptor() ([]byte, []int) {
+	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *LearnedFrom) GetQuery() string {
+	if x != nil {
+		return x.Query
+	}
+	return ""
+}
+
+func (x *LearnedFrom) GetSimilarity() float64 {
+	if x != nil {
+		return x.Similarity
+	}
+	return 0
+}
+
+func (x *LearnedFrom) GetWeight() float64 {
+	if x != nil {
+		return x.Weight
+	}
+	return 0
+}
+
+func (x *LearnedFrom) GetTrialCount() float64 {
+	if x != nil {
+		return x.TrialCount
+	}
+	return 0
+}
+
+func (x *LearnedFrom) GetSuccessCount() float64 {
+	if x != nil {
+		return x.SuccessCount
+	}
+	return 0
+}
+
+func (x *LearnedFrom) GetLastTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.LastTime
+	}
+	return nil
+}
+
 // RecallExplanation says how hits came about.
 type RecallExplanation struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1302,13 +1407,23 @@ type RecallExplanation struct {
 	MatchingCount int64 `protobuf:"varint,5,opt,name=matching_count,json=matchingCount,proto3" json:"matching_count,omitempty"`
 	// namespace_count is how many of them the namespace has.
 	NamespaceCount int64 `protobuf:"varint,6,opt,name=namespace_count,json=namespaceCount,proto3" json:"namespace_count,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// filters that were asked for, and those that are always there.
+	Filters []*FilterCount `protobuf:"bytes,7,rep,name=filters,proto3" json:"filters,omitempty"`
+	// kernel_width: how fast outcomes on other queries lose weight with the distance; see LearnedFrom.
+	KernelWidth float64 `protobuf:"fixed64,8,opt,name=kernel_width,json=kernelWidth,proto3" json:"kernel_width,omitempty"`
+	// half_life after which an outcome weighs half. Absent: they never fade with time.
+	HalfLife *durationpb.Duration `protobuf:"bytes,9,opt,name=half_life,json=halfLife,proto3" json:"half_life,omitempty"`
+	// kept is what a new outcome leaves of the weight of the earlier ones on its query, in (0, 1].
+	Kept float64 `protobuf:"fixed64,10,opt,name=kept,proto3" json:"kept,omitempty"`
+	// seed that EXPLORE took.
+	Seed          *int64 `protobuf:"varint,11,opt,name=seed,proto3,oneof" json:"seed,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *RecallExplanation) Reset() {
 	*x = RecallExplanation{}
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[17]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1320,7 +1435,7 @@ func (x *RecallExplanation) String() string {
 func (*RecallExplanation) ProtoMessage() {}
 
 func (x *RecallExplanation) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[17]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1333,7 +1448,7 @@ func (x *RecallExplanation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecallExplanation.ProtoReflect.Descriptor instead.
 func (*RecallExplanation) Descriptor() ([]byte, []int) {
-	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{17}
+	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *RecallExplanation) GetRanking() Ranking {
@@ -1378,6 +1493,96 @@ func (x *RecallExplanation) GetNamespaceCount() int64 {
 	return 0
 }
 
+func (x *RecallExplanation) GetFilters() []*FilterCount {
+	if x != nil {
+		return x.Filters
+	}
+	return nil
+}
+
+func (x *RecallExplanation) GetKernelWidth() float64 {
+	if x != nil {
+		return x.KernelWidth
+	}
+	return 0
+}
+
+func (x *RecallExplanation) GetHalfLife() *durationpb.Duration {
+	if x != nil {
+		return x.HalfLife
+	}
+	return nil
+}
+
+func (x *RecallExplanation) GetKept() float64 {
+	if x != nil {
+		return x.Kept
+	}
+	return 0
+}
+
+func (x *RecallExplanation) GetSeed() int64 {
+	if x != nil && x.Seed != nil {
+		return *x.Seed
+	}
+	return 0
+}
+
+// FilterCount is what a filter keeps out.
+type FilterCount struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// field of the request's filter, for example `languages`.
+	Field string `protobuf:"bytes,1,opt,name=field,proto3" json:"field,omitempty"`
+	// removed_count is how many things of its kind in the namespace this field alone keeps out.
+	RemovedCount  int64 `protobuf:"varint,2,opt,name=removed_count,json=removedCount,proto3" json:"removed_count,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FilterCount) Reset() {
+	*x = FilterCount{}
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FilterCount) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FilterCount) ProtoMessage() {}
+
+func (x *FilterCount) ProtoReflect() protoreflect.Message {
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FilterCount.ProtoReflect.Descriptor instead.
+func (*FilterCount) Descriptor() ([]byte, []int) {
+	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *FilterCount) GetField() string {
+	if x != nil {
+		return x.Field
+	}
+	return ""
+}
+
+func (x *FilterCount) GetRemovedCount() int64 {
+	if x != nil {
+		return x.RemovedCount
+	}
+	return 0
+}
+
 // Request of RecordOutcome.
 type RecordOutcomeRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1406,7 +1611,7 @@ type RecordOutcomeRequest struct {
 
 func (x *RecordOutcomeRequest) Reset() {
 	*x = RecordOutcomeRequest{}
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[18]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1418,7 +1623,7 @@ func (x *RecordOutcomeRequest) String() string {
 func (*RecordOutcomeRequest) ProtoMessage() {}
 
 func (x *RecordOutcomeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[18]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1431,7 +1636,7 @@ func (x *RecordOutcomeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordOutcomeRequest.ProtoReflect.Descriptor instead.
 func (*RecordOutcomeRequest) Descriptor() ([]byte, []int) {
-	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{18}
+	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *RecordOutcomeRequest) GetNamespace() string {
@@ -1502,14 +1707,16 @@ type RecordOutcomeResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// patterns as they now stand, in the order of the request. One that was deleted meanwhile is left
 	// out.
-	Patterns      []*Pattern `protobuf:"bytes,1,rep,name=patterns,proto3" json:"patterns,omitempty"`
+	Patterns []*Pattern `protobuf:"bytes,1,rep,name=patterns,proto3" json:"patterns,omitempty"`
+	// outcome_id that it is logged under; CorrectOutcome undoes it by that.
+	OutcomeId     string `protobuf:"bytes,2,opt,name=outcome_id,json=outcomeId,proto3" json:"outcome_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *RecordOutcomeResponse) Reset() {
 	*x = RecordOutcomeResponse{}
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[19]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1521,7 +1728,7 @@ func (x *RecordOutcomeResponse) String() string {
 func (*RecordOutcomeResponse) ProtoMessage() {}
 
 func (x *RecordOutcomeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[19]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1534,7 +1741,7 @@ func (x *RecordOutcomeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordOutcomeResponse.ProtoReflect.Descriptor instead.
 func (*RecordOutcomeResponse) Descriptor() ([]byte, []int) {
-	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{19}
+	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *RecordOutcomeResponse) GetPatterns() []*Pattern {
@@ -1542,6 +1749,13 @@ func (x *RecordOutcomeResponse) GetPatterns() []*Pattern {
 		return x.Patterns
 	}
 	return nil
+}
+
+func (x *RecordOutcomeResponse) GetOutcomeId() string {
+	if x != nil {
+		return x.OutcomeId
+	}
+	return ""
 }
 
 // OutcomeEntry is one entry of the log behind the counters.
@@ -1565,15 +1779,20 @@ type OutcomeEntry struct {
 	Note string `protobuf:"bytes,8,opt,name=note,proto3" json:"note,omitempty"`
 	// create_time.
 	CreateTime *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
-	// corrects names the entry that this one undoes.
-	Corrects      string `protobuf:"bytes,10,opt,name=corrects,proto3" json:"corrects,omitempty"`
+	// corrects names the entry that this one undoes. `outcome` is what counts instead; unspecified:
+	// nothing.
+	Corrects string `protobuf:"bytes,10,opt,name=corrects,proto3" json:"corrects,omitempty"`
+	// corrected_by names the entry that undid this one; empty while it counts.
+	CorrectedBy string `protobuf:"bytes,11,opt,name=corrected_by,json=correctedBy,proto3" json:"corrected_by,omitempty"`
+	// repeat is true of an entry that a repeated save made, not RecordOutcome.
+	Repeat        bool `protobuf:"varint,12,opt,name=repeat,proto3" json:"repeat,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *OutcomeEntry) Reset() {
 	*x = OutcomeEntry{}
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[20]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1585,7 +1804,7 @@ func (x *OutcomeEntry) String() string {
 func (*OutcomeEntry) ProtoMessage() {}
 
 func (x *OutcomeEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[20]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1598,7 +1817,7 @@ func (x *OutcomeEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutcomeEntry.ProtoReflect.Descriptor instead.
 func (*OutcomeEntry) Descriptor() ([]byte, []int) {
-	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{20}
+	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *OutcomeEntry) GetOutcomeId() string {
@@ -1671,6 +1890,20 @@ func (x *OutcomeEntry) GetCorrects() string {
 	return ""
 }
 
+func (x *OutcomeEntry) GetCorrectedBy() string {
+	if x != nil {
+		return x.CorrectedBy
+	}
+	return ""
+}
+
+func (x *OutcomeEntry) GetRepeat() bool {
+	if x != nil {
+		return x.Repeat
+	}
+	return false
+}
+
 // Request of ListOutcomes.
 type ListOutcomesRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1688,7 +1921,7 @@ type ListOutcomesRequest struct {
 
 func (x *ListOutcomesRequest) Reset() {
 	*x = ListOutcomesRequest{}
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[21]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1700,7 +1933,7 @@ func (x *ListOutcomesRequest) String() string {
 func (*ListOutcomesRequest) ProtoMessage() {}
 
 func (x *ListOutcomesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[21]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1713,7 +1946,7 @@ func (x *ListOutcomesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOutcomesRequest.ProtoReflect.Descriptor instead.
 func (*ListOutcomesRequest) Descriptor() ([]byte, []int) {
-	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{21}
+	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ListOutcomesRequest) GetNamespace() string {
@@ -1757,7 +1990,7 @@ type ListOutcomesResponse struct {
 
 func (x *ListOutcomesResponse) Reset() {
 	*x = ListOutcomesResponse{}
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[22]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1769,7 +2002,7 @@ func (x *ListOutcomesResponse) String() string {
 func (*ListOutcomesResponse) ProtoMessage() {}
 
 func (x *ListOutcomesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[22]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1782,7 +2015,7 @@ func (x *ListOutcomesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOutcomesResponse.ProtoReflect.Descriptor instead.
 func (*ListOutcomesResponse) Descriptor() ([]byte, []int) {
-	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{22}
+	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ListOutcomesResponse) GetOutcomes() []*OutcomeEntry {
@@ -1818,7 +2051,7 @@ type CorrectOutcomeRequest struct {
 
 func (x *CorrectOutcomeRequest) Reset() {
 	*x = CorrectOutcomeRequest{}
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[23]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1830,7 +2063,7 @@ func (x *CorrectOutcomeRequest) String() string {
 func (*CorrectOutcomeRequest) ProtoMessage() {}
 
 func (x *CorrectOutcomeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[23]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1843,7 +2076,7 @@ func (x *CorrectOutcomeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CorrectOutcomeRequest.ProtoReflect.Descriptor instead.
 func (*CorrectOutcomeRequest) Descriptor() ([]byte, []int) {
-	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{23}
+	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *CorrectOutcomeRequest) GetNamespace() string {
@@ -1885,14 +2118,16 @@ func (x *CorrectOutcomeRequest) GetRequestId() string {
 type CorrectOutcomeResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// patterns as they now stand.
-	Patterns      []*Pattern `protobuf:"bytes,1,rep,name=patterns,proto3" json:"patterns,omitempty"`
+	Patterns []*Pattern `protobuf:"bytes,1,rep,name=patterns,proto3" json:"patterns,omitempty"`
+	// outcome_id that the correction is logged under.
+	OutcomeId     string `protobuf:"bytes,2,opt,name=outcome_id,json=outcomeId,proto3" json:"outcome_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *CorrectOutcomeResponse) Reset() {
 	*x = CorrectOutcomeResponse{}
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[24]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1904,7 +2139,7 @@ func (x *CorrectOutcomeResponse) String() string {
 func (*CorrectOutcomeResponse) ProtoMessage() {}
 
 func (x *CorrectOutcomeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[24]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1917,7 +2152,7 @@ func (x *CorrectOutcomeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CorrectOutcomeResponse.ProtoReflect.Descriptor instead.
 func (*CorrectOutcomeResponse) Descriptor() ([]byte, []int) {
-	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{24}
+	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *CorrectOutcomeResponse) GetPatterns() []*Pattern {
@@ -1925,6 +2160,13 @@ func (x *CorrectOutcomeResponse) GetPatterns() []*Pattern {
 		return x.Patterns
 	}
 	return nil
+}
+
+func (x *CorrectOutcomeResponse) GetOutcomeId() string {
+	if x != nil {
+		return x.OutcomeId
+	}
+	return ""
 }
 
 // Request of GiveFeedback.
@@ -1948,7 +2190,7 @@ type GiveFeedbackRequest struct {
 
 func (x *GiveFeedbackRequest) Reset() {
 	*x = GiveFeedbackRequest{}
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[25]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1960,7 +2202,7 @@ func (x *GiveFeedbackRequest) String() string {
 func (*GiveFeedbackRequest) ProtoMessage() {}
 
 func (x *GiveFeedbackRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[25]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1973,7 +2215,7 @@ func (x *GiveFeedbackRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GiveFeedbackRequest.ProtoReflect.Descriptor instead.
 func (*GiveFeedbackRequest) Descriptor() ([]byte, []int) {
-	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{25}
+	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *GiveFeedbackRequest) GetNamespace() string {
@@ -2029,7 +2271,7 @@ type GiveFeedbackResponse struct {
 
 func (x *GiveFeedbackResponse) Reset() {
 	*x = GiveFeedbackResponse{}
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[26]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2041,7 +2283,7 @@ func (x *GiveFeedbackResponse) String() string {
 func (*GiveFeedbackResponse) ProtoMessage() {}
 
 func (x *GiveFeedbackResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[26]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2054,7 +2296,7 @@ func (x *GiveFeedbackResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GiveFeedbackResponse.ProtoReflect.Descriptor instead.
 func (*GiveFeedbackResponse) Descriptor() ([]byte, []int) {
-	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{26}
+	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *GiveFeedbackResponse) GetPattern() *Pattern {
@@ -2079,7 +2321,7 @@ type ListFeedbackCandidatesRequest struct {
 
 func (x *ListFeedbackCandidatesRequest) Reset() {
 	*x = ListFeedbackCandidatesRequest{}
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[27]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2091,7 +2333,7 @@ func (x *ListFeedbackCandidatesRequest) String() string {
 func (*ListFeedbackCandidatesRequest) ProtoMessage() {}
 
 func (x *ListFeedbackCandidatesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[27]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2104,7 +2346,7 @@ func (x *ListFeedbackCandidatesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListFeedbackCandidatesRequest.ProtoReflect.Descriptor instead.
 func (*ListFeedbackCandidatesRequest) Descriptor() ([]byte, []int) {
-	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{27}
+	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ListFeedbackCandidatesRequest) GetNamespace() string {
@@ -2139,7 +2381,7 @@ type ListFeedbackCandidatesResponse struct {
 
 func (x *ListFeedbackCandidatesResponse) Reset() {
 	*x = ListFeedbackCandidatesResponse{}
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[28]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2151,7 +2393,7 @@ func (x *ListFeedbackCandidatesResponse) String() string {
 func (*ListFeedbackCandidatesResponse) ProtoMessage() {}
 
 func (x *ListFeedbackCandidatesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[28]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2164,7 +2406,7 @@ func (x *ListFeedbackCandidatesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListFeedbackCandidatesResponse.ProtoReflect.Descriptor instead.
 func (*ListFeedbackCandidatesResponse) Descriptor() ([]byte, []int) {
-	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{28}
+	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ListFeedbackCandidatesResponse) GetPatterns() []*Pattern {
@@ -2187,7 +2429,7 @@ type GetPatternStatsRequest struct {
 
 func (x *GetPatternStatsRequest) Reset() {
 	*x = GetPatternStatsRequest{}
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[29]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2199,7 +2441,7 @@ func (x *GetPatternStatsRequest) String() string {
 func (*GetPatternStatsRequest) ProtoMessage() {}
 
 func (x *GetPatternStatsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[29]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2212,7 +2454,7 @@ func (x *GetPatternStatsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetPatternStatsRequest.ProtoReflect.Descriptor instead.
 func (*GetPatternStatsRequest) Descriptor() ([]byte, []int) {
-	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{29}
+	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *GetPatternStatsRequest) GetNamespace() string {
@@ -2254,7 +2496,7 @@ type GetPatternStatsResponse struct {
 
 func (x *GetPatternStatsResponse) Reset() {
 	*x = GetPatternStatsResponse{}
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[30]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2266,7 +2508,7 @@ func (x *GetPatternStatsResponse) String() string {
 func (*GetPatternStatsResponse) ProtoMessage() {}
 
 func (x *GetPatternStatsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[30]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2279,7 +2521,7 @@ func (x *GetPatternStatsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetPatternStatsResponse.ProtoReflect.Descriptor instead.
 func (*GetPatternStatsResponse) Descriptor() ([]byte, []int) {
-	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{30}
+	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *GetPatternStatsResponse) GetTotalPatterns() int64 {
@@ -2360,7 +2602,7 @@ type ExtractPatternsRequest struct {
 
 func (x *ExtractPatternsRequest) Reset() {
 	*x = ExtractPatternsRequest{}
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[31]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2372,7 +2614,7 @@ func (x *ExtractPatternsRequest) String() string {
 func (*ExtractPatternsRequest) ProtoMessage() {}
 
 func (x *ExtractPatternsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[31]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2385,7 +2627,7 @@ func (x *ExtractPatternsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExtractPatternsRequest.ProtoReflect.Descriptor instead.
 func (*ExtractPatternsRequest) Descriptor() ([]byte, []int) {
-	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{31}
+	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *ExtractPatternsRequest) GetNamespace() string {
@@ -2443,7 +2685,7 @@ type ExtractPatternsResponse struct {
 
 func (x *ExtractPatternsResponse) Reset() {
 	*x = ExtractPatternsResponse{}
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[32]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2455,7 +2697,7 @@ func (x *ExtractPatternsResponse) String() string {
 func (*ExtractPatternsResponse) ProtoMessage() {}
 
 func (x *ExtractPatternsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[32]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2468,7 +2710,7 @@ func (x *ExtractPatternsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExtractPatternsResponse.ProtoReflect.Descriptor instead.
 func (*ExtractPatternsResponse) Descriptor() ([]byte, []int) {
-	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{32}
+	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ExtractPatternsResponse) GetPatterns() []*Pattern {
@@ -2506,7 +2748,7 @@ type ExtractPatternsFromCodeRequest struct {
 
 func (x *ExtractPatternsFromCodeRequest) Reset() {
 	*x = ExtractPatternsFromCodeRequest{}
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[33]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2518,7 +2760,7 @@ func (x *ExtractPatternsFromCodeRequest) String() string {
 func (*ExtractPatternsFromCodeRequest) ProtoMessage() {}
 
 func (x *ExtractPatternsFromCodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[33]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2531,7 +2773,7 @@ func (x *ExtractPatternsFromCodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExtractPatternsFromCodeRequest.ProtoReflect.Descriptor instead.
 func (*ExtractPatternsFromCodeRequest) Descriptor() ([]byte, []int) {
-	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{33}
+	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *ExtractPatternsFromCodeRequest) GetNamespace() string {
@@ -2589,7 +2831,7 @@ type ExtractPatternsFromCodeResponse struct {
 
 func (x *ExtractPatternsFromCodeResponse) Reset() {
 	*x = ExtractPatternsFromCodeResponse{}
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[34]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2601,7 +2843,7 @@ func (x *ExtractPatternsFromCodeResponse) String() string {
 func (*ExtractPatternsFromCodeResponse) ProtoMessage() {}
 
 func (x *ExtractPatternsFromCodeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[34]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2614,7 +2856,7 @@ func (x *ExtractPatternsFromCodeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExtractPatternsFromCodeResponse.ProtoReflect.Descriptor instead.
 func (*ExtractPatternsFromCodeResponse) Descriptor() ([]byte, []int) {
-	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{34}
+	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *ExtractPatternsFromCodeResponse) GetPatterns() []*Pattern {
@@ -2650,7 +2892,7 @@ type DistillPatternsRequest struct {
 
 func (x *DistillPatternsRequest) Reset() {
 	*x = DistillPatternsRequest{}
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[35]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2662,7 +2904,7 @@ func (x *DistillPatternsRequest) String() string {
 func (*DistillPatternsRequest) ProtoMessage() {}
 
 func (x *DistillPatternsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[35]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2675,7 +2917,7 @@ func (x *DistillPatternsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DistillPatternsRequest.ProtoReflect.Descriptor instead.
 func (*DistillPatternsRequest) Descriptor() ([]byte, []int) {
-	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{35}
+	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *DistillPatternsRequest) GetNamespace() string {
@@ -2724,7 +2966,7 @@ type DistillPatternsResponse struct {
 
 func (x *DistillPatternsResponse) Reset() {
 	*x = DistillPatternsResponse{}
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[36]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2736,7 +2978,7 @@ func (x *DistillPatternsResponse) String() string {
 func (*DistillPatternsResponse) ProtoMessage() {}
 
 func (x *DistillPatternsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[36]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2749,7 +2991,7 @@ func (x *DistillPatternsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DistillPatternsResponse.ProtoReflect.Descriptor instead.
 func (*DistillPatternsResponse) Descriptor() ([]byte, []int) {
-	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{36}
+	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *DistillPatternsResponse) GetGroups() []*DistilledGroup {
@@ -2774,7 +3016,7 @@ type DistilledGroup struct {
 
 func (x *DistilledGroup) Reset() {
 	*x = DistilledGroup{}
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[37]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2786,7 +3028,7 @@ func (x *DistilledGroup) String() string {
 func (*DistilledGroup) ProtoMessage() {}
 
 func (x *DistilledGroup) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[37]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2799,7 +3041,7 @@ func (x *DistilledGroup) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DistilledGroup.ProtoReflect.Descriptor instead.
 func (*DistilledGroup) Descriptor() ([]byte, []int) {
-	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{37}
+	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *DistilledGroup) GetPattern() *Pattern {
@@ -2844,7 +3086,7 @@ type PrunePatternsRequest struct {
 
 func (x *PrunePatternsRequest) Reset() {
 	*x = PrunePatternsRequest{}
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[38]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2856,7 +3098,7 @@ func (x *PrunePatternsRequest) String() string {
 func (*PrunePatternsRequest) ProtoMessage() {}
 
 func (x *PrunePatternsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[38]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2869,7 +3111,7 @@ func (x *PrunePatternsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PrunePatternsRequest.ProtoReflect.Descriptor instead.
 func (*PrunePatternsRequest) Descriptor() ([]byte, []int) {
-	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{38}
+	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *PrunePatternsRequest) GetNamespace() string {
@@ -2931,7 +3173,7 @@ type PrunePatternsResponse struct {
 
 func (x *PrunePatternsResponse) Reset() {
 	*x = PrunePatternsResponse{}
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[39]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2943,7 +3185,7 @@ func (x *PrunePatternsResponse) String() string {
 func (*PrunePatternsResponse) ProtoMessage() {}
 
 func (x *PrunePatternsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_pattern_service_proto_msgTypes[39]
+	mi := &file_lot_v1_pattern_service_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2956,7 +3198,7 @@ func (x *PrunePatternsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PrunePatternsResponse.ProtoReflect.Descriptor instead.
 func (*PrunePatternsResponse) Descriptor() ([]byte, []int) {
-	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{39}
+	return file_lot_v1_pattern_service_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *PrunePatternsResponse) GetDeletedCount() int64 {
@@ -3076,7 +3318,7 @@ const file_lot_v1_pattern_service_proto_rawDesc = "" +
 	"\x04hits\x18\x01 \x03(\v2\x12.lot.v1.PatternHitR\x04hits\x12!\n" +
 	"\fretrieval_id\x18\x02 \x01(\tR\vretrievalId\x12(\n" +
 	"\anotices\x18\x03 \x03(\v2\x0e.lot.v1.NoticeR\anotices\x12;\n" +
-	"\vexplanation\x18\x04 \x01(\v2\x19.lot.v1.RecallExplanationR\vexplanation\"\xa1\x01\n" +
+	"\vexplanation\x18\x04 \x01(\v2\x19.lot.v1.RecallExplanationR\vexplanation\"\xd9\x01\n" +
 	"\n" +
 	"PatternHit\x12)\n" +
 	"\apattern\x18\x01 \x01(\v2\x0f.lot.v1.PatternR\apattern\x12\x14\n" +
@@ -3085,14 +3327,35 @@ const file_lot_v1_pattern_service_proto_rawDesc = "" +
 	"similarity\x18\x03 \x01(\x01R\n" +
 	"similarity\x122\n" +
 	"\vscore_parts\x18\x04 \x03(\v2\x11.lot.v1.ScorePartR\n" +
-	"scoreParts\"\xe6\x01\n" +
+	"scoreParts\x126\n" +
+	"\flearned_from\x18\x05 \x03(\v2\x13.lot.v1.LearnedFromR\vlearnedFrom\"\xda\x01\n" +
+	"\vLearnedFrom\x12\x14\n" +
+	"\x05query\x18\x01 \x01(\tR\x05query\x12\x1e\n" +
+	"\n" +
+	"similarity\x18\x02 \x01(\x01R\n" +
+	"similarity\x12\x16\n" +
+	"\x06weight\x18\x03 \x01(\x01R\x06weight\x12\x1f\n" +
+	"\vtrial_count\x18\x04 \x01(\x01R\n" +
+	"trialCount\x12#\n" +
+	"\rsuccess_count\x18\x05 \x01(\x01R\fsuccessCount\x127\n" +
+	"\tlast_time\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\blastTime\"\xa6\x03\n" +
 	"\x11RecallExplanation\x12)\n" +
 	"\aranking\x18\x01 \x01(\x0e2\x0f.lot.v1.RankingR\aranking\x12\x1b\n" +
 	"\tpool_size\x18\x02 \x01(\x05R\bpoolSize\x12\x12\n" +
 	"\x04gate\x18\x03 \x01(\x01R\x04gate\x12%\n" +
 	"\x0elearned_weight\x18\x04 \x01(\x01R\rlearnedWeight\x12%\n" +
 	"\x0ematching_count\x18\x05 \x01(\x03R\rmatchingCount\x12'\n" +
-	"\x0fnamespace_count\x18\x06 \x01(\x03R\x0enamespaceCount\"\xcb\x02\n" +
+	"\x0fnamespace_count\x18\x06 \x01(\x03R\x0enamespaceCount\x12-\n" +
+	"\afilters\x18\a \x03(\v2\x13.lot.v1.FilterCountR\afilters\x12!\n" +
+	"\fkernel_width\x18\b \x01(\x01R\vkernelWidth\x126\n" +
+	"\thalf_life\x18\t \x01(\v2\x19.google.protobuf.DurationR\bhalfLife\x12\x12\n" +
+	"\x04kept\x18\n" +
+	" \x01(\x01R\x04kept\x12\x17\n" +
+	"\x04seed\x18\v \x01(\x03H\x00R\x04seed\x88\x01\x01B\a\n" +
+	"\x05_seed\"H\n" +
+	"\vFilterCount\x12\x14\n" +
+	"\x05field\x18\x01 \x01(\tR\x05field\x12#\n" +
+	"\rremoved_count\x18\x02 \x01(\x03R\fremovedCount\"\xcb\x02\n" +
 	"\x14RecordOutcomeRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x1f\n" +
 	"\vpattern_ids\x18\x02 \x03(\tR\n" +
@@ -3105,9 +3368,11 @@ const file_lot_v1_pattern_service_proto_rawDesc = "" +
 	"\x04note\x18\b \x01(\tR\x04note\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\t \x01(\tR\trequestIdB\t\n" +
-	"\a_reward\"D\n" +
+	"\a_reward\"c\n" +
 	"\x15RecordOutcomeResponse\x12+\n" +
-	"\bpatterns\x18\x01 \x03(\v2\x0f.lot.v1.PatternR\bpatterns\"\xfc\x02\n" +
+	"\bpatterns\x18\x01 \x03(\v2\x0f.lot.v1.PatternR\bpatterns\x12\x1d\n" +
+	"\n" +
+	"outcome_id\x18\x02 \x01(\tR\toutcomeId\"\xb7\x03\n" +
 	"\fOutcomeEntry\x12\x1d\n" +
 	"\n" +
 	"outcome_id\x18\x01 \x01(\tR\toutcomeId\x12\x1d\n" +
@@ -3122,7 +3387,9 @@ const file_lot_v1_pattern_service_proto_rawDesc = "" +
 	"\vcreate_time\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"createTime\x12\x1a\n" +
 	"\bcorrects\x18\n" +
-	" \x01(\tR\bcorrectsB\t\n" +
+	" \x01(\tR\bcorrects\x12!\n" +
+	"\fcorrected_by\x18\v \x01(\tR\vcorrectedBy\x12\x16\n" +
+	"\x06repeat\x18\f \x01(\bR\x06repeatB\t\n" +
 	"\a_reward\"\x8e\x01\n" +
 	"\x13ListOutcomesRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x1d\n" +
@@ -3141,9 +3408,11 @@ const file_lot_v1_pattern_service_proto_rawDesc = "" +
 	"\aoutcome\x18\x03 \x01(\x0e2\x0f.lot.v1.OutcomeR\aoutcome\x12\x12\n" +
 	"\x04note\x18\x04 \x01(\tR\x04note\x12\x1d\n" +
 	"\n" +
-	"request_id\x18\x05 \x01(\tR\trequestId\"E\n" +
+	"request_id\x18\x05 \x01(\tR\trequestId\"d\n" +
 	"\x16CorrectOutcomeResponse\x12+\n" +
-	"\bpatterns\x18\x01 \x03(\v2\x0f.lot.v1.PatternR\bpatterns\"\x84\x02\n" +
+	"\bpatterns\x18\x01 \x03(\v2\x0f.lot.v1.PatternR\bpatterns\x12\x1d\n" +
+	"\n" +
+	"outcome_id\x18\x02 \x01(\tR\toutcomeId\"\x84\x02\n" +
 	"\x13GiveFeedbackRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x1d\n" +
 	"\n" +
@@ -3281,7 +3550,7 @@ func file_lot_v1_pattern_service_proto_rawDescGZIP() []byte {
 }
 
 var file_lot_v1_pattern_service_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_lot_v1_pattern_service_proto_msgTypes = make([]protoimpl.MessageInfo, 43)
+var file_lot_v1_pattern_service_proto_msgTypes = make([]protoimpl.MessageInfo, 45)
 var file_lot_v1_pattern_service_proto_goTypes = []any{
 	(Dedupe)(0),                             // 0: lot.v1.Dedupe
 	(*SavePatternRequest)(nil),              // 1: lot.v1.SavePatternRequest
@@ -3301,137 +3570,143 @@ var file_lot_v1_pattern_service_proto_goTypes = []any{
 	(*RecallPatternsRequest)(nil),           // 15: lot.v1.RecallPatternsRequest
 	(*RecallPatternsResponse)(nil),          // 16: lot.v1.RecallPatternsResponse
 	(*PatternHit)(nil),                      // 17: lot.v1.PatternHit
-	(*RecallExplanation)(nil),               // 18: lot.v1.RecallExplanation
-	(*RecordOutcomeRequest)(nil),            // 19: lot.v1.RecordOutcomeRequest
-	(*RecordOutcomeResponse)(nil),           // 20: lot.v1.RecordOutcomeResponse
-	(*OutcomeEntry)(nil),                    // 21: lot.v1.OutcomeEntry
-	(*ListOutcomesRequest)(nil),             // 22: lot.v1.ListOutcomesRequest
-	(*ListOutcomesResponse)(nil),            // 23: lot.v1.ListOutcomesResponse
-	(*CorrectOutcomeRequest)(nil),           // 24: lot.v1.CorrectOutcomeRequest
-	(*CorrectOutcomeResponse)(nil),          // 25: lot.v1.CorrectOutcomeResponse
-	(*GiveFeedbackRequest)(nil),             // 26: lot.v1.GiveFeedbackRequest
-	(*GiveFeedbackResponse)(nil),            // 27: lot.v1.GiveFeedbackResponse
-	(*ListFeedbackCandidatesRequest)(nil),   // 28: lot.v1.ListFeedbackCandidatesRequest
-	(*ListFeedbackCandidatesResponse)(nil),  // 29: lot.v1.ListFeedbackCandidatesResponse
-	(*GetPatternStatsRequest)(nil),          // 30: lot.v1.GetPatternStatsRequest
-	(*GetPatternStatsResponse)(nil),         // 31: lot.v1.GetPatternStatsResponse
-	(*ExtractPatternsRequest)(nil),          // 32: lot.v1.ExtractPatternsRequest
-	(*ExtractPatternsResponse)(nil),         // 33: lot.v1.ExtractPatternsResponse
-	(*ExtractPatternsFromCodeRequest)(nil),  // 34: lot.v1.ExtractPatternsFromCodeRequest
-	(*ExtractPatternsFromCodeResponse)(nil), // 35: lot.v1.ExtractPatternsFromCodeResponse
-	(*DistillPatternsRequest)(nil),          // 36: lot.v1.DistillPatternsRequest
-	(*DistillPatternsResponse)(nil),         // 37: lot.v1.DistillPatternsResponse
-	(*DistilledGroup)(nil),                  // 38: lot.v1.DistilledGroup
-	(*PrunePatternsRequest)(nil),            // 39: lot.v1.PrunePatternsRequest
-	(*PrunePatternsResponse)(nil),           // 40: lot.v1.PrunePatternsResponse
-	nil,                                     // 41: lot.v1.GetPatternStatsResponse.ByLanguageEntry
-	nil,                                     // 42: lot.v1.GetPatternStatsResponse.ByCategoryEntry
-	nil,                                     // 43: lot.v1.GetPatternStatsResponse.ByKindEntry
-	(*Pattern)(nil),                         // 44: lot.v1.Pattern
-	(*Notice)(nil),                          // 45: lot.v1.Notice
-	(*status.Status)(nil),                   // 46: google.rpc.Status
-	(*fieldmaskpb.FieldMask)(nil),           // 47: google.protobuf.FieldMask
-	(*PatternFilter)(nil),                   // 48: lot.v1.PatternFilter
-	(Ranking)(0),                            // 49: lot.v1.Ranking
-	(*ScorePart)(nil),                       // 50: lot.v1.ScorePart
-	(Outcome)(0),                            // 51: lot.v1.Outcome
-	(*durationpb.Duration)(nil),             // 52: google.protobuf.Duration
+	(*LearnedFrom)(nil),                     // 18: lot.v1.LearnedFrom
+	(*RecallExplanation)(nil),               // 19: lot.v1.RecallExplanation
+	(*FilterCount)(nil),                     // 20: lot.v1.FilterCount
+	(*RecordOutcomeRequest)(nil),            // 21: lot.v1.RecordOutcomeRequest
+	(*RecordOutcomeResponse)(nil),           // 22: lot.v1.RecordOutcomeResponse
+	(*OutcomeEntry)(nil),                    // 23: lot.v1.OutcomeEntry
+	(*ListOutcomesRequest)(nil),             // 24: lot.v1.ListOutcomesRequest
+	(*ListOutcomesResponse)(nil),            // 25: lot.v1.ListOutcomesResponse
+	(*CorrectOutcomeRequest)(nil),           // 26: lot.v1.CorrectOutcomeRequest
+	(*CorrectOutcomeResponse)(nil),          // 27: lot.v1.CorrectOutcomeResponse
+	(*GiveFeedbackRequest)(nil),             // 28: lot.v1.GiveFeedbackRequest
+	(*GiveFeedbackResponse)(nil),            // 29: lot.v1.GiveFeedbackResponse
+	(*ListFeedbackCandidatesRequest)(nil),   // 30: lot.v1.ListFeedbackCandidatesRequest
+	(*ListFeedbackCandidatesResponse)(nil),  // 31: lot.v1.ListFeedbackCandidatesResponse
+	(*GetPatternStatsRequest)(nil),          // 32: lot.v1.GetPatternStatsRequest
+	(*GetPatternStatsResponse)(nil),         // 33: lot.v1.GetPatternStatsResponse
+	(*ExtractPatternsRequest)(nil),          // 34: lot.v1.ExtractPatternsRequest
+	(*ExtractPatternsResponse)(nil),         // 35: lot.v1.ExtractPatternsResponse
+	(*ExtractPatternsFromCodeRequest)(nil),  // 36: lot.v1.ExtractPatternsFromCodeRequest
+	(*ExtractPatternsFromCodeResponse)(nil), // 37: lot.v1.ExtractPatternsFromCodeResponse
+	(*DistillPatternsRequest)(nil),          // 38: lot.v1.DistillPatternsRequest
+	(*DistillPatternsResponse)(nil),         // 39: lot.v1.DistillPatternsResponse
+	(*DistilledGroup)(nil),                  // 40: lot.v1.DistilledGroup
+	(*PrunePatternsRequest)(nil),            // 41: lot.v1.PrunePatternsRequest
+	(*PrunePatternsResponse)(nil),           // 42: lot.v1.PrunePatternsResponse
+	nil,                                     // 43: lot.v1.GetPatternStatsResponse.ByLanguageEntry
+	nil,                                     // 44: lot.v1.GetPatternStatsResponse.ByCategoryEntry
+	nil,                                     // 45: lot.v1.GetPatternStatsResponse.ByKindEntry
+	(*Pattern)(nil),                         // 46: lot.v1.Pattern
+	(*Notice)(nil),                          // 47: lot.v1.Notice
+	(*status.Status)(nil),                   // 48: google.rpc.Status
+	(*fieldmaskpb.FieldMask)(nil),           // 49: google.protobuf.FieldMask
+	(*PatternFilter)(nil),                   // 50: lot.v1.PatternFilter
+	(Ranking)(0),                            // 51: lot.v1.Ranking
+	(*ScorePart)(nil),                       // 52: lot.v1.ScorePart
 	(*timestamppb.Timestamp)(nil),           // 53: google.protobuf.Timestamp
-	(PatternType)(0),                        // 54: lot.v1.PatternType
-	(*structpb.Struct)(nil),                 // 55: google.protobuf.Struct
+	(*durationpb.Duration)(nil),             // 54: google.protobuf.Duration
+	(Outcome)(0),                            // 55: lot.v1.Outcome
+	(PatternType)(0),                        // 56: lot.v1.PatternType
+	(*structpb.Struct)(nil),                 // 57: google.protobuf.Struct
 }
 var file_lot_v1_pattern_service_proto_depIdxs = []int32{
-	44, // 0: lot.v1.SavePatternRequest.pattern:type_name -> lot.v1.Pattern
+	46, // 0: lot.v1.SavePatternRequest.pattern:type_name -> lot.v1.Pattern
 	0,  // 1: lot.v1.SavePatternRequest.dedupe:type_name -> lot.v1.Dedupe
-	44, // 2: lot.v1.SavePatternResponse.pattern:type_name -> lot.v1.Pattern
-	45, // 3: lot.v1.SavePatternResponse.notices:type_name -> lot.v1.Notice
+	46, // 2: lot.v1.SavePatternResponse.pattern:type_name -> lot.v1.Pattern
+	47, // 3: lot.v1.SavePatternResponse.notices:type_name -> lot.v1.Notice
 	4,  // 4: lot.v1.BatchSavePatternsRequest.items:type_name -> lot.v1.SavePatternItem
-	44, // 5: lot.v1.SavePatternItem.pattern:type_name -> lot.v1.Pattern
+	46, // 5: lot.v1.SavePatternItem.pattern:type_name -> lot.v1.Pattern
 	0,  // 6: lot.v1.SavePatternItem.dedupe:type_name -> lot.v1.Dedupe
 	6,  // 7: lot.v1.BatchSavePatternsResponse.results:type_name -> lot.v1.SavePatternResult
 	2,  // 8: lot.v1.SavePatternResult.response:type_name -> lot.v1.SavePatternResponse
-	46, // 9: lot.v1.SavePatternResult.error:type_name -> google.rpc.Status
-	44, // 10: lot.v1.GetPatternResponse.pattern:type_name -> lot.v1.Pattern
-	44, // 11: lot.v1.UpdatePatternRequest.pattern:type_name -> lot.v1.Pattern
-	47, // 12: lot.v1.UpdatePatternRequest.update_mask:type_name -> google.protobuf.FieldMask
-	44, // 13: lot.v1.UpdatePatternResponse.pattern:type_name -> lot.v1.Pattern
-	45, // 14: lot.v1.UpdatePatternResponse.notices:type_name -> lot.v1.Notice
-	48, // 15: lot.v1.ListPatternsRequest.filter:type_name -> lot.v1.PatternFilter
-	44, // 16: lot.v1.ListPatternsResponse.patterns:type_name -> lot.v1.Pattern
-	48, // 17: lot.v1.RecallPatternsRequest.filter:type_name -> lot.v1.PatternFilter
-	49, // 18: lot.v1.RecallPatternsRequest.ranking:type_name -> lot.v1.Ranking
+	48, // 9: lot.v1.SavePatternResult.error:type_name -> google.rpc.Status
+	46, // 10: lot.v1.GetPatternResponse.pattern:type_name -> lot.v1.Pattern
+	46, // 11: lot.v1.UpdatePatternRequest.pattern:type_name -> lot.v1.Pattern
+	49, // 12: lot.v1.UpdatePatternRequest.update_mask:type_name -> google.protobuf.FieldMask
+	46, // 13: lot.v1.UpdatePatternResponse.pattern:type_name -> lot.v1.Pattern
+	47, // 14: lot.v1.UpdatePatternResponse.notices:type_name -> lot.v1.Notice
+	50, // 15: lot.v1.ListPatternsRequest.filter:type_name -> lot.v1.PatternFilter
+	46, // 16: lot.v1.ListPatternsResponse.patterns:type_name -> lot.v1.Pattern
+	50, // 17: lot.v1.RecallPatternsRequest.filter:type_name -> lot.v1.PatternFilter
+	51, // 18: lot.v1.RecallPatternsRequest.ranking:type_name -> lot.v1.Ranking
 	17, // 19: lot.v1.RecallPatternsResponse.hits:type_name -> lot.v1.PatternHit
-	45, // 20: lot.v1.RecallPatternsResponse.notices:type_name -> lot.v1.Notice
-	18, // 21: lot.v1.RecallPatternsResponse.explanation:type_name -> lot.v1.RecallExplanation
-	44, // 22: lot.v1.PatternHit.pattern:type_name -> lot.v1.Pattern
-	50, // 23: lot.v1.PatternHit.score_parts:type_name -> lot.v1.ScorePart
-	49, // 24: lot.v1.RecallExplanation.ranking:type_name -> lot.v1.Ranking
-	51, // 25: lot.v1.RecordOutcomeRequest.outcome:type_name -> lot.v1.Outcome
-	52, // 26: lot.v1.RecordOutcomeRequest.duration:type_name -> google.protobuf.Duration
-	44, // 27: lot.v1.RecordOutcomeResponse.patterns:type_name -> lot.v1.Pattern
-	51, // 28: lot.v1.OutcomeEntry.outcome:type_name -> lot.v1.Outcome
-	52, // 29: lot.v1.OutcomeEntry.duration:type_name -> google.protobuf.Duration
-	53, // 30: lot.v1.OutcomeEntry.create_time:type_name -> google.protobuf.Timestamp
-	21, // 31: lot.v1.ListOutcomesResponse.outcomes:type_name -> lot.v1.OutcomeEntry
-	51, // 32: lot.v1.CorrectOutcomeRequest.outcome:type_name -> lot.v1.Outcome
-	44, // 33: lot.v1.CorrectOutcomeResponse.patterns:type_name -> lot.v1.Pattern
-	44, // 34: lot.v1.GiveFeedbackResponse.pattern:type_name -> lot.v1.Pattern
-	48, // 35: lot.v1.ListFeedbackCandidatesRequest.filter:type_name -> lot.v1.PatternFilter
-	44, // 36: lot.v1.ListFeedbackCandidatesResponse.patterns:type_name -> lot.v1.Pattern
-	48, // 37: lot.v1.GetPatternStatsRequest.filter:type_name -> lot.v1.PatternFilter
-	41, // 38: lot.v1.GetPatternStatsResponse.by_language:type_name -> lot.v1.GetPatternStatsResponse.ByLanguageEntry
-	42, // 39: lot.v1.GetPatternStatsResponse.by_category:type_name -> lot.v1.GetPatternStatsResponse.ByCategoryEntry
-	43, // 40: lot.v1.GetPatternStatsResponse.by_kind:type_name -> lot.v1.GetPatternStatsResponse.ByKindEntry
-	54, // 41: lot.v1.ExtractPatternsRequest.pattern_type:type_name -> lot.v1.PatternType
-	44, // 42: lot.v1.ExtractPatternsResponse.patterns:type_name -> lot.v1.Pattern
-	55, // 43: lot.v1.ExtractPatternsFromCodeRequest.success_metrics:type_name -> google.protobuf.Struct
-	44, // 44: lot.v1.ExtractPatternsFromCodeResponse.patterns:type_name -> lot.v1.Pattern
-	48, // 45: lot.v1.DistillPatternsRequest.filter:type_name -> lot.v1.PatternFilter
-	38, // 46: lot.v1.DistillPatternsResponse.groups:type_name -> lot.v1.DistilledGroup
-	44, // 47: lot.v1.DistilledGroup.pattern:type_name -> lot.v1.Pattern
-	38, // 48: lot.v1.DistilledGroup.groups:type_name -> lot.v1.DistilledGroup
-	48, // 49: lot.v1.PrunePatternsRequest.filter:type_name -> lot.v1.PatternFilter
-	53, // 50: lot.v1.PrunePatternsResponse.oldest_kept_time:type_name -> google.protobuf.Timestamp
-	52, // 51: lot.v1.PrunePatternsResponse.elapsed:type_name -> google.protobuf.Duration
-	1,  // 52: lot.v1.PatternService.SavePattern:input_type -> lot.v1.SavePatternRequest
-	3,  // 53: lot.v1.PatternService.BatchSavePatterns:input_type -> lot.v1.BatchSavePatternsRequest
-	7,  // 54: lot.v1.PatternService.GetPattern:input_type -> lot.v1.GetPatternRequest
-	9,  // 55: lot.v1.PatternService.UpdatePattern:input_type -> lot.v1.UpdatePatternRequest
-	11, // 56: lot.v1.PatternService.DeletePattern:input_type -> lot.v1.DeletePatternRequest
-	13, // 57: lot.v1.PatternService.ListPatterns:input_type -> lot.v1.ListPatternsRequest
-	15, // 58: lot.v1.PatternService.RecallPatterns:input_type -> lot.v1.RecallPatternsRequest
-	19, // 59: lot.v1.PatternService.RecordOutcome:input_type -> lot.v1.RecordOutcomeRequest
-	22, // 60: lot.v1.PatternService.ListOutcomes:input_type -> lot.v1.ListOutcomesRequest
-	24, // 61: lot.v1.PatternService.CorrectOutcome:input_type -> lot.v1.CorrectOutcomeRequest
-	26, // 62: lot.v1.PatternService.GiveFeedback:input_type -> lot.v1.GiveFeedbackRequest
-	28, // 63: lot.v1.PatternService.ListFeedbackCandidates:input_type -> lot.v1.ListFeedbackCandidatesRequest
-	30, // 64: lot.v1.PatternService.GetPatternStats:input_type -> lot.v1.GetPatternStatsRequest
-	32, // 65: lot.v1.PatternService.ExtractPatterns:input_type -> lot.v1.ExtractPatternsRequest
-	34, // 66: lot.v1.PatternService.ExtractPatternsFromCode:input_type -> lot.v1.ExtractPatternsFromCodeRequest
-	36, // 67: lot.v1.PatternService.DistillPatterns:input_type -> lot.v1.DistillPatternsRequest
-	39, // 68: lot.v1.PatternService.PrunePatterns:input_type -> lot.v1.PrunePatternsRequest
-	2,  // 69: lot.v1.PatternService.SavePattern:output_type -> lot.v1.SavePatternResponse
-	5,  // 70: lot.v1.PatternService.BatchSavePatterns:output_type -> lot.v1.BatchSavePatternsResponse
-	8,  // 71: lot.v1.PatternService.GetPattern:output_type -> lot.v1.GetPatternResponse
-	10, // 72: lot.v1.PatternService.UpdatePattern:output_type -> lot.v1.UpdatePatternResponse
-	12, // 73: lot.v1.PatternService.DeletePattern:output_type -> lot.v1.DeletePatternResponse
-	14, // 74: lot.v1.PatternService.ListPatterns:output_type -> lot.v1.ListPatternsResponse
-	16, // 75: lot.v1.PatternService.RecallPatterns:output_type -> lot.v1.RecallPatternsResponse
-	20, // 76: lot.v1.PatternService.RecordOutcome:output_type -> lot.v1.RecordOutcomeResponse
-	23, // 77: lot.v1.PatternService.ListOutcomes:output_type -> lot.v1.ListOutcomesResponse
-	25, // 78: lot.v1.PatternService.CorrectOutcome:output_type -> lot.v1.CorrectOutcomeResponse
-	27, // 79: lot.v1.PatternService.GiveFeedback:output_type -> lot.v1.GiveFeedbackResponse
-	29, // 80: lot.v1.PatternService.ListFeedbackCandidates:output_type -> lot.v1.ListFeedbackCandidatesResponse
-	31, // 81: lot.v1.PatternService.GetPatternStats:output_type -> lot.v1.GetPatternStatsResponse
-	33, // 82: lot.v1.PatternService.ExtractPatterns:output_type -> lot.v1.ExtractPatternsResponse
-	35, // 83: lot.v1.PatternService.ExtractPatternsFromCode:output_type -> lot.v1.ExtractPatternsFromCodeResponse
-	37, // 84: lot.v1.PatternService.DistillPatterns:output_type -> lot.v1.DistillPatternsResponse
-	40, // 85: lot.v1.PatternService.PrunePatterns:output_type -> lot.v1.PrunePatternsResponse
-	69, // [69:86] is the sub-list for method output_type
-	52, // [52:69] is the sub-list for method input_type
-	52, // [52:52] is the sub-list for extension type_name
-	52, // [52:52] is the sub-list for extension extendee
-	0,  // [0:52] is the sub-list for field type_name
+	47, // 20: lot.v1.RecallPatternsResponse.notices:type_name -> lot.v1.Notice
+	19, // 21: lot.v1.RecallPatternsResponse.explanation:type_name -> lot.v1.RecallExplanation
+	46, // 22: lot.v1.PatternHit.pattern:type_name -> lot.v1.Pattern
+	52, // 23: lot.v1.PatternHit.score_parts:type_name -> lot.v1.ScorePart
+	18, // 24: lot.v1.PatternHit.learned_from:type_name -> lot.v1.LearnedFrom
+	53, // 25: lot.v1.LearnedFrom.last_time:type_name -> google.protobuf.Timestamp
+	51, // 26: lot.v1.RecallExplanation.ranking:type_name -> lot.v1.Ranking
+	20, // 27: lot.v1.RecallExplanation.filters:type_name -> lot.v1.FilterCount
+	54, // 28: lot.v1.RecallExplanation.half_life:type_name -> google.protobuf.Duration
+	55, // 29: lot.v1.RecordOutcomeRequest.outcome:type_name -> lot.v1.Outcome
+	54, // 30: lot.v1.RecordOutcomeRequest.duration:type_name -> google.protobuf.Duration
+	46, // 31: lot.v1.RecordOutcomeResponse.patterns:type_name -> lot.v1.Pattern
+	55, // 32: lot.v1.OutcomeEntry.outcome:type_name -> lot.v1.Outcome
+	54, // 33: lot.v1.OutcomeEntry.duration:type_name -> google.protobuf.Duration
+	53, // 34: lot.v1.OutcomeEntry.create_time:type_name -> google.protobuf.Timestamp
+	23, // 35: lot.v1.ListOutcomesResponse.outcomes:type_name -> lot.v1.OutcomeEntry
+	55, // 36: lot.v1.CorrectOutcomeRequest.outcome:type_name -> lot.v1.Outcome
+	46, // 37: lot.v1.CorrectOutcomeResponse.patterns:type_name -> lot.v1.Pattern
+	46, // 38: lot.v1.GiveFeedbackResponse.pattern:type_name -> lot.v1.Pattern
+	50, // 39: lot.v1.ListFeedbackCandidatesRequest.filter:type_name -> lot.v1.PatternFilter
+	46, // 40: lot.v1.ListFeedbackCandidatesResponse.patterns:type_name -> lot.v1.Pattern
+	50, // 41: lot.v1.GetPatternStatsRequest.filter:type_name -> lot.v1.PatternFilter
+	43, // 42: lot.v1.GetPatternStatsResponse.by_language:type_name -> lot.v1.GetPatternStatsResponse.ByLanguageEntry
+	44, // 43: lot.v1.GetPatternStatsResponse.by_category:type_name -> lot.v1.GetPatternStatsResponse.ByCategoryEntry
+	45, // 44: lot.v1.GetPatternStatsResponse.by_kind:type_name -> lot.v1.GetPatternStatsResponse.ByKindEntry
+	56, // 45: lot.v1.ExtractPatternsRequest.pattern_type:type_name -> lot.v1.PatternType
+	46, // 46: lot.v1.ExtractPatternsResponse.patterns:type_name -> lot.v1.Pattern
+	57, // 47: lot.v1.ExtractPatternsFromCodeRequest.success_metrics:type_name -> google.protobuf.Struct
+	46, // 48: lot.v1.ExtractPatternsFromCodeResponse.patterns:type_name -> lot.v1.Pattern
+	50, // 49: lot.v1.DistillPatternsRequest.filter:type_name -> lot.v1.PatternFilter
+	40, // 50: lot.v1.DistillPatternsResponse.groups:type_name -> lot.v1.DistilledGroup
+	46, // 51: lot.v1.DistilledGroup.pattern:type_name -> lot.v1.Pattern
+	40, // 52: lot.v1.DistilledGroup.groups:type_name -> lot.v1.DistilledGroup
+	50, // 53: lot.v1.PrunePatternsRequest.filter:type_name -> lot.v1.PatternFilter
+	53, // 54: lot.v1.PrunePatternsResponse.oldest_kept_time:type_name -> google.protobuf.Timestamp
+	54, // 55: lot.v1.PrunePatternsResponse.elapsed:type_name -> google.protobuf.Duration
+	1,  // 56: lot.v1.PatternService.SavePattern:input_type -> lot.v1.SavePatternRequest
+	3,  // 57: lot.v1.PatternService.BatchSavePatterns:input_type -> lot.v1.BatchSavePatternsRequest
+	7,  // 58: lot.v1.PatternService.GetPattern:input_type -> lot.v1.GetPatternRequest
+	9,  // 59: lot.v1.PatternService.UpdatePattern:input_type -> lot.v1.UpdatePatternRequest
+	11, // 60: lot.v1.PatternService.DeletePattern:input_type -> lot.v1.DeletePatternRequest
+	13, // 61: lot.v1.PatternService.ListPatterns:input_type -> lot.v1.ListPatternsRequest
+	15, // 62: lot.v1.PatternService.RecallPatterns:input_type -> lot.v1.RecallPatternsRequest
+	21, // 63: lot.v1.PatternService.RecordOutcome:input_type -> lot.v1.RecordOutcomeRequest
+	24, // 64: lot.v1.PatternService.ListOutcomes:input_type -> lot.v1.ListOutcomesRequest
+	26, // 65: lot.v1.PatternService.CorrectOutcome:input_type -> lot.v1.CorrectOutcomeRequest
+	28, // 66: lot.v1.PatternService.GiveFeedback:input_type -> lot.v1.GiveFeedbackRequest
+	30, // 67: lot.v1.PatternService.ListFeedbackCandidates:input_type -> lot.v1.ListFeedbackCandidatesRequest
+	32, // 68: lot.v1.PatternService.GetPatternStats:input_type -> lot.v1.GetPatternStatsRequest
+	34, // 69: lot.v1.PatternService.ExtractPatterns:input_type -> lot.v1.ExtractPatternsRequest
+	36, // 70: lot.v1.PatternService.ExtractPatternsFromCode:input_type -> lot.v1.ExtractPatternsFromCodeRequest
+	38, // 71: lot.v1.PatternService.DistillPatterns:input_type -> lot.v1.DistillPatternsRequest
+	41, // 72: lot.v1.PatternService.PrunePatterns:input_type -> lot.v1.PrunePatternsRequest
+	2,  // 73: lot.v1.PatternService.SavePattern:output_type -> lot.v1.SavePatternResponse
+	5,  // 74: lot.v1.PatternService.BatchSavePatterns:output_type -> lot.v1.BatchSavePatternsResponse
+	8,  // 75: lot.v1.PatternService.GetPattern:output_type -> lot.v1.GetPatternResponse
+	10, // 76: lot.v1.PatternService.UpdatePattern:output_type -> lot.v1.UpdatePatternResponse
+	12, // 77: lot.v1.PatternService.DeletePattern:output_type -> lot.v1.DeletePatternResponse
+	14, // 78: lot.v1.PatternService.ListPatterns:output_type -> lot.v1.ListPatternsResponse
+	16, // 79: lot.v1.PatternService.RecallPatterns:output_type -> lot.v1.RecallPatternsResponse
+	22, // 80: lot.v1.PatternService.RecordOutcome:output_type -> lot.v1.RecordOutcomeResponse
+	25, // 81: lot.v1.PatternService.ListOutcomes:output_type -> lot.v1.ListOutcomesResponse
+	27, // 82: lot.v1.PatternService.CorrectOutcome:output_type -> lot.v1.CorrectOutcomeResponse
+	29, // 83: lot.v1.PatternService.GiveFeedback:output_type -> lot.v1.GiveFeedbackResponse
+	31, // 84: lot.v1.PatternService.ListFeedbackCandidates:output_type -> lot.v1.ListFeedbackCandidatesResponse
+	33, // 85: lot.v1.PatternService.GetPatternStats:output_type -> lot.v1.GetPatternStatsResponse
+	35, // 86: lot.v1.PatternService.ExtractPatterns:output_type -> lot.v1.ExtractPatternsResponse
+	37, // 87: lot.v1.PatternService.ExtractPatternsFromCode:output_type -> lot.v1.ExtractPatternsFromCodeResponse
+	39, // 88: lot.v1.PatternService.DistillPatterns:output_type -> lot.v1.DistillPatternsResponse
+	42, // 89: lot.v1.PatternService.PrunePatterns:output_type -> lot.v1.PrunePatternsResponse
+	73, // [73:90] is the sub-list for method output_type
+	56, // [56:73] is the sub-list for method input_type
+	56, // [56:56] is the sub-list for extension type_name
+	56, // [56:56] is the sub-list for extension extendee
+	0,  // [0:56] is the sub-list for field type_name
 }
 
 func init() { file_lot_v1_pattern_service_proto_init() }
@@ -3450,17 +3725,18 @@ func file_lot_v1_pattern_service_proto_init() {
 	file_lot_v1_pattern_service_proto_msgTypes[14].OneofWrappers = []any{}
 	file_lot_v1_pattern_service_proto_msgTypes[18].OneofWrappers = []any{}
 	file_lot_v1_pattern_service_proto_msgTypes[20].OneofWrappers = []any{}
-	file_lot_v1_pattern_service_proto_msgTypes[25].OneofWrappers = []any{}
-	file_lot_v1_pattern_service_proto_msgTypes[30].OneofWrappers = []any{}
-	file_lot_v1_pattern_service_proto_msgTypes[35].OneofWrappers = []any{}
-	file_lot_v1_pattern_service_proto_msgTypes[38].OneofWrappers = []any{}
+	file_lot_v1_pattern_service_proto_msgTypes[22].OneofWrappers = []any{}
+	file_lot_v1_pattern_service_proto_msgTypes[27].OneofWrappers = []any{}
+	file_lot_v1_pattern_service_proto_msgTypes[32].OneofWrappers = []any{}
+	file_lot_v1_pattern_service_proto_msgTypes[37].OneofWrappers = []any{}
+	file_lot_v1_pattern_service_proto_msgTypes[40].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lot_v1_pattern_service_proto_rawDesc), len(file_lot_v1_pattern_service_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   43,
+			NumMessages:   45,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -72,10 +72,17 @@ type PatternServiceClient interface {
 	RecallPatterns(ctx context.Context, in *RecallPatternsRequest, opts ...grpc.CallOption) (*RecallPatternsResponse, error)
 	// RecordOutcome records how a use went, for the patterns that were really used. Errors:
 	// PATTERN_NOT_FOUND (none is counted then), RETRIEVAL_UNKNOWN, REQUEST_ID_REUSED.
+	//
+	// With what was asked the outcome is also remembered for that query, and moves the ranking of like
+	// queries from then on.
 	RecordOutcome(ctx context.Context, in *RecordOutcomeRequest, opts ...grpc.CallOption) (*RecordOutcomeResponse, error)
-	// ListOutcomes lists the log behind a pattern's counters, newest first. Not yet carried out.
+	// ListOutcomes lists the log behind a pattern's counters, newest first: what RecordOutcome was
+	// told, repeated saves, and corrections. Errors: PATTERN_NOT_FOUND.
 	ListOutcomes(ctx context.Context, in *ListOutcomesRequest, opts ...grpc.CallOption) (*ListOutcomesResponse, error)
-	// CorrectOutcome adds an entry that undoes an earlier one. Not yet carried out.
+	// CorrectOutcome adds an entry that undoes an earlier one, for all patterns of the call that made
+	// it, as if it had never been, or had been another outcome. Counts are exact after it;
+	// success_rate is led back and on again over the log. An entry is corrected once; what corrected
+	// it can be corrected in turn. Errors: OUTCOME_NOT_FOUND, OUTCOME_CORRECTED, REQUEST_ID_REUSED.
 	CorrectOutcome(ctx context.Context, in *CorrectOutcomeRequest, opts ...grpc.CallOption) (*CorrectOutcomeResponse, error)
 	// GiveFeedback moves a pattern's confidence. Not yet carried out.
 	GiveFeedback(ctx context.Context, in *GiveFeedbackRequest, opts ...grpc.CallOption) (*GiveFeedbackResponse, error)
@@ -305,10 +312,17 @@ type PatternServiceServer interface {
 	RecallPatterns(context.Context, *RecallPatternsRequest) (*RecallPatternsResponse, error)
 	// RecordOutcome records how a use went, for the patterns that were really used. Errors:
 	// PATTERN_NOT_FOUND (none is counted then), RETRIEVAL_UNKNOWN, REQUEST_ID_REUSED.
+	//
+	// With what was asked the outcome is also remembered for that query, and moves the ranking of like
+	// queries from then on.
 	RecordOutcome(context.Context, *RecordOutcomeRequest) (*RecordOutcomeResponse, error)
-	// ListOutcomes lists the log behind a pattern's counters, newest first. Not yet carried out.
+	// ListOutcomes lists the log behind a pattern's counters, newest first: what RecordOutcome was
+	// told, repeated saves, and corrections. Errors: PATTERN_NOT_FOUND.
 	ListOutcomes(context.Context, *ListOutcomesRequest) (*ListOutcomesResponse, error)
-	// CorrectOutcome adds an entry that undoes an earlier one. Not yet carried out.
+	// CorrectOutcome adds an entry that undoes an earlier one, for all patterns of the call that made
+	// it, as if it had never been, or had been another outcome. Counts are exact after it;
+	// success_rate is led back and on again over the log. An entry is corrected once; what corrected
+	// it can be corrected in turn. Errors: OUTCOME_NOT_FOUND, OUTCOME_CORRECTED, REQUEST_ID_REUSED.
 	CorrectOutcome(context.Context, *CorrectOutcomeRequest) (*CorrectOutcomeResponse, error)
 	// GiveFeedback moves a pattern's confidence. Not yet carried out.
 	GiveFeedback(context.Context, *GiveFeedbackRequest) (*GiveFeedbackResponse, error)

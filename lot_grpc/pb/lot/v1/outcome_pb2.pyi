@@ -90,9 +90,15 @@ class _RankingEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Ranking.Value
     RANKING_SIMILARITY: _Ranking.ValueType  # 2
     """Relevance alone; nothing learned takes part."""
     RANKING_RELIABLE: _Ranking.ValueType  # 3
-    """The lower bound of the chance of success, among hits nearly as relevant as the best one."""
+    """As BALANCED, but with the lower bound of the chance of success (Wilson, as for
+    Outcomes.reliability) in place of its mean, and three times its weight: what is proven comes
+    first.
+    """
     RANKING_EXPLORE: _Ranking.ValueType  # 4
-    """A sample from the chance of success, reproducible by `seed`, so that new things get tried."""
+    """As BALANCED, but with a sample from what the chance of success may be in place of its mean,
+    reproducible by `seed`, so that new things get tried. It takes worse ones now to know better
+    ones later.
+    """
 
 class Ranking(_Ranking, metaclass=_RankingEnumTypeWrapper):
     """Ranking says in which order hits come."""
@@ -106,9 +112,15 @@ as relevant as the best one.
 RANKING_SIMILARITY: Ranking.ValueType  # 2
 """Relevance alone; nothing learned takes part."""
 RANKING_RELIABLE: Ranking.ValueType  # 3
-"""The lower bound of the chance of success, among hits nearly as relevant as the best one."""
+"""As BALANCED, but with the lower bound of the chance of success (Wilson, as for
+Outcomes.reliability) in place of its mean, and three times its weight: what is proven comes
+first.
+"""
 RANKING_EXPLORE: Ranking.ValueType  # 4
-"""A sample from the chance of success, reproducible by `seed`, so that new things get tried."""
+"""As BALANCED, but with a sample from what the chance of success may be in place of its mean,
+reproducible by `seed`, so that new things get tried. It takes worse ones now to know better
+ones later.
+"""
 Global___Ranking: _TypeAlias = Ranking  # noqa: Y015
 
 class _NoticeCode:
@@ -242,7 +254,8 @@ class ScorePart(_message.Message):
     WEIGHT_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """name of the component: `similarity` (the cosine), `bm25` (the words) and `rerank` (the
-    cross-encoder), both on the cosine's scale, `learned`, `below_gate`.
+    cross-encoder), both on the cosine's scale; of near-ties `learned` (BALANCED), `reliability`
+    (RELIABLE) or `explored` (EXPLORE); of others `below_gate`.
     """
     value: _builtins.float
     """value of the component before its weight."""

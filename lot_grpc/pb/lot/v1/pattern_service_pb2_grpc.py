@@ -193,20 +193,27 @@ class PatternServiceServicer(object):
     def RecordOutcome(self, request, context):
         """RecordOutcome records how a use went, for the patterns that were really used. Errors:
         PATTERN_NOT_FOUND (none is counted then), RETRIEVAL_UNKNOWN, REQUEST_ID_REUSED.
+
+        With what was asked the outcome is also remembered for that query, and moves the ranking of like
+        queries from then on.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ListOutcomes(self, request, context):
-        """ListOutcomes lists the log behind a pattern's counters, newest first. Not yet carried out.
+        """ListOutcomes lists the log behind a pattern's counters, newest first: what RecordOutcome was
+        told, repeated saves, and corrections. Errors: PATTERN_NOT_FOUND.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def CorrectOutcome(self, request, context):
-        """CorrectOutcome adds an entry that undoes an earlier one. Not yet carried out.
+        """CorrectOutcome adds an entry that undoes an earlier one, for all patterns of the call that made
+        it, as if it had never been, or had been another outcome. Counts are exact after it;
+        success_rate is led back and on again over the log. An entry is corrected once; what corrected
+        it can be corrected in turn. Errors: OUTCOME_NOT_FOUND, OUTCOME_CORRECTED, REQUEST_ID_REUSED.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

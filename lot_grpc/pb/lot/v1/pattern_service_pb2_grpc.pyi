@@ -67,11 +67,20 @@ class PatternServiceStub:
     RecordOutcome: _grpc.UnaryUnaryMultiCallable[_pattern_service_pb2.RecordOutcomeRequest, _pattern_service_pb2.RecordOutcomeResponse]
     """RecordOutcome records how a use went, for the patterns that were really used. Errors:
     PATTERN_NOT_FOUND (none is counted then), RETRIEVAL_UNKNOWN, REQUEST_ID_REUSED.
+
+    With what was asked the outcome is also remembered for that query, and moves the ranking of like
+    queries from then on.
     """
     ListOutcomes: _grpc.UnaryUnaryMultiCallable[_pattern_service_pb2.ListOutcomesRequest, _pattern_service_pb2.ListOutcomesResponse]
-    """ListOutcomes lists the log behind a pattern's counters, newest first. Not yet carried out."""
+    """ListOutcomes lists the log behind a pattern's counters, newest first: what RecordOutcome was
+    told, repeated saves, and corrections. Errors: PATTERN_NOT_FOUND.
+    """
     CorrectOutcome: _grpc.UnaryUnaryMultiCallable[_pattern_service_pb2.CorrectOutcomeRequest, _pattern_service_pb2.CorrectOutcomeResponse]
-    """CorrectOutcome adds an entry that undoes an earlier one. Not yet carried out."""
+    """CorrectOutcome adds an entry that undoes an earlier one, for all patterns of the call that made
+    it, as if it had never been, or had been another outcome. Counts are exact after it;
+    success_rate is led back and on again over the log. An entry is corrected once; what corrected
+    it can be corrected in turn. Errors: OUTCOME_NOT_FOUND, OUTCOME_CORRECTED, REQUEST_ID_REUSED.
+    """
     GiveFeedback: _grpc.UnaryUnaryMultiCallable[_pattern_service_pb2.GiveFeedbackRequest, _pattern_service_pb2.GiveFeedbackResponse]
     """GiveFeedback moves a pattern's confidence. Not yet carried out."""
     ListFeedbackCandidates: _grpc.UnaryUnaryMultiCallable[_pattern_service_pb2.ListFeedbackCandidatesRequest, _pattern_service_pb2.ListFeedbackCandidatesResponse]
@@ -126,11 +135,20 @@ class PatternServiceAsyncStub(PatternServiceStub):
     RecordOutcome: _aio.UnaryUnaryMultiCallable[_pattern_service_pb2.RecordOutcomeRequest, _pattern_service_pb2.RecordOutcomeResponse]  # type: ignore[assignment]
     """RecordOutcome records how a use went, for the patterns that were really used. Errors:
     PATTERN_NOT_FOUND (none is counted then), RETRIEVAL_UNKNOWN, REQUEST_ID_REUSED.
+
+    With what was asked the outcome is also remembered for that query, and moves the ranking of like
+    queries from then on.
     """
     ListOutcomes: _aio.UnaryUnaryMultiCallable[_pattern_service_pb2.ListOutcomesRequest, _pattern_service_pb2.ListOutcomesResponse]  # type: ignore[assignment]
-    """ListOutcomes lists the log behind a pattern's counters, newest first. Not yet carried out."""
+    """ListOutcomes lists the log behind a pattern's counters, newest first: what RecordOutcome was
+    told, repeated saves, and corrections. Errors: PATTERN_NOT_FOUND.
+    """
     CorrectOutcome: _aio.UnaryUnaryMultiCallable[_pattern_service_pb2.CorrectOutcomeRequest, _pattern_service_pb2.CorrectOutcomeResponse]  # type: ignore[assignment]
-    """CorrectOutcome adds an entry that undoes an earlier one. Not yet carried out."""
+    """CorrectOutcome adds an entry that undoes an earlier one, for all patterns of the call that made
+    it, as if it had never been, or had been another outcome. Counts are exact after it;
+    success_rate is led back and on again over the log. An entry is corrected once; what corrected
+    it can be corrected in turn. Errors: OUTCOME_NOT_FOUND, OUTCOME_CORRECTED, REQUEST_ID_REUSED.
+    """
     GiveFeedback: _aio.UnaryUnaryMultiCallable[_pattern_service_pb2.GiveFeedbackRequest, _pattern_service_pb2.GiveFeedbackResponse]  # type: ignore[assignment]
     """GiveFeedback moves a pattern's confidence. Not yet carried out."""
     ListFeedbackCandidates: _aio.UnaryUnaryMultiCallable[_pattern_service_pb2.ListFeedbackCandidatesRequest, _pattern_service_pb2.ListFeedbackCandidatesResponse]  # type: ignore[assignment]
@@ -230,6 +248,9 @@ class PatternServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_pattern_service_pb2.RecordOutcomeResponse, _abc.Awaitable[_pattern_service_pb2.RecordOutcomeResponse]]:
         """RecordOutcome records how a use went, for the patterns that were really used. Errors:
         PATTERN_NOT_FOUND (none is counted then), RETRIEVAL_UNKNOWN, REQUEST_ID_REUSED.
+
+        With what was asked the outcome is also remembered for that query, and moves the ranking of like
+        queries from then on.
         """
 
     @_abc_1.abstractmethod
@@ -238,7 +259,9 @@ class PatternServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _pattern_service_pb2.ListOutcomesRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_pattern_service_pb2.ListOutcomesResponse, _abc.Awaitable[_pattern_service_pb2.ListOutcomesResponse]]:
-        """ListOutcomes lists the log behind a pattern's counters, newest first. Not yet carried out."""
+        """ListOutcomes lists the log behind a pattern's counters, newest first: what RecordOutcome was
+        told, repeated saves, and corrections. Errors: PATTERN_NOT_FOUND.
+        """
 
     @_abc_1.abstractmethod
     def CorrectOutcome(
@@ -246,7 +269,11 @@ class PatternServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _pattern_service_pb2.CorrectOutcomeRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_pattern_service_pb2.CorrectOutcomeResponse, _abc.Awaitable[_pattern_service_pb2.CorrectOutcomeResponse]]:
-        """CorrectOutcome adds an entry that undoes an earlier one. Not yet carried out."""
+        """CorrectOutcome adds an entry that undoes an earlier one, for all patterns of the call that made
+        it, as if it had never been, or had been another outcome. Counts are exact after it;
+        success_rate is led back and on again over the log. An entry is corrected once; what corrected
+        it can be corrected in turn. Errors: OUTCOME_NOT_FOUND, OUTCOME_CORRECTED, REQUEST_ID_REUSED.
+        """
 
     @_abc_1.abstractmethod
     def GiveFeedback(

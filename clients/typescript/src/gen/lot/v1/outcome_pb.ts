@@ -96,7 +96,8 @@ export const OutcomesSchema: GenMessage<Outcomes> = /*@__PURE__*/
 export type ScorePart = Message<"lot.v1.ScorePart"> & {
   /**
    * name of the component: `similarity` (the cosine), `bm25` (the words) and `rerank` (the
-   * cross-encoder), both on the cosine's scale, `learned`, `below_gate`.
+   * cross-encoder), both on the cosine's scale; of near-ties `learned` (BALANCED), `reliability`
+   * (RELIABLE) or `explored` (EXPLORE); of others `below_gate`.
    *
    * @generated from field: string name = 1;
    */
@@ -270,14 +271,18 @@ export enum Ranking {
   SIMILARITY = 2,
 
   /**
-   * The lower bound of the chance of success, among hits nearly as relevant as the best one.
+   * As BALANCED, but with the lower bound of the chance of success (Wilson, as for
+   * Outcomes.reliability) in place of its mean, and three times its weight: what is proven comes
+   * first.
    *
    * @generated from enum value: RANKING_RELIABLE = 3;
    */
   RELIABLE = 3,
 
   /**
-   * A sample from the chance of success, reproducible by `seed`, so that new things get tried.
+   * As BALANCED, but with a sample from what the chance of success may be in place of its mean,
+   * reproducible by `seed`, so that new things get tried. It takes worse ones now to know better
+   * ones later.
    *
    * @generated from enum value: RANKING_EXPLORE = 4;
    */

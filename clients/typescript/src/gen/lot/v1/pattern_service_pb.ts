@@ -18,7 +18,7 @@ import type { JsonObject, Message } from "@bufbuild/protobuf";
  * Describes the file lot/v1/pattern_service.proto.
  */
 export const file_lot_v1_pattern_service: GenFile = /*@__PURE__*/
-  fileDesc("Chxsb3QvdjEvcGF0dGVybl9zZXJ2aWNlLnByb3RvEgZsb3QudjEizQEKElNhdmVQYXR0ZXJuUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSIAoHcGF0dGVybhgCIAEoCzIPLmxvdC52MS5QYXR0ZXJuEhIKCnBhdHRlcm5faWQYAyABKAkSIQoUaW5pdGlhbF9zdWNjZXNzX3JhdGUYBCABKAFIAIgBARISCgpyZXF1ZXN0X2lkGAUgASgJEh4KBmRlZHVwZRgGIAEoDjIOLmxvdC52MS5EZWR1cGVCFwoVX2luaXRpYWxfc3VjY2Vzc19yYXRlImkKE1NhdmVQYXR0ZXJuUmVzcG9uc2USIAoHcGF0dGVybhgBIAEoCzIPLmxvdC52MS5QYXR0ZXJuEg8KB2NyZWF0ZWQYAiABKAgSHwoHbm90aWNlcxgDIAMoCzIOLmxvdC52MS5Ob3RpY2UiVQoYQmF0Y2hTYXZlUGF0dGVybnNSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRImCgVpdGVtcxgCIAMoCzIXLmxvdC52MS5TYXZlUGF0dGVybkl0ZW0itwEKD1NhdmVQYXR0ZXJuSXRlbRIgCgdwYXR0ZXJuGAEgASgLMg8ubG90LnYxLlBhdHRlcm4SEgoKcGF0dGVybl9pZBgCIAEoCRIhChRpbml0aWFsX3N1Y2Nlc3NfcmF0ZRgDIAEoAUgAiAEBEhIKCnJlcXVlc3RfaWQYBCABKAkSHgoGZGVkdXBlGAUgASgOMg4ubG90LnYxLkRlZHVwZUIXChVfaW5pdGlhbF9zdWNjZXNzX3JhdGUidAoZQmF0Y2hTYXZlUGF0dGVybnNSZXNwb25zZRIqCgdyZXN1bHRzGAEgAygLMhkubG90LnYxLlNhdmVQYXR0ZXJuUmVzdWx0EhUKDWNyZWF0ZWRfY291bnQYAiABKAUSFAoMZmFpbGVkX2NvdW50GAMgASgFInMKEVNhdmVQYXR0ZXJuUmVzdWx0Ei8KCHJlc3BvbnNlGAEgASgLMhsubG90LnYxLlNhdmVQYXR0ZXJuUmVzcG9uc2VIABIjCgVlcnJvchgCIAEoCzISLmdvb2dsZS5ycGMuU3RhdHVzSABCCAoGcmVzdWx0IjoKEUdldFBhdHRlcm5SZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRISCgpwYXR0ZXJuX2lkGAIgASgJIjYKEkdldFBhdHRlcm5SZXNwb25zZRIgCgdwYXR0ZXJuGAEgASgLMg8ubG90LnYxLlBhdHRlcm4ingEKFFVwZGF0ZVBhdHRlcm5SZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRIgCgdwYXR0ZXJuGAIgASgLMg8ubG90LnYxLlBhdHRlcm4SEgoKcGF0dGVybl9pZBgDIAEoCRIvCgt1cGRhdGVfbWFzaxgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE1hc2sSDAoEZXRhZxgFIAEoCSJaChVVcGRhdGVQYXR0ZXJuUmVzcG9uc2USIAoHcGF0dGVybhgBIAEoCzIPLmxvdC52MS5QYXR0ZXJuEh8KB25vdGljZXMYAiADKAsyDi5sb3QudjEuTm90aWNlImIKFERlbGV0ZVBhdHRlcm5SZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRISCgpwYXR0ZXJuX2lkGAIgASgJEgwKBGV0YWcYAyABKAkSFQoNYWxsb3dfbWlzc2luZxgEIAEoCCIoChVEZWxldGVQYXR0ZXJuUmVzcG9uc2USDwoHZGVsZXRlZBgBIAEoCCJ2ChNMaXN0UGF0dGVybnNSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRIlCgZmaWx0ZXIYAiABKAsyFS5sb3QudjEuUGF0dGVybkZpbHRlchIRCglwYWdlX3NpemUYAyABKAUSEgoKcGFnZV90b2tlbhgEIAEoCSJSChRMaXN0UGF0dGVybnNSZXNwb25zZRIhCghwYXR0ZXJucxgBIAMoCzIPLmxvdC52MS5QYXR0ZXJuEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSL+AQoVUmVjYWxsUGF0dGVybnNSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRINCgVxdWVyeRgCIAEoCRIlCgZmaWx0ZXIYAyABKAsyFS5sb3QudjEuUGF0dGVybkZpbHRlchINCgVsaW1pdBgEIAEoBRIbCg5taW5fc2ltaWxhcml0eRgFIAEoAUgAiAEBEiAKB3JhbmtpbmcYBiABKA4yDy5sb3QudjEuUmFua2luZxIRCgRzZWVkGAcgASgDSAGIAQESDgoGcmVyYW5rGAggASgIEg8KB2V4cGxhaW4YCSABKAhCEQoPX21pbl9zaW1pbGFyaXR5QgcKBV9zZWVkIqEBChZSZWNhbGxQYXR0ZXJuc1Jlc3BvbnNlEiAKBGhpdHMYASADKAsyEi5sb3QudjEuUGF0dGVybkhpdBIUCgxyZXRyaWV2YWxfaWQYAiABKAkSHwoHbm90aWNlcxgDIAMoCzIOLmxvdC52MS5Ob3RpY2USLgoLZXhwbGFuYXRpb24YBCABKAsyGS5sb3QudjEuUmVjYWxsRXhwbGFuYXRpb24ieQoKUGF0dGVybkhpdBIgCgdwYXR0ZXJuGAEgASgLMg8ubG90LnYxLlBhdHRlcm4SDQoFc2NvcmUYAiABKAESEgoKc2ltaWxhcml0eRgDIAEoARImCgtzY29yZV9wYXJ0cxgEIAMoCzIRLmxvdC52MS5TY29yZVBhcnQinwEKEVJlY2FsbEV4cGxhbmF0aW9uEiAKB3JhbmtpbmcYASABKA4yDy5sb3QudjEuUmFua2luZxIRCglwb29sX3NpemUYAiABKAUSDAoEZ2F0ZRgDIAEoARIWCg5sZWFybmVkX3dlaWdodBgEIAEoARIWCg5tYXRjaGluZ19jb3VudBgFIAEoAxIXCg9uYW1lc3BhY2VfY291bnQYBiABKAMi9AEKFFJlY29yZE91dGNvbWVSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRITCgtwYXR0ZXJuX2lkcxgCIAMoCRIUCgxyZXRyaWV2YWxfaWQYAyABKAkSDQoFcXVlcnkYBCABKAkSIAoHb3V0Y29tZRgFIAEoDjIPLmxvdC52MS5PdXRjb21lEhMKBnJld2FyZBgGIAEoAUgAiAEBEisKCGR1cmF0aW9uGAcgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEgwKBG5vdGUYCCABKAkSEgoKcmVxdWVzdF9pZBgJIAEoCUIJCgdfcmV3YXJkIjoKFVJlY29yZE91dGNvbWVSZXNwb25zZRIhCghwYXR0ZXJucxgBIAMoCzIPLmxvdC52MS5QYXR0ZXJuIpsCCgxPdXRjb21lRW50cnkSEgoKb3V0Y29tZV9pZBgBIAEoCRISCgpwYXR0ZXJuX2lkGAIgASgJEiAKB291dGNvbWUYAyABKA4yDy5sb3QudjEuT3V0Y29tZRITCgZyZXdhcmQYBCABKAFIAIgBARIrCghkdXJhdGlvbhgFIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhINCgVxdWVyeRgGIAEoCRIUCgxyZXRyaWV2YWxfaWQYByABKAkSDAoEbm90ZRgIIAEoCRIvCgtjcmVhdGVfdGltZRgJIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEAoIY29ycmVjdHMYCiABKAlCCQoHX3Jld2FyZCJjChNMaXN0T3V0Y29tZXNSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRISCgpwYXR0ZXJuX2lkGAIgASgJEhEKCXBhZ2Vfc2l6ZRgDIAEoBRISCgpwYWdlX3Rva2VuGAQgASgJIlcKFExpc3RPdXRjb21lc1Jlc3BvbnNlEiYKCG91dGNvbWVzGAEgAygLMhQubG90LnYxLk91dGNvbWVFbnRyeRIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiggEKFUNvcnJlY3RPdXRjb21lUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSEgoKb3V0Y29tZV9pZBgCIAEoCRIgCgdvdXRjb21lGAMgASgOMg8ubG90LnYxLk91dGNvbWUSDAoEbm90ZRgEIAEoCRISCgpyZXF1ZXN0X2lkGAUgASgJIjsKFkNvcnJlY3RPdXRjb21lUmVzcG9uc2USIQoIcGF0dGVybnMYASADKAsyDy5sb3QudjEuUGF0dGVybiK+AQoTR2l2ZUZlZWRiYWNrUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSEgoKcGF0dGVybl9pZBgCIAEoCRIUCgdoZWxwZnVsGAMgASgISACIAQESIgoVY29uZmlkZW5jZV9hZGp1c3RtZW50GAQgASgBSAGIAQESDAoEdGV4dBgFIAEoCRISCgpyZXF1ZXN0X2lkGAYgASgJQgoKCF9oZWxwZnVsQhgKFl9jb25maWRlbmNlX2FkanVzdG1lbnQiOAoUR2l2ZUZlZWRiYWNrUmVzcG9uc2USIAoHcGF0dGVybhgBIAEoCzIPLmxvdC52MS5QYXR0ZXJuImgKHUxpc3RGZWVkYmFja0NhbmRpZGF0ZXNSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRIlCgZmaWx0ZXIYAiABKAsyFS5sb3QudjEuUGF0dGVybkZpbHRlchINCgVsaW1pdBgDIAEoBSJDCh5MaXN0RmVlZGJhY2tDYW5kaWRhdGVzUmVzcG9uc2USIQoIcGF0dGVybnMYASADKAsyDy5sb3QudjEuUGF0dGVybiJSChZHZXRQYXR0ZXJuU3RhdHNSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRIlCgZmaWx0ZXIYAiABKAsyFS5sb3QudjEuUGF0dGVybkZpbHRlciK5BAoXR2V0UGF0dGVyblN0YXRzUmVzcG9uc2USFgoOdG90YWxfcGF0dGVybnMYASABKAMSIQoUYXZlcmFnZV9zdWNjZXNzX3JhdGUYAiABKAFIAIgBARIdChBtYXhfc3VjY2Vzc19yYXRlGAMgASgBSAGIAQESGQoRdG90YWxfdXNhZ2VfY291bnQYBCABKAMSHAoUbW9zdF91c2VkX3BhdHRlcm5faWQYBSABKAkSRAoLYnlfbGFuZ3VhZ2UYBiADKAsyLy5sb3QudjEuR2V0UGF0dGVyblN0YXRzUmVzcG9uc2UuQnlMYW5ndWFnZUVudHJ5EkQKC2J5X2NhdGVnb3J5GAcgAygLMi8ubG90LnYxLkdldFBhdHRlcm5TdGF0c1Jlc3BvbnNlLkJ5Q2F0ZWdvcnlFbnRyeRI8CgdieV9raW5kGAggAygLMisubG90LnYxLkdldFBhdHRlcm5TdGF0c1Jlc3BvbnNlLkJ5S2luZEVudHJ5GjEKD0J5TGFuZ3VhZ2VFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAM6AjgBGjEKD0J5Q2F0ZWdvcnlFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAM6AjgBGi0KC0J5S2luZEVudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoAzoCOAFCFwoVX2F2ZXJhZ2Vfc3VjY2Vzc19yYXRlQhMKEV9tYXhfc3VjY2Vzc19yYXRlIqsBChZFeHRyYWN0UGF0dGVybnNSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRIZChF0YXNrX3R5cGVfcGF0dGVybhgCIAEoCRIpCgxwYXR0ZXJuX3R5cGUYAyABKA4yEy5sb3QudjEuUGF0dGVyblR5cGUSEwoLbWluX3NhbXBsZXMYBCABKAUSEgoKbmFtZXNwYWNlcxgFIAMoCRIPCgdkcnlfcnVuGAYgASgIIlMKF0V4dHJhY3RQYXR0ZXJuc1Jlc3BvbnNlEiEKCHBhdHRlcm5zGAEgAygLMg8ubG90LnYxLlBhdHRlcm4SFQoNZXBpc29kZV9jb3VudBgCIAEoAyKnAQoeRXh0cmFjdFBhdHRlcm5zRnJvbUNvZGVSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRIMCgRjb2RlGAIgASgJEhAKCGxhbmd1YWdlGAMgASgJEg8KB2NvbnRleHQYBCABKAkSMAoPc3VjY2Vzc19tZXRyaWNzGAUgASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdBIPCgdkcnlfcnVuGAYgASgIIlYKH0V4dHJhY3RQYXR0ZXJuc0Zyb21Db2RlUmVzcG9uc2USIQoIcGF0dGVybnMYASADKAsyDy5sb3QudjEuUGF0dGVybhIQCgh1bnBhcnNlZBgCIAMoCSKjAQoWRGlzdGlsbFBhdHRlcm5zUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSJQoGZmlsdGVyGAIgASgLMhUubG90LnYxLlBhdHRlcm5GaWx0ZXISFgoObWluX2dyb3VwX3NpemUYAyABKAUSFwoKc2ltaWxhcml0eRgEIAEoAUgAiAEBEg8KB2RyeV9ydW4YBSABKAhCDQoLX3NpbWlsYXJpdHkiQQoXRGlzdGlsbFBhdHRlcm5zUmVzcG9uc2USJgoGZ3JvdXBzGAEgAygLMhYubG90LnYxLkRpc3RpbGxlZEdyb3VwInYKDkRpc3RpbGxlZEdyb3VwEiAKB3BhdHRlcm4YASABKAsyDy5sb3QudjEuUGF0dGVybhIaChJtZW1iZXJfcGF0dGVybl9pZHMYAiADKAkSJgoGZ3JvdXBzGAMgAygLMhYubG90LnYxLkRpc3RpbGxlZEdyb3VwIsQBChRQcnVuZVBhdHRlcm5zUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSJQoGZmlsdGVyGAIgASgLMhUubG90LnYxLlBhdHRlcm5GaWx0ZXISHQoQbWF4X3N1Y2Nlc3NfcmF0ZRgDIAEoAUgAiAEBEhcKD21pbl91c2FnZV9jb3VudBgEIAEoAxIUCgxrZWVwX2F0X21vc3QYBSABKAMSDwoHZHJ5X3J1bhgGIAEoCEITChFfbWF4X3N1Y2Nlc3NfcmF0ZSKlAQoVUHJ1bmVQYXR0ZXJuc1Jlc3BvbnNlEhUKDWRlbGV0ZWRfY291bnQYASABKAMSEwoLcGF0dGVybl9pZHMYAiADKAkSNAoQb2xkZXN0X2tlcHRfdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASKgoHZWxhcHNlZBgEIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbipYCgZEZWR1cGUSFgoSREVEVVBFX1VOU1BFQ0lGSUVEEAASEAoMREVEVVBFX0VYQUNUEAESDwoLREVEVVBFX05PTkUQAhITCg9ERURVUEVfU0VNQU5USUMQAzKhCwoOUGF0dGVyblNlcnZpY2USRgoLU2F2ZVBhdHRlcm4SGi5sb3QudjEuU2F2ZVBhdHRlcm5SZXF1ZXN0GhsubG90LnYxLlNhdmVQYXR0ZXJuUmVzcG9uc2USWAoRQmF0Y2hTYXZlUGF0dGVybnMSIC5sb3QudjEuQmF0Y2hTYXZlUGF0dGVybnNSZXF1ZXN0GiEubG90LnYxLkJhdGNoU2F2ZVBhdHRlcm5zUmVzcG9uc2USSAoKR2V0UGF0dGVybhIZLmxvdC52MS5HZXRQYXR0ZXJuUmVxdWVzdBoaLmxvdC52MS5HZXRQYXR0ZXJuUmVzcG9uc2UiA5ACARJMCg1VcGRhdGVQYXR0ZXJuEhwubG90LnYxLlVwZGF0ZVBhdHRlcm5SZXF1ZXN0Gh0ubG90LnYxLlVwZGF0ZVBhdHRlcm5SZXNwb25zZRJMCg1EZWxldGVQYXR0ZXJuEhwubG90LnYxLkRlbGV0ZVBhdHRlcm5SZXF1ZXN0Gh0ubG90LnYxLkRlbGV0ZVBhdHRlcm5SZXNwb25zZRJOCgxMaXN0UGF0dGVybnMSGy5sb3QudjEuTGlzdFBhdHRlcm5zUmVxdWVzdBocLmxvdC52MS5MaXN0UGF0dGVybnNSZXNwb25zZSIDkAIBElQKDlJlY2FsbFBhdHRlcm5zEh0ubG90LnYxLlJlY2FsbFBhdHRlcm5zUmVxdWVzdBoeLmxvdC52MS5SZWNhbGxQYXR0ZXJuc1Jlc3BvbnNlIgOQAgESTAoNUmVjb3JkT3V0Y29tZRIcLmxvdC52MS5SZWNvcmRPdXRjb21lUmVxdWVzdBodLmxvdC52MS5SZWNvcmRPdXRjb21lUmVzcG9uc2USTgoMTGlzdE91dGNvbWVzEhsubG90LnYxLkxpc3RPdXRjb21lc1JlcXVlc3QaHC5sb3QudjEuTGlzdE91dGNvbWVzUmVzcG9uc2UiA5ACARJPCg5Db3JyZWN0T3V0Y29tZRIdLmxvdC52MS5Db3JyZWN0T3V0Y29tZVJlcXVlc3QaHi5sb3QudjEuQ29ycmVjdE91dGNvbWVSZXNwb25zZRJJCgxHaXZlRmVlZGJhY2sSGy5sb3QudjEuR2l2ZUZlZWRiYWNrUmVxdWVzdBocLmxvdC52MS5HaXZlRmVlZGJhY2tSZXNwb25zZRJsChZMaXN0RmVlZGJhY2tDYW5kaWRhdGVzEiUubG90LnYxLkxpc3RGZWVkYmFja0NhbmRpZGF0ZXNSZXF1ZXN0GiYubG90LnYxLkxpc3RGZWVkYmFja0NhbmRpZGF0ZXNSZXNwb25zZSIDkAIBElcKD0dldFBhdHRlcm5TdGF0cxIeLmxvdC52MS5HZXRQYXR0ZXJuU3RhdHNSZXF1ZXN0Gh8ubG90LnYxLkdldFBhdHRlcm5TdGF0c1Jlc3BvbnNlIgOQAgESUgoPRXh0cmFjdFBhdHRlcm5zEh4ubG90LnYxLkV4dHJhY3RQYXR0ZXJuc1JlcXVlc3QaHy5sb3QudjEuRXh0cmFjdFBhdHRlcm5zUmVzcG9uc2USagoXRXh0cmFjdFBhdHRlcm5zRnJvbUNvZGUSJi5sb3QudjEuRXh0cmFjdFBhdHRlcm5zRnJvbUNvZGVSZXF1ZXN0GicubG90LnYxLkV4dHJhY3RQYXR0ZXJuc0Zyb21Db2RlUmVzcG9uc2USUgoPRGlzdGlsbFBhdHRlcm5zEh4ubG90LnYxLkRpc3RpbGxQYXR0ZXJuc1JlcXVlc3QaHy5sb3QudjEuRGlzdGlsbFBhdHRlcm5zUmVzcG9uc2USTAoNUHJ1bmVQYXR0ZXJucxIcLmxvdC52MS5QcnVuZVBhdHRlcm5zUmVxdWVzdBodLmxvdC52MS5QcnVuZVBhdHRlcm5zUmVzcG9uc2VCRwoNaW8ubG90Z3JwYy52MVABWjRnaXRodWIuY29tL2xvdC1ncnBjL2xvdC1ncnBjL2NsaWVudHMvZ28vbG90L3YxO2xvdHYxYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_field_mask, file_google_protobuf_struct, file_google_protobuf_timestamp, file_google_rpc_status, file_lot_v1_outcome, file_lot_v1_pattern]);
+  fileDesc("Chxsb3QvdjEvcGF0dGVybl9zZXJ2aWNlLnByb3RvEgZsb3QudjEizQEKElNhdmVQYXR0ZXJuUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSIAoHcGF0dGVybhgCIAEoCzIPLmxvdC52MS5QYXR0ZXJuEhIKCnBhdHRlcm5faWQYAyABKAkSIQoUaW5pdGlhbF9zdWNjZXNzX3JhdGUYBCABKAFIAIgBARISCgpyZXF1ZXN0X2lkGAUgASgJEh4KBmRlZHVwZRgGIAEoDjIOLmxvdC52MS5EZWR1cGVCFwoVX2luaXRpYWxfc3VjY2Vzc19yYXRlImkKE1NhdmVQYXR0ZXJuUmVzcG9uc2USIAoHcGF0dGVybhgBIAEoCzIPLmxvdC52MS5QYXR0ZXJuEg8KB2NyZWF0ZWQYAiABKAgSHwoHbm90aWNlcxgDIAMoCzIOLmxvdC52MS5Ob3RpY2UiVQoYQmF0Y2hTYXZlUGF0dGVybnNSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRImCgVpdGVtcxgCIAMoCzIXLmxvdC52MS5TYXZlUGF0dGVybkl0ZW0itwEKD1NhdmVQYXR0ZXJuSXRlbRIgCgdwYXR0ZXJuGAEgASgLMg8ubG90LnYxLlBhdHRlcm4SEgoKcGF0dGVybl9pZBgCIAEoCRIhChRpbml0aWFsX3N1Y2Nlc3NfcmF0ZRgDIAEoAUgAiAEBEhIKCnJlcXVlc3RfaWQYBCABKAkSHgoGZGVkdXBlGAUgASgOMg4ubG90LnYxLkRlZHVwZUIXChVfaW5pdGlhbF9zdWNjZXNzX3JhdGUidAoZQmF0Y2hTYXZlUGF0dGVybnNSZXNwb25zZRIqCgdyZXN1bHRzGAEgAygLMhkubG90LnYxLlNhdmVQYXR0ZXJuUmVzdWx0EhUKDWNyZWF0ZWRfY291bnQYAiABKAUSFAoMZmFpbGVkX2NvdW50GAMgASgFInMKEVNhdmVQYXR0ZXJuUmVzdWx0Ei8KCHJlc3BvbnNlGAEgASgLMhsubG90LnYxLlNhdmVQYXR0ZXJuUmVzcG9uc2VIABIjCgVlcnJvchgCIAEoCzISLmdvb2dsZS5ycGMuU3RhdHVzSABCCAoGcmVzdWx0IjoKEUdldFBhdHRlcm5SZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRISCgpwYXR0ZXJuX2lkGAIgASgJIjYKEkdldFBhdHRlcm5SZXNwb25zZRIgCgdwYXR0ZXJuGAEgASgLMg8ubG90LnYxLlBhdHRlcm4ingEKFFVwZGF0ZVBhdHRlcm5SZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRIgCgdwYXR0ZXJuGAIgASgLMg8ubG90LnYxLlBhdHRlcm4SEgoKcGF0dGVybl9pZBgDIAEoCRIvCgt1cGRhdGVfbWFzaxgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE1hc2sSDAoEZXRhZxgFIAEoCSJaChVVcGRhdGVQYXR0ZXJuUmVzcG9uc2USIAoHcGF0dGVybhgBIAEoCzIPLmxvdC52MS5QYXR0ZXJuEh8KB25vdGljZXMYAiADKAsyDi5sb3QudjEuTm90aWNlImIKFERlbGV0ZVBhdHRlcm5SZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRISCgpwYXR0ZXJuX2lkGAIgASgJEgwKBGV0YWcYAyABKAkSFQoNYWxsb3dfbWlzc2luZxgEIAEoCCIoChVEZWxldGVQYXR0ZXJuUmVzcG9uc2USDwoHZGVsZXRlZBgBIAEoCCJ2ChNMaXN0UGF0dGVybnNSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRIlCgZmaWx0ZXIYAiABKAsyFS5sb3QudjEuUGF0dGVybkZpbHRlchIRCglwYWdlX3NpemUYAyABKAUSEgoKcGFnZV90b2tlbhgEIAEoCSJSChRMaXN0UGF0dGVybnNSZXNwb25zZRIhCghwYXR0ZXJucxgBIAMoCzIPLmxvdC52MS5QYXR0ZXJuEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSL+AQoVUmVjYWxsUGF0dGVybnNSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRINCgVxdWVyeRgCIAEoCRIlCgZmaWx0ZXIYAyABKAsyFS5sb3QudjEuUGF0dGVybkZpbHRlchINCgVsaW1pdBgEIAEoBRIbCg5taW5fc2ltaWxhcml0eRgFIAEoAUgAiAEBEiAKB3JhbmtpbmcYBiABKA4yDy5sb3QudjEuUmFua2luZxIRCgRzZWVkGAcgASgDSAGIAQESDgoGcmVyYW5rGAggASgIEg8KB2V4cGxhaW4YCSABKAhCEQoPX21pbl9zaW1pbGFyaXR5QgcKBV9zZWVkIqEBChZSZWNhbGxQYXR0ZXJuc1Jlc3BvbnNlEiAKBGhpdHMYASADKAsyEi5sb3QudjEuUGF0dGVybkhpdBIUCgxyZXRyaWV2YWxfaWQYAiABKAkSHwoHbm90aWNlcxgDIAMoCzIOLmxvdC52MS5Ob3RpY2USLgoLZXhwbGFuYXRpb24YBCABKAsyGS5sb3QudjEuUmVjYWxsRXhwbGFuYXRpb24ipAEKClBhdHRlcm5IaXQSIAoHcGF0dGVybhgBIAEoCzIPLmxvdC52MS5QYXR0ZXJuEg0KBXNjb3JlGAIgASgBEhIKCnNpbWlsYXJpdHkYAyABKAESJgoLc2NvcmVfcGFydHMYBCADKAsyES5sb3QudjEuU2NvcmVQYXJ0EikKDGxlYXJuZWRfZnJvbRgFIAMoCzITLmxvdC52MS5MZWFybmVkRnJvbSKbAQoLTGVhcm5lZEZyb20SDQoFcXVlcnkYASABKAkSEgoKc2ltaWxhcml0eRgCIAEoARIOCgZ3ZWlnaHQYAyABKAESEwoLdHJpYWxfY291bnQYBCABKAESFQoNc3VjY2Vzc19jb3VudBgFIAEoARItCglsYXN0X3RpbWUYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIrMCChFSZWNhbGxFeHBsYW5hdGlvbhIgCgdyYW5raW5nGAEgASgOMg8ubG90LnYxLlJhbmtpbmcSEQoJcG9vbF9zaXplGAIgASgFEgwKBGdhdGUYAyABKAESFgoObGVhcm5lZF93ZWlnaHQYBCABKAESFgoObWF0Y2hpbmdfY291bnQYBSABKAMSFwoPbmFtZXNwYWNlX2NvdW50GAYgASgDEiQKB2ZpbHRlcnMYByADKAsyEy5sb3QudjEuRmlsdGVyQ291bnQSFAoMa2VybmVsX3dpZHRoGAggASgBEiwKCWhhbGZfbGlmZRgJIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIMCgRrZXB0GAogASgBEhEKBHNlZWQYCyABKANIAIgBAUIHCgVfc2VlZCIzCgtGaWx0ZXJDb3VudBINCgVmaWVsZBgBIAEoCRIVCg1yZW1vdmVkX2NvdW50GAIgASgDIvQBChRSZWNvcmRPdXRjb21lUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSEwoLcGF0dGVybl9pZHMYAiADKAkSFAoMcmV0cmlldmFsX2lkGAMgASgJEg0KBXF1ZXJ5GAQgASgJEiAKB291dGNvbWUYBSABKA4yDy5sb3QudjEuT3V0Y29tZRITCgZyZXdhcmQYBiABKAFIAIgBARIrCghkdXJhdGlvbhgHIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIMCgRub3RlGAggASgJEhIKCnJlcXVlc3RfaWQYCSABKAlCCQoHX3Jld2FyZCJOChVSZWNvcmRPdXRjb21lUmVzcG9uc2USIQoIcGF0dGVybnMYASADKAsyDy5sb3QudjEuUGF0dGVybhISCgpvdXRjb21lX2lkGAIgASgJIsECCgxPdXRjb21lRW50cnkSEgoKb3V0Y29tZV9pZBgBIAEoCRISCgpwYXR0ZXJuX2lkGAIgASgJEiAKB291dGNvbWUYAyABKA4yDy5sb3QudjEuT3V0Y29tZRITCgZyZXdhcmQYBCABKAFIAIgBARIrCghkdXJhdGlvbhgFIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhINCgVxdWVyeRgGIAEoCRIUCgxyZXRyaWV2YWxfaWQYByABKAkSDAoEbm90ZRgIIAEoCRIvCgtjcmVhdGVfdGltZRgJIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEAoIY29ycmVjdHMYCiABKAkSFAoMY29ycmVjdGVkX2J5GAsgASgJEg4KBnJlcGVhdBgMIAEoCEIJCgdfcmV3YXJkImMKE0xpc3RPdXRjb21lc1JlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEhIKCnBhdHRlcm5faWQYAiABKAkSEQoJcGFnZV9zaXplGAMgASgFEhIKCnBhZ2VfdG9rZW4YBCABKAkiVwoUTGlzdE91dGNvbWVzUmVzcG9uc2USJgoIb3V0Y29tZXMYASADKAsyFC5sb3QudjEuT3V0Y29tZUVudHJ5EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSKCAQoVQ29ycmVjdE91dGNvbWVSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRISCgpvdXRjb21lX2lkGAIgASgJEiAKB291dGNvbWUYAyABKA4yDy5sb3QudjEuT3V0Y29tZRIMCgRub3RlGAQgASgJEhIKCnJlcXVlc3RfaWQYBSABKAkiTwoWQ29ycmVjdE91dGNvbWVSZXNwb25zZRIhCghwYXR0ZXJucxgBIAMoCzIPLmxvdC52MS5QYXR0ZXJuEhIKCm91dGNvbWVfaWQYAiABKAkivgEKE0dpdmVGZWVkYmFja1JlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEhIKCnBhdHRlcm5faWQYAiABKAkSFAoHaGVscGZ1bBgDIAEoCEgAiAEBEiIKFWNvbmZpZGVuY2VfYWRqdXN0bWVudBgEIAEoAUgBiAEBEgwKBHRleHQYBSABKAkSEgoKcmVxdWVzdF9pZBgGIAEoCUIKCghfaGVscGZ1bEIYChZfY29uZmlkZW5jZV9hZGp1c3RtZW50IjgKFEdpdmVGZWVkYmFja1Jlc3BvbnNlEiAKB3BhdHRlcm4YASABKAsyDy5sb3QudjEuUGF0dGVybiJoCh1MaXN0RmVlZGJhY2tDYW5kaWRhdGVzUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSJQoGZmlsdGVyGAIgASgLMhUubG90LnYxLlBhdHRlcm5GaWx0ZXISDQoFbGltaXQYAyABKAUiQwoeTGlzdEZlZWRiYWNrQ2FuZGlkYXRlc1Jlc3BvbnNlEiEKCHBhdHRlcm5zGAEgAygLMg8ubG90LnYxLlBhdHRlcm4iUgoWR2V0UGF0dGVyblN0YXRzUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSJQoGZmlsdGVyGAIgASgLMhUubG90LnYxLlBhdHRlcm5GaWx0ZXIiuQQKF0dldFBhdHRlcm5TdGF0c1Jlc3BvbnNlEhYKDnRvdGFsX3BhdHRlcm5zGAEgASgDEiEKFGF2ZXJhZ2Vfc3VjY2Vzc19yYXRlGAIgASgBSACIAQESHQoQbWF4X3N1Y2Nlc3NfcmF0ZRgDIAEoAUgBiAEBEhkKEXRvdGFsX3VzYWdlX2NvdW50GAQgASgDEhwKFG1vc3RfdXNlZF9wYXR0ZXJuX2lkGAUgASgJEkQKC2J5X2xhbmd1YWdlGAYgAygLMi8ubG90LnYxLkdldFBhdHRlcm5TdGF0c1Jlc3BvbnNlLkJ5TGFuZ3VhZ2VFbnRyeRJECgtieV9jYXRlZ29yeRgHIAMoCzIvLmxvdC52MS5HZXRQYXR0ZXJuU3RhdHNSZXNwb25zZS5CeUNhdGVnb3J5RW50cnkSPAoHYnlfa2luZBgIIAMoCzIrLmxvdC52MS5HZXRQYXR0ZXJuU3RhdHNSZXNwb25zZS5CeUtpbmRFbnRyeRoxCg9CeUxhbmd1YWdlRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgDOgI4ARoxCg9CeUNhdGVnb3J5RW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgDOgI4ARotCgtCeUtpbmRFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAM6AjgBQhcKFV9hdmVyYWdlX3N1Y2Nlc3NfcmF0ZUITChFfbWF4X3N1Y2Nlc3NfcmF0ZSKrAQoWRXh0cmFjdFBhdHRlcm5zUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSGQoRdGFza190eXBlX3BhdHRlcm4YAiABKAkSKQoMcGF0dGVybl90eXBlGAMgASgOMhMubG90LnYxLlBhdHRlcm5UeXBlEhMKC21pbl9zYW1wbGVzGAQgASgFEhIKCm5hbWVzcGFjZXMYBSADKAkSDwoHZHJ5X3J1bhgGIAEoCCJTChdFeHRyYWN0UGF0dGVybnNSZXNwb25zZRIhCghwYXR0ZXJucxgBIAMoCzIPLmxvdC52MS5QYXR0ZXJuEhUKDWVwaXNvZGVfY291bnQYAiABKAMipwEKHkV4dHJhY3RQYXR0ZXJuc0Zyb21Db2RlUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSDAoEY29kZRgCIAEoCRIQCghsYW5ndWFnZRgDIAEoCRIPCgdjb250ZXh0GAQgASgJEjAKD3N1Y2Nlc3NfbWV0cmljcxgFIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3QSDwoHZHJ5X3J1bhgGIAEoCCJWCh9FeHRyYWN0UGF0dGVybnNGcm9tQ29kZVJlc3BvbnNlEiEKCHBhdHRlcm5zGAEgAygLMg8ubG90LnYxLlBhdHRlcm4SEAoIdW5wYXJzZWQYAiADKAkiowEKFkRpc3RpbGxQYXR0ZXJuc1JlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEiUKBmZpbHRlchgCIAEoCzIVLmxvdC52MS5QYXR0ZXJuRmlsdGVyEhYKDm1pbl9ncm91cF9zaXplGAMgASgFEhcKCnNpbWlsYXJpdHkYBCABKAFIAIgBARIPCgdkcnlfcnVuGAUgASgIQg0KC19zaW1pbGFyaXR5IkEKF0Rpc3RpbGxQYXR0ZXJuc1Jlc3BvbnNlEiYKBmdyb3VwcxgBIAMoCzIWLmxvdC52MS5EaXN0aWxsZWRHcm91cCJ2Cg5EaXN0aWxsZWRHcm91cBIgCgdwYXR0ZXJuGAEgASgLMg8ubG90LnYxLlBhdHRlcm4SGgoSbWVtYmVyX3BhdHRlcm5faWRzGAIgAygJEiYKBmdyb3VwcxgDIAMoCzIWLmxvdC52MS5EaXN0aWxsZWRHcm91cCLEAQoUUHJ1bmVQYXR0ZXJuc1JlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEiUKBmZpbHRlchgCIAEoCzIVLmxvdC52MS5QYXR0ZXJuRmlsdGVyEh0KEG1heF9zdWNjZXNzX3JhdGUYAyABKAFIAIgBARIXCg9taW5fdXNhZ2VfY291bnQYBCABKAMSFAoMa2VlcF9hdF9tb3N0GAUgASgDEg8KB2RyeV9ydW4YBiABKAhCEwoRX21heF9zdWNjZXNzX3JhdGUipQEKFVBydW5lUGF0dGVybnNSZXNwb25zZRIVCg1kZWxldGVkX2NvdW50GAEgASgDEhMKC3BhdHRlcm5faWRzGAIgAygJEjQKEG9sZGVzdF9rZXB0X3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEioKB2VsYXBzZWQYBCABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24qWAoGRGVkdXBlEhYKEkRFRFVQRV9VTlNQRUNJRklFRBAAEhAKDERFRFVQRV9FWEFDVBABEg8KC0RFRFVQRV9OT05FEAISEwoPREVEVVBFX1NFTUFOVElDEAMyoQsKDlBhdHRlcm5TZXJ2aWNlEkYKC1NhdmVQYXR0ZXJuEhoubG90LnYxLlNhdmVQYXR0ZXJuUmVxdWVzdBobLmxvdC52MS5TYXZlUGF0dGVyblJlc3BvbnNlElgKEUJhdGNoU2F2ZVBhdHRlcm5zEiAubG90LnYxLkJhdGNoU2F2ZVBhdHRlcm5zUmVxdWVzdBohLmxvdC52MS5CYXRjaFNhdmVQYXR0ZXJuc1Jlc3BvbnNlEkgKCkdldFBhdHRlcm4SGS5sb3QudjEuR2V0UGF0dGVyblJlcXVlc3QaGi5sb3QudjEuR2V0UGF0dGVyblJlc3BvbnNlIgOQAgESTAoNVXBkYXRlUGF0dGVybhIcLmxvdC52MS5VcGRhdGVQYXR0ZXJuUmVxdWVzdBodLmxvdC52MS5VcGRhdGVQYXR0ZXJuUmVzcG9uc2USTAoNRGVsZXRlUGF0dGVybhIcLmxvdC52MS5EZWxldGVQYXR0ZXJuUmVxdWVzdBodLmxvdC52MS5EZWxldGVQYXR0ZXJuUmVzcG9uc2USTgoMTGlzdFBhdHRlcm5zEhsubG90LnYxLkxpc3RQYXR0ZXJuc1JlcXVlc3QaHC5sb3QudjEuTGlzdFBhdHRlcm5zUmVzcG9uc2UiA5ACARJUCg5SZWNhbGxQYXR0ZXJucxIdLmxvdC52MS5SZWNhbGxQYXR0ZXJuc1JlcXVlc3QaHi5sb3QudjEuUmVjYWxsUGF0dGVybnNSZXNwb25zZSIDkAIBEkwKDVJlY29yZE91dGNvbWUSHC5sb3QudjEuUmVjb3JkT3V0Y29tZVJlcXVlc3QaHS5sb3QudjEuUmVjb3JkT3V0Y29tZVJlc3BvbnNlEk4KDExpc3RPdXRjb21lcxIbLmxvdC52MS5MaXN0T3V0Y29tZXNSZXF1ZXN0GhwubG90LnYxLkxpc3RPdXRjb21lc1Jlc3BvbnNlIgOQAgESTwoOQ29ycmVjdE91dGNvbWUSHS5sb3QudjEuQ29ycmVjdE91dGNvbWVSZXF1ZXN0Gh4ubG90LnYxLkNvcnJlY3RPdXRjb21lUmVzcG9uc2USSQoMR2l2ZUZlZWRiYWNrEhsubG90LnYxLkdpdmVGZWVkYmFja1JlcXVlc3QaHC5sb3QudjEuR2l2ZUZlZWRiYWNrUmVzcG9uc2USbAoWTGlzdEZlZWRiYWNrQ2FuZGlkYXRlcxIlLmxvdC52MS5MaXN0RmVlZGJhY2tDYW5kaWRhdGVzUmVxdWVzdBomLmxvdC52MS5MaXN0RmVlZGJhY2tDYW5kaWRhdGVzUmVzcG9uc2UiA5ACARJXCg9HZXRQYXR0ZXJuU3RhdHMSHi5sb3QudjEuR2V0UGF0dGVyblN0YXRzUmVxdWVzdBofLmxvdC52MS5HZXRQYXR0ZXJuU3RhdHNSZXNwb25zZSIDkAIBElIKD0V4dHJhY3RQYXR0ZXJucxIeLmxvdC52MS5FeHRyYWN0UGF0dGVybnNSZXF1ZXN0Gh8ubG90LnYxLkV4dHJhY3RQYXR0ZXJuc1Jlc3BvbnNlEmoKF0V4dHJhY3RQYXR0ZXJuc0Zyb21Db2RlEiYubG90LnYxLkV4dHJhY3RQYXR0ZXJuc0Zyb21Db2RlUmVxdWVzdBonLmxvdC52MS5FeHRyYWN0UGF0dGVybnNGcm9tQ29kZVJlc3BvbnNlElIKD0Rpc3RpbGxQYXR0ZXJucxIeLmxvdC52MS5EaXN0aWxsUGF0dGVybnNSZXF1ZXN0Gh8ubG90LnYxLkRpc3RpbGxQYXR0ZXJuc1Jlc3BvbnNlEkwKDVBydW5lUGF0dGVybnMSHC5sb3QudjEuUHJ1bmVQYXR0ZXJuc1JlcXVlc3QaHS5sb3QudjEuUHJ1bmVQYXR0ZXJuc1Jlc3BvbnNlQkcKDWlvLmxvdGdycGMudjFQAVo0Z2l0aHViLmNvbS9sb3QtZ3JwYy9sb3QtZ3JwYy9jbGllbnRzL2dvL2xvdC92MTtsb3R2MWIGcHJvdG8z", [file_google_protobuf_duration, file_google_protobuf_field_mask, file_google_protobuf_struct, file_google_protobuf_timestamp, file_google_rpc_status, file_lot_v1_outcome, file_lot_v1_pattern]);
 
 /**
  * Request of SavePattern.
@@ -567,14 +567,15 @@ export type RecallPatternsRequest = Message<"lot.v1.RecallPatternsRequest"> & {
   minSimilarity?: number | undefined;
 
   /**
-   * ranking. RELIABLE and EXPLORE are not yet carried out.
+   * ranking.
    *
    * @generated from field: lot.v1.Ranking ranking = 6;
    */
   ranking: Ranking;
 
   /**
-   * seed of EXPLORE's sample.
+   * seed of EXPLORE's sample: the same one gives the same order while nothing is learned. Absent:
+   * any; the explanation tells which. Not used by the other rankings.
    *
    * @generated from field: optional int64 seed = 7;
    */
@@ -682,6 +683,14 @@ export type PatternHit = Message<"lot.v1.PatternHit"> & {
    * @generated from field: repeated lot.v1.ScorePart score_parts = 4;
    */
   scoreParts: ScorePart[];
+
+  /**
+   * learned_from are the outcomes on like queries that counted, nearest query first; only with
+   * explain. Empty where nothing is known, and for SIMILARITY.
+   *
+   * @generated from field: repeated lot.v1.LearnedFrom learned_from = 5;
+   */
+  learnedFrom: LearnedFrom[];
 };
 
 /**
@@ -690,6 +699,65 @@ export type PatternHit = Message<"lot.v1.PatternHit"> & {
  */
 export const PatternHitSchema: GenMessage<PatternHit> = /*@__PURE__*/
   messageDesc(file_lot_v1_pattern_service, 16);
+
+/**
+ * LearnedFrom is what a hit's outcomes on one query say of the query that was asked.
+ *
+ * @generated from message lot.v1.LearnedFrom
+ */
+export type LearnedFrom = Message<"lot.v1.LearnedFrom"> & {
+  /**
+   * query that those outcomes answered, in the words of the first of them. Of a pattern that
+   * answered more than 64, those whose queries were nearest are kept as one.
+   *
+   * @generated from field: string query = 1;
+   */
+  query: string;
+
+  /**
+   * similarity of the two queries: their cosine.
+   *
+   * @generated from field: double similarity = 2;
+   */
+  similarity: number;
+
+  /**
+   * weight in [0, 1] with which they count: exp((similarity - 1) / kernel_width).
+   *
+   * @generated from field: double weight = 3;
+   */
+  weight: number;
+
+  /**
+   * trial_count of them, older ones faded.
+   *
+   * @generated from field: double trial_count = 4;
+   */
+  trialCount: number;
+
+  /**
+   * success_count of them, PARTIAL as one half, older ones faded. The chance that BALANCED goes by
+   * is (2 · usual + Σ weight · success_count) / (2 + Σ weight · trial_count), where `usual` is the
+   * same over all hits within the gate, from one success and one failure on, and at least one half.
+   *
+   * @generated from field: double success_count = 5;
+   */
+  successCount: number;
+
+  /**
+   * last_time of an outcome on that query.
+   *
+   * @generated from field: google.protobuf.Timestamp last_time = 6;
+   */
+  lastTime?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message lot.v1.LearnedFrom.
+ * Use `create(LearnedFromSchema)` to create a new message.
+ */
+export const LearnedFromSchema: GenMessage<LearnedFrom> = /*@__PURE__*/
+  messageDesc(file_lot_v1_pattern_service, 17);
 
 /**
  * RecallExplanation says how hits came about.
@@ -738,6 +806,41 @@ export type RecallExplanation = Message<"lot.v1.RecallExplanation"> & {
    * @generated from field: int64 namespace_count = 6;
    */
   namespaceCount: bigint;
+
+  /**
+   * filters that were asked for, and those that are always there.
+   *
+   * @generated from field: repeated lot.v1.FilterCount filters = 7;
+   */
+  filters: FilterCount[];
+
+  /**
+   * kernel_width: how fast outcomes on other queries lose weight with the distance; see LearnedFrom.
+   *
+   * @generated from field: double kernel_width = 8;
+   */
+  kernelWidth: number;
+
+  /**
+   * half_life after which an outcome weighs half. Absent: they never fade with time.
+   *
+   * @generated from field: google.protobuf.Duration half_life = 9;
+   */
+  halfLife?: Duration | undefined;
+
+  /**
+   * kept is what a new outcome leaves of the weight of the earlier ones on its query, in (0, 1].
+   *
+   * @generated from field: double kept = 10;
+   */
+  kept: number;
+
+  /**
+   * seed that EXPLORE took.
+   *
+   * @generated from field: optional int64 seed = 11;
+   */
+  seed?: bigint | undefined;
 };
 
 /**
@@ -745,7 +848,35 @@ export type RecallExplanation = Message<"lot.v1.RecallExplanation"> & {
  * Use `create(RecallExplanationSchema)` to create a new message.
  */
 export const RecallExplanationSchema: GenMessage<RecallExplanation> = /*@__PURE__*/
-  messageDesc(file_lot_v1_pattern_service, 17);
+  messageDesc(file_lot_v1_pattern_service, 18);
+
+/**
+ * FilterCount is what a filter keeps out.
+ *
+ * @generated from message lot.v1.FilterCount
+ */
+export type FilterCount = Message<"lot.v1.FilterCount"> & {
+  /**
+   * field of the request's filter, for example `languages`.
+   *
+   * @generated from field: string field = 1;
+   */
+  field: string;
+
+  /**
+   * removed_count is how many things of its kind in the namespace this field alone keeps out.
+   *
+   * @generated from field: int64 removed_count = 2;
+   */
+  removedCount: bigint;
+};
+
+/**
+ * Describes the message lot.v1.FilterCount.
+ * Use `create(FilterCountSchema)` to create a new message.
+ */
+export const FilterCountSchema: GenMessage<FilterCount> = /*@__PURE__*/
+  messageDesc(file_lot_v1_pattern_service, 19);
 
 /**
  * Request of RecordOutcome.
@@ -823,7 +954,7 @@ export type RecordOutcomeRequest = Message<"lot.v1.RecordOutcomeRequest"> & {
  * Use `create(RecordOutcomeRequestSchema)` to create a new message.
  */
 export const RecordOutcomeRequestSchema: GenMessage<RecordOutcomeRequest> = /*@__PURE__*/
-  messageDesc(file_lot_v1_pattern_service, 18);
+  messageDesc(file_lot_v1_pattern_service, 20);
 
 /**
  * Response of RecordOutcome.
@@ -838,6 +969,13 @@ export type RecordOutcomeResponse = Message<"lot.v1.RecordOutcomeResponse"> & {
    * @generated from field: repeated lot.v1.Pattern patterns = 1;
    */
   patterns: Pattern[];
+
+  /**
+   * outcome_id that it is logged under; CorrectOutcome undoes it by that.
+   *
+   * @generated from field: string outcome_id = 2;
+   */
+  outcomeId: string;
 };
 
 /**
@@ -845,7 +983,7 @@ export type RecordOutcomeResponse = Message<"lot.v1.RecordOutcomeResponse"> & {
  * Use `create(RecordOutcomeResponseSchema)` to create a new message.
  */
 export const RecordOutcomeResponseSchema: GenMessage<RecordOutcomeResponse> = /*@__PURE__*/
-  messageDesc(file_lot_v1_pattern_service, 19);
+  messageDesc(file_lot_v1_pattern_service, 21);
 
 /**
  * OutcomeEntry is one entry of the log behind the counters.
@@ -917,11 +1055,26 @@ export type OutcomeEntry = Message<"lot.v1.OutcomeEntry"> & {
   createTime?: Timestamp | undefined;
 
   /**
-   * corrects names the entry that this one undoes.
+   * corrects names the entry that this one undoes. `outcome` is what counts instead; unspecified:
+   * nothing.
    *
    * @generated from field: string corrects = 10;
    */
   corrects: string;
+
+  /**
+   * corrected_by names the entry that undid this one; empty while it counts.
+   *
+   * @generated from field: string corrected_by = 11;
+   */
+  correctedBy: string;
+
+  /**
+   * repeat is true of an entry that a repeated save made, not RecordOutcome.
+   *
+   * @generated from field: bool repeat = 12;
+   */
+  repeat: boolean;
 };
 
 /**
@@ -929,7 +1082,7 @@ export type OutcomeEntry = Message<"lot.v1.OutcomeEntry"> & {
  * Use `create(OutcomeEntrySchema)` to create a new message.
  */
 export const OutcomeEntrySchema: GenMessage<OutcomeEntry> = /*@__PURE__*/
-  messageDesc(file_lot_v1_pattern_service, 20);
+  messageDesc(file_lot_v1_pattern_service, 22);
 
 /**
  * Request of ListOutcomes.
@@ -971,7 +1124,7 @@ export type ListOutcomesRequest = Message<"lot.v1.ListOutcomesRequest"> & {
  * Use `create(ListOutcomesRequestSchema)` to create a new message.
  */
 export const ListOutcomesRequestSchema: GenMessage<ListOutcomesRequest> = /*@__PURE__*/
-  messageDesc(file_lot_v1_pattern_service, 21);
+  messageDesc(file_lot_v1_pattern_service, 23);
 
 /**
  * Response of ListOutcomes.
@@ -999,7 +1152,7 @@ export type ListOutcomesResponse = Message<"lot.v1.ListOutcomesResponse"> & {
  * Use `create(ListOutcomesResponseSchema)` to create a new message.
  */
 export const ListOutcomesResponseSchema: GenMessage<ListOutcomesResponse> = /*@__PURE__*/
-  messageDesc(file_lot_v1_pattern_service, 22);
+  messageDesc(file_lot_v1_pattern_service, 24);
 
 /**
  * Request of CorrectOutcome.
@@ -1048,7 +1201,7 @@ export type CorrectOutcomeRequest = Message<"lot.v1.CorrectOutcomeRequest"> & {
  * Use `create(CorrectOutcomeRequestSchema)` to create a new message.
  */
 export const CorrectOutcomeRequestSchema: GenMessage<CorrectOutcomeRequest> = /*@__PURE__*/
-  messageDesc(file_lot_v1_pattern_service, 23);
+  messageDesc(file_lot_v1_pattern_service, 25);
 
 /**
  * Response of CorrectOutcome.
@@ -1062,6 +1215,13 @@ export type CorrectOutcomeResponse = Message<"lot.v1.CorrectOutcomeResponse"> & 
    * @generated from field: repeated lot.v1.Pattern patterns = 1;
    */
   patterns: Pattern[];
+
+  /**
+   * outcome_id that the correction is logged under.
+   *
+   * @generated from field: string outcome_id = 2;
+   */
+  outcomeId: string;
 };
 
 /**
@@ -1069,7 +1229,7 @@ export type CorrectOutcomeResponse = Message<"lot.v1.CorrectOutcomeResponse"> & 
  * Use `create(CorrectOutcomeResponseSchema)` to create a new message.
  */
 export const CorrectOutcomeResponseSchema: GenMessage<CorrectOutcomeResponse> = /*@__PURE__*/
-  messageDesc(file_lot_v1_pattern_service, 24);
+  messageDesc(file_lot_v1_pattern_service, 26);
 
 /**
  * Request of GiveFeedback.
@@ -1125,7 +1285,7 @@ export type GiveFeedbackRequest = Message<"lot.v1.GiveFeedbackRequest"> & {
  * Use `create(GiveFeedbackRequestSchema)` to create a new message.
  */
 export const GiveFeedbackRequestSchema: GenMessage<GiveFeedbackRequest> = /*@__PURE__*/
-  messageDesc(file_lot_v1_pattern_service, 25);
+  messageDesc(file_lot_v1_pattern_service, 27);
 
 /**
  * Response of GiveFeedback.
@@ -1146,7 +1306,7 @@ export type GiveFeedbackResponse = Message<"lot.v1.GiveFeedbackResponse"> & {
  * Use `create(GiveFeedbackResponseSchema)` to create a new message.
  */
 export const GiveFeedbackResponseSchema: GenMessage<GiveFeedbackResponse> = /*@__PURE__*/
-  messageDesc(file_lot_v1_pattern_service, 26);
+  messageDesc(file_lot_v1_pattern_service, 28);
 
 /**
  * Request of ListFeedbackCandidates.
@@ -1181,7 +1341,7 @@ export type ListFeedbackCandidatesRequest = Message<"lot.v1.ListFeedbackCandidat
  * Use `create(ListFeedbackCandidatesRequestSchema)` to create a new message.
  */
 export const ListFeedbackCandidatesRequestSchema: GenMessage<ListFeedbackCandidatesRequest> = /*@__PURE__*/
-  messageDesc(file_lot_v1_pattern_service, 27);
+  messageDesc(file_lot_v1_pattern_service, 29);
 
 /**
  * Response of ListFeedbackCandidates.
@@ -1202,7 +1362,7 @@ export type ListFeedbackCandidatesResponse = Message<"lot.v1.ListFeedbackCandida
  * Use `create(ListFeedbackCandidatesResponseSchema)` to create a new message.
  */
 export const ListFeedbackCandidatesResponseSchema: GenMessage<ListFeedbackCandidatesResponse> = /*@__PURE__*/
-  messageDesc(file_lot_v1_pattern_service, 28);
+  messageDesc(file_lot_v1_pattern_service, 30);
 
 /**
  * Request of GetPatternStats.
@@ -1230,7 +1390,7 @@ export type GetPatternStatsRequest = Message<"lot.v1.GetPatternStatsRequest"> & 
  * Use `create(GetPatternStatsRequestSchema)` to create a new message.
  */
 export const GetPatternStatsRequestSchema: GenMessage<GetPatternStatsRequest> = /*@__PURE__*/
-  messageDesc(file_lot_v1_pattern_service, 29);
+  messageDesc(file_lot_v1_pattern_service, 31);
 
 /**
  * Response of GetPatternStats.
@@ -1300,7 +1460,7 @@ export type GetPatternStatsResponse = Message<"lot.v1.GetPatternStatsResponse"> 
  * Use `create(GetPatternStatsResponseSchema)` to create a new message.
  */
 export const GetPatternStatsResponseSchema: GenMessage<GetPatternStatsResponse> = /*@__PURE__*/
-  messageDesc(file_lot_v1_pattern_service, 30);
+  messageDesc(file_lot_v1_pattern_service, 32);
 
 /**
  * Request of ExtractPatterns.
@@ -1357,7 +1517,7 @@ export type ExtractPatternsRequest = Message<"lot.v1.ExtractPatternsRequest"> & 
  * Use `create(ExtractPatternsRequestSchema)` to create a new message.
  */
 export const ExtractPatternsRequestSchema: GenMessage<ExtractPatternsRequest> = /*@__PURE__*/
-  messageDesc(file_lot_v1_pattern_service, 31);
+  messageDesc(file_lot_v1_pattern_service, 33);
 
 /**
  * Response of ExtractPatterns.
@@ -1385,7 +1545,7 @@ export type ExtractPatternsResponse = Message<"lot.v1.ExtractPatternsResponse"> 
  * Use `create(ExtractPatternsResponseSchema)` to create a new message.
  */
 export const ExtractPatternsResponseSchema: GenMessage<ExtractPatternsResponse> = /*@__PURE__*/
-  messageDesc(file_lot_v1_pattern_service, 32);
+  messageDesc(file_lot_v1_pattern_service, 34);
 
 /**
  * Request of ExtractPatternsFromCode.
@@ -1441,7 +1601,7 @@ export type ExtractPatternsFromCodeRequest = Message<"lot.v1.ExtractPatternsFrom
  * Use `create(ExtractPatternsFromCodeRequestSchema)` to create a new message.
  */
 export const ExtractPatternsFromCodeRequestSchema: GenMessage<ExtractPatternsFromCodeRequest> = /*@__PURE__*/
-  messageDesc(file_lot_v1_pattern_service, 33);
+  messageDesc(file_lot_v1_pattern_service, 35);
 
 /**
  * Response of ExtractPatternsFromCode.
@@ -1469,7 +1629,7 @@ export type ExtractPatternsFromCodeResponse = Message<"lot.v1.ExtractPatternsFro
  * Use `create(ExtractPatternsFromCodeResponseSchema)` to create a new message.
  */
 export const ExtractPatternsFromCodeResponseSchema: GenMessage<ExtractPatternsFromCodeResponse> = /*@__PURE__*/
-  messageDesc(file_lot_v1_pattern_service, 34);
+  messageDesc(file_lot_v1_pattern_service, 36);
 
 /**
  * Request of DistillPatterns.
@@ -1518,7 +1678,7 @@ export type DistillPatternsRequest = Message<"lot.v1.DistillPatternsRequest"> & 
  * Use `create(DistillPatternsRequestSchema)` to create a new message.
  */
 export const DistillPatternsRequestSchema: GenMessage<DistillPatternsRequest> = /*@__PURE__*/
-  messageDesc(file_lot_v1_pattern_service, 35);
+  messageDesc(file_lot_v1_pattern_service, 37);
 
 /**
  * Response of DistillPatterns.
@@ -1539,7 +1699,7 @@ export type DistillPatternsResponse = Message<"lot.v1.DistillPatternsResponse"> 
  * Use `create(DistillPatternsResponseSchema)` to create a new message.
  */
 export const DistillPatternsResponseSchema: GenMessage<DistillPatternsResponse> = /*@__PURE__*/
-  messageDesc(file_lot_v1_pattern_service, 36);
+  messageDesc(file_lot_v1_pattern_service, 38);
 
 /**
  * DistilledGroup is a group of like patterns.
@@ -1574,7 +1734,7 @@ export type DistilledGroup = Message<"lot.v1.DistilledGroup"> & {
  * Use `create(DistilledGroupSchema)` to create a new message.
  */
 export const DistilledGroupSchema: GenMessage<DistilledGroup> = /*@__PURE__*/
-  messageDesc(file_lot_v1_pattern_service, 37);
+  messageDesc(file_lot_v1_pattern_service, 39);
 
 /**
  * Request of PrunePatterns.
@@ -1630,7 +1790,7 @@ export type PrunePatternsRequest = Message<"lot.v1.PrunePatternsRequest"> & {
  * Use `create(PrunePatternsRequestSchema)` to create a new message.
  */
 export const PrunePatternsRequestSchema: GenMessage<PrunePatternsRequest> = /*@__PURE__*/
-  messageDesc(file_lot_v1_pattern_service, 38);
+  messageDesc(file_lot_v1_pattern_service, 40);
 
 /**
  * Response of PrunePatterns.
@@ -1672,7 +1832,7 @@ export type PrunePatternsResponse = Message<"lot.v1.PrunePatternsResponse"> & {
  * Use `create(PrunePatternsResponseSchema)` to create a new message.
  */
 export const PrunePatternsResponseSchema: GenMessage<PrunePatternsResponse> = /*@__PURE__*/
-  messageDesc(file_lot_v1_pattern_service, 39);
+  messageDesc(file_lot_v1_pattern_service, 41);
 
 /**
  * Dedupe says what a save does when the same content is there.
@@ -1808,6 +1968,9 @@ export const PatternService: GenService<{
    * RecordOutcome records how a use went, for the patterns that were really used. Errors:
    * PATTERN_NOT_FOUND (none is counted then), RETRIEVAL_UNKNOWN, REQUEST_ID_REUSED.
    *
+   * With what was asked the outcome is also remembered for that query, and moves the ranking of like
+   * queries from then on.
+   *
    * @generated from rpc lot.v1.PatternService.RecordOutcome
    */
   recordOutcome: {
@@ -1816,7 +1979,8 @@ export const PatternService: GenService<{
     output: typeof RecordOutcomeResponseSchema;
   },
   /**
-   * ListOutcomes lists the log behind a pattern's counters, newest first. Not yet carried out.
+   * ListOutcomes lists the log behind a pattern's counters, newest first: what RecordOutcome was
+   * told, repeated saves, and corrections. Errors: PATTERN_NOT_FOUND.
    *
    * @generated from rpc lot.v1.PatternService.ListOutcomes
    */
@@ -1826,7 +1990,10 @@ export const PatternService: GenService<{
     output: typeof ListOutcomesResponseSchema;
   },
   /**
-   * CorrectOutcome adds an entry that undoes an earlier one. Not yet carried out.
+   * CorrectOutcome adds an entry that undoes an earlier one, for all patterns of the call that made
+   * it, as if it had never been, or had been another outcome. Counts are exact after it;
+   * success_rate is led back and on again over the log. An entry is corrected once; what corrected
+   * it can be corrected in turn. Errors: OUTCOME_NOT_FOUND, OUTCOME_CORRECTED, REQUEST_ID_REUSED.
    *
    * @generated from rpc lot.v1.PatternService.CorrectOutcome
    */

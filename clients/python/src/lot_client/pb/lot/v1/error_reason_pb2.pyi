@@ -257,6 +257,20 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     Example:
         { "reason": "RERANKER_UNAVAILABLE", "domain": "lot.v1", "metadata": {} }
     """
+    ERROR_REASON_OUTCOME_NOT_FOUND: _ErrorReason.ValueType  # 39
+    """No entry with this `outcome_id` in the log, or its patterns were deleted. ListOutcomes gives the
+    ids. Code NOT_FOUND.
+
+        { "reason": "OUTCOME_NOT_FOUND", "domain": "lot.v1",
+          "metadata": { "namespace": "default", "id": "o-1" } }
+    """
+    ERROR_REASON_OUTCOME_CORRECTED: _ErrorReason.ValueType  # 47
+    """The entry was corrected before. To change that, correct the one that corrected it. Code
+    FAILED_PRECONDITION.
+
+        { "reason": "OUTCOME_CORRECTED", "domain": "lot.v1",
+          "metadata": { "outcome_id": "o-1", "corrected_by": "o-2" } }
+    """
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """ErrorReason lists the values of `google.rpc.ErrorInfo.reason`, without the prefix
@@ -499,5 +513,19 @@ ERROR_REASON_RERANKER_UNAVAILABLE: ErrorReason.ValueType  # 38
 `rerank` out, or have the operator run `lot-grpc check`. Code FAILED_PRECONDITION.
 Example:
     { "reason": "RERANKER_UNAVAILABLE", "domain": "lot.v1", "metadata": {} }
+"""
+ERROR_REASON_OUTCOME_NOT_FOUND: ErrorReason.ValueType  # 39
+"""No entry with this `outcome_id` in the log, or its patterns were deleted. ListOutcomes gives the
+ids. Code NOT_FOUND.
+
+    { "reason": "OUTCOME_NOT_FOUND", "domain": "lot.v1",
+      "metadata": { "namespace": "default", "id": "o-1" } }
+"""
+ERROR_REASON_OUTCOME_CORRECTED: ErrorReason.ValueType  # 47
+"""The entry was corrected before. To change that, correct the one that corrected it. Code
+FAILED_PRECONDITION.
+
+    { "reason": "OUTCOME_CORRECTED", "domain": "lot.v1",
+      "metadata": { "outcome_id": "o-1", "corrected_by": "o-2" } }
 """
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015

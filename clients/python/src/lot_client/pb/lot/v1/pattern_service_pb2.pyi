@@ -549,9 +549,11 @@ class RecallPatternsRequest(_message.Message):
     unrelated texts reach 0.3 and more, and half of the relevant ones stay below 0.7.
     """
     ranking: _outcome_pb2.Ranking.ValueType
-    """ranking. RELIABLE and EXPLORE are not yet carried out."""
+    """ranking."""
     seed: _builtins.int
-    """seed of EXPLORE's sample."""
+    """seed of EXPLORE's sample: the same one gives the same order while nothing is learned. Absent:
+    any; the explanation tells which. Not used by the other rankings.
+    """
     rerank: _builtins.bool
     """rerank by a cross-encoder: it reads the query together with each of the best candidates (10,
     within 2 s, unless the server is set otherwise) and moves them by what it finds. Slower by some
@@ -642,6 +644,7 @@ class PatternHit(_message.Message):
     SCORE_FIELD_NUMBER: _builtins.int
     SIMILARITY_FIELD_NUMBER: _builtins.int
     SCORE_PARTS_FIELD_NUMBER: _builtins.int
+    LEARNED_FROM_FIELD_NUMBER: _builtins.int
     score: _builtins.float
     """score that hits are ordered by, larger first: relevance by meaning and by words on the scale of
     a similarity, and what was learned. Compare it within one answer only.
@@ -658,6 +661,12 @@ class PatternHit(_message.Message):
     def score_parts(self) -> _containers.RepeatedCompositeFieldContainer[_outcome_pb2.ScorePart]:
         """score_parts whose weighted sum is the score; only with explain."""
 
+    @_builtins.property
+    def learned_from(self) -> _containers.RepeatedCompositeFieldContainer[Global___LearnedFrom]:
+        """learned_from are the outcomes on like queries that counted, nearest query first; only with
+        explain. Empty where nothing is known, and for SIMILARITY.
+        """
+
     def __init__(
         self,
         *,
@@ -665,14 +674,64 @@ class PatternHit(_message.Message):
         score: _builtins.float = ...,
         similarity: _builtins.float = ...,
         score_parts: _abc.Iterable[_outcome_pb2.ScorePart] | None = ...,
+        learned_from: _abc.Iterable[Global___LearnedFrom] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["pattern", b"pattern"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["pattern", b"pattern", "score", b"score", "score_parts", b"score_parts", "similarity", b"similarity"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["learned_from", b"learned_from", "pattern", b"pattern", "score", b"score", "score_parts", b"score_parts", "similarity", b"similarity"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___PatternHit: _TypeAlias = PatternHit  # noqa: Y015
+
+@_typing.final
+class LearnedFrom(_message.Message):
+    """LearnedFrom is what a hit's outcomes on one query say of the query that was asked."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    QUERY_FIELD_NUMBER: _builtins.int
+    SIMILARITY_FIELD_NUMBER: _builtins.int
+    WEIGHT_FIELD_NUMBER: _builtins.int
+    TRIAL_COUNT_FIELD_NUMBER: _builtins.int
+    SUCCESS_COUNT_FIELD_NUMBER: _builtins.int
+    LAST_TIME_FIELD_NUMBER: _builtins.int
+    query: _builtins.str
+    """query that those outcomes answered, in the words of the first of them. Of a pattern that
+    answered more than 64, those whose queries were nearest are kept as one.
+    """
+    similarity: _builtins.float
+    """similarity of the two queries: their cosine."""
+    weight: _builtins.float
+    """weight in [0, 1] with which they count: exp((similarity - 1) / kernel_width)."""
+    trial_count: _builtins.float
+    """trial_count of them, older ones faded."""
+    success_count: _builtins.float
+    """success_count of them, PARTIAL as one half, older ones faded. The chance that BALANCED goes by
+    is (2 · usual + Σ weight · success_count) / (2 + Σ weight · trial_count), where `usual` is the
+    same over all hits within the gate, from one success and one failure on, and at least one half.
+    """
+    @_builtins.property
+    def last_time(self) -> _timestamp_pb2.Timestamp:
+        """last_time of an outcome on that query."""
+
+    def __init__(
+        self,
+        *,
+        query: _builtins.str = ...,
+        similarity: _builtins.float = ...,
+        weight: _builtins.float = ...,
+        trial_count: _builtins.float = ...,
+        success_count: _builtins.float = ...,
+        last_time: _timestamp_pb2.Timestamp | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["last_time", b"last_time"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["last_time", b"last_time", "query", b"query", "similarity", b"similarity", "success_count", b"success_count", "trial_count", b"trial_count", "weight", b"weight"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___LearnedFrom: _TypeAlias = LearnedFrom  # noqa: Y015
 
 @_typing.final
 class RecallExplanation(_message.Message):
@@ -686,6 +745,11 @@ class RecallExplanation(_message.Message):
     LEARNED_WEIGHT_FIELD_NUMBER: _builtins.int
     MATCHING_COUNT_FIELD_NUMBER: _builtins.int
     NAMESPACE_COUNT_FIELD_NUMBER: _builtins.int
+    FILTERS_FIELD_NUMBER: _builtins.int
+    KERNEL_WIDTH_FIELD_NUMBER: _builtins.int
+    HALF_LIFE_FIELD_NUMBER: _builtins.int
+    KEPT_FIELD_NUMBER: _builtins.int
+    SEED_FIELD_NUMBER: _builtins.int
     ranking: _outcome_pb2.Ranking.ValueType
     """ranking that was used."""
     pool_size: _builtins.int
@@ -698,6 +762,20 @@ class RecallExplanation(_message.Message):
     """matching_count is how many things of its kind in the namespace the filter lets through."""
     namespace_count: _builtins.int
     """namespace_count is how many of them the namespace has."""
+    kernel_width: _builtins.float
+    """kernel_width: how fast outcomes on other queries lose weight with the distance; see LearnedFrom."""
+    kept: _builtins.float
+    """kept is what a new outcome leaves of the weight of the earlier ones on its query, in (0, 1]."""
+    seed: _builtins.int
+    """seed that EXPLORE took."""
+    @_builtins.property
+    def filters(self) -> _containers.RepeatedCompositeFieldContainer[Global___FilterCount]:
+        """filters that were asked for, and those that are always there."""
+
+    @_builtins.property
+    def half_life(self) -> _duration_pb2.Duration:
+        """half_life after which an outcome weighs half. Absent: they never fade with time."""
+
     def __init__(
         self,
         *,
@@ -707,14 +785,47 @@ class RecallExplanation(_message.Message):
         learned_weight: _builtins.float = ...,
         matching_count: _builtins.int = ...,
         namespace_count: _builtins.int = ...,
+        filters: _abc.Iterable[Global___FilterCount] | None = ...,
+        kernel_width: _builtins.float = ...,
+        half_life: _duration_pb2.Duration | None = ...,
+        kept: _builtins.float = ...,
+        seed: _builtins.int | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_seed", b"_seed", "half_life", b"half_life", "seed", b"seed"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_seed", b"_seed", "filters", b"filters", "gate", b"gate", "half_life", b"half_life", "kept", b"kept", "kernel_width", b"kernel_width", "learned_weight", b"learned_weight", "matching_count", b"matching_count", "namespace_count", b"namespace_count", "pool_size", b"pool_size", "ranking", b"ranking", "seed", b"seed"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__seed: _TypeAlias = _typing.Literal["seed"]  # noqa: Y015
+    _WhichOneofArgType__seed: _TypeAlias = _typing.Literal["_seed", b"_seed"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__seed) -> _WhichOneofReturnType__seed | None: ...
+
+Global___RecallExplanation: _TypeAlias = RecallExplanation  # noqa: Y015
+
+@_typing.final
+class FilterCount(_message.Message):
+    """FilterCount is what a filter keeps out."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    FIELD_FIELD_NUMBER: _builtins.int
+    REMOVED_COUNT_FIELD_NUMBER: _builtins.int
+    field: _builtins.str
+    """field of the request's filter, for example `languages`."""
+    removed_count: _builtins.int
+    """removed_count is how many things of its kind in the namespace this field alone keeps out."""
+    def __init__(
+        self,
+        *,
+        field: _builtins.str = ...,
+        removed_count: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["gate", b"gate", "learned_weight", b"learned_weight", "matching_count", b"matching_count", "namespace_count", b"namespace_count", "pool_size", b"pool_size", "ranking", b"ranking"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["field", b"field", "removed_count", b"removed_count"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___RecallExplanation: _TypeAlias = RecallExplanation  # noqa: Y015
+Global___FilterCount: _TypeAlias = FilterCount  # noqa: Y015
 
 @_typing.final
 class RecordOutcomeRequest(_message.Message):
@@ -785,6 +896,9 @@ class RecordOutcomeResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     PATTERNS_FIELD_NUMBER: _builtins.int
+    OUTCOME_ID_FIELD_NUMBER: _builtins.int
+    outcome_id: _builtins.str
+    """outcome_id that it is logged under; CorrectOutcome undoes it by that."""
     @_builtins.property
     def patterns(self) -> _containers.RepeatedCompositeFieldContainer[_pattern_pb2.Pattern]:
         """patterns as they now stand, in the order of the request. One that was deleted meanwhile is left
@@ -795,10 +909,11 @@ class RecordOutcomeResponse(_message.Message):
         self,
         *,
         patterns: _abc.Iterable[_pattern_pb2.Pattern] | None = ...,
+        outcome_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["patterns", b"patterns"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["outcome_id", b"outcome_id", "patterns", b"patterns"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -820,6 +935,8 @@ class OutcomeEntry(_message.Message):
     NOTE_FIELD_NUMBER: _builtins.int
     CREATE_TIME_FIELD_NUMBER: _builtins.int
     CORRECTS_FIELD_NUMBER: _builtins.int
+    CORRECTED_BY_FIELD_NUMBER: _builtins.int
+    REPEAT_FIELD_NUMBER: _builtins.int
     outcome_id: _builtins.str
     """outcome_id of the call that made it."""
     pattern_id: _builtins.str
@@ -835,7 +952,13 @@ class OutcomeEntry(_message.Message):
     note: _builtins.str
     """note."""
     corrects: _builtins.str
-    """corrects names the entry that this one undoes."""
+    """corrects names the entry that this one undoes. `outcome` is what counts instead; unspecified:
+    nothing.
+    """
+    corrected_by: _builtins.str
+    """corrected_by names the entry that undid this one; empty while it counts."""
+    repeat: _builtins.bool
+    """repeat is true of an entry that a repeated save made, not RecordOutcome."""
     @_builtins.property
     def duration(self) -> _duration_pb2.Duration:
         """duration, if given."""
@@ -857,10 +980,12 @@ class OutcomeEntry(_message.Message):
         note: _builtins.str = ...,
         create_time: _timestamp_pb2.Timestamp | None = ...,
         corrects: _builtins.str = ...,
+        corrected_by: _builtins.str = ...,
+        repeat: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_reward", b"_reward", "create_time", b"create_time", "duration", b"duration", "reward", b"reward"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_reward", b"_reward", "corrects", b"corrects", "create_time", b"create_time", "duration", b"duration", "note", b"note", "outcome", b"outcome", "outcome_id", b"outcome_id", "pattern_id", b"pattern_id", "query", b"query", "retrieval_id", b"retrieval_id", "reward", b"reward"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_reward", b"_reward", "corrected_by", b"corrected_by", "corrects", b"corrects", "create_time", b"create_time", "duration", b"duration", "note", b"note", "outcome", b"outcome", "outcome_id", b"outcome_id", "pattern_id", b"pattern_id", "query", b"query", "repeat", b"repeat", "retrieval_id", b"retrieval_id", "reward", b"reward"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__reward: _TypeAlias = _typing.Literal["reward"]  # noqa: Y015
     _WhichOneofArgType__reward: _TypeAlias = _typing.Literal["_reward", b"_reward"]  # noqa: Y015
@@ -975,6 +1100,9 @@ class CorrectOutcomeResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     PATTERNS_FIELD_NUMBER: _builtins.int
+    OUTCOME_ID_FIELD_NUMBER: _builtins.int
+    outcome_id: _builtins.str
+    """outcome_id that the correction is logged under."""
     @_builtins.property
     def patterns(self) -> _containers.RepeatedCompositeFieldContainer[_pattern_pb2.Pattern]:
         """patterns as they now stand."""
@@ -983,10 +1111,11 @@ class CorrectOutcomeResponse(_message.Message):
         self,
         *,
         patterns: _abc.Iterable[_pattern_pb2.Pattern] | None = ...,
+        outcome_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["patterns", b"patterns"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["outcome_id", b"outcome_id", "patterns", b"patterns"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -1,0 +1,149 @@
+"""What is remembered of outcomes, query by query, and what it says of a new query.
+
+A cell is one pattern's outcomes on one query: how many, with older ones fading. The chance that a
+pattern works on a query is told from the outcomes of its cells, each weighted by how near its query
+is: ``exp((cosine - 1) / width)``, which is 1 for the same query. So a thing that works for one kind
+of question does not win where another kind is asked.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+CELLS_AT_MOST = 64
+"""Of one pattern; beyond that the two whose queries are nearest become one."""
+
+NEGLIGIBLE = 0.01
+"""A kernel below this is not looked at."""
+
+_MICROS = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Fading:
+    """How outcomes lose weight. ``half_life`` in seconds, 0 is never.
+
+    ``kept`` is what a new outcome leaves of the weight of the earlier ones in its cell, in (0, 1]:
+    what changed is learned anew within about ``1 / (1 - kept)`` outcomes.
+    """
+
+    half_life: float = 180 * 24 * 3600.0
+    kept: float = 0.9
+
+    def since(self, then: int, now: int) -> float:
+        """The weight left of an outcome after the time between two instants, in microseconds."""
+        if not self.half_life:
+            return 1.0
+        return math.pow(0.5, max(0, now - then) / (self.half_life * _MICROS))
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """Faded sums as they stood at ``last_time`` (microseconds); ``count`` is not faded.
+
+    ``successes`` counts PARTIAL as ½; ``trials`` is never below it.
+    """
+
+    successes: float = 0.0
+    trials: float = 0.0
+    count: int = 0
+    last_time: int = 0
+
+    def record(self, value: float, at: int, fading: Fading) -> Cell:
+        """The cell after one more outcome, of ``value`` 1, ½ or 0. A late one fades nothing."""
+        left = fading.kept * fading.since(self.last_time, at) if self.count else 1.0
+        return Cell(
+            self.successes * left + value,
+            self.trials * left + 1.0,
+            self.count + 1,
+            max(self.last_time, at),
+        )
+
+    def weight_of(self, at: int, later: int, fading: Fading) -> float:
+        """What an outcome of ``at`` weighs here, after which ``later`` others came in."""
+        return math.pow(fading.kept, later) * fading.since(at, self.last_time)
+
+    def without(self, value: float, weight: float) -> Cell:
+        """The cell less an outcome that was counted."""
+        count = max(0, self.count - 1)
+        trials = max(0.0, self.trials - weight) if count else 0.0
+        successes = min(trials, max(0.0, self.successes - weight * value))
+        return replace(self, successes=successes, trials=trials, count=count)
+
+    def along(self, value: float, weight: float) -> Cell:
+        """The cell with an outcome in the place of one that was taken out."""
+        return replace(
+            self,
+            successes=self.successes + weight * value,
+            trials=self.trials + weight,
+            count=self.count + 1,
+        )
+
+    def merge(self, other: Cell, fading: Fading) -> Cell:
+        """Both in one, as of the later of their times."""
+        at = max(self.last_time, other.last_time)
+        mine, theirs = fading.since(self.last_time, at), fading.since(other.last_time, at)
+        return Cell(
+            self.successes * mine + other.successes * theirs,
+            self.trials * mine + other.trials * theirs,
+            self.count + other.count,
+            at,
+        )
+
+
+def kernel(cosine: float, width: float) -> float:
+    """How much an outcome on a query counts for another one, in (0, 1]."""
+    return math.exp((min(1.0, cosine) - 1.0) / width)
+
+
+def least_cosine(width: float) -> float:
+    """The cosine from which on a kernel is not negligible."""
+    return 1.0 + width * math.log(NEGLIGIBLE)
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbour:
+    """A cell that says something of a query: its own query, how near, with what weight."""
+
+    query: str
+    cosine: float
+    weight: float
+    successes: float
+    trials: float
+    last_time: int
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What outcomes say of a thing's chance on a query: weighted sums, and where they come from."""
+
+    successes: float = 0.0
+    trials: float = 0.0
+    neighbours: tuple[Neighbour, ...] = ()
+
+
+def neighbour(
+    cell: Cell, query: str, cosine: float, now: int, width: float, fading: Fading
+) -> Neighbour:
+    """A cell as seen from a query at ``now``: its sums faded, not yet weighted by the kernel."""
+    left = fading.since(cell.last_time, now)
+    return Neighbour(
+        query,
+        cosine,
+        kernel(cosine, width),
+        cell.successes * left,
+        cell.trials * left,
+        cell.last_time,
+    )
+
+
+def evidence(neighbours: Iterable[Neighbour]) -> Evidence:
+    """The sum of what cells say, the nearest first."""
+    nearest = tuple(sorted(neighbours, key=lambda one: (-one.weight, one.query)))
+    return Evidence(
+        math.fsum(one.weight * one.successes for one in nearest),
+        math.fsum(one.weight * one.trials for one in nearest),
+        nearest,
+    )

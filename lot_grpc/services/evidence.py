@@ -1,0 +1,61 @@
+"""What outcomes say of the patterns that may answer a query: one search over their cells."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from lot_grpc.domain.cells import Evidence, Neighbour, evidence, least_cosine, neighbour
+from lot_grpc.domain.ranking import RankingWeights
+from lot_grpc.ports import AnyOf, Record, SearchQuery, VectorStore
+from lot_grpc.services.moments import Moments
+from lot_grpc.services.records.cells import MERGING, cell_from_payload
+from lot_grpc.services.records.collections import CELLS, QUERY_VECTOR
+
+NEIGHBOURS_AT_MOST = 256
+"""Cells that are looked at for a query, the nearest of all candidates together."""
+
+
+class PatternEvidence:
+    """Reads the cells of patterns."""
+
+    def __init__(self, store: VectorStore, moments: Moments, weights: RankingWeights) -> None:
+        self._store = store
+        self._moments = moments
+        self._weights = weights
+
+    async def of(
+        self, namespace: str, vector: Sequence[float], records: Sequence[Record]
+    ) -> Mapping[str, Evidence]:
+        """By point, for those patterns of which anything near the query is known."""
+        used = {
+            record.payload["pattern_id"]: record.id
+            for record in records
+            if record.payload["usage_count"]
+        }
+        if not used:
+            return {}
+        wanted = SearchQuery(
+            QUERY_VECTOR,
+            vector,
+            NEIGHBOURS_AT_MOST,
+            [AnyOf("pattern_id", tuple(used))],
+            min_score=least_cosine(self._weights.kernel_width),
+        )
+        [found] = await self._store.search(CELLS, namespace, [wanted])
+        cells = await self._store.get(CELLS, namespace, list(found)) if found else {}
+        near: dict[str, list[Neighbour]] = {}
+        now = self._moments.now()
+        for point, record in cells.items():
+            if record.payload.get(MERGING):
+                continue
+            near.setdefault(used[record.payload["pattern_id"]], []).append(
+                neighbour(
+                    cell_from_payload(record.payload),
+                    record.payload["query"],
+                    found[point],
+                    now,
+                    self._weights.kernel_width,
+                    self._weights.fading,
+                )
+            )
+        return {point: evidence(neighbours) for point, neighbours in near.items()}

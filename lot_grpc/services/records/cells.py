@@ -1,0 +1,69 @@
+"""Cells ⇄ Record. What they mean: ``domain.cells``; how they are kept: ``services.cells``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from lot_grpc.domain.cells import Cell
+from lot_grpc.domain.ids import content_hash, point_id
+from lot_grpc.ports import Payload, Record
+from lot_grpc.services.records.collections import QUERY_VECTOR, SORT_KEY
+
+REVISION = "revision"
+UNSETTLED = "unsettled_ids"
+MERGING = "merging_into"
+"""The point of the cell that takes this one in. From then on it counts nothing any more."""
+TAKEN_IN = "taken_in"
+"""Points of cells that were taken in and may still be there."""
+
+
+def cell_point(namespace: str, pattern_id: str, query: str) -> str:
+    """Where the cell of a pattern and a query lies; white space and letter case are folded."""
+    return point_id(namespace, "cell", pattern_id, content_hash([_folded(query)]))
+
+
+def same_query(one: str, other: str) -> bool:
+    """Whether two queries have one cell."""
+    return _folded(one) == _folded(other)
+
+
+def _folded(query: str) -> str:
+    return " ".join(query.casefold().split())
+
+
+def cell_payload(cell: Cell) -> Payload:
+    """The sums."""
+    return {
+        "successes": cell.successes,
+        "trials": cell.trials,
+        "count": cell.count,
+        "last_time": cell.last_time,
+    }
+
+
+def cell_from_payload(payload: Mapping[str, Any]) -> Cell:
+    """The sums of a record."""
+    return Cell(payload["successes"], payload["trials"], payload["count"], payload["last_time"])
+
+
+def cell_record(
+    namespace: str,
+    point: str,
+    pattern_id: str,
+    query: str,
+    vector: Sequence[float],
+    cell: Cell,
+    unsettled: Sequence[str],
+    sort_key: int,
+) -> Record:
+    """A new cell."""
+    payload: Payload = {
+        **cell_payload(cell),
+        "pattern_id": pattern_id,
+        "query": query,
+        REVISION: 0,
+        UNSETTLED: list(unsettled),
+        SORT_KEY: sort_key,
+    }
+    return Record(point, namespace, payload, {QUERY_VECTOR: vector})
