@@ -157,9 +157,13 @@ class _Reporter:
             _log.warning(what, cause=error.message, exc_info=error.__cause__)
 
 
+def _tell(what: str, namespace: str, counts: Mapping[str, int]) -> None:
+    _log.info(what, namespace=namespace, counts=dict(counts))
+
+
 @asynccontextmanager
 async def _housekeeping(services: Services) -> AsyncIterator[None]:
-    task = asyncio.create_task(services.housekeeping.run(_Reporter()))
+    task = asyncio.create_task(services.housekeeping.run(_Reporter(), _tell))
     try:
         yield
     finally:

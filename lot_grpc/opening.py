@@ -13,6 +13,7 @@ import structlog
 from lot_grpc.clock import SystemClock
 from lot_grpc.domain.cells import Fading
 from lot_grpc.domain.ranking import RankingWeights
+from lot_grpc.domain.recommendation import StructuralWeights
 from lot_grpc.embedding.fastembed import open_fastembed
 from lot_grpc.embedding.openai import open_openai
 from lot_grpc.embedding.reranking import make_reranker
@@ -64,6 +65,7 @@ async def open_all(settings: Settings, progress: Progress | None) -> AsyncIterat
             SystemClock(),
             ranking_weights(settings),
             RerankBounds(settings.rerank.candidates, settings.rerank.seconds),
+            structural_weights(settings),
         )
         yield Opened(store, embedder, services)
 
@@ -76,6 +78,17 @@ def ranking_weights(settings: Settings) -> RankingWeights:
         wanted.learned_weight,
         wanted.kernel_width,
         Fading(wanted.half_life_days * _DAY, wanted.kept),
+    )
+
+
+def structural_weights(settings: Settings) -> StructuralWeights:
+    """What makes an episode similar to a task, as it is set."""
+    wanted = settings.recommendation
+    return StructuralWeights(
+        wanted.category_weight,
+        wanted.task_type_weight,
+        wanted.complexity_weight,
+        wanted.text_weight,
     )
 
 

@@ -8,6 +8,7 @@ equal.
 from __future__ import annotations
 
 import ipaddress
+import math
 import os
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -192,6 +193,17 @@ class RankingSettings(BaseSettings):
     kept: float = Field(default=0.9, gt=0, le=1)
 
 
+class RecommendationSettings(BaseSettings):
+    """What makes an episode similar to a task: shares of the structural score."""
+
+    model_config = _group("LOT_RECOMMENDATION_")
+
+    category_weight: Share = 0.4
+    task_type_weight: Share = 0.3
+    complexity_weight: Share = 0.2
+    text_weight: Share = 0.1
+
+
 class LogSettings(BaseSettings):
     """What is logged, and how."""
 
@@ -217,6 +229,7 @@ class Settings(BaseModel):
     openai: OpenAISettings = Field(default_factory=OpenAISettings)
     rerank: RerankSettings = Field(default_factory=RerankSettings)
     ranking: RankingSettings = Field(default_factory=RankingSettings)
+    recommendation: RecommendationSettings = Field(default_factory=RecommendationSettings)
     log: LogSettings = Field(default_factory=LogSettings)
 
     @model_validator(mode="after")
@@ -247,7 +260,7 @@ def _contradictions(settings: Settings) -> list[str]:
         found.append(
             "LOT_SYNC=always is for LOT_STORE=edge only; a Qdrant server syncs by its own settings"
         )
-    return found + _provider_contradictions(settings)
+    return found + _provider_contradictions(settings) + _weight_contradictions(settings)
 
 
 def _provider_contradictions(settings: Settings) -> list[str]:
@@ -265,6 +278,14 @@ def _provider_contradictions(settings: Settings) -> list[str]:
             "machine; set LOT_EMBEDDING_PROVIDER=openai, or drop it"
         ]
     return []
+
+
+def _weight_contradictions(settings: Settings) -> list[str]:
+    weights: dict[str, float] = settings.recommendation.model_dump()
+    if math.isclose(total := math.fsum(weights.values()), 1.0, abs_tol=1e-9):
+        return []
+    names = ", ".join(env_name("recommendation", key) for key in weights)
+    return [f"the weights {names} add up to {total:g}; they should add up to 1"]
 
 
 def split_address(address: str) -> tuple[str, int]:

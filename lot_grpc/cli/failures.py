@@ -45,22 +45,23 @@ def reported() -> Iterator[None]:
     try:
         yield
     except SettingsError as error:
-        _tell(str(error), "`lot-grpc settings` prints all of them, explained")
+        tell(str(error), "`lot-grpc settings` prints all of them, explained")
         raise typer.Exit(WRONG_USAGE) from None
     except EvalDataError as error:
-        _tell(error.message, "")
+        tell(error.message, "")
         raise typer.Exit(WRONG_USAGE) from None
     except LotError as error:
         if isinstance(error, StoreUnavailableError) and error.__cause__ is not None:
             # The sentence says that the cause is in the log.
             structlog.get_logger().error("the store failed", exc_info=error.__cause__)
-        _tell(error.message, HINTS.get(error.reason, ""))
+        tell(error.message, HINTS.get(error.reason, ""))
         raise typer.Exit(FAILED) from None
     except KeyboardInterrupt:
         raise typer.Exit(INTERRUPTED) from None
 
 
-def _tell(sentence: str, hint: str) -> None:
+def tell(sentence: str, hint: str) -> None:
+    """Say on stderr what is wrong, and what to look at next if anything."""
     typer.secho("error: ", fg=typer.colors.RED, bold=True, nl=False, err=True)
     typer.echo(sentence, err=True)
     if hint:

@@ -167,6 +167,33 @@ def health(
 
 
 @app.command()
+def report(
+    namespace: Annotated[
+        str, typer.Option("--namespace", "-n", help="Whose tasks; empty is `default`.")
+    ] = "",
+    address: Annotated[
+        str, typer.Option("--address", "-a", help="host:port; else that of the settings.")
+    ] = "",
+    sample: Annotated[
+        int,
+        typer.Option("--sample", min=0, max=1000, metavar="N", help="Rate the latest N; 0 is 20."),
+    ] = 0,
+    timeout: Annotated[float, typer.Option("--timeout", min=0.1, help="Seconds to wait.")] = 60.0,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print a Markdown page.")] = False,
+    config: Config = None,
+    json: Json = False,
+) -> None:
+    """Tell how tasks go: rates, trends, what to improve, what worked. Asks a running server."""
+    from lot_grpc.cli.report import run
+
+    if json and markdown:
+        raise typer.BadParameter("--json and --markdown exclude each other")
+    with reported():
+        told = run(address, namespace, sample, timeout, config, as_json=json, as_markdown=markdown)
+        raise typer.Exit(0 if told else 1)
+
+
+@app.command()
 def settings(
     effective: Annotated[
         bool, typer.Option("--effective", "-e", help="What is in effect, and where it came from.")

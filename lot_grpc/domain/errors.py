@@ -135,6 +135,30 @@ class OutcomeCorrectedError(LotError):
         )
 
 
+class ErrorSolutionNotFoundError(NotFoundError):
+    """No such error solution."""
+
+    reason = "ERROR_SOLUTION_NOT_FOUND"
+    noun = "error solution"
+
+
+class DecisionNotFoundError(NotFoundError):
+    """No such decision."""
+
+    reason = "DECISION_NOT_FOUND"
+    noun = "decision"
+
+
+class SelectionUnknownError(NotFoundError):
+    """A ``selection_id`` that was never given, or is older than its life."""
+
+    reason = "SELECTION_UNKNOWN"
+    noun = "selection"
+
+    def __init__(self, namespace: str, id: str) -> None:
+        super().__init__(namespace, id, "selections are kept for 30 days; name state and action")
+
+
 class InUseError(LotError):
     """An id is taken by other content. Choose another id, or update the one that is there."""
 
@@ -171,6 +195,20 @@ class MemoryIdInUseError(InUseError):
 
     reason = "MEMORY_ID_IN_USE"
     noun = "memory"
+
+
+class DecisionIdInUseError(InUseError):
+    """The decision id is taken."""
+
+    reason = "DECISION_ID_IN_USE"
+    noun = "decision"
+
+
+class LearningEventIdInUseError(InUseError):
+    """The learning event id is taken."""
+
+    reason = "LEARNING_EVENT_ID_IN_USE"
+    noun = "learning event"
 
 
 class RequestIdReusedError(LotError):

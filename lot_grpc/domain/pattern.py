@@ -9,6 +9,7 @@ from typing import Any
 
 from lot_grpc.domain.complexity import Complexity
 from lot_grpc.domain.errors import invalid
+from lot_grpc.domain.feedback import NO_FEEDBACK, FeedbackCounts
 from lot_grpc.domain.ids import content_hash
 from lot_grpc.domain.outcomes import Outcomes
 from lot_grpc.domain.search_text import SearchText, joined
@@ -110,10 +111,11 @@ class Pattern:
     revision: int
     create_time: int
     update_time: int
+    feedback: FeedbackCounts = NO_FEEDBACK
 
     @property
     def etag(self) -> str:
-        """Changes with every edit, never with an outcome."""
+        """Changes with every edit, never with an outcome or a feedback."""
         return f"{self.revision:x}"
 
 

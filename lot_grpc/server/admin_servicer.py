@@ -17,6 +17,7 @@ from lot_grpc.services.records.collections import (
     MEMORIES,
     OUTCOMES,
     PATTERNS,
+    POLICIES,
     SCHEMA_VERSION,
 )
 
@@ -31,6 +32,7 @@ _COUNTED = {
     EPISODES: "EPISODE",
     EVENTS: "EPISODE_EVENT",
     MEMORIES: "MEMORY",
+    POLICIES: "POLICY",
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 
 from lot_grpc.domain.errors import LimitExceededError, LotError, PatternNotFoundError
 from lot_grpc.domain.ids import namespace_or_default
@@ -13,6 +14,7 @@ from lot_grpc.pb.lot.v1 import pattern_service_pb2 as pb
 from lot_grpc.pb.lot.v1 import pattern_service_pb2_grpc as pb_grpc
 from lot_grpc.server.call import Context
 from lot_grpc.server.convert import patterns as convert
+from lot_grpc.server.convert.feedback import confidence_notices, entry_to_pb
 from lot_grpc.server.convert.outcomes import (
     OUTCOME,
     RANKING,
@@ -27,8 +29,10 @@ from lot_grpc.server.convert.values import seconds_from_pb
 from lot_grpc.server.page_token import position_from_token, position_to_token
 from lot_grpc.server.status import to_status
 from lot_grpc.services.drafts import PatternDraft, Saved
+from lot_grpc.services.feedback import Feedback
 from lot_grpc.services.outcomes import OutcomeDraft, RecordingOutcomes
-from lot_grpc.services.patterns import Patterns, PatternStats, Updated
+from lot_grpc.services.pattern_stats import PatternStats
+from lot_grpc.services.patterns import Patterns, Updated
 from lot_grpc.services.questions import Asked, pattern_question
 from lot_grpc.services.recall import Finding, Recall
 from lot_grpc.services.saving import Saving
@@ -46,12 +50,14 @@ class PatternServicer(pb_grpc.PatternServiceServicer):
         patterns: Patterns,
         recall: Recall[Pattern],
         outcomes: RecordingOutcomes,
+        feedback: Feedback,
         max_batch_items: int,
     ) -> None:
         self._saving = saving
         self._patterns = patterns
         self._recall = recall
         self._outcomes = outcomes
+        self._feedback = feedback
         self._max_batch_items = max_batch_items
 
     async def SavePattern(
@@ -96,7 +102,13 @@ class PatternServicer(pb_grpc.PatternServiceServicer):
         pattern = await self._patterns.get(
             namespace_or_default(request.namespace), request.pattern_id
         )
-        return pb.GetPatternResponse(pattern=convert.pattern_to_pb(pattern))
+        history = []
+        if request.include_feedback:
+            history = await self._feedback.history(pattern.namespace, pattern.pattern_id)
+        return pb.GetPatternResponse(
+            pattern=convert.pattern_to_pb(pattern),
+            feedback=[entry_to_pb(entry) for entry in history],
+        )
 
     async def UpdatePattern(
         self, request: pb.UpdatePatternRequest, context: Context
@@ -108,7 +120,7 @@ class PatternServicer(pb_grpc.PatternServiceServicer):
         )
         return pb.UpdatePatternResponse(
             pattern=convert.pattern_to_pb(updated.pattern),
-            notices=_unread_notices(updated),
+            notices=[*_unread_notices(updated), *confidence_notices(updated.kept)],
         )
 
     async def DeletePattern(
@@ -239,5 +251,21 @@ def _stats_to_pb(stats: PatternStats) -> pb.GetPatternStatsResponse:
         most_used_pattern_id=stats.most_used_pattern_id,
         by_language=stats.by_language,
         by_category=stats.by_category,
-        by_kind={name.upper(): count for name, count in stats.by_kind.items()},
+        by_kind=_named(stats.by_kind),
+        min_success_rate=stats.min_success_rate,
+        used_count=stats.used,
+        average_used_success_rate=stats.average_used_success_rate,
+        total_success_count=stats.total_success,
+        total_failure_count=stats.total_failure,
+        total_partial_count=stats.total_partial,
+        success_share=stats.success_share,
+        pinned_count=stats.pinned,
+        by_pattern_type=_named(stats.by_pattern_type),
+        by_code_kind=_named(stats.by_code_kind),
+        by_task_type=stats.by_task_type,
     )
+
+
+def _named(counts: Mapping[str, int]) -> dict[str, int]:
+    """Counts by the names of an enum, without their prefix."""
+    return {name.upper(): count for name, count in counts.items()}

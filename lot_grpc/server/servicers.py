@@ -14,13 +14,22 @@ from lot_grpc.pb.lot.v1 import (
     pattern_service_pb2,
 )
 from lot_grpc.ports import Clock
+from lot_grpc.server.action_servicer import ActionServicer
 from lot_grpc.server.admin_servicer import AdminServicer, ServerFacts
 from lot_grpc.server.build import carries_out
+from lot_grpc.server.decision_servicer import DecisionServicer
+from lot_grpc.server.episode_deleting_servicer import EpisodeDeletingServicer
 from lot_grpc.server.episode_servicer import EpisodeServicer
+from lot_grpc.server.feedback_servicer import FeedbackServicer
+from lot_grpc.server.learning_event_servicer import LearningEventServicer
 from lot_grpc.server.limits import Limits
 from lot_grpc.server.memory_servicer import MemoryServicer
 from lot_grpc.server.outcome_servicer import OutcomeServicer
 from lot_grpc.server.pattern_servicer import PatternServicer
+from lot_grpc.server.performance_servicer import PerformanceServicer
+from lot_grpc.server.policy_servicer import PolicyServicer
+from lot_grpc.server.pruning_servicer import PruningServicer
+from lot_grpc.server.recommendation_servicer import RecommendationServicer
 from lot_grpc.services.build import Services
 
 
@@ -45,17 +54,35 @@ def build_servicers(
                 services.patterns,
                 services.pattern_recall,
                 services.outcomes,
+                services.feedback,
                 max_batch_items,
             ),
             OutcomeServicer(services.outcome_log),  # type: ignore[abstract]
+            FeedbackServicer(  # type: ignore[abstract]
+                services.feedback, services.feedback_candidates
+            ),
+            PruningServicer(services.pruning),  # type: ignore[abstract]
         ],
         _service(episode_service_pb2, "EpisodeService"): [
             EpisodeServicer(  # type: ignore[abstract]
                 services.episodes, services.recording, services.episode_recall
             ),
+            EpisodeDeletingServicer(services.episode_deleting),  # type: ignore[abstract]
         ],
-        _service(learning_service_pb2, "LearningService"): [],
-        _service(admin_service_pb2, "AdminService"): [],
+        _service(learning_service_pb2, "LearningService"): [
+            RecommendationServicer(services.recommending),  # type: ignore[abstract]
+            PerformanceServicer(services.performance),  # type: ignore[abstract]
+            LearningEventServicer(  # type: ignore[abstract]
+                services.learning_events, services.submitting_feedback
+            ),
+            DecisionServicer(services.decisions),  # type: ignore[abstract]
+            ActionServicer(  # type: ignore[abstract]
+                services.selections, services.recording_steps, services.action_values
+            ),
+        ],
+        _service(admin_service_pb2, "AdminService"): [
+            PolicyServicer(services.policies, services.keeping),  # type: ignore[abstract]
+        ],
     }
     admin = servicers[_service(admin_service_pb2, "AdminService")]
     kinds = {service: [type(one) for one in sharing] for service, sharing in servicers.items()}

@@ -26,6 +26,7 @@ from lot_grpc.domain.errors import (
 from lot_grpc.domain.ids import content_hash, new_id
 from lot_grpc.domain.query import EpisodeFilter
 from lot_grpc.ports import Condition, Equals, Payload, Record, VectorStore
+from lot_grpc.services.episode_deleting import EpisodeDeleting
 from lot_grpc.services.event_log import EventLog
 from lot_grpc.services.fencing import Fence
 from lot_grpc.services.indexing import Indexed, Indexing
@@ -112,6 +113,7 @@ class Episodes:
         log: EventLog,
         writers: Writers,
         fence: Fence,
+        deleting: EpisodeDeleting,
     ) -> None:
         self._store = store
         self._indexing = indexing
@@ -120,6 +122,7 @@ class Episodes:
         self._log = log
         self._writers = writers
         self._fence = fence
+        self._deleting = deleting
 
     # --- starting -----------------------------------------------------------------------------
 
@@ -173,12 +176,29 @@ class Episodes:
     async def _enter(
         self, namespace: str, draft: EpisodeDraft, method: str, request_id: str
     ) -> tuple[Entry | None, str]:
+        if draft.episode_id:  # what is left of a deleted one must not be taken for this one's
+            await self._deleting.finish_open_delete(namespace, draft.episode_id)
         episode_id = draft.episode_id or new_id("e")
         if not request_id:
             return None, episode_id
         ask = Ask(namespace, method, request_id, draft.hash(), {"episode_id": episode_id})
         entry = await self._ledger.begin(ask)
-        return entry, entry.plan["episode_id"]
+        episode_id = entry.plan["episode_id"]
+        await self._refuse_deleted(namespace, episode_id, entry)
+        return entry, episode_id
+
+    async def _refuse_deleted(self, namespace: str, episode_id: str, entry: Entry) -> None:
+        """Refuse a late retry of what was deleted since: it would bring it back."""
+        if entry.first or entry.result is not None:
+            return
+        stone = await self._deleting.finish_open_delete(namespace, episode_id)
+        if stone is None or stone.delete_time < entry.create_time:
+            return
+        point = episode_point(namespace, episode_id)
+        if not await self._store.get(EPISODES, namespace, [point]):
+            raise EpisodeNotFoundError(
+                namespace, episode_id, "it was deleted after this request's first try"
+            )
 
     def _new(self, namespace: str, episode_id: str, start: EpisodeStart) -> Episode:
         now = self._moments.now()

@@ -139,9 +139,18 @@ class EventLog:
         return event_from_record(record)
 
     async def remove(
-        self, namespace: str, episode_id: str, first: int, last: int, epoch: int | None = None
+        self,
+        namespace: str,
+        episode_id: str,
+        first: int,
+        last: int,
+        epoch: int | None = None,
+        recorded_until: int | None = None,
     ) -> int:
-        """Delete events by number, just those of one writer if ``epoch`` is given."""
+        """Delete events by number, just those of one writer if ``epoch`` is given.
+
+        ``recorded_until`` spares what was recorded later than this time.
+        """
         deleted = 0
         for start in range(first, last + 1, 1000):
             numbers = range(start, min(start + 1000, last + 1))
@@ -149,6 +158,8 @@ class EventLog:
             where: list[Condition] = [IdIn(points)]
             if epoch is not None:
                 where.append(Equals("epoch", epoch))
+            if recorded_until is not None:
+                where.append(Range("record_time", lte=recorded_until))
             deleted += await self._store.delete(EVENTS, namespace, where)
         return deleted
 

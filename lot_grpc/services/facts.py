@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 from lot_grpc.ports import Condition, Equals, VectorStore
 from lot_grpc.services.moments import Moments
-from lot_grpc.services.records.collections import CELLS, OUTCOMES
+from lot_grpc.services.records.collections import OUTCOMES, PATTERN_LOGS
 from lot_grpc.services.records.outcomes import (
     SETTLED,
     OutcomeFact,
@@ -26,10 +26,10 @@ from lot_grpc.services.records.outcomes import (
 _REMEMBERED = 10_000
 
 
-async def forget_outcomes(store: VectorStore, namespace: str, where: Sequence[Condition]) -> None:
-    """Delete what was recorded of a pattern: its log and its cells."""
-    await store.delete(OUTCOMES, namespace, where)
-    await store.delete(CELLS, namespace, where)
+async def forget_logs(store: VectorStore, namespace: str, where: Sequence[Condition]) -> None:
+    """Delete what was recorded of a pattern and goes with it."""
+    for collection in PATTERN_LOGS:
+        await store.delete(collection, namespace, where)
 
 
 class Facts:

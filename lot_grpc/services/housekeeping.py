@@ -21,6 +21,7 @@ from lot_grpc.services.records.collections import (
     PATTERNS,
     REQUESTS,
     RETRIEVALS,
+    SELECTIONS,
 )
 from lot_grpc.services.records.episodes import episode_point
 from lot_grpc.services.retrievals import Retrievals
@@ -33,7 +34,7 @@ microseconds: longer than any call may take."""
 _EVER = 2**62
 """Later than any time; what is dated in the future, since a clock stepped back, counts too."""
 
-_EXPIRING = (REQUESTS, RETRIEVALS, PATTERNS, MEMORIES)
+_EXPIRING = (REQUESTS, RETRIEVALS, SELECTIONS, PATTERNS, MEMORIES)
 _BATCH = 500
 _EXPIRED_AT_ONCE = 100_000
 
@@ -45,6 +46,18 @@ FinishBefore = Callable[[int], Awaitable[int]]
 """Finishes what was begun before a time and left; says how many."""
 Sweep = Callable[[], Awaitable[object]]
 Report = Callable[[str, Exception], None]
+
+
+Tell = Callable[[str, str, Mapping[str, int]], None]
+"""Is told what a sweep did, in which namespace, and how much of it by noun."""
+
+
+@dataclass(frozen=True, slots=True)
+class Swept:
+    """What a sweep did, for the log: how much by namespace and noun. Empty where nothing was."""
+
+    what: str
+    counts: Mapping[str, Mapping[str, int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,24 +150,35 @@ class Housekeeping:
             await asyncio.sleep(0)
         return sum([await self._store.delete_expired(name) for name in _EXPIRING])
 
-    async def run(self, report: Report) -> None:
+    async def run(self, report: Report, tell: Tell) -> None:
         """Write recalls behind every second and sweep every minute, until cancelled.
 
-        A failure is reported, once while it stays the same, and all is tried again.
+        Apart, so that a long sweep holds up no recall. A failure is reported, once while it stays
+        the same, and all is tried again. ``tell`` is told what sweeps did.
         """
-        rounds = 0
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._every(_FLUSH_SECONDS, self._retrievals.flush, report))
+            group.create_task(self._every(_SWEEP_SECONDS, lambda: self.sweep(tell), report))
+
+    async def sweep(self, tell: Tell) -> None:
+        """Finish what was left, drop what lapsed, and do all sweeps, once."""
+        await self.roll_forward()
+        await self.drop_expired()
+        for sweep in self._sweeps:
+            done = await sweep()
+            if isinstance(done, Swept):
+                for namespace, counts in done.counts.items():
+                    tell(done.what, namespace, counts)
+        await self._store.flush()
+
+    async def _every(
+        self, seconds: float, task: Callable[[], Awaitable[object]], report: Report
+    ) -> None:
         known = ""
         while True:
-            await asyncio.sleep(_FLUSH_SECONDS)
-            rounds += 1
+            await asyncio.sleep(seconds)
             try:
-                await self._retrievals.flush()
-                if rounds % int(_SWEEP_SECONDS / _FLUSH_SECONDS) == 0:
-                    await self.roll_forward()
-                    await self.drop_expired()
-                    for sweep in self._sweeps:
-                        await sweep()
-                    await self._store.flush()
+                await task()
                 known = ""
             except Exception as error:  # noqa: BLE001 - it must go on, whatever happens once
                 if known != type(error).__name__:

@@ -28,6 +28,9 @@ from lot_grpc.services.tombstones import Tombstone, Tombstones
 NOUN = "memory"
 _METHOD = "CreateMemory"
 
+SEEN_KEYS = ("memory_id", "revision", SORT_KEY)
+"""What ``delete_as_seen`` must know of a memory."""
+
 
 @dataclass(frozen=True, slots=True)
 class MemoryDraft:
@@ -139,6 +142,14 @@ class Memories:
             stone = await self._tombstones.begin(NOUN, memory_id, record)
             if await self.finish_delete(stone):
                 return
+
+    async def delete_as_seen(self, record: Record) -> bool:
+        """Delete a memory that is still as its record says, read with ``SEEN_KEYS`` at least.
+
+        False for one that was edited since.
+        """
+        stone = await self._tombstones.begin(NOUN, record.payload["memory_id"], record)
+        return await self.finish_delete(stone)
 
     async def finish_delete(self, stone: Tombstone) -> bool:
         """Carry out a delete that was written down; False if the memory was edited since."""

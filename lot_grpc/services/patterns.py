@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from lot_grpc.domain.errors import (
     ContentionError,
@@ -17,7 +17,6 @@ from lot_grpc.ports import (
     Condition,
     Equals,
     IdIn,
-    Order,
     Range,
     Record,
     Vector,
@@ -25,11 +24,12 @@ from lot_grpc.ports import (
 )
 from lot_grpc.services.claims import Claims
 from lot_grpc.services.expiry import check_expiry, with_ttl
-from lot_grpc.services.facts import forget_outcomes
+from lot_grpc.services.facts import forget_logs
 from lot_grpc.services.indexing import Indexed, Indexing
 from lot_grpc.services.moments import Moments
 from lot_grpc.services.pacing import pause_before_retry
 from lot_grpc.services.paging import Position, read_page
+from lot_grpc.services.pattern_stats import PatternStats, sum_up
 from lot_grpc.services.records.collections import (
     PATTERNS,
     SORT_KEY,
@@ -47,18 +47,33 @@ from lot_grpc.services.tombstones import Tombstone, Tombstones
 
 NOUN = "pattern"
 _TRIES = 50
-_FACET_LIMIT = 100
-_EVERY_PERMILLE = 1001
-_EVERY_USAGE = 1_000_000
+
+SEEN_KEYS = ("pattern_id", "revision", STATS_REVISION, SORT_KEY)
+"""What ``delete_as_seen`` must know of a pattern."""
 
 
 @dataclass(frozen=True, slots=True)
 class PatternEdit:
-    """New values of the named fields of a content; ``ttl`` (microseconds) instead of an expiry."""
+    """New values of the named fields of a content; ``ttl`` (microseconds) instead of an expiry.
+
+    ``sets_confidence`` is False for an edit that has a confidence among all else, as one does that
+    writes back what it read: it leaves one alone that feedback moved.
+    """
 
     content: PatternContent
     fields: frozenset[str]
     ttl: int | None = None
+    sets_confidence: bool = True
+
+    def kept(self, pattern: Pattern) -> tuple[str, ...]:
+        """The fields that this edit leaves as they are, though it has other values for them."""
+        leaves = (
+            "confidence" in self.fields
+            and not self.sets_confidence
+            and pattern.feedback.feedback_count > 0
+            and self.content.confidence != pattern.content.confidence
+        )
+        return ("confidence",) if leaves else ()
 
     def apply(self, old: PatternContent, now: int) -> PatternContent:
         """The content after the edit."""
@@ -75,26 +90,16 @@ class PatternPage:
 
 
 @dataclass(frozen=True, slots=True)
-class PatternStats:
-    """Sums over patterns. Rates to the per mille, None without patterns."""
-
-    total: int = 0
-    average_success_rate: float | None = None
-    max_success_rate: float | None = None
-    total_usage: int = 0
-    most_used_pattern_id: str = ""
-    by_language: dict[str, int] = field(default_factory=dict)
-    by_category: dict[str, int] = field(default_factory=dict)
-    by_kind: dict[str, int] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
 class Updated:
-    """An edited pattern. The flags: the model did not read all of its text, of its code."""
+    """An edited pattern. The flags: the model did not read all of its text, of its code.
+
+    ``kept`` are fields that feedback moved and the edit left alone.
+    """
 
     pattern: Pattern
     text_truncated: bool = False
     code_truncated: bool = False
+    kept: tuple[str, ...] = ()
 
 
 class Patterns:
@@ -150,20 +155,23 @@ class Patterns:
     ) -> Updated:
         """Apply an edit of the content to the pattern that has ``etag`` (empty: any).
 
-        Counters are never overwritten: an outcome that comes between is kept and the edit tried
-        again on top of it. Raises PatternNotFoundError, EtagMismatchError, ContentionError.
+        Counters are never overwritten: an outcome or a feedback that comes between is kept and the
+        edit tried again on top of it. Raises PatternNotFoundError, EtagMismatchError,
+        ContentionError.
         """
         for attempt in range(_TRIES):
             record = await self._record(namespace, pattern_id, vectors=True)
             pattern = pattern_from_record(record)
             if etag and etag != pattern.etag:
                 raise EtagMismatchError(NOUN, pattern_id, etag, pattern.etag)
-            content = edit.apply(pattern.content, self._moments.now())
+            kept = edit.kept(pattern)
+            written = replace(edit, fields=edit.fields - set(kept))
+            content = written.apply(pattern.content, self._moments.now())
             content.check()
             if content.expire_time != pattern.content.expire_time:
                 check_expiry(NOUN, content.expire_time, self._moments.now())
             if content == pattern.content:
-                return Updated(pattern)
+                return Updated(pattern, kept=kept)
             indexed = await self._indexed(pattern.content, content, record)
             edited = replace(
                 pattern,
@@ -172,7 +180,7 @@ class Patterns:
                 update_time=max(self._moments.now(), pattern.update_time),
             )
             if await self._replace(record, pattern, edited, indexed.vectors):
-                return Updated(edited, indexed.text_truncated, indexed.code_truncated)
+                return Updated(edited, indexed.text_truncated, indexed.code_truncated, kept)
             await pause_before_retry(attempt)
         raise ContentionError(NOUN, pattern_id)
 
@@ -214,7 +222,7 @@ class Patterns:
     # --- deleting -----------------------------------------------------------------------------
 
     async def delete(self, namespace: str, pattern_id: str, etag: str) -> None:
-        """Delete a pattern, its claim and its outcomes.
+        """Delete a pattern, its claim, its outcomes and its feedback.
 
         Raises PatternNotFoundError, EtagMismatchError.
         """
@@ -229,13 +237,20 @@ class Patterns:
             await pause_before_retry(attempt)
         raise ContentionError(NOUN, pattern_id)
 
+    async def delete_as_seen(self, record: Record) -> bool:
+        """Delete a pattern that is still as its record says, read with ``SEEN_KEYS`` at least.
+
+        False for one that was edited, used or given feedback since: it is spared, also where this
+        process dies and another finishes the delete.
+        """
+        pattern_id = record.payload["pattern_id"]
+        stone = await self._tombstones.begin(NOUN, pattern_id, record, unchanged=(STATS_REVISION,))
+        return await self.finish_delete(stone)
+
     async def finish_delete(self, stone: Tombstone) -> bool:
-        """Carry out a delete that was written down; False if the pattern was edited since."""
+        """Carry out a delete that was written down; False if the pattern was changed since."""
         point = pattern_point(stone.namespace, stone.id)
-        one = Equals(SORT_KEY, stone.sort_key)
-        await self._store.delete(
-            PATTERNS, stone.namespace, [IdIn((point,)), Equals("revision", stone.revision), one]
-        )
+        await self._store.delete(PATTERNS, stone.namespace, [IdIn((point,)), *stone.conditions()])
         left = (await self._store.get(PATTERNS, stone.namespace, [point])).get(point)
         if left is not None and left.payload[SORT_KEY] == stone.sort_key:
             await self._tombstones.finish(stone)
@@ -245,7 +260,7 @@ class Patterns:
             await self._claims.release_all(stone.namespace, stone.id)
         else:  # another pattern took the id since; a claim that is not its own it leaves to saves
             theirs.append(Range(SORT_KEY, lt=left.payload[SORT_KEY]))
-        await forget_outcomes(self._store, stone.namespace, theirs)
+        await forget_logs(self._store, stone.namespace, theirs)
         await self._tombstones.finish(stone)
         return True
 
@@ -254,7 +269,7 @@ class Patterns:
         pattern_id = record.payload["pattern_id"]
         theirs = Equals("pattern_id", pattern_id)
         older = Range(SORT_KEY, lte=record.payload[EXPIRES_KEY])
-        await forget_outcomes(self._store, record.namespace, [theirs, older])
+        await forget_logs(self._store, record.namespace, [theirs, older])
         if not await self._store.get(PATTERNS, record.namespace, [record.id]):
             await self._claims.release_all(record.namespace, pattern_id)
 
@@ -262,50 +277,7 @@ class Patterns:
 
     async def stats(self, namespace: str, asked: PatternFilter) -> PatternStats:
         """Sums over the patterns that a filter lets through."""
-        where = pattern_conditions(asked)
-        total = await self._store.count(PATTERNS, namespace, where)
-        if not total:
-            return PatternStats()
-        rates = await self._numbers(namespace, "success_permille", where, _EVERY_PERMILLE)
-        usage = await self._numbers(namespace, "usage_count", where, _EVERY_USAGE)
-        counted = sum(rates.values())
-        return PatternStats(
-            total=total,
-            average_success_rate=(
-                round(sum(rate * n for rate, n in rates.items()) / counted / 1000, 3)
-                if counted
-                else None
-            ),
-            max_success_rate=max(rates) / 1000 if rates else None,
-            total_usage=sum(count * n for count, n in usage.items()),
-            most_used_pattern_id=await self._most_used(namespace, where, max(usage, default=0)),
-            by_language=await self._names(namespace, "language", where),
-            by_category=await self._names(namespace, "category", where),
-            by_kind=await self._names(namespace, "kind", where),
-        )
-
-    async def _numbers(
-        self, namespace: str, key: str, where: list[Condition], limit: int
-    ) -> dict[int, int]:
-        facets = await self._store.facet(PATTERNS, namespace, key, where, limit)
-        return {int(value): count for value, count in facets.items()}
-
-    async def _names(self, namespace: str, key: str, where: list[Condition]) -> dict[str, int]:
-        facets = await self._store.facet(PATTERNS, namespace, key, where, _FACET_LIMIT)
-        return {str(value): count for value, count in facets.items()}
-
-    async def _most_used(self, namespace: str, where: list[Condition], usage: int) -> str:
-        if not usage:
-            return ""
-        found = await self._store.scroll(
-            PATTERNS,
-            namespace,
-            [*where, Equals("usage_count", usage)],
-            limit=1,
-            order=Order(SORT_KEY, descending=True),
-            payload=("pattern_id",),
-        )
-        return str(found[0].payload["pattern_id"]) if found else ""
+        return await sum_up(self._store, namespace, asked)
 
     async def _record(self, namespace: str, pattern_id: str, *, vectors: bool = False) -> Record:
         point = pattern_point(namespace, pattern_id)

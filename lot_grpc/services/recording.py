@@ -15,6 +15,7 @@ from lot_grpc.domain.episode import EpisodeEvent
 from lot_grpc.domain.errors import (
     ContentionError,
     EpisodeEndedError,
+    EpisodeNotFoundError,
     EpisodeStreamOpenError,
     EventConflictError,
     WriterReplacedError,
@@ -108,12 +109,18 @@ class Recording:
         self._writers.leave(writer)
 
     async def _confirm(self, writer: Writer, first: int, last: int) -> None:
-        """Take back what was stored after another process replaced the writer or ended it."""
+        """Take back what was stored too late: after another process put an end to this writer."""
         if not self._fence.needed:  # who does that here waits for this writer's turn to end
             return
-        standing = await self._fence.standing(
-            writer.namespace, writer.episode_id, writer.epoch, last
-        )
+        try:
+            standing = await self._fence.standing(
+                writer.namespace, writer.episode_id, writer.epoch, last
+            )
+        except EpisodeNotFoundError:  # it was deleted meanwhile
+            await self._log.remove(
+                writer.namespace, writer.episode_id, first, last, epoch=writer.epoch
+            )
+            raise
         if standing.valid:
             return
         behind = max(first, standing.kept + 1)
@@ -181,7 +188,11 @@ class Recording:
         """Take the event back if another process opened a stream or ended it before it came."""
         if not self._fence.needed:
             return
-        standing = await self._fence.standing(namespace, episode_id, epoch, sequence)
+        try:
+            standing = await self._fence.standing(namespace, episode_id, epoch, sequence)
+        except EpisodeNotFoundError:  # it was deleted meanwhile
+            await self._log.remove(namespace, episode_id, sequence, sequence, epoch=epoch)
+            raise
         if standing.valid or sequence <= standing.kept:
             return
         await self._log.remove(namespace, episode_id, sequence, sequence, epoch=epoch)

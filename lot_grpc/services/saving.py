@@ -27,7 +27,7 @@ from lot_grpc.services.claims import Claims
 from lot_grpc.services.counting import Counting
 from lot_grpc.services.drafts import PatternDraft, Saved
 from lot_grpc.services.expiry import with_ttl
-from lot_grpc.services.facts import forget_outcomes
+from lot_grpc.services.facts import forget_logs
 from lot_grpc.services.indexing import Indexed, Indexing
 from lot_grpc.services.ledger import Ask, Entry, Ledger
 from lot_grpc.services.moments import Moments
@@ -213,7 +213,7 @@ class Saving:
         for work in ready:
             if work.record is not None and work.record.id in inserted:
                 if work.draft.pattern_id:
-                    await self._drop_older_outcomes(work.record)
+                    await self._drop_older_logs(work.record)
                 work.result = self._created(work, work.record)
 
     async def _resolve(self, work: _Work) -> None:
@@ -270,18 +270,18 @@ class Saving:
         record = self._record(work, pattern_id, work.indexed)
         inserted = await self._store.insert(PATTERNS, [record])
         if record.id in inserted:
-            await self._drop_older_outcomes(record)
+            await self._drop_older_logs(record)
             return self._created(work, record)
         if work.draft.exact:
             return None
         found = await self._find(work.namespace, pattern_id)
         return self._same_id(work, found) if found else None
 
-    async def _drop_older_outcomes(self, record: Record) -> None:
+    async def _drop_older_logs(self, record: Record) -> None:
         """Forget what was recorded of an expired pattern whose id was just taken again."""
         theirs = Equals("pattern_id", record.payload["pattern_id"])
         older = Range(SORT_KEY, lt=record.payload[SORT_KEY])
-        await forget_outcomes(self._store, record.namespace, [theirs, older])
+        await forget_logs(self._store, record.namespace, [theirs, older])
 
     async def _count_repeat(self, work: _Work, pattern_id: str) -> Saved | None:
         fact = OutcomeFact(

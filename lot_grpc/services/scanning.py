@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 
-from lot_grpc.ports import Condition, IdIn, Not, Order, Range, Record, VectorStore
+from lot_grpc.ports import Condition, Equals, IdIn, Not, Order, Range, Record, VectorStore
 from lot_grpc.services.pacing import Pace
 from lot_grpc.services.records.collections import SORT_KEY
 
@@ -20,26 +20,26 @@ async def scan(
     payload: bool | tuple[str, ...] = True,
     vectors: bool = False,
     descending: bool = False,
-) -> AsyncIterator[Record]:
-    """Every record of a collection with sort keys, by them; what comes meanwhile may be left out.
+    key: str = SORT_KEY,
+    batch: int = _BATCH,
+) -> AsyncGenerator[Record, None]:
+    """Every record of a collection that has ``key``, by it; what comes meanwhile may be left out.
 
-    ``payload`` names the keys to read, True is all; ``descending`` is newest first.
+    ``payload`` names the keys to read, True is all; ``descending`` is newest first; ``key`` is an
+    indexed integer; ``batch`` are read at once.
     """
-    keys = payload if isinstance(payload, bool) else (*payload, SORT_KEY)
-    order = Order(SORT_KEY, descending=descending)
+    keys = payload if isinstance(payload, bool) else (*payload, key)
+    order = Order(key, descending=descending)
     pace = Pace()
+    behind: list[Condition] = []
     edge: int | None = None
-    seen: tuple[str, ...] = ()  # two processes may make one sort key
+    seen: tuple[str, ...] = ()  # several records may have one key
     while True:
-        conditions = list(where)
-        if edge is not None:
-            behind = Range(SORT_KEY, lte=edge) if descending else Range(SORT_KEY, gte=edge)
-            conditions += [behind, Not(IdIn(seen))]
         records = await store.scroll(
             collection,
             namespace,
-            conditions,
-            limit=_BATCH,
+            [*where, *behind],
+            limit=batch,
             order=order,
             payload=keys,
             vectors=vectors,
@@ -47,9 +47,19 @@ async def scan(
         for record in records:
             yield record
             await pace.give_way()
-        if len(records) < _BATCH:
+        if len(records) < batch:
             return
-        last = records[-1].payload[SORT_KEY]
-        at_edge = tuple(record.id for record in records if record.payload[SORT_KEY] == last)
+        last = records[-1].payload[key]
+        at_edge = tuple(record.id for record in records if record.payload[key] == last)
         seen = at_edge + (seen if last == edge else ())
         edge = last
+        if key != SORT_KEY and len(seen) >= batch:  # very many: the rest of them by sort key
+            theirs = [*where, Equals(key, edge), Not(IdIn(seen))]
+            async for record in scan(
+                store, collection, namespace, theirs, payload=payload, vectors=vectors
+            ):
+                yield record
+            behind = [Range(key, lt=edge) if descending else Range(key, gt=edge)]
+        else:
+            bound = Range(key, lte=edge) if descending else Range(key, gte=edge)
+            behind = [bound, Not(IdIn(seen))]

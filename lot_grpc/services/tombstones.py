@@ -5,10 +5,11 @@ A tombstone also tells a late retry that the thing it would write again was dele
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from lot_grpc.domain.ids import point_id
-from lot_grpc.ports import Equals, Record, VectorStore
+from lot_grpc.ports import Condition, Equals, Record, VectorStore
 from lot_grpc.services.moments import Moments
 from lot_grpc.services.records.collections import SORT_KEY, TOMBSTONES
 
@@ -27,6 +28,13 @@ class Tombstone:
     sort_key: int
     delete_time: int
     done: bool
+    unchanged: Mapping[str, int] = field(default_factory=dict)
+    """Further keys of the record that must be as they were, or the delete is given up."""
+
+    def conditions(self) -> list[Condition]:
+        """What must hold of the record that is deleted."""
+        as_it_was = {"revision": self.revision, SORT_KEY: self.sort_key, **self.unchanged}
+        return [Equals(key, value) for key, value in as_it_was.items()]
 
 
 class Tombstones:
@@ -36,8 +44,13 @@ class Tombstones:
         self._store = store
         self._moments = moments
 
-    async def begin(self, noun: str, id: str, record: Record) -> Tombstone:
-        """Write down that a thing is about to be deleted, as its record stands."""
+    async def begin(
+        self, noun: str, id: str, record: Record, unchanged: Sequence[str] = ()
+    ) -> Tombstone:
+        """Write down that a thing is about to be deleted, as its record stands.
+
+        ``unchanged`` names further integers of the record on whose change it is given up.
+        """
         namespace, payload = record.namespace, record.payload
         stone = Tombstone(
             namespace,
@@ -47,6 +60,7 @@ class Tombstones:
             payload[SORT_KEY],
             self._moments.now(),
             done=False,
+            unchanged={key: payload[key] for key in unchanged},
         )
         payload = {
             "noun": noun,
@@ -56,6 +70,8 @@ class Tombstones:
             "delete_time": stone.delete_time,
             "done": False,
         }
+        if stone.unchanged:
+            payload["unchanged"] = dict(stone.unchanged)
         await self._store.put(TOMBSTONES, [Record(_point(namespace, noun, id), namespace, payload)])
         return stone
 
@@ -91,4 +107,5 @@ def _tombstone(record: Record) -> Tombstone:
         payload[SORT_KEY],
         payload["delete_time"],
         payload["done"],
+        payload.get("unchanged", {}),
     )

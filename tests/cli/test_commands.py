@@ -56,7 +56,9 @@ def test_wrong_usage_exits_2(runner, arguments):
     assert runner.invoke(command_line, arguments).exit_code == 2
 
 
-@pytest.mark.parametrize("command", ["serve", "check", "compact", "settings -e", "health"])
+@pytest.mark.parametrize(
+    "command", ["serve", "check", "compact", "settings -e", "health", "report"]
+)
 def test_settings_that_cannot_be_used_exit_2_in_one_message(runner, monkeypatch, command):
     monkeypatch.setenv("LOT_ADRESS", "x")
     monkeypatch.setenv("LOT_MAX_STREAMS", "many")

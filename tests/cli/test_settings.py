@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from lot_grpc.domain.recommendation import DEFAULT_WEIGHTS, StructuralWeights
+from lot_grpc.opening import structural_weights
 from lot_grpc.settings import (
     REFERENCE_FILE,
     OpenAISettings,
@@ -172,6 +174,7 @@ def test_all_mistakes_are_told_at_once(tmp_path, monkeypatch):
     ("given", "said"),
     [
         ({"LOT_STORE": "qdrant"}, "needs LOT_QDRANT_URL"),
+        ({"LOT_RECOMMENDATION_TEXT_WEIGHT": "0.5"}, "add up to 1.4; they should add up to 1"),
         ({"LOT_QDRANT_URL": "http://127.0.0.1:6333"}, "set LOT_STORE=qdrant, or drop them"),
         ({"LOT_QDRANT_API_KEY": "k"}, "set LOT_STORE=qdrant, or drop them"),
         (
@@ -200,6 +203,14 @@ def test_several_contradictions_are_told_together(monkeypatch):
     told = problems_of()
     assert "LOT_ALLOW_NON_LOOPBACK" in told
     assert "LOT_QDRANT_URL" in told
+
+
+def test_the_weights_of_recommendations_are_those_that_are_set(monkeypatch):
+    assert structural_weights(load_settings()) == DEFAULT_WEIGHTS
+    weights = {"CATEGORY": 0.1, "TASK_TYPE": 0.2, "COMPLEXITY": 0.3, "TEXT": 0.4}
+    for name, weight in weights.items():
+        monkeypatch.setenv(f"LOT_RECOMMENDATION_{name}_WEIGHT", str(weight))
+    assert structural_weights(load_settings()) == StructuralWeights(0.1, 0.2, 0.3, 0.4)
 
 
 def test_listening_beyond_loopback_goes_when_it_is_asked_for_by_name(monkeypatch):

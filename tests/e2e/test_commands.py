@@ -7,8 +7,16 @@ import shutil
 import socket
 import subprocess
 
+import grpc
 import pytest
 
+from lot_grpc.pb.lot.v1 import episode_service_pb2_grpc
+from lot_grpc.pb.lot.v1.episode_pb2 import (
+    EPISODE_STATUS_FAILED,
+    EPISODE_STATUS_SUCCEEDED,
+    Episode,
+)
+from lot_grpc.pb.lot.v1.episode_service_pb2 import RecordEpisodeRequest
 from tests.e2e.process import ROOT, command, environment, run
 from tests.e2e.test_start import refused, save, saved
 
@@ -97,6 +105,38 @@ def test_health_tells_whether_the_server_serves(running, data):
         address = f"127.0.0.1:{silent.getsockname()[1]}"
         gone = run(data, "health", "-a", address, "--timeout", "1")
     assert (gone.code, gone.stderr) == (1, f"{address}: UNAVAILABLE\n")
+
+
+def test_report_tells_how_tasks_went_on_the_server(running, data):
+    namespace = "for-the-report"
+    with grpc.insecure_channel(running.address) as channel:
+        stub = episode_service_pb2_grpc.EpisodeServiceStub(channel)
+        for number in range(10):
+            status = EPISODE_STATUS_SUCCEEDED if number < 9 else EPISODE_STATUS_FAILED
+            episode = Episode(task="t", category="ops", approach="plan", status=status)
+            stub.RecordEpisode(
+                RecordEpisodeRequest(namespace=namespace, episode=episode), timeout=30
+            )
+    asked = ("report", "-a", running.address, "-n", namespace)
+    ran = run(data, *asked)
+    assert ran.code == 0, ran
+    for part in (f"Performance of {namespace}\n", "(90.0%)", "90.0% of 10", "plan (9)"):
+        assert part in ran.stdout
+    told = json.loads(run(data, *asked, "--json").stdout)
+    assert (told["total_count"], told["success_count"]) == ("10", "9")
+    assert run(data, *asked, "--markdown").stdout == told["markdown"]
+    assert run(data, *asked, "--json", "--markdown").code == 2
+    empty = run(data, "report", "-n", "nobody", settings={"LOT_ADDRESS": running.address})
+    assert (empty.code, "No episode has ended." in empty.stdout) == (0, True)
+    assert not data.exists()
+
+
+def test_report_without_a_server_says_what_to_look_at(data):
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))  # bound and not listening: nobody answers there
+        address = f"127.0.0.1:{silent.getsockname()[1]}"
+        told = refused(run(data, "report", "-a", address, "--timeout", "1"))
+    assert told.startswith(f"error: {address}: UNAVAILABLE\nhint: is the server running")
 
 
 def test_writes_that_wait_for_the_disk_are_there_after_a_kill(serve, data):

@@ -18,6 +18,9 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "AdminService.CheckReady": {},
     "AdminService.Compact": {},
     "AdminService.GetServerInfo": {},
+    "AdminService.GetNamespacePolicy": {},
+    "AdminService.UpdateNamespacePolicy": {"policy": {"max_patterns": 9}},
+    "EpisodeService.DeleteEpisode": {"episode_id": "e"},
     "EpisodeService.EndEpisode": {"episode_id": "e", "status": 2},
     "EpisodeService.GetEpisode": {"episode_id": "e"},
     "EpisodeService.ListEpisodeEvents": {"episode_id": "e"},
@@ -27,6 +30,23 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "EpisodeService.RecordEvent": {"episode_id": "e", "event": {"event_type": "x"}},
     "EpisodeService.RecordEvents": {"episode_id": "e"},
     "EpisodeService.StartEpisode": {"episode": {"task": "t"}},
+    "LearningService.GetPerformanceReport": {},
+    "LearningService.GetRecommendations": {"task": "t"},
+    "LearningService.GetTrends": {},
+    "LearningService.GetBestActions": {"state": {"task_type": "t"}},
+    "LearningService.ListDecisions": {},
+    "LearningService.ListLearningEvents": {},
+    "LearningService.RecordDecision": {"decision": {"context": "c", "chosen_option": "o"}},
+    "LearningService.RecordDecisionOutcome": {
+        "decision_id": "d",
+        "outcome": outcome_pb2.OUTCOME_SUCCESS,
+    },
+    "LearningService.RecordLearningEvent": {"learning_event": {"event_type": "x"}},
+    "LearningService.RecordSteps": {
+        "steps": [{"state": {"task_type": "t"}, "action": "a", "reward": 0.5}]
+    },
+    "LearningService.SelectAction": {"state": {"task_type": "t"}, "actions": [{"name": "a"}]},
+    "LearningService.SubmitFeedback": {"text": "good"},
     "MemoryService.CreateMemory": {"memory": {"content": "c"}},
     "MemoryService.DeleteMemory": {"memory_id": "m"},
     "MemoryService.GetMemory": {"memory_id": "m"},
@@ -37,7 +57,10 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "PatternService.GetPatternStats": {},
     "PatternService.CorrectOutcome": {"outcome_id": "o"},
     "PatternService.ListOutcomes": {"pattern_id": "p"},
+    "PatternService.GiveFeedback": {"pattern_id": "p", "helpful": True},
+    "PatternService.ListFeedbackCandidates": {},
     "PatternService.ListPatterns": {},
+    "PatternService.PrunePatterns": {"max_success_rate": 0.1},
     "PatternService.RecallPatterns": {"query": "t"},
     "PatternService.RecordOutcome": {
         "pattern_ids": ["p"],
@@ -56,6 +79,8 @@ async def prepare(lot: Lot) -> None:
     EXAMPLES["PatternService.CorrectOutcome"]["outcome_id"] = used.outcome_id
     await lot.episodes.StartEpisode(episode={"task": "t"}, episode_id="e")
     await lot.memories.CreateMemory(memory={"content": "c"}, memory_id="m")
+    decision = {"context": "c", "chosen_option": "o"}
+    await lot.learning.RecordDecision(decision=decision, decision_id="d")
 
 
 def method_of(name: str) -> Any:

@@ -11,7 +11,7 @@ import pytest
 
 from lot_grpc.domain.errors import StorageFullError, StoreUnavailableError
 from lot_grpc.server.limits import Limits
-from lot_grpc.services.records.collections import EVENTS, PATTERNS
+from lot_grpc.services.records.collections import EVENTS, PATTERNS, SELECTIONS
 from lot_grpc.storage.in_memory import InMemoryStore
 from tests.contract.clock import FixedClock
 from tests.server.examples import EXAMPLES, prepare
@@ -96,9 +96,41 @@ async def _status(lot: Lot) -> int:
     return int((await lot.episodes.GetEpisode(episode_id="e")).episode.status)
 
 
+async def _episodes(lot: Lot) -> list[str]:
+    return [episode.episode_id for episode in (await lot.episodes.ListEpisodes()).episodes]
+
+
+async def _confidences(lot: Lot) -> list[float]:
+    return [pattern.confidence for pattern in (await lot.patterns.ListPatterns()).patterns]
+
+
+async def _max_patterns(lot: Lot) -> int:
+    return int((await lot.admin.GetNamespacePolicy()).policy.max_patterns)
+
+
 async def _memories(lot: Lot) -> list[str]:
     answer = await lot.memories.SearchMemories(query="c")
     return sorted(hit.memory.content for hit in answer.hits)
+
+
+async def _decisions(lot: Lot) -> list[tuple[str, int]]:
+    answer = await lot.learning.ListDecisions()
+    return [(decision.context, decision.outcome) for decision in answer.decisions]
+
+
+async def _learning_events(lot: Lot) -> list[str]:
+    answer = await lot.learning.ListLearningEvents()
+    return [event.event_type for event in answer.learning_events]
+
+
+async def _visits(lot: Lot) -> list[int]:
+    answer = await lot.learning.GetBestActions(state={"task_type": "t"})
+    return [value.visit_count for value in answer.action_values]
+
+
+async def _selections(lot: Lot) -> int:
+    assert lot.own_services is not None
+    return int(await lot.own_services.selections._store.count(SELECTIONS, lot.namespace))
 
 
 WRITING: dict[str, tuple[Callable[[Lot], Awaitable[Any]], Any, Any]] = {
@@ -114,6 +146,16 @@ WRITING: dict[str, tuple[Callable[[Lot], Awaitable[Any]], Any, Any]] = {
     "EndEpisode": (_status, 1, 2),
     "CreateMemory": (_memories, ["c"], ["c", "c2"]),
     "DeleteMemory": (_memories, ["c"], []),
+    "DeleteEpisode": (_episodes, ["e"], []),
+    "GiveFeedback": (_confidences, [0.5], [0.6]),
+    "PrunePatterns": (_confidences, [0.5], []),
+    "UpdateNamespacePolicy": (_max_patterns, 0, 9),
+    "RecordDecision": (_decisions, [("c", 0)], [("a new one", 0), ("c", 0)]),
+    "RecordDecisionOutcome": (_decisions, [("c", 0)], [("c", 1)]),
+    "RecordLearningEvent": (_learning_events, [], ["x"]),
+    "RecordSteps": (_visits, [], [1]),
+    "SelectAction": (_selections, 0, 1),
+    "SubmitFeedback": (_learning_events, [], ["user_feedback"]),
 }
 """What shows whether each write was carried out: how to look, and what is seen before and after."""
 
@@ -125,14 +167,20 @@ ASKS: dict[str, dict[str, Any]] = {
     "StartEpisode": {"episode": NEW},
     "RecordEpisode": {"episode": NEW | {"status": 2}, "events": [{"event_type": "x"}] * 3},
     "CreateMemory": {"memory": {"content": "c2"}, "memory_id": "m2"},
+    "PrunePatterns": {"max_success_rate": 1},
+    "RecordDecision": {"decision": {"context": "a new one", "chosen_option": "o"}},
 }
 
 
 def service_of(method: str) -> str:
     [name] = [rpc for rpc in EXAMPLES if rpc.endswith(f".{method}")]
-    return {"PatternService": "patterns", "EpisodeService": "episodes"}.get(
-        name.partition(".")[0], "memories"
-    )
+    return {
+        "PatternService": "patterns",
+        "EpisodeService": "episodes",
+        "MemoryService": "memories",
+        "AdminService": "admin",
+        "LearningService": "learning",
+    }[name.partition(".")[0]]
 
 
 def ask(lot: Lot, method: str, **more: Any) -> Any:

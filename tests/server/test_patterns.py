@@ -13,7 +13,9 @@ from tests.contract.clock import SECOND
 from tests.server.service import Lot, output_only
 from tests.server.wire import failure
 
-GIVEN_BY_SERVER = ("pattern_id", "outcomes", "namespace", "etag", "create_time", "update_time")
+GIVEN_BY_SERVER = (
+    "pattern_id", "outcomes", "namespace", "etag", "create_time", "update_time", "feedback",
+)  # fmt: skip
 PB: Any = pattern_service_pb2
 P: Any = pattern_pb2
 SUCCESS, FAILURE, PARTIAL = (

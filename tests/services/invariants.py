@@ -5,20 +5,31 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
+from lot_grpc.domain.feedback import adjustment_of, moved
 from lot_grpc.domain.outcomes import wilson_lower_bound
 from lot_grpc.domain.pattern import PatternContent, dedupe_hash
 from lot_grpc.ports import Record, VectorStore
 from lot_grpc.services.records.collections import (
+    ACTION_VALUES,
     CELLS,
+    DECISIONS,
     EPISODES,
     EVENTS,
+    FEEDBACK,
+    LEARNING_EVENTS,
     MEMORIES,
     OUTCOMES,
     PATTERNS,
+    POLICIES,
+    PREFERENCE_REVISIONS,
+    PREFERENCES,
     REQUESTS,
+    SELECTIONS,
     TOMBSTONES,
+    TRAJECTORIES,
 )
 from lot_grpc.services.records.patterns import claim_point, pattern_from_record
 from tests.services.world import World, draft, rows
@@ -30,7 +41,9 @@ async def check_invariants(store: VectorStore, ns: str) -> None:
     facts = await rows(store, OUTCOMES, ns)
     _check_counters(patterns, facts)
     _check_cells(await rows(store, CELLS, ns), facts)
+    _check_feedback(patterns, await rows(store, FEEDBACK, ns))
     await _check_episodes(store, ns)
+    await _check_learning(store, ns)
     open_stones = [r.payload for r in await rows(store, TOMBSTONES, ns) if not r.payload["done"]]
     assert not open_stones, f"a delete was begun and never finished: {open_stones}"
 
@@ -81,6 +94,35 @@ def _check_cells(cells: list[Record], facts: list[Record]) -> None:
     assert counts == +told, "cells and the log differ"
 
 
+def _check_feedback(patterns: list[Record], facts: list[Record]) -> None:
+    """The confidence is what its log comes to, step by step; edits come in between only."""
+    by_pattern: dict[str, list[Record]] = {}
+    for fact in facts:
+        assert fact.payload["settled"], f"a feedback was never taken in: {fact.payload}"
+        by_pattern.setdefault(fact.payload["pattern_id"], []).append(fact)
+    assert set(by_pattern) <= {r.payload["pattern_id"] for r in patterns}, "feedback of nothing"
+    for record in patterns:
+        pattern = pattern_from_record(record)
+        log = sorted(by_pattern.get(pattern.pattern_id, []), key=lambda f: f.payload["number"])
+        assert [fact.payload["number"] for fact in log] == list(range(1, len(log) + 1))
+        said = Counter(fact.payload.get("helpful") for fact in log)
+        counts = pattern.feedback
+        assert counts.feedback_count == len(log)
+        assert (counts.helpful_count, counts.unhelpful_count) == (said[True], said[False])
+        assert counts.last_feedback_time == max((f.payload["create_time"] for f in log), default=0)
+        confidence = log[0].payload["confidence_before"] if log else pattern.content.confidence
+        for payload in (fact.payload for fact in log):
+            if pattern.revision == 1:
+                assert payload["confidence_before"] == confidence
+            given = payload.get("confidence_adjustment")
+            step = adjustment_of(payload.get("helpful"), given)
+            confidence = moved(payload["confidence_before"], step)
+            assert payload["confidence_after"] == confidence
+        if pattern.revision == 1:
+            assert pattern.content.confidence == confidence
+        assert record.payload.get("unsettled_feedback", {}).keys() <= {fact.id for fact in log}
+
+
 async def _check_episodes(store: VectorStore, ns: str) -> None:
     episodes = {r.payload["episode_id"]: r.payload for r in await rows(store, EPISODES, ns)}
     numbers: dict[str, list[int]] = {}
@@ -92,6 +134,43 @@ async def _check_episodes(store: VectorStore, ns: str) -> None:
     for episode_id, payload in episodes.items():
         if payload["status"] in ("succeeded", "failed"):
             assert payload["event_count"] == len(numbers.get(episode_id, []))
+
+
+async def _check_learning(store: VectorStore, ns: str) -> None:
+    """Visits equal the steps, judgements moved what they are about, no former value is lost."""
+    trajectories = await rows(store, TRAJECTORIES, ns)
+    assert all(one.payload["settled"] for one in trajectories), "steps were never taken in"
+    steps = [step for one in trajectories for step in one.payload["steps"]]
+    told = Counter(
+        (step["state"]["task_type"], step["state"].get("complexity"), step["action"])
+        for step in steps
+    )
+    values = [one.payload for one in await rows(store, ACTION_VALUES, ns)]
+    assert told == {
+        (one["task_type"], one.get("complexity"), one["action"]): one["visit_count"]
+        for one in values
+    }
+    points = {one.id for one in trajectories}
+    assert all(set(one["unsettled_steps"]) <= points for one in values)
+    for event in await rows(store, LEARNING_EVENTS, ns):
+        assert event.payload["settled"], f"a judgement moved nothing: {event.payload}"
+        await _check_moved(store, ns, event.payload)
+    former = Counter(one.payload["key"] for one in await rows(store, PREFERENCE_REVISIONS, ns))
+    for one in await rows(store, PREFERENCES, ns):
+        assert former[one.payload["key"]] == one.payload["revision"] - 1, "a value was lost"
+
+
+async def _check_moved(store: VectorStore, ns: str, event: Any) -> None:
+    target = event.get("target", {"kind": ""})
+    if event["event_type"] != "user_feedback" or not event["reward"]:
+        return
+    if target["kind"] == "selection":
+        learned = [one.payload["trajectory_id"] for one in await rows(store, TRAJECTORIES, ns)]
+        assert learned.count(event["learning_event_id"]) == 1
+    if target["kind"] == "decision":
+        decisions = {r.payload["decision_id"]: r.payload for r in await rows(store, DECISIONS, ns)}
+        decision = decisions[target["id"]]
+        assert "feedback_reward" in decision or "reward" in decision.get("result", {})
 
 
 async def check_contents(world: World, ns: str, contents: tuple[str, ...]) -> None:
@@ -122,11 +201,17 @@ async def _with_content(world: World, ns: str, content: PatternContent) -> list[
     ]
 
 
-_RANDOM = {"pattern_id", "episode_id", "memory_id", "outcome_id", "corrects", "root"}
+_RANDOM = {
+    "pattern_id", "episode_id", "memory_id", "outcome_id", "corrects", "root", "feedback_id",
+    "learning_event_id", "decision_id", "selection_id", "trajectory_id",
+}  # fmt: skip
 _HOW_IT_CAME_ABOUT = {
     "sort_key", "create_time", "update_time", "record_time", "last_used_time", "start_time",
     "end_time", "epoch", "writer_epoch", "writer_base", "writer_base_epoch", "request",
     "unsettled_ids", "stats_revision", "delete_time", "undone_time",
+    "unsettled_feedback", "last_feedback_time",
+    "unsettled_steps", "unsettled_events",
+    "unsettled_requests", "expires", "result_revision", "time", "target_key",
 }  # fmt: skip
 
 
@@ -134,12 +219,14 @@ async def state(store: VectorStore, ns: str) -> Any:
     """All that a caller could tell, but for times and for ids that nobody chose."""
     names: dict[str, str] = {}
     told: dict[str, list[str]] = {}
-    for collection in (PATTERNS, EPISODES, MEMORIES, TOMBSTONES, OUTCOMES, EVENTS):
+    for collection in (
+        PATTERNS, EPISODES, MEMORIES, TOMBSTONES, OUTCOMES, FEEDBACK, EVENTS, POLICIES,
+        LEARNING_EVENTS, DECISIONS, SELECTIONS, TRAJECTORIES, ACTION_VALUES, PREFERENCES,
+        PREFERENCE_REVISIONS,
+    ):  # fmt: skip
         told[collection] = []
         for record in await rows(store, collection, ns):
-            payload = dict(record.payload)
-            for key in _HOW_IT_CAME_ABOUT:
-                payload.pop(key, None)
+            payload = _without_times(record.payload)
             for key in sorted(_RANDOM & payload.keys()):
                 payload[key] = names.setdefault(payload[key], _named(payload, key))
             if "id" in payload:
@@ -161,8 +248,23 @@ def _told_by_cells(cells: list[Record], names: dict[str, str]) -> list[str]:
     return sorted(f"{name}: {[round(value, 3) for value in one]}" for name, one in sums.items())
 
 
+def _without_times(value: Any) -> Any:
+    """A payload without what tells how it came about, at any depth."""
+    if isinstance(value, list):
+        return [_without_times(one) for one in value]
+    if not isinstance(value, Mapping):
+        return value
+    if value.get("kind") == "selection":  # a target whose id nobody chose
+        value = {**value, "id": "a selection"}
+    return {k: _without_times(v) for k, v in value.items() if k not in _HOW_IT_CAME_ABOUT}
+
+
 def _named(payload: dict[str, Any], key: str) -> str:
     if key in ("outcome_id", "corrects", "root"):
         return "an outcome"
+    if key == "feedback_id":
+        return "a feedback"
+    if key in ("selection_id", "trajectory_id", "learning_event_id", "decision_id"):
+        return f"a {key}"
     given = payload.get("task") or payload.get("content") or payload[key]
     return f"{key} of {given}"

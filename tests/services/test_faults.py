@@ -198,9 +198,11 @@ SOME = [
     if case.name
     in {
         "save new by request", "save again by request", "save a batch", "edit the content",
-        "delete a pattern", "outcome by request", "event by request", "stream of events",
-        "end by request",
+        "delete a pattern", "outcome by request", "feedback by request",
+        "prune", "sweep by a policy", "delete an episode",
+        "event by request", "stream of events", "end by request",
         "record whole by request", "create a memory by request", "delete a memory",
+        "steps by request", "feedback on a selection by request",
     }
 ]  # fmt: skip
 

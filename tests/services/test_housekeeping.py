@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 
 import pytest
 
@@ -145,7 +146,9 @@ async def test_the_rounds_go_on_after_a_failure_and_report_it_once(monkeypatch, 
     monkeypatch.setattr(type(world.services.retrievals), "flush", lambda _: failing())
     answer = await recall(world, "anything")
     run = asyncio.create_task(
-        world.services.housekeeping.run(lambda text, error: reports.append(str(error)))
+        world.services.housekeeping.run(
+            lambda text, error: reports.append(str(error)), lambda *told: None
+        )
     )
     try:
         await asyncio.wait_for(written.wait(), 20)
@@ -153,6 +156,38 @@ async def test_the_rounds_go_on_after_a_failure_and_report_it_once(monkeypatch, 
         run.cancel()
     assert reports == ["away"]
     assert await world.another_process().services.retrievals.find(NS, answer.retrieval_id)
+
+
+async def test_a_long_sweep_holds_up_no_recall(monkeypatch, world):
+    monkeypatch.setattr(module, "_FLUSH_SECONDS", 0.001)
+    monkeypatch.setattr(module, "_SWEEP_SECONDS", 0.001)
+    sweeping, swept = asyncio.Event(), asyncio.Event()
+    told: list[tuple[str, Mapping[str, int]]] = []
+
+    async def sweep() -> module.Swept:
+        sweeping.set()
+        await swept.wait()
+        return module.Swept("did it", {NS: {"PATTERN": 3}})
+
+    monkeypatch.setattr(world.services.housekeeping, "_sweeps", [sweep])
+    run = asyncio.create_task(
+        world.services.housekeeping.run(
+            lambda text, error: None, lambda what, ns, counts: told.append((ns, counts))
+        )
+    )
+    other = world.another_process()
+    try:
+        await asyncio.wait_for(sweeping.wait(), 20)
+        answer = await recall(world, "anything")
+        while await other.services.retrievals.find(NS, answer.retrieval_id) is None:
+            await asyncio.sleep(0.001)
+        assert told == []
+        swept.set()
+        while not told:
+            await asyncio.sleep(0.001)
+        assert told[0] == (NS, {"PATTERN": 3})
+    finally:
+        run.cancel()
 
 
 # --- what a store was made with ---------------------------------------------------------------

@@ -9,7 +9,7 @@ import pytest
 
 from lot_grpc.ports import Equals, Record
 from lot_grpc.services.pacing import Pace
-from lot_grpc.services.records.collections import OUTCOMES, SORT_KEY
+from lot_grpc.services.records.collections import EPISODES, OUTCOMES, SORT_KEY
 from lot_grpc.services.scanning import scan
 from tests.services.world import NS, open_world
 
@@ -59,3 +59,33 @@ async def test_long_work_lets_others_go_first():
     await pace.give_way()
     assert turns == ["other"]
     await task
+
+
+@pytest.mark.parametrize("descending", [False, True])
+@pytest.mark.parametrize("equal", [1, 70, 130, 500])
+async def test_another_key_orders_as_well_however_many_are_equal(descending, equal):
+    world = await open_world()
+    records = [
+        Record(
+            f"00000000-0000-0000-0000-{(n * 7919) % 10_007:012}",
+            NS,
+            {SORT_KEY: n, "end_time": n // equal, "status": "failed"},
+        )
+        for n in range(700)
+    ]
+    await world.store.put(EPISODES, records)
+    found = [
+        one
+        async for one in scan(
+            world.store,
+            EPISODES,
+            NS,
+            [Equals("status", "failed")],
+            payload=("end_time",),
+            descending=descending,
+            key="end_time",
+        )
+    ]
+    assert sorted(one.id for one in found) == sorted(record.id for record in records)
+    keys = [one.payload["end_time"] for one in found]
+    assert keys == sorted(keys, reverse=descending)

@@ -5,10 +5,14 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from lot_grpc.domain.action_values import LearningState
+from lot_grpc.domain.complexity import Complexity
+from lot_grpc.domain.decision import DecisionContent
 from lot_grpc.domain.episode import EpisodeEnd, EpisodeEvent, EpisodeStart, EpisodeStatus
+from lot_grpc.domain.learning_event import FeedbackTarget, LearningEventContent, TargetKind
 from lot_grpc.domain.memory import MemoryContent
 from lot_grpc.domain.outcomes import Outcome
 from lot_grpc.domain.pattern import Pattern, PatternContent
@@ -17,14 +21,20 @@ from lot_grpc.domain.ranking import RankingWeights
 from lot_grpc.embedding.hashing import HashingEmbedder, OverlapReranker
 from lot_grpc.ports import Record, VectorStore
 from lot_grpc.services.build import Services, build_services
+from lot_grpc.services.decisions import DecisionDraft
 from lot_grpc.services.drafts import PatternDraft, Saved
 from lot_grpc.services.episodes import EpisodeDraft
+from lot_grpc.services.feedback import FeedbackDraft
+from lot_grpc.services.learning_events import LearningEventDraft
 from lot_grpc.services.memories import MemoryDraft
 from lot_grpc.services.outcomes import OutcomeDraft
 from lot_grpc.services.questions import Asked, pattern_question
 from lot_grpc.services.recall import Answer
+from lot_grpc.services.recording_steps import StepDraft, StepsDraft
 from lot_grpc.services.reranks import RerankBounds
+from lot_grpc.services.selections import SelectionDraft
 from lot_grpc.services.store_contract import open_store
+from lot_grpc.services.submitting_feedback import FeedbackTextDraft
 from lot_grpc.storage.in_memory import InMemoryStore
 from tests.contract.clock import FixedClock
 
@@ -32,6 +42,7 @@ NS = "team"
 MINUTE = 60
 HOUR = 3600
 DAY = 24 * HOUR
+STATE = LearningState("code", Complexity.MEDIUM)
 
 
 class SharedStore(InMemoryStore):
@@ -121,6 +132,10 @@ async def outcome(
     return (await world.services.outcomes.record(NS, draft)).patterns
 
 
+async def feedback(world: World, pattern_id: str, **named: Any) -> Pattern:
+    return await world.services.feedback.give(NS, FeedbackDraft(pattern_id, **named))
+
+
 async def recall(
     world: World,
     query: str,
@@ -171,6 +186,50 @@ def memory(content: str = "The port is 8080", **named: Any) -> MemoryDraft:
         MemoryContent(content, **{k: v for k, v in named.items() if k not in own}),
         **{k: v for k, v in named.items() if k in own},
     )
+
+
+async def sweep(world: World) -> list[tuple[str, Mapping[str, int]]]:
+    """One round of housekeeping; what was told of it, by namespace."""
+    told: list[tuple[str, Mapping[str, int]]] = []
+    await world.services.housekeeping.sweep(lambda what, ns, counts: told.append((ns, counts)))
+    return told
+
+
+def select(*names: str, state: LearningState | None = None, **named: Any) -> SelectionDraft:
+    """A choice among actions."""
+    return SelectionDraft(state or STATE, {name: {} for name in names}, **named)
+
+
+def steps(*given: tuple[str, float], request_id: str = "") -> StepsDraft:
+    """A trajectory of (action, reward) that stays in one state until its end."""
+    made = [StepDraft(reward, STATE, action, STATE) for action, reward in given]
+    made[-1] = replace(made[-1], next_state=None)
+    return StepsDraft(tuple(made), request_id=request_id)
+
+
+def decision(context: str = "Which store?", **named: Any) -> DecisionDraft:
+    """A decision to record."""
+    own = {"decision_id", "request_id"}
+    content = {"chosen_option": "qdrant", **{k: v for k, v in named.items() if k not in own}}
+    return DecisionDraft(
+        DecisionContent(context, **content), **{k: v for k, v in named.items() if k in own}
+    )
+
+
+def learning_event(event_type: str = "success", **named: Any) -> LearningEventDraft:
+    """A learning event to record."""
+    own = {"learning_event_id", "request_id"}
+    return LearningEventDraft(
+        LearningEventContent(event_type, **{k: v for k, v in named.items() if k not in own}),
+        **{k: v for k, v in named.items() if k in own},
+    )
+
+
+def judgement(
+    kind: TargetKind | None = None, target_id: str = "", **named: Any
+) -> FeedbackTextDraft:
+    """A judgement."""
+    return FeedbackTextDraft(target=FeedbackTarget(kind, target_id) if kind else None, **named)
 
 
 # --- what lies in the store -------------------------------------------------------------------

@@ -15,6 +15,7 @@ from lot_grpc.domain.episode import (
     EpisodeStart,
     EpisodeStatus,
 )
+from lot_grpc.domain.feedback import FeedbackCounts
 from lot_grpc.domain.memory import ConversationSummary, Memory, MemoryContent, MemoryKind, Project
 from lot_grpc.domain.outcomes import Outcome, Outcomes
 from lot_grpc.domain.pattern import (
@@ -25,6 +26,7 @@ from lot_grpc.domain.pattern import (
     PatternKind,
     PatternType,
 )
+from lot_grpc.services.records.feedback import FeedbackFact
 from lot_grpc.services.records.outcomes import OutcomeFact, Retrieval
 
 words = st.text(st.characters(blacklist_categories=["Cs"], blacklist_characters="\0"), max_size=12)
@@ -96,12 +98,21 @@ outcomes = st.builds(
     last_used_time=times,
 )
 
+feedback_counts = st.builds(
+    FeedbackCounts,
+    feedback_count=st.integers(0, 10**6),
+    helpful_count=st.integers(0, 10**6),
+    unhelpful_count=st.integers(0, 10**6),
+    last_feedback_time=times,
+)
+
 patterns = st.builds(
     Pattern,
     namespace=ids,
     pattern_id=ids,
     content=pattern_contents,
     outcomes=outcomes,
+    feedback=feedback_counts,
     revision=st.integers(1, 10**6),
     create_time=times,
     update_time=times,
@@ -224,4 +235,15 @@ memories = st.builds(
     revision=st.integers(1, 10**6),
     create_time=times,
     update_time=times,
+)
+
+feedback_facts = st.builds(
+    FeedbackFact,
+    namespace=ids,
+    feedback_id=ids,
+    pattern_id=ids,
+    create_time=times,
+    helpful=st.none() | st.booleans(),
+    confidence_adjustment=st.none() | st.floats(-1, 1),
+    text=words,
 )

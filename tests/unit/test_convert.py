@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from lot_grpc.domain.episode import Episode, EpisodeStatus
 from lot_grpc.domain.errors import RequestInvalidError
+from lot_grpc.domain.feedback import FeedbackCounts
 from lot_grpc.domain.languages import language_name
 from lot_grpc.domain.memory import Memory, MemoryKind, Project
 from lot_grpc.domain.outcomes import Outcomes
@@ -42,7 +43,7 @@ from tests.unit import made
 from tests.unit.filled import filled, names, set_field
 
 PATTERN_OUTPUT_ONLY = {
-    "pattern_id", "outcomes", "namespace", "etag", "create_time", "update_time",
+    "pattern_id", "outcomes", "namespace", "etag", "create_time", "update_time", "feedback",
 }  # fmt: skip
 MEMORY_OUTPUT_ONLY = {"memory_id", "namespace", "etag", "create_time", "update_time"}
 EPISODE_OUTPUT_ONLY = {
@@ -50,9 +51,11 @@ EPISODE_OUTPUT_ONLY = {
 }  # fmt: skip
 OUTCOMES = Outcomes(0.7, 5, 2, 1, duration_count=2, duration_total=3.0, last_used_time=9_000_001)
 
+FEEDBACK = FeedbackCounts(3, 1, 2, last_feedback_time=8_000_001)
+
 
 def as_pattern(content: PatternContent) -> Pattern:
-    return Pattern("ns", "p-1", content, OUTCOMES, 26, 1_000_001, 2_000_002)
+    return Pattern("ns", "p-1", content, OUTCOMES, 26, 1_000_001, 2_000_002, FEEDBACK)
 
 
 # --- patterns ---------------------------------------------------------------------------------
@@ -163,6 +166,17 @@ def test_without_a_mask_what_is_set_is_edited():
 def test_a_star_replaces_all():
     new = edit(pattern_pb2.Pattern(task="new"), "*").apply(OLD, 0)
     assert new == PatternContent("new")
+
+
+@pytest.mark.parametrize(
+    ("paths", "kept"),
+    [([], ("confidence",)), (["*"], ("confidence",)), (["*", "confidence"], ()), (["task"], ())],
+)
+def test_a_confidence_that_feedback_moved_is_set_only_where_the_mask_names_it(paths, kept):
+    message = pattern_pb2.Pattern(task="new", confidence=0.9)
+    assert edit(message, *paths).kept(as_pattern(OLD)) == kept
+    assert edit(message, *paths).kept(replace(as_pattern(OLD), feedback=FeedbackCounts())) == ()
+    assert edit(message, *paths).kept(as_pattern(replace(OLD, confidence=0.9))) == ()
 
 
 @pytest.mark.parametrize("path", ["expiration", "expire_time", "ttl"])

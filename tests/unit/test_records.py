@@ -39,6 +39,12 @@ from lot_grpc.services.records.episodes import (
     event_hash,
     event_record,
 )
+from lot_grpc.services.records.feedback import (
+    FeedbackEntry,
+    FeedbackStep,
+    feedback_from_record,
+    feedback_record,
+)
 from lot_grpc.services.records.memories import (
     memory_conditions,
     memory_from_record,
@@ -77,6 +83,15 @@ def test_a_pattern_comes_back(pattern):
 @given(made.facts)
 def test_an_outcome_comes_back(fact):
     assert outcome_from_record(stored(outcome_record(fact, 7))) == fact
+
+
+@given(made.feedback_facts)
+def test_a_feedback_comes_back_before_and_after_it_counted(fact):
+    record = feedback_record(fact, 7)
+    assert feedback_from_record(stored(record)) == FeedbackEntry(fact, None)
+    step = FeedbackStep(3, 0.5, 0.6)
+    record.payload.update({"settled": True, **step.payload()})
+    assert feedback_from_record(stored(record)) == FeedbackEntry(fact, step)
 
 
 @given(made.retrievals)
@@ -252,6 +267,9 @@ def test_lists_are_ordered_by_an_indexed_integer(collection):
         (names.PATTERNS, "category", Index.KEYWORD),
         (names.PATTERNS, "kind", Index.KEYWORD),
         (names.OUTCOMES, "settled", Index.BOOL),
+        (names.FEEDBACK, "settled", Index.BOOL),
+        (names.FEEDBACK, "pattern_id", Index.KEYWORD),
+        (names.FEEDBACK, SORT_KEY, Index.INTEGER),
         (names.OUTCOMES, "pattern_id", Index.KEYWORD),
         (names.REQUESTS, "kind", Index.KEYWORD),
         (names.REQUESTS, "done", Index.BOOL),

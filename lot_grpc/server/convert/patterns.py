@@ -19,6 +19,7 @@ from lot_grpc.domain.pattern import (
 from lot_grpc.domain.query import PatternFilter
 from lot_grpc.pb.lot.v1 import pattern_pb2 as pb
 from lot_grpc.pb.lot.v1 import pattern_service_pb2 as service_pb
+from lot_grpc.server.convert.feedback import counts_to_pb
 from lot_grpc.server.convert.outcomes import COMPLEXITY, outcomes_to_pb
 from lot_grpc.server.convert.values import (
     EnumCodec,
@@ -37,7 +38,7 @@ PATTERN_TYPE = EnumCodec(pb.PatternType.DESCRIPTOR, PatternType, "PATTERN_TYPE_"
 DEDUPE = EnumCodec(service_pb.Dedupe.DESCRIPTOR, Dedupe, "DEDUPE_")
 
 _OUTPUT_ONLY = frozenset(
-    {"pattern_id", "outcomes", "namespace", "etag", "create_time", "update_time"}
+    {"pattern_id", "outcomes", "namespace", "etag", "create_time", "update_time", "feedback"}
 )
 _EXPIRY = frozenset({"expiration", "expire_time", "ttl"})
 _EDITABLE = frozenset(field.name for field in pb.Pattern.DESCRIPTOR.fields) - _OUTPUT_ONLY - _EXPIRY
@@ -80,6 +81,7 @@ def pattern_to_pb(pattern: Pattern) -> pb.Pattern:
         etag=pattern.etag,
         create_time=time_to_pb(pattern.create_time),
         update_time=time_to_pb(pattern.update_time),
+        feedback=counts_to_pb(pattern.feedback),
     )
     if content.metadata:
         message.metadata.CopyFrom(struct_from_json(content.metadata))
@@ -171,7 +173,8 @@ def edit_from_pb(message: pb.Pattern, mask: FieldMask) -> PatternEdit:
     if names & _EXPIRY:
         fields |= {"expire_time"}
     ttl = micros_from_pb(message, "ttl", "pattern") if names & _EXPIRY else None
-    return PatternEdit(content_from_pb(message), frozenset(fields), ttl)
+    named = "confidence" in mask.paths
+    return PatternEdit(content_from_pb(message), frozenset(fields), ttl, sets_confidence=named)
 
 
 def _mask_fields(paths: Iterable[str]) -> set[str]:

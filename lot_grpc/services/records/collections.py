@@ -13,13 +13,28 @@ TOMBSTONES = "tombstones"
 PATTERNS = "patterns"
 OUTCOMES = "outcomes"
 CELLS = "cells"
+FEEDBACK = "feedback"
 RETRIEVALS = "retrievals"
 EPISODES = "episodes"
 EVENTS = "events"
 MEMORIES = "memories"
+POLICIES = "policies"
+
+PATTERN_LOGS = (OUTCOMES, CELLS, FEEDBACK)
+"""What hangs on a pattern, by ``pattern_id`` and sort key, and goes with it."""
+LEARNING_EVENTS = "learning_events"
+DECISIONS = "decisions"
+SELECTIONS = "selections"
+TRAJECTORIES = "trajectories"
+ACTION_VALUES = "action_values"
+PREFERENCES = "preferences"
+PREFERENCE_REVISIONS = "preference_revisions"
 
 SORT_KEY = "sort_key"
 """Unique, growing with the time of creation; what lists are ordered by."""
+
+END_TIME = "end_time"
+"""Of an ended episode."""
 
 TEXT_VECTOR = "text"
 CODE_VECTOR = "code"
@@ -58,6 +73,10 @@ def collection_specs(dimensions: int) -> list[CollectionSpec]:
                 "success_permille": _I,
                 "reliability": _F,
                 "usage_count": _I,
+                "success_count": _I,
+                "failure_count": _I,
+                "last_used_time": _I,
+                "update_time": _I,
             },
         ),
         CollectionSpec(
@@ -69,6 +88,7 @@ def collection_specs(dimensions: int) -> list[CollectionSpec]:
             dense={QUERY_VECTOR: dimensions},
             indexes={"pattern_id": _K, "unsettled_ids": _K, "merging_into": _K, SORT_KEY: _I},
         ),
+        CollectionSpec(FEEDBACK, indexes={"pattern_id": _K, "settled": _B, SORT_KEY: _I}),
         CollectionSpec(RETRIEVALS),
         CollectionSpec(
             EPISODES,
@@ -85,7 +105,9 @@ def collection_specs(dimensions: int) -> list[CollectionSpec]:
                 "agent_role": _K,
                 "tools_used": _K,
                 "error_type": _K,
+                "success_factors": _K,
                 "start_time": _I,
+                END_TIME: _I,
             },
         ),
         CollectionSpec(EVENTS),
@@ -102,6 +124,37 @@ def collection_specs(dimensions: int) -> list[CollectionSpec]:
                 "tech_stack": _K,
                 "importance": _F,
                 "pinned": _B,
+                "update_time": _I,
             },
         ),
+        CollectionSpec(POLICIES, indexes={SORT_KEY: _I}),
+        CollectionSpec(
+            LEARNING_EVENTS,
+            indexes={
+                **_COMMON,
+                "event_type": _K,
+                "outcome": _K,
+                "reward": _F,
+                "agent_role": _K,
+                "target_key": _K,
+                "settled": _B,
+            },
+        ),
+        CollectionSpec(
+            DECISIONS,
+            indexes={
+                **_COMMON,
+                "agent_role": _K,
+                "chosen_option": _K,
+                "outcome": _K,
+                "category": _K,
+                "episode_id": _K,
+                "task_id": _K,
+            },
+        ),
+        CollectionSpec(SELECTIONS),
+        CollectionSpec(TRAJECTORIES, indexes={"settled": _B}),
+        CollectionSpec(ACTION_VALUES, indexes={"state": _K, "value_order": _I, SORT_KEY: _I}),
+        CollectionSpec(PREFERENCES, indexes={"category": _K, SORT_KEY: _I}),
+        CollectionSpec(PREFERENCE_REVISIONS),
     ]

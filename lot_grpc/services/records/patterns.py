@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from lot_grpc.domain.complexity import Complexity
+from lot_grpc.domain.feedback import FeedbackCounts
 from lot_grpc.domain.ids import point_id
 from lot_grpc.domain.languages import language_name
 from lot_grpc.domain.outcomes import Outcomes
@@ -36,6 +37,8 @@ from lot_grpc.services.records.fields import (
 
 STATS_REVISION = "stats_revision"
 UNSETTLED = "unsettled_ids"
+UNSETTLED_FEEDBACK = "unsettled_feedback"
+"""How feedback counted whose own row may not say so yet (``services.feedback``)."""
 REQUEST = "request"
 """The ledger's key of the save that wrote the pattern, if it had a request id."""
 
@@ -100,6 +103,19 @@ def outcomes_payload(outcomes: Outcomes) -> Payload:
     }
 
 
+_FEEDBACK = FieldCodec(FeedbackCounts, {}, skip=frozenset())
+
+
+def feedback_payload(feedback: FeedbackCounts) -> Payload:
+    """The keys that a feedback writes beside the confidence; none without any."""
+    return _FEEDBACK.write(feedback)
+
+
+def feedback_from_payload(payload: Mapping[str, Any]) -> FeedbackCounts:
+    """The counts of feedback of a record."""
+    return FeedbackCounts(**_FEEDBACK.read(payload))
+
+
 def outcomes_from_payload(payload: Mapping[str, Any]) -> Outcomes:
     """The counters of a record."""
     return Outcomes(
@@ -122,6 +138,7 @@ def pattern_record(
     """The whole record. ``kept`` are keys of a record that is replaced (``kept_in_edits``)."""
     payload = content_payload(pattern.content)
     payload.update(outcomes_payload(pattern.outcomes))
+    payload.update(feedback_payload(pattern.feedback))
     payload.update(kept or {STATS_REVISION: 0, UNSETTLED: []})
     payload["pattern_id"] = pattern.pattern_id
     payload["revision"] = pattern.revision
@@ -138,7 +155,8 @@ def pattern_record(
 
 def kept_in_edits(payload: Mapping[str, Any]) -> Payload:
     """The keys of a record that belong to no field of a pattern and outlive an edit."""
-    return {key: payload[key] for key in (STATS_REVISION, UNSETTLED, REQUEST) if key in payload}
+    kept = (STATS_REVISION, UNSETTLED, UNSETTLED_FEEDBACK, REQUEST)
+    return {key: payload[key] for key in kept if key in payload}
 
 
 def pattern_from_record(record: Record) -> Pattern:
@@ -153,6 +171,7 @@ def pattern_from_record(record: Record) -> Pattern:
         revision=payload["revision"],
         create_time=payload["create_time"],
         update_time=payload["update_time"],
+        feedback=feedback_from_payload(payload),
     )
 
 

@@ -47,10 +47,11 @@ type AdminServiceClient interface {
 	CheckReady(ctx context.Context, in *CheckReadyRequest, opts ...grpc.CallOption) (*CheckReadyResponse, error)
 	// ListNamespaces lists by name, with what each holds. Not yet carried out.
 	ListNamespaces(ctx context.Context, in *ListNamespacesRequest, opts ...grpc.CallOption) (*ListNamespacesResponse, error)
-	// GetNamespacePolicy reads the policy of a namespace. Not yet carried out.
+	// GetNamespacePolicy reads the policy of a namespace.
 	GetNamespacePolicy(ctx context.Context, in *GetNamespacePolicyRequest, opts ...grpc.CallOption) (*GetNamespacePolicyResponse, error)
-	// UpdateNamespacePolicy sets the policy of a namespace. Errors: ETAG_MISMATCH. Not yet carried
-	// out.
+	// UpdateNamespacePolicy sets the policy of a namespace. The call itself deletes nothing: what is
+	// over a bound goes within a minute, by a sweep. See with dry_run how much that is. Errors:
+	// ETAG_MISMATCH.
 	UpdateNamespacePolicy(ctx context.Context, in *UpdateNamespacePolicyRequest, opts ...grpc.CallOption) (*UpdateNamespacePolicyResponse, error)
 	// SeedKnowledge stores the knowledge that comes with the server: design patterns, best practices
 	// and common errors. What is there already stays as it is. Not yet carried out.
@@ -231,10 +232,11 @@ type AdminServiceServer interface {
 	CheckReady(context.Context, *CheckReadyRequest) (*CheckReadyResponse, error)
 	// ListNamespaces lists by name, with what each holds. Not yet carried out.
 	ListNamespaces(context.Context, *ListNamespacesRequest) (*ListNamespacesResponse, error)
-	// GetNamespacePolicy reads the policy of a namespace. Not yet carried out.
+	// GetNamespacePolicy reads the policy of a namespace.
 	GetNamespacePolicy(context.Context, *GetNamespacePolicyRequest) (*GetNamespacePolicyResponse, error)
-	// UpdateNamespacePolicy sets the policy of a namespace. Errors: ETAG_MISMATCH. Not yet carried
-	// out.
+	// UpdateNamespacePolicy sets the policy of a namespace. The call itself deletes nothing: what is
+	// over a bound goes within a minute, by a sweep. See with dry_run how much that is. Errors:
+	// ETAG_MISMATCH.
 	UpdateNamespacePolicy(context.Context, *UpdateNamespacePolicyRequest) (*UpdateNamespacePolicyResponse, error)
 	// SeedKnowledge stores the knowledge that comes with the server: design patterns, best practices
 	// and common errors. What is there already stays as it is. Not yet carried out.

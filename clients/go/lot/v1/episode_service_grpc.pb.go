@@ -66,7 +66,8 @@ type EpisodeServiceClient interface {
 	GetEpisode(ctx context.Context, in *GetEpisodeRequest, opts ...grpc.CallOption) (*GetEpisodeResponse, error)
 	// ListEpisodes lists by time of creation, newest first.
 	ListEpisodes(ctx context.Context, in *ListEpisodesRequest, opts ...grpc.CallOption) (*ListEpisodesResponse, error)
-	// DeleteEpisode deletes an episode and its events. Not yet carried out.
+	// DeleteEpisode deletes an episode and its events, also one that is still recorded: its stream ends
+	// with EPISODE_NOT_FOUND. Patterns that came of it stay. Errors: EPISODE_NOT_FOUND.
 	DeleteEpisode(ctx context.Context, in *DeleteEpisodeRequest, opts ...grpc.CallOption) (*DeleteEpisodeResponse, error)
 	// ListEpisodeEvents lists an episode's events by sequence. Errors: EPISODE_NOT_FOUND.
 	ListEpisodeEvents(ctx context.Context, in *ListEpisodeEventsRequest, opts ...grpc.CallOption) (*ListEpisodeEventsResponse, error)
@@ -252,7 +253,8 @@ type EpisodeServiceServer interface {
 	GetEpisode(context.Context, *GetEpisodeRequest) (*GetEpisodeResponse, error)
 	// ListEpisodes lists by time of creation, newest first.
 	ListEpisodes(context.Context, *ListEpisodesRequest) (*ListEpisodesResponse, error)
-	// DeleteEpisode deletes an episode and its events. Not yet carried out.
+	// DeleteEpisode deletes an episode and its events, also one that is still recorded: its stream ends
+	// with EPISODE_NOT_FOUND. Patterns that came of it stay. Errors: EPISODE_NOT_FOUND.
 	DeleteEpisode(context.Context, *DeleteEpisodeRequest) (*DeleteEpisodeResponse, error)
 	// ListEpisodeEvents lists an episode's events by sequence. Errors: EPISODE_NOT_FOUND.
 	ListEpisodeEvents(context.Context, *ListEpisodeEventsRequest) (*ListEpisodeEventsResponse, error)

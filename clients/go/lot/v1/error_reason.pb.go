@@ -238,6 +238,22 @@ const (
 	//	{ "reason": "OUTCOME_CORRECTED", "domain": "lot.v1",
 	//	  "metadata": { "outcome_id": "o-1", "corrected_by": "o-2" } }
 	ErrorReason_ERROR_REASON_OUTCOME_CORRECTED ErrorReason = 47
+	// The selection id was never given, or is older than 30 days. Code NOT_FOUND. Name state and
+	// action instead. Nothing was learned.
+	//
+	//	{ "reason": "SELECTION_UNKNOWN", "domain": "lot.v1",
+	//	  "metadata": { "namespace": "default", "id": "s-1" } }
+	ErrorReason_ERROR_REASON_SELECTION_UNKNOWN ErrorReason = 40
+	// The decision id is taken by another decision. Code ALREADY_EXISTS.
+	//
+	//	{ "reason": "DECISION_ID_IN_USE", "domain": "lot.v1",
+	//	  "metadata": { "namespace": "default", "id": "d-1" } }
+	ErrorReason_ERROR_REASON_DECISION_ID_IN_USE ErrorReason = 44
+	// The learning event id is taken by another learning event. Code ALREADY_EXISTS.
+	//
+	//	{ "reason": "LEARNING_EVENT_ID_IN_USE", "domain": "lot.v1",
+	//	  "metadata": { "namespace": "default", "id": "l-1" } }
+	ErrorReason_ERROR_REASON_LEARNING_EVENT_ID_IN_USE ErrorReason = 45
 )
 
 // Enum value maps for ErrorReason.
@@ -284,6 +300,9 @@ var (
 		38: "ERROR_REASON_RERANKER_UNAVAILABLE",
 		39: "ERROR_REASON_OUTCOME_NOT_FOUND",
 		47: "ERROR_REASON_OUTCOME_CORRECTED",
+		40: "ERROR_REASON_SELECTION_UNKNOWN",
+		44: "ERROR_REASON_DECISION_ID_IN_USE",
+		45: "ERROR_REASON_LEARNING_EVENT_ID_IN_USE",
 	}
 	ErrorReason_value = map[string]int32{
 		"ERROR_REASON_UNSPECIFIED":              0,
@@ -327,6 +346,9 @@ var (
 		"ERROR_REASON_RERANKER_UNAVAILABLE":     38,
 		"ERROR_REASON_OUTCOME_NOT_FOUND":        39,
 		"ERROR_REASON_OUTCOME_CORRECTED":        47,
+		"ERROR_REASON_SELECTION_UNKNOWN":        40,
+		"ERROR_REASON_DECISION_ID_IN_USE":       44,
+		"ERROR_REASON_LEARNING_EVENT_ID_IN_USE": 45,
 	}
 )
 
@@ -361,7 +383,7 @@ var File_lot_v1_error_reason_proto protoreflect.FileDescriptor
 
 const file_lot_v1_error_reason_proto_rawDesc = "" +
 	"\n" +
-	"\x19lot/v1/error_reason.proto\x12\x06lot.v1*\xb1\v\n" +
+	"\x19lot/v1/error_reason.proto\x12\x06lot.v1*\xa5\f\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12\x19\n" +
 	"\x15ERROR_REASON_INTERNAL\x10\x01\x12 \n" +
@@ -404,7 +426,10 @@ const file_lot_v1_error_reason_proto_rawDesc = "" +
 	"\"ERROR_REASON_EMBEDDING_UNAVAILABLE\x10%\x12%\n" +
 	"!ERROR_REASON_RERANKER_UNAVAILABLE\x10&\x12\"\n" +
 	"\x1eERROR_REASON_OUTCOME_NOT_FOUND\x10'\x12\"\n" +
-	"\x1eERROR_REASON_OUTCOME_CORRECTED\x10/BG\n" +
+	"\x1eERROR_REASON_OUTCOME_CORRECTED\x10/\x12\"\n" +
+	"\x1eERROR_REASON_SELECTION_UNKNOWN\x10(\x12#\n" +
+	"\x1fERROR_REASON_DECISION_ID_IN_USE\x10,\x12)\n" +
+	"%ERROR_REASON_LEARNING_EVENT_ID_IN_USE\x10-BG\n" +
 	"\rio.lotgrpc.v1P\x01Z4github.com/lot-grpc/lot-grpc/clients/go/lot/v1;lotv1b\x06proto3"
 
 var (

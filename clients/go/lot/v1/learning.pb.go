@@ -29,13 +29,15 @@ type SelectionPolicy int32
 const (
 	// EPSILON_GREEDY.
 	SelectionPolicy_SELECTION_POLICY_UNSPECIFIED SelectionPolicy = 0
-	// The best one; with a chance of `exploration_rate` any.
+	// The best one as GREEDY; with a chance of `exploration_rate` any.
 	SelectionPolicy_SELECTION_POLICY_EPSILON_GREEDY SelectionPolicy = 1
-	// The best one.
+	// The one of greatest value, 0 for one of which nothing is known; of equal ones the first by name.
 	SelectionPolicy_SELECTION_POLICY_GREEDY SelectionPolicy = 2
-	// The one with the highest upper confidence bound.
+	// The one with the highest upper confidence bound (UCB1): those never tried first, at random; then
+	// the greatest value + 2 √(2 ln N / n), with n visits of N in all.
 	SelectionPolicy_SELECTION_POLICY_UCB SelectionPolicy = 3
-	// The best of a sample from what is known of each.
+	// The greatest of one sample each from the normal distribution with mean `value` and variance
+	// 1 / (visit_count + 1).
 	SelectionPolicy_SELECTION_POLICY_THOMPSON SelectionPolicy = 4
 )
 
@@ -306,7 +308,7 @@ type SelectActionRequest struct {
 	Actions []*ActionOption `protobuf:"bytes,3,rep,name=actions,proto3" json:"actions,omitempty"`
 	// policy.
 	Policy SelectionPolicy `protobuf:"varint,4,opt,name=policy,proto3,enum=lot.v1.SelectionPolicy" json:"policy,omitempty"`
-	// seed makes the choice reproducible for the same knowledge. Absent: random.
+	// seed makes the choice reproducible for the same knowledge and the same names. Absent: random.
 	Seed *int64 `protobuf:"varint,5,opt,name=seed,proto3,oneof" json:"seed,omitempty"`
 	// exploration_rate in [0, 1] of EPSILON_GREEDY; absent is 0.2.
 	ExplorationRate *float64 `protobuf:"fixed64,6,opt,name=exploration_rate,json=explorationRate,proto3,oneof" json:"exploration_rate,omitempty"`
@@ -401,6 +403,7 @@ type SelectActionResponse struct {
 	// action chosen.
 	Action *ActionOption `protobuf:"bytes,1,opt,name=action,proto3" json:"action,omitempty"`
 	// selection_id to reward it by later: in a step of RecordSteps, or as a target of SubmitFeedback.
+	// It is kept for 30 days, and each reward of it counts.
 	SelectionId string `protobuf:"bytes,2,opt,name=selection_id,json=selectionId,proto3" json:"selection_id,omitempty"`
 	// explored is true when it was not chosen for its value.
 	Explored bool `protobuf:"varint,3,opt,name=explored,proto3" json:"explored,omitempty"`
@@ -479,7 +482,7 @@ type Step struct {
 	Reward float64 `protobuf:"fixed64,3,opt,name=reward,proto3" json:"reward,omitempty"`
 	// next_state; absent: the trajectory ended there.
 	NextState *LearningState `protobuf:"bytes,4,opt,name=next_state,json=nextState,proto3" json:"next_state,omitempty"`
-	// selection_id of SelectAction, which has state and action.
+	// selection_id of SelectAction, which has state and action. Those given beside it must be its own.
 	SelectionId   string `protobuf:"bytes,5,opt,name=selection_id,json=selectionId,proto3" json:"selection_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -557,7 +560,7 @@ type RecordStepsRequest struct {
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Required. steps of a finished trajectory in order, 1 to 1,000. They are learned backwards.
 	Steps []*Step `protobuf:"bytes,2,rep,name=steps,proto3" json:"steps,omitempty"`
-	// episode_id they come from.
+	// episode_id they come from; carried, not looked up.
 	EpisodeId string `protobuf:"bytes,3,opt,name=episode_id,json=episodeId,proto3" json:"episode_id,omitempty"`
 	// request_id makes a repeat safe for 24 h: a trajectory is never learned twice.
 	RequestId     string `protobuf:"bytes,4,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
@@ -626,7 +629,7 @@ func (x *RecordStepsRequest) GetRequestId() string {
 // Response of RecordSteps.
 type RecordStepsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// action_values that moved, as they now stand.
+	// action_values that moved, as they now stand, each once, in the order of the steps.
 	ActionValues  []*ActionValue `protobuf:"bytes,1,rep,name=action_values,json=actionValues,proto3" json:"action_values,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

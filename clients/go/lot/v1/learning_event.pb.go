@@ -40,7 +40,7 @@ type LearningEvent struct {
 	Text string `protobuf:"bytes,5,opt,name=text,proto3" json:"text,omitempty"`
 	// reward in [-1, 1]; absent: not said.
 	Reward *float64 `protobuf:"fixed64,6,opt,name=reward,proto3,oneof" json:"reward,omitempty"`
-	// target it is about.
+	// target it is about; carried, not looked up, and nothing moves by it. Use SubmitFeedback for that.
 	Target *FeedbackTarget `protobuf:"bytes,7,opt,name=target,proto3" json:"target,omitempty"`
 	// agent_role of the agent concerned.
 	AgentRole string `protobuf:"bytes,8,opt,name=agent_role,json=agentRole,proto3" json:"agent_role,omitempty"`
@@ -188,7 +188,8 @@ func (x *LearningEvent) GetNamespace() string {
 	return ""
 }
 
-// FeedbackTarget names what a judgement is about. Unset: nothing in particular.
+// FeedbackTarget names what a judgement is about. Unset: nothing in particular. What SubmitFeedback
+// moves is said at each; of the others it makes sure that they are there.
 type FeedbackTarget struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// target.
@@ -312,7 +313,7 @@ type isFeedbackTarget_Target interface {
 }
 
 type FeedbackTarget_PatternId struct {
-	// pattern_id; its confidence moves.
+	// pattern_id; its confidence moves by a tenth of the reward.
 	PatternId string `protobuf:"bytes,1,opt,name=pattern_id,json=patternId,proto3,oneof"`
 }
 
@@ -332,7 +333,8 @@ type FeedbackTarget_DecisionId struct {
 }
 
 type FeedbackTarget_SelectionId struct {
-	// selection_id of SelectAction; the reward is learned for its action.
+	// selection_id of SelectAction; the reward is learned for its action, as a trajectory of one
+	// step.
 	SelectionId string `protobuf:"bytes,5,opt,name=selection_id,json=selectionId,proto3,oneof"`
 }
 
@@ -838,14 +840,20 @@ func (x *SubmitFeedbackRequest) GetRequestId() string {
 // Response of SubmitFeedback.
 type SubmitFeedbackResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// reward as given or judged.
+	// reward as given or judged; 0 when the server judged and was not sure.
 	Reward float64 `protobuf:"fixed64,1,opt,name=reward,proto3" json:"reward,omitempty"`
 	// judged is true when the server judged the text.
 	Judged bool `protobuf:"varint,2,opt,name=judged,proto3" json:"judged,omitempty"`
-	// learning_event that it is kept as.
+	// learning_event that it is kept as, of type `user_feedback`. Of a judged one the metadata has
+	// `judged` and `sure`.
 	LearningEvent *LearningEvent `protobuf:"bytes,3,opt,name=learning_event,json=learningEvent,proto3" json:"learning_event,omitempty"`
-	// preference in category `learned` that it is kept as too, for a reward above 0.5.
-	Preference    *Preference `protobuf:"bytes,4,opt,name=preference,proto3" json:"preference,omitempty"`
+	// preference in category `learned` that it is kept as too, for a reward above 0.5 with a text or a
+	// task. Its value has `feedback` and `task`; a later one for the same task takes its place.
+	Preference *Preference `protobuf:"bytes,4,opt,name=preference,proto3" json:"preference,omitempty"`
+	// sure is false when the server judged the text and could not tell: nothing that judges, or praise
+	// and complaint of like weight. Then nothing moves. The text is read as English, German and
+	// Spanish, clause by clause with a list of graded words, and at most 1,000 words of it.
+	Sure          bool `protobuf:"varint,5,opt,name=sure,proto3" json:"sure,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -906,6 +914,13 @@ func (x *SubmitFeedbackResponse) GetPreference() *Preference {
 		return x.Preference
 	}
 	return nil
+}
+
+func (x *SubmitFeedbackResponse) GetSure() bool {
+	if x != nil {
+		return x.Sure
+	}
+	return false
 }
 
 var File_lot_v1_learning_event_proto protoreflect.FileDescriptor
@@ -996,14 +1011,15 @@ const file_lot_v1_learning_event_proto_rawDesc = "" +
 	"\x04task\x18\x05 \x01(\tR\x04task\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x06 \x01(\tR\trequestIdB\t\n" +
-	"\a_reward\"\xba\x01\n" +
+	"\a_reward\"\xce\x01\n" +
 	"\x16SubmitFeedbackResponse\x12\x16\n" +
 	"\x06reward\x18\x01 \x01(\x01R\x06reward\x12\x16\n" +
 	"\x06judged\x18\x02 \x01(\bR\x06judged\x12<\n" +
 	"\x0elearning_event\x18\x03 \x01(\v2\x15.lot.v1.LearningEventR\rlearningEvent\x122\n" +
 	"\n" +
 	"preference\x18\x04 \x01(\v2\x12.lot.v1.PreferenceR\n" +
-	"preferenceBG\n" +
+	"preference\x12\x12\n" +
+	"\x04sure\x18\x05 \x01(\bR\x04sureBG\n" +
 	"\rio.lotgrpc.v1P\x01Z4github.com/lot-grpc/lot-grpc/clients/go/lot/v1;lotv1b\x06proto3"
 
 var (

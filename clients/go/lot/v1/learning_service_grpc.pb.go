@@ -42,36 +42,40 @@ const (
 // In every request `namespace` is the tenant, empty meaning `default`; nothing is ever read across
 // namespaces. `limit` and `page_size`: 0 is the default, above the maximum is refused.
 type LearningServiceClient interface {
-	// GetRecommendations says which approach, tools and factors worked on like tasks. Not yet carried
-	// out.
+	// GetRecommendations says which approach, tools and factors worked on like tasks.
 	GetRecommendations(ctx context.Context, in *GetRecommendationsRequest, opts ...grpc.CallOption) (*GetRecommendationsResponse, error)
-	// GetTrends says by category whether tasks go better or worse. Not yet carried out.
+	// GetTrends says by category whether tasks go better or worse.
 	GetTrends(ctx context.Context, in *GetTrendsRequest, opts ...grpc.CallOption) (*GetTrendsResponse, error)
-	// GetPerformanceReport sums up how tasks go, with advice and insights. Not yet carried out.
+	// GetPerformanceReport sums up how tasks go, with advice and insights. It reads all ended episodes
+	// that the filter lets through: narrow it where there are many.
 	GetPerformanceReport(ctx context.Context, in *GetPerformanceReportRequest, opts ...grpc.CallOption) (*GetPerformanceReportResponse, error)
-	// RecordLearningEvent stores something to learn from. Errors: REQUEST_ID_REUSED. Not yet carried
-	// out.
+	// RecordLearningEvent stores something to learn from. Errors: LEARNING_EVENT_ID_IN_USE,
+	// REQUEST_ID_REUSED.
 	RecordLearningEvent(ctx context.Context, in *RecordLearningEventRequest, opts ...grpc.CallOption) (*RecordLearningEventResponse, error)
-	// ListLearningEvents lists by time of creation, newest first. Not yet carried out.
+	// ListLearningEvents lists by time of creation, newest first.
 	ListLearningEvents(ctx context.Context, in *ListLearningEventsRequest, opts ...grpc.CallOption) (*ListLearningEventsResponse, error)
-	// RecordDecision stores a decision with its options and reasons. Errors: REQUEST_ID_REUSED. Not
-	// yet carried out.
+	// RecordDecision stores a decision with its options and reasons. Errors: DECISION_ID_IN_USE,
+	// REQUEST_ID_REUSED.
 	RecordDecision(ctx context.Context, in *RecordDecisionRequest, opts ...grpc.CallOption) (*RecordDecisionResponse, error)
 	// RecordDecisionOutcome records what came of a decision. Errors: DECISION_NOT_FOUND,
-	// REQUEST_ID_REUSED. Not yet carried out.
+	// REQUEST_ID_REUSED, CONTENTION.
 	RecordDecisionOutcome(ctx context.Context, in *RecordDecisionOutcomeRequest, opts ...grpc.CallOption) (*RecordDecisionOutcomeResponse, error)
-	// ListDecisions lists by time of creation, newest first. Not yet carried out.
+	// ListDecisions lists by time of creation, newest first.
 	ListDecisions(ctx context.Context, in *ListDecisionsRequest, opts ...grpc.CallOption) (*ListDecisionsResponse, error)
-	// SelectAction chooses an action by what was learned of each in a state. The choice is kept, to
-	// be rewarded later. Not yet carried out.
+	// SelectAction chooses an action by what was learned of each in a state; of a state of which
+	// nothing is known, any. The choice is kept for 30 days, to be rewarded later. Errors:
+	// REQUEST_ID_REUSED.
 	SelectAction(ctx context.Context, in *SelectActionRequest, opts ...grpc.CallOption) (*SelectActionResponse, error)
-	// RecordSteps learns from a finished trajectory (Q-learning: α = 0.1, γ = 0.95). Errors:
-	// REQUEST_ID_REUSED. Not yet carried out.
+	// RecordSteps learns from a finished trajectory, from its last step to its first: Q(s,a) moves by
+	// α (r + γ max Q(s',·) − Q(s,a)) with α = 0.1, γ = 0.95, Q = 0 where nothing is known. Each step
+	// is learned once, whatever happens meanwhile. Errors: SELECTION_UNKNOWN (nothing is learned then),
+	// REQUEST_ID_REUSED, CONTENTION.
 	RecordSteps(ctx context.Context, in *RecordStepsRequest, opts ...grpc.CallOption) (*RecordStepsResponse, error)
-	// GetBestActions lists the actions of a state by their value. Not yet carried out.
+	// GetBestActions lists the actions of a state by their value, equal ones by name.
 	GetBestActions(ctx context.Context, in *GetBestActionsRequest, opts ...grpc.CallOption) (*GetBestActionsResponse, error)
-	// SubmitFeedback learns from a judgement in words, a reward, or both. Errors: the NOT_FOUND
-	// reason of the target, REQUEST_ID_REUSED. Not yet carried out.
+	// SubmitFeedback learns from a judgement in words, a reward, or both. It is kept as a learning
+	// event and moves its target: see FeedbackTarget. Errors: the NOT_FOUND reason of the target, or
+	// RETRIEVAL_UNKNOWN or SELECTION_UNKNOWN (nothing is kept then), REQUEST_ID_REUSED, CONTENTION.
 	SubmitFeedback(ctx context.Context, in *SubmitFeedbackRequest, opts ...grpc.CallOption) (*SubmitFeedbackResponse, error)
 }
 
@@ -212,36 +216,40 @@ func (c *learningServiceClient) SubmitFeedback(ctx context.Context, in *SubmitFe
 // In every request `namespace` is the tenant, empty meaning `default`; nothing is ever read across
 // namespaces. `limit` and `page_size`: 0 is the default, above the maximum is refused.
 type LearningServiceServer interface {
-	// GetRecommendations says which approach, tools and factors worked on like tasks. Not yet carried
-	// out.
+	// GetRecommendations says which approach, tools and factors worked on like tasks.
 	GetRecommendations(context.Context, *GetRecommendationsRequest) (*GetRecommendationsResponse, error)
-	// GetTrends says by category whether tasks go better or worse. Not yet carried out.
+	// GetTrends says by category whether tasks go better or worse.
 	GetTrends(context.Context, *GetTrendsRequest) (*GetTrendsResponse, error)
-	// GetPerformanceReport sums up how tasks go, with advice and insights. Not yet carried out.
+	// GetPerformanceReport sums up how tasks go, with advice and insights. It reads all ended episodes
+	// that the filter lets through: narrow it where there are many.
 	GetPerformanceReport(context.Context, *GetPerformanceReportRequest) (*GetPerformanceReportResponse, error)
-	// RecordLearningEvent stores something to learn from. Errors: REQUEST_ID_REUSED. Not yet carried
-	// out.
+	// RecordLearningEvent stores something to learn from. Errors: LEARNING_EVENT_ID_IN_USE,
+	// REQUEST_ID_REUSED.
 	RecordLearningEvent(context.Context, *RecordLearningEventRequest) (*RecordLearningEventResponse, error)
-	// ListLearningEvents lists by time of creation, newest first. Not yet carried out.
+	// ListLearningEvents lists by time of creation, newest first.
 	ListLearningEvents(context.Context, *ListLearningEventsRequest) (*ListLearningEventsResponse, error)
-	// RecordDecision stores a decision with its options and reasons. Errors: REQUEST_ID_REUSED. Not
-	// yet carried out.
+	// RecordDecision stores a decision with its options and reasons. Errors: DECISION_ID_IN_USE,
+	// REQUEST_ID_REUSED.
 	RecordDecision(context.Context, *RecordDecisionRequest) (*RecordDecisionResponse, error)
 	// RecordDecisionOutcome records what came of a decision. Errors: DECISION_NOT_FOUND,
-	// REQUEST_ID_REUSED. Not yet carried out.
+	// REQUEST_ID_REUSED, CONTENTION.
 	RecordDecisionOutcome(context.Context, *RecordDecisionOutcomeRequest) (*RecordDecisionOutcomeResponse, error)
-	// ListDecisions lists by time of creation, newest first. Not yet carried out.
+	// ListDecisions lists by time of creation, newest first.
 	ListDecisions(context.Context, *ListDecisionsRequest) (*ListDecisionsResponse, error)
-	// SelectAction chooses an action by what was learned of each in a state. The choice is kept, to
-	// be rewarded later. Not yet carried out.
+	// SelectAction chooses an action by what was learned of each in a state; of a state of which
+	// nothing is known, any. The choice is kept for 30 days, to be rewarded later. Errors:
+	// REQUEST_ID_REUSED.
 	SelectAction(context.Context, *SelectActionRequest) (*SelectActionResponse, error)
-	// RecordSteps learns from a finished trajectory (Q-learning: α = 0.1, γ = 0.95). Errors:
-	// REQUEST_ID_REUSED. Not yet carried out.
+	// RecordSteps learns from a finished trajectory, from its last step to its first: Q(s,a) moves by
+	// α (r + γ max Q(s',·) − Q(s,a)) with α = 0.1, γ = 0.95, Q = 0 where nothing is known. Each step
+	// is learned once, whatever happens meanwhile. Errors: SELECTION_UNKNOWN (nothing is learned then),
+	// REQUEST_ID_REUSED, CONTENTION.
 	RecordSteps(context.Context, *RecordStepsRequest) (*RecordStepsResponse, error)
-	// GetBestActions lists the actions of a state by their value. Not yet carried out.
+	// GetBestActions lists the actions of a state by their value, equal ones by name.
 	GetBestActions(context.Context, *GetBestActionsRequest) (*GetBestActionsResponse, error)
-	// SubmitFeedback learns from a judgement in words, a reward, or both. Errors: the NOT_FOUND
-	// reason of the target, REQUEST_ID_REUSED. Not yet carried out.
+	// SubmitFeedback learns from a judgement in words, a reward, or both. It is kept as a learning
+	// event and moves its target: see FeedbackTarget. Errors: the NOT_FOUND reason of the target, or
+	// RETRIEVAL_UNKNOWN or SELECTION_UNKNOWN (nothing is kept then), REQUEST_ID_REUSED, CONTENTION.
 	SubmitFeedback(context.Context, *SubmitFeedbackRequest) (*SubmitFeedbackResponse, error)
 	mustEmbedUnimplementedLearningServiceServer()
 }

@@ -24,7 +24,7 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// PolicyPreset is a policy to start from.
+// PolicyPreset is a set of bounds to start from. It leaves the thresholds as they are.
 type PolicyPreset int32
 
 const (
@@ -78,16 +78,17 @@ func (PolicyPreset) EnumDescriptor() ([]byte, []int) {
 }
 
 // NamespacePolicy says how much a namespace keeps, and with which thresholds it learns. By default
-// everything is kept.
+// everything is kept. Pinned things are neither deleted nor counted, nor are RUNNING episodes. What
+// is edited or used while a sweep is at work is spared until the next one.
 type NamespacePolicy struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// max_episodes kept, the latest. 0: no bound.
+	// max_episodes kept, the latest started. 0: no bound.
 	MaxEpisodes int64 `protobuf:"varint,1,opt,name=max_episodes,json=maxEpisodes,proto3" json:"max_episodes,omitempty"`
 	// max_error_solutions kept, the latest. 0: no bound.
 	MaxErrorSolutions int64 `protobuf:"varint,2,opt,name=max_error_solutions,json=maxErrorSolutions,proto3" json:"max_error_solutions,omitempty"`
-	// max_patterns kept, the best. 0: no bound.
+	// max_patterns kept, the best, as by PrunePatternsRequest.keep_at_most. 0: no bound.
 	MaxPatterns int64 `protobuf:"varint,3,opt,name=max_patterns,json=maxPatterns,proto3" json:"max_patterns,omitempty"`
-	// max_memories kept, the most important. 0: no bound.
+	// max_memories kept, the most important, of equals the newest. 0: no bound.
 	MaxMemories int64 `protobuf:"varint,4,opt,name=max_memories,json=maxMemories,proto3" json:"max_memories,omitempty"`
 	// max_episode_age from their end on. Absent: no bound.
 	MaxEpisodeAge *durationpb.Duration `protobuf:"bytes,5,opt,name=max_episode_age,json=maxEpisodeAge,proto3" json:"max_episode_age,omitempty"`
@@ -335,10 +336,12 @@ type UpdateNamespacePolicyRequest struct {
 	// fields that the given policy has set. `*` is all. Output-only fields and unknown paths are
 	// refused.
 	UpdateMask *fieldmaskpb.FieldMask `protobuf:"bytes,3,opt,name=update_mask,json=updateMask,proto3" json:"update_mask,omitempty"`
-	// preset to set first.
+	// preset to set first: all bounds, max_* and max_*_age, become its own.
 	Preset PolicyPreset `protobuf:"varint,4,opt,name=preset,proto3,enum=lot.v1.PolicyPreset" json:"preset,omitempty"`
 	// etag that the policy must still have. Empty: whatever it has.
-	Etag          string `protobuf:"bytes,5,opt,name=etag,proto3" json:"etag,omitempty"`
+	Etag string `protobuf:"bytes,5,opt,name=etag,proto3" json:"etag,omitempty"`
+	// dry_run sets nothing, and says what the policy would come to.
+	DryRun        bool `protobuf:"varint,6,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -408,13 +411,23 @@ func (x *UpdateNamespacePolicyRequest) GetEtag() string {
 	return ""
 }
 
+func (x *UpdateNamespacePolicyRequest) GetDryRun() bool {
+	if x != nil {
+		return x.DryRun
+	}
+	return false
+}
+
 // Response of UpdateNamespacePolicy.
 type UpdateNamespacePolicyResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// policy as it now stands.
-	Policy        *NamespacePolicy `protobuf:"bytes,1,opt,name=policy,proto3" json:"policy,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	// policy as it now stands, or would.
+	Policy *NamespacePolicy `protobuf:"bytes,1,opt,name=policy,proto3" json:"policy,omitempty"`
+	// pending_deletes is how many things the next sweep deletes, or would, as things are now: by Noun
+	// without its prefix, for example `EPISODE`. Nouns with none are left out.
+	PendingDeletes map[string]int64 `protobuf:"bytes,2,rep,name=pending_deletes,json=pendingDeletes,proto3" json:"pending_deletes,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *UpdateNamespacePolicyResponse) Reset() {
@@ -454,6 +467,13 @@ func (x *UpdateNamespacePolicyResponse) GetPolicy() *NamespacePolicy {
 	return nil
 }
 
+func (x *UpdateNamespacePolicyResponse) GetPendingDeletes() map[string]int64 {
+	if x != nil {
+		return x.PendingDeletes
+	}
+	return nil
+}
+
 var File_lot_v1_namespace_policy_proto protoreflect.FileDescriptor
 
 const file_lot_v1_namespace_policy_proto_rawDesc = "" +
@@ -480,16 +500,21 @@ const file_lot_v1_namespace_policy_proto_rawDesc = "" +
 	"\x19GetNamespacePolicyRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\"M\n" +
 	"\x1aGetNamespacePolicyResponse\x12/\n" +
-	"\x06policy\x18\x01 \x01(\v2\x17.lot.v1.NamespacePolicyR\x06policy\"\xec\x01\n" +
+	"\x06policy\x18\x01 \x01(\v2\x17.lot.v1.NamespacePolicyR\x06policy\"\x85\x02\n" +
 	"\x1cUpdateNamespacePolicyRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12/\n" +
 	"\x06policy\x18\x02 \x01(\v2\x17.lot.v1.NamespacePolicyR\x06policy\x12;\n" +
 	"\vupdate_mask\x18\x03 \x01(\v2\x1a.google.protobuf.FieldMaskR\n" +
 	"updateMask\x12,\n" +
 	"\x06preset\x18\x04 \x01(\x0e2\x14.lot.v1.PolicyPresetR\x06preset\x12\x12\n" +
-	"\x04etag\x18\x05 \x01(\tR\x04etag\"P\n" +
+	"\x04etag\x18\x05 \x01(\tR\x04etag\x12\x17\n" +
+	"\adry_run\x18\x06 \x01(\bR\x06dryRun\"\xf7\x01\n" +
 	"\x1dUpdateNamespacePolicyResponse\x12/\n" +
-	"\x06policy\x18\x01 \x01(\v2\x17.lot.v1.NamespacePolicyR\x06policy*e\n" +
+	"\x06policy\x18\x01 \x01(\v2\x17.lot.v1.NamespacePolicyR\x06policy\x12b\n" +
+	"\x0fpending_deletes\x18\x02 \x03(\v29.lot.v1.UpdateNamespacePolicyResponse.PendingDeletesEntryR\x0ependingDeletes\x1aA\n" +
+	"\x13PendingDeletesEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01*e\n" +
 	"\fPolicyPreset\x12\x1d\n" +
 	"\x19POLICY_PRESET_UNSPECIFIED\x10\x00\x12\x1b\n" +
 	"\x17POLICY_PRESET_UNLIMITED\x10\x01\x12\x19\n" +
@@ -509,7 +534,7 @@ func file_lot_v1_namespace_policy_proto_rawDescGZIP() []byte {
 }
 
 var file_lot_v1_namespace_policy_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_lot_v1_namespace_policy_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
+var file_lot_v1_namespace_policy_proto_msgTypes = make([]protoimpl.MessageInfo, 6)
 var file_lot_v1_namespace_policy_proto_goTypes = []any{
 	(PolicyPreset)(0),                     // 0: lot.v1.PolicyPreset
 	(*NamespacePolicy)(nil),               // 1: lot.v1.NamespacePolicy
@@ -517,26 +542,28 @@ var file_lot_v1_namespace_policy_proto_goTypes = []any{
 	(*GetNamespacePolicyResponse)(nil),    // 3: lot.v1.GetNamespacePolicyResponse
 	(*UpdateNamespacePolicyRequest)(nil),  // 4: lot.v1.UpdateNamespacePolicyRequest
 	(*UpdateNamespacePolicyResponse)(nil), // 5: lot.v1.UpdateNamespacePolicyResponse
-	(*durationpb.Duration)(nil),           // 6: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil),         // 7: google.protobuf.Timestamp
-	(*fieldmaskpb.FieldMask)(nil),         // 8: google.protobuf.FieldMask
+	nil,                                   // 6: lot.v1.UpdateNamespacePolicyResponse.PendingDeletesEntry
+	(*durationpb.Duration)(nil),           // 7: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil),         // 8: google.protobuf.Timestamp
+	(*fieldmaskpb.FieldMask)(nil),         // 9: google.protobuf.FieldMask
 }
 var file_lot_v1_namespace_policy_proto_depIdxs = []int32{
-	6,  // 0: lot.v1.NamespacePolicy.max_episode_age:type_name -> google.protobuf.Duration
-	6,  // 1: lot.v1.NamespacePolicy.max_error_solution_age:type_name -> google.protobuf.Duration
-	6,  // 2: lot.v1.NamespacePolicy.max_pattern_age:type_name -> google.protobuf.Duration
-	6,  // 3: lot.v1.NamespacePolicy.max_memory_age:type_name -> google.protobuf.Duration
-	7,  // 4: lot.v1.NamespacePolicy.update_time:type_name -> google.protobuf.Timestamp
+	7,  // 0: lot.v1.NamespacePolicy.max_episode_age:type_name -> google.protobuf.Duration
+	7,  // 1: lot.v1.NamespacePolicy.max_error_solution_age:type_name -> google.protobuf.Duration
+	7,  // 2: lot.v1.NamespacePolicy.max_pattern_age:type_name -> google.protobuf.Duration
+	7,  // 3: lot.v1.NamespacePolicy.max_memory_age:type_name -> google.protobuf.Duration
+	8,  // 4: lot.v1.NamespacePolicy.update_time:type_name -> google.protobuf.Timestamp
 	1,  // 5: lot.v1.GetNamespacePolicyResponse.policy:type_name -> lot.v1.NamespacePolicy
 	1,  // 6: lot.v1.UpdateNamespacePolicyRequest.policy:type_name -> lot.v1.NamespacePolicy
-	8,  // 7: lot.v1.UpdateNamespacePolicyRequest.update_mask:type_name -> google.protobuf.FieldMask
+	9,  // 7: lot.v1.UpdateNamespacePolicyRequest.update_mask:type_name -> google.protobuf.FieldMask
 	0,  // 8: lot.v1.UpdateNamespacePolicyRequest.preset:type_name -> lot.v1.PolicyPreset
 	1,  // 9: lot.v1.UpdateNamespacePolicyResponse.policy:type_name -> lot.v1.NamespacePolicy
-	10, // [10:10] is the sub-list for method output_type
-	10, // [10:10] is the sub-list for method input_type
-	10, // [10:10] is the sub-list for extension type_name
-	10, // [10:10] is the sub-list for extension extendee
-	0,  // [0:10] is the sub-list for field type_name
+	6,  // 10: lot.v1.UpdateNamespacePolicyResponse.pending_deletes:type_name -> lot.v1.UpdateNamespacePolicyResponse.PendingDeletesEntry
+	11, // [11:11] is the sub-list for method output_type
+	11, // [11:11] is the sub-list for method input_type
+	11, // [11:11] is the sub-list for extension type_name
+	11, // [11:11] is the sub-list for extension extendee
+	0,  // [0:11] is the sub-list for field type_name
 }
 
 func init() { file_lot_v1_namespace_policy_proto_init() }
@@ -551,7 +578,7 @@ func file_lot_v1_namespace_policy_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lot_v1_namespace_policy_proto_rawDesc), len(file_lot_v1_namespace_policy_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   5,
+			NumMessages:   6,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -217,7 +217,8 @@ const (
 	// the rest did not take part.
 	NoticeCode_NOTICE_CODE_QUERY_TRUNCATED NoticeCode = 2
 	// A repeated save gave other values for fields of the stored pattern; they stay as they were. Use
-	// UpdatePattern to change them.
+	// UpdatePattern to change them. Or an edit left a confidence as feedback had moved it; name
+	// `confidence` in the mask to set it.
 	NoticeCode_NOTICE_CODE_FIELDS_KEPT NoticeCode = 3
 	// A query without a letter, a digit or a symbol that has a meaning of its own: nothing was looked
 	// for. Ask in words.

@@ -303,7 +303,9 @@ type Pattern struct {
 	//
 	//	*Pattern_ExpireTime
 	//	*Pattern_Ttl
-	Expiration    isPattern_Expiration `protobuf_oneof:"expiration"`
+	Expiration isPattern_Expiration `protobuf_oneof:"expiration"`
+	// Output only. feedback it got; absent without any.
+	Feedback      *PatternFeedback `protobuf:"bytes,40,opt,name=feedback,proto3" json:"feedback,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -601,6 +603,13 @@ func (x *Pattern) GetTtl() *durationpb.Duration {
 	return nil
 }
 
+func (x *Pattern) GetFeedback() *PatternFeedback {
+	if x != nil {
+		return x.Feedback
+	}
+	return nil
+}
+
 type isPattern_Expiration interface {
 	isPattern_Expiration()
 }
@@ -888,7 +897,7 @@ var File_lot_v1_pattern_proto protoreflect.FileDescriptor
 
 const file_lot_v1_pattern_proto_rawDesc = "" +
 	"\n" +
-	"\x14lot/v1/pattern.proto\x12\x06lot.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14lot/v1/outcome.proto\"\xdc\v\n" +
+	"\x14lot/v1/pattern.proto\x12\x06lot.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x15lot/v1/feedback.proto\x1a\x14lot/v1/outcome.proto\"\x91\f\n" +
 	"\aPattern\x12\x1d\n" +
 	"\n" +
 	"pattern_id\x18\x01 \x01(\tR\tpatternId\x12'\n" +
@@ -936,7 +945,8 @@ const file_lot_v1_pattern_proto_rawDesc = "" +
 	"updateTime\x12=\n" +
 	"\vexpire_time\x18# \x01(\v2\x1a.google.protobuf.TimestampH\x00R\n" +
 	"expireTime\x12-\n" +
-	"\x03ttl\x18$ \x01(\v2\x19.google.protobuf.DurationH\x00R\x03ttl\x1a9\n" +
+	"\x03ttl\x18$ \x01(\v2\x19.google.protobuf.DurationH\x00R\x03ttl\x123\n" +
+	"\bfeedback\x18( \x01(\v2\x17.lot.v1.PatternFeedbackR\bfeedback\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\f\n" +
@@ -1029,6 +1039,7 @@ var file_lot_v1_pattern_proto_goTypes = []any{
 	(*Outcomes)(nil),              // 10: lot.v1.Outcomes
 	(*timestamppb.Timestamp)(nil), // 11: google.protobuf.Timestamp
 	(*durationpb.Duration)(nil),   // 12: google.protobuf.Duration
+	(*PatternFeedback)(nil),       // 13: lot.v1.PatternFeedback
 }
 var file_lot_v1_pattern_proto_depIdxs = []int32{
 	0,  // 0: lot.v1.Pattern.kind:type_name -> lot.v1.PatternKind
@@ -1043,19 +1054,20 @@ var file_lot_v1_pattern_proto_depIdxs = []int32{
 	11, // 9: lot.v1.Pattern.update_time:type_name -> google.protobuf.Timestamp
 	11, // 10: lot.v1.Pattern.expire_time:type_name -> google.protobuf.Timestamp
 	12, // 11: lot.v1.Pattern.ttl:type_name -> google.protobuf.Duration
-	9,  // 12: lot.v1.Action.args:type_name -> google.protobuf.Struct
-	0,  // 13: lot.v1.PatternFilter.kinds:type_name -> lot.v1.PatternKind
-	1,  // 14: lot.v1.PatternFilter.code_kinds:type_name -> lot.v1.CodeKind
-	2,  // 15: lot.v1.PatternFilter.pattern_types:type_name -> lot.v1.PatternType
-	7,  // 16: lot.v1.PatternFilter.labels:type_name -> lot.v1.PatternFilter.LabelsEntry
-	11, // 17: lot.v1.PatternFilter.created_after:type_name -> google.protobuf.Timestamp
-	11, // 18: lot.v1.PatternFilter.created_before:type_name -> google.protobuf.Timestamp
-	8,  // 19: lot.v1.PatternFilter.complexities:type_name -> lot.v1.Complexity
-	20, // [20:20] is the sub-list for method output_type
-	20, // [20:20] is the sub-list for method input_type
-	20, // [20:20] is the sub-list for extension type_name
-	20, // [20:20] is the sub-list for extension extendee
-	0,  // [0:20] is the sub-list for field type_name
+	13, // 12: lot.v1.Pattern.feedback:type_name -> lot.v1.PatternFeedback
+	9,  // 13: lot.v1.Action.args:type_name -> google.protobuf.Struct
+	0,  // 14: lot.v1.PatternFilter.kinds:type_name -> lot.v1.PatternKind
+	1,  // 15: lot.v1.PatternFilter.code_kinds:type_name -> lot.v1.CodeKind
+	2,  // 16: lot.v1.PatternFilter.pattern_types:type_name -> lot.v1.PatternType
+	7,  // 17: lot.v1.PatternFilter.labels:type_name -> lot.v1.PatternFilter.LabelsEntry
+	11, // 18: lot.v1.PatternFilter.created_after:type_name -> google.protobuf.Timestamp
+	11, // 19: lot.v1.PatternFilter.created_before:type_name -> google.protobuf.Timestamp
+	8,  // 20: lot.v1.PatternFilter.complexities:type_name -> lot.v1.Complexity
+	21, // [21:21] is the sub-list for method output_type
+	21, // [21:21] is the sub-list for method input_type
+	21, // [21:21] is the sub-list for extension type_name
+	21, // [21:21] is the sub-list for extension extendee
+	0,  // [0:21] is the sub-list for field type_name
 }
 
 func init() { file_lot_v1_pattern_proto_init() }
@@ -1063,6 +1075,7 @@ func file_lot_v1_pattern_proto_init() {
 	if File_lot_v1_pattern_proto != nil {
 		return
 	}
+	file_lot_v1_feedback_proto_init()
 	file_lot_v1_outcome_proto_init()
 	file_lot_v1_pattern_proto_msgTypes[0].OneofWrappers = []any{
 		(*Pattern_ExpireTime)(nil),

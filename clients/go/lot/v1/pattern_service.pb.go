@@ -536,9 +536,11 @@ type GetPatternRequest struct {
 	// namespace; empty is `default`.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Required. pattern_id.
-	PatternId     string `protobuf:"bytes,2,opt,name=pattern_id,json=patternId,proto3" json:"pattern_id,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	PatternId string `protobuf:"bytes,2,opt,name=pattern_id,json=patternId,proto3" json:"pattern_id,omitempty"`
+	// include_feedback gives the feedback beside the pattern.
+	IncludeFeedback bool `protobuf:"varint,4,opt,name=include_feedback,json=includeFeedback,proto3" json:"include_feedback,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *GetPatternRequest) Reset() {
@@ -585,11 +587,20 @@ func (x *GetPatternRequest) GetPatternId() string {
 	return ""
 }
 
+func (x *GetPatternRequest) GetIncludeFeedback() bool {
+	if x != nil {
+		return x.IncludeFeedback
+	}
+	return false
+}
+
 // Response of GetPattern.
 type GetPatternResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// pattern.
-	Pattern       *Pattern `protobuf:"bytes,1,opt,name=pattern,proto3" json:"pattern,omitempty"`
+	Pattern *Pattern `protobuf:"bytes,1,opt,name=pattern,proto3" json:"pattern,omitempty"`
+	// feedback, newest first, the latest 100; only with include_feedback.
+	Feedback      []*FeedbackEntry `protobuf:"bytes,3,rep,name=feedback,proto3" json:"feedback,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -627,6 +638,13 @@ func (*GetPatternResponse) Descriptor() ([]byte, []int) {
 func (x *GetPatternResponse) GetPattern() *Pattern {
 	if x != nil {
 		return x.Pattern
+	}
+	return nil
+}
+
+func (x *GetPatternResponse) GetFeedback() []*FeedbackEntry {
+	if x != nil {
+		return x.Feedback
 	}
 	return nil
 }
@@ -2176,9 +2194,11 @@ type GiveFeedbackRequest struct {
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Required. pattern_id.
 	PatternId string `protobuf:"bytes,2,opt,name=pattern_id,json=patternId,proto3" json:"pattern_id,omitempty"`
-	// helpful: without an adjustment, true adds 0.1 to the confidence and false takes 0.1 off.
+	// helpful: without an adjustment, true adds 0.1 to the confidence and false takes 0.1 off. Required
+	// unless confidence_adjustment is given.
 	Helpful *bool `protobuf:"varint,3,opt,name=helpful,proto3,oneof" json:"helpful,omitempty"`
-	// confidence_adjustment in [-1, 1], added to the confidence, which stays in [0, 1].
+	// confidence_adjustment in [-1, 1], added to the confidence, which stays in [0, 1] (and is rounded
+	// to nine digits, so that tenths add up). With it helpful is only counted.
 	ConfidenceAdjustment *float64 `protobuf:"fixed64,4,opt,name=confidence_adjustment,json=confidenceAdjustment,proto3,oneof" json:"confidence_adjustment,omitempty"`
 	// text for people.
 	Text string `protobuf:"bytes,5,opt,name=text,proto3" json:"text,omitempty"`
@@ -2264,7 +2284,9 @@ func (x *GiveFeedbackRequest) GetRequestId() string {
 type GiveFeedbackResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// pattern as it now stands.
-	Pattern       *Pattern `protobuf:"bytes,1,opt,name=pattern,proto3" json:"pattern,omitempty"`
+	Pattern *Pattern `protobuf:"bytes,1,opt,name=pattern,proto3" json:"pattern,omitempty"`
+	// feedback as it counted.
+	Feedback      *FeedbackEntry `protobuf:"bytes,2,opt,name=feedback,proto3" json:"feedback,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2302,6 +2324,13 @@ func (*GiveFeedbackResponse) Descriptor() ([]byte, []int) {
 func (x *GiveFeedbackResponse) GetPattern() *Pattern {
 	if x != nil {
 		return x.Pattern
+	}
+	return nil
+}
+
+func (x *GiveFeedbackResponse) GetFeedback() *FeedbackEntry {
+	if x != nil {
+		return x.Feedback
 	}
 	return nil
 }
@@ -2373,8 +2402,15 @@ func (x *ListFeedbackCandidatesRequest) GetLimit() int32 {
 // Response of ListFeedbackCandidates.
 type ListFeedbackCandidatesResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// patterns, the one whose feedback teaches most first.
-	Patterns      []*Pattern `protobuf:"bytes,1,rep,name=patterns,proto3" json:"patterns,omitempty"`
+	// patterns, the one whose feedback teaches most first; of equals the more used, then the newer.
+	Patterns []*Pattern `protobuf:"bytes,1,rep,name=patterns,proto3" json:"patterns,omitempty"`
+	// scores, one a pattern.
+	Scores []float64 `protobuf:"fixed64,2,rep,packed,name=scores,proto3" json:"scores,omitempty"`
+	// examined_count is how many patterns were looked at, the most used first, at most 1,000.
+	ExaminedCount int32 `protobuf:"varint,3,opt,name=examined_count,json=examinedCount,proto3" json:"examined_count,omitempty"`
+	// exact is true when no pattern beyond those can have a higher score than one that is listed. False
+	// only where more than 1,000 are used so much alike, and so certain, that looking on might pay.
+	Exact         bool `protobuf:"varint,4,opt,name=exact,proto3" json:"exact,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2414,6 +2450,27 @@ func (x *ListFeedbackCandidatesResponse) GetPatterns() []*Pattern {
 		return x.Patterns
 	}
 	return nil
+}
+
+func (x *ListFeedbackCandidatesResponse) GetScores() []float64 {
+	if x != nil {
+		return x.Scores
+	}
+	return nil
+}
+
+func (x *ListFeedbackCandidatesResponse) GetExaminedCount() int32 {
+	if x != nil {
+		return x.ExaminedCount
+	}
+	return 0
+}
+
+func (x *ListFeedbackCandidatesResponse) GetExact() bool {
+	if x != nil {
+		return x.Exact
+	}
+	return false
 }
 
 // Request of GetPatternStats.
@@ -2476,7 +2533,8 @@ type GetPatternStatsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// total_patterns.
 	TotalPatterns int64 `protobuf:"varint,1,opt,name=total_patterns,json=totalPatterns,proto3" json:"total_patterns,omitempty"`
-	// average_success_rate, rounded to 0.001; absent without patterns.
+	// average_success_rate, rounded to 0.001; absent without patterns. Patterns never used take part
+	// with the rate they were saved with; see average_used_success_rate.
 	AverageSuccessRate *float64 `protobuf:"fixed64,2,opt,name=average_success_rate,json=averageSuccessRate,proto3,oneof" json:"average_success_rate,omitempty"`
 	// max_success_rate, rounded to 0.001; absent without patterns.
 	MaxSuccessRate *float64 `protobuf:"fixed64,3,opt,name=max_success_rate,json=maxSuccessRate,proto3,oneof" json:"max_success_rate,omitempty"`
@@ -2489,7 +2547,30 @@ type GetPatternStatsResponse struct {
 	// by_category counts patterns; those without are left out. The 100 most frequent.
 	ByCategory map[string]int64 `protobuf:"bytes,7,rep,name=by_category,json=byCategory,proto3" json:"by_category,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
 	// by_kind counts patterns by PatternKind without its prefix, for example `TASK`.
-	ByKind        map[string]int64 `protobuf:"bytes,8,rep,name=by_kind,json=byKind,proto3" json:"by_kind,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
+	ByKind map[string]int64 `protobuf:"bytes,8,rep,name=by_kind,json=byKind,proto3" json:"by_kind,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
+	// min_success_rate, rounded to 0.001; absent without patterns.
+	MinSuccessRate *float64 `protobuf:"fixed64,9,opt,name=min_success_rate,json=minSuccessRate,proto3,oneof" json:"min_success_rate,omitempty"`
+	// used_count is how many patterns were used at least once.
+	UsedCount int64 `protobuf:"varint,10,opt,name=used_count,json=usedCount,proto3" json:"used_count,omitempty"`
+	// average_used_success_rate of those, rounded to 0.001; absent without any.
+	AverageUsedSuccessRate *float64 `protobuf:"fixed64,11,opt,name=average_used_success_rate,json=averageUsedSuccessRate,proto3,oneof" json:"average_used_success_rate,omitempty"`
+	// total_success_count is the number of outcomes SUCCESS.
+	TotalSuccessCount int64 `protobuf:"varint,12,opt,name=total_success_count,json=totalSuccessCount,proto3" json:"total_success_count,omitempty"`
+	// total_failure_count is the number of outcomes FAILURE.
+	TotalFailureCount int64 `protobuf:"varint,13,opt,name=total_failure_count,json=totalFailureCount,proto3" json:"total_failure_count,omitempty"`
+	// total_partial_count is the number of outcomes PARTIAL.
+	TotalPartialCount int64 `protobuf:"varint,14,opt,name=total_partial_count,json=totalPartialCount,proto3" json:"total_partial_count,omitempty"`
+	// success_share of all outcomes, PARTIAL as one half: the success by use, where
+	// average_success_rate is that by pattern. Absent without outcomes.
+	SuccessShare *float64 `protobuf:"fixed64,15,opt,name=success_share,json=successShare,proto3,oneof" json:"success_share,omitempty"`
+	// pinned_count is how many are pinned.
+	PinnedCount int64 `protobuf:"varint,16,opt,name=pinned_count,json=pinnedCount,proto3" json:"pinned_count,omitempty"`
+	// by_pattern_type counts patterns by PatternType without its prefix, for example `SUCCESS`.
+	ByPatternType map[string]int64 `protobuf:"bytes,17,rep,name=by_pattern_type,json=byPatternType,proto3" json:"by_pattern_type,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
+	// by_code_kind counts patterns by CodeKind without its prefix; those without are left out.
+	ByCodeKind map[string]int64 `protobuf:"bytes,18,rep,name=by_code_kind,json=byCodeKind,proto3" json:"by_code_kind,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
+	// by_task_type counts patterns; those without are left out. The 100 most frequent.
+	ByTaskType    map[string]int64 `protobuf:"bytes,19,rep,name=by_task_type,json=byTaskType,proto3" json:"by_task_type,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2576,6 +2657,83 @@ func (x *GetPatternStatsResponse) GetByCategory() map[string]int64 {
 func (x *GetPatternStatsResponse) GetByKind() map[string]int64 {
 	if x != nil {
 		return x.ByKind
+	}
+	return nil
+}
+
+func (x *GetPatternStatsResponse) GetMinSuccessRate() float64 {
+	if x != nil && x.MinSuccessRate != nil {
+		return *x.MinSuccessRate
+	}
+	return 0
+}
+
+func (x *GetPatternStatsResponse) GetUsedCount() int64 {
+	if x != nil {
+		return x.UsedCount
+	}
+	return 0
+}
+
+func (x *GetPatternStatsResponse) GetAverageUsedSuccessRate() float64 {
+	if x != nil && x.AverageUsedSuccessRate != nil {
+		return *x.AverageUsedSuccessRate
+	}
+	return 0
+}
+
+func (x *GetPatternStatsResponse) GetTotalSuccessCount() int64 {
+	if x != nil {
+		return x.TotalSuccessCount
+	}
+	return 0
+}
+
+func (x *GetPatternStatsResponse) GetTotalFailureCount() int64 {
+	if x != nil {
+		return x.TotalFailureCount
+	}
+	return 0
+}
+
+func (x *GetPatternStatsResponse) GetTotalPartialCount() int64 {
+	if x != nil {
+		return x.TotalPartialCount
+	}
+	return 0
+}
+
+func (x *GetPatternStatsResponse) GetSuccessShare() float64 {
+	if x != nil && x.SuccessShare != nil {
+		return *x.SuccessShare
+	}
+	return 0
+}
+
+func (x *GetPatternStatsResponse) GetPinnedCount() int64 {
+	if x != nil {
+		return x.PinnedCount
+	}
+	return 0
+}
+
+func (x *GetPatternStatsResponse) GetByPatternType() map[string]int64 {
+	if x != nil {
+		return x.ByPatternType
+	}
+	return nil
+}
+
+func (x *GetPatternStatsResponse) GetByCodeKind() map[string]int64 {
+	if x != nil {
+		return x.ByCodeKind
+	}
+	return nil
+}
+
+func (x *GetPatternStatsResponse) GetByTaskType() map[string]int64 {
+	if x != nil {
+		return x.ByTaskType
 	}
 	return nil
 }
@@ -3070,13 +3228,16 @@ type PrunePatternsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// namespace; empty is `default`.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// filter.
+	// filter; empty lets all through.
 	Filter *PatternFilter `protobuf:"bytes,2,opt,name=filter,proto3" json:"filter,omitempty"`
-	// max_success_rate: delete at most this good ones. Absent: no bound.
+	// max_success_rate: delete those whose success_rate is at most this. Absent: no bound; then
+	// keep_at_most is required.
 	MaxSuccessRate *float64 `protobuf:"fixed64,3,opt,name=max_success_rate,json=maxSuccessRate,proto3,oneof" json:"max_success_rate,omitempty"`
-	// min_usage_count: only those tried at least so often. 0: no bound.
+	// min_usage_count: touch only those used at least so often. The others are neither deleted nor
+	// counted by keep_at_most. 0: no bound.
 	MinUsageCount int64 `protobuf:"varint,4,opt,name=min_usage_count,json=minUsageCount,proto3" json:"min_usage_count,omitempty"`
-	// keep_at_most so many, the best. 0: no bound.
+	// keep_at_most so many of those that max_success_rate leaves, the best: by reliability, then
+	// success_rate, then usage_count, then the newest. Pinned ones are not counted. 0: no bound.
 	KeepAtMost int64 `protobuf:"varint,5,opt,name=keep_at_most,json=keepAtMost,proto3" json:"keep_at_most,omitempty"`
 	// dry_run deletes nothing.
 	DryRun        bool `protobuf:"varint,6,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
@@ -3161,12 +3322,18 @@ type PrunePatternsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// deleted_count is how many were, or would be, deleted.
 	DeletedCount int64 `protobuf:"varint,1,opt,name=deleted_count,json=deletedCount,proto3" json:"deleted_count,omitempty"`
-	// pattern_ids of the first 1,000 of them.
+	// pattern_ids of the first 1,000 of them: first those by max_success_rate, then those by
+	// keep_at_most, each the worst first.
 	PatternIds []string `protobuf:"bytes,2,rep,name=pattern_ids,json=patternIds,proto3" json:"pattern_ids,omitempty"`
-	// oldest_kept_time is the creation time of the oldest pattern kept.
+	// oldest_kept_time is the creation time of the oldest pattern kept, of those that the filter lets
+	// through. Absent if none is.
 	OldestKeptTime *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=oldest_kept_time,json=oldestKeptTime,proto3" json:"oldest_kept_time,omitempty"`
 	// elapsed is how long it took.
-	Elapsed       *durationpb.Duration `protobuf:"bytes,4,opt,name=elapsed,proto3" json:"elapsed,omitempty"`
+	Elapsed *durationpb.Duration `protobuf:"bytes,4,opt,name=elapsed,proto3" json:"elapsed,omitempty"`
+	// spared_count is how many were edited, used or given feedback meanwhile, and so were kept.
+	SparedCount int64 `protobuf:"varint,5,opt,name=spared_count,json=sparedCount,proto3" json:"spared_count,omitempty"`
+	// kept_count is how many patterns that the filter lets through are, or would be, left.
+	KeptCount     int64 `protobuf:"varint,6,opt,name=kept_count,json=keptCount,proto3" json:"kept_count,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3229,11 +3396,25 @@ func (x *PrunePatternsResponse) GetElapsed() *durationpb.Duration {
 	return nil
 }
 
+func (x *PrunePatternsResponse) GetSparedCount() int64 {
+	if x != nil {
+		return x.SparedCount
+	}
+	return 0
+}
+
+func (x *PrunePatternsResponse) GetKeptCount() int64 {
+	if x != nil {
+		return x.KeptCount
+	}
+	return 0
+}
+
 var File_lot_v1_pattern_service_proto protoreflect.FileDescriptor
 
 const file_lot_v1_pattern_service_proto_rawDesc = "" +
 	"\n" +
-	"\x1clot/v1/pattern_service.proto\x12\x06lot.v1\x1a\x1egoogle/protobuf/duration.proto\x1a google/protobuf/field_mask.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17google/rpc/status.proto\x1a\x14lot/v1/outcome.proto\x1a\x14lot/v1/pattern.proto\"\x93\x02\n" +
+	"\x1clot/v1/pattern_service.proto\x12\x06lot.v1\x1a\x1egoogle/protobuf/duration.proto\x1a google/protobuf/field_mask.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17google/rpc/status.proto\x1a\x15lot/v1/feedback.proto\x1a\x14lot/v1/outcome.proto\x1a\x14lot/v1/pattern.proto\"\x93\x02\n" +
 	"\x12SavePatternRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12)\n" +
 	"\apattern\x18\x02 \x01(\v2\x0f.lot.v1.PatternR\apattern\x12\x1d\n" +
@@ -3267,13 +3448,15 @@ const file_lot_v1_pattern_service_proto_rawDesc = "" +
 	"\x11SavePatternResult\x129\n" +
 	"\bresponse\x18\x01 \x01(\v2\x1b.lot.v1.SavePatternResponseH\x00R\bresponse\x12*\n" +
 	"\x05error\x18\x02 \x01(\v2\x12.google.rpc.StatusH\x00R\x05errorB\b\n" +
-	"\x06result\"P\n" +
+	"\x06result\"{\n" +
 	"\x11GetPatternRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x1d\n" +
 	"\n" +
-	"pattern_id\x18\x02 \x01(\tR\tpatternId\"?\n" +
+	"pattern_id\x18\x02 \x01(\tR\tpatternId\x12)\n" +
+	"\x10include_feedback\x18\x04 \x01(\bR\x0fincludeFeedback\"r\n" +
 	"\x12GetPatternResponse\x12)\n" +
-	"\apattern\x18\x01 \x01(\v2\x0f.lot.v1.PatternR\apattern\"\xcf\x01\n" +
+	"\apattern\x18\x01 \x01(\v2\x0f.lot.v1.PatternR\apattern\x121\n" +
+	"\bfeedback\x18\x03 \x03(\v2\x15.lot.v1.FeedbackEntryR\bfeedback\"\xcf\x01\n" +
 	"\x14UpdatePatternRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12)\n" +
 	"\apattern\x18\x02 \x01(\v2\x0f.lot.v1.PatternR\apattern\x12\x1d\n" +
@@ -3424,18 +3607,22 @@ const file_lot_v1_pattern_service_proto_rawDesc = "" +
 	"request_id\x18\x06 \x01(\tR\trequestIdB\n" +
 	"\n" +
 	"\b_helpfulB\x18\n" +
-	"\x16_confidence_adjustment\"A\n" +
+	"\x16_confidence_adjustment\"t\n" +
 	"\x14GiveFeedbackResponse\x12)\n" +
-	"\apattern\x18\x01 \x01(\v2\x0f.lot.v1.PatternR\apattern\"\x82\x01\n" +
+	"\apattern\x18\x01 \x01(\v2\x0f.lot.v1.PatternR\apattern\x121\n" +
+	"\bfeedback\x18\x02 \x01(\v2\x15.lot.v1.FeedbackEntryR\bfeedback\"\x82\x01\n" +
 	"\x1dListFeedbackCandidatesRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12-\n" +
 	"\x06filter\x18\x02 \x01(\v2\x15.lot.v1.PatternFilterR\x06filter\x12\x14\n" +
-	"\x05limit\x18\x03 \x01(\x05R\x05limit\"M\n" +
+	"\x05limit\x18\x03 \x01(\x05R\x05limit\"\xa2\x01\n" +
 	"\x1eListFeedbackCandidatesResponse\x12+\n" +
-	"\bpatterns\x18\x01 \x03(\v2\x0f.lot.v1.PatternR\bpatterns\"e\n" +
+	"\bpatterns\x18\x01 \x03(\v2\x0f.lot.v1.PatternR\bpatterns\x12\x16\n" +
+	"\x06scores\x18\x02 \x03(\x01R\x06scores\x12%\n" +
+	"\x0eexamined_count\x18\x03 \x01(\x05R\rexaminedCount\x12\x14\n" +
+	"\x05exact\x18\x04 \x01(\bR\x05exact\"e\n" +
 	"\x16GetPatternStatsRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12-\n" +
-	"\x06filter\x18\x02 \x01(\v2\x15.lot.v1.PatternFilterR\x06filter\"\xd4\x05\n" +
+	"\x06filter\x18\x02 \x01(\v2\x15.lot.v1.PatternFilterR\x06filter\"\xc6\f\n" +
 	"\x17GetPatternStatsResponse\x12%\n" +
 	"\x0etotal_patterns\x18\x01 \x01(\x03R\rtotalPatterns\x125\n" +
 	"\x14average_success_rate\x18\x02 \x01(\x01H\x00R\x12averageSuccessRate\x88\x01\x01\x12-\n" +
@@ -3446,7 +3633,22 @@ const file_lot_v1_pattern_service_proto_rawDesc = "" +
 	"byLanguage\x12P\n" +
 	"\vby_category\x18\a \x03(\v2/.lot.v1.GetPatternStatsResponse.ByCategoryEntryR\n" +
 	"byCategory\x12D\n" +
-	"\aby_kind\x18\b \x03(\v2+.lot.v1.GetPatternStatsResponse.ByKindEntryR\x06byKind\x1a=\n" +
+	"\aby_kind\x18\b \x03(\v2+.lot.v1.GetPatternStatsResponse.ByKindEntryR\x06byKind\x12-\n" +
+	"\x10min_success_rate\x18\t \x01(\x01H\x02R\x0eminSuccessRate\x88\x01\x01\x12\x1d\n" +
+	"\n" +
+	"used_count\x18\n" +
+	" \x01(\x03R\tusedCount\x12>\n" +
+	"\x19average_used_success_rate\x18\v \x01(\x01H\x03R\x16averageUsedSuccessRate\x88\x01\x01\x12.\n" +
+	"\x13total_success_count\x18\f \x01(\x03R\x11totalSuccessCount\x12.\n" +
+	"\x13total_failure_count\x18\r \x01(\x03R\x11totalFailureCount\x12.\n" +
+	"\x13total_partial_count\x18\x0e \x01(\x03R\x11totalPartialCount\x12(\n" +
+	"\rsuccess_share\x18\x0f \x01(\x01H\x04R\fsuccessShare\x88\x01\x01\x12!\n" +
+	"\fpinned_count\x18\x10 \x01(\x03R\vpinnedCount\x12Z\n" +
+	"\x0fby_pattern_type\x18\x11 \x03(\v22.lot.v1.GetPatternStatsResponse.ByPatternTypeEntryR\rbyPatternType\x12Q\n" +
+	"\fby_code_kind\x18\x12 \x03(\v2/.lot.v1.GetPatternStatsResponse.ByCodeKindEntryR\n" +
+	"byCodeKind\x12Q\n" +
+	"\fby_task_type\x18\x13 \x03(\v2/.lot.v1.GetPatternStatsResponse.ByTaskTypeEntryR\n" +
+	"byTaskType\x1a=\n" +
 	"\x0fByLanguageEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\x1a=\n" +
@@ -3455,9 +3657,21 @@ const file_lot_v1_pattern_service_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\x1a9\n" +
 	"\vByKindEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\x1a@\n" +
+	"\x12ByPatternTypeEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\x1a=\n" +
+	"\x0fByCodeKindEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\x1a=\n" +
+	"\x0fByTaskTypeEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01B\x17\n" +
 	"\x15_average_success_rateB\x13\n" +
-	"\x11_max_success_rate\"\xf4\x01\n" +
+	"\x11_max_success_rateB\x13\n" +
+	"\x11_min_success_rateB\x1c\n" +
+	"\x1a_average_used_success_rateB\x10\n" +
+	"\x0e_success_share\"\xf4\x01\n" +
 	"\x16ExtractPatternsRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12*\n" +
 	"\x11task_type_pattern\x18\x02 \x01(\tR\x0ftaskTypePattern\x126\n" +
@@ -3504,13 +3718,16 @@ const file_lot_v1_pattern_service_proto_rawDesc = "" +
 	"\fkeep_at_most\x18\x05 \x01(\x03R\n" +
 	"keepAtMost\x12\x17\n" +
 	"\adry_run\x18\x06 \x01(\bR\x06dryRunB\x13\n" +
-	"\x11_max_success_rate\"\xd8\x01\n" +
+	"\x11_max_success_rate\"\x9a\x02\n" +
 	"\x15PrunePatternsResponse\x12#\n" +
 	"\rdeleted_count\x18\x01 \x01(\x03R\fdeletedCount\x12\x1f\n" +
 	"\vpattern_ids\x18\x02 \x03(\tR\n" +
 	"patternIds\x12D\n" +
 	"\x10oldest_kept_time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x0eoldestKeptTime\x123\n" +
-	"\aelapsed\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\aelapsed*X\n" +
+	"\aelapsed\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\aelapsed\x12!\n" +
+	"\fspared_count\x18\x05 \x01(\x03R\vsparedCount\x12\x1d\n" +
+	"\n" +
+	"kept_count\x18\x06 \x01(\x03R\tkeptCount*X\n" +
 	"\x06Dedupe\x12\x16\n" +
 	"\x12DEDUPE_UNSPECIFIED\x10\x00\x12\x10\n" +
 	"\fDEDUPE_EXACT\x10\x01\x12\x0f\n" +
@@ -3550,7 +3767,7 @@ func file_lot_v1_pattern_service_proto_rawDescGZIP() []byte {
 }
 
 var file_lot_v1_pattern_service_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_lot_v1_pattern_service_proto_msgTypes = make([]protoimpl.MessageInfo, 45)
+var file_lot_v1_pattern_service_proto_msgTypes = make([]protoimpl.MessageInfo, 48)
 var file_lot_v1_pattern_service_proto_goTypes = []any{
 	(Dedupe)(0),                             // 0: lot.v1.Dedupe
 	(*SavePatternRequest)(nil),              // 1: lot.v1.SavePatternRequest
@@ -3598,115 +3815,124 @@ var file_lot_v1_pattern_service_proto_goTypes = []any{
 	nil,                                     // 43: lot.v1.GetPatternStatsResponse.ByLanguageEntry
 	nil,                                     // 44: lot.v1.GetPatternStatsResponse.ByCategoryEntry
 	nil,                                     // 45: lot.v1.GetPatternStatsResponse.ByKindEntry
-	(*Pattern)(nil),                         // 46: lot.v1.Pattern
-	(*Notice)(nil),                          // 47: lot.v1.Notice
-	(*status.Status)(nil),                   // 48: google.rpc.Status
-	(*fieldmaskpb.FieldMask)(nil),           // 49: google.protobuf.FieldMask
-	(*PatternFilter)(nil),                   // 50: lot.v1.PatternFilter
-	(Ranking)(0),                            // 51: lot.v1.Ranking
-	(*ScorePart)(nil),                       // 52: lot.v1.ScorePart
-	(*timestamppb.Timestamp)(nil),           // 53: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),             // 54: google.protobuf.Duration
-	(Outcome)(0),                            // 55: lot.v1.Outcome
-	(PatternType)(0),                        // 56: lot.v1.PatternType
-	(*structpb.Struct)(nil),                 // 57: google.protobuf.Struct
+	nil,                                     // 46: lot.v1.GetPatternStatsResponse.ByPatternTypeEntry
+	nil,                                     // 47: lot.v1.GetPatternStatsResponse.ByCodeKindEntry
+	nil,                                     // 48: lot.v1.GetPatternStatsResponse.ByTaskTypeEntry
+	(*Pattern)(nil),                         // 49: lot.v1.Pattern
+	(*Notice)(nil),                          // 50: lot.v1.Notice
+	(*status.Status)(nil),                   // 51: google.rpc.Status
+	(*FeedbackEntry)(nil),                   // 52: lot.v1.FeedbackEntry
+	(*fieldmaskpb.FieldMask)(nil),           // 53: google.protobuf.FieldMask
+	(*PatternFilter)(nil),                   // 54: lot.v1.PatternFilter
+	(Ranking)(0),                            // 55: lot.v1.Ranking
+	(*ScorePart)(nil),                       // 56: lot.v1.ScorePart
+	(*timestamppb.Timestamp)(nil),           // 57: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),             // 58: google.protobuf.Duration
+	(Outcome)(0),                            // 59: lot.v1.Outcome
+	(PatternType)(0),                        // 60: lot.v1.PatternType
+	(*structpb.Struct)(nil),                 // 61: google.protobuf.Struct
 }
 var file_lot_v1_pattern_service_proto_depIdxs = []int32{
-	46, // 0: lot.v1.SavePatternRequest.pattern:type_name -> lot.v1.Pattern
+	49, // 0: lot.v1.SavePatternRequest.pattern:type_name -> lot.v1.Pattern
 	0,  // 1: lot.v1.SavePatternRequest.dedupe:type_name -> lot.v1.Dedupe
-	46, // 2: lot.v1.SavePatternResponse.pattern:type_name -> lot.v1.Pattern
-	47, // 3: lot.v1.SavePatternResponse.notices:type_name -> lot.v1.Notice
+	49, // 2: lot.v1.SavePatternResponse.pattern:type_name -> lot.v1.Pattern
+	50, // 3: lot.v1.SavePatternResponse.notices:type_name -> lot.v1.Notice
 	4,  // 4: lot.v1.BatchSavePatternsRequest.items:type_name -> lot.v1.SavePatternItem
-	46, // 5: lot.v1.SavePatternItem.pattern:type_name -> lot.v1.Pattern
+	49, // 5: lot.v1.SavePatternItem.pattern:type_name -> lot.v1.Pattern
 	0,  // 6: lot.v1.SavePatternItem.dedupe:type_name -> lot.v1.Dedupe
 	6,  // 7: lot.v1.BatchSavePatternsResponse.results:type_name -> lot.v1.SavePatternResult
 	2,  // 8: lot.v1.SavePatternResult.response:type_name -> lot.v1.SavePatternResponse
-	48, // 9: lot.v1.SavePatternResult.error:type_name -> google.rpc.Status
-	46, // 10: lot.v1.GetPatternResponse.pattern:type_name -> lot.v1.Pattern
-	46, // 11: lot.v1.UpdatePatternRequest.pattern:type_name -> lot.v1.Pattern
-	49, // 12: lot.v1.UpdatePatternRequest.update_mask:type_name -> google.protobuf.FieldMask
-	46, // 13: lot.v1.UpdatePatternResponse.pattern:type_name -> lot.v1.Pattern
-	47, // 14: lot.v1.UpdatePatternResponse.notices:type_name -> lot.v1.Notice
-	50, // 15: lot.v1.ListPatternsRequest.filter:type_name -> lot.v1.PatternFilter
-	46, // 16: lot.v1.ListPatternsResponse.patterns:type_name -> lot.v1.Pattern
-	50, // 17: lot.v1.RecallPatternsRequest.filter:type_name -> lot.v1.PatternFilter
-	51, // 18: lot.v1.RecallPatternsRequest.ranking:type_name -> lot.v1.Ranking
-	17, // 19: lot.v1.RecallPatternsResponse.hits:type_name -> lot.v1.PatternHit
-	47, // 20: lot.v1.RecallPatternsResponse.notices:type_name -> lot.v1.Notice
-	19, // 21: lot.v1.RecallPatternsResponse.explanation:type_name -> lot.v1.RecallExplanation
-	46, // 22: lot.v1.PatternHit.pattern:type_name -> lot.v1.Pattern
-	52, // 23: lot.v1.PatternHit.score_parts:type_name -> lot.v1.ScorePart
-	18, // 24: lot.v1.PatternHit.learned_from:type_name -> lot.v1.LearnedFrom
-	53, // 25: lot.v1.LearnedFrom.last_time:type_name -> google.protobuf.Timestamp
-	51, // 26: lot.v1.RecallExplanation.ranking:type_name -> lot.v1.Ranking
-	20, // 27: lot.v1.RecallExplanation.filters:type_name -> lot.v1.FilterCount
-	54, // 28: lot.v1.RecallExplanation.half_life:type_name -> google.protobuf.Duration
-	55, // 29: lot.v1.RecordOutcomeRequest.outcome:type_name -> lot.v1.Outcome
-	54, // 30: lot.v1.RecordOutcomeRequest.duration:type_name -> google.protobuf.Duration
-	46, // 31: lot.v1.RecordOutcomeResponse.patterns:type_name -> lot.v1.Pattern
-	55, // 32: lot.v1.OutcomeEntry.outcome:type_name -> lot.v1.Outcome
-	54, // 33: lot.v1.OutcomeEntry.duration:type_name -> google.protobuf.Duration
-	53, // 34: lot.v1.OutcomeEntry.create_time:type_name -> google.protobuf.Timestamp
-	23, // 35: lot.v1.ListOutcomesResponse.outcomes:type_name -> lot.v1.OutcomeEntry
-	55, // 36: lot.v1.CorrectOutcomeRequest.outcome:type_name -> lot.v1.Outcome
-	46, // 37: lot.v1.CorrectOutcomeResponse.patterns:type_name -> lot.v1.Pattern
-	46, // 38: lot.v1.GiveFeedbackResponse.pattern:type_name -> lot.v1.Pattern
-	50, // 39: lot.v1.ListFeedbackCandidatesRequest.filter:type_name -> lot.v1.PatternFilter
-	46, // 40: lot.v1.ListFeedbackCandidatesResponse.patterns:type_name -> lot.v1.Pattern
-	50, // 41: lot.v1.GetPatternStatsRequest.filter:type_name -> lot.v1.PatternFilter
-	43, // 42: lot.v1.GetPatternStatsResponse.by_language:type_name -> lot.v1.GetPatternStatsResponse.ByLanguageEntry
-	44, // 43: lot.v1.GetPatternStatsResponse.by_category:type_name -> lot.v1.GetPatternStatsResponse.ByCategoryEntry
-	45, // 44: lot.v1.GetPatternStatsResponse.by_kind:type_name -> lot.v1.GetPatternStatsResponse.ByKindEntry
-	56, // 45: lot.v1.ExtractPatternsRequest.pattern_type:type_name -> lot.v1.PatternType
-	46, // 46: lot.v1.ExtractPatternsResponse.patterns:type_name -> lot.v1.Pattern
-	57, // 47: lot.v1.ExtractPatternsFromCodeRequest.success_metrics:type_name -> google.protobuf.Struct
-	46, // 48: lot.v1.ExtractPatternsFromCodeResponse.patterns:type_name -> lot.v1.Pattern
-	50, // 49: lot.v1.DistillPatternsRequest.filter:type_name -> lot.v1.PatternFilter
-	40, // 50: lot.v1.DistillPatternsResponse.groups:type_name -> lot.v1.DistilledGroup
-	46, // 51: lot.v1.DistilledGroup.pattern:type_name -> lot.v1.Pattern
-	40, // 52: lot.v1.DistilledGroup.groups:type_name -> lot.v1.DistilledGroup
-	50, // 53: lot.v1.PrunePatternsRequest.filter:type_name -> lot.v1.PatternFilter
-	53, // 54: lot.v1.PrunePatternsResponse.oldest_kept_time:type_name -> google.protobuf.Timestamp
-	54, // 55: lot.v1.PrunePatternsResponse.elapsed:type_name -> google.protobuf.Duration
-	1,  // 56: lot.v1.PatternService.SavePattern:input_type -> lot.v1.SavePatternRequest
-	3,  // 57: lot.v1.PatternService.BatchSavePatterns:input_type -> lot.v1.BatchSavePatternsRequest
-	7,  // 58: lot.v1.PatternService.GetPattern:input_type -> lot.v1.GetPatternRequest
-	9,  // 59: lot.v1.PatternService.UpdatePattern:input_type -> lot.v1.UpdatePatternRequest
-	11, // 60: lot.v1.PatternService.DeletePattern:input_type -> lot.v1.DeletePatternRequest
-	13, // 61: lot.v1.PatternService.ListPatterns:input_type -> lot.v1.ListPatternsRequest
-	15, // 62: lot.v1.PatternService.RecallPatterns:input_type -> lot.v1.RecallPatternsRequest
-	21, // 63: lot.v1.PatternService.RecordOutcome:input_type -> lot.v1.RecordOutcomeRequest
-	24, // 64: lot.v1.PatternService.ListOutcomes:input_type -> lot.v1.ListOutcomesRequest
-	26, // 65: lot.v1.PatternService.CorrectOutcome:input_type -> lot.v1.CorrectOutcomeRequest
-	28, // 66: lot.v1.PatternService.GiveFeedback:input_type -> lot.v1.GiveFeedbackRequest
-	30, // 67: lot.v1.PatternService.ListFeedbackCandidates:input_type -> lot.v1.ListFeedbackCandidatesRequest
-	32, // 68: lot.v1.PatternService.GetPatternStats:input_type -> lot.v1.GetPatternStatsRequest
-	34, // 69: lot.v1.PatternService.ExtractPatterns:input_type -> lot.v1.ExtractPatternsRequest
-	36, // 70: lot.v1.PatternService.ExtractPatternsFromCode:input_type -> lot.v1.ExtractPatternsFromCodeRequest
-	38, // 71: lot.v1.PatternService.DistillPatterns:input_type -> lot.v1.DistillPatternsRequest
-	41, // 72: lot.v1.PatternService.PrunePatterns:input_type -> lot.v1.PrunePatternsRequest
-	2,  // 73: lot.v1.PatternService.SavePattern:output_type -> lot.v1.SavePatternResponse
-	5,  // 74: lot.v1.PatternService.BatchSavePatterns:output_type -> lot.v1.BatchSavePatternsResponse
-	8,  // 75: lot.v1.PatternService.GetPattern:output_type -> lot.v1.GetPatternResponse
-	10, // 76: lot.v1.PatternService.UpdatePattern:output_type -> lot.v1.UpdatePatternResponse
-	12, // 77: lot.v1.PatternService.DeletePattern:output_type -> lot.v1.DeletePatternResponse
-	14, // 78: lot.v1.PatternService.ListPatterns:output_type -> lot.v1.ListPatternsResponse
-	16, // 79: lot.v1.PatternService.RecallPatterns:output_type -> lot.v1.RecallPatternsResponse
-	22, // 80: lot.v1.PatternService.RecordOutcome:output_type -> lot.v1.RecordOutcomeResponse
-	25, // 81: lot.v1.PatternService.ListOutcomes:output_type -> lot.v1.ListOutcomesResponse
-	27, // 82: lot.v1.PatternService.CorrectOutcome:output_type -> lot.v1.CorrectOutcomeResponse
-	29, // 83: lot.v1.PatternService.GiveFeedback:output_type -> lot.v1.GiveFeedbackResponse
-	31, // 84: lot.v1.PatternService.ListFeedbackCandidates:output_type -> lot.v1.ListFeedbackCandidatesResponse
-	33, // 85: lot.v1.PatternService.GetPatternStats:output_type -> lot.v1.GetPatternStatsResponse
-	35, // 86: lot.v1.PatternService.ExtractPatterns:output_type -> lot.v1.ExtractPatternsResponse
-	37, // 87: lot.v1.PatternService.ExtractPatternsFromCode:output_type -> lot.v1.ExtractPatternsFromCodeResponse
-	39, // 88: lot.v1.PatternService.DistillPatterns:output_type -> lot.v1.DistillPatternsResponse
-	42, // 89: lot.v1.PatternService.PrunePatterns:output_type -> lot.v1.PrunePatternsResponse
-	73, // [73:90] is the sub-list for method output_type
-	56, // [56:73] is the sub-list for method input_type
-	56, // [56:56] is the sub-list for extension type_name
-	56, // [56:56] is the sub-list for extension extendee
-	0,  // [0:56] is the sub-list for field type_name
+	51, // 9: lot.v1.SavePatternResult.error:type_name -> google.rpc.Status
+	49, // 10: lot.v1.GetPatternResponse.pattern:type_name -> lot.v1.Pattern
+	52, // 11: lot.v1.GetPatternResponse.feedback:type_name -> lot.v1.FeedbackEntry
+	49, // 12: lot.v1.UpdatePatternRequest.pattern:type_name -> lot.v1.Pattern
+	53, // 13: lot.v1.UpdatePatternRequest.update_mask:type_name -> google.protobuf.FieldMask
+	49, // 14: lot.v1.UpdatePatternResponse.pattern:type_name -> lot.v1.Pattern
+	50, // 15: lot.v1.UpdatePatternResponse.notices:type_name -> lot.v1.Notice
+	54, // 16: lot.v1.ListPatternsRequest.filter:type_name -> lot.v1.PatternFilter
+	49, // 17: lot.v1.ListPatternsResponse.patterns:type_name -> lot.v1.Pattern
+	54, // 18: lot.v1.RecallPatternsRequest.filter:type_name -> lot.v1.PatternFilter
+	55, // 19: lot.v1.RecallPatternsRequest.ranking:type_name -> lot.v1.Ranking
+	17, // 20: lot.v1.RecallPatternsResponse.hits:type_name -> lot.v1.PatternHit
+	50, // 21: lot.v1.RecallPatternsResponse.notices:type_name -> lot.v1.Notice
+	19, // 22: lot.v1.RecallPatternsResponse.explanation:type_name -> lot.v1.RecallExplanation
+	49, // 23: lot.v1.PatternHit.pattern:type_name -> lot.v1.Pattern
+	56, // 24: lot.v1.PatternHit.score_parts:type_name -> lot.v1.ScorePart
+	18, // 25: lot.v1.PatternHit.learned_from:type_name -> lot.v1.LearnedFrom
+	57, // 26: lot.v1.LearnedFrom.last_time:type_name -> google.protobuf.Timestamp
+	55, // 27: lot.v1.RecallExplanation.ranking:type_name -> lot.v1.Ranking
+	20, // 28: lot.v1.RecallExplanation.filters:type_name -> lot.v1.FilterCount
+	58, // 29: lot.v1.RecallExplanation.half_life:type_name -> google.protobuf.Duration
+	59, // 30: lot.v1.RecordOutcomeRequest.outcome:type_name -> lot.v1.Outcome
+	58, // 31: lot.v1.RecordOutcomeRequest.duration:type_name -> google.protobuf.Duration
+	49, // 32: lot.v1.RecordOutcomeResponse.patterns:type_name -> lot.v1.Pattern
+	59, // 33: lot.v1.OutcomeEntry.outcome:type_name -> lot.v1.Outcome
+	58, // 34: lot.v1.OutcomeEntry.duration:type_name -> google.protobuf.Duration
+	57, // 35: lot.v1.OutcomeEntry.create_time:type_name -> google.protobuf.Timestamp
+	23, // 36: lot.v1.ListOutcomesResponse.outcomes:type_name -> lot.v1.OutcomeEntry
+	59, // 37: lot.v1.CorrectOutcomeRequest.outcome:type_name -> lot.v1.Outcome
+	49, // 38: lot.v1.CorrectOutcomeResponse.patterns:type_name -> lot.v1.Pattern
+	49, // 39: lot.v1.GiveFeedbackResponse.pattern:type_name -> lot.v1.Pattern
+	52, // 40: lot.v1.GiveFeedbackResponse.feedback:type_name -> lot.v1.FeedbackEntry
+	54, // 41: lot.v1.ListFeedbackCandidatesRequest.filter:type_name -> lot.v1.PatternFilter
+	49, // 42: lot.v1.ListFeedbackCandidatesResponse.patterns:type_name -> lot.v1.Pattern
+	54, // 43: lot.v1.GetPatternStatsRequest.filter:type_name -> lot.v1.PatternFilter
+	43, // 44: lot.v1.GetPatternStatsResponse.by_language:type_name -> lot.v1.GetPatternStatsResponse.ByLanguageEntry
+	44, // 45: lot.v1.GetPatternStatsResponse.by_category:type_name -> lot.v1.GetPatternStatsResponse.ByCategoryEntry
+	45, // 46: lot.v1.GetPatternStatsResponse.by_kind:type_name -> lot.v1.GetPatternStatsResponse.ByKindEntry
+	46, // 47: lot.v1.GetPatternStatsResponse.by_pattern_type:type_name -> lot.v1.GetPatternStatsResponse.ByPatternTypeEntry
+	47, // 48: lot.v1.GetPatternStatsResponse.by_code_kind:type_name -> lot.v1.GetPatternStatsResponse.ByCodeKindEntry
+	48, // 49: lot.v1.GetPatternStatsResponse.by_task_type:type_name -> lot.v1.GetPatternStatsResponse.ByTaskTypeEntry
+	60, // 50: lot.v1.ExtractPatternsRequest.pattern_type:type_name -> lot.v1.PatternType
+	49, // 51: lot.v1.ExtractPatternsResponse.patterns:type_name -> lot.v1.Pattern
+	61, // 52: lot.v1.ExtractPatternsFromCodeRequest.success_metrics:type_name -> google.protobuf.Struct
+	49, // 53: lot.v1.ExtractPatternsFromCodeResponse.patterns:type_name -> lot.v1.Pattern
+	54, // 54: lot.v1.DistillPatternsRequest.filter:type_name -> lot.v1.PatternFilter
+	40, // 55: lot.v1.DistillPatternsResponse.groups:type_name -> lot.v1.DistilledGroup
+	49, // 56: lot.v1.DistilledGroup.pattern:type_name -> lot.v1.Pattern
+	40, // 57: lot.v1.DistilledGroup.groups:type_name -> lot.v1.DistilledGroup
+	54, // 58: lot.v1.PrunePatternsRequest.filter:type_name -> lot.v1.PatternFilter
+	57, // 59: lot.v1.PrunePatternsResponse.oldest_kept_time:type_name -> google.protobuf.Timestamp
+	58, // 60: lot.v1.PrunePatternsResponse.elapsed:type_name -> google.protobuf.Duration
+	1,  // 61: lot.v1.PatternService.SavePattern:input_type -> lot.v1.SavePatternRequest
+	3,  // 62: lot.v1.PatternService.BatchSavePatterns:input_type -> lot.v1.BatchSavePatternsRequest
+	7,  // 63: lot.v1.PatternService.GetPattern:input_type -> lot.v1.GetPatternRequest
+	9,  // 64: lot.v1.PatternService.UpdatePattern:input_type -> lot.v1.UpdatePatternRequest
+	11, // 65: lot.v1.PatternService.DeletePattern:input_type -> lot.v1.DeletePatternRequest
+	13, // 66: lot.v1.PatternService.ListPatterns:input_type -> lot.v1.ListPatternsRequest
+	15, // 67: lot.v1.PatternService.RecallPatterns:input_type -> lot.v1.RecallPatternsRequest
+	21, // 68: lot.v1.PatternService.RecordOutcome:input_type -> lot.v1.RecordOutcomeRequest
+	24, // 69: lot.v1.PatternService.ListOutcomes:input_type -> lot.v1.ListOutcomesRequest
+	26, // 70: lot.v1.PatternService.CorrectOutcome:input_type -> lot.v1.CorrectOutcomeRequest
+	28, // 71: lot.v1.PatternService.GiveFeedback:input_type -> lot.v1.GiveFeedbackRequest
+	30, // 72: lot.v1.PatternService.ListFeedbackCandidates:input_type -> lot.v1.ListFeedbackCandidatesRequest
+	32, // 73: lot.v1.PatternService.GetPatternStats:input_type -> lot.v1.GetPatternStatsRequest
+	34, // 74: lot.v1.PatternService.ExtractPatterns:input_type -> lot.v1.ExtractPatternsRequest
+	36, // 75: lot.v1.PatternService.ExtractPatternsFromCode:input_type -> lot.v1.ExtractPatternsFromCodeRequest
+	38, // 76: lot.v1.PatternService.DistillPatterns:input_type -> lot.v1.DistillPatternsRequest
+	41, // 77: lot.v1.PatternService.PrunePatterns:input_type -> lot.v1.PrunePatternsRequest
+	2,  // 78: lot.v1.PatternService.SavePattern:output_type -> lot.v1.SavePatternResponse
+	5,  // 79: lot.v1.PatternService.BatchSavePatterns:output_type -> lot.v1.BatchSavePatternsResponse
+	8,  // 80: lot.v1.PatternService.GetPattern:output_type -> lot.v1.GetPatternResponse
+	10, // 81: lot.v1.PatternService.UpdatePattern:output_type -> lot.v1.UpdatePatternResponse
+	12, // 82: lot.v1.PatternService.DeletePattern:output_type -> lot.v1.DeletePatternResponse
+	14, // 83: lot.v1.PatternService.ListPatterns:output_type -> lot.v1.ListPatternsResponse
+	16, // 84: lot.v1.PatternService.RecallPatterns:output_type -> lot.v1.RecallPatternsResponse
+	22, // 85: lot.v1.PatternService.RecordOutcome:output_type -> lot.v1.RecordOutcomeResponse
+	25, // 86: lot.v1.PatternService.ListOutcomes:output_type -> lot.v1.ListOutcomesResponse
+	27, // 87: lot.v1.PatternService.CorrectOutcome:output_type -> lot.v1.CorrectOutcomeResponse
+	29, // 88: lot.v1.PatternService.GiveFeedback:output_type -> lot.v1.GiveFeedbackResponse
+	31, // 89: lot.v1.PatternService.ListFeedbackCandidates:output_type -> lot.v1.ListFeedbackCandidatesResponse
+	33, // 90: lot.v1.PatternService.GetPatternStats:output_type -> lot.v1.GetPatternStatsResponse
+	35, // 91: lot.v1.PatternService.ExtractPatterns:output_type -> lot.v1.ExtractPatternsResponse
+	37, // 92: lot.v1.PatternService.ExtractPatternsFromCode:output_type -> lot.v1.ExtractPatternsFromCodeResponse
+	39, // 93: lot.v1.PatternService.DistillPatterns:output_type -> lot.v1.DistillPatternsResponse
+	42, // 94: lot.v1.PatternService.PrunePatterns:output_type -> lot.v1.PrunePatternsResponse
+	78, // [78:95] is the sub-list for method output_type
+	61, // [61:78] is the sub-list for method input_type
+	61, // [61:61] is the sub-list for extension type_name
+	61, // [61:61] is the sub-list for extension extendee
+	0,  // [0:61] is the sub-list for field type_name
 }
 
 func init() { file_lot_v1_pattern_service_proto_init() }
@@ -3714,6 +3940,7 @@ func file_lot_v1_pattern_service_proto_init() {
 	if File_lot_v1_pattern_service_proto != nil {
 		return
 	}
+	file_lot_v1_feedback_proto_init()
 	file_lot_v1_outcome_proto_init()
 	file_lot_v1_pattern_proto_init()
 	file_lot_v1_pattern_service_proto_msgTypes[0].OneofWrappers = []any{}
@@ -3736,7 +3963,7 @@ func file_lot_v1_pattern_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lot_v1_pattern_service_proto_rawDesc), len(file_lot_v1_pattern_service_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   45,
+			NumMessages:   48,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -60,8 +60,9 @@ type PatternServiceClient interface {
 	BatchSavePatterns(ctx context.Context, in *BatchSavePatternsRequest, opts ...grpc.CallOption) (*BatchSavePatternsResponse, error)
 	// GetPattern reads one. Errors: PATTERN_NOT_FOUND.
 	GetPattern(ctx context.Context, in *GetPatternRequest, opts ...grpc.CallOption) (*GetPatternResponse, error)
-	// UpdatePattern edits what callers edit; outcomes are untouched. Errors: PATTERN_NOT_FOUND,
-	// ETAG_MISMATCH.
+	// UpdatePattern edits what callers edit; outcomes are untouched. A confidence that feedback moved is
+	// set only where the mask names it; otherwise it stays, and a notice says so. Errors:
+	// PATTERN_NOT_FOUND, ETAG_MISMATCH.
 	UpdatePattern(ctx context.Context, in *UpdatePatternRequest, opts ...grpc.CallOption) (*UpdatePatternResponse, error)
 	// DeletePattern deletes one; its outcomes go with it. Errors: PATTERN_NOT_FOUND, ETAG_MISMATCH.
 	DeletePattern(ctx context.Context, in *DeletePatternRequest, opts ...grpc.CallOption) (*DeletePatternResponse, error)
@@ -84,11 +85,14 @@ type PatternServiceClient interface {
 	// success_rate is led back and on again over the log. An entry is corrected once; what corrected
 	// it can be corrected in turn. Errors: OUTCOME_NOT_FOUND, OUTCOME_CORRECTED, REQUEST_ID_REUSED.
 	CorrectOutcome(ctx context.Context, in *CorrectOutcomeRequest, opts ...grpc.CallOption) (*CorrectOutcomeResponse, error)
-	// GiveFeedback moves a pattern's confidence. Not yet carried out.
+	// GiveFeedback moves a pattern's confidence, once for each call, and keeps what was said. Like an
+	// outcome it leaves etag and update_time alone. Errors: PATTERN_NOT_FOUND, REQUEST_ID_REUSED.
 	GiveFeedback(ctx context.Context, in *GiveFeedbackRequest, opts ...grpc.CallOption) (*GiveFeedbackResponse, error)
-	// ListFeedbackCandidates lists patterns that are much used and uncertain. Not yet carried out.
+	// ListFeedbackCandidates lists patterns that are much used and uncertain: the larger
+	// √usage_count · (1 − |2 · confidence − 1|), the more a feedback teaches. Patterns that were never
+	// used, or whose confidence is 0 or 1, are none.
 	ListFeedbackCandidates(ctx context.Context, in *ListFeedbackCandidatesRequest, opts ...grpc.CallOption) (*ListFeedbackCandidatesResponse, error)
-	// GetPatternStats sums up the patterns that a filter lets through.
+	// GetPatternStats sums up the patterns that a filter lets through, exactly, without reading them.
 	GetPatternStats(ctx context.Context, in *GetPatternStatsRequest, opts ...grpc.CallOption) (*GetPatternStatsResponse, error)
 	// ExtractPatterns learns patterns from ended episodes. Not yet carried out.
 	ExtractPatterns(ctx context.Context, in *ExtractPatternsRequest, opts ...grpc.CallOption) (*ExtractPatternsResponse, error)
@@ -96,7 +100,10 @@ type PatternServiceClient interface {
 	ExtractPatternsFromCode(ctx context.Context, in *ExtractPatternsFromCodeRequest, opts ...grpc.CallOption) (*ExtractPatternsFromCodeResponse, error)
 	// DistillPatterns generalises groups of like patterns. Not yet carried out.
 	DistillPatterns(ctx context.Context, in *DistillPatternsRequest, opts ...grpc.CallOption) (*DistillPatternsResponse, error)
-	// PrunePatterns deletes patterns that did not prove themselves. Not yet carried out.
+	// PrunePatterns deletes patterns that did not prove themselves, of those that the filter lets
+	// through and that are not pinned: by max_success_rate, by keep_at_most, or both. One that is
+	// edited, used or given feedback while the call is at work is spared. Cut off, by
+	// ServerLimits.max_call_duration or a crash, it has deleted some of them; call again for the rest.
 	PrunePatterns(ctx context.Context, in *PrunePatternsRequest, opts ...grpc.CallOption) (*PrunePatternsResponse, error)
 }
 
@@ -300,8 +307,9 @@ type PatternServiceServer interface {
 	BatchSavePatterns(context.Context, *BatchSavePatternsRequest) (*BatchSavePatternsResponse, error)
 	// GetPattern reads one. Errors: PATTERN_NOT_FOUND.
 	GetPattern(context.Context, *GetPatternRequest) (*GetPatternResponse, error)
-	// UpdatePattern edits what callers edit; outcomes are untouched. Errors: PATTERN_NOT_FOUND,
-	// ETAG_MISMATCH.
+	// UpdatePattern edits what callers edit; outcomes are untouched. A confidence that feedback moved is
+	// set only where the mask names it; otherwise it stays, and a notice says so. Errors:
+	// PATTERN_NOT_FOUND, ETAG_MISMATCH.
 	UpdatePattern(context.Context, *UpdatePatternRequest) (*UpdatePatternResponse, error)
 	// DeletePattern deletes one; its outcomes go with it. Errors: PATTERN_NOT_FOUND, ETAG_MISMATCH.
 	DeletePattern(context.Context, *DeletePatternRequest) (*DeletePatternResponse, error)
@@ -324,11 +332,14 @@ type PatternServiceServer interface {
 	// success_rate is led back and on again over the log. An entry is corrected once; what corrected
 	// it can be corrected in turn. Errors: OUTCOME_NOT_FOUND, OUTCOME_CORRECTED, REQUEST_ID_REUSED.
 	CorrectOutcome(context.Context, *CorrectOutcomeRequest) (*CorrectOutcomeResponse, error)
-	// GiveFeedback moves a pattern's confidence. Not yet carried out.
+	// GiveFeedback moves a pattern's confidence, once for each call, and keeps what was said. Like an
+	// outcome it leaves etag and update_time alone. Errors: PATTERN_NOT_FOUND, REQUEST_ID_REUSED.
 	GiveFeedback(context.Context, *GiveFeedbackRequest) (*GiveFeedbackResponse, error)
-	// ListFeedbackCandidates lists patterns that are much used and uncertain. Not yet carried out.
+	// ListFeedbackCandidates lists patterns that are much used and uncertain: the larger
+	// √usage_count · (1 − |2 · confidence − 1|), the more a feedback teaches. Patterns that were never
+	// used, or whose confidence is 0 or 1, are none.
 	ListFeedbackCandidates(context.Context, *ListFeedbackCandidatesRequest) (*ListFeedbackCandidatesResponse, error)
-	// GetPatternStats sums up the patterns that a filter lets through.
+	// GetPatternStats sums up the patterns that a filter lets through, exactly, without reading them.
 	GetPatternStats(context.Context, *GetPatternStatsRequest) (*GetPatternStatsResponse, error)
 	// ExtractPatterns learns patterns from ended episodes. Not yet carried out.
 	ExtractPatterns(context.Context, *ExtractPatternsRequest) (*ExtractPatternsResponse, error)
@@ -336,7 +347,10 @@ type PatternServiceServer interface {
 	ExtractPatternsFromCode(context.Context, *ExtractPatternsFromCodeRequest) (*ExtractPatternsFromCodeResponse, error)
 	// DistillPatterns generalises groups of like patterns. Not yet carried out.
 	DistillPatterns(context.Context, *DistillPatternsRequest) (*DistillPatternsResponse, error)
-	// PrunePatterns deletes patterns that did not prove themselves. Not yet carried out.
+	// PrunePatterns deletes patterns that did not prove themselves, of those that the filter lets
+	// through and that are not pinned: by max_success_rate, by keep_at_most, or both. One that is
+	// edited, used or given feedback while the call is at work is spared. Cut off, by
+	// ServerLimits.max_call_duration or a crash, it has deleted some of them; call again for the rest.
 	PrunePatterns(context.Context, *PrunePatternsRequest) (*PrunePatternsResponse, error)
 	mustEmbedUnimplementedPatternServiceServer()
 }

@@ -31,9 +31,9 @@ const (
 	TrendDirection_TREND_DIRECTION_UNSPECIFIED TrendDirection = 0
 	// Fewer than 10 episodes.
 	TrendDirection_TREND_DIRECTION_INSUFFICIENT_DATA TrendDirection = 1
-	// The newer half is better by more than 0.1.
+	// The success rate of the newer half is higher by more than 0.1.
 	TrendDirection_TREND_DIRECTION_IMPROVING TrendDirection = 2
-	// The newer half is worse by more than 0.1.
+	// The success rate of the newer half is lower by more than 0.1.
 	TrendDirection_TREND_DIRECTION_DECLINING TrendDirection = 3
 	// Neither.
 	TrendDirection_TREND_DIRECTION_STABLE TrendDirection = 4
@@ -288,8 +288,9 @@ func (x *GetTrendsRequest) GetMaxPoints() int32 {
 // Response of GetTrends.
 type GetTrendsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// trends, one a category, the one with most episodes first. Episodes without a category are one
-	// with an empty name.
+	// trends, one a category, the one with most episodes first, at most 100. Episodes without a
+	// category are one with an empty name. RUNNING and ABANDONED episodes have not ended: they do not
+	// count.
 	Trends        []*CategoryTrend `protobuf:"bytes,1,rep,name=trends,proto3" json:"trends,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -339,7 +340,7 @@ type CategoryTrend struct {
 	Category string `protobuf:"bytes,1,opt,name=category,proto3" json:"category,omitempty"`
 	// direction of the success rate.
 	Direction TrendDirection `protobuf:"varint,2,opt,name=direction,proto3,enum=lot.v1.TrendDirection" json:"direction,omitempty"`
-	// success_rate in [0, 1] of the sample.
+	// success_rate in [0, 1] of the sample: the latest ended by end_time.
 	SuccessRate float64 `protobuf:"fixed64,3,opt,name=success_rate,json=successRate,proto3" json:"success_rate,omitempty"`
 	// average_duration over the sample's episodes that took time; absent if none did.
 	AverageDuration *durationpb.Duration `protobuf:"bytes,4,opt,name=average_duration,json=averageDuration,proto3" json:"average_duration,omitempty"`
@@ -349,15 +350,26 @@ type CategoryTrend struct {
 	SampleCount int64 `protobuf:"varint,6,opt,name=sample_count,json=sampleCount,proto3" json:"sample_count,omitempty"`
 	// best_approaches: those of the sample's successes, the most frequent 3.
 	BestApproaches []*NamedCount `protobuf:"bytes,7,rep,name=best_approaches,json=bestApproaches,proto3" json:"best_approaches,omitempty"`
-	// earlier_success_rate of the older half that direction was told from.
+	// earlier_success_rate of the older half that direction was told from; 0 without data.
 	EarlierSuccessRate float64 `protobuf:"fixed64,8,opt,name=earlier_success_rate,json=earlierSuccessRate,proto3" json:"earlier_success_rate,omitempty"`
-	// later_success_rate of the newer half.
+	// later_success_rate of the newer half, which has the odd one.
 	LaterSuccessRate float64 `protobuf:"fixed64,9,opt,name=later_success_rate,json=laterSuccessRate,proto3" json:"later_success_rate,omitempty"`
 	// points by interval, oldest first; only with an interval. Intervals without episodes are left
 	// out.
-	Points        []*TrendPoint `protobuf:"bytes,10,rep,name=points,proto3" json:"points,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Points []*TrendPoint `protobuf:"bytes,10,rep,name=points,proto3" json:"points,omitempty"`
+	// success_rate_lower bound of the 95 % interval of the sample's rate (Wilson's score interval).
+	SuccessRateLower float64 `protobuf:"fixed64,11,opt,name=success_rate_lower,json=successRateLower,proto3" json:"success_rate_lower,omitempty"`
+	// success_rate_upper bound of it.
+	SuccessRateUpper float64 `protobuf:"fixed64,12,opt,name=success_rate_upper,json=successRateUpper,proto3" json:"success_rate_upper,omitempty"`
+	// compared_count of episodes in both halves: all of the category, at most the latest 1,000.
+	ComparedCount int64 `protobuf:"varint,13,opt,name=compared_count,json=comparedCount,proto3" json:"compared_count,omitempty"`
+	// change_p_value: how likely halves that differ as much, or more, are if nothing changed (Fisher's
+	// exact test, two-sided). Absent with INSUFFICIENT_DATA.
+	ChangePValue *float64 `protobuf:"fixed64,14,opt,name=change_p_value,json=changePValue,proto3,oneof" json:"change_p_value,omitempty"`
+	// change_significant: change_p_value is under 0.05. Where it is not, the direction may be chance.
+	ChangeSignificant bool `protobuf:"varint,15,opt,name=change_significant,json=changeSignificant,proto3" json:"change_significant,omitempty"`
+	unknownFields     protoimpl.UnknownFields
+	sizeCache         protoimpl.SizeCache
 }
 
 func (x *CategoryTrend) Reset() {
@@ -458,6 +470,41 @@ func (x *CategoryTrend) GetPoints() []*TrendPoint {
 		return x.Points
 	}
 	return nil
+}
+
+func (x *CategoryTrend) GetSuccessRateLower() float64 {
+	if x != nil {
+		return x.SuccessRateLower
+	}
+	return 0
+}
+
+func (x *CategoryTrend) GetSuccessRateUpper() float64 {
+	if x != nil {
+		return x.SuccessRateUpper
+	}
+	return 0
+}
+
+func (x *CategoryTrend) GetComparedCount() int64 {
+	if x != nil {
+		return x.ComparedCount
+	}
+	return 0
+}
+
+func (x *CategoryTrend) GetChangePValue() float64 {
+	if x != nil && x.ChangePValue != nil {
+		return *x.ChangePValue
+	}
+	return 0
+}
+
+func (x *CategoryTrend) GetChangeSignificant() bool {
+	if x != nil {
+		return x.ChangeSignificant
+	}
+	return false
 }
 
 // TrendPoint is one interval of a trend.
@@ -656,14 +703,17 @@ type PerformanceReport struct {
 	SuccessRate *float64 `protobuf:"fixed64,4,opt,name=success_rate,json=successRate,proto3,oneof" json:"success_rate,omitempty"`
 	// average_duration over the episodes that took time; absent if none did.
 	AverageDuration *durationpb.Duration `protobuf:"bytes,5,opt,name=average_duration,json=averageDuration,proto3" json:"average_duration,omitempty"`
-	// by_category counts episodes; the 100 most frequent.
+	// by_category counts episodes; the 100 most frequent. Those without a category are under an empty
+	// name.
 	ByCategory map[string]int64 `protobuf:"bytes,6,rep,name=by_category,json=byCategory,proto3" json:"by_category,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
-	// trends, one a category.
+	// trends, one a category, as in GetTrends, without points.
 	Trends []*CategoryTrend `protobuf:"bytes,7,rep,name=trends,proto3" json:"trends,omitempty"`
 	// advice on what to improve; one of kind STABLE if there is nothing.
 	Advice []*Advice `protobuf:"bytes,8,rep,name=advice,proto3" json:"advice,omitempty"`
 	// insights on what worked; empty under 10 episodes.
-	Insights      []*Insight `protobuf:"bytes,9,rep,name=insights,proto3" json:"insights,omitempty"`
+	Insights []*Insight `protobuf:"bytes,9,rep,name=insights,proto3" json:"insights,omitempty"`
+	// markdown is the whole report as a page for people.
+	Markdown      string `protobuf:"bytes,10,opt,name=markdown,proto3" json:"markdown,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -759,6 +809,13 @@ func (x *PerformanceReport) GetInsights() []*Insight {
 		return x.Insights
 	}
 	return nil
+}
+
+func (x *PerformanceReport) GetMarkdown() string {
+	if x != nil {
+		return x.Markdown
+	}
+	return ""
 }
 
 // Advice is something to improve.
@@ -912,7 +969,7 @@ const file_lot_v1_performance_proto_rawDesc = "" +
 	"\n" +
 	"max_points\x18\x05 \x01(\x05R\tmaxPoints\"B\n" +
 	"\x11GetTrendsResponse\x12-\n" +
-	"\x06trends\x18\x01 \x03(\v2\x15.lot.v1.CategoryTrendR\x06trends\"\xd7\x03\n" +
+	"\x06trends\x18\x01 \x03(\v2\x15.lot.v1.CategoryTrendR\x06trends\"\xc7\x05\n" +
 	"\rCategoryTrend\x12\x1a\n" +
 	"\bcategory\x18\x01 \x01(\tR\bcategory\x124\n" +
 	"\tdirection\x18\x02 \x01(\x0e2\x16.lot.v1.TrendDirectionR\tdirection\x12!\n" +
@@ -925,7 +982,13 @@ const file_lot_v1_performance_proto_rawDesc = "" +
 	"\x14earlier_success_rate\x18\b \x01(\x01R\x12earlierSuccessRate\x12,\n" +
 	"\x12later_success_rate\x18\t \x01(\x01R\x10laterSuccessRate\x12*\n" +
 	"\x06points\x18\n" +
-	" \x03(\v2\x12.lot.v1.TrendPointR\x06points\"\xc8\x01\n" +
+	" \x03(\v2\x12.lot.v1.TrendPointR\x06points\x12,\n" +
+	"\x12success_rate_lower\x18\v \x01(\x01R\x10successRateLower\x12,\n" +
+	"\x12success_rate_upper\x18\f \x01(\x01R\x10successRateUpper\x12%\n" +
+	"\x0ecompared_count\x18\r \x01(\x03R\rcomparedCount\x12)\n" +
+	"\x0echange_p_value\x18\x0e \x01(\x01H\x00R\fchangePValue\x88\x01\x01\x12-\n" +
+	"\x12change_significant\x18\x0f \x01(\bR\x11changeSignificantB\x11\n" +
+	"\x0f_change_p_value\"\xc8\x01\n" +
 	"\n" +
 	"TrendPoint\x129\n" +
 	"\n" +
@@ -939,7 +1002,7 @@ const file_lot_v1_performance_proto_rawDesc = "" +
 	"\vsample_size\x18\x03 \x01(\x05R\n" +
 	"sampleSize\"Q\n" +
 	"\x1cGetPerformanceReportResponse\x121\n" +
-	"\x06report\x18\x01 \x01(\v2\x19.lot.v1.PerformanceReportR\x06report\"\xa8\x04\n" +
+	"\x06report\x18\x01 \x01(\v2\x19.lot.v1.PerformanceReportR\x06report\"\xc4\x04\n" +
 	"\x11PerformanceReport\x12?\n" +
 	"\rgenerate_time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\fgenerateTime\x12\x1f\n" +
 	"\vtotal_count\x18\x02 \x01(\x03R\n" +
@@ -951,7 +1014,9 @@ const file_lot_v1_performance_proto_rawDesc = "" +
 	"byCategory\x12-\n" +
 	"\x06trends\x18\a \x03(\v2\x15.lot.v1.CategoryTrendR\x06trends\x12&\n" +
 	"\x06advice\x18\b \x03(\v2\x0e.lot.v1.AdviceR\x06advice\x12+\n" +
-	"\binsights\x18\t \x03(\v2\x0f.lot.v1.InsightR\binsights\x1a=\n" +
+	"\binsights\x18\t \x03(\v2\x0f.lot.v1.InsightR\binsights\x12\x1a\n" +
+	"\bmarkdown\x18\n" +
+	" \x01(\tR\bmarkdown\x1a=\n" +
 	"\x0fByCategoryEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01B\x0f\n" +
@@ -1052,6 +1117,7 @@ func file_lot_v1_performance_proto_init() {
 	}
 	file_lot_v1_episode_proto_init()
 	file_lot_v1_recommendation_proto_init()
+	file_lot_v1_performance_proto_msgTypes[2].OneofWrappers = []any{}
 	file_lot_v1_performance_proto_msgTypes[6].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{

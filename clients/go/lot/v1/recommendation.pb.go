@@ -28,9 +28,9 @@ type GetRecommendationsRequest struct {
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// task in natural language, at most 64 KiB.
 	Task string `protobuf:"bytes,2,opt,name=task,proto3" json:"task,omitempty"`
-	// category of the task. Compared as it stands.
+	// category of the task. Compared as it stands; empty is like none.
 	Category string `protobuf:"bytes,3,opt,name=category,proto3" json:"category,omitempty"`
-	// task_type of the task. Compared as it stands.
+	// task_type of the task. Compared as it stands; empty is like none.
 	TaskType string `protobuf:"bytes,4,opt,name=task_type,json=taskType,proto3" json:"task_type,omitempty"`
 	// complexity of the task; unspecified: derived as for Episode.complexity.
 	Complexity Complexity `protobuf:"varint,5,opt,name=complexity,proto3,enum=lot.v1.Complexity" json:"complexity,omitempty"`
@@ -41,8 +41,9 @@ type GetRecommendationsRequest struct {
 	// limit of similar episodes to give back: 0 is 3; at most 100. Up to 10 are taken into account.
 	Limit int32 `protobuf:"varint,8,opt,name=limit,proto3" json:"limit,omitempty"`
 	// min_score in [0, 1] that a similar episode has at least, of the structural score (category
-	// .4, type .3, complexity .2, text .1 by default). Absent: the namespace's policy, 0.3 by
-	// default.
+	// .4, type .3, complexity .2, text .1 by default; text is the cosine of both, complexity the given
+	// or derived one). Absent: the namespace's policy, 0.3 by default. A task of which neither category
+	// nor task_type is said is as good as never that similar: give a lower one.
 	MinScore      *float64 `protobuf:"fixed64,9,opt,name=min_score,json=minScore,proto3,oneof" json:"min_score,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -146,8 +147,8 @@ type GetRecommendationsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// recommendations.
 	Recommendations *Recommendations `protobuf:"bytes,1,opt,name=recommendations,proto3" json:"recommendations,omitempty"`
-	// similar_episodes they come from, best first. Their score is the structural one, in [0, 1], and
-	// score_parts say how it came about.
+	// similar_episodes they come from, best first, of equal ones the newest. Their score is the
+	// structural one, in [0, 1], and score_parts say how it came about.
 	SimilarEpisodes []*EpisodeHit `protobuf:"bytes,2,rep,name=similar_episodes,json=similarEpisodes,proto3" json:"similar_episodes,omitempty"`
 	// notices, for example that the task is longer than the model reads.
 	Notices       []*Notice `protobuf:"bytes,3,rep,name=notices,proto3" json:"notices,omitempty"`
@@ -209,7 +210,8 @@ func (x *GetRecommendationsResponse) GetNotices() []*Notice {
 // Recommendations are drawn from the successful episodes that are similar to a task.
 type Recommendations struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// approach that most of them took; `standard` where there is none.
+	// approach that most of them took, of equal ones that of the most similar episode; `standard` where
+	// there is none.
 	Approach string `protobuf:"bytes,1,opt,name=approach,proto3" json:"approach,omitempty"`
 	// confidence in [0, 1]: boost · n / 10 for n similar episodes, up to 10; 0 where there is none.
 	Confidence float64 `protobuf:"fixed64,2,opt,name=confidence,proto3" json:"confidence,omitempty"`

@@ -6,6 +6,7 @@ export * from "./lot/v1/episode_pb.js";
 export * from "./lot/v1/episode_service_pb.js";
 export * from "./lot/v1/error_reason_pb.js";
 export * from "./lot/v1/error_solution_pb.js";
+export * from "./lot/v1/feedback_pb.js";
 export * from "./lot/v1/learning_event_pb.js";
 export * from "./lot/v1/learning_pb.js";
 export * from "./lot/v1/learning_service_pb.js";

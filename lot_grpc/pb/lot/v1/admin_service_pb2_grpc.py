@@ -126,15 +126,16 @@ class AdminServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def GetNamespacePolicy(self, request, context):
-        """GetNamespacePolicy reads the policy of a namespace. Not yet carried out.
+        """GetNamespacePolicy reads the policy of a namespace.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def UpdateNamespacePolicy(self, request, context):
-        """UpdateNamespacePolicy sets the policy of a namespace. Errors: ETAG_MISMATCH. Not yet carried
-        out.
+        """UpdateNamespacePolicy sets the policy of a namespace. The call itself deletes nothing: what is
+        over a bound goes within a minute, by a sweep. See with dry_run how much that is. Errors:
+        ETAG_MISMATCH.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

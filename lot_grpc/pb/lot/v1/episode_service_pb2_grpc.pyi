@@ -67,7 +67,9 @@ class EpisodeServiceStub:
     ListEpisodes: _grpc.UnaryUnaryMultiCallable[_episode_service_pb2.ListEpisodesRequest, _episode_service_pb2.ListEpisodesResponse]
     """ListEpisodes lists by time of creation, newest first."""
     DeleteEpisode: _grpc.UnaryUnaryMultiCallable[_episode_service_pb2.DeleteEpisodeRequest, _episode_service_pb2.DeleteEpisodeResponse]
-    """DeleteEpisode deletes an episode and its events. Not yet carried out."""
+    """DeleteEpisode deletes an episode and its events, also one that is still recorded: its stream ends
+    with EPISODE_NOT_FOUND. Patterns that came of it stay. Errors: EPISODE_NOT_FOUND.
+    """
     ListEpisodeEvents: _grpc.UnaryUnaryMultiCallable[_episode_service_pb2.ListEpisodeEventsRequest, _episode_service_pb2.ListEpisodeEventsResponse]
     """ListEpisodeEvents lists an episode's events by sequence. Errors: EPISODE_NOT_FOUND."""
     ReplayEpisode: _grpc.UnaryStreamMultiCallable[_episode_service_pb2.ReplayEpisodeRequest, _episode_service_pb2.ReplayEpisodeResponse]
@@ -118,7 +120,9 @@ class EpisodeServiceAsyncStub(EpisodeServiceStub):
     ListEpisodes: _aio.UnaryUnaryMultiCallable[_episode_service_pb2.ListEpisodesRequest, _episode_service_pb2.ListEpisodesResponse]  # type: ignore[assignment]
     """ListEpisodes lists by time of creation, newest first."""
     DeleteEpisode: _aio.UnaryUnaryMultiCallable[_episode_service_pb2.DeleteEpisodeRequest, _episode_service_pb2.DeleteEpisodeResponse]  # type: ignore[assignment]
-    """DeleteEpisode deletes an episode and its events. Not yet carried out."""
+    """DeleteEpisode deletes an episode and its events, also one that is still recorded: its stream ends
+    with EPISODE_NOT_FOUND. Patterns that came of it stay. Errors: EPISODE_NOT_FOUND.
+    """
     ListEpisodeEvents: _aio.UnaryUnaryMultiCallable[_episode_service_pb2.ListEpisodeEventsRequest, _episode_service_pb2.ListEpisodeEventsResponse]  # type: ignore[assignment]
     """ListEpisodeEvents lists an episode's events by sequence. Errors: EPISODE_NOT_FOUND."""
     ReplayEpisode: _aio.UnaryStreamMultiCallable[_episode_service_pb2.ReplayEpisodeRequest, _episode_service_pb2.ReplayEpisodeResponse]  # type: ignore[assignment]
@@ -214,7 +218,9 @@ class EpisodeServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _episode_service_pb2.DeleteEpisodeRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_episode_service_pb2.DeleteEpisodeResponse, _abc.Awaitable[_episode_service_pb2.DeleteEpisodeResponse]]:
-        """DeleteEpisode deletes an episode and its events. Not yet carried out."""
+        """DeleteEpisode deletes an episode and its events, also one that is still recorded: its stream ends
+        with EPISODE_NOT_FOUND. Patterns that came of it stay. Errors: EPISODE_NOT_FOUND.
+        """
 
     @_abc_1.abstractmethod
     def ListEpisodeEvents(

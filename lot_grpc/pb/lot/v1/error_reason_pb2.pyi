@@ -271,6 +271,25 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
         { "reason": "OUTCOME_CORRECTED", "domain": "lot.v1",
           "metadata": { "outcome_id": "o-1", "corrected_by": "o-2" } }
     """
+    ERROR_REASON_SELECTION_UNKNOWN: _ErrorReason.ValueType  # 40
+    """The selection id was never given, or is older than 30 days. Code NOT_FOUND. Name state and
+    action instead. Nothing was learned.
+
+        { "reason": "SELECTION_UNKNOWN", "domain": "lot.v1",
+          "metadata": { "namespace": "default", "id": "s-1" } }
+    """
+    ERROR_REASON_DECISION_ID_IN_USE: _ErrorReason.ValueType  # 44
+    """The decision id is taken by another decision. Code ALREADY_EXISTS.
+
+        { "reason": "DECISION_ID_IN_USE", "domain": "lot.v1",
+          "metadata": { "namespace": "default", "id": "d-1" } }
+    """
+    ERROR_REASON_LEARNING_EVENT_ID_IN_USE: _ErrorReason.ValueType  # 45
+    """The learning event id is taken by another learning event. Code ALREADY_EXISTS.
+
+        { "reason": "LEARNING_EVENT_ID_IN_USE", "domain": "lot.v1",
+          "metadata": { "namespace": "default", "id": "l-1" } }
+    """
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """ErrorReason lists the values of `google.rpc.ErrorInfo.reason`, without the prefix
@@ -527,5 +546,24 @@ FAILED_PRECONDITION.
 
     { "reason": "OUTCOME_CORRECTED", "domain": "lot.v1",
       "metadata": { "outcome_id": "o-1", "corrected_by": "o-2" } }
+"""
+ERROR_REASON_SELECTION_UNKNOWN: ErrorReason.ValueType  # 40
+"""The selection id was never given, or is older than 30 days. Code NOT_FOUND. Name state and
+action instead. Nothing was learned.
+
+    { "reason": "SELECTION_UNKNOWN", "domain": "lot.v1",
+      "metadata": { "namespace": "default", "id": "s-1" } }
+"""
+ERROR_REASON_DECISION_ID_IN_USE: ErrorReason.ValueType  # 44
+"""The decision id is taken by another decision. Code ALREADY_EXISTS.
+
+    { "reason": "DECISION_ID_IN_USE", "domain": "lot.v1",
+      "metadata": { "namespace": "default", "id": "d-1" } }
+"""
+ERROR_REASON_LEARNING_EVENT_ID_IN_USE: ErrorReason.ValueType  # 45
+"""The learning event id is taken by another learning event. Code ALREADY_EXISTS.
+
+    { "reason": "LEARNING_EVENT_ID_IN_USE", "domain": "lot.v1",
+      "metadata": { "namespace": "default", "id": "l-1" } }
 """
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015

@@ -40,9 +40,9 @@ class GetRecommendationsRequest(_message.Message):
     task: _builtins.str
     """task in natural language, at most 64 KiB."""
     category: _builtins.str
-    """category of the task. Compared as it stands."""
+    """category of the task. Compared as it stands; empty is like none."""
     task_type: _builtins.str
-    """task_type of the task. Compared as it stands."""
+    """task_type of the task. Compared as it stands; empty is like none."""
     complexity: _outcome_pb2.Complexity.ValueType
     """complexity of the task; unspecified: derived as for Episode.complexity."""
     effort: _builtins.float
@@ -51,8 +51,9 @@ class GetRecommendationsRequest(_message.Message):
     """limit of similar episodes to give back: 0 is 3; at most 100. Up to 10 are taken into account."""
     min_score: _builtins.float
     """min_score in [0, 1] that a similar episode has at least, of the structural score (category
-    .4, type .3, complexity .2, text .1 by default). Absent: the namespace's policy, 0.3 by
-    default.
+    .4, type .3, complexity .2, text .1 by default; text is the cosine of both, complexity the given
+    or derived one). Absent: the namespace's policy, 0.3 by default. A task of which neither category
+    nor task_type is said is as good as never that similar: give a lower one.
     """
     @_builtins.property
     def dependencies(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
@@ -96,8 +97,8 @@ class GetRecommendationsResponse(_message.Message):
 
     @_builtins.property
     def similar_episodes(self) -> _containers.RepeatedCompositeFieldContainer[_episode_service_pb2.EpisodeHit]:
-        """similar_episodes they come from, best first. Their score is the structural one, in [0, 1], and
-        score_parts say how it came about.
+        """similar_episodes they come from, best first, of equal ones the newest. Their score is the
+        structural one, in [0, 1], and score_parts say how it came about.
         """
 
     @_builtins.property
@@ -134,7 +135,9 @@ class Recommendations(_message.Message):
     SENTENCES_FIELD_NUMBER: _builtins.int
     COMPLEXITY_FIELD_NUMBER: _builtins.int
     approach: _builtins.str
-    """approach that most of them took; `standard` where there is none."""
+    """approach that most of them took, of equal ones that of the most similar episode; `standard` where
+    there is none.
+    """
     confidence: _builtins.float
     """confidence in [0, 1]: boost · n / 10 for n similar episodes, up to 10; 0 where there is none."""
     similar_count: _builtins.int

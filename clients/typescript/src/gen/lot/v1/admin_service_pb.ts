@@ -824,7 +824,7 @@ export const AdminService: GenService<{
     output: typeof ListNamespacesResponseSchema;
   },
   /**
-   * GetNamespacePolicy reads the policy of a namespace. Not yet carried out.
+   * GetNamespacePolicy reads the policy of a namespace.
    *
    * @generated from rpc lot.v1.AdminService.GetNamespacePolicy
    */
@@ -834,8 +834,9 @@ export const AdminService: GenService<{
     output: typeof GetNamespacePolicyResponseSchema;
   },
   /**
-   * UpdateNamespacePolicy sets the policy of a namespace. Errors: ETAG_MISMATCH. Not yet carried
-   * out.
+   * UpdateNamespacePolicy sets the policy of a namespace. The call itself deletes nothing: what is
+   * over a bound goes within a minute, by a sweep. See with dry_run how much that is. Errors:
+   * ETAG_MISMATCH.
    *
    * @generated from rpc lot.v1.AdminService.UpdateNamespacePolicy
    */

@@ -1202,7 +1202,8 @@ export const EpisodeService: GenService<{
     output: typeof ListEpisodesResponseSchema;
   },
   /**
-   * DeleteEpisode deletes an episode and its events. Not yet carried out.
+   * DeleteEpisode deletes an episode and its events, also one that is still recorded: its stream ends
+   * with EPISODE_NOT_FOUND. Patterns that came of it stay. Errors: EPISODE_NOT_FOUND.
    *
    * @generated from rpc lot.v1.EpisodeService.DeleteEpisode
    */

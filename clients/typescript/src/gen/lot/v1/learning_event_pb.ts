@@ -16,7 +16,7 @@ import type { JsonObject, Message } from "@bufbuild/protobuf";
  * Describes the file lot/v1/learning_event.proto.
  */
 export const file_lot_v1_learning_event: GenFile = /*@__PURE__*/
-  fileDesc("Chtsb3QvdjEvbGVhcm5pbmdfZXZlbnQucHJvdG8SBmxvdC52MSLnAwoNTGVhcm5pbmdFdmVudBIZChFsZWFybmluZ19ldmVudF9pZBgBIAEoCRISCgpldmVudF90eXBlGAIgASgJEgwKBHRhc2sYAyABKAkSIAoHb3V0Y29tZRgEIAEoDjIPLmxvdC52MS5PdXRjb21lEgwKBHRleHQYBSABKAkSEwoGcmV3YXJkGAYgASgBSACIAQESJgoGdGFyZ2V0GAcgASgLMhYubG90LnYxLkZlZWRiYWNrVGFyZ2V0EhIKCmFnZW50X3JvbGUYCCABKAkSDAoEdGFncxgJIAMoCRIxCgZsYWJlbHMYCiADKAsyIS5sb3QudjEuTGVhcm5pbmdFdmVudC5MYWJlbHNFbnRyeRIpCghtZXRhZGF0YRgLIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3QSLgoKZXZlbnRfdGltZRgMIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLY3JlYXRlX3RpbWUYDSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhEKCW5hbWVzcGFjZRgOIAEoCRotCgtMYWJlbHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBQgkKB19yZXdhcmQivwEKDkZlZWRiYWNrVGFyZ2V0EhQKCnBhdHRlcm5faWQYASABKAlIABIUCgplcGlzb2RlX2lkGAIgASgJSAASGwoRZXJyb3Jfc29sdXRpb25faWQYAyABKAlIABIVCgtkZWNpc2lvbl9pZBgEIAEoCUgAEhYKDHNlbGVjdGlvbl9pZBgFIAEoCUgAEhMKCW1lbW9yeV9pZBgGIAEoCUgAEhYKDHJldHJpZXZhbF9pZBgHIAEoCUgAQggKBnRhcmdldCK7AwoTTGVhcm5pbmdFdmVudEZpbHRlchITCgtldmVudF90eXBlcxgBIAMoCRIhCghvdXRjb21lcxgCIAMoDjIPLmxvdC52MS5PdXRjb21lEhcKCm1pbl9yZXdhcmQYAyABKAFIAIgBARIXCgptYXhfcmV3YXJkGAQgASgBSAGIAQESEwoLYWdlbnRfcm9sZXMYBSADKAkSEAoIdGFnc19hbnkYBiADKAkSNwoGbGFiZWxzGAcgAygLMicubG90LnYxLkxlYXJuaW5nRXZlbnRGaWx0ZXIuTGFiZWxzRW50cnkSJgoGdGFyZ2V0GAggASgLMhYubG90LnYxLkZlZWRiYWNrVGFyZ2V0EjEKDWNyZWF0ZWRfYWZ0ZXIYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjIKDmNyZWF0ZWRfYmVmb3JlGAogASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBotCgtMYWJlbHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBQg0KC19taW5fcmV3YXJkQg0KC19tYXhfcmV3YXJkIo0BChpSZWNvcmRMZWFybmluZ0V2ZW50UmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSLQoObGVhcm5pbmdfZXZlbnQYAiABKAsyFS5sb3QudjEuTGVhcm5pbmdFdmVudBIZChFsZWFybmluZ19ldmVudF9pZBgDIAEoCRISCgpyZXF1ZXN0X2lkGAQgASgJIl0KG1JlY29yZExlYXJuaW5nRXZlbnRSZXNwb25zZRItCg5sZWFybmluZ19ldmVudBgBIAEoCzIVLmxvdC52MS5MZWFybmluZ0V2ZW50Eg8KB2NyZWF0ZWQYAiABKAgiggEKGUxpc3RMZWFybmluZ0V2ZW50c1JlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEisKBmZpbHRlchgCIAEoCzIbLmxvdC52MS5MZWFybmluZ0V2ZW50RmlsdGVyEhEKCXBhZ2Vfc2l6ZRgDIAEoBRISCgpwYWdlX3Rva2VuGAQgASgJImUKGkxpc3RMZWFybmluZ0V2ZW50c1Jlc3BvbnNlEi4KD2xlYXJuaW5nX2V2ZW50cxgBIAMoCzIVLmxvdC52MS5MZWFybmluZ0V2ZW50EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSKiAQoVU3VibWl0RmVlZGJhY2tSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRIMCgR0ZXh0GAIgASgJEhMKBnJld2FyZBgDIAEoAUgAiAEBEiYKBnRhcmdldBgEIAEoCzIWLmxvdC52MS5GZWVkYmFja1RhcmdldBIMCgR0YXNrGAUgASgJEhIKCnJlcXVlc3RfaWQYBiABKAlCCQoHX3Jld2FyZCKPAQoWU3VibWl0RmVlZGJhY2tSZXNwb25zZRIOCgZyZXdhcmQYASABKAESDgoGanVkZ2VkGAIgASgIEi0KDmxlYXJuaW5nX2V2ZW50GAMgASgLMhUubG90LnYxLkxlYXJuaW5nRXZlbnQSJgoKcHJlZmVyZW5jZRgEIAEoCzISLmxvdC52MS5QcmVmZXJlbmNlQkcKDWlvLmxvdGdycGMudjFQAVo0Z2l0aHViLmNvbS9sb3QtZ3JwYy9sb3QtZ3JwYy9jbGllbnRzL2dvL2xvdC92MTtsb3R2MWIGcHJvdG8z", [file_google_protobuf_struct, file_google_protobuf_timestamp, file_lot_v1_outcome, file_lot_v1_preference]);
+  fileDesc("Chtsb3QvdjEvbGVhcm5pbmdfZXZlbnQucHJvdG8SBmxvdC52MSLnAwoNTGVhcm5pbmdFdmVudBIZChFsZWFybmluZ19ldmVudF9pZBgBIAEoCRISCgpldmVudF90eXBlGAIgASgJEgwKBHRhc2sYAyABKAkSIAoHb3V0Y29tZRgEIAEoDjIPLmxvdC52MS5PdXRjb21lEgwKBHRleHQYBSABKAkSEwoGcmV3YXJkGAYgASgBSACIAQESJgoGdGFyZ2V0GAcgASgLMhYubG90LnYxLkZlZWRiYWNrVGFyZ2V0EhIKCmFnZW50X3JvbGUYCCABKAkSDAoEdGFncxgJIAMoCRIxCgZsYWJlbHMYCiADKAsyIS5sb3QudjEuTGVhcm5pbmdFdmVudC5MYWJlbHNFbnRyeRIpCghtZXRhZGF0YRgLIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3QSLgoKZXZlbnRfdGltZRgMIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLY3JlYXRlX3RpbWUYDSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhEKCW5hbWVzcGFjZRgOIAEoCRotCgtMYWJlbHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBQgkKB19yZXdhcmQivwEKDkZlZWRiYWNrVGFyZ2V0EhQKCnBhdHRlcm5faWQYASABKAlIABIUCgplcGlzb2RlX2lkGAIgASgJSAASGwoRZXJyb3Jfc29sdXRpb25faWQYAyABKAlIABIVCgtkZWNpc2lvbl9pZBgEIAEoCUgAEhYKDHNlbGVjdGlvbl9pZBgFIAEoCUgAEhMKCW1lbW9yeV9pZBgGIAEoCUgAEhYKDHJldHJpZXZhbF9pZBgHIAEoCUgAQggKBnRhcmdldCK7AwoTTGVhcm5pbmdFdmVudEZpbHRlchITCgtldmVudF90eXBlcxgBIAMoCRIhCghvdXRjb21lcxgCIAMoDjIPLmxvdC52MS5PdXRjb21lEhcKCm1pbl9yZXdhcmQYAyABKAFIAIgBARIXCgptYXhfcmV3YXJkGAQgASgBSAGIAQESEwoLYWdlbnRfcm9sZXMYBSADKAkSEAoIdGFnc19hbnkYBiADKAkSNwoGbGFiZWxzGAcgAygLMicubG90LnYxLkxlYXJuaW5nRXZlbnRGaWx0ZXIuTGFiZWxzRW50cnkSJgoGdGFyZ2V0GAggASgLMhYubG90LnYxLkZlZWRiYWNrVGFyZ2V0EjEKDWNyZWF0ZWRfYWZ0ZXIYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjIKDmNyZWF0ZWRfYmVmb3JlGAogASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBotCgtMYWJlbHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBQg0KC19taW5fcmV3YXJkQg0KC19tYXhfcmV3YXJkIo0BChpSZWNvcmRMZWFybmluZ0V2ZW50UmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSLQoObGVhcm5pbmdfZXZlbnQYAiABKAsyFS5sb3QudjEuTGVhcm5pbmdFdmVudBIZChFsZWFybmluZ19ldmVudF9pZBgDIAEoCRISCgpyZXF1ZXN0X2lkGAQgASgJIl0KG1JlY29yZExlYXJuaW5nRXZlbnRSZXNwb25zZRItCg5sZWFybmluZ19ldmVudBgBIAEoCzIVLmxvdC52MS5MZWFybmluZ0V2ZW50Eg8KB2NyZWF0ZWQYAiABKAgiggEKGUxpc3RMZWFybmluZ0V2ZW50c1JlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEisKBmZpbHRlchgCIAEoCzIbLmxvdC52MS5MZWFybmluZ0V2ZW50RmlsdGVyEhEKCXBhZ2Vfc2l6ZRgDIAEoBRISCgpwYWdlX3Rva2VuGAQgASgJImUKGkxpc3RMZWFybmluZ0V2ZW50c1Jlc3BvbnNlEi4KD2xlYXJuaW5nX2V2ZW50cxgBIAMoCzIVLmxvdC52MS5MZWFybmluZ0V2ZW50EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSKiAQoVU3VibWl0RmVlZGJhY2tSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRIMCgR0ZXh0GAIgASgJEhMKBnJld2FyZBgDIAEoAUgAiAEBEiYKBnRhcmdldBgEIAEoCzIWLmxvdC52MS5GZWVkYmFja1RhcmdldBIMCgR0YXNrGAUgASgJEhIKCnJlcXVlc3RfaWQYBiABKAlCCQoHX3Jld2FyZCKdAQoWU3VibWl0RmVlZGJhY2tSZXNwb25zZRIOCgZyZXdhcmQYASABKAESDgoGanVkZ2VkGAIgASgIEi0KDmxlYXJuaW5nX2V2ZW50GAMgASgLMhUubG90LnYxLkxlYXJuaW5nRXZlbnQSJgoKcHJlZmVyZW5jZRgEIAEoCzISLmxvdC52MS5QcmVmZXJlbmNlEgwKBHN1cmUYBSABKAhCRwoNaW8ubG90Z3JwYy52MVABWjRnaXRodWIuY29tL2xvdC1ncnBjL2xvdC1ncnBjL2NsaWVudHMvZ28vbG90L3YxO2xvdHYxYgZwcm90bzM", [file_google_protobuf_struct, file_google_protobuf_timestamp, file_lot_v1_outcome, file_lot_v1_preference]);
 
 /**
  * LearningEvent is something to learn from: a success, a failure, a judgement. Stored once and
@@ -69,7 +69,7 @@ export type LearningEvent = Message<"lot.v1.LearningEvent"> & {
   reward?: number | undefined;
 
   /**
-   * target it is about.
+   * target it is about; carried, not looked up, and nothing moves by it. Use SubmitFeedback for that.
    *
    * @generated from field: lot.v1.FeedbackTarget target = 7;
    */
@@ -133,7 +133,8 @@ export const LearningEventSchema: GenMessage<LearningEvent> = /*@__PURE__*/
   messageDesc(file_lot_v1_learning_event, 0);
 
 /**
- * FeedbackTarget names what a judgement is about. Unset: nothing in particular.
+ * FeedbackTarget names what a judgement is about. Unset: nothing in particular. What SubmitFeedback
+ * moves is said at each; of the others it makes sure that they are there.
  *
  * @generated from message lot.v1.FeedbackTarget
  */
@@ -145,7 +146,7 @@ export type FeedbackTarget = Message<"lot.v1.FeedbackTarget"> & {
    */
   target: {
     /**
-     * pattern_id; its confidence moves.
+     * pattern_id; its confidence moves by a tenth of the reward.
      *
      * @generated from field: string pattern_id = 1;
      */
@@ -177,7 +178,8 @@ export type FeedbackTarget = Message<"lot.v1.FeedbackTarget"> & {
     case: "decisionId";
   } | {
     /**
-     * selection_id of SelectAction; the reward is learned for its action.
+     * selection_id of SelectAction; the reward is learned for its action, as a trajectory of one
+     * step.
      *
      * @generated from field: string selection_id = 5;
      */
@@ -497,7 +499,7 @@ export const SubmitFeedbackRequestSchema: GenMessage<SubmitFeedbackRequest> = /*
  */
 export type SubmitFeedbackResponse = Message<"lot.v1.SubmitFeedbackResponse"> & {
   /**
-   * reward as given or judged.
+   * reward as given or judged; 0 when the server judged and was not sure.
    *
    * @generated from field: double reward = 1;
    */
@@ -511,18 +513,29 @@ export type SubmitFeedbackResponse = Message<"lot.v1.SubmitFeedbackResponse"> & 
   judged: boolean;
 
   /**
-   * learning_event that it is kept as.
+   * learning_event that it is kept as, of type `user_feedback`. Of a judged one the metadata has
+   * `judged` and `sure`.
    *
    * @generated from field: lot.v1.LearningEvent learning_event = 3;
    */
   learningEvent?: LearningEvent | undefined;
 
   /**
-   * preference in category `learned` that it is kept as too, for a reward above 0.5.
+   * preference in category `learned` that it is kept as too, for a reward above 0.5 with a text or a
+   * task. Its value has `feedback` and `task`; a later one for the same task takes its place.
    *
    * @generated from field: lot.v1.Preference preference = 4;
    */
   preference?: Preference | undefined;
+
+  /**
+   * sure is false when the server judged the text and could not tell: nothing that judges, or praise
+   * and complaint of like weight. Then nothing moves. The text is read as English, German and
+   * Spanish, clause by clause with a list of graded words, and at most 1,000 words of it.
+   *
+   * @generated from field: bool sure = 5;
+   */
+  sure: boolean;
 };
 
 /**

@@ -171,7 +171,7 @@ export type SelectActionRequest = Message<"lot.v1.SelectActionRequest"> & {
   policy: SelectionPolicy;
 
   /**
-   * seed makes the choice reproducible for the same knowledge. Absent: random.
+   * seed makes the choice reproducible for the same knowledge and the same names. Absent: random.
    *
    * @generated from field: optional int64 seed = 5;
    */
@@ -214,6 +214,7 @@ export type SelectActionResponse = Message<"lot.v1.SelectActionResponse"> & {
 
   /**
    * selection_id to reward it by later: in a step of RecordSteps, or as a target of SubmitFeedback.
+   * It is kept for 30 days, and each reward of it counts.
    *
    * @generated from field: string selection_id = 2;
    */
@@ -276,7 +277,7 @@ export type Step = Message<"lot.v1.Step"> & {
   nextState?: LearningState | undefined;
 
   /**
-   * selection_id of SelectAction, which has state and action.
+   * selection_id of SelectAction, which has state and action. Those given beside it must be its own.
    *
    * @generated from field: string selection_id = 5;
    */
@@ -311,7 +312,7 @@ export type RecordStepsRequest = Message<"lot.v1.RecordStepsRequest"> & {
   steps: Step[];
 
   /**
-   * episode_id they come from.
+   * episode_id they come from; carried, not looked up.
    *
    * @generated from field: string episode_id = 3;
    */
@@ -339,7 +340,7 @@ export const RecordStepsRequestSchema: GenMessage<RecordStepsRequest> = /*@__PUR
  */
 export type RecordStepsResponse = Message<"lot.v1.RecordStepsResponse"> & {
   /**
-   * action_values that moved, as they now stand.
+   * action_values that moved, as they now stand, each once, in the order of the steps.
    *
    * @generated from field: repeated lot.v1.ActionValue action_values = 1;
    */
@@ -423,28 +424,30 @@ export enum SelectionPolicy {
   UNSPECIFIED = 0,
 
   /**
-   * The best one; with a chance of `exploration_rate` any.
+   * The best one as GREEDY; with a chance of `exploration_rate` any.
    *
    * @generated from enum value: SELECTION_POLICY_EPSILON_GREEDY = 1;
    */
   EPSILON_GREEDY = 1,
 
   /**
-   * The best one.
+   * The one of greatest value, 0 for one of which nothing is known; of equal ones the first by name.
    *
    * @generated from enum value: SELECTION_POLICY_GREEDY = 2;
    */
   GREEDY = 2,
 
   /**
-   * The one with the highest upper confidence bound.
+   * The one with the highest upper confidence bound (UCB1): those never tried first, at random; then
+   * the greatest value + 2 √(2 ln N / n), with n visits of N in all.
    *
    * @generated from enum value: SELECTION_POLICY_UCB = 3;
    */
   UCB = 3,
 
   /**
-   * The best of a sample from what is known of each.
+   * The greatest of one sample each from the normal distribution with mean `value` and variance
+   * 1 / (visit_count + 1).
    *
    * @generated from enum value: SELECTION_POLICY_THOMPSON = 4;
    */

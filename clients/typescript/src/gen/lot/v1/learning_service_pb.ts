@@ -31,8 +31,7 @@ export const file_lot_v1_learning_service: GenFile = /*@__PURE__*/
  */
 export const LearningService: GenService<{
   /**
-   * GetRecommendations says which approach, tools and factors worked on like tasks. Not yet carried
-   * out.
+   * GetRecommendations says which approach, tools and factors worked on like tasks.
    *
    * @generated from rpc lot.v1.LearningService.GetRecommendations
    */
@@ -42,7 +41,7 @@ export const LearningService: GenService<{
     output: typeof GetRecommendationsResponseSchema;
   },
   /**
-   * GetTrends says by category whether tasks go better or worse. Not yet carried out.
+   * GetTrends says by category whether tasks go better or worse.
    *
    * @generated from rpc lot.v1.LearningService.GetTrends
    */
@@ -52,7 +51,8 @@ export const LearningService: GenService<{
     output: typeof GetTrendsResponseSchema;
   },
   /**
-   * GetPerformanceReport sums up how tasks go, with advice and insights. Not yet carried out.
+   * GetPerformanceReport sums up how tasks go, with advice and insights. It reads all ended episodes
+   * that the filter lets through: narrow it where there are many.
    *
    * @generated from rpc lot.v1.LearningService.GetPerformanceReport
    */
@@ -62,8 +62,8 @@ export const LearningService: GenService<{
     output: typeof GetPerformanceReportResponseSchema;
   },
   /**
-   * RecordLearningEvent stores something to learn from. Errors: REQUEST_ID_REUSED. Not yet carried
-   * out.
+   * RecordLearningEvent stores something to learn from. Errors: LEARNING_EVENT_ID_IN_USE,
+   * REQUEST_ID_REUSED.
    *
    * @generated from rpc lot.v1.LearningService.RecordLearningEvent
    */
@@ -73,7 +73,7 @@ export const LearningService: GenService<{
     output: typeof RecordLearningEventResponseSchema;
   },
   /**
-   * ListLearningEvents lists by time of creation, newest first. Not yet carried out.
+   * ListLearningEvents lists by time of creation, newest first.
    *
    * @generated from rpc lot.v1.LearningService.ListLearningEvents
    */
@@ -83,8 +83,8 @@ export const LearningService: GenService<{
     output: typeof ListLearningEventsResponseSchema;
   },
   /**
-   * RecordDecision stores a decision with its options and reasons. Errors: REQUEST_ID_REUSED. Not
-   * yet carried out.
+   * RecordDecision stores a decision with its options and reasons. Errors: DECISION_ID_IN_USE,
+   * REQUEST_ID_REUSED.
    *
    * @generated from rpc lot.v1.LearningService.RecordDecision
    */
@@ -95,7 +95,7 @@ export const LearningService: GenService<{
   },
   /**
    * RecordDecisionOutcome records what came of a decision. Errors: DECISION_NOT_FOUND,
-   * REQUEST_ID_REUSED. Not yet carried out.
+   * REQUEST_ID_REUSED, CONTENTION.
    *
    * @generated from rpc lot.v1.LearningService.RecordDecisionOutcome
    */
@@ -105,7 +105,7 @@ export const LearningService: GenService<{
     output: typeof RecordDecisionOutcomeResponseSchema;
   },
   /**
-   * ListDecisions lists by time of creation, newest first. Not yet carried out.
+   * ListDecisions lists by time of creation, newest first.
    *
    * @generated from rpc lot.v1.LearningService.ListDecisions
    */
@@ -115,8 +115,9 @@ export const LearningService: GenService<{
     output: typeof ListDecisionsResponseSchema;
   },
   /**
-   * SelectAction chooses an action by what was learned of each in a state. The choice is kept, to
-   * be rewarded later. Not yet carried out.
+   * SelectAction chooses an action by what was learned of each in a state; of a state of which
+   * nothing is known, any. The choice is kept for 30 days, to be rewarded later. Errors:
+   * REQUEST_ID_REUSED.
    *
    * @generated from rpc lot.v1.LearningService.SelectAction
    */
@@ -126,8 +127,10 @@ export const LearningService: GenService<{
     output: typeof SelectActionResponseSchema;
   },
   /**
-   * RecordSteps learns from a finished trajectory (Q-learning: α = 0.1, γ = 0.95). Errors:
-   * REQUEST_ID_REUSED. Not yet carried out.
+   * RecordSteps learns from a finished trajectory, from its last step to its first: Q(s,a) moves by
+   * α (r + γ max Q(s',·) − Q(s,a)) with α = 0.1, γ = 0.95, Q = 0 where nothing is known. Each step
+   * is learned once, whatever happens meanwhile. Errors: SELECTION_UNKNOWN (nothing is learned then),
+   * REQUEST_ID_REUSED, CONTENTION.
    *
    * @generated from rpc lot.v1.LearningService.RecordSteps
    */
@@ -137,7 +140,7 @@ export const LearningService: GenService<{
     output: typeof RecordStepsResponseSchema;
   },
   /**
-   * GetBestActions lists the actions of a state by their value. Not yet carried out.
+   * GetBestActions lists the actions of a state by their value, equal ones by name.
    *
    * @generated from rpc lot.v1.LearningService.GetBestActions
    */
@@ -147,8 +150,9 @@ export const LearningService: GenService<{
     output: typeof GetBestActionsResponseSchema;
   },
   /**
-   * SubmitFeedback learns from a judgement in words, a reward, or both. Errors: the NOT_FOUND
-   * reason of the target, REQUEST_ID_REUSED. Not yet carried out.
+   * SubmitFeedback learns from a judgement in words, a reward, or both. It is kept as a learning
+   * event and moves its target: see FeedbackTarget. Errors: the NOT_FOUND reason of the target, or
+   * RETRIEVAL_UNKNOWN or SELECTION_UNKNOWN (nothing is kept then), REQUEST_ID_REUSED, CONTENTION.
    *
    * @generated from rpc lot.v1.LearningService.SubmitFeedback
    */

@@ -12,17 +12,18 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file lot/v1/namespace_policy.proto.
  */
 export const file_lot_v1_namespace_policy: GenFile = /*@__PURE__*/
-  fileDesc("Ch1sb3QvdjEvbmFtZXNwYWNlX3BvbGljeS5wcm90bxIGbG90LnYxIogECg9OYW1lc3BhY2VQb2xpY3kSFAoMbWF4X2VwaXNvZGVzGAEgASgDEhsKE21heF9lcnJvcl9zb2x1dGlvbnMYAiABKAMSFAoMbWF4X3BhdHRlcm5zGAMgASgDEhQKDG1heF9tZW1vcmllcxgEIAEoAxIyCg9tYXhfZXBpc29kZV9hZ2UYBSABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SOQoWbWF4X2Vycm9yX3NvbHV0aW9uX2FnZRgGIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIyCg9tYXhfcGF0dGVybl9hZ2UYByABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SMQoObWF4X21lbW9yeV9hZ2UYCCABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SIQoUc2ltaWxhcml0eV90aHJlc2hvbGQYCSABKAFIAIgBARIdChBjb25maWRlbmNlX2Jvb3N0GAogASgBSAGIAQESEQoJbmFtZXNwYWNlGAsgASgJEgwKBGV0YWcYDCABKAkSLwoLdXBkYXRlX3RpbWUYDSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wQhcKFV9zaW1pbGFyaXR5X3RocmVzaG9sZEITChFfY29uZmlkZW5jZV9ib29zdCIuChlHZXROYW1lc3BhY2VQb2xpY3lSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCSJFChpHZXROYW1lc3BhY2VQb2xpY3lSZXNwb25zZRInCgZwb2xpY3kYASABKAsyFy5sb3QudjEuTmFtZXNwYWNlUG9saWN5Ir8BChxVcGRhdGVOYW1lc3BhY2VQb2xpY3lSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRInCgZwb2xpY3kYAiABKAsyFy5sb3QudjEuTmFtZXNwYWNlUG9saWN5Ei8KC3VwZGF0ZV9tYXNrGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLkZpZWxkTWFzaxIkCgZwcmVzZXQYBCABKA4yFC5sb3QudjEuUG9saWN5UHJlc2V0EgwKBGV0YWcYBSABKAkiSAodVXBkYXRlTmFtZXNwYWNlUG9saWN5UmVzcG9uc2USJwoGcG9saWN5GAEgASgLMhcubG90LnYxLk5hbWVzcGFjZVBvbGljeSplCgxQb2xpY3lQcmVzZXQSHQoZUE9MSUNZX1BSRVNFVF9VTlNQRUNJRklFRBAAEhsKF1BPTElDWV9QUkVTRVRfVU5MSU1JVEVEEAESGQoVUE9MSUNZX1BSRVNFVF9CT1VOREVEEAJCRwoNaW8ubG90Z3JwYy52MVABWjRnaXRodWIuY29tL2xvdC1ncnBjL2xvdC1ncnBjL2NsaWVudHMvZ28vbG90L3YxO2xvdHYxYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_field_mask, file_google_protobuf_timestamp]);
+  fileDesc("Ch1sb3QvdjEvbmFtZXNwYWNlX3BvbGljeS5wcm90bxIGbG90LnYxIogECg9OYW1lc3BhY2VQb2xpY3kSFAoMbWF4X2VwaXNvZGVzGAEgASgDEhsKE21heF9lcnJvcl9zb2x1dGlvbnMYAiABKAMSFAoMbWF4X3BhdHRlcm5zGAMgASgDEhQKDG1heF9tZW1vcmllcxgEIAEoAxIyCg9tYXhfZXBpc29kZV9hZ2UYBSABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SOQoWbWF4X2Vycm9yX3NvbHV0aW9uX2FnZRgGIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIyCg9tYXhfcGF0dGVybl9hZ2UYByABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SMQoObWF4X21lbW9yeV9hZ2UYCCABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SIQoUc2ltaWxhcml0eV90aHJlc2hvbGQYCSABKAFIAIgBARIdChBjb25maWRlbmNlX2Jvb3N0GAogASgBSAGIAQESEQoJbmFtZXNwYWNlGAsgASgJEgwKBGV0YWcYDCABKAkSLwoLdXBkYXRlX3RpbWUYDSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wQhcKFV9zaW1pbGFyaXR5X3RocmVzaG9sZEITChFfY29uZmlkZW5jZV9ib29zdCIuChlHZXROYW1lc3BhY2VQb2xpY3lSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCSJFChpHZXROYW1lc3BhY2VQb2xpY3lSZXNwb25zZRInCgZwb2xpY3kYASABKAsyFy5sb3QudjEuTmFtZXNwYWNlUG9saWN5ItABChxVcGRhdGVOYW1lc3BhY2VQb2xpY3lSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRInCgZwb2xpY3kYAiABKAsyFy5sb3QudjEuTmFtZXNwYWNlUG9saWN5Ei8KC3VwZGF0ZV9tYXNrGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLkZpZWxkTWFzaxIkCgZwcmVzZXQYBCABKA4yFC5sb3QudjEuUG9saWN5UHJlc2V0EgwKBGV0YWcYBSABKAkSDwoHZHJ5X3J1bhgGIAEoCCLTAQodVXBkYXRlTmFtZXNwYWNlUG9saWN5UmVzcG9uc2USJwoGcG9saWN5GAEgASgLMhcubG90LnYxLk5hbWVzcGFjZVBvbGljeRJSCg9wZW5kaW5nX2RlbGV0ZXMYAiADKAsyOS5sb3QudjEuVXBkYXRlTmFtZXNwYWNlUG9saWN5UmVzcG9uc2UuUGVuZGluZ0RlbGV0ZXNFbnRyeRo1ChNQZW5kaW5nRGVsZXRlc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoAzoCOAEqZQoMUG9saWN5UHJlc2V0Eh0KGVBPTElDWV9QUkVTRVRfVU5TUEVDSUZJRUQQABIbChdQT0xJQ1lfUFJFU0VUX1VOTElNSVRFRBABEhkKFVBPTElDWV9QUkVTRVRfQk9VTkRFRBACQkcKDWlvLmxvdGdycGMudjFQAVo0Z2l0aHViLmNvbS9sb3QtZ3JwYy9sb3QtZ3JwYy9jbGllbnRzL2dvL2xvdC92MTtsb3R2MWIGcHJvdG8z", [file_google_protobuf_duration, file_google_protobuf_field_mask, file_google_protobuf_timestamp]);
 
 /**
  * NamespacePolicy says how much a namespace keeps, and with which thresholds it learns. By default
- * everything is kept.
+ * everything is kept. Pinned things are neither deleted nor counted, nor are RUNNING episodes. What
+ * is edited or used while a sweep is at work is spared until the next one.
  *
  * @generated from message lot.v1.NamespacePolicy
  */
 export type NamespacePolicy = Message<"lot.v1.NamespacePolicy"> & {
   /**
-   * max_episodes kept, the latest. 0: no bound.
+   * max_episodes kept, the latest started. 0: no bound.
    *
    * @generated from field: int64 max_episodes = 1;
    */
@@ -36,14 +37,14 @@ export type NamespacePolicy = Message<"lot.v1.NamespacePolicy"> & {
   maxErrorSolutions: bigint;
 
   /**
-   * max_patterns kept, the best. 0: no bound.
+   * max_patterns kept, the best, as by PrunePatternsRequest.keep_at_most. 0: no bound.
    *
    * @generated from field: int64 max_patterns = 3;
    */
   maxPatterns: bigint;
 
   /**
-   * max_memories kept, the most important. 0: no bound.
+   * max_memories kept, the most important, of equals the newest. 0: no bound.
    *
    * @generated from field: int64 max_memories = 4;
    */
@@ -192,7 +193,7 @@ export type UpdateNamespacePolicyRequest = Message<"lot.v1.UpdateNamespacePolicy
   updateMask?: FieldMask | undefined;
 
   /**
-   * preset to set first.
+   * preset to set first: all bounds, max_* and max_*_age, become its own.
    *
    * @generated from field: lot.v1.PolicyPreset preset = 4;
    */
@@ -204,6 +205,13 @@ export type UpdateNamespacePolicyRequest = Message<"lot.v1.UpdateNamespacePolicy
    * @generated from field: string etag = 5;
    */
   etag: string;
+
+  /**
+   * dry_run sets nothing, and says what the policy would come to.
+   *
+   * @generated from field: bool dry_run = 6;
+   */
+  dryRun: boolean;
 };
 
 /**
@@ -220,11 +228,19 @@ export const UpdateNamespacePolicyRequestSchema: GenMessage<UpdateNamespacePolic
  */
 export type UpdateNamespacePolicyResponse = Message<"lot.v1.UpdateNamespacePolicyResponse"> & {
   /**
-   * policy as it now stands.
+   * policy as it now stands, or would.
    *
    * @generated from field: lot.v1.NamespacePolicy policy = 1;
    */
   policy?: NamespacePolicy | undefined;
+
+  /**
+   * pending_deletes is how many things the next sweep deletes, or would, as things are now: by Noun
+   * without its prefix, for example `EPISODE`. Nouns with none are left out.
+   *
+   * @generated from field: map<string, int64> pending_deletes = 2;
+   */
+  pendingDeletes: { [key: string]: bigint };
 };
 
 /**
@@ -235,7 +251,7 @@ export const UpdateNamespacePolicyResponseSchema: GenMessage<UpdateNamespacePoli
   messageDesc(file_lot_v1_namespace_policy, 4);
 
 /**
- * PolicyPreset is a policy to start from.
+ * PolicyPreset is a set of bounds to start from. It leaves the thresholds as they are.
  *
  * @generated from enum lot.v1.PolicyPreset
  */

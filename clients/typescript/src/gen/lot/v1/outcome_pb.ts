@@ -327,7 +327,8 @@ export enum NoticeCode {
 
   /**
    * A repeated save gave other values for fields of the stored pattern; they stay as they were. Use
-   * UpdatePattern to change them.
+   * UpdatePattern to change them. Or an edit left a confidence as feedback had moved it; name
+   * `confidence` in the mask to set it.
    *
    * @generated from enum value: NOTICE_CODE_FIELDS_KEPT = 3;
    */

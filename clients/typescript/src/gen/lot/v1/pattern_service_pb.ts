@@ -8,6 +8,8 @@ import type { Duration, FieldMask, Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_duration, file_google_protobuf_field_mask, file_google_protobuf_struct, file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
 import type { Status } from "../../google/rpc/status_pb.js";
 import { file_google_rpc_status } from "../../google/rpc/status_pb.js";
+import type { FeedbackEntry } from "./feedback_pb.js";
+import { file_lot_v1_feedback } from "./feedback_pb.js";
 import type { Notice, Outcome, Ranking, ScorePart } from "./outcome_pb.js";
 import { file_lot_v1_outcome } from "./outcome_pb.js";
 import type { Pattern, PatternFilter, PatternType } from "./pattern_pb.js";
@@ -18,7 +20,7 @@ import type { JsonObject, Message } from "@bufbuild/protobuf";
  * Describes the file lot/v1/pattern_service.proto.
  */
 export const file_lot_v1_pattern_service: GenFile = /*@__PURE__*/
-  fileDesc("Chxsb3QvdjEvcGF0dGVybl9zZXJ2aWNlLnByb3RvEgZsb3QudjEizQEKElNhdmVQYXR0ZXJuUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSIAoHcGF0dGVybhgCIAEoCzIPLmxvdC52MS5QYXR0ZXJuEhIKCnBhdHRlcm5faWQYAyABKAkSIQoUaW5pdGlhbF9zdWNjZXNzX3JhdGUYBCABKAFIAIgBARISCgpyZXF1ZXN0X2lkGAUgASgJEh4KBmRlZHVwZRgGIAEoDjIOLmxvdC52MS5EZWR1cGVCFwoVX2luaXRpYWxfc3VjY2Vzc19yYXRlImkKE1NhdmVQYXR0ZXJuUmVzcG9uc2USIAoHcGF0dGVybhgBIAEoCzIPLmxvdC52MS5QYXR0ZXJuEg8KB2NyZWF0ZWQYAiABKAgSHwoHbm90aWNlcxgDIAMoCzIOLmxvdC52MS5Ob3RpY2UiVQoYQmF0Y2hTYXZlUGF0dGVybnNSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRImCgVpdGVtcxgCIAMoCzIXLmxvdC52MS5TYXZlUGF0dGVybkl0ZW0itwEKD1NhdmVQYXR0ZXJuSXRlbRIgCgdwYXR0ZXJuGAEgASgLMg8ubG90LnYxLlBhdHRlcm4SEgoKcGF0dGVybl9pZBgCIAEoCRIhChRpbml0aWFsX3N1Y2Nlc3NfcmF0ZRgDIAEoAUgAiAEBEhIKCnJlcXVlc3RfaWQYBCABKAkSHgoGZGVkdXBlGAUgASgOMg4ubG90LnYxLkRlZHVwZUIXChVfaW5pdGlhbF9zdWNjZXNzX3JhdGUidAoZQmF0Y2hTYXZlUGF0dGVybnNSZXNwb25zZRIqCgdyZXN1bHRzGAEgAygLMhkubG90LnYxLlNhdmVQYXR0ZXJuUmVzdWx0EhUKDWNyZWF0ZWRfY291bnQYAiABKAUSFAoMZmFpbGVkX2NvdW50GAMgASgFInMKEVNhdmVQYXR0ZXJuUmVzdWx0Ei8KCHJlc3BvbnNlGAEgASgLMhsubG90LnYxLlNhdmVQYXR0ZXJuUmVzcG9uc2VIABIjCgVlcnJvchgCIAEoCzISLmdvb2dsZS5ycGMuU3RhdHVzSABCCAoGcmVzdWx0IjoKEUdldFBhdHRlcm5SZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRISCgpwYXR0ZXJuX2lkGAIgASgJIjYKEkdldFBhdHRlcm5SZXNwb25zZRIgCgdwYXR0ZXJuGAEgASgLMg8ubG90LnYxLlBhdHRlcm4ingEKFFVwZGF0ZVBhdHRlcm5SZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRIgCgdwYXR0ZXJuGAIgASgLMg8ubG90LnYxLlBhdHRlcm4SEgoKcGF0dGVybl9pZBgDIAEoCRIvCgt1cGRhdGVfbWFzaxgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE1hc2sSDAoEZXRhZxgFIAEoCSJaChVVcGRhdGVQYXR0ZXJuUmVzcG9uc2USIAoHcGF0dGVybhgBIAEoCzIPLmxvdC52MS5QYXR0ZXJuEh8KB25vdGljZXMYAiADKAsyDi5sb3QudjEuTm90aWNlImIKFERlbGV0ZVBhdHRlcm5SZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRISCgpwYXR0ZXJuX2lkGAIgASgJEgwKBGV0YWcYAyABKAkSFQoNYWxsb3dfbWlzc2luZxgEIAEoCCIoChVEZWxldGVQYXR0ZXJuUmVzcG9uc2USDwoHZGVsZXRlZBgBIAEoCCJ2ChNMaXN0UGF0dGVybnNSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRIlCgZmaWx0ZXIYAiABKAsyFS5sb3QudjEuUGF0dGVybkZpbHRlchIRCglwYWdlX3NpemUYAyABKAUSEgoKcGFnZV90b2tlbhgEIAEoCSJSChRMaXN0UGF0dGVybnNSZXNwb25zZRIhCghwYXR0ZXJucxgBIAMoCzIPLmxvdC52MS5QYXR0ZXJuEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSL+AQoVUmVjYWxsUGF0dGVybnNSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRINCgVxdWVyeRgCIAEoCRIlCgZmaWx0ZXIYAyABKAsyFS5sb3QudjEuUGF0dGVybkZpbHRlchINCgVsaW1pdBgEIAEoBRIbCg5taW5fc2ltaWxhcml0eRgFIAEoAUgAiAEBEiAKB3JhbmtpbmcYBiABKA4yDy5sb3QudjEuUmFua2luZxIRCgRzZWVkGAcgASgDSAGIAQESDgoGcmVyYW5rGAggASgIEg8KB2V4cGxhaW4YCSABKAhCEQoPX21pbl9zaW1pbGFyaXR5QgcKBV9zZWVkIqEBChZSZWNhbGxQYXR0ZXJuc1Jlc3BvbnNlEiAKBGhpdHMYASADKAsyEi5sb3QudjEuUGF0dGVybkhpdBIUCgxyZXRyaWV2YWxfaWQYAiABKAkSHwoHbm90aWNlcxgDIAMoCzIOLmxvdC52MS5Ob3RpY2USLgoLZXhwbGFuYXRpb24YBCABKAsyGS5sb3QudjEuUmVjYWxsRXhwbGFuYXRpb24ipAEKClBhdHRlcm5IaXQSIAoHcGF0dGVybhgBIAEoCzIPLmxvdC52MS5QYXR0ZXJuEg0KBXNjb3JlGAIgASgBEhIKCnNpbWlsYXJpdHkYAyABKAESJgoLc2NvcmVfcGFydHMYBCADKAsyES5sb3QudjEuU2NvcmVQYXJ0EikKDGxlYXJuZWRfZnJvbRgFIAMoCzITLmxvdC52MS5MZWFybmVkRnJvbSKbAQoLTGVhcm5lZEZyb20SDQoFcXVlcnkYASABKAkSEgoKc2ltaWxhcml0eRgCIAEoARIOCgZ3ZWlnaHQYAyABKAESEwoLdHJpYWxfY291bnQYBCABKAESFQoNc3VjY2Vzc19jb3VudBgFIAEoARItCglsYXN0X3RpbWUYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIrMCChFSZWNhbGxFeHBsYW5hdGlvbhIgCgdyYW5raW5nGAEgASgOMg8ubG90LnYxLlJhbmtpbmcSEQoJcG9vbF9zaXplGAIgASgFEgwKBGdhdGUYAyABKAESFgoObGVhcm5lZF93ZWlnaHQYBCABKAESFgoObWF0Y2hpbmdfY291bnQYBSABKAMSFwoPbmFtZXNwYWNlX2NvdW50GAYgASgDEiQKB2ZpbHRlcnMYByADKAsyEy5sb3QudjEuRmlsdGVyQ291bnQSFAoMa2VybmVsX3dpZHRoGAggASgBEiwKCWhhbGZfbGlmZRgJIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIMCgRrZXB0GAogASgBEhEKBHNlZWQYCyABKANIAIgBAUIHCgVfc2VlZCIzCgtGaWx0ZXJDb3VudBINCgVmaWVsZBgBIAEoCRIVCg1yZW1vdmVkX2NvdW50GAIgASgDIvQBChRSZWNvcmRPdXRjb21lUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSEwoLcGF0dGVybl9pZHMYAiADKAkSFAoMcmV0cmlldmFsX2lkGAMgASgJEg0KBXF1ZXJ5GAQgASgJEiAKB291dGNvbWUYBSABKA4yDy5sb3QudjEuT3V0Y29tZRITCgZyZXdhcmQYBiABKAFIAIgBARIrCghkdXJhdGlvbhgHIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIMCgRub3RlGAggASgJEhIKCnJlcXVlc3RfaWQYCSABKAlCCQoHX3Jld2FyZCJOChVSZWNvcmRPdXRjb21lUmVzcG9uc2USIQoIcGF0dGVybnMYASADKAsyDy5sb3QudjEuUGF0dGVybhISCgpvdXRjb21lX2lkGAIgASgJIsECCgxPdXRjb21lRW50cnkSEgoKb3V0Y29tZV9pZBgBIAEoCRISCgpwYXR0ZXJuX2lkGAIgASgJEiAKB291dGNvbWUYAyABKA4yDy5sb3QudjEuT3V0Y29tZRITCgZyZXdhcmQYBCABKAFIAIgBARIrCghkdXJhdGlvbhgFIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhINCgVxdWVyeRgGIAEoCRIUCgxyZXRyaWV2YWxfaWQYByABKAkSDAoEbm90ZRgIIAEoCRIvCgtjcmVhdGVfdGltZRgJIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEAoIY29ycmVjdHMYCiABKAkSFAoMY29ycmVjdGVkX2J5GAsgASgJEg4KBnJlcGVhdBgMIAEoCEIJCgdfcmV3YXJkImMKE0xpc3RPdXRjb21lc1JlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEhIKCnBhdHRlcm5faWQYAiABKAkSEQoJcGFnZV9zaXplGAMgASgFEhIKCnBhZ2VfdG9rZW4YBCABKAkiVwoUTGlzdE91dGNvbWVzUmVzcG9uc2USJgoIb3V0Y29tZXMYASADKAsyFC5sb3QudjEuT3V0Y29tZUVudHJ5EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSKCAQoVQ29ycmVjdE91dGNvbWVSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRISCgpvdXRjb21lX2lkGAIgASgJEiAKB291dGNvbWUYAyABKA4yDy5sb3QudjEuT3V0Y29tZRIMCgRub3RlGAQgASgJEhIKCnJlcXVlc3RfaWQYBSABKAkiTwoWQ29ycmVjdE91dGNvbWVSZXNwb25zZRIhCghwYXR0ZXJucxgBIAMoCzIPLmxvdC52MS5QYXR0ZXJuEhIKCm91dGNvbWVfaWQYAiABKAkivgEKE0dpdmVGZWVkYmFja1JlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEhIKCnBhdHRlcm5faWQYAiABKAkSFAoHaGVscGZ1bBgDIAEoCEgAiAEBEiIKFWNvbmZpZGVuY2VfYWRqdXN0bWVudBgEIAEoAUgBiAEBEgwKBHRleHQYBSABKAkSEgoKcmVxdWVzdF9pZBgGIAEoCUIKCghfaGVscGZ1bEIYChZfY29uZmlkZW5jZV9hZGp1c3RtZW50IjgKFEdpdmVGZWVkYmFja1Jlc3BvbnNlEiAKB3BhdHRlcm4YASABKAsyDy5sb3QudjEuUGF0dGVybiJoCh1MaXN0RmVlZGJhY2tDYW5kaWRhdGVzUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSJQoGZmlsdGVyGAIgASgLMhUubG90LnYxLlBhdHRlcm5GaWx0ZXISDQoFbGltaXQYAyABKAUiQwoeTGlzdEZlZWRiYWNrQ2FuZGlkYXRlc1Jlc3BvbnNlEiEKCHBhdHRlcm5zGAEgAygLMg8ubG90LnYxLlBhdHRlcm4iUgoWR2V0UGF0dGVyblN0YXRzUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSJQoGZmlsdGVyGAIgASgLMhUubG90LnYxLlBhdHRlcm5GaWx0ZXIiuQQKF0dldFBhdHRlcm5TdGF0c1Jlc3BvbnNlEhYKDnRvdGFsX3BhdHRlcm5zGAEgASgDEiEKFGF2ZXJhZ2Vfc3VjY2Vzc19yYXRlGAIgASgBSACIAQESHQoQbWF4X3N1Y2Nlc3NfcmF0ZRgDIAEoAUgBiAEBEhkKEXRvdGFsX3VzYWdlX2NvdW50GAQgASgDEhwKFG1vc3RfdXNlZF9wYXR0ZXJuX2lkGAUgASgJEkQKC2J5X2xhbmd1YWdlGAYgAygLMi8ubG90LnYxLkdldFBhdHRlcm5TdGF0c1Jlc3BvbnNlLkJ5TGFuZ3VhZ2VFbnRyeRJECgtieV9jYXRlZ29yeRgHIAMoCzIvLmxvdC52MS5HZXRQYXR0ZXJuU3RhdHNSZXNwb25zZS5CeUNhdGVnb3J5RW50cnkSPAoHYnlfa2luZBgIIAMoCzIrLmxvdC52MS5HZXRQYXR0ZXJuU3RhdHNSZXNwb25zZS5CeUtpbmRFbnRyeRoxCg9CeUxhbmd1YWdlRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgDOgI4ARoxCg9CeUNhdGVnb3J5RW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgDOgI4ARotCgtCeUtpbmRFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAM6AjgBQhcKFV9hdmVyYWdlX3N1Y2Nlc3NfcmF0ZUITChFfbWF4X3N1Y2Nlc3NfcmF0ZSKrAQoWRXh0cmFjdFBhdHRlcm5zUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSGQoRdGFza190eXBlX3BhdHRlcm4YAiABKAkSKQoMcGF0dGVybl90eXBlGAMgASgOMhMubG90LnYxLlBhdHRlcm5UeXBlEhMKC21pbl9zYW1wbGVzGAQgASgFEhIKCm5hbWVzcGFjZXMYBSADKAkSDwoHZHJ5X3J1bhgGIAEoCCJTChdFeHRyYWN0UGF0dGVybnNSZXNwb25zZRIhCghwYXR0ZXJucxgBIAMoCzIPLmxvdC52MS5QYXR0ZXJuEhUKDWVwaXNvZGVfY291bnQYAiABKAMipwEKHkV4dHJhY3RQYXR0ZXJuc0Zyb21Db2RlUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSDAoEY29kZRgCIAEoCRIQCghsYW5ndWFnZRgDIAEoCRIPCgdjb250ZXh0GAQgASgJEjAKD3N1Y2Nlc3NfbWV0cmljcxgFIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3QSDwoHZHJ5X3J1bhgGIAEoCCJWCh9FeHRyYWN0UGF0dGVybnNGcm9tQ29kZVJlc3BvbnNlEiEKCHBhdHRlcm5zGAEgAygLMg8ubG90LnYxLlBhdHRlcm4SEAoIdW5wYXJzZWQYAiADKAkiowEKFkRpc3RpbGxQYXR0ZXJuc1JlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEiUKBmZpbHRlchgCIAEoCzIVLmxvdC52MS5QYXR0ZXJuRmlsdGVyEhYKDm1pbl9ncm91cF9zaXplGAMgASgFEhcKCnNpbWlsYXJpdHkYBCABKAFIAIgBARIPCgdkcnlfcnVuGAUgASgIQg0KC19zaW1pbGFyaXR5IkEKF0Rpc3RpbGxQYXR0ZXJuc1Jlc3BvbnNlEiYKBmdyb3VwcxgBIAMoCzIWLmxvdC52MS5EaXN0aWxsZWRHcm91cCJ2Cg5EaXN0aWxsZWRHcm91cBIgCgdwYXR0ZXJuGAEgASgLMg8ubG90LnYxLlBhdHRlcm4SGgoSbWVtYmVyX3BhdHRlcm5faWRzGAIgAygJEiYKBmdyb3VwcxgDIAMoCzIWLmxvdC52MS5EaXN0aWxsZWRHcm91cCLEAQoUUHJ1bmVQYXR0ZXJuc1JlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEiUKBmZpbHRlchgCIAEoCzIVLmxvdC52MS5QYXR0ZXJuRmlsdGVyEh0KEG1heF9zdWNjZXNzX3JhdGUYAyABKAFIAIgBARIXCg9taW5fdXNhZ2VfY291bnQYBCABKAMSFAoMa2VlcF9hdF9tb3N0GAUgASgDEg8KB2RyeV9ydW4YBiABKAhCEwoRX21heF9zdWNjZXNzX3JhdGUipQEKFVBydW5lUGF0dGVybnNSZXNwb25zZRIVCg1kZWxldGVkX2NvdW50GAEgASgDEhMKC3BhdHRlcm5faWRzGAIgAygJEjQKEG9sZGVzdF9rZXB0X3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEioKB2VsYXBzZWQYBCABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24qWAoGRGVkdXBlEhYKEkRFRFVQRV9VTlNQRUNJRklFRBAAEhAKDERFRFVQRV9FWEFDVBABEg8KC0RFRFVQRV9OT05FEAISEwoPREVEVVBFX1NFTUFOVElDEAMyoQsKDlBhdHRlcm5TZXJ2aWNlEkYKC1NhdmVQYXR0ZXJuEhoubG90LnYxLlNhdmVQYXR0ZXJuUmVxdWVzdBobLmxvdC52MS5TYXZlUGF0dGVyblJlc3BvbnNlElgKEUJhdGNoU2F2ZVBhdHRlcm5zEiAubG90LnYxLkJhdGNoU2F2ZVBhdHRlcm5zUmVxdWVzdBohLmxvdC52MS5CYXRjaFNhdmVQYXR0ZXJuc1Jlc3BvbnNlEkgKCkdldFBhdHRlcm4SGS5sb3QudjEuR2V0UGF0dGVyblJlcXVlc3QaGi5sb3QudjEuR2V0UGF0dGVyblJlc3BvbnNlIgOQAgESTAoNVXBkYXRlUGF0dGVybhIcLmxvdC52MS5VcGRhdGVQYXR0ZXJuUmVxdWVzdBodLmxvdC52MS5VcGRhdGVQYXR0ZXJuUmVzcG9uc2USTAoNRGVsZXRlUGF0dGVybhIcLmxvdC52MS5EZWxldGVQYXR0ZXJuUmVxdWVzdBodLmxvdC52MS5EZWxldGVQYXR0ZXJuUmVzcG9uc2USTgoMTGlzdFBhdHRlcm5zEhsubG90LnYxLkxpc3RQYXR0ZXJuc1JlcXVlc3QaHC5sb3QudjEuTGlzdFBhdHRlcm5zUmVzcG9uc2UiA5ACARJUCg5SZWNhbGxQYXR0ZXJucxIdLmxvdC52MS5SZWNhbGxQYXR0ZXJuc1JlcXVlc3QaHi5sb3QudjEuUmVjYWxsUGF0dGVybnNSZXNwb25zZSIDkAIBEkwKDVJlY29yZE91dGNvbWUSHC5sb3QudjEuUmVjb3JkT3V0Y29tZVJlcXVlc3QaHS5sb3QudjEuUmVjb3JkT3V0Y29tZVJlc3BvbnNlEk4KDExpc3RPdXRjb21lcxIbLmxvdC52MS5MaXN0T3V0Y29tZXNSZXF1ZXN0GhwubG90LnYxLkxpc3RPdXRjb21lc1Jlc3BvbnNlIgOQAgESTwoOQ29ycmVjdE91dGNvbWUSHS5sb3QudjEuQ29ycmVjdE91dGNvbWVSZXF1ZXN0Gh4ubG90LnYxLkNvcnJlY3RPdXRjb21lUmVzcG9uc2USSQoMR2l2ZUZlZWRiYWNrEhsubG90LnYxLkdpdmVGZWVkYmFja1JlcXVlc3QaHC5sb3QudjEuR2l2ZUZlZWRiYWNrUmVzcG9uc2USbAoWTGlzdEZlZWRiYWNrQ2FuZGlkYXRlcxIlLmxvdC52MS5MaXN0RmVlZGJhY2tDYW5kaWRhdGVzUmVxdWVzdBomLmxvdC52MS5MaXN0RmVlZGJhY2tDYW5kaWRhdGVzUmVzcG9uc2UiA5ACARJXCg9HZXRQYXR0ZXJuU3RhdHMSHi5sb3QudjEuR2V0UGF0dGVyblN0YXRzUmVxdWVzdBofLmxvdC52MS5HZXRQYXR0ZXJuU3RhdHNSZXNwb25zZSIDkAIBElIKD0V4dHJhY3RQYXR0ZXJucxIeLmxvdC52MS5FeHRyYWN0UGF0dGVybnNSZXF1ZXN0Gh8ubG90LnYxLkV4dHJhY3RQYXR0ZXJuc1Jlc3BvbnNlEmoKF0V4dHJhY3RQYXR0ZXJuc0Zyb21Db2RlEiYubG90LnYxLkV4dHJhY3RQYXR0ZXJuc0Zyb21Db2RlUmVxdWVzdBonLmxvdC52MS5FeHRyYWN0UGF0dGVybnNGcm9tQ29kZVJlc3BvbnNlElIKD0Rpc3RpbGxQYXR0ZXJucxIeLmxvdC52MS5EaXN0aWxsUGF0dGVybnNSZXF1ZXN0Gh8ubG90LnYxLkRpc3RpbGxQYXR0ZXJuc1Jlc3BvbnNlEkwKDVBydW5lUGF0dGVybnMSHC5sb3QudjEuUHJ1bmVQYXR0ZXJuc1JlcXVlc3QaHS5sb3QudjEuUHJ1bmVQYXR0ZXJuc1Jlc3BvbnNlQkcKDWlvLmxvdGdycGMudjFQAVo0Z2l0aHViLmNvbS9sb3QtZ3JwYy9sb3QtZ3JwYy9jbGllbnRzL2dvL2xvdC92MTtsb3R2MWIGcHJvdG8z", [file_google_protobuf_duration, file_google_protobuf_field_mask, file_google_protobuf_struct, file_google_protobuf_timestamp, file_google_rpc_status, file_lot_v1_outcome, file_lot_v1_pattern]);
+  fileDesc("Chxsb3QvdjEvcGF0dGVybl9zZXJ2aWNlLnByb3RvEgZsb3QudjEizQEKElNhdmVQYXR0ZXJuUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSIAoHcGF0dGVybhgCIAEoCzIPLmxvdC52MS5QYXR0ZXJuEhIKCnBhdHRlcm5faWQYAyABKAkSIQoUaW5pdGlhbF9zdWNjZXNzX3JhdGUYBCABKAFIAIgBARISCgpyZXF1ZXN0X2lkGAUgASgJEh4KBmRlZHVwZRgGIAEoDjIOLmxvdC52MS5EZWR1cGVCFwoVX2luaXRpYWxfc3VjY2Vzc19yYXRlImkKE1NhdmVQYXR0ZXJuUmVzcG9uc2USIAoHcGF0dGVybhgBIAEoCzIPLmxvdC52MS5QYXR0ZXJuEg8KB2NyZWF0ZWQYAiABKAgSHwoHbm90aWNlcxgDIAMoCzIOLmxvdC52MS5Ob3RpY2UiVQoYQmF0Y2hTYXZlUGF0dGVybnNSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRImCgVpdGVtcxgCIAMoCzIXLmxvdC52MS5TYXZlUGF0dGVybkl0ZW0itwEKD1NhdmVQYXR0ZXJuSXRlbRIgCgdwYXR0ZXJuGAEgASgLMg8ubG90LnYxLlBhdHRlcm4SEgoKcGF0dGVybl9pZBgCIAEoCRIhChRpbml0aWFsX3N1Y2Nlc3NfcmF0ZRgDIAEoAUgAiAEBEhIKCnJlcXVlc3RfaWQYBCABKAkSHgoGZGVkdXBlGAUgASgOMg4ubG90LnYxLkRlZHVwZUIXChVfaW5pdGlhbF9zdWNjZXNzX3JhdGUidAoZQmF0Y2hTYXZlUGF0dGVybnNSZXNwb25zZRIqCgdyZXN1bHRzGAEgAygLMhkubG90LnYxLlNhdmVQYXR0ZXJuUmVzdWx0EhUKDWNyZWF0ZWRfY291bnQYAiABKAUSFAoMZmFpbGVkX2NvdW50GAMgASgFInMKEVNhdmVQYXR0ZXJuUmVzdWx0Ei8KCHJlc3BvbnNlGAEgASgLMhsubG90LnYxLlNhdmVQYXR0ZXJuUmVzcG9uc2VIABIjCgVlcnJvchgCIAEoCzISLmdvb2dsZS5ycGMuU3RhdHVzSABCCAoGcmVzdWx0IlQKEUdldFBhdHRlcm5SZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRISCgpwYXR0ZXJuX2lkGAIgASgJEhgKEGluY2x1ZGVfZmVlZGJhY2sYBCABKAgiXwoSR2V0UGF0dGVyblJlc3BvbnNlEiAKB3BhdHRlcm4YASABKAsyDy5sb3QudjEuUGF0dGVybhInCghmZWVkYmFjaxgDIAMoCzIVLmxvdC52MS5GZWVkYmFja0VudHJ5Ip4BChRVcGRhdGVQYXR0ZXJuUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSIAoHcGF0dGVybhgCIAEoCzIPLmxvdC52MS5QYXR0ZXJuEhIKCnBhdHRlcm5faWQYAyABKAkSLwoLdXBkYXRlX21hc2sYBCABKAsyGi5nb29nbGUucHJvdG9idWYuRmllbGRNYXNrEgwKBGV0YWcYBSABKAkiWgoVVXBkYXRlUGF0dGVyblJlc3BvbnNlEiAKB3BhdHRlcm4YASABKAsyDy5sb3QudjEuUGF0dGVybhIfCgdub3RpY2VzGAIgAygLMg4ubG90LnYxLk5vdGljZSJiChREZWxldGVQYXR0ZXJuUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSEgoKcGF0dGVybl9pZBgCIAEoCRIMCgRldGFnGAMgASgJEhUKDWFsbG93X21pc3NpbmcYBCABKAgiKAoVRGVsZXRlUGF0dGVyblJlc3BvbnNlEg8KB2RlbGV0ZWQYASABKAgidgoTTGlzdFBhdHRlcm5zUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSJQoGZmlsdGVyGAIgASgLMhUubG90LnYxLlBhdHRlcm5GaWx0ZXISEQoJcGFnZV9zaXplGAMgASgFEhIKCnBhZ2VfdG9rZW4YBCABKAkiUgoUTGlzdFBhdHRlcm5zUmVzcG9uc2USIQoIcGF0dGVybnMYASADKAsyDy5sb3QudjEuUGF0dGVybhIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAki/gEKFVJlY2FsbFBhdHRlcm5zUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSDQoFcXVlcnkYAiABKAkSJQoGZmlsdGVyGAMgASgLMhUubG90LnYxLlBhdHRlcm5GaWx0ZXISDQoFbGltaXQYBCABKAUSGwoObWluX3NpbWlsYXJpdHkYBSABKAFIAIgBARIgCgdyYW5raW5nGAYgASgOMg8ubG90LnYxLlJhbmtpbmcSEQoEc2VlZBgHIAEoA0gBiAEBEg4KBnJlcmFuaxgIIAEoCBIPCgdleHBsYWluGAkgASgIQhEKD19taW5fc2ltaWxhcml0eUIHCgVfc2VlZCKhAQoWUmVjYWxsUGF0dGVybnNSZXNwb25zZRIgCgRoaXRzGAEgAygLMhIubG90LnYxLlBhdHRlcm5IaXQSFAoMcmV0cmlldmFsX2lkGAIgASgJEh8KB25vdGljZXMYAyADKAsyDi5sb3QudjEuTm90aWNlEi4KC2V4cGxhbmF0aW9uGAQgASgLMhkubG90LnYxLlJlY2FsbEV4cGxhbmF0aW9uIqQBCgpQYXR0ZXJuSGl0EiAKB3BhdHRlcm4YASABKAsyDy5sb3QudjEuUGF0dGVybhINCgVzY29yZRgCIAEoARISCgpzaW1pbGFyaXR5GAMgASgBEiYKC3Njb3JlX3BhcnRzGAQgAygLMhEubG90LnYxLlNjb3JlUGFydBIpCgxsZWFybmVkX2Zyb20YBSADKAsyEy5sb3QudjEuTGVhcm5lZEZyb20imwEKC0xlYXJuZWRGcm9tEg0KBXF1ZXJ5GAEgASgJEhIKCnNpbWlsYXJpdHkYAiABKAESDgoGd2VpZ2h0GAMgASgBEhMKC3RyaWFsX2NvdW50GAQgASgBEhUKDXN1Y2Nlc3NfY291bnQYBSABKAESLQoJbGFzdF90aW1lGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCKzAgoRUmVjYWxsRXhwbGFuYXRpb24SIAoHcmFua2luZxgBIAEoDjIPLmxvdC52MS5SYW5raW5nEhEKCXBvb2xfc2l6ZRgCIAEoBRIMCgRnYXRlGAMgASgBEhYKDmxlYXJuZWRfd2VpZ2h0GAQgASgBEhYKDm1hdGNoaW5nX2NvdW50GAUgASgDEhcKD25hbWVzcGFjZV9jb3VudBgGIAEoAxIkCgdmaWx0ZXJzGAcgAygLMhMubG90LnYxLkZpbHRlckNvdW50EhQKDGtlcm5lbF93aWR0aBgIIAEoARIsCgloYWxmX2xpZmUYCSABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SDAoEa2VwdBgKIAEoARIRCgRzZWVkGAsgASgDSACIAQFCBwoFX3NlZWQiMwoLRmlsdGVyQ291bnQSDQoFZmllbGQYASABKAkSFQoNcmVtb3ZlZF9jb3VudBgCIAEoAyL0AQoUUmVjb3JkT3V0Y29tZVJlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEhMKC3BhdHRlcm5faWRzGAIgAygJEhQKDHJldHJpZXZhbF9pZBgDIAEoCRINCgVxdWVyeRgEIAEoCRIgCgdvdXRjb21lGAUgASgOMg8ubG90LnYxLk91dGNvbWUSEwoGcmV3YXJkGAYgASgBSACIAQESKwoIZHVyYXRpb24YByABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SDAoEbm90ZRgIIAEoCRISCgpyZXF1ZXN0X2lkGAkgASgJQgkKB19yZXdhcmQiTgoVUmVjb3JkT3V0Y29tZVJlc3BvbnNlEiEKCHBhdHRlcm5zGAEgAygLMg8ubG90LnYxLlBhdHRlcm4SEgoKb3V0Y29tZV9pZBgCIAEoCSLBAgoMT3V0Y29tZUVudHJ5EhIKCm91dGNvbWVfaWQYASABKAkSEgoKcGF0dGVybl9pZBgCIAEoCRIgCgdvdXRjb21lGAMgASgOMg8ubG90LnYxLk91dGNvbWUSEwoGcmV3YXJkGAQgASgBSACIAQESKwoIZHVyYXRpb24YBSABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SDQoFcXVlcnkYBiABKAkSFAoMcmV0cmlldmFsX2lkGAcgASgJEgwKBG5vdGUYCCABKAkSLwoLY3JlYXRlX3RpbWUYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhAKCGNvcnJlY3RzGAogASgJEhQKDGNvcnJlY3RlZF9ieRgLIAEoCRIOCgZyZXBlYXQYDCABKAhCCQoHX3Jld2FyZCJjChNMaXN0T3V0Y29tZXNSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRISCgpwYXR0ZXJuX2lkGAIgASgJEhEKCXBhZ2Vfc2l6ZRgDIAEoBRISCgpwYWdlX3Rva2VuGAQgASgJIlcKFExpc3RPdXRjb21lc1Jlc3BvbnNlEiYKCG91dGNvbWVzGAEgAygLMhQubG90LnYxLk91dGNvbWVFbnRyeRIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiggEKFUNvcnJlY3RPdXRjb21lUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSEgoKb3V0Y29tZV9pZBgCIAEoCRIgCgdvdXRjb21lGAMgASgOMg8ubG90LnYxLk91dGNvbWUSDAoEbm90ZRgEIAEoCRISCgpyZXF1ZXN0X2lkGAUgASgJIk8KFkNvcnJlY3RPdXRjb21lUmVzcG9uc2USIQoIcGF0dGVybnMYASADKAsyDy5sb3QudjEuUGF0dGVybhISCgpvdXRjb21lX2lkGAIgASgJIr4BChNHaXZlRmVlZGJhY2tSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRISCgpwYXR0ZXJuX2lkGAIgASgJEhQKB2hlbHBmdWwYAyABKAhIAIgBARIiChVjb25maWRlbmNlX2FkanVzdG1lbnQYBCABKAFIAYgBARIMCgR0ZXh0GAUgASgJEhIKCnJlcXVlc3RfaWQYBiABKAlCCgoIX2hlbHBmdWxCGAoWX2NvbmZpZGVuY2VfYWRqdXN0bWVudCJhChRHaXZlRmVlZGJhY2tSZXNwb25zZRIgCgdwYXR0ZXJuGAEgASgLMg8ubG90LnYxLlBhdHRlcm4SJwoIZmVlZGJhY2sYAiABKAsyFS5sb3QudjEuRmVlZGJhY2tFbnRyeSJoCh1MaXN0RmVlZGJhY2tDYW5kaWRhdGVzUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSJQoGZmlsdGVyGAIgASgLMhUubG90LnYxLlBhdHRlcm5GaWx0ZXISDQoFbGltaXQYAyABKAUiegoeTGlzdEZlZWRiYWNrQ2FuZGlkYXRlc1Jlc3BvbnNlEiEKCHBhdHRlcm5zGAEgAygLMg8ubG90LnYxLlBhdHRlcm4SDgoGc2NvcmVzGAIgAygBEhYKDmV4YW1pbmVkX2NvdW50GAMgASgFEg0KBWV4YWN0GAQgASgIIlIKFkdldFBhdHRlcm5TdGF0c1JlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEiUKBmZpbHRlchgCIAEoCzIVLmxvdC52MS5QYXR0ZXJuRmlsdGVyItkJChdHZXRQYXR0ZXJuU3RhdHNSZXNwb25zZRIWCg50b3RhbF9wYXR0ZXJucxgBIAEoAxIhChRhdmVyYWdlX3N1Y2Nlc3NfcmF0ZRgCIAEoAUgAiAEBEh0KEG1heF9zdWNjZXNzX3JhdGUYAyABKAFIAYgBARIZChF0b3RhbF91c2FnZV9jb3VudBgEIAEoAxIcChRtb3N0X3VzZWRfcGF0dGVybl9pZBgFIAEoCRJECgtieV9sYW5ndWFnZRgGIAMoCzIvLmxvdC52MS5HZXRQYXR0ZXJuU3RhdHNSZXNwb25zZS5CeUxhbmd1YWdlRW50cnkSRAoLYnlfY2F0ZWdvcnkYByADKAsyLy5sb3QudjEuR2V0UGF0dGVyblN0YXRzUmVzcG9uc2UuQnlDYXRlZ29yeUVudHJ5EjwKB2J5X2tpbmQYCCADKAsyKy5sb3QudjEuR2V0UGF0dGVyblN0YXRzUmVzcG9uc2UuQnlLaW5kRW50cnkSHQoQbWluX3N1Y2Nlc3NfcmF0ZRgJIAEoAUgCiAEBEhIKCnVzZWRfY291bnQYCiABKAMSJgoZYXZlcmFnZV91c2VkX3N1Y2Nlc3NfcmF0ZRgLIAEoAUgDiAEBEhsKE3RvdGFsX3N1Y2Nlc3NfY291bnQYDCABKAMSGwoTdG90YWxfZmFpbHVyZV9jb3VudBgNIAEoAxIbChN0b3RhbF9wYXJ0aWFsX2NvdW50GA4gASgDEhoKDXN1Y2Nlc3Nfc2hhcmUYDyABKAFIBIgBARIUCgxwaW5uZWRfY291bnQYECABKAMSSwoPYnlfcGF0dGVybl90eXBlGBEgAygLMjIubG90LnYxLkdldFBhdHRlcm5TdGF0c1Jlc3BvbnNlLkJ5UGF0dGVyblR5cGVFbnRyeRJFCgxieV9jb2RlX2tpbmQYEiADKAsyLy5sb3QudjEuR2V0UGF0dGVyblN0YXRzUmVzcG9uc2UuQnlDb2RlS2luZEVudHJ5EkUKDGJ5X3Rhc2tfdHlwZRgTIAMoCzIvLmxvdC52MS5HZXRQYXR0ZXJuU3RhdHNSZXNwb25zZS5CeVRhc2tUeXBlRW50cnkaMQoPQnlMYW5ndWFnZUVudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoAzoCOAEaMQoPQnlDYXRlZ29yeUVudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoAzoCOAEaLQoLQnlLaW5kRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgDOgI4ARo0ChJCeVBhdHRlcm5UeXBlRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgDOgI4ARoxCg9CeUNvZGVLaW5kRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgDOgI4ARoxCg9CeVRhc2tUeXBlRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgDOgI4AUIXChVfYXZlcmFnZV9zdWNjZXNzX3JhdGVCEwoRX21heF9zdWNjZXNzX3JhdGVCEwoRX21pbl9zdWNjZXNzX3JhdGVCHAoaX2F2ZXJhZ2VfdXNlZF9zdWNjZXNzX3JhdGVCEAoOX3N1Y2Nlc3Nfc2hhcmUiqwEKFkV4dHJhY3RQYXR0ZXJuc1JlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEhkKEXRhc2tfdHlwZV9wYXR0ZXJuGAIgASgJEikKDHBhdHRlcm5fdHlwZRgDIAEoDjITLmxvdC52MS5QYXR0ZXJuVHlwZRITCgttaW5fc2FtcGxlcxgEIAEoBRISCgpuYW1lc3BhY2VzGAUgAygJEg8KB2RyeV9ydW4YBiABKAgiUwoXRXh0cmFjdFBhdHRlcm5zUmVzcG9uc2USIQoIcGF0dGVybnMYASADKAsyDy5sb3QudjEuUGF0dGVybhIVCg1lcGlzb2RlX2NvdW50GAIgASgDIqcBCh5FeHRyYWN0UGF0dGVybnNGcm9tQ29kZVJlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEgwKBGNvZGUYAiABKAkSEAoIbGFuZ3VhZ2UYAyABKAkSDwoHY29udGV4dBgEIAEoCRIwCg9zdWNjZXNzX21ldHJpY3MYBSABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0Eg8KB2RyeV9ydW4YBiABKAgiVgofRXh0cmFjdFBhdHRlcm5zRnJvbUNvZGVSZXNwb25zZRIhCghwYXR0ZXJucxgBIAMoCzIPLmxvdC52MS5QYXR0ZXJuEhAKCHVucGFyc2VkGAIgAygJIqMBChZEaXN0aWxsUGF0dGVybnNSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRIlCgZmaWx0ZXIYAiABKAsyFS5sb3QudjEuUGF0dGVybkZpbHRlchIWCg5taW5fZ3JvdXBfc2l6ZRgDIAEoBRIXCgpzaW1pbGFyaXR5GAQgASgBSACIAQESDwoHZHJ5X3J1bhgFIAEoCEINCgtfc2ltaWxhcml0eSJBChdEaXN0aWxsUGF0dGVybnNSZXNwb25zZRImCgZncm91cHMYASADKAsyFi5sb3QudjEuRGlzdGlsbGVkR3JvdXAidgoORGlzdGlsbGVkR3JvdXASIAoHcGF0dGVybhgBIAEoCzIPLmxvdC52MS5QYXR0ZXJuEhoKEm1lbWJlcl9wYXR0ZXJuX2lkcxgCIAMoCRImCgZncm91cHMYAyADKAsyFi5sb3QudjEuRGlzdGlsbGVkR3JvdXAixAEKFFBydW5lUGF0dGVybnNSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRIlCgZmaWx0ZXIYAiABKAsyFS5sb3QudjEuUGF0dGVybkZpbHRlchIdChBtYXhfc3VjY2Vzc19yYXRlGAMgASgBSACIAQESFwoPbWluX3VzYWdlX2NvdW50GAQgASgDEhQKDGtlZXBfYXRfbW9zdBgFIAEoAxIPCgdkcnlfcnVuGAYgASgIQhMKEV9tYXhfc3VjY2Vzc19yYXRlIs8BChVQcnVuZVBhdHRlcm5zUmVzcG9uc2USFQoNZGVsZXRlZF9jb3VudBgBIAEoAxITCgtwYXR0ZXJuX2lkcxgCIAMoCRI0ChBvbGRlc3Rfa2VwdF90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIqCgdlbGFwc2VkGAQgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEhQKDHNwYXJlZF9jb3VudBgFIAEoAxISCgprZXB0X2NvdW50GAYgASgDKlgKBkRlZHVwZRIWChJERURVUEVfVU5TUEVDSUZJRUQQABIQCgxERURVUEVfRVhBQ1QQARIPCgtERURVUEVfTk9ORRACEhMKD0RFRFVQRV9TRU1BTlRJQxADMqELCg5QYXR0ZXJuU2VydmljZRJGCgtTYXZlUGF0dGVybhIaLmxvdC52MS5TYXZlUGF0dGVyblJlcXVlc3QaGy5sb3QudjEuU2F2ZVBhdHRlcm5SZXNwb25zZRJYChFCYXRjaFNhdmVQYXR0ZXJucxIgLmxvdC52MS5CYXRjaFNhdmVQYXR0ZXJuc1JlcXVlc3QaIS5sb3QudjEuQmF0Y2hTYXZlUGF0dGVybnNSZXNwb25zZRJICgpHZXRQYXR0ZXJuEhkubG90LnYxLkdldFBhdHRlcm5SZXF1ZXN0GhoubG90LnYxLkdldFBhdHRlcm5SZXNwb25zZSIDkAIBEkwKDVVwZGF0ZVBhdHRlcm4SHC5sb3QudjEuVXBkYXRlUGF0dGVyblJlcXVlc3QaHS5sb3QudjEuVXBkYXRlUGF0dGVyblJlc3BvbnNlEkwKDURlbGV0ZVBhdHRlcm4SHC5sb3QudjEuRGVsZXRlUGF0dGVyblJlcXVlc3QaHS5sb3QudjEuRGVsZXRlUGF0dGVyblJlc3BvbnNlEk4KDExpc3RQYXR0ZXJucxIbLmxvdC52MS5MaXN0UGF0dGVybnNSZXF1ZXN0GhwubG90LnYxLkxpc3RQYXR0ZXJuc1Jlc3BvbnNlIgOQAgESVAoOUmVjYWxsUGF0dGVybnMSHS5sb3QudjEuUmVjYWxsUGF0dGVybnNSZXF1ZXN0Gh4ubG90LnYxLlJlY2FsbFBhdHRlcm5zUmVzcG9uc2UiA5ACARJMCg1SZWNvcmRPdXRjb21lEhwubG90LnYxLlJlY29yZE91dGNvbWVSZXF1ZXN0Gh0ubG90LnYxLlJlY29yZE91dGNvbWVSZXNwb25zZRJOCgxMaXN0T3V0Y29tZXMSGy5sb3QudjEuTGlzdE91dGNvbWVzUmVxdWVzdBocLmxvdC52MS5MaXN0T3V0Y29tZXNSZXNwb25zZSIDkAIBEk8KDkNvcnJlY3RPdXRjb21lEh0ubG90LnYxLkNvcnJlY3RPdXRjb21lUmVxdWVzdBoeLmxvdC52MS5Db3JyZWN0T3V0Y29tZVJlc3BvbnNlEkkKDEdpdmVGZWVkYmFjaxIbLmxvdC52MS5HaXZlRmVlZGJhY2tSZXF1ZXN0GhwubG90LnYxLkdpdmVGZWVkYmFja1Jlc3BvbnNlEmwKFkxpc3RGZWVkYmFja0NhbmRpZGF0ZXMSJS5sb3QudjEuTGlzdEZlZWRiYWNrQ2FuZGlkYXRlc1JlcXVlc3QaJi5sb3QudjEuTGlzdEZlZWRiYWNrQ2FuZGlkYXRlc1Jlc3BvbnNlIgOQAgESVwoPR2V0UGF0dGVyblN0YXRzEh4ubG90LnYxLkdldFBhdHRlcm5TdGF0c1JlcXVlc3QaHy5sb3QudjEuR2V0UGF0dGVyblN0YXRzUmVzcG9uc2UiA5ACARJSCg9FeHRyYWN0UGF0dGVybnMSHi5sb3QudjEuRXh0cmFjdFBhdHRlcm5zUmVxdWVzdBofLmxvdC52MS5FeHRyYWN0UGF0dGVybnNSZXNwb25zZRJqChdFeHRyYWN0UGF0dGVybnNGcm9tQ29kZRImLmxvdC52MS5FeHRyYWN0UGF0dGVybnNGcm9tQ29kZVJlcXVlc3QaJy5sb3QudjEuRXh0cmFjdFBhdHRlcm5zRnJvbUNvZGVSZXNwb25zZRJSCg9EaXN0aWxsUGF0dGVybnMSHi5sb3QudjEuRGlzdGlsbFBhdHRlcm5zUmVxdWVzdBofLmxvdC52MS5EaXN0aWxsUGF0dGVybnNSZXNwb25zZRJMCg1QcnVuZVBhdHRlcm5zEhwubG90LnYxLlBydW5lUGF0dGVybnNSZXF1ZXN0Gh0ubG90LnYxLlBydW5lUGF0dGVybnNSZXNwb25zZUJHCg1pby5sb3RncnBjLnYxUAFaNGdpdGh1Yi5jb20vbG90LWdycGMvbG90LWdycGMvY2xpZW50cy9nby9sb3QvdjE7bG90djFiBnByb3RvMw", [file_google_protobuf_duration, file_google_protobuf_field_mask, file_google_protobuf_struct, file_google_protobuf_timestamp, file_google_rpc_status, file_lot_v1_feedback, file_lot_v1_outcome, file_lot_v1_pattern]);
 
 /**
  * Request of SavePattern.
@@ -282,6 +284,13 @@ export type GetPatternRequest = Message<"lot.v1.GetPatternRequest"> & {
    * @generated from field: string pattern_id = 2;
    */
   patternId: string;
+
+  /**
+   * include_feedback gives the feedback beside the pattern.
+   *
+   * @generated from field: bool include_feedback = 4;
+   */
+  includeFeedback: boolean;
 };
 
 /**
@@ -303,6 +312,13 @@ export type GetPatternResponse = Message<"lot.v1.GetPatternResponse"> & {
    * @generated from field: lot.v1.Pattern pattern = 1;
    */
   pattern?: Pattern | undefined;
+
+  /**
+   * feedback, newest first, the latest 100; only with include_feedback.
+   *
+   * @generated from field: repeated lot.v1.FeedbackEntry feedback = 3;
+   */
+  feedback: FeedbackEntry[];
 };
 
 /**
@@ -1252,14 +1268,16 @@ export type GiveFeedbackRequest = Message<"lot.v1.GiveFeedbackRequest"> & {
   patternId: string;
 
   /**
-   * helpful: without an adjustment, true adds 0.1 to the confidence and false takes 0.1 off.
+   * helpful: without an adjustment, true adds 0.1 to the confidence and false takes 0.1 off. Required
+   * unless confidence_adjustment is given.
    *
    * @generated from field: optional bool helpful = 3;
    */
   helpful?: boolean | undefined;
 
   /**
-   * confidence_adjustment in [-1, 1], added to the confidence, which stays in [0, 1].
+   * confidence_adjustment in [-1, 1], added to the confidence, which stays in [0, 1] (and is rounded
+   * to nine digits, so that tenths add up). With it helpful is only counted.
    *
    * @generated from field: optional double confidence_adjustment = 4;
    */
@@ -1299,6 +1317,13 @@ export type GiveFeedbackResponse = Message<"lot.v1.GiveFeedbackResponse"> & {
    * @generated from field: lot.v1.Pattern pattern = 1;
    */
   pattern?: Pattern | undefined;
+
+  /**
+   * feedback as it counted.
+   *
+   * @generated from field: lot.v1.FeedbackEntry feedback = 2;
+   */
+  feedback?: FeedbackEntry | undefined;
 };
 
 /**
@@ -1350,11 +1375,33 @@ export const ListFeedbackCandidatesRequestSchema: GenMessage<ListFeedbackCandida
  */
 export type ListFeedbackCandidatesResponse = Message<"lot.v1.ListFeedbackCandidatesResponse"> & {
   /**
-   * patterns, the one whose feedback teaches most first.
+   * patterns, the one whose feedback teaches most first; of equals the more used, then the newer.
    *
    * @generated from field: repeated lot.v1.Pattern patterns = 1;
    */
   patterns: Pattern[];
+
+  /**
+   * scores, one a pattern.
+   *
+   * @generated from field: repeated double scores = 2;
+   */
+  scores: number[];
+
+  /**
+   * examined_count is how many patterns were looked at, the most used first, at most 1,000.
+   *
+   * @generated from field: int32 examined_count = 3;
+   */
+  examinedCount: number;
+
+  /**
+   * exact is true when no pattern beyond those can have a higher score than one that is listed. False
+   * only where more than 1,000 are used so much alike, and so certain, that looking on might pay.
+   *
+   * @generated from field: bool exact = 4;
+   */
+  exact: boolean;
 };
 
 /**
@@ -1406,7 +1453,8 @@ export type GetPatternStatsResponse = Message<"lot.v1.GetPatternStatsResponse"> 
   totalPatterns: bigint;
 
   /**
-   * average_success_rate, rounded to 0.001; absent without patterns.
+   * average_success_rate, rounded to 0.001; absent without patterns. Patterns never used take part
+   * with the rate they were saved with; see average_used_success_rate.
    *
    * @generated from field: optional double average_success_rate = 2;
    */
@@ -1453,6 +1501,84 @@ export type GetPatternStatsResponse = Message<"lot.v1.GetPatternStatsResponse"> 
    * @generated from field: map<string, int64> by_kind = 8;
    */
   byKind: { [key: string]: bigint };
+
+  /**
+   * min_success_rate, rounded to 0.001; absent without patterns.
+   *
+   * @generated from field: optional double min_success_rate = 9;
+   */
+  minSuccessRate?: number | undefined;
+
+  /**
+   * used_count is how many patterns were used at least once.
+   *
+   * @generated from field: int64 used_count = 10;
+   */
+  usedCount: bigint;
+
+  /**
+   * average_used_success_rate of those, rounded to 0.001; absent without any.
+   *
+   * @generated from field: optional double average_used_success_rate = 11;
+   */
+  averageUsedSuccessRate?: number | undefined;
+
+  /**
+   * total_success_count is the number of outcomes SUCCESS.
+   *
+   * @generated from field: int64 total_success_count = 12;
+   */
+  totalSuccessCount: bigint;
+
+  /**
+   * total_failure_count is the number of outcomes FAILURE.
+   *
+   * @generated from field: int64 total_failure_count = 13;
+   */
+  totalFailureCount: bigint;
+
+  /**
+   * total_partial_count is the number of outcomes PARTIAL.
+   *
+   * @generated from field: int64 total_partial_count = 14;
+   */
+  totalPartialCount: bigint;
+
+  /**
+   * success_share of all outcomes, PARTIAL as one half: the success by use, where
+   * average_success_rate is that by pattern. Absent without outcomes.
+   *
+   * @generated from field: optional double success_share = 15;
+   */
+  successShare?: number | undefined;
+
+  /**
+   * pinned_count is how many are pinned.
+   *
+   * @generated from field: int64 pinned_count = 16;
+   */
+  pinnedCount: bigint;
+
+  /**
+   * by_pattern_type counts patterns by PatternType without its prefix, for example `SUCCESS`.
+   *
+   * @generated from field: map<string, int64> by_pattern_type = 17;
+   */
+  byPatternType: { [key: string]: bigint };
+
+  /**
+   * by_code_kind counts patterns by CodeKind without its prefix; those without are left out.
+   *
+   * @generated from field: map<string, int64> by_code_kind = 18;
+   */
+  byCodeKind: { [key: string]: bigint };
+
+  /**
+   * by_task_type counts patterns; those without are left out. The 100 most frequent.
+   *
+   * @generated from field: map<string, int64> by_task_type = 19;
+   */
+  byTaskType: { [key: string]: bigint };
 };
 
 /**
@@ -1750,28 +1876,31 @@ export type PrunePatternsRequest = Message<"lot.v1.PrunePatternsRequest"> & {
   namespace: string;
 
   /**
-   * filter.
+   * filter; empty lets all through.
    *
    * @generated from field: lot.v1.PatternFilter filter = 2;
    */
   filter?: PatternFilter | undefined;
 
   /**
-   * max_success_rate: delete at most this good ones. Absent: no bound.
+   * max_success_rate: delete those whose success_rate is at most this. Absent: no bound; then
+   * keep_at_most is required.
    *
    * @generated from field: optional double max_success_rate = 3;
    */
   maxSuccessRate?: number | undefined;
 
   /**
-   * min_usage_count: only those tried at least so often. 0: no bound.
+   * min_usage_count: touch only those used at least so often. The others are neither deleted nor
+   * counted by keep_at_most. 0: no bound.
    *
    * @generated from field: int64 min_usage_count = 4;
    */
   minUsageCount: bigint;
 
   /**
-   * keep_at_most so many, the best. 0: no bound.
+   * keep_at_most so many of those that max_success_rate leaves, the best: by reliability, then
+   * success_rate, then usage_count, then the newest. Pinned ones are not counted. 0: no bound.
    *
    * @generated from field: int64 keep_at_most = 5;
    */
@@ -1806,14 +1935,16 @@ export type PrunePatternsResponse = Message<"lot.v1.PrunePatternsResponse"> & {
   deletedCount: bigint;
 
   /**
-   * pattern_ids of the first 1,000 of them.
+   * pattern_ids of the first 1,000 of them: first those by max_success_rate, then those by
+   * keep_at_most, each the worst first.
    *
    * @generated from field: repeated string pattern_ids = 2;
    */
   patternIds: string[];
 
   /**
-   * oldest_kept_time is the creation time of the oldest pattern kept.
+   * oldest_kept_time is the creation time of the oldest pattern kept, of those that the filter lets
+   * through. Absent if none is.
    *
    * @generated from field: google.protobuf.Timestamp oldest_kept_time = 3;
    */
@@ -1825,6 +1956,20 @@ export type PrunePatternsResponse = Message<"lot.v1.PrunePatternsResponse"> & {
    * @generated from field: google.protobuf.Duration elapsed = 4;
    */
   elapsed?: Duration | undefined;
+
+  /**
+   * spared_count is how many were edited, used or given feedback meanwhile, and so were kept.
+   *
+   * @generated from field: int64 spared_count = 5;
+   */
+  sparedCount: bigint;
+
+  /**
+   * kept_count is how many patterns that the filter lets through are, or would be, left.
+   *
+   * @generated from field: int64 kept_count = 6;
+   */
+  keptCount: bigint;
 };
 
 /**
@@ -1923,8 +2068,9 @@ export const PatternService: GenService<{
     output: typeof GetPatternResponseSchema;
   },
   /**
-   * UpdatePattern edits what callers edit; outcomes are untouched. Errors: PATTERN_NOT_FOUND,
-   * ETAG_MISMATCH.
+   * UpdatePattern edits what callers edit; outcomes are untouched. A confidence that feedback moved is
+   * set only where the mask names it; otherwise it stays, and a notice says so. Errors:
+   * PATTERN_NOT_FOUND, ETAG_MISMATCH.
    *
    * @generated from rpc lot.v1.PatternService.UpdatePattern
    */
@@ -2003,7 +2149,8 @@ export const PatternService: GenService<{
     output: typeof CorrectOutcomeResponseSchema;
   },
   /**
-   * GiveFeedback moves a pattern's confidence. Not yet carried out.
+   * GiveFeedback moves a pattern's confidence, once for each call, and keeps what was said. Like an
+   * outcome it leaves etag and update_time alone. Errors: PATTERN_NOT_FOUND, REQUEST_ID_REUSED.
    *
    * @generated from rpc lot.v1.PatternService.GiveFeedback
    */
@@ -2013,7 +2160,9 @@ export const PatternService: GenService<{
     output: typeof GiveFeedbackResponseSchema;
   },
   /**
-   * ListFeedbackCandidates lists patterns that are much used and uncertain. Not yet carried out.
+   * ListFeedbackCandidates lists patterns that are much used and uncertain: the larger
+   * √usage_count · (1 − |2 · confidence − 1|), the more a feedback teaches. Patterns that were never
+   * used, or whose confidence is 0 or 1, are none.
    *
    * @generated from rpc lot.v1.PatternService.ListFeedbackCandidates
    */
@@ -2023,7 +2172,7 @@ export const PatternService: GenService<{
     output: typeof ListFeedbackCandidatesResponseSchema;
   },
   /**
-   * GetPatternStats sums up the patterns that a filter lets through.
+   * GetPatternStats sums up the patterns that a filter lets through, exactly, without reading them.
    *
    * @generated from rpc lot.v1.PatternService.GetPatternStats
    */
@@ -2063,7 +2212,10 @@ export const PatternService: GenService<{
     output: typeof DistillPatternsResponseSchema;
   },
   /**
-   * PrunePatterns deletes patterns that did not prove themselves. Not yet carried out.
+   * PrunePatterns deletes patterns that did not prove themselves, of those that the filter lets
+   * through and that are not pinned: by max_success_rate, by keep_at_most, or both. One that is
+   * edited, used or given feedback while the call is at work is spared. Cut off, by
+   * ServerLimits.max_call_duration or a crash, it has deleted some of them; call again for the rest.
    *
    * @generated from rpc lot.v1.PatternService.PrunePatterns
    */

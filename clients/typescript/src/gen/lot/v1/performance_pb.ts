@@ -16,7 +16,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file lot/v1/performance.proto.
  */
 export const file_lot_v1_performance: GenFile = /*@__PURE__*/
-  fileDesc("Chhsb3QvdjEvcGVyZm9ybWFuY2UucHJvdG8SBmxvdC52MSKiAQoQR2V0VHJlbmRzUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSJQoGZmlsdGVyGAIgASgLMhUubG90LnYxLkVwaXNvZGVGaWx0ZXISEwoLc2FtcGxlX3NpemUYAyABKAUSKwoIaW50ZXJ2YWwYBCABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SEgoKbWF4X3BvaW50cxgFIAEoBSI6ChFHZXRUcmVuZHNSZXNwb25zZRIlCgZ0cmVuZHMYASADKAsyFS5sb3QudjEuQ2F0ZWdvcnlUcmVuZCLNAgoNQ2F0ZWdvcnlUcmVuZBIQCghjYXRlZ29yeRgBIAEoCRIpCglkaXJlY3Rpb24YAiABKA4yFi5sb3QudjEuVHJlbmREaXJlY3Rpb24SFAoMc3VjY2Vzc19yYXRlGAMgASgBEjMKEGF2ZXJhZ2VfZHVyYXRpb24YBCABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SEwoLdG90YWxfY291bnQYBSABKAMSFAoMc2FtcGxlX2NvdW50GAYgASgDEisKD2Jlc3RfYXBwcm9hY2hlcxgHIAMoCzISLmxvdC52MS5OYW1lZENvdW50EhwKFGVhcmxpZXJfc3VjY2Vzc19yYXRlGAggASgBEhoKEmxhdGVyX3N1Y2Nlc3NfcmF0ZRgJIAEoARIiCgZwb2ludHMYCiADKAsyEi5sb3QudjEuVHJlbmRQb2ludCKXAQoKVHJlbmRQb2ludBIuCgpzdGFydF90aW1lGAEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBINCgVjb3VudBgCIAEoAxIVCg1zdWNjZXNzX2NvdW50GAMgASgDEjMKEGF2ZXJhZ2VfZHVyYXRpb24YBCABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24ibAobR2V0UGVyZm9ybWFuY2VSZXBvcnRSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRIlCgZmaWx0ZXIYAiABKAsyFS5sb3QudjEuRXBpc29kZUZpbHRlchITCgtzYW1wbGVfc2l6ZRgDIAEoBSJJChxHZXRQZXJmb3JtYW5jZVJlcG9ydFJlc3BvbnNlEikKBnJlcG9ydBgBIAEoCzIZLmxvdC52MS5QZXJmb3JtYW5jZVJlcG9ydCKwAwoRUGVyZm9ybWFuY2VSZXBvcnQSMQoNZ2VuZXJhdGVfdGltZRgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEwoLdG90YWxfY291bnQYAiABKAMSFQoNc3VjY2Vzc19jb3VudBgDIAEoAxIZCgxzdWNjZXNzX3JhdGUYBCABKAFIAIgBARIzChBhdmVyYWdlX2R1cmF0aW9uGAUgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEj4KC2J5X2NhdGVnb3J5GAYgAygLMikubG90LnYxLlBlcmZvcm1hbmNlUmVwb3J0LkJ5Q2F0ZWdvcnlFbnRyeRIlCgZ0cmVuZHMYByADKAsyFS5sb3QudjEuQ2F0ZWdvcnlUcmVuZBIeCgZhZHZpY2UYCCADKAsyDi5sb3QudjEuQWR2aWNlEiEKCGluc2lnaHRzGAkgAygLMg8ubG90LnYxLkluc2lnaHQaMQoPQnlDYXRlZ29yeUVudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoAzoCOAFCDwoNX3N1Y2Nlc3NfcmF0ZSJNCgZBZHZpY2USIAoEa2luZBgBIAEoDjISLmxvdC52MS5BZHZpY2VLaW5kEhAKCGNhdGVnb3J5GAIgASgJEg8KB21lc3NhZ2UYAyABKAkiWgoHSW5zaWdodBIhCgRraW5kGAEgASgOMhMubG90LnYxLkluc2lnaHRLaW5kEgwKBG5hbWUYAiABKAkSDQoFY291bnQYAyABKAMSDwoHbWVzc2FnZRgEIAEoCSqyAQoOVHJlbmREaXJlY3Rpb24SHwobVFJFTkRfRElSRUNUSU9OX1VOU1BFQ0lGSUVEEAASJQohVFJFTkRfRElSRUNUSU9OX0lOU1VGRklDSUVOVF9EQVRBEAESHQoZVFJFTkRfRElSRUNUSU9OX0lNUFJPVklORxACEh0KGVRSRU5EX0RJUkVDVElPTl9ERUNMSU5JTkcQAxIaChZUUkVORF9ESVJFQ1RJT05fU1RBQkxFEAQqjwEKCkFkdmljZUtpbmQSGwoXQURWSUNFX0tJTkRfVU5TUEVDSUZJRUQQABIWChJBRFZJQ0VfS0lORF9TVEFCTEUQARIbChdBRFZJQ0VfS0lORF9MT1dfU1VDQ0VTUxACEhkKFUFEVklDRV9LSU5EX0RFQ0xJTklORxADEhQKEEFEVklDRV9LSU5EX1NMT1cQBCp+CgtJbnNpZ2h0S2luZBIcChhJTlNJR0hUX0tJTkRfVU5TUEVDSUZJRUQQABIZChVJTlNJR0hUX0tJTkRfQVBQUk9BQ0gQARIfChtJTlNJR0hUX0tJTkRfU1VDQ0VTU19GQUNUT1IQAhIVChFJTlNJR0hUX0tJTkRfVE9PTBADQkcKDWlvLmxvdGdycGMudjFQAVo0Z2l0aHViLmNvbS9sb3QtZ3JwYy9sb3QtZ3JwYy9jbGllbnRzL2dvL2xvdC92MTtsb3R2MWIGcHJvdG8z", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_lot_v1_episode, file_lot_v1_recommendation]);
+  fileDesc("Chhsb3QvdjEvcGVyZm9ybWFuY2UucHJvdG8SBmxvdC52MSKiAQoQR2V0VHJlbmRzUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSJQoGZmlsdGVyGAIgASgLMhUubG90LnYxLkVwaXNvZGVGaWx0ZXISEwoLc2FtcGxlX3NpemUYAyABKAUSKwoIaW50ZXJ2YWwYBCABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SEgoKbWF4X3BvaW50cxgFIAEoBSI6ChFHZXRUcmVuZHNSZXNwb25zZRIlCgZ0cmVuZHMYASADKAsyFS5sb3QudjEuQ2F0ZWdvcnlUcmVuZCLpAwoNQ2F0ZWdvcnlUcmVuZBIQCghjYXRlZ29yeRgBIAEoCRIpCglkaXJlY3Rpb24YAiABKA4yFi5sb3QudjEuVHJlbmREaXJlY3Rpb24SFAoMc3VjY2Vzc19yYXRlGAMgASgBEjMKEGF2ZXJhZ2VfZHVyYXRpb24YBCABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SEwoLdG90YWxfY291bnQYBSABKAMSFAoMc2FtcGxlX2NvdW50GAYgASgDEisKD2Jlc3RfYXBwcm9hY2hlcxgHIAMoCzISLmxvdC52MS5OYW1lZENvdW50EhwKFGVhcmxpZXJfc3VjY2Vzc19yYXRlGAggASgBEhoKEmxhdGVyX3N1Y2Nlc3NfcmF0ZRgJIAEoARIiCgZwb2ludHMYCiADKAsyEi5sb3QudjEuVHJlbmRQb2ludBIaChJzdWNjZXNzX3JhdGVfbG93ZXIYCyABKAESGgoSc3VjY2Vzc19yYXRlX3VwcGVyGAwgASgBEhYKDmNvbXBhcmVkX2NvdW50GA0gASgDEhsKDmNoYW5nZV9wX3ZhbHVlGA4gASgBSACIAQESGgoSY2hhbmdlX3NpZ25pZmljYW50GA8gASgIQhEKD19jaGFuZ2VfcF92YWx1ZSKXAQoKVHJlbmRQb2ludBIuCgpzdGFydF90aW1lGAEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBINCgVjb3VudBgCIAEoAxIVCg1zdWNjZXNzX2NvdW50GAMgASgDEjMKEGF2ZXJhZ2VfZHVyYXRpb24YBCABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24ibAobR2V0UGVyZm9ybWFuY2VSZXBvcnRSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRIlCgZmaWx0ZXIYAiABKAsyFS5sb3QudjEuRXBpc29kZUZpbHRlchITCgtzYW1wbGVfc2l6ZRgDIAEoBSJJChxHZXRQZXJmb3JtYW5jZVJlcG9ydFJlc3BvbnNlEikKBnJlcG9ydBgBIAEoCzIZLmxvdC52MS5QZXJmb3JtYW5jZVJlcG9ydCLCAwoRUGVyZm9ybWFuY2VSZXBvcnQSMQoNZ2VuZXJhdGVfdGltZRgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEwoLdG90YWxfY291bnQYAiABKAMSFQoNc3VjY2Vzc19jb3VudBgDIAEoAxIZCgxzdWNjZXNzX3JhdGUYBCABKAFIAIgBARIzChBhdmVyYWdlX2R1cmF0aW9uGAUgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEj4KC2J5X2NhdGVnb3J5GAYgAygLMikubG90LnYxLlBlcmZvcm1hbmNlUmVwb3J0LkJ5Q2F0ZWdvcnlFbnRyeRIlCgZ0cmVuZHMYByADKAsyFS5sb3QudjEuQ2F0ZWdvcnlUcmVuZBIeCgZhZHZpY2UYCCADKAsyDi5sb3QudjEuQWR2aWNlEiEKCGluc2lnaHRzGAkgAygLMg8ubG90LnYxLkluc2lnaHQSEAoIbWFya2Rvd24YCiABKAkaMQoPQnlDYXRlZ29yeUVudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoAzoCOAFCDwoNX3N1Y2Nlc3NfcmF0ZSJNCgZBZHZpY2USIAoEa2luZBgBIAEoDjISLmxvdC52MS5BZHZpY2VLaW5kEhAKCGNhdGVnb3J5GAIgASgJEg8KB21lc3NhZ2UYAyABKAkiWgoHSW5zaWdodBIhCgRraW5kGAEgASgOMhMubG90LnYxLkluc2lnaHRLaW5kEgwKBG5hbWUYAiABKAkSDQoFY291bnQYAyABKAMSDwoHbWVzc2FnZRgEIAEoCSqyAQoOVHJlbmREaXJlY3Rpb24SHwobVFJFTkRfRElSRUNUSU9OX1VOU1BFQ0lGSUVEEAASJQohVFJFTkRfRElSRUNUSU9OX0lOU1VGRklDSUVOVF9EQVRBEAESHQoZVFJFTkRfRElSRUNUSU9OX0lNUFJPVklORxACEh0KGVRSRU5EX0RJUkVDVElPTl9ERUNMSU5JTkcQAxIaChZUUkVORF9ESVJFQ1RJT05fU1RBQkxFEAQqjwEKCkFkdmljZUtpbmQSGwoXQURWSUNFX0tJTkRfVU5TUEVDSUZJRUQQABIWChJBRFZJQ0VfS0lORF9TVEFCTEUQARIbChdBRFZJQ0VfS0lORF9MT1dfU1VDQ0VTUxACEhkKFUFEVklDRV9LSU5EX0RFQ0xJTklORxADEhQKEEFEVklDRV9LSU5EX1NMT1cQBCp+CgtJbnNpZ2h0S2luZBIcChhJTlNJR0hUX0tJTkRfVU5TUEVDSUZJRUQQABIZChVJTlNJR0hUX0tJTkRfQVBQUk9BQ0gQARIfChtJTlNJR0hUX0tJTkRfU1VDQ0VTU19GQUNUT1IQAhIVChFJTlNJR0hUX0tJTkRfVE9PTBADQkcKDWlvLmxvdGdycGMudjFQAVo0Z2l0aHViLmNvbS9sb3QtZ3JwYy9sb3QtZ3JwYy9jbGllbnRzL2dvL2xvdC92MTtsb3R2MWIGcHJvdG8z", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_lot_v1_episode, file_lot_v1_recommendation]);
 
 /**
  * Request of GetTrends.
@@ -75,8 +75,9 @@ export const GetTrendsRequestSchema: GenMessage<GetTrendsRequest> = /*@__PURE__*
  */
 export type GetTrendsResponse = Message<"lot.v1.GetTrendsResponse"> & {
   /**
-   * trends, one a category, the one with most episodes first. Episodes without a category are one
-   * with an empty name.
+   * trends, one a category, the one with most episodes first, at most 100. Episodes without a
+   * category are one with an empty name. RUNNING and ABANDONED episodes have not ended: they do not
+   * count.
    *
    * @generated from field: repeated lot.v1.CategoryTrend trends = 1;
    */
@@ -111,7 +112,7 @@ export type CategoryTrend = Message<"lot.v1.CategoryTrend"> & {
   direction: TrendDirection;
 
   /**
-   * success_rate in [0, 1] of the sample.
+   * success_rate in [0, 1] of the sample: the latest ended by end_time.
    *
    * @generated from field: double success_rate = 3;
    */
@@ -146,14 +147,14 @@ export type CategoryTrend = Message<"lot.v1.CategoryTrend"> & {
   bestApproaches: NamedCount[];
 
   /**
-   * earlier_success_rate of the older half that direction was told from.
+   * earlier_success_rate of the older half that direction was told from; 0 without data.
    *
    * @generated from field: double earlier_success_rate = 8;
    */
   earlierSuccessRate: number;
 
   /**
-   * later_success_rate of the newer half.
+   * later_success_rate of the newer half, which has the odd one.
    *
    * @generated from field: double later_success_rate = 9;
    */
@@ -166,6 +167,42 @@ export type CategoryTrend = Message<"lot.v1.CategoryTrend"> & {
    * @generated from field: repeated lot.v1.TrendPoint points = 10;
    */
   points: TrendPoint[];
+
+  /**
+   * success_rate_lower bound of the 95 % interval of the sample's rate (Wilson's score interval).
+   *
+   * @generated from field: double success_rate_lower = 11;
+   */
+  successRateLower: number;
+
+  /**
+   * success_rate_upper bound of it.
+   *
+   * @generated from field: double success_rate_upper = 12;
+   */
+  successRateUpper: number;
+
+  /**
+   * compared_count of episodes in both halves: all of the category, at most the latest 1,000.
+   *
+   * @generated from field: int64 compared_count = 13;
+   */
+  comparedCount: bigint;
+
+  /**
+   * change_p_value: how likely halves that differ as much, or more, are if nothing changed (Fisher's
+   * exact test, two-sided). Absent with INSUFFICIENT_DATA.
+   *
+   * @generated from field: optional double change_p_value = 14;
+   */
+  changePValue?: number | undefined;
+
+  /**
+   * change_significant: change_p_value is under 0.05. Where it is not, the direction may be chance.
+   *
+   * @generated from field: bool change_significant = 15;
+   */
+  changeSignificant: boolean;
 };
 
 /**
@@ -315,14 +352,15 @@ export type PerformanceReport = Message<"lot.v1.PerformanceReport"> & {
   averageDuration?: Duration | undefined;
 
   /**
-   * by_category counts episodes; the 100 most frequent.
+   * by_category counts episodes; the 100 most frequent. Those without a category are under an empty
+   * name.
    *
    * @generated from field: map<string, int64> by_category = 6;
    */
   byCategory: { [key: string]: bigint };
 
   /**
-   * trends, one a category.
+   * trends, one a category, as in GetTrends, without points.
    *
    * @generated from field: repeated lot.v1.CategoryTrend trends = 7;
    */
@@ -341,6 +379,13 @@ export type PerformanceReport = Message<"lot.v1.PerformanceReport"> & {
    * @generated from field: repeated lot.v1.Insight insights = 9;
    */
   insights: Insight[];
+
+  /**
+   * markdown is the whole report as a page for people.
+   *
+   * @generated from field: string markdown = 10;
+   */
+  markdown: string;
 };
 
 /**
@@ -448,14 +493,14 @@ export enum TrendDirection {
   INSUFFICIENT_DATA = 1,
 
   /**
-   * The newer half is better by more than 0.1.
+   * The success rate of the newer half is higher by more than 0.1.
    *
    * @generated from enum value: TREND_DIRECTION_IMPROVING = 2;
    */
   IMPROVING = 2,
 
   /**
-   * The newer half is worse by more than 0.1.
+   * The success rate of the newer half is lower by more than 0.1.
    *
    * @generated from enum value: TREND_DIRECTION_DECLINING = 3;
    */

@@ -37,14 +37,14 @@ export type GetRecommendationsRequest = Message<"lot.v1.GetRecommendationsReques
   task: string;
 
   /**
-   * category of the task. Compared as it stands.
+   * category of the task. Compared as it stands; empty is like none.
    *
    * @generated from field: string category = 3;
    */
   category: string;
 
   /**
-   * task_type of the task. Compared as it stands.
+   * task_type of the task. Compared as it stands; empty is like none.
    *
    * @generated from field: string task_type = 4;
    */
@@ -80,8 +80,9 @@ export type GetRecommendationsRequest = Message<"lot.v1.GetRecommendationsReques
 
   /**
    * min_score in [0, 1] that a similar episode has at least, of the structural score (category
-   * .4, type .3, complexity .2, text .1 by default). Absent: the namespace's policy, 0.3 by
-   * default.
+   * .4, type .3, complexity .2, text .1 by default; text is the cosine of both, complexity the given
+   * or derived one). Absent: the namespace's policy, 0.3 by default. A task of which neither category
+   * nor task_type is said is as good as never that similar: give a lower one.
    *
    * @generated from field: optional double min_score = 9;
    */
@@ -109,8 +110,8 @@ export type GetRecommendationsResponse = Message<"lot.v1.GetRecommendationsRespo
   recommendations?: Recommendations | undefined;
 
   /**
-   * similar_episodes they come from, best first. Their score is the structural one, in [0, 1], and
-   * score_parts say how it came about.
+   * similar_episodes they come from, best first, of equal ones the newest. Their score is the
+   * structural one, in [0, 1], and score_parts say how it came about.
    *
    * @generated from field: repeated lot.v1.EpisodeHit similar_episodes = 2;
    */
@@ -138,7 +139,8 @@ export const GetRecommendationsResponseSchema: GenMessage<GetRecommendationsResp
  */
 export type Recommendations = Message<"lot.v1.Recommendations"> & {
   /**
-   * approach that most of them took; `standard` where there is none.
+   * approach that most of them took, of equal ones that of the most similar episode; `standard` where
+   * there is none.
    *
    * @generated from field: string approach = 1;
    */

@@ -46,10 +46,11 @@ class AdminServiceStub:
     ListNamespaces: _grpc.UnaryUnaryMultiCallable[_admin_service_pb2.ListNamespacesRequest, _admin_service_pb2.ListNamespacesResponse]
     """ListNamespaces lists by name, with what each holds. Not yet carried out."""
     GetNamespacePolicy: _grpc.UnaryUnaryMultiCallable[_namespace_policy_pb2.GetNamespacePolicyRequest, _namespace_policy_pb2.GetNamespacePolicyResponse]
-    """GetNamespacePolicy reads the policy of a namespace. Not yet carried out."""
+    """GetNamespacePolicy reads the policy of a namespace."""
     UpdateNamespacePolicy: _grpc.UnaryUnaryMultiCallable[_namespace_policy_pb2.UpdateNamespacePolicyRequest, _namespace_policy_pb2.UpdateNamespacePolicyResponse]
-    """UpdateNamespacePolicy sets the policy of a namespace. Errors: ETAG_MISMATCH. Not yet carried
-    out.
+    """UpdateNamespacePolicy sets the policy of a namespace. The call itself deletes nothing: what is
+    over a bound goes within a minute, by a sweep. See with dry_run how much that is. Errors:
+    ETAG_MISMATCH.
     """
     SeedKnowledge: _grpc.UnaryUnaryMultiCallable[_admin_service_pb2.SeedKnowledgeRequest, _admin_service_pb2.SeedKnowledgeResponse]
     """SeedKnowledge stores the knowledge that comes with the server: design patterns, best practices
@@ -97,10 +98,11 @@ class AdminServiceAsyncStub(AdminServiceStub):
     ListNamespaces: _aio.UnaryUnaryMultiCallable[_admin_service_pb2.ListNamespacesRequest, _admin_service_pb2.ListNamespacesResponse]  # type: ignore[assignment]
     """ListNamespaces lists by name, with what each holds. Not yet carried out."""
     GetNamespacePolicy: _aio.UnaryUnaryMultiCallable[_namespace_policy_pb2.GetNamespacePolicyRequest, _namespace_policy_pb2.GetNamespacePolicyResponse]  # type: ignore[assignment]
-    """GetNamespacePolicy reads the policy of a namespace. Not yet carried out."""
+    """GetNamespacePolicy reads the policy of a namespace."""
     UpdateNamespacePolicy: _aio.UnaryUnaryMultiCallable[_namespace_policy_pb2.UpdateNamespacePolicyRequest, _namespace_policy_pb2.UpdateNamespacePolicyResponse]  # type: ignore[assignment]
-    """UpdateNamespacePolicy sets the policy of a namespace. Errors: ETAG_MISMATCH. Not yet carried
-    out.
+    """UpdateNamespacePolicy sets the policy of a namespace. The call itself deletes nothing: what is
+    over a bound goes within a minute, by a sweep. See with dry_run how much that is. Errors:
+    ETAG_MISMATCH.
     """
     SeedKnowledge: _aio.UnaryUnaryMultiCallable[_admin_service_pb2.SeedKnowledgeRequest, _admin_service_pb2.SeedKnowledgeResponse]  # type: ignore[assignment]
     """SeedKnowledge stores the knowledge that comes with the server: design patterns, best practices
@@ -169,7 +171,7 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _namespace_policy_pb2.GetNamespacePolicyRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_namespace_policy_pb2.GetNamespacePolicyResponse, _abc.Awaitable[_namespace_policy_pb2.GetNamespacePolicyResponse]]:
-        """GetNamespacePolicy reads the policy of a namespace. Not yet carried out."""
+        """GetNamespacePolicy reads the policy of a namespace."""
 
     @_abc_1.abstractmethod
     def UpdateNamespacePolicy(
@@ -177,8 +179,9 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _namespace_policy_pb2.UpdateNamespacePolicyRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_namespace_policy_pb2.UpdateNamespacePolicyResponse, _abc.Awaitable[_namespace_policy_pb2.UpdateNamespacePolicyResponse]]:
-        """UpdateNamespacePolicy sets the policy of a namespace. Errors: ETAG_MISMATCH. Not yet carried
-        out.
+        """UpdateNamespacePolicy sets the policy of a namespace. The call itself deletes nothing: what is
+        over a bound goes within a minute, by a sweep. See with dry_run how much that is. Errors:
+        ETAG_MISMATCH.
         """
 
     @_abc_1.abstractmethod

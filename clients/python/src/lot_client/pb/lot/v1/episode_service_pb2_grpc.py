@@ -167,7 +167,8 @@ class EpisodeServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def DeleteEpisode(self, request, context):
-        """DeleteEpisode deletes an episode and its events. Not yet carried out.
+        """DeleteEpisode deletes an episode and its events, also one that is still recorded: its stream ends
+        with EPISODE_NOT_FOUND. Patterns that came of it stay. Errors: EPISODE_NOT_FOUND.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

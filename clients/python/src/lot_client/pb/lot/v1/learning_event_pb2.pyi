@@ -84,7 +84,7 @@ class LearningEvent(_message.Message):
     """Output only. namespace it is in."""
     @_builtins.property
     def target(self) -> Global___FeedbackTarget:
-        """target it is about."""
+        """target it is about; carried, not looked up, and nothing moves by it. Use SubmitFeedback for that."""
 
     @_builtins.property
     def tags(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
@@ -136,7 +136,9 @@ Global___LearningEvent: _TypeAlias = LearningEvent  # noqa: Y015
 
 @_typing.final
 class FeedbackTarget(_message.Message):
-    """FeedbackTarget names what a judgement is about. Unset: nothing in particular."""
+    """FeedbackTarget names what a judgement is about. Unset: nothing in particular. What SubmitFeedback
+    moves is said at each; of the others it makes sure that they are there.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -148,7 +150,7 @@ class FeedbackTarget(_message.Message):
     MEMORY_ID_FIELD_NUMBER: _builtins.int
     RETRIEVAL_ID_FIELD_NUMBER: _builtins.int
     pattern_id: _builtins.str
-    """pattern_id; its confidence moves."""
+    """pattern_id; its confidence moves by a tenth of the reward."""
     episode_id: _builtins.str
     """episode_id."""
     error_solution_id: _builtins.str
@@ -156,7 +158,9 @@ class FeedbackTarget(_message.Message):
     decision_id: _builtins.str
     """decision_id; it takes the reward if it has none."""
     selection_id: _builtins.str
-    """selection_id of SelectAction; the reward is learned for its action."""
+    """selection_id of SelectAction; the reward is learned for its action, as a trajectory of one
+    step.
+    """
     memory_id: _builtins.str
     """memory_id."""
     retrieval_id: _builtins.str
@@ -469,17 +473,27 @@ class SubmitFeedbackResponse(_message.Message):
     JUDGED_FIELD_NUMBER: _builtins.int
     LEARNING_EVENT_FIELD_NUMBER: _builtins.int
     PREFERENCE_FIELD_NUMBER: _builtins.int
+    SURE_FIELD_NUMBER: _builtins.int
     reward: _builtins.float
-    """reward as given or judged."""
+    """reward as given or judged; 0 when the server judged and was not sure."""
     judged: _builtins.bool
     """judged is true when the server judged the text."""
+    sure: _builtins.bool
+    """sure is false when the server judged the text and could not tell: nothing that judges, or praise
+    and complaint of like weight. Then nothing moves. The text is read as English, German and
+    Spanish, clause by clause with a list of graded words, and at most 1,000 words of it.
+    """
     @_builtins.property
     def learning_event(self) -> Global___LearningEvent:
-        """learning_event that it is kept as."""
+        """learning_event that it is kept as, of type `user_feedback`. Of a judged one the metadata has
+        `judged` and `sure`.
+        """
 
     @_builtins.property
     def preference(self) -> _preference_pb2.Preference:
-        """preference in category `learned` that it is kept as too, for a reward above 0.5."""
+        """preference in category `learned` that it is kept as too, for a reward above 0.5 with a text or a
+        task. Its value has `feedback` and `task`; a later one for the same task takes its place.
+        """
 
     def __init__(
         self,
@@ -488,10 +502,11 @@ class SubmitFeedbackResponse(_message.Message):
         judged: _builtins.bool = ...,
         learning_event: Global___LearningEvent | None = ...,
         preference: _preference_pb2.Preference | None = ...,
+        sure: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["learning_event", b"learning_event", "preference", b"preference"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["judged", b"judged", "learning_event", b"learning_event", "preference", b"preference", "reward", b"reward"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["judged", b"judged", "learning_event", b"learning_event", "preference", b"preference", "reward", b"reward", "sure", b"sure"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

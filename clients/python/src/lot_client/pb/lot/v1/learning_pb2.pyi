@@ -31,13 +31,17 @@ class _SelectionPolicyEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Selec
     SELECTION_POLICY_UNSPECIFIED: _SelectionPolicy.ValueType  # 0
     """EPSILON_GREEDY."""
     SELECTION_POLICY_EPSILON_GREEDY: _SelectionPolicy.ValueType  # 1
-    """The best one; with a chance of `exploration_rate` any."""
+    """The best one as GREEDY; with a chance of `exploration_rate` any."""
     SELECTION_POLICY_GREEDY: _SelectionPolicy.ValueType  # 2
-    """The best one."""
+    """The one of greatest value, 0 for one of which nothing is known; of equal ones the first by name."""
     SELECTION_POLICY_UCB: _SelectionPolicy.ValueType  # 3
-    """The one with the highest upper confidence bound."""
+    """The one with the highest upper confidence bound (UCB1): those never tried first, at random; then
+    the greatest value + 2 √(2 ln N / n), with n visits of N in all.
+    """
     SELECTION_POLICY_THOMPSON: _SelectionPolicy.ValueType  # 4
-    """The best of a sample from what is known of each."""
+    """The greatest of one sample each from the normal distribution with mean `value` and variance
+    1 / (visit_count + 1).
+    """
 
 class SelectionPolicy(_SelectionPolicy, metaclass=_SelectionPolicyEnumTypeWrapper):
     """SelectionPolicy says how an action is chosen."""
@@ -45,13 +49,17 @@ class SelectionPolicy(_SelectionPolicy, metaclass=_SelectionPolicyEnumTypeWrappe
 SELECTION_POLICY_UNSPECIFIED: SelectionPolicy.ValueType  # 0
 """EPSILON_GREEDY."""
 SELECTION_POLICY_EPSILON_GREEDY: SelectionPolicy.ValueType  # 1
-"""The best one; with a chance of `exploration_rate` any."""
+"""The best one as GREEDY; with a chance of `exploration_rate` any."""
 SELECTION_POLICY_GREEDY: SelectionPolicy.ValueType  # 2
-"""The best one."""
+"""The one of greatest value, 0 for one of which nothing is known; of equal ones the first by name."""
 SELECTION_POLICY_UCB: SelectionPolicy.ValueType  # 3
-"""The one with the highest upper confidence bound."""
+"""The one with the highest upper confidence bound (UCB1): those never tried first, at random; then
+the greatest value + 2 √(2 ln N / n), with n visits of N in all.
+"""
 SELECTION_POLICY_THOMPSON: SelectionPolicy.ValueType  # 4
-"""The best of a sample from what is known of each."""
+"""The greatest of one sample each from the normal distribution with mean `value` and variance
+1 / (visit_count + 1).
+"""
 Global___SelectionPolicy: _TypeAlias = SelectionPolicy  # noqa: Y015
 
 @_typing.final
@@ -178,7 +186,7 @@ class SelectActionRequest(_message.Message):
     policy: Global___SelectionPolicy.ValueType
     """policy."""
     seed: _builtins.int
-    """seed makes the choice reproducible for the same knowledge. Absent: random."""
+    """seed makes the choice reproducible for the same knowledge and the same names. Absent: random."""
     exploration_rate: _builtins.float
     """exploration_rate in [0, 1] of EPSILON_GREEDY; absent is 0.2."""
     request_id: _builtins.str
@@ -228,7 +236,9 @@ class SelectActionResponse(_message.Message):
     EXPLORED_FIELD_NUMBER: _builtins.int
     ACTION_VALUES_FIELD_NUMBER: _builtins.int
     selection_id: _builtins.str
-    """selection_id to reward it by later: in a step of RecordSteps, or as a target of SubmitFeedback."""
+    """selection_id to reward it by later: in a step of RecordSteps, or as a target of SubmitFeedback.
+    It is kept for 30 days, and each reward of it counts.
+    """
     explored: _builtins.bool
     """explored is true when it was not chosen for its value."""
     @_builtins.property
@@ -271,7 +281,7 @@ class Step(_message.Message):
     reward: _builtins.float
     """reward in [-1, 1] that followed."""
     selection_id: _builtins.str
-    """selection_id of SelectAction, which has state and action."""
+    """selection_id of SelectAction, which has state and action. Those given beside it must be its own."""
     @_builtins.property
     def state(self) -> Global___LearningState:
         """Required unless selection_id is given. state in which it was chosen."""
@@ -310,7 +320,7 @@ class RecordStepsRequest(_message.Message):
     namespace: _builtins.str
     """namespace; empty is `default`."""
     episode_id: _builtins.str
-    """episode_id they come from."""
+    """episode_id they come from; carried, not looked up."""
     request_id: _builtins.str
     """request_id makes a repeat safe for 24 h: a trajectory is never learned twice."""
     @_builtins.property
@@ -342,7 +352,7 @@ class RecordStepsResponse(_message.Message):
     ACTION_VALUES_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def action_values(self) -> _containers.RepeatedCompositeFieldContainer[Global___ActionValue]:
-        """action_values that moved, as they now stand."""
+        """action_values that moved, as they now stand, each once, in the order of the steps."""
 
     def __init__(
         self,

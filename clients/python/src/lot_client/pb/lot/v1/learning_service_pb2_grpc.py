@@ -112,45 +112,45 @@ class LearningServiceServicer(object):
     """
 
     def GetRecommendations(self, request, context):
-        """GetRecommendations says which approach, tools and factors worked on like tasks. Not yet carried
-        out.
+        """GetRecommendations says which approach, tools and factors worked on like tasks.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def GetTrends(self, request, context):
-        """GetTrends says by category whether tasks go better or worse. Not yet carried out.
+        """GetTrends says by category whether tasks go better or worse.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def GetPerformanceReport(self, request, context):
-        """GetPerformanceReport sums up how tasks go, with advice and insights. Not yet carried out.
+        """GetPerformanceReport sums up how tasks go, with advice and insights. It reads all ended episodes
+        that the filter lets through: narrow it where there are many.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def RecordLearningEvent(self, request, context):
-        """RecordLearningEvent stores something to learn from. Errors: REQUEST_ID_REUSED. Not yet carried
-        out.
+        """RecordLearningEvent stores something to learn from. Errors: LEARNING_EVENT_ID_IN_USE,
+        REQUEST_ID_REUSED.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ListLearningEvents(self, request, context):
-        """ListLearningEvents lists by time of creation, newest first. Not yet carried out.
+        """ListLearningEvents lists by time of creation, newest first.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def RecordDecision(self, request, context):
-        """RecordDecision stores a decision with its options and reasons. Errors: REQUEST_ID_REUSED. Not
-        yet carried out.
+        """RecordDecision stores a decision with its options and reasons. Errors: DECISION_ID_IN_USE,
+        REQUEST_ID_REUSED.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -158,45 +158,49 @@ class LearningServiceServicer(object):
 
     def RecordDecisionOutcome(self, request, context):
         """RecordDecisionOutcome records what came of a decision. Errors: DECISION_NOT_FOUND,
-        REQUEST_ID_REUSED. Not yet carried out.
+        REQUEST_ID_REUSED, CONTENTION.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ListDecisions(self, request, context):
-        """ListDecisions lists by time of creation, newest first. Not yet carried out.
+        """ListDecisions lists by time of creation, newest first.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def SelectAction(self, request, context):
-        """SelectAction chooses an action by what was learned of each in a state. The choice is kept, to
-        be rewarded later. Not yet carried out.
+        """SelectAction chooses an action by what was learned of each in a state; of a state of which
+        nothing is known, any. The choice is kept for 30 days, to be rewarded later. Errors:
+        REQUEST_ID_REUSED.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def RecordSteps(self, request, context):
-        """RecordSteps learns from a finished trajectory (Q-learning: α = 0.1, γ = 0.95). Errors:
-        REQUEST_ID_REUSED. Not yet carried out.
+        """RecordSteps learns from a finished trajectory, from its last step to its first: Q(s,a) moves by
+        α (r + γ max Q(s',·) − Q(s,a)) with α = 0.1, γ = 0.95, Q = 0 where nothing is known. Each step
+        is learned once, whatever happens meanwhile. Errors: SELECTION_UNKNOWN (nothing is learned then),
+        REQUEST_ID_REUSED, CONTENTION.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def GetBestActions(self, request, context):
-        """GetBestActions lists the actions of a state by their value. Not yet carried out.
+        """GetBestActions lists the actions of a state by their value, equal ones by name.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def SubmitFeedback(self, request, context):
-        """SubmitFeedback learns from a judgement in words, a reward, or both. Errors: the NOT_FOUND
-        reason of the target, REQUEST_ID_REUSED. Not yet carried out.
+        """SubmitFeedback learns from a judgement in words, a reward, or both. It is kept as a learning
+        event and moves its target: see FeedbackTarget. Errors: the NOT_FOUND reason of the target, or
+        RETRIEVAL_UNKNOWN or SELECTION_UNKNOWN (nothing is kept then), REQUEST_ID_REUSED, CONTENTION.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -42,42 +42,46 @@ class LearningServiceStub:
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> LearningServiceAsyncStub: ...
     GetRecommendations: _grpc.UnaryUnaryMultiCallable[_recommendation_pb2.GetRecommendationsRequest, _recommendation_pb2.GetRecommendationsResponse]
-    """GetRecommendations says which approach, tools and factors worked on like tasks. Not yet carried
-    out.
-    """
+    """GetRecommendations says which approach, tools and factors worked on like tasks."""
     GetTrends: _grpc.UnaryUnaryMultiCallable[_performance_pb2.GetTrendsRequest, _performance_pb2.GetTrendsResponse]
-    """GetTrends says by category whether tasks go better or worse. Not yet carried out."""
+    """GetTrends says by category whether tasks go better or worse."""
     GetPerformanceReport: _grpc.UnaryUnaryMultiCallable[_performance_pb2.GetPerformanceReportRequest, _performance_pb2.GetPerformanceReportResponse]
-    """GetPerformanceReport sums up how tasks go, with advice and insights. Not yet carried out."""
+    """GetPerformanceReport sums up how tasks go, with advice and insights. It reads all ended episodes
+    that the filter lets through: narrow it where there are many.
+    """
     RecordLearningEvent: _grpc.UnaryUnaryMultiCallable[_learning_event_pb2.RecordLearningEventRequest, _learning_event_pb2.RecordLearningEventResponse]
-    """RecordLearningEvent stores something to learn from. Errors: REQUEST_ID_REUSED. Not yet carried
-    out.
+    """RecordLearningEvent stores something to learn from. Errors: LEARNING_EVENT_ID_IN_USE,
+    REQUEST_ID_REUSED.
     """
     ListLearningEvents: _grpc.UnaryUnaryMultiCallable[_learning_event_pb2.ListLearningEventsRequest, _learning_event_pb2.ListLearningEventsResponse]
-    """ListLearningEvents lists by time of creation, newest first. Not yet carried out."""
+    """ListLearningEvents lists by time of creation, newest first."""
     RecordDecision: _grpc.UnaryUnaryMultiCallable[_decision_pb2.RecordDecisionRequest, _decision_pb2.RecordDecisionResponse]
-    """RecordDecision stores a decision with its options and reasons. Errors: REQUEST_ID_REUSED. Not
-    yet carried out.
+    """RecordDecision stores a decision with its options and reasons. Errors: DECISION_ID_IN_USE,
+    REQUEST_ID_REUSED.
     """
     RecordDecisionOutcome: _grpc.UnaryUnaryMultiCallable[_decision_pb2.RecordDecisionOutcomeRequest, _decision_pb2.RecordDecisionOutcomeResponse]
     """RecordDecisionOutcome records what came of a decision. Errors: DECISION_NOT_FOUND,
-    REQUEST_ID_REUSED. Not yet carried out.
+    REQUEST_ID_REUSED, CONTENTION.
     """
     ListDecisions: _grpc.UnaryUnaryMultiCallable[_decision_pb2.ListDecisionsRequest, _decision_pb2.ListDecisionsResponse]
-    """ListDecisions lists by time of creation, newest first. Not yet carried out."""
+    """ListDecisions lists by time of creation, newest first."""
     SelectAction: _grpc.UnaryUnaryMultiCallable[_learning_pb2.SelectActionRequest, _learning_pb2.SelectActionResponse]
-    """SelectAction chooses an action by what was learned of each in a state. The choice is kept, to
-    be rewarded later. Not yet carried out.
+    """SelectAction chooses an action by what was learned of each in a state; of a state of which
+    nothing is known, any. The choice is kept for 30 days, to be rewarded later. Errors:
+    REQUEST_ID_REUSED.
     """
     RecordSteps: _grpc.UnaryUnaryMultiCallable[_learning_pb2.RecordStepsRequest, _learning_pb2.RecordStepsResponse]
-    """RecordSteps learns from a finished trajectory (Q-learning: α = 0.1, γ = 0.95). Errors:
-    REQUEST_ID_REUSED. Not yet carried out.
+    """RecordSteps learns from a finished trajectory, from its last step to its first: Q(s,a) moves by
+    α (r + γ max Q(s',·) − Q(s,a)) with α = 0.1, γ = 0.95, Q = 0 where nothing is known. Each step
+    is learned once, whatever happens meanwhile. Errors: SELECTION_UNKNOWN (nothing is learned then),
+    REQUEST_ID_REUSED, CONTENTION.
     """
     GetBestActions: _grpc.UnaryUnaryMultiCallable[_learning_pb2.GetBestActionsRequest, _learning_pb2.GetBestActionsResponse]
-    """GetBestActions lists the actions of a state by their value. Not yet carried out."""
+    """GetBestActions lists the actions of a state by their value, equal ones by name."""
     SubmitFeedback: _grpc.UnaryUnaryMultiCallable[_learning_event_pb2.SubmitFeedbackRequest, _learning_event_pb2.SubmitFeedbackResponse]
-    """SubmitFeedback learns from a judgement in words, a reward, or both. Errors: the NOT_FOUND
-    reason of the target, REQUEST_ID_REUSED. Not yet carried out.
+    """SubmitFeedback learns from a judgement in words, a reward, or both. It is kept as a learning
+    event and moves its target: see FeedbackTarget. Errors: the NOT_FOUND reason of the target, or
+    RETRIEVAL_UNKNOWN or SELECTION_UNKNOWN (nothing is kept then), REQUEST_ID_REUSED, CONTENTION.
     """
 
 @_typing.type_check_only
@@ -90,42 +94,46 @@ class LearningServiceAsyncStub(LearningServiceStub):
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     GetRecommendations: _aio.UnaryUnaryMultiCallable[_recommendation_pb2.GetRecommendationsRequest, _recommendation_pb2.GetRecommendationsResponse]  # type: ignore[assignment]
-    """GetRecommendations says which approach, tools and factors worked on like tasks. Not yet carried
-    out.
-    """
+    """GetRecommendations says which approach, tools and factors worked on like tasks."""
     GetTrends: _aio.UnaryUnaryMultiCallable[_performance_pb2.GetTrendsRequest, _performance_pb2.GetTrendsResponse]  # type: ignore[assignment]
-    """GetTrends says by category whether tasks go better or worse. Not yet carried out."""
+    """GetTrends says by category whether tasks go better or worse."""
     GetPerformanceReport: _aio.UnaryUnaryMultiCallable[_performance_pb2.GetPerformanceReportRequest, _performance_pb2.GetPerformanceReportResponse]  # type: ignore[assignment]
-    """GetPerformanceReport sums up how tasks go, with advice and insights. Not yet carried out."""
+    """GetPerformanceReport sums up how tasks go, with advice and insights. It reads all ended episodes
+    that the filter lets through: narrow it where there are many.
+    """
     RecordLearningEvent: _aio.UnaryUnaryMultiCallable[_learning_event_pb2.RecordLearningEventRequest, _learning_event_pb2.RecordLearningEventResponse]  # type: ignore[assignment]
-    """RecordLearningEvent stores something to learn from. Errors: REQUEST_ID_REUSED. Not yet carried
-    out.
+    """RecordLearningEvent stores something to learn from. Errors: LEARNING_EVENT_ID_IN_USE,
+    REQUEST_ID_REUSED.
     """
     ListLearningEvents: _aio.UnaryUnaryMultiCallable[_learning_event_pb2.ListLearningEventsRequest, _learning_event_pb2.ListLearningEventsResponse]  # type: ignore[assignment]
-    """ListLearningEvents lists by time of creation, newest first. Not yet carried out."""
+    """ListLearningEvents lists by time of creation, newest first."""
     RecordDecision: _aio.UnaryUnaryMultiCallable[_decision_pb2.RecordDecisionRequest, _decision_pb2.RecordDecisionResponse]  # type: ignore[assignment]
-    """RecordDecision stores a decision with its options and reasons. Errors: REQUEST_ID_REUSED. Not
-    yet carried out.
+    """RecordDecision stores a decision with its options and reasons. Errors: DECISION_ID_IN_USE,
+    REQUEST_ID_REUSED.
     """
     RecordDecisionOutcome: _aio.UnaryUnaryMultiCallable[_decision_pb2.RecordDecisionOutcomeRequest, _decision_pb2.RecordDecisionOutcomeResponse]  # type: ignore[assignment]
     """RecordDecisionOutcome records what came of a decision. Errors: DECISION_NOT_FOUND,
-    REQUEST_ID_REUSED. Not yet carried out.
+    REQUEST_ID_REUSED, CONTENTION.
     """
     ListDecisions: _aio.UnaryUnaryMultiCallable[_decision_pb2.ListDecisionsRequest, _decision_pb2.ListDecisionsResponse]  # type: ignore[assignment]
-    """ListDecisions lists by time of creation, newest first. Not yet carried out."""
+    """ListDecisions lists by time of creation, newest first."""
     SelectAction: _aio.UnaryUnaryMultiCallable[_learning_pb2.SelectActionRequest, _learning_pb2.SelectActionResponse]  # type: ignore[assignment]
-    """SelectAction chooses an action by what was learned of each in a state. The choice is kept, to
-    be rewarded later. Not yet carried out.
+    """SelectAction chooses an action by what was learned of each in a state; of a state of which
+    nothing is known, any. The choice is kept for 30 days, to be rewarded later. Errors:
+    REQUEST_ID_REUSED.
     """
     RecordSteps: _aio.UnaryUnaryMultiCallable[_learning_pb2.RecordStepsRequest, _learning_pb2.RecordStepsResponse]  # type: ignore[assignment]
-    """RecordSteps learns from a finished trajectory (Q-learning: α = 0.1, γ = 0.95). Errors:
-    REQUEST_ID_REUSED. Not yet carried out.
+    """RecordSteps learns from a finished trajectory, from its last step to its first: Q(s,a) moves by
+    α (r + γ max Q(s',·) − Q(s,a)) with α = 0.1, γ = 0.95, Q = 0 where nothing is known. Each step
+    is learned once, whatever happens meanwhile. Errors: SELECTION_UNKNOWN (nothing is learned then),
+    REQUEST_ID_REUSED, CONTENTION.
     """
     GetBestActions: _aio.UnaryUnaryMultiCallable[_learning_pb2.GetBestActionsRequest, _learning_pb2.GetBestActionsResponse]  # type: ignore[assignment]
-    """GetBestActions lists the actions of a state by their value. Not yet carried out."""
+    """GetBestActions lists the actions of a state by their value, equal ones by name."""
     SubmitFeedback: _aio.UnaryUnaryMultiCallable[_learning_event_pb2.SubmitFeedbackRequest, _learning_event_pb2.SubmitFeedbackResponse]  # type: ignore[assignment]
-    """SubmitFeedback learns from a judgement in words, a reward, or both. Errors: the NOT_FOUND
-    reason of the target, REQUEST_ID_REUSED. Not yet carried out.
+    """SubmitFeedback learns from a judgement in words, a reward, or both. It is kept as a learning
+    event and moves its target: see FeedbackTarget. Errors: the NOT_FOUND reason of the target, or
+    RETRIEVAL_UNKNOWN or SELECTION_UNKNOWN (nothing is kept then), REQUEST_ID_REUSED, CONTENTION.
     """
 
 class LearningServiceServicer(metaclass=_abc_1.ABCMeta):
@@ -141,9 +149,7 @@ class LearningServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _recommendation_pb2.GetRecommendationsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_recommendation_pb2.GetRecommendationsResponse, _abc.Awaitable[_recommendation_pb2.GetRecommendationsResponse]]:
-        """GetRecommendations says which approach, tools and factors worked on like tasks. Not yet carried
-        out.
-        """
+        """GetRecommendations says which approach, tools and factors worked on like tasks."""
 
     @_abc_1.abstractmethod
     def GetTrends(
@@ -151,7 +157,7 @@ class LearningServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _performance_pb2.GetTrendsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_performance_pb2.GetTrendsResponse, _abc.Awaitable[_performance_pb2.GetTrendsResponse]]:
-        """GetTrends says by category whether tasks go better or worse. Not yet carried out."""
+        """GetTrends says by category whether tasks go better or worse."""
 
     @_abc_1.abstractmethod
     def GetPerformanceReport(
@@ -159,7 +165,9 @@ class LearningServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _performance_pb2.GetPerformanceReportRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_performance_pb2.GetPerformanceReportResponse, _abc.Awaitable[_performance_pb2.GetPerformanceReportResponse]]:
-        """GetPerformanceReport sums up how tasks go, with advice and insights. Not yet carried out."""
+        """GetPerformanceReport sums up how tasks go, with advice and insights. It reads all ended episodes
+        that the filter lets through: narrow it where there are many.
+        """
 
     @_abc_1.abstractmethod
     def RecordLearningEvent(
@@ -167,8 +175,8 @@ class LearningServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _learning_event_pb2.RecordLearningEventRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_learning_event_pb2.RecordLearningEventResponse, _abc.Awaitable[_learning_event_pb2.RecordLearningEventResponse]]:
-        """RecordLearningEvent stores something to learn from. Errors: REQUEST_ID_REUSED. Not yet carried
-        out.
+        """RecordLearningEvent stores something to learn from. Errors: LEARNING_EVENT_ID_IN_USE,
+        REQUEST_ID_REUSED.
         """
 
     @_abc_1.abstractmethod
@@ -177,7 +185,7 @@ class LearningServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _learning_event_pb2.ListLearningEventsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_learning_event_pb2.ListLearningEventsResponse, _abc.Awaitable[_learning_event_pb2.ListLearningEventsResponse]]:
-        """ListLearningEvents lists by time of creation, newest first. Not yet carried out."""
+        """ListLearningEvents lists by time of creation, newest first."""
 
     @_abc_1.abstractmethod
     def RecordDecision(
@@ -185,8 +193,8 @@ class LearningServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _decision_pb2.RecordDecisionRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_decision_pb2.RecordDecisionResponse, _abc.Awaitable[_decision_pb2.RecordDecisionResponse]]:
-        """RecordDecision stores a decision with its options and reasons. Errors: REQUEST_ID_REUSED. Not
-        yet carried out.
+        """RecordDecision stores a decision with its options and reasons. Errors: DECISION_ID_IN_USE,
+        REQUEST_ID_REUSED.
         """
 
     @_abc_1.abstractmethod
@@ -196,7 +204,7 @@ class LearningServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_decision_pb2.RecordDecisionOutcomeResponse, _abc.Awaitable[_decision_pb2.RecordDecisionOutcomeResponse]]:
         """RecordDecisionOutcome records what came of a decision. Errors: DECISION_NOT_FOUND,
-        REQUEST_ID_REUSED. Not yet carried out.
+        REQUEST_ID_REUSED, CONTENTION.
         """
 
     @_abc_1.abstractmethod
@@ -205,7 +213,7 @@ class LearningServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _decision_pb2.ListDecisionsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_decision_pb2.ListDecisionsResponse, _abc.Awaitable[_decision_pb2.ListDecisionsResponse]]:
-        """ListDecisions lists by time of creation, newest first. Not yet carried out."""
+        """ListDecisions lists by time of creation, newest first."""
 
     @_abc_1.abstractmethod
     def SelectAction(
@@ -213,8 +221,9 @@ class LearningServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _learning_pb2.SelectActionRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_learning_pb2.SelectActionResponse, _abc.Awaitable[_learning_pb2.SelectActionResponse]]:
-        """SelectAction chooses an action by what was learned of each in a state. The choice is kept, to
-        be rewarded later. Not yet carried out.
+        """SelectAction chooses an action by what was learned of each in a state; of a state of which
+        nothing is known, any. The choice is kept for 30 days, to be rewarded later. Errors:
+        REQUEST_ID_REUSED.
         """
 
     @_abc_1.abstractmethod
@@ -223,8 +232,10 @@ class LearningServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _learning_pb2.RecordStepsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_learning_pb2.RecordStepsResponse, _abc.Awaitable[_learning_pb2.RecordStepsResponse]]:
-        """RecordSteps learns from a finished trajectory (Q-learning: α = 0.1, γ = 0.95). Errors:
-        REQUEST_ID_REUSED. Not yet carried out.
+        """RecordSteps learns from a finished trajectory, from its last step to its first: Q(s,a) moves by
+        α (r + γ max Q(s',·) − Q(s,a)) with α = 0.1, γ = 0.95, Q = 0 where nothing is known. Each step
+        is learned once, whatever happens meanwhile. Errors: SELECTION_UNKNOWN (nothing is learned then),
+        REQUEST_ID_REUSED, CONTENTION.
         """
 
     @_abc_1.abstractmethod
@@ -233,7 +244,7 @@ class LearningServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _learning_pb2.GetBestActionsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_learning_pb2.GetBestActionsResponse, _abc.Awaitable[_learning_pb2.GetBestActionsResponse]]:
-        """GetBestActions lists the actions of a state by their value. Not yet carried out."""
+        """GetBestActions lists the actions of a state by their value, equal ones by name."""
 
     @_abc_1.abstractmethod
     def SubmitFeedback(
@@ -241,8 +252,9 @@ class LearningServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _learning_event_pb2.SubmitFeedbackRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_learning_event_pb2.SubmitFeedbackResponse, _abc.Awaitable[_learning_event_pb2.SubmitFeedbackResponse]]:
-        """SubmitFeedback learns from a judgement in words, a reward, or both. Errors: the NOT_FOUND
-        reason of the target, REQUEST_ID_REUSED. Not yet carried out.
+        """SubmitFeedback learns from a judgement in words, a reward, or both. It is kept as a learning
+        event and moves its target: see FeedbackTarget. Errors: the NOT_FOUND reason of the target, or
+        RETRIEVAL_UNKNOWN or SELECTION_UNKNOWN (nothing is kept then), REQUEST_ID_REUSED, CONTENTION.
         """
 
 def add_LearningServiceServicer_to_server(servicer: LearningServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -3,11 +3,13 @@
 isort:skip_file
 """
 
+from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import duration_pb2 as _duration_pb2
 from google.protobuf import field_mask_pb2 as _field_mask_pb2
 from google.protobuf import message as _message
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
+from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 import builtins as _builtins
 import sys
@@ -34,7 +36,7 @@ class _PolicyPresetEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_PolicyPr
     """At most 1,000 episodes and 500 error solutions."""
 
 class PolicyPreset(_PolicyPreset, metaclass=_PolicyPresetEnumTypeWrapper):
-    """PolicyPreset is a policy to start from."""
+    """PolicyPreset is a set of bounds to start from. It leaves the thresholds as they are."""
 
 POLICY_PRESET_UNSPECIFIED: PolicyPreset.ValueType  # 0
 """None: what the request says is set on the present policy."""
@@ -47,7 +49,8 @@ Global___PolicyPreset: _TypeAlias = PolicyPreset  # noqa: Y015
 @_typing.final
 class NamespacePolicy(_message.Message):
     """NamespacePolicy says how much a namespace keeps, and with which thresholds it learns. By default
-    everything is kept.
+    everything is kept. Pinned things are neither deleted nor counted, nor are RUNNING episodes. What
+    is edited or used while a sweep is at work is spared until the next one.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -66,13 +69,13 @@ class NamespacePolicy(_message.Message):
     ETAG_FIELD_NUMBER: _builtins.int
     UPDATE_TIME_FIELD_NUMBER: _builtins.int
     max_episodes: _builtins.int
-    """max_episodes kept, the latest. 0: no bound."""
+    """max_episodes kept, the latest started. 0: no bound."""
     max_error_solutions: _builtins.int
     """max_error_solutions kept, the latest. 0: no bound."""
     max_patterns: _builtins.int
-    """max_patterns kept, the best. 0: no bound."""
+    """max_patterns kept, the best, as by PrunePatternsRequest.keep_at_most. 0: no bound."""
     max_memories: _builtins.int
-    """max_memories kept, the most important. 0: no bound."""
+    """max_memories kept, the most important, of equals the newest. 0: no bound."""
     similarity_threshold: _builtins.float
     """similarity_threshold in [0, 1] of the structural score of recommendations; absent is 0.3."""
     confidence_boost: _builtins.float
@@ -190,12 +193,15 @@ class UpdateNamespacePolicyRequest(_message.Message):
     UPDATE_MASK_FIELD_NUMBER: _builtins.int
     PRESET_FIELD_NUMBER: _builtins.int
     ETAG_FIELD_NUMBER: _builtins.int
+    DRY_RUN_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
     """namespace; empty is `default`."""
     preset: Global___PolicyPreset.ValueType
-    """preset to set first."""
+    """preset to set first: all bounds, max_* and max_*_age, become its own."""
     etag: _builtins.str
     """etag that the policy must still have. Empty: whatever it has."""
+    dry_run: _builtins.bool
+    """dry_run sets nothing, and says what the policy would come to."""
     @_builtins.property
     def policy(self) -> Global___NamespacePolicy:
         """policy holds the new values. Required unless a preset is given."""
@@ -215,10 +221,11 @@ class UpdateNamespacePolicyRequest(_message.Message):
         update_mask: _field_mask_pb2.FieldMask | None = ...,
         preset: Global___PolicyPreset.ValueType = ...,
         etag: _builtins.str = ...,
+        dry_run: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["policy", b"policy", "update_mask", b"update_mask"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["etag", b"etag", "namespace", b"namespace", "policy", b"policy", "preset", b"preset", "update_mask", b"update_mask"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["dry_run", b"dry_run", "etag", b"etag", "namespace", b"namespace", "policy", b"policy", "preset", b"preset", "update_mask", b"update_mask"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -230,19 +237,47 @@ class UpdateNamespacePolicyResponse(_message.Message):
 
     DESCRIPTOR: _descriptor.Descriptor
 
+    @_typing.final
+    class PendingDeletesEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.int
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.int = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
     POLICY_FIELD_NUMBER: _builtins.int
+    PENDING_DELETES_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def policy(self) -> Global___NamespacePolicy:
-        """policy as it now stands."""
+        """policy as it now stands, or would."""
+
+    @_builtins.property
+    def pending_deletes(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
+        """pending_deletes is how many things the next sweep deletes, or would, as things are now: by Noun
+        without its prefix, for example `EPISODE`. Nouns with none are left out.
+        """
 
     def __init__(
         self,
         *,
         policy: Global___NamespacePolicy | None = ...,
+        pending_deletes: _abc.Mapping[_builtins.str, _builtins.int] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["policy", b"policy"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["policy", b"policy"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["pending_deletes", b"pending_deletes", "policy", b"policy"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -142,7 +142,8 @@ class _NoticeCodeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_NoticeCode
     """
     NOTICE_CODE_FIELDS_KEPT: _NoticeCode.ValueType  # 3
     """A repeated save gave other values for fields of the stored pattern; they stay as they were. Use
-    UpdatePattern to change them.
+    UpdatePattern to change them. Or an edit left a confidence as feedback had moved it; name
+    `confidence` in the mask to set it.
     """
     NOTICE_CODE_QUERY_WORDLESS: _NoticeCode.ValueType  # 4
     """A query without a letter, a digit or a symbol that has a meaning of its own: nothing was looked
@@ -169,7 +170,8 @@ the rest did not take part.
 """
 NOTICE_CODE_FIELDS_KEPT: NoticeCode.ValueType  # 3
 """A repeated save gave other values for fields of the stored pattern; they stay as they were. Use
-UpdatePattern to change them.
+UpdatePattern to change them. Or an edit left a confidence as feedback had moved it; name
+`confidence` in the mask to set it.
 """
 NOTICE_CODE_QUERY_WORDLESS: NoticeCode.ValueType  # 4
 """A query without a letter, a digit or a symbol that has a meaning of its own: nothing was looked

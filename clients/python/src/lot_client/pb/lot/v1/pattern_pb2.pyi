@@ -11,6 +11,7 @@ from google.protobuf import struct_pb2 as _struct_pb2
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from lot_client.pb.lot.v1 import feedback_pb2 as _feedback_pb2
 from lot_client.pb.lot.v1 import outcome_pb2 as _outcome_pb2
 import builtins as _builtins
 import sys
@@ -194,6 +195,7 @@ class Pattern(_message.Message):
     UPDATE_TIME_FIELD_NUMBER: _builtins.int
     EXPIRE_TIME_FIELD_NUMBER: _builtins.int
     TTL_FIELD_NUMBER: _builtins.int
+    FEEDBACK_FIELD_NUMBER: _builtins.int
     pattern_id: _builtins.str
     """pattern_id identifies the pattern in its namespace: a letter or digit, then up to 127 letters,
     digits, `.`, `_`, `:` or `-`. Output only in the message; choose it by the request's field.
@@ -309,6 +311,10 @@ class Pattern(_message.Message):
     def ttl(self) -> _duration_pb2.Duration:
         """Input only. ttl from now; more than 0."""
 
+    @_builtins.property
+    def feedback(self) -> _feedback_pb2.PatternFeedback:
+        """Output only. feedback it got; absent without any."""
+
     def __init__(
         self,
         *,
@@ -348,10 +354,11 @@ class Pattern(_message.Message):
         update_time: _timestamp_pb2.Timestamp | None = ...,
         expire_time: _timestamp_pb2.Timestamp | None = ...,
         ttl: _duration_pb2.Duration | None = ...,
+        feedback: _feedback_pb2.PatternFeedback | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_confidence", b"_confidence", "confidence", b"confidence", "create_time", b"create_time", "expiration", b"expiration", "expire_time", b"expire_time", "metadata", b"metadata", "outcomes", b"outcomes", "ttl", b"ttl", "update_time", b"update_time"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_confidence", b"_confidence", "confidence", b"confidence", "create_time", b"create_time", "expiration", b"expiration", "expire_time", b"expire_time", "feedback", b"feedback", "metadata", b"metadata", "outcomes", b"outcomes", "ttl", b"ttl", "update_time", b"update_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_confidence", b"_confidence", "actions", b"actions", "approach", b"approach", "category", b"category", "code", b"code", "code_kind", b"code_kind", "complexity", b"complexity", "confidence", b"confidence", "context", b"context", "create_time", b"create_time", "etag", b"etag", "expiration", b"expiration", "expire_time", b"expire_time", "failure_indicators", b"failure_indicators", "kind", b"kind", "labels", b"labels", "language", b"language", "metadata", b"metadata", "namespace", b"namespace", "outcomes", b"outcomes", "parent_pattern_id", b"parent_pattern_id", "pattern_id", b"pattern_id", "pattern_type", b"pattern_type", "pinned", b"pinned", "recommended_context", b"recommended_context", "source_episode_ids", b"source_episode_ids", "source_pattern_ids", b"source_pattern_ids", "success_factors", b"success_factors", "success_indicators", b"success_indicators", "supersedes", b"supersedes", "tags", b"tags", "task", b"task", "task_type", b"task_type", "task_type_pattern", b"task_type_pattern", "title", b"title", "tools", b"tools", "ttl", b"ttl", "update_time", b"update_time"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_confidence", b"_confidence", "actions", b"actions", "approach", b"approach", "category", b"category", "code", b"code", "code_kind", b"code_kind", "complexity", b"complexity", "confidence", b"confidence", "context", b"context", "create_time", b"create_time", "etag", b"etag", "expiration", b"expiration", "expire_time", b"expire_time", "failure_indicators", b"failure_indicators", "feedback", b"feedback", "kind", b"kind", "labels", b"labels", "language", b"language", "metadata", b"metadata", "namespace", b"namespace", "outcomes", b"outcomes", "parent_pattern_id", b"parent_pattern_id", "pattern_id", b"pattern_id", "pattern_type", b"pattern_type", "pinned", b"pinned", "recommended_context", b"recommended_context", "source_episode_ids", b"source_episode_ids", "source_pattern_ids", b"source_pattern_ids", "success_factors", b"success_factors", "success_indicators", b"success_indicators", "supersedes", b"supersedes", "tags", b"tags", "task", b"task", "task_type", b"task_type", "task_type_pattern", b"task_type_pattern", "title", b"title", "tools", b"tools", "ttl", b"ttl", "update_time", b"update_time"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__confidence: _TypeAlias = _typing.Literal["confidence"]  # noqa: Y015
     _WhichOneofArgType__confidence: _TypeAlias = _typing.Literal["_confidence", b"_confidence"]  # noqa: Y015

@@ -13,6 +13,7 @@ from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.rpc import status_pb2 as _status_pb2
+from lot_client.pb.lot.v1 import feedback_pb2 as _feedback_pb2
 from lot_client.pb.lot.v1 import outcome_pb2 as _outcome_pb2
 from lot_client.pb.lot.v1 import pattern_pb2 as _pattern_pb2
 import builtins as _builtins
@@ -286,19 +287,23 @@ class GetPatternRequest(_message.Message):
 
     NAMESPACE_FIELD_NUMBER: _builtins.int
     PATTERN_ID_FIELD_NUMBER: _builtins.int
+    INCLUDE_FEEDBACK_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
     """namespace; empty is `default`."""
     pattern_id: _builtins.str
     """Required. pattern_id."""
+    include_feedback: _builtins.bool
+    """include_feedback gives the feedback beside the pattern."""
     def __init__(
         self,
         *,
         namespace: _builtins.str = ...,
         pattern_id: _builtins.str = ...,
+        include_feedback: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["namespace", b"namespace", "pattern_id", b"pattern_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["include_feedback", b"include_feedback", "namespace", b"namespace", "pattern_id", b"pattern_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -311,18 +316,24 @@ class GetPatternResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     PATTERN_FIELD_NUMBER: _builtins.int
+    FEEDBACK_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def pattern(self) -> _pattern_pb2.Pattern:
         """pattern."""
+
+    @_builtins.property
+    def feedback(self) -> _containers.RepeatedCompositeFieldContainer[_feedback_pb2.FeedbackEntry]:
+        """feedback, newest first, the latest 100; only with include_feedback."""
 
     def __init__(
         self,
         *,
         pattern: _pattern_pb2.Pattern | None = ...,
+        feedback: _abc.Iterable[_feedback_pb2.FeedbackEntry] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["pattern", b"pattern"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["pattern", b"pattern"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["feedback", b"feedback", "pattern", b"pattern"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1138,9 +1149,13 @@ class GiveFeedbackRequest(_message.Message):
     pattern_id: _builtins.str
     """Required. pattern_id."""
     helpful: _builtins.bool
-    """helpful: without an adjustment, true adds 0.1 to the confidence and false takes 0.1 off."""
+    """helpful: without an adjustment, true adds 0.1 to the confidence and false takes 0.1 off. Required
+    unless confidence_adjustment is given.
+    """
     confidence_adjustment: _builtins.float
-    """confidence_adjustment in [-1, 1], added to the confidence, which stays in [0, 1]."""
+    """confidence_adjustment in [-1, 1], added to the confidence, which stays in [0, 1] (and is rounded
+    to nine digits, so that tenths add up). With it helpful is only counted.
+    """
     text: _builtins.str
     """text for people."""
     request_id: _builtins.str
@@ -1177,18 +1192,24 @@ class GiveFeedbackResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     PATTERN_FIELD_NUMBER: _builtins.int
+    FEEDBACK_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def pattern(self) -> _pattern_pb2.Pattern:
         """pattern as it now stands."""
+
+    @_builtins.property
+    def feedback(self) -> _feedback_pb2.FeedbackEntry:
+        """feedback as it counted."""
 
     def __init__(
         self,
         *,
         pattern: _pattern_pb2.Pattern | None = ...,
+        feedback: _feedback_pb2.FeedbackEntry | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["pattern", b"pattern"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["feedback", b"feedback", "pattern", b"pattern"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["pattern", b"pattern"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["feedback", b"feedback", "pattern", b"pattern"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1233,18 +1254,34 @@ class ListFeedbackCandidatesResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     PATTERNS_FIELD_NUMBER: _builtins.int
+    SCORES_FIELD_NUMBER: _builtins.int
+    EXAMINED_COUNT_FIELD_NUMBER: _builtins.int
+    EXACT_FIELD_NUMBER: _builtins.int
+    examined_count: _builtins.int
+    """examined_count is how many patterns were looked at, the most used first, at most 1,000."""
+    exact: _builtins.bool
+    """exact is true when no pattern beyond those can have a higher score than one that is listed. False
+    only where more than 1,000 are used so much alike, and so certain, that looking on might pay.
+    """
     @_builtins.property
     def patterns(self) -> _containers.RepeatedCompositeFieldContainer[_pattern_pb2.Pattern]:
-        """patterns, the one whose feedback teaches most first."""
+        """patterns, the one whose feedback teaches most first; of equals the more used, then the newer."""
+
+    @_builtins.property
+    def scores(self) -> _containers.RepeatedScalarFieldContainer[_builtins.float]:
+        """scores, one a pattern."""
 
     def __init__(
         self,
         *,
         patterns: _abc.Iterable[_pattern_pb2.Pattern] | None = ...,
+        scores: _abc.Iterable[_builtins.float] | None = ...,
+        examined_count: _builtins.int = ...,
+        exact: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["patterns", b"patterns"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["exact", b"exact", "examined_count", b"examined_count", "patterns", b"patterns", "scores", b"scores"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1344,6 +1381,66 @@ class GetPatternStatsResponse(_message.Message):
         def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
         def WhichOneof(self, oneof_group: _Never) -> None: ...
 
+    @_typing.final
+    class ByPatternTypeEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.int
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.int = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    @_typing.final
+    class ByCodeKindEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.int
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.int = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    @_typing.final
+    class ByTaskTypeEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.int
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.int = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
     TOTAL_PATTERNS_FIELD_NUMBER: _builtins.int
     AVERAGE_SUCCESS_RATE_FIELD_NUMBER: _builtins.int
     MAX_SUCCESS_RATE_FIELD_NUMBER: _builtins.int
@@ -1352,16 +1449,47 @@ class GetPatternStatsResponse(_message.Message):
     BY_LANGUAGE_FIELD_NUMBER: _builtins.int
     BY_CATEGORY_FIELD_NUMBER: _builtins.int
     BY_KIND_FIELD_NUMBER: _builtins.int
+    MIN_SUCCESS_RATE_FIELD_NUMBER: _builtins.int
+    USED_COUNT_FIELD_NUMBER: _builtins.int
+    AVERAGE_USED_SUCCESS_RATE_FIELD_NUMBER: _builtins.int
+    TOTAL_SUCCESS_COUNT_FIELD_NUMBER: _builtins.int
+    TOTAL_FAILURE_COUNT_FIELD_NUMBER: _builtins.int
+    TOTAL_PARTIAL_COUNT_FIELD_NUMBER: _builtins.int
+    SUCCESS_SHARE_FIELD_NUMBER: _builtins.int
+    PINNED_COUNT_FIELD_NUMBER: _builtins.int
+    BY_PATTERN_TYPE_FIELD_NUMBER: _builtins.int
+    BY_CODE_KIND_FIELD_NUMBER: _builtins.int
+    BY_TASK_TYPE_FIELD_NUMBER: _builtins.int
     total_patterns: _builtins.int
     """total_patterns."""
     average_success_rate: _builtins.float
-    """average_success_rate, rounded to 0.001; absent without patterns."""
+    """average_success_rate, rounded to 0.001; absent without patterns. Patterns never used take part
+    with the rate they were saved with; see average_used_success_rate.
+    """
     max_success_rate: _builtins.float
     """max_success_rate, rounded to 0.001; absent without patterns."""
     total_usage_count: _builtins.int
     """total_usage_count is the sum of usage_count."""
     most_used_pattern_id: _builtins.str
     """most_used_pattern_id; of equals the newest. Empty while none was used."""
+    min_success_rate: _builtins.float
+    """min_success_rate, rounded to 0.001; absent without patterns."""
+    used_count: _builtins.int
+    """used_count is how many patterns were used at least once."""
+    average_used_success_rate: _builtins.float
+    """average_used_success_rate of those, rounded to 0.001; absent without any."""
+    total_success_count: _builtins.int
+    """total_success_count is the number of outcomes SUCCESS."""
+    total_failure_count: _builtins.int
+    """total_failure_count is the number of outcomes FAILURE."""
+    total_partial_count: _builtins.int
+    """total_partial_count is the number of outcomes PARTIAL."""
+    success_share: _builtins.float
+    """success_share of all outcomes, PARTIAL as one half: the success by use, where
+    average_success_rate is that by pattern. Absent without outcomes.
+    """
+    pinned_count: _builtins.int
+    """pinned_count is how many are pinned."""
     @_builtins.property
     def by_language(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
         """by_language counts patterns; those without are left out. The 100 most frequent."""
@@ -1374,6 +1502,18 @@ class GetPatternStatsResponse(_message.Message):
     def by_kind(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
         """by_kind counts patterns by PatternKind without its prefix, for example `TASK`."""
 
+    @_builtins.property
+    def by_pattern_type(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
+        """by_pattern_type counts patterns by PatternType without its prefix, for example `SUCCESS`."""
+
+    @_builtins.property
+    def by_code_kind(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
+        """by_code_kind counts patterns by CodeKind without its prefix; those without are left out."""
+
+    @_builtins.property
+    def by_task_type(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
+        """by_task_type counts patterns; those without are left out. The 100 most frequent."""
+
     def __init__(
         self,
         *,
@@ -1385,19 +1525,42 @@ class GetPatternStatsResponse(_message.Message):
         by_language: _abc.Mapping[_builtins.str, _builtins.int] | None = ...,
         by_category: _abc.Mapping[_builtins.str, _builtins.int] | None = ...,
         by_kind: _abc.Mapping[_builtins.str, _builtins.int] | None = ...,
+        min_success_rate: _builtins.float | None = ...,
+        used_count: _builtins.int = ...,
+        average_used_success_rate: _builtins.float | None = ...,
+        total_success_count: _builtins.int = ...,
+        total_failure_count: _builtins.int = ...,
+        total_partial_count: _builtins.int = ...,
+        success_share: _builtins.float | None = ...,
+        pinned_count: _builtins.int = ...,
+        by_pattern_type: _abc.Mapping[_builtins.str, _builtins.int] | None = ...,
+        by_code_kind: _abc.Mapping[_builtins.str, _builtins.int] | None = ...,
+        by_task_type: _abc.Mapping[_builtins.str, _builtins.int] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_average_success_rate", b"_average_success_rate", "_max_success_rate", b"_max_success_rate", "average_success_rate", b"average_success_rate", "max_success_rate", b"max_success_rate"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_average_success_rate", b"_average_success_rate", "_average_used_success_rate", b"_average_used_success_rate", "_max_success_rate", b"_max_success_rate", "_min_success_rate", b"_min_success_rate", "_success_share", b"_success_share", "average_success_rate", b"average_success_rate", "average_used_success_rate", b"average_used_success_rate", "max_success_rate", b"max_success_rate", "min_success_rate", b"min_success_rate", "success_share", b"success_share"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_average_success_rate", b"_average_success_rate", "_max_success_rate", b"_max_success_rate", "average_success_rate", b"average_success_rate", "by_category", b"by_category", "by_kind", b"by_kind", "by_language", b"by_language", "max_success_rate", b"max_success_rate", "most_used_pattern_id", b"most_used_pattern_id", "total_patterns", b"total_patterns", "total_usage_count", b"total_usage_count"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_average_success_rate", b"_average_success_rate", "_average_used_success_rate", b"_average_used_success_rate", "_max_success_rate", b"_max_success_rate", "_min_success_rate", b"_min_success_rate", "_success_share", b"_success_share", "average_success_rate", b"average_success_rate", "average_used_success_rate", b"average_used_success_rate", "by_category", b"by_category", "by_code_kind", b"by_code_kind", "by_kind", b"by_kind", "by_language", b"by_language", "by_pattern_type", b"by_pattern_type", "by_task_type", b"by_task_type", "max_success_rate", b"max_success_rate", "min_success_rate", b"min_success_rate", "most_used_pattern_id", b"most_used_pattern_id", "pinned_count", b"pinned_count", "success_share", b"success_share", "total_failure_count", b"total_failure_count", "total_partial_count", b"total_partial_count", "total_patterns", b"total_patterns", "total_success_count", b"total_success_count", "total_usage_count", b"total_usage_count", "used_count", b"used_count"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__average_success_rate: _TypeAlias = _typing.Literal["average_success_rate"]  # noqa: Y015
     _WhichOneofArgType__average_success_rate: _TypeAlias = _typing.Literal["_average_success_rate", b"_average_success_rate"]  # noqa: Y015
+    _WhichOneofReturnType__average_used_success_rate: _TypeAlias = _typing.Literal["average_used_success_rate"]  # noqa: Y015
+    _WhichOneofArgType__average_used_success_rate: _TypeAlias = _typing.Literal["_average_used_success_rate", b"_average_used_success_rate"]  # noqa: Y015
     _WhichOneofReturnType__max_success_rate: _TypeAlias = _typing.Literal["max_success_rate"]  # noqa: Y015
     _WhichOneofArgType__max_success_rate: _TypeAlias = _typing.Literal["_max_success_rate", b"_max_success_rate"]  # noqa: Y015
+    _WhichOneofReturnType__min_success_rate: _TypeAlias = _typing.Literal["min_success_rate"]  # noqa: Y015
+    _WhichOneofArgType__min_success_rate: _TypeAlias = _typing.Literal["_min_success_rate", b"_min_success_rate"]  # noqa: Y015
+    _WhichOneofReturnType__success_share: _TypeAlias = _typing.Literal["success_share"]  # noqa: Y015
+    _WhichOneofArgType__success_share: _TypeAlias = _typing.Literal["_success_share", b"_success_share"]  # noqa: Y015
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__average_success_rate) -> _WhichOneofReturnType__average_success_rate | None: ...
     @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__average_used_success_rate) -> _WhichOneofReturnType__average_used_success_rate | None: ...
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__max_success_rate) -> _WhichOneofReturnType__max_success_rate | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__min_success_rate) -> _WhichOneofReturnType__min_success_rate | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__success_share) -> _WhichOneofReturnType__success_share | None: ...
 
 Global___GetPatternStatsResponse: _TypeAlias = GetPatternStatsResponse  # noqa: Y015
 
@@ -1666,16 +1829,22 @@ class PrunePatternsRequest(_message.Message):
     namespace: _builtins.str
     """namespace; empty is `default`."""
     max_success_rate: _builtins.float
-    """max_success_rate: delete at most this good ones. Absent: no bound."""
+    """max_success_rate: delete those whose success_rate is at most this. Absent: no bound; then
+    keep_at_most is required.
+    """
     min_usage_count: _builtins.int
-    """min_usage_count: only those tried at least so often. 0: no bound."""
+    """min_usage_count: touch only those used at least so often. The others are neither deleted nor
+    counted by keep_at_most. 0: no bound.
+    """
     keep_at_most: _builtins.int
-    """keep_at_most so many, the best. 0: no bound."""
+    """keep_at_most so many of those that max_success_rate leaves, the best: by reliability, then
+    success_rate, then usage_count, then the newest. Pinned ones are not counted. 0: no bound.
+    """
     dry_run: _builtins.bool
     """dry_run deletes nothing."""
     @_builtins.property
     def filter(self) -> _pattern_pb2.PatternFilter:
-        """filter."""
+        """filter; empty lets all through."""
 
     def __init__(
         self,
@@ -1707,15 +1876,25 @@ class PrunePatternsResponse(_message.Message):
     PATTERN_IDS_FIELD_NUMBER: _builtins.int
     OLDEST_KEPT_TIME_FIELD_NUMBER: _builtins.int
     ELAPSED_FIELD_NUMBER: _builtins.int
+    SPARED_COUNT_FIELD_NUMBER: _builtins.int
+    KEPT_COUNT_FIELD_NUMBER: _builtins.int
     deleted_count: _builtins.int
     """deleted_count is how many were, or would be, deleted."""
+    spared_count: _builtins.int
+    """spared_count is how many were edited, used or given feedback meanwhile, and so were kept."""
+    kept_count: _builtins.int
+    """kept_count is how many patterns that the filter lets through are, or would be, left."""
     @_builtins.property
     def pattern_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """pattern_ids of the first 1,000 of them."""
+        """pattern_ids of the first 1,000 of them: first those by max_success_rate, then those by
+        keep_at_most, each the worst first.
+        """
 
     @_builtins.property
     def oldest_kept_time(self) -> _timestamp_pb2.Timestamp:
-        """oldest_kept_time is the creation time of the oldest pattern kept."""
+        """oldest_kept_time is the creation time of the oldest pattern kept, of those that the filter lets
+        through. Absent if none is.
+        """
 
     @_builtins.property
     def elapsed(self) -> _duration_pb2.Duration:
@@ -1728,10 +1907,12 @@ class PrunePatternsResponse(_message.Message):
         pattern_ids: _abc.Iterable[_builtins.str] | None = ...,
         oldest_kept_time: _timestamp_pb2.Timestamp | None = ...,
         elapsed: _duration_pb2.Duration | None = ...,
+        spared_count: _builtins.int = ...,
+        kept_count: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["elapsed", b"elapsed", "oldest_kept_time", b"oldest_kept_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["deleted_count", b"deleted_count", "elapsed", b"elapsed", "oldest_kept_time", b"oldest_kept_time", "pattern_ids", b"pattern_ids"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["deleted_count", b"deleted_count", "elapsed", b"elapsed", "kept_count", b"kept_count", "oldest_kept_time", b"oldest_kept_time", "pattern_ids", b"pattern_ids", "spared_count", b"spared_count"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -161,8 +161,9 @@ class PatternServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def UpdatePattern(self, request, context):
-        """UpdatePattern edits what callers edit; outcomes are untouched. Errors: PATTERN_NOT_FOUND,
-        ETAG_MISMATCH.
+        """UpdatePattern edits what callers edit; outcomes are untouched. A confidence that feedback moved is
+        set only where the mask names it; otherwise it stays, and a notice says so. Errors:
+        PATTERN_NOT_FOUND, ETAG_MISMATCH.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -220,21 +221,24 @@ class PatternServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def GiveFeedback(self, request, context):
-        """GiveFeedback moves a pattern's confidence. Not yet carried out.
+        """GiveFeedback moves a pattern's confidence, once for each call, and keeps what was said. Like an
+        outcome it leaves etag and update_time alone. Errors: PATTERN_NOT_FOUND, REQUEST_ID_REUSED.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ListFeedbackCandidates(self, request, context):
-        """ListFeedbackCandidates lists patterns that are much used and uncertain. Not yet carried out.
+        """ListFeedbackCandidates lists patterns that are much used and uncertain: the larger
+        √usage_count · (1 − |2 · confidence − 1|), the more a feedback teaches. Patterns that were never
+        used, or whose confidence is 0 or 1, are none.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def GetPatternStats(self, request, context):
-        """GetPatternStats sums up the patterns that a filter lets through.
+        """GetPatternStats sums up the patterns that a filter lets through, exactly, without reading them.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -262,7 +266,10 @@ class PatternServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def PrunePatterns(self, request, context):
-        """PrunePatterns deletes patterns that did not prove themselves. Not yet carried out.
+        """PrunePatterns deletes patterns that did not prove themselves, of those that the filter lets
+        through and that are not pinned: by max_success_rate, by keep_at_most, or both. One that is
+        edited, used or given feedback while the call is at work is spared. Cut off, by
+        ServerLimits.max_call_duration or a crash, it has deleted some of them; call again for the rest.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -53,8 +53,9 @@ class PatternServiceStub:
     GetPattern: _grpc.UnaryUnaryMultiCallable[_pattern_service_pb2.GetPatternRequest, _pattern_service_pb2.GetPatternResponse]
     """GetPattern reads one. Errors: PATTERN_NOT_FOUND."""
     UpdatePattern: _grpc.UnaryUnaryMultiCallable[_pattern_service_pb2.UpdatePatternRequest, _pattern_service_pb2.UpdatePatternResponse]
-    """UpdatePattern edits what callers edit; outcomes are untouched. Errors: PATTERN_NOT_FOUND,
-    ETAG_MISMATCH.
+    """UpdatePattern edits what callers edit; outcomes are untouched. A confidence that feedback moved is
+    set only where the mask names it; otherwise it stays, and a notice says so. Errors:
+    PATTERN_NOT_FOUND, ETAG_MISMATCH.
     """
     DeletePattern: _grpc.UnaryUnaryMultiCallable[_pattern_service_pb2.DeletePatternRequest, _pattern_service_pb2.DeletePatternResponse]
     """DeletePattern deletes one; its outcomes go with it. Errors: PATTERN_NOT_FOUND, ETAG_MISMATCH."""
@@ -82,11 +83,16 @@ class PatternServiceStub:
     it can be corrected in turn. Errors: OUTCOME_NOT_FOUND, OUTCOME_CORRECTED, REQUEST_ID_REUSED.
     """
     GiveFeedback: _grpc.UnaryUnaryMultiCallable[_pattern_service_pb2.GiveFeedbackRequest, _pattern_service_pb2.GiveFeedbackResponse]
-    """GiveFeedback moves a pattern's confidence. Not yet carried out."""
+    """GiveFeedback moves a pattern's confidence, once for each call, and keeps what was said. Like an
+    outcome it leaves etag and update_time alone. Errors: PATTERN_NOT_FOUND, REQUEST_ID_REUSED.
+    """
     ListFeedbackCandidates: _grpc.UnaryUnaryMultiCallable[_pattern_service_pb2.ListFeedbackCandidatesRequest, _pattern_service_pb2.ListFeedbackCandidatesResponse]
-    """ListFeedbackCandidates lists patterns that are much used and uncertain. Not yet carried out."""
+    """ListFeedbackCandidates lists patterns that are much used and uncertain: the larger
+    √usage_count · (1 − |2 · confidence − 1|), the more a feedback teaches. Patterns that were never
+    used, or whose confidence is 0 or 1, are none.
+    """
     GetPatternStats: _grpc.UnaryUnaryMultiCallable[_pattern_service_pb2.GetPatternStatsRequest, _pattern_service_pb2.GetPatternStatsResponse]
-    """GetPatternStats sums up the patterns that a filter lets through."""
+    """GetPatternStats sums up the patterns that a filter lets through, exactly, without reading them."""
     ExtractPatterns: _grpc.UnaryUnaryMultiCallable[_pattern_service_pb2.ExtractPatternsRequest, _pattern_service_pb2.ExtractPatternsResponse]
     """ExtractPatterns learns patterns from ended episodes. Not yet carried out."""
     ExtractPatternsFromCode: _grpc.UnaryUnaryMultiCallable[_pattern_service_pb2.ExtractPatternsFromCodeRequest, _pattern_service_pb2.ExtractPatternsFromCodeResponse]
@@ -94,7 +100,11 @@ class PatternServiceStub:
     DistillPatterns: _grpc.UnaryUnaryMultiCallable[_pattern_service_pb2.DistillPatternsRequest, _pattern_service_pb2.DistillPatternsResponse]
     """DistillPatterns generalises groups of like patterns. Not yet carried out."""
     PrunePatterns: _grpc.UnaryUnaryMultiCallable[_pattern_service_pb2.PrunePatternsRequest, _pattern_service_pb2.PrunePatternsResponse]
-    """PrunePatterns deletes patterns that did not prove themselves. Not yet carried out."""
+    """PrunePatterns deletes patterns that did not prove themselves, of those that the filter lets
+    through and that are not pinned: by max_success_rate, by keep_at_most, or both. One that is
+    edited, used or given feedback while the call is at work is spared. Cut off, by
+    ServerLimits.max_call_duration or a crash, it has deleted some of them; call again for the rest.
+    """
 
 @_typing.type_check_only
 class PatternServiceAsyncStub(PatternServiceStub):
@@ -121,8 +131,9 @@ class PatternServiceAsyncStub(PatternServiceStub):
     GetPattern: _aio.UnaryUnaryMultiCallable[_pattern_service_pb2.GetPatternRequest, _pattern_service_pb2.GetPatternResponse]  # type: ignore[assignment]
     """GetPattern reads one. Errors: PATTERN_NOT_FOUND."""
     UpdatePattern: _aio.UnaryUnaryMultiCallable[_pattern_service_pb2.UpdatePatternRequest, _pattern_service_pb2.UpdatePatternResponse]  # type: ignore[assignment]
-    """UpdatePattern edits what callers edit; outcomes are untouched. Errors: PATTERN_NOT_FOUND,
-    ETAG_MISMATCH.
+    """UpdatePattern edits what callers edit; outcomes are untouched. A confidence that feedback moved is
+    set only where the mask names it; otherwise it stays, and a notice says so. Errors:
+    PATTERN_NOT_FOUND, ETAG_MISMATCH.
     """
     DeletePattern: _aio.UnaryUnaryMultiCallable[_pattern_service_pb2.DeletePatternRequest, _pattern_service_pb2.DeletePatternResponse]  # type: ignore[assignment]
     """DeletePattern deletes one; its outcomes go with it. Errors: PATTERN_NOT_FOUND, ETAG_MISMATCH."""
@@ -150,11 +161,16 @@ class PatternServiceAsyncStub(PatternServiceStub):
     it can be corrected in turn. Errors: OUTCOME_NOT_FOUND, OUTCOME_CORRECTED, REQUEST_ID_REUSED.
     """
     GiveFeedback: _aio.UnaryUnaryMultiCallable[_pattern_service_pb2.GiveFeedbackRequest, _pattern_service_pb2.GiveFeedbackResponse]  # type: ignore[assignment]
-    """GiveFeedback moves a pattern's confidence. Not yet carried out."""
+    """GiveFeedback moves a pattern's confidence, once for each call, and keeps what was said. Like an
+    outcome it leaves etag and update_time alone. Errors: PATTERN_NOT_FOUND, REQUEST_ID_REUSED.
+    """
     ListFeedbackCandidates: _aio.UnaryUnaryMultiCallable[_pattern_service_pb2.ListFeedbackCandidatesRequest, _pattern_service_pb2.ListFeedbackCandidatesResponse]  # type: ignore[assignment]
-    """ListFeedbackCandidates lists patterns that are much used and uncertain. Not yet carried out."""
+    """ListFeedbackCandidates lists patterns that are much used and uncertain: the larger
+    √usage_count · (1 − |2 · confidence − 1|), the more a feedback teaches. Patterns that were never
+    used, or whose confidence is 0 or 1, are none.
+    """
     GetPatternStats: _aio.UnaryUnaryMultiCallable[_pattern_service_pb2.GetPatternStatsRequest, _pattern_service_pb2.GetPatternStatsResponse]  # type: ignore[assignment]
-    """GetPatternStats sums up the patterns that a filter lets through."""
+    """GetPatternStats sums up the patterns that a filter lets through, exactly, without reading them."""
     ExtractPatterns: _aio.UnaryUnaryMultiCallable[_pattern_service_pb2.ExtractPatternsRequest, _pattern_service_pb2.ExtractPatternsResponse]  # type: ignore[assignment]
     """ExtractPatterns learns patterns from ended episodes. Not yet carried out."""
     ExtractPatternsFromCode: _aio.UnaryUnaryMultiCallable[_pattern_service_pb2.ExtractPatternsFromCodeRequest, _pattern_service_pb2.ExtractPatternsFromCodeResponse]  # type: ignore[assignment]
@@ -162,7 +178,11 @@ class PatternServiceAsyncStub(PatternServiceStub):
     DistillPatterns: _aio.UnaryUnaryMultiCallable[_pattern_service_pb2.DistillPatternsRequest, _pattern_service_pb2.DistillPatternsResponse]  # type: ignore[assignment]
     """DistillPatterns generalises groups of like patterns. Not yet carried out."""
     PrunePatterns: _aio.UnaryUnaryMultiCallable[_pattern_service_pb2.PrunePatternsRequest, _pattern_service_pb2.PrunePatternsResponse]  # type: ignore[assignment]
-    """PrunePatterns deletes patterns that did not prove themselves. Not yet carried out."""
+    """PrunePatterns deletes patterns that did not prove themselves, of those that the filter lets
+    through and that are not pinned: by max_success_rate, by keep_at_most, or both. One that is
+    edited, used or given feedback while the call is at work is spared. Cut off, by
+    ServerLimits.max_call_duration or a crash, it has deleted some of them; call again for the rest.
+    """
 
 class PatternServiceServicer(metaclass=_abc_1.ABCMeta):
     """PatternService keeps what worked, and how well.
@@ -210,8 +230,9 @@ class PatternServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _pattern_service_pb2.UpdatePatternRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_pattern_service_pb2.UpdatePatternResponse, _abc.Awaitable[_pattern_service_pb2.UpdatePatternResponse]]:
-        """UpdatePattern edits what callers edit; outcomes are untouched. Errors: PATTERN_NOT_FOUND,
-        ETAG_MISMATCH.
+        """UpdatePattern edits what callers edit; outcomes are untouched. A confidence that feedback moved is
+        set only where the mask names it; otherwise it stays, and a notice says so. Errors:
+        PATTERN_NOT_FOUND, ETAG_MISMATCH.
         """
 
     @_abc_1.abstractmethod
@@ -281,7 +302,9 @@ class PatternServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _pattern_service_pb2.GiveFeedbackRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_pattern_service_pb2.GiveFeedbackResponse, _abc.Awaitable[_pattern_service_pb2.GiveFeedbackResponse]]:
-        """GiveFeedback moves a pattern's confidence. Not yet carried out."""
+        """GiveFeedback moves a pattern's confidence, once for each call, and keeps what was said. Like an
+        outcome it leaves etag and update_time alone. Errors: PATTERN_NOT_FOUND, REQUEST_ID_REUSED.
+        """
 
     @_abc_1.abstractmethod
     def ListFeedbackCandidates(
@@ -289,7 +312,10 @@ class PatternServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _pattern_service_pb2.ListFeedbackCandidatesRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_pattern_service_pb2.ListFeedbackCandidatesResponse, _abc.Awaitable[_pattern_service_pb2.ListFeedbackCandidatesResponse]]:
-        """ListFeedbackCandidates lists patterns that are much used and uncertain. Not yet carried out."""
+        """ListFeedbackCandidates lists patterns that are much used and uncertain: the larger
+        √usage_count · (1 − |2 · confidence − 1|), the more a feedback teaches. Patterns that were never
+        used, or whose confidence is 0 or 1, are none.
+        """
 
     @_abc_1.abstractmethod
     def GetPatternStats(
@@ -297,7 +323,7 @@ class PatternServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _pattern_service_pb2.GetPatternStatsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_pattern_service_pb2.GetPatternStatsResponse, _abc.Awaitable[_pattern_service_pb2.GetPatternStatsResponse]]:
-        """GetPatternStats sums up the patterns that a filter lets through."""
+        """GetPatternStats sums up the patterns that a filter lets through, exactly, without reading them."""
 
     @_abc_1.abstractmethod
     def ExtractPatterns(
@@ -329,6 +355,10 @@ class PatternServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _pattern_service_pb2.PrunePatternsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_pattern_service_pb2.PrunePatternsResponse, _abc.Awaitable[_pattern_service_pb2.PrunePatternsResponse]]:
-        """PrunePatterns deletes patterns that did not prove themselves. Not yet carried out."""
+        """PrunePatterns deletes patterns that did not prove themselves, of those that the filter lets
+        through and that are not pinned: by max_success_rate, by keep_at_most, or both. One that is
+        edited, used or given feedback while the call is at work is spared. Cut off, by
+        ServerLimits.max_call_duration or a crash, it has deleted some of them; call again for the rest.
+        """
 
 def add_PatternServiceServicer_to_server(servicer: PatternServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

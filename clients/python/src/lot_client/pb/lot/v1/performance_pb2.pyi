@@ -34,9 +34,9 @@ class _TrendDirectionEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_TrendD
     TREND_DIRECTION_INSUFFICIENT_DATA: _TrendDirection.ValueType  # 1
     """Fewer than 10 episodes."""
     TREND_DIRECTION_IMPROVING: _TrendDirection.ValueType  # 2
-    """The newer half is better by more than 0.1."""
+    """The success rate of the newer half is higher by more than 0.1."""
     TREND_DIRECTION_DECLINING: _TrendDirection.ValueType  # 3
-    """The newer half is worse by more than 0.1."""
+    """The success rate of the newer half is lower by more than 0.1."""
     TREND_DIRECTION_STABLE: _TrendDirection.ValueType  # 4
     """Neither."""
 
@@ -48,9 +48,9 @@ TREND_DIRECTION_UNSPECIFIED: TrendDirection.ValueType  # 0
 TREND_DIRECTION_INSUFFICIENT_DATA: TrendDirection.ValueType  # 1
 """Fewer than 10 episodes."""
 TREND_DIRECTION_IMPROVING: TrendDirection.ValueType  # 2
-"""The newer half is better by more than 0.1."""
+"""The success rate of the newer half is higher by more than 0.1."""
 TREND_DIRECTION_DECLINING: TrendDirection.ValueType  # 3
-"""The newer half is worse by more than 0.1."""
+"""The success rate of the newer half is lower by more than 0.1."""
 TREND_DIRECTION_STABLE: TrendDirection.ValueType  # 4
 """Neither."""
 Global___TrendDirection: _TypeAlias = TrendDirection  # noqa: Y015
@@ -168,8 +168,9 @@ class GetTrendsResponse(_message.Message):
     TRENDS_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def trends(self) -> _containers.RepeatedCompositeFieldContainer[Global___CategoryTrend]:
-        """trends, one a category, the one with most episodes first. Episodes without a category are one
-        with an empty name.
+        """trends, one a category, the one with most episodes first, at most 100. Episodes without a
+        category are one with an empty name. RUNNING and ABANDONED episodes have not ended: they do not
+        count.
         """
 
     def __init__(
@@ -201,20 +202,37 @@ class CategoryTrend(_message.Message):
     EARLIER_SUCCESS_RATE_FIELD_NUMBER: _builtins.int
     LATER_SUCCESS_RATE_FIELD_NUMBER: _builtins.int
     POINTS_FIELD_NUMBER: _builtins.int
+    SUCCESS_RATE_LOWER_FIELD_NUMBER: _builtins.int
+    SUCCESS_RATE_UPPER_FIELD_NUMBER: _builtins.int
+    COMPARED_COUNT_FIELD_NUMBER: _builtins.int
+    CHANGE_P_VALUE_FIELD_NUMBER: _builtins.int
+    CHANGE_SIGNIFICANT_FIELD_NUMBER: _builtins.int
     category: _builtins.str
     """category."""
     direction: Global___TrendDirection.ValueType
     """direction of the success rate."""
     success_rate: _builtins.float
-    """success_rate in [0, 1] of the sample."""
+    """success_rate in [0, 1] of the sample: the latest ended by end_time."""
     total_count: _builtins.int
     """total_count of ended episodes."""
     sample_count: _builtins.int
     """sample_count of episodes in the sample."""
     earlier_success_rate: _builtins.float
-    """earlier_success_rate of the older half that direction was told from."""
+    """earlier_success_rate of the older half that direction was told from; 0 without data."""
     later_success_rate: _builtins.float
-    """later_success_rate of the newer half."""
+    """later_success_rate of the newer half, which has the odd one."""
+    success_rate_lower: _builtins.float
+    """success_rate_lower bound of the 95 % interval of the sample's rate (Wilson's score interval)."""
+    success_rate_upper: _builtins.float
+    """success_rate_upper bound of it."""
+    compared_count: _builtins.int
+    """compared_count of episodes in both halves: all of the category, at most the latest 1,000."""
+    change_p_value: _builtins.float
+    """change_p_value: how likely halves that differ as much, or more, are if nothing changed (Fisher's
+    exact test, two-sided). Absent with INSUFFICIENT_DATA.
+    """
+    change_significant: _builtins.bool
+    """change_significant: change_p_value is under 0.05. Where it is not, the direction may be chance."""
     @_builtins.property
     def average_duration(self) -> _duration_pb2.Duration:
         """average_duration over the sample's episodes that took time; absent if none did."""
@@ -242,12 +260,19 @@ class CategoryTrend(_message.Message):
         earlier_success_rate: _builtins.float = ...,
         later_success_rate: _builtins.float = ...,
         points: _abc.Iterable[Global___TrendPoint] | None = ...,
+        success_rate_lower: _builtins.float = ...,
+        success_rate_upper: _builtins.float = ...,
+        compared_count: _builtins.int = ...,
+        change_p_value: _builtins.float | None = ...,
+        change_significant: _builtins.bool = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["average_duration", b"average_duration"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_change_p_value", b"_change_p_value", "average_duration", b"average_duration", "change_p_value", b"change_p_value"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["average_duration", b"average_duration", "best_approaches", b"best_approaches", "category", b"category", "direction", b"direction", "earlier_success_rate", b"earlier_success_rate", "later_success_rate", b"later_success_rate", "points", b"points", "sample_count", b"sample_count", "success_rate", b"success_rate", "total_count", b"total_count"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_change_p_value", b"_change_p_value", "average_duration", b"average_duration", "best_approaches", b"best_approaches", "category", b"category", "change_p_value", b"change_p_value", "change_significant", b"change_significant", "compared_count", b"compared_count", "direction", b"direction", "earlier_success_rate", b"earlier_success_rate", "later_success_rate", b"later_success_rate", "points", b"points", "sample_count", b"sample_count", "success_rate", b"success_rate", "success_rate_lower", b"success_rate_lower", "success_rate_upper", b"success_rate_upper", "total_count", b"total_count"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__change_p_value: _TypeAlias = _typing.Literal["change_p_value"]  # noqa: Y015
+    _WhichOneofArgType__change_p_value: _TypeAlias = _typing.Literal["_change_p_value", b"_change_p_value"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__change_p_value) -> _WhichOneofReturnType__change_p_value | None: ...
 
 Global___CategoryTrend: _TypeAlias = CategoryTrend  # noqa: Y015
 
@@ -380,12 +405,15 @@ class PerformanceReport(_message.Message):
     TRENDS_FIELD_NUMBER: _builtins.int
     ADVICE_FIELD_NUMBER: _builtins.int
     INSIGHTS_FIELD_NUMBER: _builtins.int
+    MARKDOWN_FIELD_NUMBER: _builtins.int
     total_count: _builtins.int
     """total_count of ended episodes."""
     success_count: _builtins.int
     """success_count of them."""
     success_rate: _builtins.float
     """success_rate in [0, 1]; absent without episodes."""
+    markdown: _builtins.str
+    """markdown is the whole report as a page for people."""
     @_builtins.property
     def generate_time(self) -> _timestamp_pb2.Timestamp:
         """generate_time."""
@@ -396,11 +424,13 @@ class PerformanceReport(_message.Message):
 
     @_builtins.property
     def by_category(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
-        """by_category counts episodes; the 100 most frequent."""
+        """by_category counts episodes; the 100 most frequent. Those without a category are under an empty
+        name.
+        """
 
     @_builtins.property
     def trends(self) -> _containers.RepeatedCompositeFieldContainer[Global___CategoryTrend]:
-        """trends, one a category."""
+        """trends, one a category, as in GetTrends, without points."""
 
     @_builtins.property
     def advice(self) -> _containers.RepeatedCompositeFieldContainer[Global___Advice]:
@@ -422,10 +452,11 @@ class PerformanceReport(_message.Message):
         trends: _abc.Iterable[Global___CategoryTrend] | None = ...,
         advice: _abc.Iterable[Global___Advice] | None = ...,
         insights: _abc.Iterable[Global___Insight] | None = ...,
+        markdown: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_success_rate", b"_success_rate", "average_duration", b"average_duration", "generate_time", b"generate_time", "success_rate", b"success_rate"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_success_rate", b"_success_rate", "advice", b"advice", "average_duration", b"average_duration", "by_category", b"by_category", "generate_time", b"generate_time", "insights", b"insights", "success_count", b"success_count", "success_rate", b"success_rate", "total_count", b"total_count", "trends", b"trends"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_success_rate", b"_success_rate", "advice", b"advice", "average_duration", b"average_duration", "by_category", b"by_category", "generate_time", b"generate_time", "insights", b"insights", "markdown", b"markdown", "success_count", b"success_count", "success_rate", b"success_rate", "total_count", b"total_count", "trends", b"trends"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__success_rate: _TypeAlias = _typing.Literal["success_rate"]  # noqa: Y015
     _WhichOneofArgType__success_rate: _TypeAlias = _typing.Literal["_success_rate", b"_success_rate"]  # noqa: Y015

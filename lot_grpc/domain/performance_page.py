@@ -1,0 +1,87 @@
+"""A performance report as a Markdown page."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime, timedelta
+
+from lot_grpc.domain.performance import PerformanceReport
+from lot_grpc.domain.spans import span
+from lot_grpc.domain.trends import CategoryTrend, Change, TrendDirection
+
+ARROWS = {
+    TrendDirection.IMPROVING: "↑",
+    TrendDirection.DECLINING: "↓",
+    TrendDirection.STABLE: "→",
+    TrendDirection.INSUFFICIENT_DATA: "·",
+}
+_LONGEST_NAME = 60
+"""Of a name in a table; the rest is cut, with a sign."""
+_MARKED = re.compile(r"([\\`*_{}\[\]<>|~#&])")
+
+
+def page_of(report: PerformanceReport) -> str:
+    """The whole report. What callers named is escaped: it can be no markup."""
+    blocks = [f"# Performance of {_plain(report.namespace)}", _in_all(report)]
+    if report.trends:
+        blocks.append("## Categories\n\n" + "\n".join(_table(report.trends)))
+        blocks.append(
+            "↑ improving, ↓ declining, → stable, · under 10 episodes; a change with p of 0.05 or "
+            "more may be chance."
+        )
+    blocks.append("## Advice\n\n" + _items(one.message for one in report.advice))
+    if report.insights:
+        blocks.append("## What worked\n\n" + _items(one.message for one in report.insights))
+    return "\n\n".join(blocks) + "\n"
+
+
+def _in_all(report: PerformanceReport) -> str:
+    when = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=report.generate_time)
+    said = f"{when:%Y-%m-%d %H:%M} UTC. "
+    if report.success_rate is None:
+        return said + "No episode has ended."
+    said += f"Ended: {report.total:,}; went well: {report.successes:,} ({report.success_rate:.1%})"
+    if report.average_duration is not None:
+        said += f"; {span(report.average_duration)} on average"
+    return said + "."
+
+
+def _table(trends: Iterable[CategoryTrend]) -> Iterator[str]:
+    yield "| category | | success | 95 % interval | change | average time | ended | best approach |"
+    yield "| --- | --- | ---: | --- | --- | ---: | ---: | --- |"
+    for trend in trends:
+        low, high = trend.interval
+        best = trend.best_approaches[:1]
+        cells = (
+            _plain(trend.category) or "(none)",
+            ARROWS[trend.change.direction],
+            f"{trend.success_rate:.1%} of {trend.sample_count}",
+            f"{low:.1%} to {high:.1%}",
+            _changed(trend.change),
+            "" if trend.average_duration is None else span(trend.average_duration),
+            f"{trend.total:,}",
+            "".join(f"{_plain(one.name)} ({one.count})" for one in best),
+        )
+        yield f"| {' | '.join(cells)} |"
+
+
+def _changed(change: Change) -> str:
+    if change.p_value is None:
+        return ""
+    return f"{change.earlier_rate:.1%} to {change.later_rate:.1%}, p = {change.p_value:.2g}"
+
+
+def _items(sentences: Iterable[str]) -> str:
+    return "\n".join(f"- {_escaped(sentence)}" for sentence in sentences)
+
+
+def _plain(name: str) -> str:
+    """A name in one short line."""
+    line = " ".join(name.split())
+    cut = line if len(line) <= _LONGEST_NAME else f"{line[: _LONGEST_NAME - 1]}…"
+    return _escaped(cut)
+
+
+def _escaped(text: str) -> str:
+    return _MARKED.sub(r"\\\1", " ".join(text.split()))

@@ -1,0 +1,83 @@
+"""How much a namespace keeps, and with which thresholds it learns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from enum import StrEnum
+
+
+@dataclass(frozen=True, slots=True)
+class NamespacePolicy:
+    """Bounds of what is kept: 0 and None are none. Ages in microseconds.
+
+    The thresholds are those of recommendations (seed 001).
+    """
+
+    max_episodes: int = 0
+    max_error_solutions: int = 0
+    max_patterns: int = 0
+    max_memories: int = 0
+    max_episode_age: int | None = None
+    max_error_solution_age: int | None = None
+    max_pattern_age: int | None = None
+    max_memory_age: int | None = None
+    similarity_threshold: float = 0.3
+    confidence_boost: float = 1.0
+
+
+DEFAULT = NamespacePolicy()
+"""Keep everything."""
+
+THRESHOLDS = frozenset({"similarity_threshold", "confidence_boost"})
+BOUNDS = frozenset(field.name for field in fields(NamespacePolicy)) - THRESHOLDS
+
+
+class PolicyPreset(StrEnum):
+    """Bounds to start from."""
+
+    UNLIMITED = "unlimited"
+    BOUNDED = "bounded"
+
+    def apply(self, policy: NamespacePolicy) -> NamespacePolicy:
+        """A policy with the bounds of this preset and its own thresholds."""
+        preset = _PRESETS[self]
+        return replace(policy, **{name: getattr(preset, name) for name in BOUNDS})
+
+
+_PRESETS = {
+    PolicyPreset.UNLIMITED: DEFAULT,
+    # The retention limits of seed 001.
+    PolicyPreset.BOUNDED: NamespacePolicy(max_episodes=1000, max_error_solutions=500),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class StoredPolicy:
+    """The policy of a namespace; at ``revision`` 0 none was ever set, and it is the default.
+
+    ``update_time`` in microseconds since 1970.
+    """
+
+    namespace: str
+    policy: NamespacePolicy = DEFAULT
+    revision: int = 0
+    update_time: int = 0
+
+    @property
+    def etag(self) -> str:
+        """Changes with every edit; empty while none was set."""
+        return f"{self.revision:x}" if self.revision else ""
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyEdit:
+    """A preset to set first, and then the named fields."""
+
+    policy: NamespacePolicy = DEFAULT
+    names: frozenset[str] = frozenset()
+    preset: PolicyPreset | None = None
+
+    def apply(self, old: NamespacePolicy) -> NamespacePolicy:
+        """The policy after the edit."""
+        base = self.preset.apply(old) if self.preset else old
+        return replace(base, **{name: getattr(self.policy, name) for name in self.names})

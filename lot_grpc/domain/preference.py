@@ -1,0 +1,41 @@
+"""Preferences: settings that a user or a team likes, by key."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from lot_grpc.domain.ids import content_hash
+
+LEARNED = "learned"
+"""Category of what feedback taught (seed 004)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Preference:
+    """A stored preference. ``value`` is any JSON value; times in microseconds since 1970.
+
+    ``revision`` counts the values it has had; the first is 1.
+    """
+
+    namespace: str
+    key: str
+    value: Any
+    category: str
+    revision: int
+    create_time: int
+    update_time: int
+
+    @property
+    def etag(self) -> str:
+        """Changes with every value."""
+        return f"{self.revision:x}"
+
+
+def learned_key(task: str, text: str) -> str:
+    """The key of what feedback taught: by the task, or by the text where none is named.
+
+    Letter case and spacing make no difference, so a later judgement of the task takes its place.
+    """
+    about = " ".join((task or text).casefold().split())
+    return f"{LEARNED}.{content_hash(about)[:20]}"

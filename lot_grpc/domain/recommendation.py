@@ -1,0 +1,142 @@
+"""What to do about a task, from successful episodes that are like it (seed 001)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields
+from math import fsum
+from typing import Final
+
+from lot_grpc.domain.complexity import Complexity, assess_complexity
+from lot_grpc.domain.episode import Episode
+from lot_grpc.domain.ranking import ScorePart
+from lot_grpc.domain.trends import NamedCount, most_frequent
+
+STANDARD = "standard"
+"""The approach where nothing is known."""
+NEIGHBOURS = 10
+"""So many similar episodes are taken into account; with all of them confidence is full."""
+DEFAULT_THRESHOLD = 0.3
+DEFAULT_BOOST = 1.0
+_FACTORS = 5
+_TOOLS = 3
+_APPROACHES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class StructuralWeights:
+    """What each agreement counts in the structural score. They add up to 1."""
+
+    category: float = 0.4
+    task_type: float = 0.3
+    complexity: float = 0.2
+    text: float = 0.1
+
+
+DEFAULT_WEIGHTS: Final = StructuralWeights()
+
+
+@dataclass(frozen=True, slots=True)
+class TaskProfile:
+    """A task that is ahead. What is empty is like none."""
+
+    task: str = ""
+    category: str = ""
+    task_type: str = ""
+    complexity: Complexity | None = None
+    dependencies: tuple[str, ...] = ()
+    effort: float = 0.0
+
+    @property
+    def assessed(self) -> Complexity:
+        """Its complexity, as given or derived."""
+        return self.complexity or assess_complexity(
+            self.task, self.dependencies, self.effort or 1.0, self.category
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """In what an episode agrees with a task."""
+
+    category: bool
+    task_type: bool
+    complexity: bool
+
+    def score(self, weights: StructuralWeights, cosine: float = 0.0) -> float:
+        """The structural score, in [0, 1]; a negative cosine is no similarity at all."""
+        return min(1.0, fsum(part.value * part.weight for part in self.parts(weights, cosine)))
+
+    def parts(self, weights: StructuralWeights, cosine: float) -> tuple[ScorePart, ...]:
+        """What the score is the sum of."""
+        values = {one.name: float(getattr(self, one.name)) for one in fields(self)}
+        values["text"] = min(1.0, max(0.0, cosine))
+        return tuple(
+            ScorePart(name, value, getattr(weights, name)) for name, value in values.items()
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Recommendations:
+    """What to do, field by field as in ``lot.v1.Recommendations``."""
+
+    approach: str
+    confidence: float
+    similar_count: int
+    approaches: tuple[NamedCount, ...]
+    success_factors: tuple[NamedCount, ...]
+    tools: tuple[NamedCount, ...]
+    complexity: Complexity
+
+    @property
+    def sentences(self) -> list[str]:
+        """The same in words."""
+        if not self.similar_count:
+            return [f"No similar episode went well yet: take the {STANDARD} approach."]
+        similar = _similar(self.similar_count)
+        said = []
+        if self.approaches:
+            said.append(
+                f'Take the approach "{self.approach}": {self.approaches[0].count} of {similar} '
+                "took it."
+            )
+        else:
+            said.append(f"Take the {STANDARD} approach: none of {similar} names one.")
+        if self.success_factors:
+            said.append(f"What helped: {_listed(self.success_factors)}.")
+        if self.tools:
+            said.append(f"Tools they used: {_listed(self.tools)}.")
+        return said
+
+
+def _similar(count: int) -> str:
+    return f"{count} similar successful episode{'' if count == 1 else 's'}"
+
+
+def _listed(counts: Iterable[NamedCount]) -> str:
+    return ", ".join(f'"{one.name}" ({one.count})' for one in counts)
+
+
+def recommend(
+    neighbours: Sequence[Episode], complexity: Complexity, boost: float = DEFAULT_BOOST
+) -> Recommendations:
+    """Sum the most similar successful episodes up, best first, at most ``NEIGHBOURS`` of them.
+
+    Names are counted once an episode; of equally frequent ones the more similar episode's is first.
+    """
+    taken = neighbours[:NEIGHBOURS]
+    approaches = Counter(episode.approach for episode in taken if episode.approach)
+    ends = [episode.end for episode in taken if episode.end is not None]
+    factors = Counter(name for end in ends for name in dict.fromkeys(end.success_factors))
+    tools = Counter(name for end in ends for name in dict.fromkeys(end.tools_used))
+    named = most_frequent(approaches, _APPROACHES)
+    return Recommendations(
+        approach=named[0].name if named else STANDARD,
+        confidence=min(1.0, boost * len(taken) / NEIGHBOURS),
+        similar_count=len(taken),
+        approaches=named,
+        success_factors=most_frequent(factors, _FACTORS),
+        tools=most_frequent(tools, _TOOLS),
+        complexity=complexity,
+    )

@@ -1,0 +1,89 @@
+"""Namespace policies and edits of them."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+
+from google.protobuf.field_mask_pb2 import FieldMask
+
+from lot_grpc.domain.errors import RequestInvalidError, Violation
+from lot_grpc.domain.policy import NamespacePolicy, PolicyEdit, PolicyPreset, StoredPolicy
+from lot_grpc.pb.lot.v1 import namespace_policy_pb2 as pb
+from lot_grpc.server.convert.values import EnumCodec, duration_to_pb, micros_from_pb, time_to_pb
+
+PRESET = EnumCodec(pb.PolicyPreset.DESCRIPTOR, PolicyPreset, "POLICY_PRESET_")
+
+_EDITABLE = frozenset(field.name for field in fields(NamespacePolicy))
+_OUTPUT_ONLY = frozenset(field.name for field in pb.NamespacePolicy.DESCRIPTOR.fields) - _EDITABLE
+_AGES = frozenset(name for name in _EDITABLE if name.endswith("_age"))
+_MICROS = 1_000_000
+
+
+def policy_to_pb(stored: StoredPolicy) -> pb.NamespacePolicy:
+    """The policy of a namespace. Thresholds are there always, so that the defaults are told."""
+    policy = stored.policy
+    message = pb.NamespacePolicy(
+        max_episodes=policy.max_episodes,
+        max_error_solutions=policy.max_error_solutions,
+        max_patterns=policy.max_patterns,
+        max_memories=policy.max_memories,
+        similarity_threshold=policy.similarity_threshold,
+        confidence_boost=policy.confidence_boost,
+        namespace=stored.namespace,
+        etag=stored.etag,
+        update_time=time_to_pb(stored.update_time) if stored.revision else None,
+    )
+    for name in _AGES:
+        age: int | None = getattr(policy, name)
+        if age is not None:
+            getattr(message, name).CopyFrom(duration_to_pb(age / _MICROS))
+    return message
+
+
+def policy_from_pb(message: pb.NamespacePolicy) -> NamespacePolicy:
+    """What a caller gave of a policy; what is absent is the default."""
+    policy = NamespacePolicy(
+        max_episodes=message.max_episodes,
+        max_error_solutions=message.max_error_solutions,
+        max_patterns=message.max_patterns,
+        max_memories=message.max_memories,
+        max_episode_age=micros_from_pb(message, "max_episode_age", "policy"),
+        max_error_solution_age=micros_from_pb(message, "max_error_solution_age", "policy"),
+        max_pattern_age=micros_from_pb(message, "max_pattern_age", "policy"),
+        max_memory_age=micros_from_pb(message, "max_memory_age", "policy"),
+    )
+    if message.HasField("similarity_threshold"):
+        policy = replace(policy, similarity_threshold=message.similarity_threshold)
+    if message.HasField("confidence_boost"):
+        policy = replace(policy, confidence_boost=message.confidence_boost)
+    return policy
+
+
+def edit_from_pb(message: pb.UpdateNamespacePolicyRequest) -> PolicyEdit:
+    """An edit: the preset, and the fields that the mask names or that the policy has set."""
+    given = {field.name for field, _ in message.policy.ListFields()}
+    mask = message.update_mask
+    names = _mask_fields(mask) if mask.paths else given - _OUTPUT_ONLY
+    return PolicyEdit(
+        policy_from_pb(message.policy), frozenset(names), PRESET.from_pb(message.preset)
+    )
+
+
+def _mask_fields(mask: FieldMask) -> set[str]:
+    names: set[str] = set()
+    violations = []
+    for path in mask.paths:
+        if path == "*":
+            names |= _EDITABLE
+        elif path in _EDITABLE:
+            names.add(path)
+        else:
+            why = "is output only" if path in _OUTPUT_ONLY else "is no field of NamespacePolicy"
+            violations.append(
+                Violation(
+                    "update_mask", "update_mask.path", f"{path!r} {why}; name editable fields"
+                )
+            )
+    if violations:
+        raise RequestInvalidError(violations)
+    return names

@@ -1,0 +1,50 @@
+"""LearningService on the wire: decisions."""
+
+from __future__ import annotations
+
+from lot_grpc.domain.ids import namespace_or_default
+from lot_grpc.pb.lot.v1 import decision_pb2 as pb
+from lot_grpc.pb.lot.v1 import learning_service_pb2_grpc
+from lot_grpc.server.call import Context
+from lot_grpc.server.convert import decisions as convert
+from lot_grpc.server.page_token import position_from_token, position_to_token
+from lot_grpc.services.decisions import Decisions
+
+_DEFAULT_PAGE = 10
+
+
+class DecisionServicer(learning_service_pb2_grpc.LearningServiceServicer):
+    """Converts, calls a service, converts back."""
+
+    def __init__(self, decisions: Decisions) -> None:
+        self._decisions = decisions
+
+    async def RecordDecision(
+        self, request: pb.RecordDecisionRequest, context: Context
+    ) -> pb.RecordDecisionResponse:
+        decision, created = await self._decisions.record(
+            namespace_or_default(request.namespace), convert.draft_from_pb(request)
+        )
+        return pb.RecordDecisionResponse(decision=convert.decision_to_pb(decision), created=created)
+
+    async def RecordDecisionOutcome(
+        self, request: pb.RecordDecisionOutcomeRequest, context: Context
+    ) -> pb.RecordDecisionOutcomeResponse:
+        decision = await self._decisions.record_outcome(
+            namespace_or_default(request.namespace), convert.outcome_from_pb(request)
+        )
+        return pb.RecordDecisionOutcomeResponse(decision=convert.decision_to_pb(decision))
+
+    async def ListDecisions(
+        self, request: pb.ListDecisionsRequest, context: Context
+    ) -> pb.ListDecisionsResponse:
+        decisions, position = await self._decisions.list_page(
+            namespace_or_default(request.namespace),
+            convert.filter_from_pb(request.filter),
+            request.page_size or _DEFAULT_PAGE,
+            position_from_token(request, request.page_token),
+        )
+        return pb.ListDecisionsResponse(
+            decisions=[convert.decision_to_pb(decision) for decision in decisions],
+            next_page_token=position_to_token(request, position),
+        )

@@ -1,0 +1,54 @@
+"""LearningService on the wire: learning events and judgements."""
+
+from __future__ import annotations
+
+from lot_grpc.domain.ids import namespace_or_default
+from lot_grpc.pb.lot.v1 import learning_event_pb2 as pb
+from lot_grpc.pb.lot.v1 import learning_service_pb2_grpc
+from lot_grpc.server.call import Context
+from lot_grpc.server.convert import learning_events as convert
+from lot_grpc.server.page_token import position_from_token, position_to_token
+from lot_grpc.services.learning_events import LearningEvents
+from lot_grpc.services.submitting_feedback import SubmittingFeedback
+
+_DEFAULT_PAGE = 10
+
+
+class LearningEventServicer(learning_service_pb2_grpc.LearningServiceServicer):
+    """Converts, calls a service, converts back."""
+
+    def __init__(self, events: LearningEvents, feedback: SubmittingFeedback) -> None:
+        self._events = events
+        self._feedback = feedback
+
+    async def RecordLearningEvent(
+        self, request: pb.RecordLearningEventRequest, context: Context
+    ) -> pb.RecordLearningEventResponse:
+        event, created = await self._events.record(
+            namespace_or_default(request.namespace), convert.draft_from_pb(request)
+        )
+        return pb.RecordLearningEventResponse(
+            learning_event=convert.learning_event_to_pb(event), created=created
+        )
+
+    async def ListLearningEvents(
+        self, request: pb.ListLearningEventsRequest, context: Context
+    ) -> pb.ListLearningEventsResponse:
+        events, position = await self._events.list_page(
+            namespace_or_default(request.namespace),
+            convert.filter_from_pb(request.filter),
+            request.page_size or _DEFAULT_PAGE,
+            position_from_token(request, request.page_token),
+        )
+        return pb.ListLearningEventsResponse(
+            learning_events=[convert.learning_event_to_pb(event) for event in events],
+            next_page_token=position_to_token(request, position),
+        )
+
+    async def SubmitFeedback(
+        self, request: pb.SubmitFeedbackRequest, context: Context
+    ) -> pb.SubmitFeedbackResponse:
+        submitted = await self._feedback.submit(
+            namespace_or_default(request.namespace), convert.feedback_from_pb(request)
+        )
+        return convert.submitted_to_pb(submitted)

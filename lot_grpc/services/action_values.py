@@ -1,0 +1,173 @@
+"""Action values: taking in trajectories step by step, each step once, and reading them.
+
+A trajectory is a fact: inserted unsettled, then its steps are taken in from the last to the first,
+then it is settled. A step changes one action value by a compare-and-set that also notes the
+trajectory and the step in ``unsettled_steps``, in the same point; the next step of any trajectory
+on that action drops what was settled. Who finds a trajectory unsettled goes through it from its
+end: what is noted is taken in already, so it goes on at the step where the other stopped, and
+several at once do each other no harm. Values of other states are read as they stand: Q-learning
+does not need them to be of one moment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lot_grpc.domain.action_values import ActionValue, LearningState, Step, best_first, learned
+from lot_grpc.domain.errors import ContentionError
+from lot_grpc.ports import Equals, Order, Record, VectorStore
+from lot_grpc.services.moments import Moments
+from lot_grpc.services.pacing import Pace, pause_before_retry
+from lot_grpc.services.records.actions import (
+    REVISION,
+    SETTLED,
+    UNSETTLED,
+    VALUE_ORDER,
+    Trajectory,
+    action_value_from_record,
+    action_value_point,
+    first_value_record,
+    trajectory_from_record,
+    trajectory_point,
+    trajectory_record,
+    value_payload,
+)
+from lot_grpc.services.records.collections import ACTION_VALUES, TRAJECTORIES
+from lot_grpc.services.scanning import scan
+from lot_grpc.services.settling import settled_among
+
+_TRIES = 50
+
+
+class ActionValues:
+    """What was learned of actions, in all namespaces."""
+
+    def __init__(self, store: VectorStore, moments: Moments) -> None:
+        self._store = store
+        self._moments = moments
+
+    # --- reading ------------------------------------------------------------------------------
+
+    async def of(
+        self, namespace: str, state: LearningState, actions: Sequence[str]
+    ) -> dict[str, ActionValue]:
+        """What is known of the actions in a state, by name; the others are left out."""
+        points = [action_value_point(namespace, state, action) for action in actions]
+        found = await self._store.get(ACTION_VALUES, namespace, points)
+        return {
+            action: action_value_from_record(found[point])
+            for action, point in zip(actions, points, strict=True)
+            if point in found
+        }
+
+    async def best(self, namespace: str, state: LearningState, limit: int) -> list[ActionValue]:
+        """The best known of a state, equal ones by name."""
+        where = [Equals("state", state.key)]
+        values = [
+            action_value_from_record(record)
+            async for record in scan(self._store, ACTION_VALUES, namespace, where)
+        ]
+        return best_first(values)[:limit]
+
+    async def moved_by(self, trajectory: Trajectory) -> list[ActionValue]:
+        """The values that a trajectory moved, as they now stand, in the order of its steps."""
+        points = dict.fromkeys(
+            action_value_point(trajectory.namespace, step.state, step.action)
+            for step in trajectory.steps
+        )
+        found = await self._store.get(ACTION_VALUES, trajectory.namespace, list(points))
+        return [action_value_from_record(found[point]) for point in points if point in found]
+
+    async def trajectory(self, namespace: str, trajectory_id: str) -> Trajectory | None:
+        """A trajectory, if it was written."""
+        point = trajectory_point(namespace, trajectory_id)
+        found = await self._store.get(TRAJECTORIES, namespace, [point])
+        return trajectory_from_record(found[point]) if point in found else None
+
+    # --- learning -----------------------------------------------------------------------------
+
+    async def learn(self, trajectory: Trajectory) -> None:
+        """Write a trajectory if it is not there, and take in those of its steps that are not.
+
+        Raises ContentionError; the trajectory is kept then, and the next retry or sweep goes on.
+        """
+        await self._store.insert(TRAJECTORIES, [trajectory_record(trajectory)])
+        await self._take_in(trajectory)
+
+    async def roll_forward(self, before: int) -> int:
+        """Take in what was written before ``before`` and never settled; return how many."""
+        rows = await self._store.scroll(
+            TRAJECTORIES, None, [Equals(SETTLED, False)], limit=10_000, payload=("create_time",)
+        )
+        late = [row for row in rows if row.payload["create_time"] <= before]
+        for row in late:
+            found = await self._store.get(TRAJECTORIES, row.namespace, [row.id])
+            if row.id in found:
+                await self._take_in(trajectory_from_record(found[row.id]))
+        return len(late)
+
+    async def _take_in(self, trajectory: Trajectory) -> None:
+        pace = Pace()
+        for number in reversed(range(len(trajectory.steps))):
+            await self._take_step(trajectory, number)
+            await pace.give_way()
+        await self._store.update(
+            TRAJECTORIES, trajectory.namespace, trajectory.point, set={SETTLED: True}
+        )
+
+    async def _take_step(self, trajectory: Trajectory, number: int) -> None:
+        """Learn a step unless it is learned. The steps behind it are."""
+        namespace, step = trajectory.namespace, trajectory.steps[number]
+        point = action_value_point(namespace, step.state, step.action)
+        for attempt in range(_TRIES):
+            record = (await self._store.get(ACTION_VALUES, namespace, [point])).get(point)
+            taken: dict[str, int] = dict(record.payload[UNSETTLED]) if record else {}
+            # Read after the value: what was dropped from it since has changed its revision.
+            settled = await settled_among(
+                self._store, TRAJECTORIES, namespace, [trajectory.point, *taken], SETTLED
+            )
+            if trajectory.point in settled or taken.get(trajectory.point, number + 1) <= number:
+                return
+            left = {one: first for one, first in taken.items() if one not in settled}
+            left[trajectory.point] = number
+            if await self._write(record, trajectory, step, left):
+                return
+            await pause_before_retry(attempt)
+        raise ContentionError("action value", step.action)
+
+    async def _write(
+        self, record: Record | None, trajectory: Trajectory, step: Step, taken: dict[str, int]
+    ) -> bool:
+        """Write what a step makes of a value; False if the value moved meanwhile."""
+        namespace = trajectory.namespace
+        now = self._moments.now()
+        best = await self._best_value(namespace, step.next_state)
+        if record is None:
+            value = learned(0.0, step.reward, best)
+            first = first_value_record(namespace, step, value, now, self._moments.sort_key())
+            first.payload[UNSETTLED] = taken
+            return first.id in await self._store.insert(ACTION_VALUES, [first])
+        old = record.payload
+        value = learned(float(old["value"]), step.reward, best)
+        changed = value_payload(value, old["visit_count"] + 1, max(now, old["update_time"]))
+        return await self._store.update(
+            ACTION_VALUES,
+            namespace,
+            record.id,
+            set={**changed, UNSETTLED: taken, REVISION: old[REVISION] + 1},
+            when=[Equals(REVISION, old[REVISION])],
+        )
+
+    async def _best_value(self, namespace: str, state: LearningState | None) -> float:
+        """The greatest value in a state; 0 without a state or anything known of it."""
+        if state is None:
+            return 0.0
+        best = await self._store.scroll(
+            ACTION_VALUES,
+            namespace,
+            [Equals("state", state.key)],
+            limit=1,
+            order=Order(VALUE_ORDER, descending=True),
+            payload=("value",),
+        )
+        return float(best[0].payload["value"]) if best else 0.0

@@ -1,0 +1,185 @@
+"""Decisions: record them, what came of them, and list them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from lot_grpc.domain.decision import (
+    Decision,
+    DecisionContent,
+    DecisionFilter,
+    DecisionOutcome,
+)
+from lot_grpc.domain.errors import (
+    ContentionError,
+    DecisionIdInUseError,
+    DecisionNotFoundError,
+)
+from lot_grpc.domain.ids import content_hash
+from lot_grpc.domain.outcomes import Outcome
+from lot_grpc.domain.sameness import same_values
+from lot_grpc.ports import Equals, Record, VectorStore
+from lot_grpc.services.ledger import Ask, Entry, Ledger
+from lot_grpc.services.moments import Moments
+from lot_grpc.services.once import Insertion, Once
+from lot_grpc.services.pacing import pause_before_retry
+from lot_grpc.services.paging import Position, read_page
+from lot_grpc.services.records.collections import DECISIONS, REQUESTS
+from lot_grpc.services.records.decisions import (
+    REVISION,
+    UNSETTLED,
+    decision_conditions,
+    decision_from_record,
+    decision_point,
+    decision_record,
+    result_payload,
+)
+from lot_grpc.services.settling import settled_among
+
+_NOUN = "decision"
+_TRIES = 50
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionDraft:
+    """A decision to record."""
+
+    content: DecisionContent
+    decision_id: str = ""
+    request_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionOutcomeDraft:
+    """What came of a decision. ``reward`` in [-1, 1], None: not said."""
+
+    decision_id: str
+    outcome: Outcome
+    reward: float | None = None
+    note: str = ""
+    request_id: str = ""
+
+
+class Decisions:
+    """The decisions of all namespaces."""
+
+    def __init__(self, store: VectorStore, moments: Moments, ledger: Ledger, once: Once) -> None:
+        self._store = store
+        self._moments = moments
+        self._ledger = ledger
+        self._once = once
+
+    async def record(self, namespace: str, draft: DecisionDraft) -> tuple[Decision, bool]:
+        """Record one; say whether it was created.
+
+        Raises DecisionIdInUseError, RequestIdReusedError.
+        """
+
+        def make(id: str) -> Record:
+            decision = Decision(namespace, id, draft.content, self._moments.now())
+            return decision_record(decision, self._moments.sort_key())
+
+        def require_same(stored: Record) -> None:
+            decision = decision_from_record(stored)
+            if not same_values(decision.content, draft.content):
+                raise DecisionIdInUseError(namespace, decision.decision_id)
+
+        record, created = await self._once.insert(
+            Insertion(
+                namespace,
+                DECISIONS,
+                "RecordDecision",
+                "d",
+                content_hash([asdict(draft.content), draft.decision_id]),
+                make,
+                require_same,
+                draft.decision_id,
+                draft.request_id,
+            )
+        )
+        return decision_from_record(record), created
+
+    async def get(self, namespace: str, decision_id: str) -> Decision:
+        """One decision. Raises DecisionNotFoundError."""
+        return decision_from_record(await self._record(namespace, decision_id))
+
+    async def list_page(
+        self, namespace: str, asked: DecisionFilter, size: int, after: Position | None
+    ) -> tuple[list[Decision], Position | None]:
+        """A page, newest first, and where the next one begins."""
+        where = decision_conditions(asked)
+        page = await read_page(self._store, DECISIONS, namespace, where, size, after)
+        return [decision_from_record(record) for record in page.records], page.next
+
+    async def record_outcome(self, namespace: str, draft: DecisionOutcomeDraft) -> Decision:
+        """Record what came of a decision, in place of an earlier outcome.
+
+        A request that is sent again does not undo what was recorded after it. Raises
+        DecisionNotFoundError, RequestIdReusedError, ContentionError.
+        """
+        await self._record(namespace, draft.decision_id)
+        entry = await self._begin(namespace, draft) if draft.request_id else None
+        if entry is not None and entry.result is not None:
+            return await self.get(namespace, draft.decision_id)
+        result = DecisionOutcome(draft.outcome, self._moments.now(), draft.reward, draft.note)
+        record = await self._take_outcome(namespace, draft.decision_id, result, entry)
+        if entry is not None:
+            await self._ledger.finish(entry, {})
+        return decision_from_record(record)
+
+    async def _begin(self, namespace: str, draft: DecisionOutcomeDraft) -> Entry:
+        given = content_hash([draft.decision_id, draft.outcome, draft.reward, draft.note])
+        ask = Ask(namespace, "RecordDecisionOutcome", draft.request_id, given, {})
+        return await self._ledger.begin(ask)
+
+    async def _take_outcome(
+        self, namespace: str, decision_id: str, result: DecisionOutcome, entry: Entry | None
+    ) -> Record:
+        """Write an outcome unless its request did already; requests that are done are dropped."""
+        own = [entry.point] if entry is not None else []
+        for attempt in range(_TRIES):
+            record = await self._record(namespace, decision_id)
+            unsettled: list[str] = record.payload[UNSETTLED]
+            asked = [*own, *unsettled]
+            done = await settled_among(self._store, REQUESTS, namespace, asked, "done")
+            if any(point in unsettled or point in done for point in own):
+                return record
+            left = [point for point in unsettled if point not in done]
+            changed = {**result_payload(result), UNSETTLED: [*left, *own]}
+            if await self._change(record, changed):
+                return Record(record.id, namespace, {**record.payload, **changed})
+            await pause_before_retry(attempt)
+        raise ContentionError(_NOUN, decision_id)
+
+    async def take_reward(self, namespace: str, decision_id: str, reward: float) -> None:
+        """Take the reward of feedback if the decision has none; doing it again changes nothing.
+
+        Raises DecisionNotFoundError, ContentionError.
+        """
+        for attempt in range(_TRIES):
+            record = await self._record(namespace, decision_id)
+            if decision_from_record(record).reward is not None:
+                return
+            if await self._change(record, {"feedback_reward": reward}):
+                return
+            await pause_before_retry(attempt)
+        raise ContentionError(_NOUN, decision_id)
+
+    async def _change(self, record: Record, changed: Mapping[str, Any]) -> bool:
+        revision = record.payload[REVISION]
+        return await self._store.update(
+            DECISIONS,
+            record.namespace,
+            record.id,
+            set={**changed, REVISION: revision + 1},
+            when=[Equals(REVISION, revision)],
+        )
+
+    async def _record(self, namespace: str, decision_id: str) -> Record:
+        point = decision_point(namespace, decision_id)
+        found = await self._store.get(DECISIONS, namespace, [point])
+        if point not in found:
+            raise DecisionNotFoundError(namespace, decision_id)
+        return found[point]

@@ -1,0 +1,180 @@
+"""How tasks go, by category and in all. Read from the episodes that ended; nothing is kept beside.
+
+SUCCEEDED and FAILED count. A RUNNING or ABANDONED episode has no end yet, so nobody knows how it
+went.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
+from typing import Any
+
+from lot_grpc.domain.episode import EpisodeStatus
+from lot_grpc.domain.performance import (
+    FEWEST_FOR_INSIGHTS,
+    Insight,
+    PerformanceReport,
+    advice_on,
+    insights_of,
+)
+from lot_grpc.domain.query import EpisodeFilter
+from lot_grpc.domain.trends import (
+    CategoryTrend,
+    Durations,
+    EndedEpisode,
+    NamedCount,
+    Tally,
+    TrendWish,
+    most_frequent,
+)
+from lot_grpc.ports import AnyOf, Condition, Equals, Missing, Record, VectorStore
+from lot_grpc.services.moments import Moments
+from lot_grpc.services.pacing import Pace
+from lot_grpc.services.records.collections import END_TIME, EPISODES
+from lot_grpc.services.records.episodes import episode_conditions
+from lot_grpc.services.scanning import scan
+
+_ENDED = AnyOf("status", tuple(one.value for one in EpisodeStatus if one.ended))
+_SUCCEEDED = Equals("status", EpisodeStatus.SUCCEEDED.value)
+_CATEGORIES = 100
+_READ = ("status", "start_time", END_TIME, "approach")
+_BATCH = 300
+"""Of rows with a few keys each: to find where a batch begins costs more than to read so many."""
+_MICROS = 1_000_000
+
+
+class Performance:
+    """Trends and reports of all namespaces."""
+
+    def __init__(self, store: VectorStore, moments: Moments) -> None:
+        self._store = store
+        self._moments = moments
+
+    async def trends(
+        self, namespace: str, asked: EpisodeFilter, wish: TrendWish
+    ) -> list[CategoryTrend]:
+        """One a category, the one with most episodes first; equally many by name.
+
+        Of each category it reads the latest 1,000, and with an interval as many as the points need.
+        """
+        where = _ended(asked)
+        trends = []
+        for category, count in (await self._categories(namespace, where)).items():
+            tally = Tally(wish)
+            rows = self._rows(namespace, [*where, _of(category)], _READ)
+            async with aclosing(rows):
+                async for row in rows:
+                    episode = _episode(row.payload)
+                    if not tally.takes(episode):
+                        break
+                    tally.add(episode)
+            # Some may have ended, or gone, since they were counted.
+            if tally.count:
+                trends.append(tally.trend(category, max(count, tally.count)))
+        return _in_order(trends)
+
+    async def report(
+        self, namespace: str, asked: EpisodeFilter, sample_size: int
+    ) -> PerformanceReport:
+        """All in all, with advice and insights. It reads all episodes that the filter lets through.
+
+        No sum of durations can be asked of the store, and an average over some would be another
+        figure than it says.
+        """
+        where = _ended(asked)
+        listed = await self._categories(namespace, where)
+        tallies: defaultdict[str, Tally] = defaultdict(lambda: Tally(TrendWish(sample_size)))
+        total, successes, durations = 0, 0, Durations()
+        async for row in self._rows(namespace, where, (*_READ, "category")):
+            episode = _episode(row.payload)
+            total += 1
+            successes += episode.succeeded
+            durations.add(episode.seconds)
+            category = row.payload.get("category", "")
+            if category in listed:
+                tallies[category].add(episode)
+        trends, pace = [], Pace()
+        for name, tally in tallies.items():
+            trends.append(tally.trend(name, tally.count))
+            await pace.give_way()
+        trends = _in_order(trends)
+        enough = total >= FEWEST_FOR_INSIGHTS
+        return PerformanceReport(
+            namespace=namespace,
+            generate_time=self._moments.now(),
+            total=total,
+            successes=successes,
+            average_duration=durations.average,
+            trends=tuple(trends),
+            advice=advice_on(trends),
+            insights=await self._insights(namespace, where) if enough else (),
+        )
+
+    def _rows(
+        self, namespace: str, where: Sequence[Condition], payload: tuple[str, ...]
+    ) -> AsyncGenerator[Record, None]:
+        """Ended episodes, the last to end first."""
+        return scan(
+            self._store,
+            EPISODES,
+            namespace,
+            where,
+            payload=payload,
+            descending=True,
+            key=END_TIME,
+            batch=_BATCH,
+        )
+
+    async def _categories(self, namespace: str, where: Sequence[Condition]) -> dict[str, int]:
+        """How many of each category ended; those without one under an empty name."""
+        facets = await self._store.facet(EPISODES, namespace, "category", where, _CATEGORIES)
+        counts = {str(value): count for value, count in facets.items()}
+        await asyncio.sleep(0)
+        counts[""] = await self._store.count(EPISODES, namespace, [*where, _of("")])
+        ranked = sorted(counts.items(), key=_place)[:_CATEGORIES]
+        return {name: count for name, count in ranked if count}
+
+    async def _insights(self, namespace: str, where: Sequence[Condition]) -> tuple[Insight, ...]:
+        return insights_of(
+            await self._frequent(namespace, "approach", where),
+            await self._frequent(namespace, "success_factors", where),
+            await self._frequent(namespace, "tools_used", where),
+        )
+
+    async def _frequent(
+        self, namespace: str, key: str, where: Sequence[Condition]
+    ) -> tuple[NamedCount, ...]:
+        """The values of a key in successful episodes, the most frequent first, ties by name."""
+        await asyncio.sleep(0)
+        facets = await self._store.facet(EPISODES, namespace, key, [*where, _SUCCEEDED])
+        counts = {str(value): facets[value] for value in sorted(facets, key=str)}
+        return most_frequent(counts, len(counts))
+
+
+def _ended(asked: EpisodeFilter) -> list[Condition]:
+    return [_ENDED, *episode_conditions(asked)]
+
+
+def _of(category: str) -> Condition:
+    return Equals("category", category) if category else Missing("category")
+
+
+def _episode(payload: Mapping[str, Any]) -> EndedEpisode:
+    return EndedEpisode(
+        payload[END_TIME],
+        payload["status"] == EpisodeStatus.SUCCEEDED.value,
+        (payload[END_TIME] - payload["start_time"]) / _MICROS,
+        payload.get("approach", ""),
+    )
+
+
+def _in_order(trends: list[CategoryTrend]) -> list[CategoryTrend]:
+    return sorted(trends, key=lambda trend: (-trend.total, trend.category))
+
+
+def _place(counted: tuple[str, int]) -> tuple[int, str]:
+    name, count = counted
+    return -count, name

@@ -1,0 +1,43 @@
+"""The worst of many records, without holding the loop for a large sort."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+from lot_grpc.ports import Payload, Record
+from lot_grpc.services.pacing import Pace
+
+_RUN = 1000
+
+Rank = Callable[[Payload], tuple[Any, ...]]
+"""What records are ordered by; the larger, the better."""
+
+
+async def all_but_the_best(records: AsyncIterator[Record], rank: Rank, keep: int) -> list[Record]:
+    """The records that are left once the ``keep`` best are taken out, the worst first.
+
+    Sorted in runs that are merged, each step a short one.
+    """
+    pace = Pace()
+    runs: list[list[tuple[tuple[Any, ...], str, Record]]] = [[]]
+    total = 0
+    async for record in records:
+        if len(runs[-1]) == _RUN:
+            runs[-1].sort(key=_by_rank)
+            runs.append([])
+        runs[-1].append((rank(record.payload), record.id, record))
+        total += 1
+    runs[-1].sort(key=_by_rank)
+    worst: list[Record] = []
+    for _, _, record in heapq.merge(*runs, key=_by_rank):
+        if len(worst) >= total - keep:
+            break
+        worst.append(record)
+        await pace.give_way()
+    return worst
+
+
+def _by_rank(one: tuple[tuple[Any, ...], str, Record]) -> tuple[tuple[Any, ...], str]:
+    return one[:2]

@@ -1,0 +1,107 @@
+"""Decision ⇄ Record."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lot_grpc.domain.decision import (
+    Decision,
+    DecisionContent,
+    DecisionFilter,
+    DecisionOption,
+    DecisionOutcome,
+)
+from lot_grpc.domain.ids import point_id
+from lot_grpc.domain.outcomes import Outcome
+from lot_grpc.ports import Condition, Equals, Missing, Not, Payload, Record
+from lot_grpc.services.records.collections import SORT_KEY
+from lot_grpc.services.records.fields import FieldCodec, after, any_of, before, label_pairs
+
+REVISION = "result_revision"
+"""Grows with everything that comes of a decision."""
+
+UNSETTLED = "unsettled_requests"
+"""Requests whose outcome it took and that may be sent again."""
+
+_OPTION = FieldCodec(DecisionOption, {}, skip=frozenset())
+
+
+def _options(stored: list[dict[str, Any]]) -> tuple[DecisionOption, ...]:
+    return tuple(DecisionOption(**_OPTION.read(option)) for option in stored)
+
+
+_CONTENT = FieldCodec(DecisionContent, {}, skip=frozenset({"options"}))
+
+
+def decision_point(namespace: str, decision_id: str) -> str:
+    """Where a decision lies."""
+    return point_id(namespace, "decision", decision_id)
+
+
+def decision_record(decision: Decision, sort_key: int) -> Record:
+    """The record of a decision of which nothing came yet."""
+    content = decision.content
+    payload = _CONTENT.write(content)
+    if content.options:
+        payload["options"] = [_OPTION.write(option) for option in content.options]
+    if content.labels:
+        payload["label_pairs"] = label_pairs(content.labels)
+    payload["decision_id"] = decision.decision_id
+    payload["create_time"] = decision.create_time
+    payload[REVISION] = 1
+    payload[UNSETTLED] = []
+    payload[SORT_KEY] = sort_key
+    return Record(
+        decision_point(decision.namespace, decision.decision_id), decision.namespace, payload
+    )
+
+
+def result_payload(result: DecisionOutcome) -> Payload:
+    """The keys that an outcome writes; together they replace an earlier one."""
+    return {
+        "outcome": result.outcome.value,
+        "result": {
+            "time": result.outcome_time,
+            "note": result.note,
+            **({} if result.reward is None else {"reward": result.reward}),
+        },
+    }
+
+
+def decision_from_record(record: Record) -> Decision:
+    """The decision of a record."""
+    payload = record.payload
+    result = None
+    if "outcome" in payload:
+        told = payload["result"]
+        result = DecisionOutcome(
+            Outcome(payload["outcome"]), told["time"], told.get("reward"), told["note"]
+        )
+    return Decision(
+        record.namespace,
+        payload["decision_id"],
+        DecisionContent(**_CONTENT.read(payload), options=_options(payload.get("options", []))),
+        payload["create_time"],
+        result,
+        payload.get("feedback_reward"),
+    )
+
+
+def decision_conditions(asked: DecisionFilter) -> list[Condition]:
+    """A filter as conditions."""
+    where: list[Condition] = [
+        *any_of("agent_role", asked.agent_roles),
+        *any_of("chosen_option", asked.chosen_options),
+        *any_of("outcome", asked.outcomes),
+        *any_of("category", asked.categories),
+        *any_of("episode_id", asked.episode_ids),
+        *any_of("task_id", asked.task_ids),
+        *any_of("tags", asked.tags_any),
+        *(Equals("label_pairs", pair) for pair in label_pairs(asked.labels)),
+        *after("create_time", asked.created_after),
+        *before("create_time", asked.created_before),
+    ]
+    if asked.pending is not None:
+        without = Missing("outcome")
+        where.append(without if asked.pending else Not(without))
+    return where

@@ -1,0 +1,80 @@
+"""Learning event ⇄ Record."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lot_grpc.domain.ids import point_id
+from lot_grpc.domain.learning_event import (
+    FeedbackTarget,
+    LearningEvent,
+    LearningEventContent,
+    LearningEventFilter,
+    TargetKind,
+)
+from lot_grpc.domain.outcomes import Outcome
+from lot_grpc.ports import Condition, Equals, Range, Record
+from lot_grpc.services.records.collections import SORT_KEY
+from lot_grpc.services.records.fields import FieldCodec, after, any_of, before, label_pairs
+
+SETTLED = "settled"
+"""False while what a judgement moves has not been moved."""
+
+
+def _target(stored: dict[str, Any]) -> FeedbackTarget:
+    return FeedbackTarget(TargetKind(stored["kind"]), stored["id"])
+
+
+_CONTENT = FieldCodec(LearningEventContent, {"outcome": Outcome}, skip=frozenset({"target"}))
+
+
+def learning_event_point(namespace: str, learning_event_id: str) -> str:
+    """Where a learning event lies."""
+    return point_id(namespace, "learning_event", learning_event_id)
+
+
+def learning_event_record(event: LearningEvent, sort_key: int, *, settled: bool = True) -> Record:
+    """The whole record."""
+    content = event.content
+    payload = _CONTENT.write(content)
+    if content.labels:
+        payload["label_pairs"] = label_pairs(content.labels)
+    if content.target is not None:
+        payload["target"] = {"kind": content.target.kind.value, "id": content.target.id}
+        payload["target_key"] = content.target.key
+    payload["learning_event_id"] = event.learning_event_id
+    payload["create_time"] = event.create_time
+    payload[SETTLED] = settled
+    payload[SORT_KEY] = sort_key
+    point = learning_event_point(event.namespace, event.learning_event_id)
+    return Record(point, event.namespace, payload)
+
+
+def learning_event_from_record(record: Record) -> LearningEvent:
+    """The learning event of a record."""
+    payload = record.payload
+    target = _target(payload["target"]) if "target" in payload else None
+    return LearningEvent(
+        record.namespace,
+        payload["learning_event_id"],
+        LearningEventContent(**_CONTENT.read(payload), target=target),
+        payload["create_time"],
+    )
+
+
+def learning_event_conditions(asked: LearningEventFilter) -> list[Condition]:
+    """A filter as conditions. An event without a reward is within no bound of it."""
+    where: list[Condition] = [
+        *any_of("event_type", asked.event_types),
+        *any_of("outcome", asked.outcomes),
+        *any_of("agent_role", asked.agent_roles),
+        *any_of("tags", asked.tags_any),
+        *(Equals("label_pairs", pair) for pair in label_pairs(asked.labels)),
+        *after("create_time", asked.created_after),
+        *before("create_time", asked.created_before),
+    ]
+    if asked.min_reward is not None or asked.max_reward is not None:
+        where.append(Range("reward", gte=asked.min_reward, lte=asked.max_reward))
+    if asked.target is not None:
+        where.append(Equals("target_key", asked.target.key))
+    return where

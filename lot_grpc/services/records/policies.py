@@ -1,0 +1,36 @@
+"""Namespace policy ⇄ Record."""
+
+from __future__ import annotations
+
+from lot_grpc.domain.ids import point_id
+from lot_grpc.domain.policy import NamespacePolicy, StoredPolicy
+from lot_grpc.ports import Record
+from lot_grpc.services.records.collections import SORT_KEY
+from lot_grpc.services.records.fields import FieldCodec
+
+_POLICY = FieldCodec(NamespacePolicy, {}, skip=frozenset())
+
+
+def policy_point(namespace: str) -> str:
+    """Where the one policy of a namespace lies."""
+    return point_id(namespace, "policy")
+
+
+def policy_record(stored: StoredPolicy, sort_key: int) -> Record:
+    """The whole record."""
+    payload = _POLICY.write(stored.policy)
+    payload["revision"] = stored.revision
+    payload["update_time"] = stored.update_time
+    payload[SORT_KEY] = sort_key
+    return Record(policy_point(stored.namespace), stored.namespace, payload)
+
+
+def policy_from_record(record: Record) -> StoredPolicy:
+    """The policy of a record."""
+    payload = record.payload
+    return StoredPolicy(
+        record.namespace,
+        NamespacePolicy(**_POLICY.read(payload)),
+        payload["revision"],
+        payload["update_time"],
+    )

@@ -1,0 +1,73 @@
+"""Preference ⇄ Record. The value is kept as JSON text, since null is a value too."""
+
+from __future__ import annotations
+
+import json
+
+from lot_grpc.domain.ids import point_id
+from lot_grpc.domain.preference import Preference
+from lot_grpc.ports import Payload, Record
+from lot_grpc.services.records.collections import SORT_KEY
+
+REVISION = "revision"
+
+UNSETTLED = "unsettled_events"
+"""Learning events whose value it took and that may not be settled."""
+
+
+def preference_point(namespace: str, key: str) -> str:
+    """Where a preference lies."""
+    return point_id(namespace, "preference", key)
+
+
+def value_payload(preference: Preference) -> Payload:
+    """The keys that each new value writes."""
+    return {
+        "value": json.dumps(preference.value, ensure_ascii=False, separators=(",", ":")),
+        "category": preference.category,
+        REVISION: preference.revision,
+        "update_time": preference.update_time,
+    }
+
+
+def preference_record(preference: Preference, sort_key: int) -> Record:
+    """The record of a first value."""
+    payload: Payload = {
+        "key": preference.key,
+        **value_payload(preference),
+        "create_time": preference.create_time,
+        UNSETTLED: [],
+        SORT_KEY: sort_key,
+    }
+    return Record(
+        preference_point(preference.namespace, preference.key), preference.namespace, payload
+    )
+
+
+def preference_from_record(record: Record) -> Preference:
+    """The preference of a record."""
+    payload = record.payload
+    return Preference(
+        record.namespace,
+        payload["key"],
+        json.loads(payload["value"]),
+        payload["category"],
+        payload[REVISION],
+        payload["create_time"],
+        payload["update_time"],
+    )
+
+
+def revision_record(record: Record) -> Record:
+    """The present value of a preference as a former one.
+
+    Its place has the sort key as well: a preference that is deleted and made again has another.
+    """
+    payload = record.payload
+    parts = (payload["key"], str(payload[SORT_KEY]), str(payload[REVISION]))
+    kept = ("key", "value", "category", REVISION, "update_time", SORT_KEY)
+    return Record(
+        point_id(record.namespace, "preference_revision", *parts),
+        record.namespace,
+        {name: payload[name] for name in kept},
+    )

@@ -1,0 +1,141 @@
+"""`lot-grpc report` against a server that answers as it is told."""
+
+# ruff: noqa: N802 - methods are named like their RPCs
+
+from __future__ import annotations
+
+import json
+from concurrent import futures
+
+import grpc
+import pytest
+
+from lot_grpc.cli.main import app as command_line
+from lot_grpc.domain.performance import PerformanceReport, advice_on, insights_of
+from lot_grpc.domain.trends import CategoryTrend, Change, NamedCount, TrendDirection
+from lot_grpc.pb.lot.v1 import learning_service_pb2_grpc as pb_grpc
+from lot_grpc.pb.lot.v1 import performance_pb2 as pb
+from lot_grpc.server.convert.performance import report_to_pb
+
+
+def _trend(category: str, successes: int, change: Change, best: str = "") -> CategoryTrend:
+    approaches = (NamedCount(best, 9),) if best else ()
+    return CategoryTrend(category, 1500, 20, successes, 75.0, approaches, 1000, change)
+
+
+TRENDS = (
+    _trend("[red]ops", 20, Change(TrendDirection.IMPROVING, 0.5, 0.9, 0.001), "[b]plan"),
+    _trend("", 13, Change(TrendDirection.DECLINING, 0.9, 0.7, 0.58)),
+    _trend("ui", 20, Change(TrendDirection.STABLE, 1.0, 1.0, 1.0)),
+    _trend("new", 20, Change()),
+)
+PLAN = [NamedCount("[b]plan", 900)]
+FULL = PerformanceReport(
+    "team", 1, 6000, 5000, 42.0, TRENDS, advice_on(TRENDS), insights_of(PLAN, [], [])
+)
+EMPTY = PerformanceReport("team", 1, 0, 0, None, (), advice_on(()), ())
+
+
+class Told(pb_grpc.LearningServiceServicer):
+    """Answers with one report, or fails with one code."""
+
+    def __init__(self) -> None:
+        self.report = FULL
+        self.fails: grpc.StatusCode | None = None
+        self.asked: list[pb.GetPerformanceReportRequest] = []
+
+    def GetPerformanceReport(self, request, context):
+        self.asked.append(request)
+        if self.fails:
+            context.abort(self.fails, "what to do next")
+        return pb.GetPerformanceReportResponse(report=report_to_pb(self.report))
+
+
+@pytest.fixture
+def told():
+    return Told()  # type: ignore[abstract]  # the rest is not asked
+
+
+@pytest.fixture
+def address(told):
+    server = grpc.server(futures.ThreadPoolExecutor(2))
+    pb_grpc.add_LearningServiceServicer_to_server(told, server)
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    yield f"127.0.0.1:{port}"
+    server.stop(None).wait()
+
+
+def test_people_see_rates_with_arrows_and_names_as_they_are(runner, told, address):
+    result = runner.invoke(command_line, ["report", "-a", address, "-n", "team", "--sample", "7"])
+    assert result.exit_code == 0, result
+    assert (told.asked[0].namespace, told.asked[0].sample_size) == ("team", 7)
+    shown = result.stdout
+    assert shown.startswith("Performance of team\n")
+    assert "Ended: 6,000; went well: 5,000 (83.3%); 42 s on average." in shown
+    rows = {line.split()[0]: line for line in shown.splitlines() if line.strip()}
+    for name, parts in {
+        "[red]ops": ("↑ improving", "100.0% of 20", "83.9% to 100.0%", "0.001", "[b]plan (9)"),
+        "(none)": ("↓ declining", "65.0% of 20", "0.58", "1 min 15 s", "1,500"),
+        "ui": ("→ stable",),
+        "new": ("· few",),
+    }.items():
+        for part in parts:
+            assert part in rows[name]
+    assert "Improve tasks without a category" in shown
+    assert 'Most successful approach: "[b]plan" (900).' in shown
+
+
+def test_json_has_every_field(runner, address):
+    result = runner.invoke(command_line, ["report", "-a", address, "--json"])
+    told = json.loads(result.stdout)
+    assert told["total_count"] == "6000"
+    assert told["by_category"]["ui"] == "1500"
+    assert told["trends"][3]["direction"] == "TREND_DIRECTION_INSUFFICIENT_DATA"
+    assert "change_p_value" not in told["trends"][3]
+    assert told["trends"][0]["change_significant"] is True
+    assert told["trends"][1]["change_significant"] is False
+
+
+def test_markdown_is_the_page_of_the_server(runner, address):
+    result = runner.invoke(command_line, ["report", "-a", address, "--markdown"])
+    assert result.stdout == report_to_pb(FULL).markdown
+
+
+def test_without_episodes_it_says_so(runner, told, address):
+    told.report = EMPTY
+    result = runner.invoke(command_line, ["report", "-a", address])
+    assert result.exit_code == 0
+    assert "Performance of default\n  No episode has ended.\n" in result.stdout
+    assert "category" not in result.stdout.split("Advice")[0]
+
+
+def test_json_and_markdown_exclude_each_other(runner, told, address):
+    result = runner.invoke(command_line, ["report", "-a", address, "--json", "--markdown"])
+    assert result.exit_code == 2
+    assert "exclude each other" in result.stderr
+    assert told.asked == []
+
+
+@pytest.mark.parametrize(
+    ("code", "hint"),
+    [
+        (grpc.StatusCode.INVALID_ARGUMENT, ""),
+        (grpc.StatusCode.DEADLINE_EXCEEDED, "--timeout waits longer"),
+    ],
+)
+def test_a_refusal_is_told_as_the_server_says_it(runner, told, address, code, hint):
+    told.fails = code
+    result = runner.invoke(command_line, ["report", "-a", address])
+    assert result.exit_code == 1
+    assert result.stdout == ""
+    assert f"error: {address}: {code.name}: what to do next\n" in result.stderr
+    assert hint in result.stderr
+
+
+def test_a_server_that_is_not_there_is_told_with_a_hint(runner, told, address, monkeypatch):
+    told.fails = grpc.StatusCode.UNAVAILABLE
+    monkeypatch.setenv("LOT_ADDRESS", address)
+    result = runner.invoke(command_line, ["report"])
+    assert result.exit_code == 1
+    assert result.stderr.startswith(f"error: {address}: UNAVAILABLE\nhint: is the server running")
