@@ -31,7 +31,7 @@ from tests.learn.served import opened
 from tests.learn.tasks import TaskSet, carried_set, read_set
 
 ASKS, SEEDS = 15_000, (11,)
-"""The settings were tuned on other seeds, 1 to 5 and 21 to 35."""
+"""The settings were tuned on other draws than these."""
 MOST_ASKS, MOST_SEEDS = 1_000_000, 100
 
 

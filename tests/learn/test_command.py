@@ -11,6 +11,7 @@ import sys
 
 import pytest
 
+from lot_grpc.settings import RankingSettings, env_name
 from tests.e2e.process import ROOT
 from tests.learn.__main__ import exit_code, main
 from tests.learn.made import reported
@@ -23,6 +24,15 @@ def documented() -> list[str]:
     blocks = re.findall(r"^```bash\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
     assert len(blocks) == 1, "a command that this test does not run"
     return shlex.split(blocks[0])
+
+
+def test_the_page_tells_the_defaults_of_every_setting_of_ranking():
+    page = (ROOT / "docs" / "learning.md").read_text()
+    told = re.findall(r"^\| `(LOT_RANKING_\w+)` \| ([\d.]+) \|", page, re.MULTILINE)
+    fields = RankingSettings.model_fields
+    assert {name: float(value) for name, value in told} == {
+        env_name("ranking", key): field.default for key, field in fields.items()
+    }
 
 
 @pytest.mark.model
