@@ -81,12 +81,13 @@ class Formulas:
     async def first(self, query: int, seed: int) -> int | None:
         hits = self._pools.hits[query]
         near = contenders([hit.relevance for hit in hits], self._ranking, self._weights, 1)
+        # Numbered by their place, so that equal ones stay as the pool has them, whatever ranks.
         candidates = [
-            Candidate(str(hit.pattern), hit.relevance, *self._memory.recall(query, hit.pattern))
-            for hit in hits[:near]
+            Candidate(f"{place:06}", hit.relevance, *self._memory.recall(query, hit.pattern))
+            for place, hit in enumerate(hits[:near])
         ]
         ranked = rank(candidates, self._ranking, self._weights, 1, seed)
-        return int(ranked[0].candidate.id) if ranked else None
+        return hits[int(ranked[0].candidate.id)].pattern if ranked else None
 
     async def took(self, query: int, seed: int) -> int | None:
         return await self.first(query, seed)

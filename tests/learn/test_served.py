@@ -12,7 +12,7 @@ from tests.learn.formulas import ByCell, ByPattern, Formulas, cosines
 from tests.learn.made import POOLS
 from tests.learn.measuring import Measuring, Wanted
 from tests.learn.report import targets
-from tests.learn.served import Served, read_pools, save_all, weights_told
+from tests.learn.served import Near, Pools, Served, read_pools, save_all, weights_told
 from tests.learn.tasks import carried_set
 from tests.learn.worlds import drawn
 from tests.services.world import open_world
@@ -99,6 +99,12 @@ async def test_a_hit_that_is_overtaken_is_counted(serving):
 def test_who_leads_by_more_than_the_gate_is_the_leader():
     assert [POOLS.leader(query, 0.1) for query in range(4)] == [None, None, 2, 2]
     assert POOLS.leader(1, 0.04) == 1
+
+
+async def test_where_nothing_is_learned_the_formulas_leave_equals_as_the_pool_has_them():
+    pools = Pools(((Near(10, 0.5), Near(9, 0.5), Near(2, 0.5)),), ((1.0, 0.0),))
+    for ranking in (Ranking.SIMILARITY, Ranking.BALANCED, Ranking.RELIABLE):
+        assert await Formulas(pools, ByPattern(), RankingWeights(), ranking).first(0, 0) == 10
 
 
 async def test_plain_counts_forget_what_was_asked_and_cells_do_not():
