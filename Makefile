@@ -1,5 +1,5 @@
 # `make` alone lists the targets. Needs Python 3.11 or later and GNU make 3.81 or later; the rest
-# is installed into .venv. ARGS="…" is passed on by run, test, bench, demo and eval.
+# is installed into .venv. ARGS="…" is passed on by run, test, bench, demo, eval and learn.
 
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
@@ -15,6 +15,8 @@ DEMO_TASKS ?= ../shared/eval/webarena
 EVAL_DATA ?= ../shared/eval
 # Sets of which a field narrows the search, as set=field.
 EVAL_FILTERS ?= humanevalpack=language
+# The retrieval set of `make learn`; where it is not there, a small one that comes along.
+LEARN_SET ?= ../shared/eval/webarena
 
 PROTO_VENV ?= .proto-venv
 PROTO_PY := $(abspath $(PROTO_VENV))/bin/python
@@ -46,6 +48,10 @@ demo: $(CLIENT_STAMP) ## Watch an agent learn: a scripted run against a server o
 .PHONY: bench
 bench: $(DEV_STAMP) ## Measure against a bare server, both in one run
 	@$(PY) -m tests.bench $(ARGS)
+
+.PHONY: learn
+learn: $(DEV_STAMP) ## Show that ranking learns: many asks through the services
+	@$(PY) -m tests.learn $(if $(wildcard $(LEARN_SET)/corpus.jsonl*),--set $(LEARN_SET)) $(ARGS)
 
 EVAL_SETS = $(patsubst %/,%,$(sort $(dir $(wildcard $(EVAL_DATA)/*/corpus.jsonl \
   $(EVAL_DATA)/*/corpus.jsonl.gz))))

@@ -9,6 +9,7 @@ from xml.sax.saxutils import escape
 from lot_grpc.evaluation.bootstrap import Estimate
 from lot_grpc.evaluation.metrics import NDCG
 from lot_grpc.evaluation.results import Result
+from lot_grpc.evaluation.svg import COLOURS, head, style, text
 
 _BAR, _GAP, _BETWEEN = 40, 6, 44
 """Widths: of a bar, between bars, between sets."""
@@ -19,21 +20,7 @@ _CAP = 5
 _LETTER = 8
 """About the width of a letter of a set's name."""
 _LEGS = ("dense", "bm25", "hybrid", "rerank")
-_STYLE = """
-  .page { fill: #ffffff } .text { fill: #1f2328 } .soft { fill: #59636e }
-  .grid { stroke: #d1d9e0 } .line { stroke: #1f2328; stroke-width: 1.5 }
-  .value { paint-order: stroke; stroke: #ffffff; stroke-width: 3px }
-  .dense { fill: #2f6fb3 } .bm25 { fill: #c77700 } .hybrid { fill: #2e8b57 }
-  .rerank { fill: #8e4fb0 }
-  @media (prefers-color-scheme: dark) {
-    .page { fill: #0d1117 } .text { fill: #f0f6fc } .soft { fill: #9198a1 }
-    .grid { stroke: #3d444d } .line { stroke: #f0f6fc } .value { stroke: #0d1117 }
-    .dense { fill: #5b9fe6 } .bm25 { fill: #e0a03a } .hybrid { fill: #4fbf85 }
-    .rerank { fill: #bd86dd }
-  }
-  text { font: 13px system-ui, "Segoe UI", Roboto, Helvetica, Arial, sans-serif }
-  .title { font-size: 16px; font-weight: 600 } .small { font-size: 11px }
-"""
+_COLOUR_OF = {"dense": "blue", "bm25": "orange", "hybrid": "green", "rerank": "purple"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,13 +54,10 @@ def draw(results: Sequence[Result]) -> str:
         f"{one.name}: " + ", ".join(f"{leg} {value.mean:.3f}" for leg, value in one.legs.items())
         for one in sets
     )
+    title = "nDCG@10 by set and way of searching"
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
-        f'viewBox="0 0 {width} {height}" role="img">',
-        f"<title>nDCG@10 by set and way of searching</title><desc>{escape(label)}</desc>",
-        f"<style>{_STYLE}</style>",
-        f'<rect class="page" width="{width}" height="{height}"/>',
-        _text(_LEFT, 28, "nDCG@10 by set and way of searching", "text title", "start"),
+        *head(width, height, title, label, _sheet()),
+        text(_LEFT, 28, title, "text title", "start"),
         *_legend(legs),
         *_grid(width),
     ]
@@ -84,13 +68,21 @@ def draw(results: Sequence[Result]) -> str:
     return "\n".join([*parts, "</svg>"]) + "\n"
 
 
+def _sheet() -> str:
+    light, dark = (
+        "".join(f"  .{leg} {{ fill: {COLOURS[name][page]} }}\n" for leg, name in _COLOUR_OF.items())
+        for page in (0, 1)
+    )
+    return style(light, dark)
+
+
 def _legend(legs: Sequence[str]) -> list[str]:
     parts, left = [], _LEFT
     for leg in legs:
         parts.append(f'<rect class="{leg}" x="{left}" y="42" width="12" height="12" rx="2"/>')
-        parts.append(_text(left + 18, 53, leg, "text", "start"))
+        parts.append(text(left + 18, 53, leg, "text", "start"))
         left += 18 + _LETTER * len(leg) + 20
-    parts.append(_text(left, 53, "whiskers: 95 % interval", "soft small", "start"))
+    parts.append(text(left, 53, "whiskers: 95 % interval", "soft small", "start"))
     return parts
 
 
@@ -102,7 +94,7 @@ def _grid(width: int) -> list[str]:
         parts.append(
             f'<line class="grid" x1="{_LEFT}" x2="{width - _RIGHT}" y1="{y:g}" y2="{y:g}"/>'
         )
-        parts.append(_text(_LEFT - 8, y + 4, f"{value:.1f}", "soft", "end"))
+        parts.append(text(_LEFT - 8, y + 4, f"{value:.1f}", "soft", "end"))
     return parts
 
 
@@ -124,16 +116,12 @@ def _bars(one: _Set, left: int) -> list[str]:
             f'M{center - _CAP:g} {low:.1f}h{2 * _CAP}"/>'
         )
         shown = f"{value.mean:.3f}".removeprefix("0")
-        parts.append(_text(center, high - 6, shown, "text small value", "middle"))
+        parts.append(text(center, high - 6, shown, "text small value", "middle"))
         x += _BAR + _GAP
-    parts.append(_text(middle, _y(0) + 20, one.name, "text", "middle"))
-    parts.append(_text(middle, _y(0) + 36, f"{one.queries:,} queries", "soft small", "middle"))
+    parts.append(text(middle, _y(0) + 20, one.name, "text", "middle"))
+    parts.append(text(middle, _y(0) + 36, f"{one.queries:,} queries", "soft small", "middle"))
     return parts
 
 
 def _y(value: float) -> float:
     return _TOP + _HEIGHT * (1 - value)
-
-
-def _text(x: float, y: float, text: str, kind: str, anchor: str) -> str:
-    return f'<text class="{kind}" x="{x:g}" y="{y:g}" text-anchor="{anchor}">{escape(text)}</text>'

@@ -17,7 +17,7 @@ from lot_grpc.settings import env_name, groups
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-TARGETS = ("run", "test", "check", "proto", "bench", "demo", "lint", "help")
+TARGETS = ("run", "test", "check", "proto", "bench", "learn", "demo", "lint", "help")
 
 
 def requirements() -> list[Requirement]:

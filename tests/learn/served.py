@@ -1,0 +1,170 @@
+"""The real services as a learner, and the pools they rank."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from lot_grpc.domain.errors import LotError
+from lot_grpc.domain.fusion import FusionWeights
+from lot_grpc.domain.outcomes import Outcome
+from lot_grpc.domain.pattern import PatternContent
+from lot_grpc.domain.query import PatternFilter, Ranking
+from lot_grpc.domain.ranking import RankingWeights, pool_size
+from lot_grpc.opening import Opened, open_all
+from lot_grpc.reports import Progress
+from lot_grpc.services.drafts import Dedupe, PatternDraft
+from lot_grpc.services.outcomes import OutcomeDraft
+from lot_grpc.services.questions import Asked, pattern_question
+from lot_grpc.services.records.patterns import pattern_point
+from lot_grpc.services.search import Searching, Wanted
+from lot_grpc.services.searched import SEARCHED_PATTERNS
+from lot_grpc.settings import Settings
+from tests.learn.tasks import TaskSet
+
+LIMIT = 5
+"""Hits of a recall, as by default. The first is taken."""
+_BATCH = 64
+_POOLS = "pools"
+_CACHED_TEXTS = 100_000
+"""The same queries come again and again: each is embedded once."""
+
+
+@asynccontextmanager
+async def opened(
+    settings: Settings, folder: Path, progress: Progress | None
+) -> AsyncIterator[Opened]:
+    """All that serves but the port, over an empty embedded store in ``folder``.
+
+    Raises:
+        StartupError: The model or the store cannot be opened.
+    """
+    data = {"store": "edge", "data_dir": folder, "sync": "off", "maintenance": "off"}
+    cached = {"cache_entries": _CACHED_TEXTS}
+    alone = settings.model_copy(
+        update={
+            "storage": settings.storage.model_copy(update=data),
+            "embedding": settings.embedding.model_copy(update=cached),
+        }
+    )
+    async with open_all(alone, progress) as done:
+        yield done
+
+
+@dataclass(frozen=True)
+class Near:
+    """A hit of a pool: a pattern by number, and how relevant it is."""
+
+    pattern: int
+    relevance: float
+
+
+@dataclass(frozen=True)
+class Pools:
+    """For each query its vector and what a recall ranks, the most relevant first."""
+
+    hits: tuple[tuple[Near, ...], ...]
+    vectors: tuple[Sequence[float], ...]
+
+    def leader(self, query: int, gate: float) -> int | None:
+        """The hit that leads by more than the gate."""
+        first, *others = self.hits[query] or (None,)
+        if first is None or (others and first.relevance - others[0].relevance <= gate):
+            return None
+        return first.pattern
+
+
+async def save_all(serving: Opened, namespace: str, tasks: TaskSet) -> None:
+    """Save the patterns, each under its number."""
+    for start in range(0, len(tasks.stored), _BATCH):
+        batch = list(enumerate(tasks.stored))[start : start + _BATCH]
+        drafts = [
+            PatternDraft(PatternContent(task), pattern_id=_id(number), dedupe=Dedupe.NONE)
+            for number, task in batch
+        ]
+        for saved in await serving.services.saving.save_many(namespace, drafts):
+            if isinstance(saved, LotError):
+                raise saved
+
+
+async def read_pools(serving: Opened, tasks: TaskSet, progress: Progress) -> Pools:
+    """The pools, by the search that recall makes. What was learned does not change them."""
+    await save_all(serving, _POOLS, tasks)
+    points = {pattern_point(_POOLS, _id(number)): number for number in range(len(tasks.stored))}
+    searching = Searching(serving.store, serving.embedder, SEARCHED_PATTERNS, FusionWeights())
+    hits, vectors = [], []
+    for number, query in enumerate(tasks.queries):
+        progress("searching", number, len(tasks.queries))
+        found = await searching.search(_POOLS, Wanted(query, (), pool_size(LIMIT)))
+        hits.append(tuple(Near(points[one.id], one.value) for one in found.found))
+        vectors.append(found.vector)
+    progress("searching", len(tasks.queries), len(tasks.queries))
+    return Pools(tuple(hits), tuple(vectors))
+
+
+async def weights_told(serving: Opened, tasks: TaskSet) -> RankingWeights:
+    """The weights that an answer gives back when asked to explain itself."""
+    asked = Asked(tasks.queries[0], LIMIT, explain=True)
+    question = pattern_question(asked, PatternFilter())
+    answer = await serving.services.pattern_recall.find(_POOLS, question)
+    assert answer.explanation is not None
+    return answer.explanation.weights
+
+
+class Served:
+    """A ``Learner``: recall, and outcomes with the retrieval's id, in a namespace of its own.
+
+    ``checked`` counts the recalls in which a hit led by more than the gate, ``overtaken`` those in
+    which another came first.
+    """
+
+    def __init__(
+        self,
+        serving: Opened,
+        namespace: str,
+        ranking: Ranking,
+        tasks: TaskSet,
+        pools: Pools,
+        gate: float,
+    ) -> None:
+        self._services = serving.services
+        self._namespace = namespace
+        self._ranking = ranking
+        self._tasks = tasks
+        self._leaders = [pools.leader(query, gate) for query in range(len(tasks.queries))]
+        self._retrieval_id = ""
+        self.checked = 0
+        self.overtaken = 0
+
+    async def first(self, query: int, seed: int) -> int | None:
+        asked = Asked(self._tasks.queries[query], LIMIT, ranking=self._ranking, seed=seed)
+        answer = await self._services.pattern_recall.find(
+            self._namespace, pattern_question(asked, PatternFilter())
+        )
+        self._retrieval_id = answer.retrieval_id
+        first = _number(answer.hits[0].thing.pattern_id) if answer.hits else None
+        leader = self._leaders[query]
+        if leader is not None:
+            self.checked += 1
+            self.overtaken += first != leader
+        return first
+
+    async def took(self, query: int, seed: int) -> int | None:
+        return await self.first(query, seed)
+
+    async def tell(self, query: int, pattern: int, *, success: bool) -> None:
+        outcome = Outcome.SUCCESS if success else Outcome.FAILURE
+        await self._services.outcomes.record(
+            self._namespace,
+            OutcomeDraft((_id(pattern),), outcome, retrieval_id=self._retrieval_id),
+        )
+
+
+def _id(number: int) -> str:
+    return f"p{number}"
+
+
+def _number(pattern_id: str) -> int:
+    return int(pattern_id.removeprefix("p"))

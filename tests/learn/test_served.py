@@ -1,0 +1,119 @@
+"""The replay over a part of the carried set, with the hashing embedder and a store in memory."""
+
+from __future__ import annotations
+
+import pytest
+
+from lot_grpc.domain.query import Ranking
+from lot_grpc.domain.ranking import RankingWeights
+from lot_grpc.opening import Opened
+from tests.learn.carried import FORMS
+from tests.learn.formulas import ByCell, ByPattern, Formulas, cosines
+from tests.learn.made import POOLS
+from tests.learn.measuring import Measuring, Wanted
+from tests.learn.report import targets
+from tests.learn.served import Near, Pools, Served, read_pools, save_all, weights_told
+from tests.learn.tasks import carried_set
+from tests.learn.worlds import drawn
+from tests.services.world import open_world
+
+TASKS = carried_set(FORMS[:4])
+
+
+@pytest.fixture
+async def serving() -> Opened:
+    world = await open_world()
+    return Opened(world.store, world.embedder, world.services)
+
+
+def silent(task: str, done: int, total: int) -> None:
+    """No progress to show."""
+
+
+async def test_it_runs_and_every_ranking_is_measured(serving):
+    told: list[tuple[str, int, int]] = []
+    measuring = Measuring(serving, TASKS, Wanted(60, (1,)), lambda *one: told.append(one))
+    report = await measuring.run()
+    [measured] = report.measured
+    assert list(measured.learned) == ["Beta mean", "BALANCED", "RELIABLE", "EXPLORE"]
+    for learned in measured.learned.values():
+        assert [point.asks for point in learned.steady] == list(report.wanted.steady)
+        assert [point.asks for point in learned.changed] == list(report.wanted.changed)
+    similarity, oracle = measured.before.similarity, measured.before.oracle
+    balanced = measured.learned["BALANCED"].steady
+    assert balanced[0].asked == pytest.approx(similarity.asked)
+    assert similarity.asked < balanced[-1].asked < oracle.asked
+    by_gate = {one.gate: one for one in measured.gates}
+    assert by_gate[0.0].weighted.asked <= by_gate[0.1].weighted.asked
+    assert report.checks.overtaken == 0
+    assert {(what, done) for what, done, total in told if done == total} >= {
+        ("searching", len(TASKS.queries)),
+        ("BALANCED, seed 1", 60),
+        ("gates, seed 1", 20),
+    }
+
+
+async def test_the_formulas_alone_make_no_recall(serving):
+    report = await Measuring(serving, TASKS, Wanted(40, (1, 2), formulas=True), silent).run()
+    assert [one.seed for one in report.measured] == [1, 2]
+    assert report.checks.checked == 0
+    balanced = report.measured[0].learned["BALANCED"].steady
+    assert balanced[-1].asked > report.measured[0].before.similarity.asked
+    assert len(targets(report)) == 3
+
+
+@pytest.mark.parametrize("ranking", [Ranking.BALANCED, Ranking.RELIABLE])
+async def test_the_formulas_choose_as_the_services_do(serving, ranking):
+    pools = await read_pools(serving, TASKS, silent)
+    weights = await weights_told(serving, TASKS)
+    await save_all(serving, "served", TASKS)
+    served = Served(serving, "served", ranking, TASKS, pools, weights.gate)
+    formulas = Formulas(pools, ByCell(cosines(pools), weights), weights, ranking)
+    trial, same = drawn(TASKS, 2), 0
+    for ask in trial.asks(120):
+        pattern = await served.took(ask.query, ask.number)
+        same += pattern == await formulas.took(ask.query, ask.number)
+        assert pattern is not None
+        success = ask.coin < trial.before.success(ask.query, pattern)
+        await served.tell(ask.query, pattern, success=success)
+        await formulas.tell(ask.query, pattern, success=success)
+    assert same >= 118  # equal scores go by id, which differs
+
+
+async def test_a_hit_that_is_overtaken_is_counted(serving):
+    pools = await read_pools(serving, TASKS, silent)
+    await save_all(serving, "served", TASKS)
+    served = Served(serving, "served", Ranking.BALANCED, TASKS, pools, gate=-1.0)
+    query = next(n for n, hits in enumerate(pools.hits) if len(hits) > 1)
+    first = await served.took(query, 0)
+    assert (served.checked, served.overtaken) == (1, 0)
+    assert first is not None
+    for _ in range(20):
+        await served.took(query, 0)
+        await served.tell(query, first, success=False)
+    checked, overtaken = served.checked, served.overtaken
+    assert await served.first(query, 0) != first
+    assert (served.checked, served.overtaken) == (checked + 1, overtaken + 1)
+
+
+def test_who_leads_by_more_than_the_gate_is_the_leader():
+    assert [POOLS.leader(query, 0.1) for query in range(4)] == [None, None, 2, 2]
+    assert POOLS.leader(1, 0.04) == 1
+
+
+async def test_where_nothing_is_learned_the_formulas_leave_equals_as_the_pool_has_them():
+    pools = Pools(((Near(10, 0.5), Near(9, 0.5), Near(2, 0.5)),), ((1.0, 0.0),))
+    for ranking in (Ranking.SIMILARITY, Ranking.BALANCED, Ranking.RELIABLE):
+        assert await Formulas(pools, ByPattern(), RankingWeights(), ranking).first(0, 0) == 10
+
+
+async def test_plain_counts_forget_what_was_asked_and_cells_do_not():
+    weights = RankingWeights()
+    plain = Formulas(POOLS, ByPattern(), weights, Ranking.BALANCED)
+    cells = Formulas(POOLS, ByCell(cosines(POOLS), weights), weights, Ranking.BALANCED)
+    for learner in (plain, cells):
+        assert await learner.first(1, 0) == 1
+        for _ in range(10):
+            await learner.tell(3, 1, success=False)
+    assert await plain.first(1, 0) == 0
+    assert await cells.first(1, 0) == 1
