@@ -20,8 +20,10 @@ from tests.bench import data, figures, processes, report, stores
 from tests.bench.figures import NORMAL, QUICK, Bench
 from tests.bench.report import Figure, Report, median, milliseconds
 from tests.bench.rerank import CANDIDATES
+from tests.bench.used import QUERIES
 
 SMALL, LARGE = 10_000, 100_000
+OUTCOMES = 100_000
 _STARTS = 3
 _RECALLS = 200
 _RERANKS = 20
@@ -96,6 +98,30 @@ class Run:
                     if number >= 0:  # else it warms up
                         taken += times
         self.figures.append(figures.recall_reranked(**found))
+
+    def used(self) -> None:
+        """Recall after many outcomes, against recall where nothing was learned."""
+        fresh = stores.filled(SMALL, compacted=False, say=self.say)
+        busy = stores.used(SMALL, OUTCOMES, say=self.say)
+        self.say("recall after outcomes")
+        p50: list[list[float]] = [[], []]
+        with (
+            self._real(self._copy(fresh), LOT_MAINTENANCE="off") as none,
+            self._real(self._copy(busy), LOT_MAINTENANCE="off") as many,
+        ):
+            for number in range(-1, min(2 * self._sizes.rounds, QUERIES // self._sizes.single)):
+                # Of the queries that the outcomes were on, none twice.
+                first = max(number, 0) * self._sizes.single
+                for server, found in ((none, p50[0]), (many, p50[1])):
+                    if number < 0:  # it warms up
+                        self._recalls(server, self._sizes.single, 2_000_000)
+                    else:
+                        found.append(self._recalls(server, self._sizes.single, first))
+        ratio = median([b / a for a, b in zip(*p50, strict=True)])
+        beside = f"{milliseconds(median(p50[1]))}, {milliseconds(median(p50[0]))} without any"
+        name = f"RecallPatterns, one client, after {OUTCOMES:,} outcomes"
+        values = {"ratio": ratio, "p50": p50}
+        self.figures.append(Figure(name, f"{ratio:.2f} x", "≤ 1.3", ratio <= 1.3, beside, values))
 
     def empty(self) -> int:
         """Start and memory without data; returns resident bytes."""
@@ -197,9 +223,15 @@ def _options() -> Any:
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="less of each, under two minutes")
     parser.add_argument(
-        "--full", action="store_true", help="also 100,000 patterns, compacted (minutes, once)"
+        "--full",
+        action="store_true",
+        help="also 100,000 patterns, compacted, and 100,000 outcomes (minutes, once)",
     )
-    parser.add_argument("--only", default="", help="just the comparisons with this in their name")
+    parser.add_argument(
+        "--only",
+        default="",
+        help="just the comparisons with this in their name, `rerank` or `used`",
+    )
     parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
     return parser.parse_args()
 
@@ -218,8 +250,10 @@ def main() -> int:
                 parts = {} if options.only else run.parts()
                 if not options.only or options.only in "rerank":
                     run.rerank()
-                if options.only != "rerank":
+                if options.only not in ("rerank", "used"):
                     run.calls()
+                if options.only == "used" or (options.full and not options.only):
+                    run.used()
                 if not options.only:
                     empty_bytes = run.empty()
                     if not options.quick:

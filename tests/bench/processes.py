@@ -151,11 +151,11 @@ def client(log: Path) -> Iterator[Client]:
         process.end()
 
 
-def run(module: str, *arguments: str) -> Any:
-    """What a module prints as JSON, run by itself."""
+def run(module: str, *arguments: str, seconds: float = ANSWER_SECONDS) -> Any:
+    """What a module prints as JSON, run by itself, within so many seconds."""
     command = [sys.executable, "-m", module, *arguments]
     done = subprocess.run(
-        command, capture_output=True, text=True, timeout=ANSWER_SECONDS, env=_environment({})
+        command, capture_output=True, text=True, timeout=seconds, env=_environment({})
     )
     if done.returncode != 0:
         raise BenchError(f"{module} failed\n{done.stderr[-2000:]}")

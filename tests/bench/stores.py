@@ -25,13 +25,14 @@ from lot_grpc.services.records.collections import PATTERNS
 from lot_grpc.services.store_contract import open_store
 from lot_grpc.storage.edge import EdgeStore
 from lot_grpc.storage.edge_maintenance import compact_in_child
-from tests.bench import data
+from tests.bench import data, processes
 
 Say = Callable[[str], None]
 
 _CHUNK = 1024
 _BLOCK = 1 << 20
 _OLD_SECONDS = 24 * 3600
+_USING_SECONDS = 1800
 _EMBEDDED = 10_000
 """So many vectors are really made, and kept; more are mixed from them, which takes no minutes."""
 
@@ -52,6 +53,22 @@ def filled(count: int, *, compacted: bool, say: Say) -> Path:
         else:
             say(f"writing {count:,} patterns, once")
             asyncio.run(_fill(new, count))
+        new.rename(folder)
+    finally:
+        shutil.rmtree(new, ignore_errors=True)
+    return folder
+
+
+def used(count: int, outcomes: int, *, say: Say) -> Path:
+    """The same after so many outcomes (``used``), made unless there is one already."""
+    folder = _cache() / f"{count}-used-{outcomes}-{_recipe()}"
+    if folder.is_dir():
+        return folder
+    new = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=_cache()))
+    try:
+        sparse_copy(filled(count, compacted=False, say=say), new)
+        say(f"recording {outcomes:,} outcomes, once (minutes)")
+        processes.run("tests.bench.used", str(new), str(outcomes), seconds=_USING_SECONDS)
         new.rename(folder)
     finally:
         shutil.rmtree(new, ignore_errors=True)
@@ -93,6 +110,7 @@ def _recipe() -> str:
     parts = [Path(data.__file__), package / "domain/ids.py", package / "storage/edge_shard.py"]
     parts += [package / "ports.py", package / "services/store_contract.py"]
     parts += [package / "domain/pattern.py", package / "domain/search_text.py"]
+    parts += [package / "domain/cells.py", Path(data.__file__).with_name("used.py")]
     for room in ("services/records", "embedding", "lexical"):
         parts += sorted((package / room).glob("*.py"))
     text = b"".join(part.read_bytes() for part in parts)
