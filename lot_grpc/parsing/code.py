@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from tree_sitter import Node
@@ -112,7 +113,7 @@ class _Cut:
         """A sentence for each place that was not understood, and one for those that are more."""
         told = []
         for node, scope in self._walk.broken:
-            inside = f" in {self._rules.joint.join(scope)}" if scope else ""
+            inside = f" in {self._joined(scope)}" if scope else ""
             where = self._place(node)
             if node.is_missing:
                 told.append(f"{where}: {node.type} is missing{inside}"[: 4 * _LONGEST_LINE])
@@ -146,8 +147,12 @@ class _Cut:
     def _name(self, found: Found) -> str:
         definition = found.definition
         if found.form in PARTS or definition is None:
-            return self._rules.joint.join(found.scope)
-        return self._rules.joint.join((*found.scope, definition.title or definition.name))
+            return self._joined(found.scope)
+        return self._joined((*found.scope, definition.title or definition.name))
+
+    def _joined(self, names: Sequence[str]) -> str:
+        """A qualified name in one line: what is broken may have names over several."""
+        return " ".join(self._rules.joint.join(names).split())
 
     def _signature(self, found: Found) -> str:
         definition, node = found.definition, found.node

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from lot_grpc.domain.code_shapes import complexity_level
@@ -48,6 +48,7 @@ def test_any_text_is_taken(code, language):
 
 
 @settings(max_examples=120, deadline=None)
+@example(seed=208, changes=6, language="javascript", written_in="javascript")  # a name of 2 lines
 @given(
     seed=st.integers(0, 10**9),
     changes=st.integers(1, 12),

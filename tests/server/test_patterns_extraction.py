@@ -52,13 +52,26 @@ async def test_a_pattern_is_learned_from_each_group_of_like_episodes(lot: Lot):
     assert stored.pattern == login
 
 
+def untimed(pattern: Any) -> Any:
+    """A pattern without the times at which it was stored, or would have been."""
+    copy = type(pattern)()
+    copy.CopyFrom(pattern)
+    copy.ClearField("create_time")
+    copy.ClearField("update_time")
+    return copy
+
+
 async def test_extracting_again_changes_nothing_and_a_dry_run_tells_the_same(lot: Lot):
     await logins(lot)
     dry = await lot.patterns.ExtractPatterns(dry_run=True)
     assert not (await lot.patterns.ListPatterns()).patterns
     first = await lot.patterns.ExtractPatterns()
-    assert dry == first
-    lot.clock.advance(60)
+    assert [untimed(pattern) for pattern in dry.patterns] == [
+        untimed(pattern) for pattern in first.patterns
+    ]
+    assert dry.episode_count == first.episode_count
+    if lot.own_clock:
+        lot.own_clock.advance(60)
     assert await lot.patterns.ExtractPatterns() == first
     assert list((await lot.patterns.ListPatterns()).patterns) == list(first.patterns)
 

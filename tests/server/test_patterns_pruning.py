@@ -30,7 +30,9 @@ async def test_a_dry_run_and_then_the_run(lot):
     assert (again.deleted_count, list(again.pattern_ids)) == (0, [])
     left = (await lot.patterns.ListPatterns()).patterns
     assert {pattern.pattern_id for pattern in left} == {"good", "pinned"}
-    assert again.oldest_kept_time == min((p.create_time for p in left), key=lambda t: t.seconds)
+    assert again.oldest_kept_time == min(
+        (p.create_time for p in left), key=lambda t: t.ToNanoseconds()
+    )
 
 
 async def test_the_best_are_kept_within_the_filter(lot):

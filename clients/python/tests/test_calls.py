@@ -123,6 +123,23 @@ async def test_an_episode_can_be_recorded_whole(client: AsyncLotClient):
     assert [hit.episode.episode_id for hit in recalled.hits] == [single.episode_id]
 
 
+async def test_what_an_episode_teaches_is_kept_when_asked_for(client: AsyncLotClient):
+    done = [{"event_type": "tool_call", "data": {"tool": "pg_dump"}}]
+    await client.record_episode(
+        "Back up the shop's database", "SUCCEEDED", done, auto_extract_patterns=True
+    )
+    single = await client.start_episode("Restore the shop's database")
+    await client.end_episode(single.episode_id, "SUCCEEDED", auto_extract_patterns=True)
+    explored = await client.recall_patterns("save the shop's data", ranking="EXPLORE", seed=3)
+    again = await client.recall_patterns("save the shop's data", ranking="EXPLORE", seed=3)
+
+    assert {hit.pattern.task for hit in explored.hits} == {
+        "Back up the shop's database",
+        "Restore the shop's database",
+    }
+    assert [hit.score for hit in again.hits] == [hit.score for hit in explored.hits]
+
+
 async def test_memories_are_found_by_meaning(client: AsyncLotClient):
     made = await client.create_memory(
         "The staging database is reset every night", kind="FACT", importance=0.9, tags=["db"]

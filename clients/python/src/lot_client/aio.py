@@ -178,10 +178,11 @@ class AsyncLotClient:
         limit: int = 0,
         min_similarity: float | None = None,
         ranking: fields.RankingLike | None = None,
+        seed: int | None = None,
         rerank: bool = False,
         explain: bool = False,
     ) -> PatternRecall:
-        """The patterns most relevant by meaning and words, within the filter."""
+        """The patterns most relevant by meaning and words; ``seed`` is that of EXPLORE."""
         request = self._requests.read(
             patterns.RecallPatternsRequest,
             query=query,
@@ -189,6 +190,7 @@ class AsyncLotClient:
             limit=limit,
             min_similarity=min_similarity,
             ranking=ranking,
+            seed=seed,
             rerank=rerank,
             explain=explain,
         )
@@ -272,6 +274,7 @@ class AsyncLotClient:
         status: fields.EpisodeStatusLike,
         *,
         request_id: str = "",
+        auto_extract_patterns: bool = False,
         **end: Unpack[fields.EpisodeEndFields],
     ) -> Episode:
         """End an episode as SUCCEEDED or FAILED."""
@@ -280,6 +283,7 @@ class AsyncLotClient:
             episode_id=episode_id,
             status=status,
             request_id=request_id,
+            auto_extract_patterns=auto_extract_patterns,
             **end,
         )
         return (await self._invoke(self.episodes.EndEpisode, request)).episode
@@ -292,6 +296,7 @@ class AsyncLotClient:
         *,
         episode_id: str = "",
         request_id: str = "",
+        auto_extract_patterns: bool = False,
         **episode: Unpack[fields.WholeEpisodeFields],
     ) -> Episode:
         """Record a finished episode with its events in one call."""
@@ -301,6 +306,7 @@ class AsyncLotClient:
             events=as_events(events),
             episode_id=episode_id,
             request_id=request_id,
+            auto_extract_patterns=auto_extract_patterns,
         )
         return (await self._invoke(self.episodes.RecordEpisode, request)).episode
 

@@ -177,10 +177,11 @@ class LotClient:
         limit: int = 0,
         min_similarity: float | None = None,
         ranking: fields.RankingLike | None = None,
+        seed: int | None = None,
         rerank: bool = False,
         explain: bool = False,
     ) -> PatternRecall:
-        """The patterns most relevant by meaning and words, within the filter."""
+        """The patterns most relevant by meaning and words; ``seed`` is that of EXPLORE."""
         request = self._requests.read(
             patterns.RecallPatternsRequest,
             query=query,
@@ -188,6 +189,7 @@ class LotClient:
             limit=limit,
             min_similarity=min_similarity,
             ranking=ranking,
+            seed=seed,
             rerank=rerank,
             explain=explain,
         )
@@ -271,6 +273,7 @@ class LotClient:
         status: fields.EpisodeStatusLike,
         *,
         request_id: str = "",
+        auto_extract_patterns: bool = False,
         **end: Unpack[fields.EpisodeEndFields],
     ) -> Episode:
         """End an episode as SUCCEEDED or FAILED."""
@@ -279,6 +282,7 @@ class LotClient:
             episode_id=episode_id,
             status=status,
             request_id=request_id,
+            auto_extract_patterns=auto_extract_patterns,
             **end,
         )
         return self._invoke(self.episodes.EndEpisode, request).episode
@@ -291,6 +295,7 @@ class LotClient:
         *,
         episode_id: str = "",
         request_id: str = "",
+        auto_extract_patterns: bool = False,
         **episode: Unpack[fields.WholeEpisodeFields],
     ) -> Episode:
         """Record a finished episode with its events in one call."""
@@ -300,6 +305,7 @@ class LotClient:
             events=as_events(events),
             episode_id=episode_id,
             request_id=request_id,
+            auto_extract_patterns=auto_extract_patterns,
         )
         return self._invoke(self.episodes.RecordEpisode, request).episode
 
