@@ -208,3 +208,10 @@ async def test_as_many_and_as_long_as_may_be_are_all_stored():
     solutions = await take(world, *events, status=FAILED, error=error)
     assert len(solutions) == len(await told(world)) == 20
     assert solutions[-1].content.error_type == "E" * 1_024
+
+
+async def test_an_error_that_says_nothing_but_nul_is_none():
+    """As an event may hold that came past the server's checks: it must not stop the others."""
+    world = await open_world()
+    solutions = await take(world, call("a", error="\0"), call("b", error={"type": "X\0"}))
+    assert [one.content.error_message for one in solutions] == ["X"]
