@@ -11,9 +11,9 @@ from lot_grpc.domain.ids import namespace_or_default
 from lot_grpc.pb.lot.v1 import episode_service_pb2 as pb
 from lot_grpc.pb.lot.v1 import episode_service_pb2_grpc as pb_grpc
 from lot_grpc.pb.lot.v1.outcome_pb2 import Notice
-from lot_grpc.pb.lot.v1.pattern_pb2 import Pattern
 from lot_grpc.server.call import Context
 from lot_grpc.server.convert import episodes as convert
+from lot_grpc.server.convert.error_solutions import error_solution_to_pb
 from lot_grpc.server.convert.outcomes import query_notices, score_parts_to_pb, text_notices
 from lot_grpc.server.convert.patterns import pattern_to_pb
 from lot_grpc.server.page_token import (
@@ -24,7 +24,7 @@ from lot_grpc.server.page_token import (
 )
 from lot_grpc.server.streams import Requests
 from lot_grpc.services.episodes import Episodes, Started
-from lot_grpc.services.lessons import Lessons
+from lot_grpc.services.lessons import Lessons, Taught
 from lot_grpc.services.questions import Asked, episode_question
 from lot_grpc.services.recall import Recall
 from lot_grpc.services.recording import Recording, Takeover
@@ -127,9 +127,11 @@ class EpisodeServicer(pb_grpc.EpisodeServiceServicer):
             request.request_id,
             extract=extract,
         )
+        taught = await self._lesson(episode, extract=extract)
         return pb.EndEpisodeResponse(
             episode=convert.episode_to_pb(episode),
-            extracted_patterns=await self._lesson(episode) if extract else (),
+            extracted_patterns=map(pattern_to_pb, taught.patterns),
+            extracted_error_solutions=map(error_solution_to_pb, taught.error_solutions),
         )
 
     async def RecordEpisode(
@@ -137,16 +139,19 @@ class EpisodeServicer(pb_grpc.EpisodeServiceServicer):
     ) -> pb.RecordEpisodeResponse:
         draft = convert.record_draft_from_pb(request)
         recorded = await self._episodes.record(namespace_or_default(request.namespace), draft)
+        taught = await self._lesson(recorded.episode, extract=draft.extract)
         return pb.RecordEpisodeResponse(
             episode=convert.episode_to_pb(recorded.episode),
             created=recorded.created,
             notices=_notices(recorded),
-            extracted_patterns=await self._lesson(recorded.episode) if draft.extract else (),
+            extracted_patterns=map(pattern_to_pb, taught.patterns),
+            extracted_error_solutions=map(error_solution_to_pb, taught.error_solutions),
         )
 
-    async def _lesson(self, episode: Episode) -> list[Pattern]:
-        taught = await self._lessons.take(episode.namespace, episode.episode_id)
-        return [pattern_to_pb(pattern) for pattern in taught]
+    async def _lesson(self, episode: Episode, *, extract: bool) -> Taught:
+        if not extract:
+            return Taught([], [])
+        return await self._lessons.take(episode.namespace, episode.episode_id)
 
     async def GetEpisode(
         self, request: pb.GetEpisodeRequest, context: Context

@@ -199,7 +199,15 @@ def build_services(
     learned = LearnedPatterns(store, indexing, moments)
     extraction = Extraction(gathering, learned)
     lessons = Lessons(
-        store, saving, patterns, digesting, gathering, extraction, learned, tombstones
+        store,
+        saving,
+        patterns,
+        digesting,
+        gathering,
+        extraction,
+        learned,
+        tombstones,
+        error_solutions,
     )
 
     learned_tasks = LearnedTasks(store)

@@ -7,6 +7,7 @@ and no claim is needed. That holds because no call edits a solution.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 from lot_grpc.domain.error_solution import (
@@ -205,6 +206,14 @@ class ErrorSolutions:
         if record is None:
             raise ErrorSolutionNotFoundError(namespace, error_solution_id)
         return error_solution_from_record(record)
+
+    async def get_many(
+        self, namespace: str, error_solution_ids: Sequence[str]
+    ) -> list[ErrorSolution]:
+        """Those that are there, in the order asked."""
+        points = [error_solution_point(namespace, one) for one in error_solution_ids]
+        found = await self._store.get(ERROR_SOLUTIONS, namespace, points)
+        return [error_solution_from_record(found[point]) for point in points if point in found]
 
     async def list_page(
         self, namespace: str, asked: ErrorSolutionFilter, size: int, after: Position | None

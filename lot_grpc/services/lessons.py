@@ -1,23 +1,29 @@
 """What an episode teaches when it ends, if its caller asked for that (``auto_extract_patterns``).
 
-The wish is written with the end, in one write. Then the TASK pattern of the episode is saved, then
-the LEARNED pattern of its group is brought up to date, then the episode is marked done with what
-came of it. Each step done again comes to the same, so whoever finds a wish that is open (a retry, a
-sweep after a death) does them all.
+The wish is written with the end, in one write. Then the error solutions of the episode are saved;
+of one that succeeded the TASK pattern too, and the LEARNED pattern of its group is brought up to
+date; then the episode is marked done with what came of it. Each step done again comes to the same,
+so whoever finds a wish that is open (a retry, a sweep after a death) does them all.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 
 from lot_grpc.domain.episode import Episode, EpisodeStatus
+from lot_grpc.domain.error_solution import ErrorSolution
 from lot_grpc.domain.errors import EtagMismatchError, LotError, PatternNotFoundError
+from lot_grpc.domain.extraction.digest import Step
 from lot_grpc.domain.extraction.learning import MOST_SOURCES, Lesson, group_count_of
 from lot_grpc.domain.extraction.single import lesson_request, task_pattern
 from lot_grpc.domain.pattern import Pattern, PatternContent, PatternType
 from lot_grpc.ports import Equals, Record, VectorStore
 from lot_grpc.services.digesting import Digesting
 from lot_grpc.services.drafts import PatternDraft
+from lot_grpc.services.error_lessons import ErrorLessons
+from lot_grpc.services.error_solutions import ErrorSolutions
 from lot_grpc.services.extraction import MIN_SAMPLES, Extraction
 from lot_grpc.services.gathering import Gathering, own_group
 from lot_grpc.services.learned_patterns import LearnedPatterns
@@ -27,6 +33,7 @@ from lot_grpc.services.records.episodes import (
     DONE,
     EXTRACTION,
     TAUGHT,
+    TAUGHT_SOLUTIONS,
     WANTED,
     episode_from_record,
     episode_point,
@@ -42,6 +49,14 @@ _TRIES = 20
 _AT_ONCE = 1_000
 
 
+@dataclass(frozen=True, slots=True)
+class Taught:
+    """What an episode taught, as it now stands."""
+
+    patterns: list[Pattern]
+    error_solutions: list[ErrorSolution]
+
+
 class Lessons:
     """Takes them."""
 
@@ -55,6 +70,7 @@ class Lessons:
         extraction: Extraction,
         learned: LearnedPatterns,
         tombstones: Tombstones,
+        error_solutions: ErrorSolutions,
     ) -> None:
         self._store = store
         self._saving = saving
@@ -64,25 +80,39 @@ class Lessons:
         self._extraction = extraction
         self._learned = learned
         self._tombstones = tombstones
+        self._error_solutions = error_solutions
+        self._error_lessons = ErrorLessons(error_solutions, tombstones)
 
-    async def take(self, namespace: str, episode_id: str) -> list[Pattern]:
-        """Take an ended episode's lesson, or find what it came to before; a failure has none yet.
+    async def take(self, namespace: str, episode_id: str) -> Taught:
+        """Take an ended episode's lesson, or find what it came to before.
 
-        Patterns that were deleted since are left out.
+        What was deleted since is left out.
         """
         point = episode_point(namespace, episode_id)
         record = (await self._store.get(EPISODES, namespace, [point])).get(point)
         if record is None:
-            return []
+            return Taught([], [])
         if record.payload.get(EXTRACTION) == DONE:
-            taught = tuple(record.payload.get(TAUGHT, ()))
-            return await self._patterns.get_many(namespace, taught)
+            return await self._taught(record)
         if EXTRACTION not in record.payload:  # ended before by a call that did not ask for it
             await self._store.update(EPISODES, namespace, point, set={EXTRACTION: WANTED})
-        patterns = await self._teach(record)
-        done = {EXTRACTION: DONE, TAUGHT: [pattern.pattern_id for pattern in patterns]}
+        taught = await self._teach(record)
+        done = {
+            EXTRACTION: DONE,
+            TAUGHT: [pattern.pattern_id for pattern in taught.patterns],
+            TAUGHT_SOLUTIONS: [one.error_solution_id for one in taught.error_solutions],
+        }
         await self._store.update(EPISODES, namespace, point, set=done)
-        return patterns
+        return taught
+
+    async def _taught(self, record: Record) -> Taught:
+        """What a lesson that was taken came to."""
+        namespace, payload = record.namespace, record.payload
+        solutions = payload.get(TAUGHT_SOLUTIONS, ())
+        return Taught(
+            await self._patterns.get_many(namespace, tuple(payload.get(TAUGHT, ()))),
+            await self._error_solutions.get_many(namespace, solutions),
+        )
 
     async def finish(self, before: int) -> int:
         """Take the lessons of episodes that ended before a time and whose wish is open.
@@ -104,17 +134,21 @@ class Lessons:
                     taken += 1
         return taken
 
-    async def _teach(self, record: Record) -> list[Pattern]:
+    async def _teach(self, record: Record) -> Taught:
         episode = episode_from_record(record)
-        if episode.status is not EpisodeStatus.SUCCEEDED:
-            return []
-        alone = await self._save_alone(record, episode)
-        learned = await self._refresh_group(record)
-        return [pattern for pattern in (alone, learned) if pattern is not None]
-
-    async def _save_alone(self, record: Record, episode: Episode) -> Pattern | None:
-        """Its TASK pattern; None if that was deleted meanwhile. The same content counts once."""
         steps = await self._digesting.steps(episode, record, with_args=True)
+        solutions = await self._error_lessons.save(episode, steps)
+        if episode.status is not EpisodeStatus.SUCCEEDED:
+            return Taught([], solutions)
+        alone = await self._save_alone(record, episode, steps)
+        learned = await self._refresh_group(record)
+        patterns = [pattern for pattern in (alone, learned) if pattern is not None]
+        return Taught(patterns, solutions)
+
+    async def _save_alone(
+        self, record: Record, episode: Episode, steps: Sequence[Step | None]
+    ) -> Pattern | None:
+        """Its TASK pattern; None if that was deleted meanwhile. The same content counts once."""
         request_id = lesson_request(episode, record.payload[SORT_KEY])
         draft = PatternDraft(task_pattern(episode, steps), request_id=request_id)
         try:

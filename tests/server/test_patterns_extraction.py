@@ -191,3 +191,56 @@ async def test_the_same_done_again_counts_once_for_each_episode(lot: Lot):
     assert learned.kind == LEARNED
     failed = await recorded(lot, "Tidy up", status=FAILED, auto_extract_patterns=True)
     assert not failed.extracted_patterns
+    assert not failed.extracted_error_solutions
+
+
+async def test_an_end_that_asks_for_it_stores_the_errors_that_the_episode_met(lot: Lot):
+    await lot.episodes.StartEpisode(
+        episode={"task": "Make it green", "category": "testing"}, episode_id="e"
+    )
+    events = [
+        {"tool": "pytest", "error": {"type": "KeyError", "message": "'a'"}},
+        {"tool": "editor", "note": "use get", "args": {"line": 3}},
+        {"tool": "pytest"},
+    ]
+    for data in events:
+        await lot.episodes.RecordEvent(
+            episode_id="e", event={"event_type": "tool_call", "data": data}
+        )
+    ending = {
+        "episode_id": "e",
+        "status": FAILED,
+        "error": {"type": "OSError", "message": "disk full"},
+        "auto_extract_patterns": True,
+        "request_id": "r",
+    }
+    ended = await lot.episodes.EndEpisode(**ending)
+    overcome, unresolved = ended.extracted_error_solutions
+    assert overcome.steps == ['tool_call(editor): use get {"line": 3}']
+    assert (overcome.error_type, overcome.error_message) == ("KeyError", "'a'")
+    assert overcome.context == "Task: Make it green\nFailed at: tool_call(pytest)"
+    assert (overcome.categories, overcome.tags) == (["testing"], ["extracted"])
+    assert (overcome.worked, overcome.outcomes.success_rate) == (True, 1)
+    assert overcome.source_episode_ids == ["e"]
+    assert (unresolved.error_type, unresolved.error_message) == ("OSError", "disk full")
+    assert (unresolved.worked, list(unresolved.steps)) == (False, [])
+    assert await lot.episodes.EndEpisode(**ending) == ended
+    listed = await lot.memories.ListErrorSolutions(filter={"tags_any": ["extracted"]})
+    assert list(listed.error_solutions) == [unresolved, overcome]
+    assert not (await lot.patterns.ListPatterns()).patterns
+
+
+async def test_a_recorded_episode_stores_its_errors_just_when_it_is_asked_to(lot: Lot):
+    events = [
+        {"event_type": "tool_call", "data": {"tool": "curl", "error": "connection refused"}},
+        {"event_type": "tool_call", "data": {"tool": "curl"}},
+    ]
+    asked = {"episode": {"task": "Ship", "status": SUCCEEDED}, "events": events}
+    plain = await lot.episodes.RecordEpisode(**asked)
+    assert not plain.extracted_error_solutions
+    assert not (await lot.memories.ListErrorSolutions()).error_solutions
+    answer = await lot.episodes.RecordEpisode(**asked, auto_extract_patterns=True)
+    [solution] = answer.extracted_error_solutions
+    assert (solution.error_message, solution.steps) == ("connection refused", ["tool_call(curl)"])
+    assert len(answer.extracted_patterns) == 1
+    assert list((await lot.memories.ListErrorSolutions()).error_solutions) == [solution]

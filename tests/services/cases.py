@@ -7,10 +7,8 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from google.protobuf.struct_pb2 import Struct
-
 from lot_grpc.domain.cells import CELLS_AT_MOST
-from lot_grpc.domain.episode import EpisodeEvent, EpisodeStart
+from lot_grpc.domain.episode import EpisodeError, EpisodeStart, EpisodeStatus
 from lot_grpc.domain.errors import (
     EpisodeNotFoundError,
     ErrorSolutionNotFoundError,
@@ -38,6 +36,7 @@ from lot_grpc.services.recording import Takeover
 from lot_grpc.services.seeding import Seeds
 from tests.services.world import (
     World,
+    call,
     decision,
     draft,
     end,
@@ -464,14 +463,11 @@ async def two_logins(world: World, ns: str) -> None:
 
 
 async def login(world: World, ns: str, episode_id: str, extract: bool = False) -> None:
-    struct = Struct()
-    struct.update({"tool": "browser"})
-    call = EpisodeEvent(0, "tool_call", data=struct.SerializeToString(deterministic=True))
     given = EpisodeDraft(
         EpisodeStart("log in", task_type="login"),
         episode_id,
         end=end(),
-        events=(call,),
+        events=(call("browser"),),
         extract=extract,
     )
     await world.services.episodes.record(ns, given)
@@ -496,6 +492,26 @@ async def records_login(world: World, ns: str) -> None:
 
 async def ends_login(world: World, ns: str) -> None:
     await world.services.episodes.end(ns, "e", end(), "r", extract=True)
+    await world.services.lessons.take(ns, "e")
+
+
+async def failing(world: World, ns: str) -> None:
+    """A test that failed, was mended, and failed otherwise."""
+    await world.services.episodes.start(ns, start("mend", "e"))
+    for one in (call("pytest", error="KeyError: 'a'"), call("pip"), call("pytest")):
+        await world.services.recording.record_event(ns, "e", one, "")
+
+
+async def ends_failing(world: World, ns: str) -> None:
+    failed = end(EpisodeStatus.FAILED, error=EpisodeError("OSError", "disk full"))
+    await world.services.episodes.end(ns, "e", failed, "r", extract=True)
+    await world.services.lessons.take(ns, "e")
+
+
+async def records_mending(world: World, ns: str) -> None:
+    events = (call("pytest", error="KeyError: 'a'"), call("pip"), call("pytest"))
+    given = EpisodeDraft(EpisodeStart("mend"), "e", end=end(), events=events, extract=True)
+    await world.services.episodes.record(ns, given)
     await world.services.lessons.take(ns, "e")
 
 
@@ -599,6 +615,8 @@ CASES = [
     Case("end with a lesson", three_logins, ends_login, contents=("log in",)),
     Case("record with a lesson", two_logins, records_login, contents=("log in",)),
     Case("record with a lesson learned before", saved_before, records_login),
+    Case("end a failure with a lesson", failing, ends_failing),
+    Case("record with an error overcome", nothing, records_mending, contents=("mend",)),
     Case("extract from code", nothing, extracts_code),
     Case("create a memory", a_memory, creates(memory_id="n")),
     Case("create a memory by request", a_memory, creates(request_id="r")),

@@ -7,9 +7,8 @@ import random
 from typing import Any
 
 import pytest
-from google.protobuf.struct_pb2 import Struct
 
-from lot_grpc.domain.episode import EpisodeEvent, EpisodeStart, EpisodeStatus
+from lot_grpc.domain.episode import EpisodeStart, EpisodeStatus
 from lot_grpc.domain.errors import EmbeddingFailedError
 from lot_grpc.domain.outcomes import wilson_lower_bound
 from lot_grpc.domain.pattern import PatternContent, PatternType
@@ -21,19 +20,19 @@ from lot_grpc.services.records.collections import EPISODES, PATTERNS
 from lot_grpc.services.records.episodes import EXTRACTION, WANTED, episode_point
 from lot_grpc.storage.in_memory import InMemoryStore
 from tests.contract.clock import FixedClock
-from tests.services.world import NS, Interleaving, end, open_world, outcome, payloads, rows
+from tests.services.world import (
+    NS,
+    Interleaving,
+    call,
+    end,
+    open_world,
+    outcome,
+    payloads,
+    rows,
+    step,
+)
 
 FAILED = EpisodeStatus.FAILED
-
-
-def step(event_type: str, **data: Any) -> EpisodeEvent:
-    struct = Struct()
-    struct.update(data)
-    return EpisodeEvent(0, event_type, data=struct.SerializeToString(deterministic=True))
-
-
-def call(tool: str, **data: Any) -> EpisodeEvent:
-    return step("tool_call", tool=tool, **data)
 
 
 async def record(world, task, *events, ns=NS, status=EpisodeStatus.SUCCEEDED, ending=(), **named):
@@ -43,7 +42,7 @@ async def record(world, task, *events, ns=NS, status=EpisodeStatus.SUCCEEDED, en
     )
     recorded = await world.services.episodes.record(ns, given)
     if own.get("extract"):
-        return await world.services.lessons.take(ns, recorded.episode.episode_id)
+        return (await world.services.lessons.take(ns, recorded.episode.episode_id)).patterns
     return recorded.episode
 
 
@@ -358,7 +357,7 @@ async def test_two_that_end_an_episode_at_once_count_it_once():
     await record(world, "Log in", call("browser"), episode_id="e")
     other = world.another_process()
     both = await asyncio.gather(*[w.services.lessons.take(NS, "e") for w in (world, other)])
-    [[one], [two]] = both
+    [one], [two] = [taught.patterns for taught in both]
     assert one.pattern_id == two.pattern_id
     [stored] = await payloads(world, PATTERNS)
     assert (stored["usage_count"], stored["source_episode_ids"]) == (1, ["first", "e"])

@@ -205,6 +205,7 @@ SOME = [
         "steps by request", "feedback on a selection by request",
         "save an error solution by request", "delete an error solution",
         "extract patterns again", "record with a lesson learned before",
+        "end a failure with a lesson",
     }
 ]  # fmt: skip
 

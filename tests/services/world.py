@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from google.protobuf.struct_pb2 import Struct
+
 from lot_grpc.domain.action_values import LearningState
 from lot_grpc.domain.complexity import Complexity
 from lot_grpc.domain.decision import DecisionContent
@@ -195,6 +197,18 @@ def event(sequence: int = 0, text: str = "") -> EpisodeEvent:
 
 def events(first: int, last: int) -> list[EpisodeEvent]:
     return [event(number) for number in range(first, last + 1)]
+
+
+def step(event_type: str, **data: Any) -> EpisodeEvent:
+    """An event whose data says something."""
+    struct = Struct()
+    struct.update(data)
+    return EpisodeEvent(0, event_type, data=struct.SerializeToString(deterministic=True))
+
+
+def call(tool: str, **data: Any) -> EpisodeEvent:
+    """A step with a tool."""
+    return step("tool_call", tool=tool, **data)
 
 
 def memory(content: str = "The port is 8080", **named: Any) -> MemoryDraft:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -56,6 +57,14 @@ def test_the_error_that_ended_an_episode_is_not_overcome():
     failed = call("curl", SLOW)
     met = errors_met([failed, call("cache")], succeeded=False, ended_by=SLOW)
     assert met == [ErrorMet(SLOW, failed, (call("cache"),), worked=False)]
+
+
+@pytest.mark.parametrize("ended_by", [SLOW, ErrorSeen("Error", "3"), ErrorSeen("Error", "29")])
+def test_of_many_errors_that_of_the_end_is_told(ended_by):
+    steps = [call("a", ErrorSeen("Error", str(number))) for number in range(30)]
+    met = errors_met(steps, succeeded=False, ended_by=ended_by)
+    assert len(met) == MOST_ERRORS
+    assert [one.error for one in met].count(ended_by) == 1
 
 
 def test_nothing_is_said_across_a_part_that_was_not_read():

@@ -129,6 +129,7 @@ def _error(event_type: str, told: Mapping[str, Any]) -> ErrorSeen | None:
     elif isinstance(error, dict):
         kind = kind or _text(error, "type")
         message = message or _text(error, "message")
+    kind, message = kind.replace("\0", ""), message.replace("\0", "")
     return ErrorSeen(kind, message) if kind or message else None
 
 

@@ -40,8 +40,8 @@ def errors_met(
     comes back before that, the steps until then did not work. ``ended_by``, the error of an episode
     that FAILED, is not overcome: the steps that did not help are those since it was last met.
 
-    At most ``MOST_ERRORS``, with ``MOST_STEPS`` steps each. None among ``steps`` is a part that was
-    not read: nothing is said of what lies across it.
+    At most ``MOST_ERRORS``, the first ones and that of the end, with ``MOST_STEPS`` steps each.
+    None among ``steps`` is a part that was not read: nothing is said of what lies across it.
     """
     met: list[ErrorMet] = []
     for at, step in enumerate(steps):
@@ -49,9 +49,12 @@ def errors_met(
             one = _attempt(step, step.error, steps[at + 1 :], succeeded=succeeded)
             if one is not None and one not in met:
                 met.append(one)
-    if ended_by is not None and not any(one.error == ended_by and not one.worked for one in met):
-        met.append(ErrorMet(ended_by, None, (), worked=False))
-    return met[:MOST_ERRORS]
+    if ended_by is None:
+        return met[:MOST_ERRORS]
+    last = next((one for one in reversed(met) if one.error == ended_by and not one.worked), None)
+    last = last or ErrorMet(ended_by, None, (), worked=False)
+    first = met[:MOST_ERRORS]
+    return first if last in first else [*first[: MOST_ERRORS - 1], last]
 
 
 def _attempt(
@@ -59,6 +62,7 @@ def _attempt(
 ) -> ErrorMet | None:
     """What was done next about an error; None where that was not read."""
     between: list[Step] = []
+    again = _tried_again(failed, later)
     for step in later:
         if step is None:
             return None
@@ -67,7 +71,7 @@ def _attempt(
         if failed.tool and step.error is None and step.name == failed.name:
             steps = between or [step]
             return ErrorMet(error, failed, tuple(steps[:MOST_STEPS]), worked=True)
-        if step.error is not None and not _tried_again(failed, later):
+        if step.error is not None and not again:
             break
         between.append(step)
     worked = succeeded and bool(between)

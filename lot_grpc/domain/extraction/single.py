@@ -15,6 +15,8 @@ MOST_ARGS: Final = 4_096
 """Characters of an action's arguments, as JSON, that are kept; longer ones are left out."""
 
 _LONGEST_TOOLS = 100
+_LONGEST_LANGUAGE = 64
+"""Bytes."""
 
 
 def task_pattern(episode: Episode, steps: Sequence[Step | None]) -> PatternContent:
@@ -48,7 +50,8 @@ def task_pattern(episode: Episode, steps: Sequence[Step | None]) -> PatternConte
 def language_of(episode: Episode) -> str:
     """The language of an episode: its label ``language``, or that of its metadata; else empty."""
     named = episode.start.labels.get("language") or episode.start.metadata.get("language")
-    return language_name(named) if isinstance(named, str) and len(named) <= 64 else ""
+    name = language_name(named) if isinstance(named, str) else ""
+    return name if len(name.encode()) <= _LONGEST_LANGUAGE else ""
 
 
 def lesson_request(episode: Episode, sort_key: int) -> str:

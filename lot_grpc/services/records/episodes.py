@@ -37,11 +37,11 @@ WRITER_BASE = "writer_base"
 WRITER_BASE_EPOCH = "writer_base_epoch"
 
 EXTRACTION = "extraction"
-"""Whether patterns are to be extracted from the episode: WANTED from its end on, then DONE; absent
-where nobody asked."""
+"""Whether the episode's lesson is to be taken: WANTED from its end on, then DONE; absent where
+nobody asked."""
 WANTED, DONE = "wanted", "done"
-TAUGHT = "taught_pattern_ids"
-"""The patterns that came of it."""
+TAUGHT, TAUGHT_SOLUTIONS = "taught_pattern_ids", "taught_error_solution_ids"
+"""The patterns and the error solutions that came of it."""
 
 _START = FieldCodec(EpisodeStart, {"complexity": Complexity}, skip=frozenset({"start_time"}))
 _END = FieldCodec(EpisodeEnd, {}, skip=frozenset({"status", "error", "approach", "end_time"}))

@@ -494,9 +494,11 @@ type EndEpisodeRequest struct {
 	EndTime *timestamppb.Timestamp `protobuf:"bytes,12,opt,name=end_time,json=endTime,proto3" json:"end_time,omitempty"`
 	// approach that was really taken; empty keeps the one given at the start.
 	Approach string `protobuf:"bytes,13,opt,name=approach,proto3" json:"approach,omitempty"`
-	// auto_extract_patterns from an episode that SUCCEEDED: a TASK pattern of what it did, and, once
-	// three of its group succeeded (see ExtractPatterns), their LEARNED pattern, brought up to date when
-	// the group has grown by a tenth.
+	// auto_extract_patterns stores what the episode teaches. Of one that SUCCEEDED a TASK pattern of
+	// what it did, and, once three of its group succeeded (see ExtractPatterns), their LEARNED pattern,
+	// brought up to date when the group has grown by a tenth. Of any, for each error that its events
+	// tell of, an ErrorSolution: with the steps that overcame it, or with `worked` false and the steps
+	// that did not. Of one that FAILED also its `error`, with `worked` false.
 	AutoExtractPatterns bool `protobuf:"varint,14,opt,name=auto_extract_patterns,json=autoExtractPatterns,proto3" json:"auto_extract_patterns,omitempty"`
 	// request_id makes a repeat safe for 24 h: the same request again finishes or repeats the same
 	// write; with other content it is REQUEST_ID_REUSED.
@@ -647,8 +649,11 @@ type EndEpisodeResponse struct {
 	Episode *Episode `protobuf:"bytes,1,opt,name=episode,proto3" json:"episode,omitempty"`
 	// extracted_patterns as they now stand; with auto_extract_patterns.
 	ExtractedPatterns []*Pattern `protobuf:"bytes,2,rep,name=extracted_patterns,json=extractedPatterns,proto3" json:"extracted_patterns,omitempty"`
-	unknownFields     protoimpl.UnknownFields
-	sizeCache         protoimpl.SizeCache
+	// extracted_error_solutions as they now stand, at most 20 and tagged `extracted`; with
+	// auto_extract_patterns. One that was stored before, or deleted since, is not stored again.
+	ExtractedErrorSolutions []*ErrorSolution `protobuf:"bytes,3,rep,name=extracted_error_solutions,json=extractedErrorSolutions,proto3" json:"extracted_error_solutions,omitempty"`
+	unknownFields           protoimpl.UnknownFields
+	sizeCache               protoimpl.SizeCache
 }
 
 func (x *EndEpisodeResponse) Reset() {
@@ -695,6 +700,13 @@ func (x *EndEpisodeResponse) GetExtractedPatterns() []*Pattern {
 	return nil
 }
 
+func (x *EndEpisodeResponse) GetExtractedErrorSolutions() []*ErrorSolution {
+	if x != nil {
+		return x.ExtractedErrorSolutions
+	}
+	return nil
+}
+
 // Request of RecordEpisode.
 type RecordEpisodeRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -707,9 +719,11 @@ type RecordEpisodeRequest struct {
 	EpisodeId string `protobuf:"bytes,3,opt,name=episode_id,json=episodeId,proto3" json:"episode_id,omitempty"`
 	// events in order, at most 10,000; sequences are 0 or 1, 2, 3, ….
 	Events []*EpisodeEvent `protobuf:"bytes,4,rep,name=events,proto3" json:"events,omitempty"`
-	// auto_extract_patterns from an episode that SUCCEEDED: a TASK pattern of what it did, and, once
-	// three of its group succeeded (see ExtractPatterns), their LEARNED pattern, brought up to date when
-	// the group has grown by a tenth.
+	// auto_extract_patterns stores what the episode teaches. Of one that SUCCEEDED a TASK pattern of
+	// what it did, and, once three of its group succeeded (see ExtractPatterns), their LEARNED pattern,
+	// brought up to date when the group has grown by a tenth. Of any, for each error that its events
+	// tell of, an ErrorSolution: with the steps that overcame it, or with `worked` false and the steps
+	// that did not. Of one that FAILED also its `error`, with `worked` false.
 	AutoExtractPatterns bool `protobuf:"varint,5,opt,name=auto_extract_patterns,json=autoExtractPatterns,proto3" json:"auto_extract_patterns,omitempty"`
 	// request_id makes a repeat safe for 24 h: the same request again finishes or repeats the same
 	// write; with other content it is REQUEST_ID_REUSED.
@@ -801,8 +815,11 @@ type RecordEpisodeResponse struct {
 	Notices []*Notice `protobuf:"bytes,3,rep,name=notices,proto3" json:"notices,omitempty"`
 	// extracted_patterns as they now stand; with auto_extract_patterns.
 	ExtractedPatterns []*Pattern `protobuf:"bytes,4,rep,name=extracted_patterns,json=extractedPatterns,proto3" json:"extracted_patterns,omitempty"`
-	unknownFields     protoimpl.UnknownFields
-	sizeCache         protoimpl.SizeCache
+	// extracted_error_solutions as they now stand, at most 20 and tagged `extracted`; with
+	// auto_extract_patterns. One that was stored before, or deleted since, is not stored again.
+	ExtractedErrorSolutions []*ErrorSolution `protobuf:"bytes,5,rep,name=extracted_error_solutions,json=extractedErrorSolutions,proto3" json:"extracted_error_solutions,omitempty"`
+	unknownFields           protoimpl.UnknownFields
+	sizeCache               protoimpl.SizeCache
 }
 
 func (x *RecordEpisodeResponse) Reset() {
@@ -859,6 +876,13 @@ func (x *RecordEpisodeResponse) GetNotices() []*Notice {
 func (x *RecordEpisodeResponse) GetExtractedPatterns() []*Pattern {
 	if x != nil {
 		return x.ExtractedPatterns
+	}
+	return nil
+}
+
+func (x *RecordEpisodeResponse) GetExtractedErrorSolutions() []*ErrorSolution {
+	if x != nil {
+		return x.ExtractedErrorSolutions
 	}
 	return nil
 }
@@ -1955,7 +1979,7 @@ var File_lot_v1_episode_service_proto protoreflect.FileDescriptor
 
 const file_lot_v1_episode_service_proto_rawDesc = "" +
 	"\n" +
-	"\x1clot/v1/episode_service.proto\x12\x06lot.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14lot/v1/episode.proto\x1a\x14lot/v1/outcome.proto\x1a\x14lot/v1/pattern.proto\"\x9c\x01\n" +
+	"\x1clot/v1/episode_service.proto\x12\x06lot.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14lot/v1/episode.proto\x1a\x1blot/v1/error_solution.proto\x1a\x14lot/v1/outcome.proto\x1a\x14lot/v1/pattern.proto\"\x9c\x01\n" +
 	"\x13StartEpisodeRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12)\n" +
 	"\aepisode\x18\x02 \x01(\v2\x0f.lot.v1.EpisodeR\aepisode\x12\x1d\n" +
@@ -2008,10 +2032,11 @@ const file_lot_v1_episode_service_proto_rawDesc = "" +
 	"\fMetricsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x01R\x05value:\x028\x01B\t\n" +
-	"\a_reward\"\x7f\n" +
+	"\a_reward\"\xd2\x01\n" +
 	"\x12EndEpisodeResponse\x12)\n" +
 	"\aepisode\x18\x01 \x01(\v2\x0f.lot.v1.EpisodeR\aepisode\x12>\n" +
-	"\x12extracted_patterns\x18\x02 \x03(\v2\x0f.lot.v1.PatternR\x11extractedPatterns\"\xff\x01\n" +
+	"\x12extracted_patterns\x18\x02 \x03(\v2\x0f.lot.v1.PatternR\x11extractedPatterns\x12Q\n" +
+	"\x19extracted_error_solutions\x18\x03 \x03(\v2\x15.lot.v1.ErrorSolutionR\x17extractedErrorSolutions\"\xff\x01\n" +
 	"\x14RecordEpisodeRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12)\n" +
 	"\aepisode\x18\x02 \x01(\v2\x0f.lot.v1.EpisodeR\aepisode\x12\x1d\n" +
@@ -2020,12 +2045,13 @@ const file_lot_v1_episode_service_proto_rawDesc = "" +
 	"\x06events\x18\x04 \x03(\v2\x14.lot.v1.EpisodeEventR\x06events\x122\n" +
 	"\x15auto_extract_patterns\x18\x05 \x01(\bR\x13autoExtractPatterns\x12\x1d\n" +
 	"\n" +
-	"request_id\x18\x06 \x01(\tR\trequestId\"\xc6\x01\n" +
+	"request_id\x18\x06 \x01(\tR\trequestId\"\x99\x02\n" +
 	"\x15RecordEpisodeResponse\x12)\n" +
 	"\aepisode\x18\x01 \x01(\v2\x0f.lot.v1.EpisodeR\aepisode\x12\x18\n" +
 	"\acreated\x18\x02 \x01(\bR\acreated\x12(\n" +
 	"\anotices\x18\x03 \x03(\v2\x0e.lot.v1.NoticeR\anotices\x12>\n" +
-	"\x12extracted_patterns\x18\x04 \x03(\v2\x0f.lot.v1.PatternR\x11extractedPatterns\"P\n" +
+	"\x12extracted_patterns\x18\x04 \x03(\v2\x0f.lot.v1.PatternR\x11extractedPatterns\x12Q\n" +
+	"\x19extracted_error_solutions\x18\x05 \x03(\v2\x15.lot.v1.ErrorSolutionR\x17extractedErrorSolutions\"P\n" +
 	"\x11GetEpisodeRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x1d\n" +
 	"\n" +
@@ -2179,8 +2205,9 @@ var file_lot_v1_episode_service_proto_goTypes = []any{
 	(*EpisodeError)(nil),              // 32: lot.v1.EpisodeError
 	(*timestamppb.Timestamp)(nil),     // 33: google.protobuf.Timestamp
 	(*Pattern)(nil),                   // 34: lot.v1.Pattern
-	(*EpisodeFilter)(nil),             // 35: lot.v1.EpisodeFilter
-	(*ScorePart)(nil),                 // 36: lot.v1.ScorePart
+	(*ErrorSolution)(nil),             // 35: lot.v1.ErrorSolution
+	(*EpisodeFilter)(nil),             // 36: lot.v1.EpisodeFilter
+	(*ScorePart)(nil),                 // 37: lot.v1.ScorePart
 }
 var file_lot_v1_episode_service_proto_depIdxs = []int32{
 	28, // 0: lot.v1.StartEpisodeRequest.episode:type_name -> lot.v1.Episode
@@ -2196,53 +2223,55 @@ var file_lot_v1_episode_service_proto_depIdxs = []int32{
 	33, // 10: lot.v1.EndEpisodeRequest.end_time:type_name -> google.protobuf.Timestamp
 	28, // 11: lot.v1.EndEpisodeResponse.episode:type_name -> lot.v1.Episode
 	34, // 12: lot.v1.EndEpisodeResponse.extracted_patterns:type_name -> lot.v1.Pattern
-	28, // 13: lot.v1.RecordEpisodeRequest.episode:type_name -> lot.v1.Episode
-	30, // 14: lot.v1.RecordEpisodeRequest.events:type_name -> lot.v1.EpisodeEvent
-	28, // 15: lot.v1.RecordEpisodeResponse.episode:type_name -> lot.v1.Episode
-	29, // 16: lot.v1.RecordEpisodeResponse.notices:type_name -> lot.v1.Notice
-	34, // 17: lot.v1.RecordEpisodeResponse.extracted_patterns:type_name -> lot.v1.Pattern
-	28, // 18: lot.v1.GetEpisodeResponse.episode:type_name -> lot.v1.Episode
-	35, // 19: lot.v1.ListEpisodesRequest.filter:type_name -> lot.v1.EpisodeFilter
-	28, // 20: lot.v1.ListEpisodesResponse.episodes:type_name -> lot.v1.Episode
-	30, // 21: lot.v1.ListEpisodeEventsResponse.events:type_name -> lot.v1.EpisodeEvent
-	30, // 22: lot.v1.ReplayEpisodeResponse.events:type_name -> lot.v1.EpisodeEvent
-	35, // 23: lot.v1.RecallEpisodesRequest.filter:type_name -> lot.v1.EpisodeFilter
-	23, // 24: lot.v1.RecallEpisodesResponse.hits:type_name -> lot.v1.EpisodeHit
-	29, // 25: lot.v1.RecallEpisodesResponse.notices:type_name -> lot.v1.Notice
-	28, // 26: lot.v1.EpisodeHit.episode:type_name -> lot.v1.Episode
-	36, // 27: lot.v1.EpisodeHit.score_parts:type_name -> lot.v1.ScorePart
-	35, // 28: lot.v1.AnalyzeFailuresRequest.filter:type_name -> lot.v1.EpisodeFilter
-	26, // 29: lot.v1.AnalyzeFailuresResponse.groups:type_name -> lot.v1.FailureGroup
-	33, // 30: lot.v1.FailureGroup.last_time:type_name -> google.protobuf.Timestamp
-	1,  // 31: lot.v1.EpisodeService.StartEpisode:input_type -> lot.v1.StartEpisodeRequest
-	3,  // 32: lot.v1.EpisodeService.RecordEvent:input_type -> lot.v1.RecordEventRequest
-	5,  // 33: lot.v1.EpisodeService.RecordEvents:input_type -> lot.v1.RecordEventsRequest
-	7,  // 34: lot.v1.EpisodeService.EndEpisode:input_type -> lot.v1.EndEpisodeRequest
-	9,  // 35: lot.v1.EpisodeService.RecordEpisode:input_type -> lot.v1.RecordEpisodeRequest
-	11, // 36: lot.v1.EpisodeService.GetEpisode:input_type -> lot.v1.GetEpisodeRequest
-	13, // 37: lot.v1.EpisodeService.ListEpisodes:input_type -> lot.v1.ListEpisodesRequest
-	15, // 38: lot.v1.EpisodeService.DeleteEpisode:input_type -> lot.v1.DeleteEpisodeRequest
-	17, // 39: lot.v1.EpisodeService.ListEpisodeEvents:input_type -> lot.v1.ListEpisodeEventsRequest
-	19, // 40: lot.v1.EpisodeService.ReplayEpisode:input_type -> lot.v1.ReplayEpisodeRequest
-	21, // 41: lot.v1.EpisodeService.RecallEpisodes:input_type -> lot.v1.RecallEpisodesRequest
-	24, // 42: lot.v1.EpisodeService.AnalyzeFailures:input_type -> lot.v1.AnalyzeFailuresRequest
-	2,  // 43: lot.v1.EpisodeService.StartEpisode:output_type -> lot.v1.StartEpisodeResponse
-	4,  // 44: lot.v1.EpisodeService.RecordEvent:output_type -> lot.v1.RecordEventResponse
-	6,  // 45: lot.v1.EpisodeService.RecordEvents:output_type -> lot.v1.RecordEventsResponse
-	8,  // 46: lot.v1.EpisodeService.EndEpisode:output_type -> lot.v1.EndEpisodeResponse
-	10, // 47: lot.v1.EpisodeService.RecordEpisode:output_type -> lot.v1.RecordEpisodeResponse
-	12, // 48: lot.v1.EpisodeService.GetEpisode:output_type -> lot.v1.GetEpisodeResponse
-	14, // 49: lot.v1.EpisodeService.ListEpisodes:output_type -> lot.v1.ListEpisodesResponse
-	16, // 50: lot.v1.EpisodeService.DeleteEpisode:output_type -> lot.v1.DeleteEpisodeResponse
-	18, // 51: lot.v1.EpisodeService.ListEpisodeEvents:output_type -> lot.v1.ListEpisodeEventsResponse
-	20, // 52: lot.v1.EpisodeService.ReplayEpisode:output_type -> lot.v1.ReplayEpisodeResponse
-	22, // 53: lot.v1.EpisodeService.RecallEpisodes:output_type -> lot.v1.RecallEpisodesResponse
-	25, // 54: lot.v1.EpisodeService.AnalyzeFailures:output_type -> lot.v1.AnalyzeFailuresResponse
-	43, // [43:55] is the sub-list for method output_type
-	31, // [31:43] is the sub-list for method input_type
-	31, // [31:31] is the sub-list for extension type_name
-	31, // [31:31] is the sub-list for extension extendee
-	0,  // [0:31] is the sub-list for field type_name
+	35, // 13: lot.v1.EndEpisodeResponse.extracted_error_solutions:type_name -> lot.v1.ErrorSolution
+	28, // 14: lot.v1.RecordEpisodeRequest.episode:type_name -> lot.v1.Episode
+	30, // 15: lot.v1.RecordEpisodeRequest.events:type_name -> lot.v1.EpisodeEvent
+	28, // 16: lot.v1.RecordEpisodeResponse.episode:type_name -> lot.v1.Episode
+	29, // 17: lot.v1.RecordEpisodeResponse.notices:type_name -> lot.v1.Notice
+	34, // 18: lot.v1.RecordEpisodeResponse.extracted_patterns:type_name -> lot.v1.Pattern
+	35, // 19: lot.v1.RecordEpisodeResponse.extracted_error_solutions:type_name -> lot.v1.ErrorSolution
+	28, // 20: lot.v1.GetEpisodeResponse.episode:type_name -> lot.v1.Episode
+	36, // 21: lot.v1.ListEpisodesRequest.filter:type_name -> lot.v1.EpisodeFilter
+	28, // 22: lot.v1.ListEpisodesResponse.episodes:type_name -> lot.v1.Episode
+	30, // 23: lot.v1.ListEpisodeEventsResponse.events:type_name -> lot.v1.EpisodeEvent
+	30, // 24: lot.v1.ReplayEpisodeResponse.events:type_name -> lot.v1.EpisodeEvent
+	36, // 25: lot.v1.RecallEpisodesRequest.filter:type_name -> lot.v1.EpisodeFilter
+	23, // 26: lot.v1.RecallEpisodesResponse.hits:type_name -> lot.v1.EpisodeHit
+	29, // 27: lot.v1.RecallEpisodesResponse.notices:type_name -> lot.v1.Notice
+	28, // 28: lot.v1.EpisodeHit.episode:type_name -> lot.v1.Episode
+	37, // 29: lot.v1.EpisodeHit.score_parts:type_name -> lot.v1.ScorePart
+	36, // 30: lot.v1.AnalyzeFailuresRequest.filter:type_name -> lot.v1.EpisodeFilter
+	26, // 31: lot.v1.AnalyzeFailuresResponse.groups:type_name -> lot.v1.FailureGroup
+	33, // 32: lot.v1.FailureGroup.last_time:type_name -> google.protobuf.Timestamp
+	1,  // 33: lot.v1.EpisodeService.StartEpisode:input_type -> lot.v1.StartEpisodeRequest
+	3,  // 34: lot.v1.EpisodeService.RecordEvent:input_type -> lot.v1.RecordEventRequest
+	5,  // 35: lot.v1.EpisodeService.RecordEvents:input_type -> lot.v1.RecordEventsRequest
+	7,  // 36: lot.v1.EpisodeService.EndEpisode:input_type -> lot.v1.EndEpisodeRequest
+	9,  // 37: lot.v1.EpisodeService.RecordEpisode:input_type -> lot.v1.RecordEpisodeRequest
+	11, // 38: lot.v1.EpisodeService.GetEpisode:input_type -> lot.v1.GetEpisodeRequest
+	13, // 39: lot.v1.EpisodeService.ListEpisodes:input_type -> lot.v1.ListEpisodesRequest
+	15, // 40: lot.v1.EpisodeService.DeleteEpisode:input_type -> lot.v1.DeleteEpisodeRequest
+	17, // 41: lot.v1.EpisodeService.ListEpisodeEvents:input_type -> lot.v1.ListEpisodeEventsRequest
+	19, // 42: lot.v1.EpisodeService.ReplayEpisode:input_type -> lot.v1.ReplayEpisodeRequest
+	21, // 43: lot.v1.EpisodeService.RecallEpisodes:input_type -> lot.v1.RecallEpisodesRequest
+	24, // 44: lot.v1.EpisodeService.AnalyzeFailures:input_type -> lot.v1.AnalyzeFailuresRequest
+	2,  // 45: lot.v1.EpisodeService.StartEpisode:output_type -> lot.v1.StartEpisodeResponse
+	4,  // 46: lot.v1.EpisodeService.RecordEvent:output_type -> lot.v1.RecordEventResponse
+	6,  // 47: lot.v1.EpisodeService.RecordEvents:output_type -> lot.v1.RecordEventsResponse
+	8,  // 48: lot.v1.EpisodeService.EndEpisode:output_type -> lot.v1.EndEpisodeResponse
+	10, // 49: lot.v1.EpisodeService.RecordEpisode:output_type -> lot.v1.RecordEpisodeResponse
+	12, // 50: lot.v1.EpisodeService.GetEpisode:output_type -> lot.v1.GetEpisodeResponse
+	14, // 51: lot.v1.EpisodeService.ListEpisodes:output_type -> lot.v1.ListEpisodesResponse
+	16, // 52: lot.v1.EpisodeService.DeleteEpisode:output_type -> lot.v1.DeleteEpisodeResponse
+	18, // 53: lot.v1.EpisodeService.ListEpisodeEvents:output_type -> lot.v1.ListEpisodeEventsResponse
+	20, // 54: lot.v1.EpisodeService.ReplayEpisode:output_type -> lot.v1.ReplayEpisodeResponse
+	22, // 55: lot.v1.EpisodeService.RecallEpisodes:output_type -> lot.v1.RecallEpisodesResponse
+	25, // 56: lot.v1.EpisodeService.AnalyzeFailures:output_type -> lot.v1.AnalyzeFailuresResponse
+	45, // [45:57] is the sub-list for method output_type
+	33, // [33:45] is the sub-list for method input_type
+	33, // [33:33] is the sub-list for extension type_name
+	33, // [33:33] is the sub-list for extension extendee
+	0,  // [0:33] is the sub-list for field type_name
 }
 
 func init() { file_lot_v1_episode_service_proto_init() }
@@ -2251,6 +2280,7 @@ func file_lot_v1_episode_service_proto_init() {
 		return
 	}
 	file_lot_v1_episode_proto_init()
+	file_lot_v1_error_solution_proto_init()
 	file_lot_v1_outcome_proto_init()
 	file_lot_v1_pattern_proto_init()
 	file_lot_v1_episode_service_proto_msgTypes[6].OneofWrappers = []any{}

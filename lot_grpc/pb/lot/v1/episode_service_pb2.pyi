@@ -10,6 +10,7 @@ from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from lot_grpc.pb.lot.v1 import episode_pb2 as _episode_pb2
+from lot_grpc.pb.lot.v1 import error_solution_pb2 as _error_solution_pb2
 from lot_grpc.pb.lot.v1 import outcome_pb2 as _outcome_pb2
 from lot_grpc.pb.lot.v1 import pattern_pb2 as _pattern_pb2
 import builtins as _builtins
@@ -303,9 +304,11 @@ class EndEpisodeRequest(_message.Message):
     approach: _builtins.str
     """approach that was really taken; empty keeps the one given at the start."""
     auto_extract_patterns: _builtins.bool
-    """auto_extract_patterns from an episode that SUCCEEDED: a TASK pattern of what it did, and, once
-    three of its group succeeded (see ExtractPatterns), their LEARNED pattern, brought up to date when
-    the group has grown by a tenth.
+    """auto_extract_patterns stores what the episode teaches. Of one that SUCCEEDED a TASK pattern of
+    what it did, and, once three of its group succeeded (see ExtractPatterns), their LEARNED pattern,
+    brought up to date when the group has grown by a tenth. Of any, for each error that its events
+    tell of, an ErrorSolution: with the steps that overcame it, or with `worked` false and the steps
+    that did not. Of one that FAILED also its `error`, with `worked` false.
     """
     request_id: _builtins.str
     """request_id makes a repeat safe for 24 h: the same request again finishes or repeats the same
@@ -378,6 +381,7 @@ class EndEpisodeResponse(_message.Message):
 
     EPISODE_FIELD_NUMBER: _builtins.int
     EXTRACTED_PATTERNS_FIELD_NUMBER: _builtins.int
+    EXTRACTED_ERROR_SOLUTIONS_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def episode(self) -> _episode_pb2.Episode:
         """episode as it now stands."""
@@ -386,15 +390,22 @@ class EndEpisodeResponse(_message.Message):
     def extracted_patterns(self) -> _containers.RepeatedCompositeFieldContainer[_pattern_pb2.Pattern]:
         """extracted_patterns as they now stand; with auto_extract_patterns."""
 
+    @_builtins.property
+    def extracted_error_solutions(self) -> _containers.RepeatedCompositeFieldContainer[_error_solution_pb2.ErrorSolution]:
+        """extracted_error_solutions as they now stand, at most 20 and tagged `extracted`; with
+        auto_extract_patterns. One that was stored before, or deleted since, is not stored again.
+        """
+
     def __init__(
         self,
         *,
         episode: _episode_pb2.Episode | None = ...,
         extracted_patterns: _abc.Iterable[_pattern_pb2.Pattern] | None = ...,
+        extracted_error_solutions: _abc.Iterable[_error_solution_pb2.ErrorSolution] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["episode", b"episode"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["episode", b"episode", "extracted_patterns", b"extracted_patterns"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["episode", b"episode", "extracted_error_solutions", b"extracted_error_solutions", "extracted_patterns", b"extracted_patterns"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -417,9 +428,11 @@ class RecordEpisodeRequest(_message.Message):
     episode_id: _builtins.str
     """episode_id to record it under; empty: one is made."""
     auto_extract_patterns: _builtins.bool
-    """auto_extract_patterns from an episode that SUCCEEDED: a TASK pattern of what it did, and, once
-    three of its group succeeded (see ExtractPatterns), their LEARNED pattern, brought up to date when
-    the group has grown by a tenth.
+    """auto_extract_patterns stores what the episode teaches. Of one that SUCCEEDED a TASK pattern of
+    what it did, and, once three of its group succeeded (see ExtractPatterns), their LEARNED pattern,
+    brought up to date when the group has grown by a tenth. Of any, for each error that its events
+    tell of, an ErrorSolution: with the steps that overcame it, or with `worked` false and the steps
+    that did not. Of one that FAILED also its `error`, with `worked` false.
     """
     request_id: _builtins.str
     """request_id makes a repeat safe for 24 h: the same request again finishes or repeats the same
@@ -463,6 +476,7 @@ class RecordEpisodeResponse(_message.Message):
     CREATED_FIELD_NUMBER: _builtins.int
     NOTICES_FIELD_NUMBER: _builtins.int
     EXTRACTED_PATTERNS_FIELD_NUMBER: _builtins.int
+    EXTRACTED_ERROR_SOLUTIONS_FIELD_NUMBER: _builtins.int
     created: _builtins.bool
     """created is false when the same episode was recorded before."""
     @_builtins.property
@@ -477,6 +491,12 @@ class RecordEpisodeResponse(_message.Message):
     def extracted_patterns(self) -> _containers.RepeatedCompositeFieldContainer[_pattern_pb2.Pattern]:
         """extracted_patterns as they now stand; with auto_extract_patterns."""
 
+    @_builtins.property
+    def extracted_error_solutions(self) -> _containers.RepeatedCompositeFieldContainer[_error_solution_pb2.ErrorSolution]:
+        """extracted_error_solutions as they now stand, at most 20 and tagged `extracted`; with
+        auto_extract_patterns. One that was stored before, or deleted since, is not stored again.
+        """
+
     def __init__(
         self,
         *,
@@ -484,10 +504,11 @@ class RecordEpisodeResponse(_message.Message):
         created: _builtins.bool = ...,
         notices: _abc.Iterable[_outcome_pb2.Notice] | None = ...,
         extracted_patterns: _abc.Iterable[_pattern_pb2.Pattern] | None = ...,
+        extracted_error_solutions: _abc.Iterable[_error_solution_pb2.ErrorSolution] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["episode", b"episode"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["created", b"created", "episode", b"episode", "extracted_patterns", b"extracted_patterns", "notices", b"notices"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["created", b"created", "episode", b"episode", "extracted_error_solutions", b"extracted_error_solutions", "extracted_patterns", b"extracted_patterns", "notices", b"notices"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
