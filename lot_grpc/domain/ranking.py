@@ -15,6 +15,7 @@ import math
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Final, TypeAlias
 
 from lot_grpc.domain.cells import Fading
 from lot_grpc.domain.outcomes import wilson_lower_bound
@@ -121,38 +122,49 @@ def rank(
     if not by_relevance:
         return []
     near = {candidate.id for candidate in by_relevance[:limit]}
-    scored = _scored(by_relevance, ranking, weights, seed)
-    scored.sort(key=lambda one: (-one.score, -one.candidate.relevance, one.candidate.id))
+    parts = _parts(by_relevance, ranking, weights, seed)
+    scored = [
+        (-(candidate.relevance + value * weight), place)
+        for place, (candidate, (_, value, weight)) in enumerate(
+            zip(by_relevance, parts, strict=True)
+        )
+    ]
+    scored.sort()  # the place tells equal scores by relevance, then by id
     chosen: list[Ranked] = []
     places_from_below = (limit + 1) // 2
-    for one in scored:
-        if one.candidate.id not in near:
+    for negated, place in scored:
+        candidate = by_relevance[place]
+        if candidate.id not in near:
             if not places_from_below:
                 continue
             places_from_below -= 1
-        chosen.append(one)
+        told = (ScorePart(*parts[place]),) if parts[place] is not _NOTHING else ()
+        chosen.append(Ranked(candidate, -negated, told))
         if len(chosen) == limit:
             break
     return chosen
 
 
-def _scored(
+_Part: TypeAlias = tuple[str, float, float]
+"""Name, value and weight of what comes on top of a relevance."""
+
+_NOTHING: Final[_Part] = ("", 0.0, 0.0)
+
+
+def _parts(
     by_relevance: Sequence[Candidate], ranking: Ranking, weights: RankingWeights, seed: int
-) -> list[Ranked]:
+) -> list[_Part]:
+    """What comes on top of each relevance."""
     weight = weights.weight_of(ranking)
     if not weight:
-        return [Ranked(candidate, candidate.relevance, ()) for candidate in by_relevance]
+        return [_NOTHING] * len(by_relevance)
     near = within_gate([one.relevance for one in by_relevance], ranking, weights)
-    prior = usual(by_relevance[:near])
-    scored = []
-    for place, candidate in enumerate(by_relevance):
-        part = ScorePart("below_gate", 1.0, -weight)
-        if place < near:
-            chance = _chance(candidate, ranking, prior, seed)
-            part = ScorePart(_PART_NAMES[ranking], 2.0 * (chance - 0.5), weight)
-        score = candidate.relevance + part.value * part.weight
-        scored.append(Ranked(candidate, score, (part,)))
-    return scored
+    prior, name = usual(by_relevance[:near]), _PART_NAMES[ranking]
+    parts = [
+        (name, 2.0 * (_chance(candidate, ranking, prior, seed) - 0.5), weight)
+        for candidate in by_relevance[:near]
+    ]
+    return parts + [("below_gate", 1.0, -weight)] * (len(by_relevance) - near)
 
 
 _PART_NAMES = {

@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Generic, Protocol, TypeVar
 
 from lot_grpc.domain.cells import Evidence
@@ -157,15 +158,21 @@ class Recall(Generic[T]):
 
     async def find(self, namespace: str, asked: Question) -> Answer[T]:
         """The most relevant things that the conditions let through, ranked."""
-        pool, meant = pool_size(asked.limit), await self._meant(namespace, asked)
-        wanted = Wanted(asked.query, asked.where, pool, asked.min_similarity, asked.legs, meant)
+        wanted = Wanted(
+            asked.query,
+            asked.where,
+            pool_size(asked.limit),
+            asked.min_similarity,
+            asked.legs,
+            partial(self._meant, namespace, asked),
+        )
         candidates = await self._searching.search(namespace, wanted)
         found, unreached = candidates.found, 0
         if asked.rerank:
             found, unreached = await self._reranks.rerank(
                 namespace, self._noun.searched, asked.query, found
             )
-        found = lift(found, meant, self._weights.gate)
+        found = lift(found, candidates.also, self._weights.gate)
         ranking = asked.ranking if self._noun.learned else Ranking.SIMILARITY
         seed = _seed(asked, ranking)
         relevant = {one.id: one for one in found}

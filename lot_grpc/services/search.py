@@ -8,7 +8,8 @@ cosine by a second search among just those ids, so that ``similarity`` means the
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from lot_grpc.domain.fusion import FusionWeights, Relevance, fuse
@@ -26,7 +27,8 @@ _WORDLESS_CHARACTERS = 256
 class Wanted:
     """What to look for. ``min_similarity`` 0: no bound. ``pool``: hits of each leg.
 
-    ``also``: points that are candidates whatever the legs say; ``where`` must hold for them.
+    ``also`` finds points that are candidates whatever the legs say; ``where`` must hold for them.
+    It is asked while the query is embedded.
     """
 
     query: str
@@ -34,7 +36,7 @@ class Wanted:
     pool: int
     min_similarity: float = 0.0
     legs: Legs = Legs.HYBRID
-    also: frozenset[str] = frozenset()
+    also: Callable[[], Awaitable[frozenset[str]]] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +44,7 @@ class Candidates:
     """The fused pool, best first, and the query's vector.
 
     ``truncated``: not all of the query was read. ``wordless``: it has nothing to look for.
+    ``also``: what ``Wanted.also`` found.
     """
 
     found: list[Relevance]
@@ -49,6 +52,7 @@ class Candidates:
     truncated: bool = False
     wordless: bool = False
     overlap: Overlap = NO_OVERLAP
+    also: frozenset[str] = frozenset()
 
 
 class Searching:
@@ -72,9 +76,11 @@ class Searching:
         if not words.terms:
             embedding = await self._embedder.embed_query(wanted.query[:_WORDLESS_CHARACTERS])
             return Candidates([], embedding.vector, wordless=True)
-        embedding = await self._embedder.embed_query(wanted.query)
+        embedding, also = await asyncio.gather(
+            self._embedder.embed_query(wanted.query), wanted.also() if wanted.also else _nothing()
+        )
         pools, lexical = await self._legs(namespace, wanted, embedding.vector, words)
-        cosines = await self._cosines(namespace, wanted, pools, lexical, embedding.vector)
+        cosines = await self._cosines(namespace, wanted, pools, lexical, embedding.vector, also)
         similar, others = _apart(pools, cosines, wanted.pool)
         lexical = {point: score for point, score in lexical.items() if point in cosines}
         overlap = await self._overlap(namespace, lexical, words)
@@ -84,6 +90,7 @@ class Searching:
             embedding.vector,
             embedding.truncated or words.cut,
             overlap=overlap,
+            also=also,
         )
 
     async def _legs(
@@ -113,12 +120,13 @@ class Searching:
         pools: Mapping[str, Scores],
         lexical: Scores,
         vector: Sequence[float],
+        also: frozenset[str],
     ) -> Scores:
         """The best cosine of every hit of any leg.
 
         A pool that is not full has all there is, so only full ones hide some.
         """
-        hits = {point for pool in pools.values() for point in pool} | lexical.keys() | wanted.also
+        hits = {point for pool in pools.values() for point in pool} | lexical.keys() | also
         cosines: Scores = {}
         queries = []
         for name in self._searched.dense:
@@ -147,6 +155,10 @@ class Searching:
         if legs is not Legs.HYBRID:
             return 1.0 if legs is Legs.DENSE else 0.0
         return self._weights.meaning(overlap.coverage, overlap.likeness, overlap.common)
+
+
+async def _nothing() -> frozenset[str]:
+    return frozenset()
 
 
 def _apart(pools: Mapping[str, Scores], cosines: Scores, pool: int) -> tuple[Scores, Scores]:
