@@ -41,8 +41,8 @@ from lot_grpc.server.servicers import build_servicers
 from lot_grpc.services.backfill import bring_up_to_date, needs_backfill
 from lot_grpc.services.build import Services
 from lot_grpc.services.cell_backfill import make_cells, needs_cells
+from lot_grpc.services.memories.seeding import Seeds
 from lot_grpc.services.records.collections import META
-from lot_grpc.services.seeding import Seeds
 from lot_grpc.settings import Settings
 from lot_grpc.storage.edge_maintenance import (
     ShardCompaction,

@@ -21,8 +21,8 @@ from lot_grpc.knowledge import read_packs
 from lot_grpc.ports import Embedder, Reranker, VectorStore
 from lot_grpc.reports import Progress
 from lot_grpc.services.build import PatternLearning, Services, build_services
-from lot_grpc.services.distilling import DistillDefaults
-from lot_grpc.services.reranks import RerankBounds
+from lot_grpc.services.distilling.distilling import DistillDefaults
+from lot_grpc.services.recall.reranks import RerankBounds
 from lot_grpc.services.store_contract import open_store
 from lot_grpc.settings import Settings
 from lot_grpc.storage.edge import EdgeStore

@@ -14,9 +14,9 @@ from lot_grpc.evaluation.as_pattern import are_code, as_filter, as_pattern
 from lot_grpc.evaluation.dataset import Document, EvalQuery
 from lot_grpc.evaluation.searcher import Found, Indexed, Progress
 from lot_grpc.services.build import Services
-from lot_grpc.services.drafts import Dedupe, PatternDraft
-from lot_grpc.services.questions import Asked, pattern_question
-from lot_grpc.services.recall import Question
+from lot_grpc.services.patterns.drafts import Dedupe, PatternDraft
+from lot_grpc.services.recall.questions import Asked, pattern_question
+from lot_grpc.services.recall.recall import Question
 
 _NAMESPACE = "eval"
 _BATCH = 64

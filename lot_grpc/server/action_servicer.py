@@ -7,9 +7,9 @@ from lot_grpc.pb.lot.v1 import learning_pb2 as pb
 from lot_grpc.pb.lot.v1 import learning_service_pb2_grpc
 from lot_grpc.server.call import Context
 from lot_grpc.server.convert import actions as convert
-from lot_grpc.services.action_values import ActionValues
-from lot_grpc.services.recording_steps import RecordingSteps
-from lot_grpc.services.selections import Selections
+from lot_grpc.services.learning.action_values import ActionValues
+from lot_grpc.services.learning.recording_steps import RecordingSteps
+from lot_grpc.services.learning.selections import Selections
 
 _DEFAULT_LIMIT = 3
 

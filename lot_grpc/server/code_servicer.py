@@ -11,7 +11,7 @@ from lot_grpc.pb.lot.v1 import pattern_service_pb2_grpc as pb_grpc
 from lot_grpc.server.call import Context
 from lot_grpc.server.convert import code as convert
 from lot_grpc.server.convert.patterns import pattern_to_pb
-from lot_grpc.services.code_extraction import CodeExtraction
+from lot_grpc.services.extraction.code_extraction import CodeExtraction
 
 
 class CodeServicer(pb_grpc.PatternServiceServicer):

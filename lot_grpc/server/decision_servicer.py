@@ -8,7 +8,7 @@ from lot_grpc.pb.lot.v1 import learning_service_pb2_grpc
 from lot_grpc.server.call import Context
 from lot_grpc.server.convert import decisions as convert
 from lot_grpc.server.page_token import position_from_token, position_to_token
-from lot_grpc.services.decisions import Decisions
+from lot_grpc.services.learning.decisions import Decisions
 
 _DEFAULT_PAGE = 10
 

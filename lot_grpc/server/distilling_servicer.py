@@ -13,10 +13,10 @@ from lot_grpc.server.convert.distilling import (
 )
 from lot_grpc.server.convert.feedback import entry_to_pb
 from lot_grpc.server.convert.patterns import pattern_to_pb
-from lot_grpc.services.distilling import Distilling
-from lot_grpc.services.feedback import Feedback
-from lot_grpc.services.lineage import Lineage
-from lot_grpc.services.patterns import Patterns
+from lot_grpc.services.distilling.distilling import Distilling
+from lot_grpc.services.patterns.feedback import Feedback
+from lot_grpc.services.patterns.lineage import Lineage
+from lot_grpc.services.patterns.patterns import Patterns
 
 
 class DistillingServicer(pb_grpc.PatternServiceServicer):

@@ -7,7 +7,7 @@ from lot_grpc.domain.ids import namespace_or_default
 from lot_grpc.pb.lot.v1 import episode_service_pb2 as pb
 from lot_grpc.pb.lot.v1 import episode_service_pb2_grpc as pb_grpc
 from lot_grpc.server.call import Context
-from lot_grpc.services.episode_deleting import EpisodeDeleting
+from lot_grpc.services.episodes.episode_deleting import EpisodeDeleting
 
 
 class EpisodeDeletingServicer(pb_grpc.EpisodeServiceServicer):

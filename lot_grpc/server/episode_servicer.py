@@ -23,12 +23,12 @@ from lot_grpc.server.page_token import (
     position_to_token,
 )
 from lot_grpc.server.streams import Requests
-from lot_grpc.services.episodes import Episodes, Started
-from lot_grpc.services.lessons import Lessons, Taught
-from lot_grpc.services.questions import Asked, episode_question
-from lot_grpc.services.recall import Recall
-from lot_grpc.services.recording import Recording, Takeover
-from lot_grpc.services.writers import Writer
+from lot_grpc.services.episodes.episodes import Episodes, Started
+from lot_grpc.services.episodes.recording import Recording, Takeover
+from lot_grpc.services.episodes.writers import Writer
+from lot_grpc.services.extraction.lessons import Lessons, Taught
+from lot_grpc.services.recall.questions import Asked, episode_question
+from lot_grpc.services.recall.recall import Recall
 
 _DEFAULT_LIMIT = 5
 _DEFAULT_PAGE = 10

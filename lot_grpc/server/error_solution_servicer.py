@@ -10,7 +10,7 @@ from lot_grpc.server.call import Context
 from lot_grpc.server.convert import error_solutions as convert
 from lot_grpc.server.convert.outcomes import text_notices
 from lot_grpc.server.page_token import position_from_token, position_to_token
-from lot_grpc.services.error_solutions import ErrorSolutions
+from lot_grpc.services.memories.error_solutions import ErrorSolutions
 
 _DEFAULT_PAGE = 10
 

@@ -8,7 +8,7 @@ from lot_grpc.pb.lot.v1 import pattern_service_pb2_grpc as pb_grpc
 from lot_grpc.server.call import Context
 from lot_grpc.server.convert.extraction import extraction_draft_from_pb
 from lot_grpc.server.convert.patterns import pattern_to_pb
-from lot_grpc.services.extraction import Extraction
+from lot_grpc.services.extraction.extraction import Extraction
 
 
 class ExtractionServicer(pb_grpc.PatternServiceServicer):

@@ -8,8 +8,8 @@ from lot_grpc.pb.lot.v1 import pattern_service_pb2_grpc as pb_grpc
 from lot_grpc.server.call import Context
 from lot_grpc.server.convert.feedback import draft_from_pb, entry_to_pb
 from lot_grpc.server.convert.patterns import filter_from_pb, pattern_to_pb
-from lot_grpc.services.feedback import Feedback
-from lot_grpc.services.feedback_candidates import FeedbackCandidates
+from lot_grpc.services.patterns.feedback import Feedback
+from lot_grpc.services.patterns.feedback_candidates import FeedbackCandidates
 
 _DEFAULT_LIMIT = 10
 

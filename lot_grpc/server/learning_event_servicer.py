@@ -8,8 +8,8 @@ from lot_grpc.pb.lot.v1 import learning_service_pb2_grpc
 from lot_grpc.server.call import Context
 from lot_grpc.server.convert import learning_events as convert
 from lot_grpc.server.page_token import position_from_token, position_to_token
-from lot_grpc.services.learning_events import LearningEvents
-from lot_grpc.services.submitting_feedback import SubmittingFeedback
+from lot_grpc.services.learning.learning_events import LearningEvents
+from lot_grpc.services.learning.submitting_feedback import SubmittingFeedback
 
 _DEFAULT_PAGE = 10
 

@@ -17,9 +17,9 @@ from lot_grpc.server.convert.outcomes import (
     score_parts_to_pb,
     text_notices,
 )
-from lot_grpc.services.memories import Memories
-from lot_grpc.services.questions import Asked, memory_question
-from lot_grpc.services.recall import Recall
+from lot_grpc.services.memories.memories import Memories
+from lot_grpc.services.recall.questions import Asked, memory_question
+from lot_grpc.services.recall.recall import Recall
 
 _DEFAULT_LIMIT = 5
 

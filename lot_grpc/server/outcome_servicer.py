@@ -9,7 +9,7 @@ from lot_grpc.server.call import Context
 from lot_grpc.server.convert.outcomes import OUTCOME, outcome_entry_to_pb
 from lot_grpc.server.convert.patterns import pattern_to_pb
 from lot_grpc.server.page_token import position_from_token, position_to_token
-from lot_grpc.services.outcome_log import CorrectionDraft, OutcomeLog
+from lot_grpc.services.outcomes.outcome_log import CorrectionDraft, OutcomeLog
 
 _DEFAULT_PAGE = 10
 

@@ -29,14 +29,14 @@ from lot_grpc.server.convert.outcomes import (
 from lot_grpc.server.convert.values import seconds_from_pb
 from lot_grpc.server.page_token import position_from_token, position_to_token
 from lot_grpc.server.status import to_status
-from lot_grpc.services.drafts import PatternDraft, Saved
-from lot_grpc.services.feedback import Feedback
-from lot_grpc.services.outcomes import OutcomeDraft, RecordingOutcomes
-from lot_grpc.services.pattern_stats import PatternStats
-from lot_grpc.services.patterns import Patterns, Updated
-from lot_grpc.services.questions import Asked, pattern_question
-from lot_grpc.services.recall import Finding, Recall
-from lot_grpc.services.saving import Saving
+from lot_grpc.services.outcomes.outcomes import OutcomeDraft, RecordingOutcomes
+from lot_grpc.services.patterns.drafts import PatternDraft, Saved
+from lot_grpc.services.patterns.feedback import Feedback
+from lot_grpc.services.patterns.pattern_stats import PatternStats
+from lot_grpc.services.patterns.patterns import Patterns, Updated
+from lot_grpc.services.patterns.saving import Saving
+from lot_grpc.services.recall.questions import Asked, pattern_question
+from lot_grpc.services.recall.recall import Finding, Recall
 
 _DEFAULT_LIMIT = 5
 _DEFAULT_PAGE = 10

@@ -9,7 +9,7 @@ from lot_grpc.pb.lot.v1 import performance_pb2 as pb
 from lot_grpc.server.call import Context
 from lot_grpc.server.convert import performance as convert
 from lot_grpc.server.convert.episodes import filter_from_pb
-from lot_grpc.services.performance import Performance
+from lot_grpc.services.learning.performance import Performance
 
 
 class PerformanceServicer(pb_grpc.LearningServiceServicer):

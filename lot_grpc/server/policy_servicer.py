@@ -7,8 +7,8 @@ from lot_grpc.pb.lot.v1 import admin_service_pb2_grpc as pb_grpc
 from lot_grpc.pb.lot.v1 import namespace_policy_pb2 as pb
 from lot_grpc.server.call import Context
 from lot_grpc.server.convert.policies import edit_from_pb, policy_to_pb
-from lot_grpc.services.keeping import Keeping
-from lot_grpc.services.policies import Policies
+from lot_grpc.services.keeping.keeping import Keeping
+from lot_grpc.services.keeping.policies import Policies
 
 
 class PolicyServicer(pb_grpc.AdminServiceServicer):

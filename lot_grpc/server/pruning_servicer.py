@@ -8,7 +8,7 @@ from lot_grpc.pb.lot.v1 import pattern_service_pb2_grpc as pb_grpc
 from lot_grpc.server.call import Context
 from lot_grpc.server.convert.patterns import filter_from_pb
 from lot_grpc.server.convert.values import duration_to_pb, time_to_pb
-from lot_grpc.services.pruning import PruneDraft, Pruning
+from lot_grpc.services.patterns.pruning import PruneDraft, Pruning
 
 
 class PruningServicer(pb_grpc.PatternServiceServicer):

@@ -7,7 +7,7 @@ from lot_grpc.pb.lot.v1 import learning_service_pb2_grpc as pb_grpc
 from lot_grpc.pb.lot.v1 import recommendation_pb2 as pb
 from lot_grpc.server.call import Context
 from lot_grpc.server.convert import recommendations as convert
-from lot_grpc.services.recommendations import Recommending
+from lot_grpc.services.learning.recommendations import Recommending
 
 _DEFAULT_LIMIT = 3
 

@@ -6,7 +6,7 @@ from lot_grpc.domain.ids import namespace_or_default
 from lot_grpc.pb.lot.v1 import admin_service_pb2 as pb
 from lot_grpc.pb.lot.v1 import admin_service_pb2_grpc as pb_grpc
 from lot_grpc.server.call import Context
-from lot_grpc.services.seeding import Seeded, Seeding, Seeds
+from lot_grpc.services.memories.seeding import Seeded, Seeding, Seeds
 
 
 class SeedServicer(pb_grpc.AdminServiceServicer):

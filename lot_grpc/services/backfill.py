@@ -26,6 +26,7 @@ from lot_grpc.ports import (
     VectorStore,
 )
 from lot_grpc.services.indexing import Indexing
+from lot_grpc.services.recall.searched import ALL_SEARCHED
 from lot_grpc.services.records.collections import (
     CODE_VECTOR,
     PATTERNS,
@@ -34,7 +35,6 @@ from lot_grpc.services.records.collections import (
     SPARSE_VECTOR,
     TEXT_VECTOR,
 )
-from lot_grpc.services.searched import ALL_SEARCHED
 from lot_grpc.services.store_contract import change_contract, check_terms, contract_row
 
 Progress: TypeAlias = Callable[[str, int, int], None]

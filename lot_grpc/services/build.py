@@ -13,68 +13,68 @@ from lot_grpc.domain.ranking import RankingWeights
 from lot_grpc.domain.recommendation import DEFAULT_WEIGHTS, StructuralWeights
 from lot_grpc.knowledge import built_in_packs
 from lot_grpc.ports import Clock, Embedder, Reranker, VectorStore
-from lot_grpc.services import episode_deleting as episode_deleting_module
-from lot_grpc.services import error_solutions as error_solutions_module
-from lot_grpc.services import memories as memories_module
-from lot_grpc.services import patterns as patterns_module
-from lot_grpc.services.action_values import ActionValues
 from lot_grpc.services.admin import Admin
-from lot_grpc.services.asked import AskedVectors
-from lot_grpc.services.cells import Cells
 from lot_grpc.services.claims import Claims
-from lot_grpc.services.code_extraction import CodeExtraction
-from lot_grpc.services.counting import Counting
-from lot_grpc.services.decisions import Decisions
-from lot_grpc.services.digesting import Digesting
-from lot_grpc.services.distill_schedule import DistillSchedule
-from lot_grpc.services.distilling import DistillDefaults, Distilling
-from lot_grpc.services.episode_deleting import EpisodeDeleting
-from lot_grpc.services.episodes import Episodes
-from lot_grpc.services.error_solutions import ErrorSolutions
-from lot_grpc.services.event_log import EventLog
-from lot_grpc.services.evidence import PatternEvidence
-from lot_grpc.services.extraction import Extraction
-from lot_grpc.services.facts import Facts
-from lot_grpc.services.feedback import Feedback
-from lot_grpc.services.feedback_candidates import FeedbackCandidates
-from lot_grpc.services.fencing import Fence
-from lot_grpc.services.gathering import Gathering
-from lot_grpc.services.history import History
+from lot_grpc.services.distilling.distill_schedule import DistillSchedule
+from lot_grpc.services.distilling.distilling import DistillDefaults, Distilling
+from lot_grpc.services.episodes import episode_deleting as episode_deleting_module
+from lot_grpc.services.episodes.episode_deleting import EpisodeDeleting
+from lot_grpc.services.episodes.episodes import Episodes
+from lot_grpc.services.episodes.event_log import EventLog
+from lot_grpc.services.episodes.fencing import Fence
+from lot_grpc.services.episodes.recording import Recording
+from lot_grpc.services.episodes.writers import Writers
+from lot_grpc.services.extraction.code_extraction import CodeExtraction
+from lot_grpc.services.extraction.digesting import Digesting
+from lot_grpc.services.extraction.extraction import Extraction
+from lot_grpc.services.extraction.gathering import Gathering
+from lot_grpc.services.extraction.learned_patterns import LearnedPatterns
+from lot_grpc.services.extraction.lessons import Lessons
 from lot_grpc.services.housekeeping import Housekeeping
 from lot_grpc.services.indexing import Indexing
-from lot_grpc.services.keeping import Keeping
-from lot_grpc.services.kept import kept_nouns
-from lot_grpc.services.learned_patterns import LearnedPatterns
-from lot_grpc.services.learned_tasks import LearnedTasks
-from lot_grpc.services.learning_events import LearningEvents
+from lot_grpc.services.keeping.keeping import Keeping
+from lot_grpc.services.keeping.kept import kept_nouns
+from lot_grpc.services.keeping.policies import Policies
+from lot_grpc.services.learning.action_values import ActionValues
+from lot_grpc.services.learning.decisions import Decisions
+from lot_grpc.services.learning.learning_events import LearningEvents
+from lot_grpc.services.learning.performance import Performance
+from lot_grpc.services.learning.recommendations import Recommending
+from lot_grpc.services.learning.recording_steps import RecordingSteps
+from lot_grpc.services.learning.selections import Selections
+from lot_grpc.services.learning.submitting_feedback import SubmittingFeedback
+from lot_grpc.services.learning.targets import checks_of, moves_of
 from lot_grpc.services.ledger import Ledger
-from lot_grpc.services.lessons import Lessons
-from lot_grpc.services.lineage import Lineage
-from lot_grpc.services.memories import Memories
+from lot_grpc.services.memories import error_solutions as error_solutions_module
+from lot_grpc.services.memories import memories as memories_module
+from lot_grpc.services.memories.error_solutions import ErrorSolutions
+from lot_grpc.services.memories.memories import Memories
+from lot_grpc.services.memories.preferences import Preferences
+from lot_grpc.services.memories.seeding import Seeding
 from lot_grpc.services.moments import Moments
-from lot_grpc.services.nearest import DEFAULT_SIMILARITY, Nearest
 from lot_grpc.services.once import Once
-from lot_grpc.services.outcome_log import OutcomeLog
-from lot_grpc.services.outcomes import RecordingOutcomes
-from lot_grpc.services.patterns import Patterns
-from lot_grpc.services.performance import Performance
-from lot_grpc.services.policies import Policies
-from lot_grpc.services.preferences import Preferences
-from lot_grpc.services.pruning import Pruning
-from lot_grpc.services.questions import episode_noun, memory_noun, pattern_noun
-from lot_grpc.services.recall import Noun, Recall, T
-from lot_grpc.services.recommendations import Recommending
-from lot_grpc.services.recording import Recording
-from lot_grpc.services.recording_steps import RecordingSteps
-from lot_grpc.services.reranks import RerankBounds, Reranks
-from lot_grpc.services.retrievals import Retrievals
-from lot_grpc.services.saving import Saving
-from lot_grpc.services.seeding import Seeding
-from lot_grpc.services.selections import Selections
-from lot_grpc.services.submitting_feedback import SubmittingFeedback
-from lot_grpc.services.targets import checks_of, moves_of
+from lot_grpc.services.outcomes.asked import AskedVectors
+from lot_grpc.services.outcomes.cells import Cells
+from lot_grpc.services.outcomes.counting import Counting
+from lot_grpc.services.outcomes.evidence import PatternEvidence
+from lot_grpc.services.outcomes.facts import Facts
+from lot_grpc.services.outcomes.history import History
+from lot_grpc.services.outcomes.outcome_log import OutcomeLog
+from lot_grpc.services.outcomes.outcomes import RecordingOutcomes
+from lot_grpc.services.patterns import patterns as patterns_module
+from lot_grpc.services.patterns.feedback import Feedback
+from lot_grpc.services.patterns.feedback_candidates import FeedbackCandidates
+from lot_grpc.services.patterns.lineage import Lineage
+from lot_grpc.services.patterns.nearest import DEFAULT_SIMILARITY, Nearest
+from lot_grpc.services.patterns.patterns import Patterns
+from lot_grpc.services.patterns.pruning import Pruning
+from lot_grpc.services.patterns.saving import Saving
+from lot_grpc.services.recall.learned_tasks import LearnedTasks
+from lot_grpc.services.recall.questions import episode_noun, memory_noun, pattern_noun
+from lot_grpc.services.recall.recall import Noun, Recall, T
+from lot_grpc.services.recall.reranks import RerankBounds, Reranks
+from lot_grpc.services.recall.retrievals import Retrievals
 from lot_grpc.services.tombstones import Tombstones
-from lot_grpc.services.writers import Writers
 
 
 @dataclass(frozen=True, slots=True)

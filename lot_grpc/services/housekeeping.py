@@ -10,11 +10,12 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from lot_grpc.ports import Equals, Record, VectorStore
-from lot_grpc.services.counting import Counting
-from lot_grpc.services.episodes import RECORD_METHOD
-from lot_grpc.services.event_log import EventLog
+from lot_grpc.services.episodes.episodes import RECORD_METHOD
+from lot_grpc.services.episodes.event_log import EventLog
 from lot_grpc.services.ledger import REQUEST_KIND
 from lot_grpc.services.moments import Moments
+from lot_grpc.services.outcomes.counting import Counting
+from lot_grpc.services.recall.retrievals import Retrievals
 from lot_grpc.services.records.collections import (
     EPISODES,
     ERROR_SOLUTIONS,
@@ -25,7 +26,6 @@ from lot_grpc.services.records.collections import (
     SELECTIONS,
 )
 from lot_grpc.services.records.episodes import episode_point
-from lot_grpc.services.retrievals import Retrievals
 from lot_grpc.services.tombstones import Tombstone, Tombstones
 
 _LEAVE_TO_OTHERS = 15 * 60 * 1_000_000

@@ -18,8 +18,8 @@ import numpy as np
 from lot_grpc.domain.outcomes import Outcome
 from lot_grpc.domain.query import PatternFilter
 from lot_grpc.opening import open_all
-from lot_grpc.services.outcomes import OutcomeDraft
-from lot_grpc.services.questions import Asked, pattern_question
+from lot_grpc.services.outcomes.outcomes import OutcomeDraft
+from lot_grpc.services.recall.questions import Asked, pattern_question
 from lot_grpc.settings import Settings, StorageSettings
 from tests.bench import data
 

@@ -10,7 +10,7 @@ from lot_grpc.evaluation.measuring import measure
 from lot_grpc.evaluation.searcher import LEGS
 from lot_grpc.evaluation.through_service import ServiceSearcher
 from lot_grpc.services.build import build_services
-from lot_grpc.services.reranks import RerankBounds
+from lot_grpc.services.recall.reranks import RerankBounds
 from lot_grpc.services.store_contract import open_store
 from lot_grpc.storage.in_memory import InMemoryStore
 from tests.evaluation.made import DOCUMENTS, write_set

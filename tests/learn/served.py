@@ -15,12 +15,12 @@ from lot_grpc.domain.query import PatternFilter, Ranking
 from lot_grpc.domain.ranking import RankingWeights, pool_size
 from lot_grpc.opening import Opened, open_all
 from lot_grpc.reports import Progress
-from lot_grpc.services.drafts import Dedupe, PatternDraft
-from lot_grpc.services.outcomes import OutcomeDraft
-from lot_grpc.services.questions import Asked, pattern_question
+from lot_grpc.services.outcomes.outcomes import OutcomeDraft
+from lot_grpc.services.patterns.drafts import Dedupe, PatternDraft
+from lot_grpc.services.recall.questions import Asked, pattern_question
+from lot_grpc.services.recall.search import Searching, Wanted
+from lot_grpc.services.recall.searched import SEARCHED_PATTERNS
 from lot_grpc.services.records.patterns import pattern_point
-from lot_grpc.services.search import Searching, Wanted
-from lot_grpc.services.searched import SEARCHED_PATTERNS
 from lot_grpc.settings import Settings
 from tests.learn.tasks import TaskSet
 

@@ -30,7 +30,7 @@ from lot_grpc.server.build import LotServer, build_server
 from lot_grpc.server.limits import Limits
 from lot_grpc.server.servicers import build_servicers
 from lot_grpc.services.build import Services, build_services
-from lot_grpc.services.reranks import RerankBounds
+from lot_grpc.services.recall.reranks import RerankBounds
 from lot_grpc.services.store_contract import open_store
 from lot_grpc.storage.in_memory import InMemoryStore
 from tests.contract.clock import FixedClock

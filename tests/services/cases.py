@@ -21,19 +21,19 @@ from lot_grpc.domain.outcomes import Outcome
 from lot_grpc.domain.pattern import PatternContent
 from lot_grpc.domain.policy import NamespacePolicy, PolicyEdit
 from lot_grpc.domain.query import PatternFilter
-from lot_grpc.services.code_extraction import CodeDraft
-from lot_grpc.services.decisions import DecisionOutcomeDraft
-from lot_grpc.services.distilling import DistillAsk
-from lot_grpc.services.drafts import Dedupe
-from lot_grpc.services.episodes import EpisodeDraft
-from lot_grpc.services.extraction import ExtractionDraft
-from lot_grpc.services.feedback import FeedbackDraft
-from lot_grpc.services.outcome_log import CorrectionDraft
-from lot_grpc.services.outcomes import OutcomeDraft
-from lot_grpc.services.patterns import PatternEdit
-from lot_grpc.services.pruning import PruneDraft
-from lot_grpc.services.recording import Takeover
-from lot_grpc.services.seeding import Seeds
+from lot_grpc.services.distilling.distilling import DistillAsk
+from lot_grpc.services.episodes.episodes import EpisodeDraft
+from lot_grpc.services.episodes.recording import Takeover
+from lot_grpc.services.extraction.code_extraction import CodeDraft
+from lot_grpc.services.extraction.extraction import ExtractionDraft
+from lot_grpc.services.learning.decisions import DecisionOutcomeDraft
+from lot_grpc.services.memories.seeding import Seeds
+from lot_grpc.services.outcomes.outcome_log import CorrectionDraft
+from lot_grpc.services.outcomes.outcomes import OutcomeDraft
+from lot_grpc.services.patterns.drafts import Dedupe
+from lot_grpc.services.patterns.feedback import FeedbackDraft
+from lot_grpc.services.patterns.patterns import PatternEdit
+from lot_grpc.services.patterns.pruning import PruneDraft
 from tests.services.world import (
     World,
     call,

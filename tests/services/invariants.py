@@ -13,7 +13,7 @@ from lot_grpc.domain.feedback import adjustment_of, moved
 from lot_grpc.domain.outcomes import Outcome, wilson_lower_bound
 from lot_grpc.domain.pattern import PatternContent, dedupe_hash
 from lot_grpc.ports import Record, VectorStore
-from lot_grpc.services.lineage import NOTE_KIND
+from lot_grpc.services.patterns.lineage import NOTE_KIND
 from lot_grpc.services.records.collections import (
     ACTION_VALUES,
     CELLS,

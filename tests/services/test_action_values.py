@@ -11,7 +11,7 @@ import pytest
 from lot_grpc.domain.action_values import BOUND, LearningState
 from lot_grpc.domain.selection import SelectionPolicy
 from lot_grpc.services import pacing
-from lot_grpc.services.recording_steps import StepDraft, StepsDraft
+from lot_grpc.services.learning.recording_steps import StepDraft, StepsDraft
 from lot_grpc.services.records.collections import ACTION_VALUES, TRAJECTORIES
 from lot_grpc.storage.in_memory import InMemoryStore
 from tests.contract.clock import FixedClock

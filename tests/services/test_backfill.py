@@ -18,8 +18,8 @@ from lot_grpc.lexical.bm25 import TOKENIZER
 from lot_grpc.ports import Embedding, Record, SparseVector, VectorStore
 from lot_grpc.services import backfill
 from lot_grpc.services.backfill import bring_up_to_date, needs_backfill
-from lot_grpc.services.patterns import PatternEdit
-from lot_grpc.services.questions import (
+from lot_grpc.services.patterns.patterns import PatternEdit
+from lot_grpc.services.recall.questions import (
     Asked,
     episode_question,
     memory_question,

@@ -134,7 +134,7 @@ async def test_explore_samples_by_seed_and_tells_the_seed(world):
 
 
 async def explored(world: World, seed: int | None):
-    from lot_grpc.services.questions import Asked, pattern_question
+    from lot_grpc.services.recall.questions import Asked, pattern_question
 
     asked = Asked(f"{LIBRARY} 1", 5, ranking=Ranking.EXPLORE, seed=seed, explain=True)
     return await world.services.pattern_recall.find(NS, pattern_question(asked, PatternFilter()))

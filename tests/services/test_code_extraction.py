@@ -10,9 +10,9 @@ from lot_grpc.domain.errors import LimitExceededError, PatternNotFoundError, Req
 from lot_grpc.domain.outcomes import Outcome
 from lot_grpc.domain.pattern import CodeKind, PatternContent, PatternKind
 from lot_grpc.domain.query import PatternFilter
-from lot_grpc.services import code_extraction
-from lot_grpc.services.code_extraction import CodeDraft
-from lot_grpc.services.patterns import PatternEdit
+from lot_grpc.services.extraction import code_extraction
+from lot_grpc.services.extraction.code_extraction import CodeDraft
+from lot_grpc.services.patterns.patterns import PatternEdit
 from lot_grpc.services.records.collections import OUTCOMES, PATTERNS
 from tests.parsing.samples import PYTHON, SAMPLES
 from tests.services.world import NS, open_world, outcome, payloads, recall, rows, save

@@ -17,8 +17,8 @@ from lot_grpc.domain.errors import (
 )
 from lot_grpc.domain.outcomes import Outcome
 from lot_grpc.domain.pattern import PatternContent
-from lot_grpc.services.patterns import PatternEdit
-from lot_grpc.services.recording import Takeover
+from lot_grpc.services.episodes.recording import Takeover
+from lot_grpc.services.patterns.patterns import PatternEdit
 from lot_grpc.services.records.collections import EVENTS, OUTCOMES, PATTERNS
 from lot_grpc.storage.in_memory import InMemoryStore
 from tests.contract.clock import FixedClock

@@ -13,7 +13,7 @@ from lot_grpc.domain.errors import (
     RequestIdReusedError,
 )
 from lot_grpc.domain.outcomes import Outcome
-from lot_grpc.services.decisions import DecisionOutcomeDraft
+from lot_grpc.services.learning.decisions import DecisionOutcomeDraft
 from lot_grpc.services.records.collections import DECISIONS
 from lot_grpc.storage.faults import FaultInjectingStore, InjectedFault, When
 from lot_grpc.storage.in_memory import InMemoryStore

@@ -12,10 +12,15 @@ from lot_grpc.domain.errors import RequestInvalidError
 from lot_grpc.domain.outcomes import Outcome
 from lot_grpc.domain.pattern import Action, PatternContent, PatternKind, PatternType
 from lot_grpc.domain.query import PatternFilter
-from lot_grpc.services import groups as groups_module
 from lot_grpc.services.build import PatternLearning
-from lot_grpc.services.distilling import DistillAsk, DistillDefaults, Distilled, DistilledGroup
-from lot_grpc.services.patterns import PatternEdit
+from lot_grpc.services.distilling import groups as groups_module
+from lot_grpc.services.distilling.distilling import (
+    DistillAsk,
+    DistillDefaults,
+    Distilled,
+    DistilledGroup,
+)
+from lot_grpc.services.patterns.patterns import PatternEdit
 from lot_grpc.services.records.collections import PATTERNS
 from tests.services.cases import alike, distils
 from tests.services.invariants import check_invariants

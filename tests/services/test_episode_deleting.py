@@ -7,8 +7,8 @@ import pytest
 from lot_grpc.domain.episode import EpisodeStatus
 from lot_grpc.domain.errors import EpisodeNotFoundError, LotError, WriterReplacedError
 from lot_grpc.domain.query import EpisodeFilter
-from lot_grpc.services import episode_deleting as module
-from lot_grpc.services.recording import Takeover
+from lot_grpc.services.episodes import episode_deleting as module
+from lot_grpc.services.episodes.recording import Takeover
 from lot_grpc.services.records.collections import EPISODES, EVENTS, TOMBSTONES
 from lot_grpc.services.records.episodes import episode_point
 from lot_grpc.storage.faults import FaultInjectingStore, InjectedFault, When

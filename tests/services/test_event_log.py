@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lot_grpc.domain.errors import EventConflictError, EventSequenceGapError
-from lot_grpc.services.event_log import EventLog
+from lot_grpc.services.episodes.event_log import EventLog
 from lot_grpc.services.records.collections import EVENTS
 from tests.services.world import NS, World, events, open_world
 

@@ -12,10 +12,10 @@ from lot_grpc.domain.episode import EpisodeStart, EpisodeStatus
 from lot_grpc.domain.errors import EmbeddingFailedError
 from lot_grpc.domain.outcomes import wilson_lower_bound
 from lot_grpc.domain.pattern import PatternContent, PatternType
-from lot_grpc.services import digesting, gathering
-from lot_grpc.services.episodes import EpisodeDraft
-from lot_grpc.services.extraction import ExtractionDraft
-from lot_grpc.services.patterns import PatternEdit
+from lot_grpc.services.episodes.episodes import EpisodeDraft
+from lot_grpc.services.extraction import digesting, gathering
+from lot_grpc.services.extraction.extraction import ExtractionDraft
+from lot_grpc.services.patterns.patterns import PatternEdit
 from lot_grpc.services.records.collections import EPISODES, PATTERNS
 from lot_grpc.services.records.episodes import EXTRACTION, WANTED, episode_point
 from lot_grpc.storage.in_memory import InMemoryStore

@@ -15,10 +15,10 @@ from lot_grpc.domain.errors import NotFoundError
 from lot_grpc.domain.outcomes import Outcome
 from lot_grpc.domain.pattern import PatternContent
 from lot_grpc.ports import Record, VectorStore
-from lot_grpc.services.drafts import Dedupe
 from lot_grpc.services.moments import Moments
-from lot_grpc.services.outcomes import OutcomeDraft
-from lot_grpc.services.patterns import PatternEdit
+from lot_grpc.services.outcomes.outcomes import OutcomeDraft
+from lot_grpc.services.patterns.drafts import Dedupe
+from lot_grpc.services.patterns.patterns import PatternEdit
 from lot_grpc.services.records.collections import EVENTS, MEMORIES, PATTERNS
 from lot_grpc.services.tombstones import Tombstones
 from lot_grpc.storage.edge import EdgeStore

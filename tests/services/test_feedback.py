@@ -13,9 +13,9 @@ from lot_grpc.domain.errors import (
 )
 from lot_grpc.domain.feedback import FeedbackCounts, adjustment_of, moved
 from lot_grpc.domain.pattern import PatternContent
-from lot_grpc.services import feedback as module
-from lot_grpc.services.feedback import FeedbackDraft
-from lot_grpc.services.patterns import PatternEdit
+from lot_grpc.services.patterns import feedback as module
+from lot_grpc.services.patterns.feedback import FeedbackDraft
+from lot_grpc.services.patterns.patterns import PatternEdit
 from lot_grpc.services.records.collections import FEEDBACK
 from lot_grpc.storage.faults import FaultInjectingStore, InjectedFault, When
 from lot_grpc.storage.in_memory import InMemoryStore

@@ -10,7 +10,7 @@ from lot_grpc.domain.feedback import teaching_score
 from lot_grpc.domain.pattern import PatternKind
 from lot_grpc.domain.query import PatternFilter
 from lot_grpc.ports import Record
-from lot_grpc.services import feedback_candidates as module
+from lot_grpc.services.patterns import feedback_candidates as module
 from lot_grpc.services.records.collections import PATTERNS
 from lot_grpc.services.records.patterns import pattern_point
 from tests.services.world import NS, World, feedback, open_world, outcome, save

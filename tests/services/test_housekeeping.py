@@ -16,7 +16,7 @@ from lot_grpc.domain.pattern import Pattern
 from lot_grpc.domain.query import PatternFilter
 from lot_grpc.embedding.hashing import HashingEmbedder
 from lot_grpc.services import housekeeping as module
-from lot_grpc.services.outcomes import OutcomeDraft
+from lot_grpc.services.outcomes.outcomes import OutcomeDraft
 from lot_grpc.services.records.collections import META, OUTCOMES, PATTERNS, REQUESTS
 from lot_grpc.services.store_contract import META_NAMESPACE, open_store
 from lot_grpc.storage.faults import FaultInjectingStore, InjectedFault, When

@@ -23,11 +23,11 @@ from lot_grpc.embedding.hashing import HashingEmbedder
 from lot_grpc.lexical.bm25 import document_vector, lexical_query
 from lot_grpc.ports import VectorStore
 from lot_grpc.services.indexing import Indexing
-from lot_grpc.services.questions import Asked, pattern_question
-from lot_grpc.services.recall import Finding
+from lot_grpc.services.recall.questions import Asked, pattern_question
+from lot_grpc.services.recall.recall import Finding
+from lot_grpc.services.recall.search import Wanted
 from lot_grpc.services.records.collections import PATTERNS
 from lot_grpc.services.records.patterns import pattern_conditions, pattern_point, pattern_record
-from lot_grpc.services.search import Wanted
 from lot_grpc.storage.edge import EdgeStore
 from lot_grpc.storage.in_memory import InMemoryStore
 from tests.contract.clock import FixedClock

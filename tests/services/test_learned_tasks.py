@@ -8,8 +8,8 @@ from lot_grpc.domain.errors import RequestInvalidError
 from lot_grpc.domain.pattern import PatternContent, PatternKind
 from lot_grpc.domain.query import PatternFilter
 from lot_grpc.domain.ranking import RankingWeights
-from lot_grpc.services import learned_tasks
-from lot_grpc.services.patterns import PatternEdit
+from lot_grpc.services.patterns.patterns import PatternEdit
+from lot_grpc.services.recall import learned_tasks
 from lot_grpc.services.records.collections import PATTERNS
 from lot_grpc.services.records.patterns import pattern_conditions, pattern_point
 from tests.services.world import NS, open_world, outcome, recall, save

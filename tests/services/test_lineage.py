@@ -10,10 +10,10 @@ import pytest
 from lot_grpc.domain.errors import PatternNotFoundError, RequestInvalidError
 from lot_grpc.domain.pattern import PatternContent
 from lot_grpc.domain.query import PatternFilter
-from lot_grpc.services.drafts import Saved
-from lot_grpc.services.lineage import Lineage, Relation
 from lot_grpc.services.moments import Moments
-from lot_grpc.services.patterns import PatternEdit
+from lot_grpc.services.patterns.drafts import Saved
+from lot_grpc.services.patterns.lineage import Lineage, Relation
+from lot_grpc.services.patterns.patterns import PatternEdit
 from lot_grpc.services.records.collections import PATTERNS
 from lot_grpc.services.records.patterns import pattern_point
 from tests.services.cases import alike, distils

@@ -9,7 +9,7 @@ import pytest
 
 from lot_grpc.domain.pattern import Action, PatternKind, PatternType
 from lot_grpc.services.build import PatternLearning
-from lot_grpc.services.drafts import Dedupe, Saved
+from lot_grpc.services.patterns.drafts import Dedupe, Saved
 from lot_grpc.services.records.collections import OUTCOMES, PATTERNS
 from tests.services.world import (
     MINUTE,

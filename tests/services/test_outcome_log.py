@@ -13,7 +13,7 @@ from lot_grpc.domain.errors import (
     RequestIdReusedError,
 )
 from lot_grpc.domain.outcomes import Outcome
-from lot_grpc.services.outcome_log import CorrectionDraft, LoggedOutcome
+from lot_grpc.services.outcomes.outcome_log import CorrectionDraft, LoggedOutcome
 from lot_grpc.services.records.collections import CELLS
 from tests.contract.clock import FixedClock
 from tests.services.invariants import check_invariants

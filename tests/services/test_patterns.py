@@ -13,9 +13,9 @@ from lot_grpc.domain.errors import (
 from lot_grpc.domain.outcomes import Outcome
 from lot_grpc.domain.pattern import CodeKind, Pattern, PatternContent, PatternKind
 from lot_grpc.domain.query import PatternFilter
-from lot_grpc.services.drafts import Dedupe
-from lot_grpc.services.pattern_stats import PatternStats
-from lot_grpc.services.patterns import PatternEdit, PatternPage
+from lot_grpc.services.patterns.drafts import Dedupe
+from lot_grpc.services.patterns.pattern_stats import PatternStats
+from lot_grpc.services.patterns.patterns import PatternEdit, PatternPage
 from lot_grpc.services.records.collections import OUTCOMES, PATTERNS, REQUESTS, TOMBSTONES
 from lot_grpc.services.records.patterns import claim_point
 from tests.services.world import NS, World, outcome, payloads, recall, rows, save

@@ -13,11 +13,11 @@ from lot_grpc.domain.outcomes import Outcome
 from lot_grpc.domain.pattern import PatternContent
 from lot_grpc.domain.query import PatternFilter
 from lot_grpc.ports import Record
-from lot_grpc.services import pruning as module
-from lot_grpc.services import ranked
-from lot_grpc.services.patterns import PatternEdit
-from lot_grpc.services.pruning import Pruned, PruneDraft
-from lot_grpc.services.ranked import all_but_the_best
+from lot_grpc.services.patterns import pruning as module
+from lot_grpc.services.patterns import ranked
+from lot_grpc.services.patterns.patterns import PatternEdit
+from lot_grpc.services.patterns.pruning import Pruned, PruneDraft
+from lot_grpc.services.patterns.ranked import all_but_the_best
 from lot_grpc.services.records.collections import (
     FEEDBACK,
     OUTCOMES,

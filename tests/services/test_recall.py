@@ -6,7 +6,7 @@ from lot_grpc.domain.episode import EpisodeStatus
 from lot_grpc.domain.memory import MemoryKind
 from lot_grpc.domain.outcomes import Outcome
 from lot_grpc.domain.query import EpisodeFilter, MemoryFilter, PatternFilter, Ranking
-from lot_grpc.services.questions import Asked, episode_question, memory_question
+from lot_grpc.services.recall.questions import Asked, episode_question, memory_question
 from tests.services.world import NS, end, memory, open_world, outcome, recall, save, start, whole
 
 QUERY = "log in to the site"
@@ -74,7 +74,7 @@ async def test_what_is_too_far_is_left_out_by_similarity_not_by_score(world):
 
 async def test_another_namespace_is_never_found(world):
     await save(world, QUERY)
-    from lot_grpc.services.questions import pattern_question
+    from lot_grpc.services.recall.questions import pattern_question
 
     question = pattern_question(Asked(QUERY, 5), PatternFilter())
     assert (await world.services.pattern_recall.find("other", question)).hits == []

@@ -15,9 +15,9 @@ from lot_grpc.domain.errors import (
     RequestIdReusedError,
     WriterReplacedError,
 )
-from lot_grpc.services.recording import Takeover
+from lot_grpc.services.episodes.recording import Takeover
+from lot_grpc.services.episodes.writers import Writer
 from lot_grpc.services.records.collections import EPISODES, EVENTS
-from lot_grpc.services.writers import Writer
 from tests.contract.clock import FixedClock
 from tests.services.world import (
     DAY,

@@ -14,8 +14,8 @@ from lot_grpc.domain.errors import (
 )
 from lot_grpc.domain.outcomes import Outcome
 from lot_grpc.domain.pattern import PatternContent
-from lot_grpc.services.drafts import Dedupe, Saved
-from lot_grpc.services.patterns import PatternEdit
+from lot_grpc.services.patterns.drafts import Dedupe, Saved
+from lot_grpc.services.patterns.patterns import PatternEdit
 from lot_grpc.services.records.collections import OUTCOMES, PATTERNS, REQUESTS
 from tests.services.world import DAY, NS, World, draft, outcome, payloads, save
 

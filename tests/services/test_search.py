@@ -16,15 +16,15 @@ from lot_grpc.embedding.hashing import HashingEmbedder, OverlapReranker
 from lot_grpc.lexical.bm25 import MOST_QUERY_TERMS
 from lot_grpc.ports import IdIn, Reranker, SearchQuery
 from lot_grpc.services.build import build_services
-from lot_grpc.services.questions import (
+from lot_grpc.services.recall.questions import (
     Asked,
     episode_question,
     memory_question,
     pattern_question,
 )
-from lot_grpc.services.recall import Answer, Finding
+from lot_grpc.services.recall.recall import Answer, Finding
+from lot_grpc.services.recall.reranks import RerankBounds
 from lot_grpc.services.records.collections import PATTERNS
-from lot_grpc.services.reranks import RerankBounds
 from tests.services.world import NS, World, memory, open_world, save, start
 
 

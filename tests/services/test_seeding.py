@@ -9,13 +9,13 @@ from lot_grpc.domain.outcomes import Outcome
 from lot_grpc.domain.pattern import PatternContent
 from lot_grpc.embedding.hashing import HashingEmbedder
 from lot_grpc.ports import Embedding
-from lot_grpc.services import seeding
 from lot_grpc.services.indexing import Indexing
+from lot_grpc.services.memories import seeding
+from lot_grpc.services.memories.seeding import Seeded, Seeding, Seeds
 from lot_grpc.services.moments import Moments
-from lot_grpc.services.outcomes import OutcomeDraft
-from lot_grpc.services.patterns import PatternEdit
+from lot_grpc.services.outcomes.outcomes import OutcomeDraft
+from lot_grpc.services.patterns.patterns import PatternEdit
 from lot_grpc.services.records.collections import MEMORIES, OUTCOMES, PATTERNS
-from lot_grpc.services.seeding import Seeded, Seeding, Seeds
 from lot_grpc.services.tombstones import Tombstones
 from lot_grpc.storage.faults import FaultInjectingStore
 from lot_grpc.storage.in_memory import InMemoryStore

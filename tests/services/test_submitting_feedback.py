@@ -20,11 +20,13 @@ from lot_grpc.domain.errors import (
 from lot_grpc.domain.learning_event import LearningEventFilter, TargetKind
 from lot_grpc.domain.preference import learned_key
 from lot_grpc.ports import VectorStore
-from lot_grpc.services.action_values import ActionValues
-from lot_grpc.services.feedback import FeedbackDraft
+from lot_grpc.services.learning.action_values import ActionValues
+from lot_grpc.services.learning.submitting_feedback import Submitted, SubmittingFeedback
+from lot_grpc.services.learning.targets import checks_of, moves_of
 from lot_grpc.services.ledger import Ledger
+from lot_grpc.services.memories.preferences import Preferences
 from lot_grpc.services.moments import Moments
-from lot_grpc.services.preferences import Preferences
+from lot_grpc.services.patterns.feedback import FeedbackDraft
 from lot_grpc.services.records.collections import (
     LEARNING_EVENTS,
     PREFERENCE_REVISIONS,
@@ -32,8 +34,6 @@ from lot_grpc.services.records.collections import (
     REQUESTS,
     TRAJECTORIES,
 )
-from lot_grpc.services.submitting_feedback import Submitted, SubmittingFeedback
-from lot_grpc.services.targets import checks_of, moves_of
 from lot_grpc.storage.faults import FaultInjectingStore, InjectedFault, When
 from lot_grpc.storage.in_memory import InMemoryStore
 from tests.contract.clock import FixedClock

@@ -24,21 +24,21 @@ from lot_grpc.domain.ranking import RankingWeights
 from lot_grpc.embedding.hashing import HashingEmbedder, OverlapReranker
 from lot_grpc.ports import Record, VectorStore
 from lot_grpc.services.build import PatternLearning, Services, build_services
-from lot_grpc.services.decisions import DecisionDraft
-from lot_grpc.services.drafts import PatternDraft, Saved
-from lot_grpc.services.episodes import EpisodeDraft
-from lot_grpc.services.error_solutions import ErrorSolutionDraft
-from lot_grpc.services.feedback import FeedbackDraft
-from lot_grpc.services.learning_events import LearningEventDraft
-from lot_grpc.services.memories import MemoryDraft
-from lot_grpc.services.outcomes import OutcomeDraft
-from lot_grpc.services.questions import Asked, pattern_question
-from lot_grpc.services.recall import Answer
-from lot_grpc.services.recording_steps import StepDraft, StepsDraft
-from lot_grpc.services.reranks import RerankBounds
-from lot_grpc.services.selections import SelectionDraft
+from lot_grpc.services.episodes.episodes import EpisodeDraft
+from lot_grpc.services.learning.decisions import DecisionDraft
+from lot_grpc.services.learning.learning_events import LearningEventDraft
+from lot_grpc.services.learning.recording_steps import StepDraft, StepsDraft
+from lot_grpc.services.learning.selections import SelectionDraft
+from lot_grpc.services.learning.submitting_feedback import FeedbackTextDraft
+from lot_grpc.services.memories.error_solutions import ErrorSolutionDraft
+from lot_grpc.services.memories.memories import MemoryDraft
+from lot_grpc.services.outcomes.outcomes import OutcomeDraft
+from lot_grpc.services.patterns.drafts import PatternDraft, Saved
+from lot_grpc.services.patterns.feedback import FeedbackDraft
+from lot_grpc.services.recall.questions import Asked, pattern_question
+from lot_grpc.services.recall.recall import Answer
+from lot_grpc.services.recall.reranks import RerankBounds
 from lot_grpc.services.store_contract import open_store
-from lot_grpc.services.submitting_feedback import FeedbackTextDraft
 from lot_grpc.storage.in_memory import InMemoryStore
 from tests.contract.clock import FixedClock
 

@@ -11,8 +11,8 @@ from lot_grpc.embedding.hashing import HashingEmbedder
 from lot_grpc.lexical.bm25 import TOKENIZER
 from lot_grpc.services.backfill import bring_up_to_date, needs_backfill
 from lot_grpc.services.build import Services
-from lot_grpc.services.drafts import PatternDraft
-from lot_grpc.services.questions import (
+from lot_grpc.services.patterns.drafts import PatternDraft
+from lot_grpc.services.recall.questions import (
     Asked,
     episode_question,
     memory_question,

@@ -11,7 +11,7 @@ from lot_grpc.domain.query import Legs, PatternFilter
 from lot_grpc.embedding.hashing import HashingEmbedder
 from lot_grpc.services.backfill import bring_up_to_date
 from lot_grpc.services.cell_backfill import make_cells, needs_cells
-from lot_grpc.services.questions import Asked, pattern_question
+from lot_grpc.services.recall.questions import Asked, pattern_question
 from lot_grpc.services.records.collections import CODE_VECTOR, PATTERNS, SPARSE_VECTOR, TEXT_VECTOR
 from tests.contract.clock import FixedClock
 from tests.fixtures.archive import unpack

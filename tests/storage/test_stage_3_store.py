@@ -13,7 +13,7 @@ from lot_grpc.embedding.hashing import HashingEmbedder
 from lot_grpc.services.backfill import bring_up_to_date
 from lot_grpc.services.build import Services
 from lot_grpc.services.cell_backfill import needs_cells
-from lot_grpc.services.questions import Asked, pattern_question
+from lot_grpc.services.recall.questions import Asked, pattern_question
 from tests.contract.clock import FixedClock
 from tests.fixtures.archive import unpack
 from tests.fixtures.stage_1 import NS, open_services

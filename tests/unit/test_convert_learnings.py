@@ -28,7 +28,7 @@ from lot_grpc.domain.trends import (
 from lot_grpc.pb.lot.v1 import episode_pb2, recommendation_pb2
 from lot_grpc.pb.lot.v1 import performance_pb2 as pb
 from lot_grpc.server.convert import episodes, performance, recommendations
-from lot_grpc.services.recommendations import Recommended, SimilarEpisode
+from lot_grpc.services.learning.recommendations import Recommended, SimilarEpisode
 from tests.unit.filled import filled, names, set_field
 
 COUNTS = (NamedCount("a", 2), NamedCount("b", 1))

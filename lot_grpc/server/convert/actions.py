@@ -7,9 +7,9 @@ from lot_grpc.domain.selection import EXPLORATION_RATE, SelectionPolicy
 from lot_grpc.pb.lot.v1 import learning_pb2 as pb
 from lot_grpc.server.convert.outcomes import COMPLEXITY
 from lot_grpc.server.convert.values import EnumCodec, struct_from_pb, time_to_pb
-from lot_grpc.services.recording_steps import StepDraft, StepsDraft
+from lot_grpc.services.learning.recording_steps import StepDraft, StepsDraft
+from lot_grpc.services.learning.selections import SelectionDraft
 from lot_grpc.services.records.actions import Selection
-from lot_grpc.services.selections import SelectionDraft
 
 POLICY = EnumCodec(pb.SelectionPolicy.DESCRIPTOR, SelectionPolicy, "SELECTION_POLICY_")
 

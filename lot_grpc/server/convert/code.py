@@ -9,7 +9,7 @@ from lot_grpc.pb.lot.v1 import outcome_pb2
 from lot_grpc.pb.lot.v1 import pattern_service_pb2 as pb
 from lot_grpc.server.convert.outcomes import text_notices
 from lot_grpc.server.convert.values import struct_from_pb
-from lot_grpc.services.code_extraction import CodeDraft, Extracted
+from lot_grpc.services.extraction.code_extraction import CodeDraft, Extracted
 
 _MAX_METRICS_BYTES = 64 * 1024
 _MAX_DEPTH = 15

@@ -12,7 +12,7 @@ from lot_grpc.server.convert.values import (
     time_from_pb,
     time_to_pb,
 )
-from lot_grpc.services.decisions import DecisionDraft, DecisionOutcomeDraft
+from lot_grpc.services.learning.decisions import DecisionDraft, DecisionOutcomeDraft
 
 
 def decision_to_pb(decision: Decision) -> pb.Decision:

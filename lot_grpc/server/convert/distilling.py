@@ -8,8 +8,8 @@ from lot_grpc.pb.lot.v1 import pattern_service_pb2 as pb
 from lot_grpc.server.convert.outcomes import outcomes_to_pb
 from lot_grpc.server.convert.patterns import filter_from_pb, pattern_to_pb
 from lot_grpc.server.convert.values import EnumCodec, time_to_pb
-from lot_grpc.services.distilling import DistillAsk, Distilled, DistilledGroup
-from lot_grpc.services.lineage import Relation, Relative
+from lot_grpc.services.distilling.distilling import DistillAsk, Distilled, DistilledGroup
+from lot_grpc.services.patterns.lineage import Relation, Relative
 
 RELATION = EnumCodec(pb.LineageRelation.DESCRIPTOR, Relation, "LINEAGE_RELATION_")
 

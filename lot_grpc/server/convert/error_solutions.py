@@ -21,7 +21,7 @@ from lot_grpc.server.convert.values import (
     time_from_pb,
     time_to_pb,
 )
-from lot_grpc.services.error_solutions import ErrorSolutionDraft
+from lot_grpc.services.memories.error_solutions import ErrorSolutionDraft
 
 
 def error_solution_to_pb(solution: ErrorSolution) -> pb.ErrorSolution:

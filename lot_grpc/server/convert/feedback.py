@@ -9,7 +9,7 @@ from lot_grpc.pb.lot.v1 import feedback_pb2 as pb
 from lot_grpc.pb.lot.v1 import outcome_pb2
 from lot_grpc.pb.lot.v1 import pattern_service_pb2 as service_pb
 from lot_grpc.server.convert.values import time_to_pb
-from lot_grpc.services.feedback import FeedbackDraft
+from lot_grpc.services.patterns.feedback import FeedbackDraft
 from lot_grpc.services.records.feedback import FeedbackEntry
 
 

@@ -22,7 +22,7 @@ from lot_grpc.server.convert.values import (
     time_from_pb,
     time_to_pb,
 )
-from lot_grpc.services.memories import MemoryDraft
+from lot_grpc.services.memories.memories import MemoryDraft
 
 KIND = EnumCodec(pb.MemoryKind.DESCRIPTOR, MemoryKind, "MEMORY_KIND_")
 

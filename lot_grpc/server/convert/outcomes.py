@@ -13,8 +13,8 @@ from lot_grpc.domain.ranking import ScorePart
 from lot_grpc.pb.lot.v1 import outcome_pb2 as pb
 from lot_grpc.pb.lot.v1 import pattern_service_pb2 as service_pb
 from lot_grpc.server.convert.values import EnumCodec, duration_to_pb, time_to_pb
-from lot_grpc.services.outcome_log import LoggedOutcome
-from lot_grpc.services.recall import Answer, Explanation
+from lot_grpc.services.outcomes.outcome_log import LoggedOutcome
+from lot_grpc.services.recall.recall import Answer, Explanation
 
 OUTCOME = EnumCodec(pb.Outcome.DESCRIPTOR, Outcome, "OUTCOME_")
 COMPLEXITY = EnumCodec(pb.Complexity.DESCRIPTOR, Complexity, "COMPLEXITY_")

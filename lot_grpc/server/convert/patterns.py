@@ -29,8 +29,8 @@ from lot_grpc.server.convert.values import (
     time_from_pb,
     time_to_pb,
 )
-from lot_grpc.services.drafts import Dedupe, PatternDraft
-from lot_grpc.services.patterns import PatternEdit
+from lot_grpc.services.patterns.drafts import Dedupe, PatternDraft
+from lot_grpc.services.patterns.patterns import PatternEdit
 
 KIND = EnumCodec(pb.PatternKind.DESCRIPTOR, PatternKind, "PATTERN_KIND_")
 CODE_KIND = EnumCodec(pb.CodeKind.DESCRIPTOR, CodeKind, "CODE_KIND_")

@@ -10,7 +10,7 @@ from lot_grpc.pb.lot.v1 import episode_service_pb2, outcome_pb2
 from lot_grpc.pb.lot.v1 import recommendation_pb2 as pb
 from lot_grpc.server.convert.episodes import episode_to_pb
 from lot_grpc.server.convert.outcomes import COMPLEXITY, score_parts_to_pb
-from lot_grpc.services.recommendations import Recommended
+from lot_grpc.services.learning.recommendations import Recommended
 
 
 def profile_from_pb(message: pb.GetRecommendationsRequest) -> TaskProfile:

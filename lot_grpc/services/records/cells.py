@@ -1,4 +1,4 @@
-"""Cells ⇄ Record. What they mean: ``domain.cells``; how they are kept: ``services.cells``."""
+"""Cells ⇄ Record. Meaning: ``domain.cells``; how they are kept: ``services.outcomes.cells``."""
 
 from __future__ import annotations
 

@@ -1,0 +1,1 @@
+"""Groups of like patterns, and the templates made of them."""

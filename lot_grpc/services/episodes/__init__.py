@@ -1,0 +1,1 @@
+"""Episodes: starting, recording, ending and deleting them."""

@@ -1,0 +1,426 @@
+"""Episodes: start, end, read, list, find."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from lot_grpc.domain.complexity import assess_complexity
+from lot_grpc.domain.episode import (
+    Episode,
+    EpisodeEnd,
+    EpisodeEvent,
+    EpisodeStart,
+    EpisodeStatus,
+    search_text,
+)
+from lot_grpc.domain.errors import (
+    ContentionError,
+    EpisodeEndedError,
+    EpisodeIdInUseError,
+    EpisodeNotFoundError,
+    EventConflictError,
+    invalid,
+)
+from lot_grpc.domain.ids import content_hash, new_id
+from lot_grpc.domain.query import EpisodeFilter
+from lot_grpc.ports import Condition, Equals, Payload, Record, VectorStore
+from lot_grpc.services.episodes.episode_deleting import EpisodeDeleting
+from lot_grpc.services.episodes.event_log import EventLog
+from lot_grpc.services.episodes.fencing import Fence
+from lot_grpc.services.episodes.writers import Writers
+from lot_grpc.services.indexing import Indexed, Indexing
+from lot_grpc.services.ledger import Ask, Entry, Ledger
+from lot_grpc.services.moments import Moments
+from lot_grpc.services.pacing import pause_before_retry
+from lot_grpc.services.paging import Position, read_page
+from lot_grpc.services.records.collections import EPISODES
+from lot_grpc.services.records.episodes import (
+    EXTRACTION,
+    WANTED,
+    WRITER_EPOCH,
+    base_payload,
+    end_hash,
+    end_payload,
+    episode_conditions,
+    episode_from_record,
+    episode_point,
+    episode_record,
+    event_hash,
+    ground_of,
+    start_hash,
+)
+
+RECORD_METHOD = "RecordEpisode"
+_TRIES = 50
+
+
+@dataclass(frozen=True, slots=True)
+class EpisodeDraft:
+    """An episode to start, or with ``end`` to record whole."""
+
+    start: EpisodeStart
+    episode_id: str = ""
+    request_id: str = ""
+    end: EpisodeEnd | None = None
+    events: tuple[EpisodeEvent, ...] = ()
+    extract: bool = False
+    """Whether patterns are to be extracted from it: written down with its end (``lessons``)."""
+
+    def hash(self) -> str:
+        """The same for the same request."""
+        return content_hash(
+            [
+                start_hash(self.start),
+                self.episode_id,
+                end_hash(self.end) if self.end else None,
+                [event_hash(event) for event in self.events],
+                *_asked(self.extract),
+            ]
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A started or recorded episode. ``truncated``: the model did not read all of its text."""
+
+    episode: Episode
+    created: bool
+    truncated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class EpisodePage:
+    """A page of episodes, newest first; ``next`` is None at the end."""
+
+    episodes: list[Episode]
+    next: Position | None
+
+
+@dataclass(frozen=True, slots=True)
+class EventPage:
+    """A page of events in order; ``next`` is the number to go on behind, None at the end."""
+
+    events: list[EpisodeEvent]
+    next: int | None
+
+
+def _asked(extract: bool) -> tuple[str, ...]:
+    """What of it goes into a request's hash: nothing where it is not asked, as before it came."""
+    return ("extract",) if extract else ()
+
+
+class Episodes:
+    """The episodes of all namespaces."""
+
+    def __init__(
+        self,
+        store: VectorStore,
+        indexing: Indexing,
+        moments: Moments,
+        ledger: Ledger,
+        log: EventLog,
+        writers: Writers,
+        fence: Fence,
+        deleting: EpisodeDeleting,
+    ) -> None:
+        self._store = store
+        self._indexing = indexing
+        self._moments = moments
+        self._ledger = ledger
+        self._log = log
+        self._writers = writers
+        self._fence = fence
+        self._deleting = deleting
+
+    # --- starting -----------------------------------------------------------------------------
+
+    async def start(self, namespace: str, draft: EpisodeDraft) -> Started:
+        """Start an episode. Raises EpisodeIdInUseError, RequestIdReusedError."""
+        entry, episode_id = await self._enter(namespace, draft, "StartEpisode", draft.request_id)
+        if entry is not None and entry.result is not None:
+            return Started(await self.get(namespace, episode_id), entry.result["created"])
+        indexed = await self._indexing.vectors_of(search_text(draft.start))
+        episode = self._new(namespace, episode_id, draft.start)
+        started = await self._insert(episode, indexed, entry)
+        if entry is not None:
+            await self._ledger.finish(entry, {"episode_id": episode_id, "created": started.created})
+        return started
+
+    async def record(self, namespace: str, draft: EpisodeDraft) -> Started:
+        """Record a finished episode: its events first, then the episode, which makes them seen.
+
+        Raises EpisodeIdInUseError, RequestIdReusedError.
+        """
+        if draft.end is None:
+            raise invalid("episode.status", "episode.status.ended", "the episode has no end")
+        draft.end.check("episode.")
+        # All that can be refused is, before anything is written.
+        now = self._moments.now()
+        events = self._numbered(draft.events, now)
+        begun = self._new(namespace, draft.episode_id, draft.start)
+        if draft.start.start_time is None and draft.end.end_time is not None:
+            begun = replace(begun, start_time=min(now, draft.end.end_time))
+        ended = self._ended(begun, draft.end, len(events), now, "episode.")
+        # The row is the intent that a sweep clears up after if this process dies midway.
+        request_id = draft.request_id or new_id("once")
+        entry, episode_id = await self._enter(namespace, draft, RECORD_METHOD, request_id)
+        if entry is None:
+            raise ContentionError("episode", episode_id)
+        if entry.result is not None:
+            return Started(await self.get(namespace, episode_id), entry.result["created"])
+        if not entry.first:
+            await self._ledger.reopen(entry)
+        ended = replace(ended, episode_id=episode_id)
+        indexed = await self._indexing.vectors_of(search_text(draft.start))
+        await self._refuse_other(ended, draft.end, len(events))
+        try:
+            await self._append_all(namespace, episode_id, events)
+        except EventConflictError as error:
+            raise EpisodeIdInUseError(namespace, episode_id) from error
+        recorded = await self._insert(ended, indexed, entry, extract=draft.extract)
+        await self._ledger.finish(entry, {"episode_id": episode_id, "created": recorded.created})
+        return recorded
+
+    async def _enter(
+        self, namespace: str, draft: EpisodeDraft, method: str, request_id: str
+    ) -> tuple[Entry | None, str]:
+        if draft.episode_id:  # what is left of a deleted one must not be taken for this one's
+            await self._deleting.finish_open_delete(namespace, draft.episode_id)
+        episode_id = draft.episode_id or new_id("e")
+        if not request_id:
+            return None, episode_id
+        ask = Ask(namespace, method, request_id, draft.hash(), {"episode_id": episode_id})
+        entry = await self._ledger.begin(ask)
+        episode_id = entry.plan["episode_id"]
+        await self._refuse_deleted(namespace, episode_id, entry)
+        return entry, episode_id
+
+    async def _refuse_deleted(self, namespace: str, episode_id: str, entry: Entry) -> None:
+        """Refuse a late retry of what was deleted since: it would bring it back."""
+        if entry.first or entry.result is not None:
+            return
+        stone = await self._deleting.finish_open_delete(namespace, episode_id)
+        if stone is None or stone.delete_time < entry.create_time:
+            return
+        point = episode_point(namespace, episode_id)
+        if not await self._store.get(EPISODES, namespace, [point]):
+            raise EpisodeNotFoundError(
+                namespace, episode_id, "it was deleted after this request's first try"
+            )
+
+    def _new(self, namespace: str, episode_id: str, start: EpisodeStart) -> Episode:
+        now = self._moments.now()
+        complexity = start.complexity or assess_complexity(
+            start.task, start.dependencies, start.effort or 1.0, start.category
+        )
+        return Episode(
+            namespace=namespace,
+            episode_id=episode_id,
+            start=replace(start, complexity=complexity),
+            status=EpisodeStatus.RUNNING,
+            end=None,
+            start_time=now if start.start_time is None else start.start_time,
+            end_time=None,
+            event_count=0,
+            reused_count=0,
+            writer_epoch=0,
+            revision=1,
+            create_time=now,
+            update_time=now,
+        )
+
+    async def _insert(
+        self, episode: Episode, indexed: Indexed, entry: Entry | None, *, extract: bool = False
+    ) -> Started:
+        record = episode_record(episode, self._moments.sort_key(), indexed.vectors)
+        if extract:
+            record.payload[EXTRACTION] = WANTED
+        if record.id in await self._store.insert(EPISODES, [record]):
+            return Started(episode, created=True, truncated=indexed.text_truncated)
+        stored = await self._record(episode.namespace, episode.episode_id)
+        same = ("start_hash", "end_hash") if episode.end else ("start_hash",)
+        if any(stored.payload.get(key) != record.payload.get(key) for key in same):
+            raise EpisodeIdInUseError(episode.namespace, episode.episode_id)
+        mine = entry is not None and not entry.first
+        return Started(await self._counted(stored), created=mine)
+
+    async def _refuse_other(self, episode: Episode, end: EpisodeEnd, count: int) -> None:
+        """Refuse before any event is written under an id that another episode has."""
+        point = episode_point(episode.namespace, episode.episode_id)
+        stored = (await self._store.get(EPISODES, episode.namespace, [point])).get(point)
+        if stored is None:
+            return
+        payload = stored.payload
+        ours = (start_hash(episode.start), end_hash(end), count)
+        if ours != tuple(payload.get(key) for key in ("start_hash", "end_hash", "event_count")):
+            raise EpisodeIdInUseError(episode.namespace, episode.episode_id)
+
+    def _numbered(self, events: Sequence[EpisodeEvent], now: int) -> list[EpisodeEvent]:
+        for number, event in enumerate(events, 1):
+            if event.sequence not in (0, number):
+                raise invalid(
+                    f"events[{number - 1}].sequence",
+                    "event.sequence.order",
+                    f"sequence must be 0 or {number}: events are numbered in order from 1",
+                )
+        return [
+            replace(event, sequence=number, record_time=now)
+            for number, event in enumerate(events, 1)
+        ]
+
+    async def _append_all(
+        self, namespace: str, episode_id: str, events: Sequence[EpisodeEvent]
+    ) -> None:
+        for start in range(0, len(events), 1000):
+            await self._log.append(namespace, episode_id, events[start : start + 1000], start, 0)
+
+    # --- ending -------------------------------------------------------------------------------
+
+    async def end(
+        self,
+        namespace: str,
+        episode_id: str,
+        end: EpisodeEnd,
+        request_id: str,
+        *,
+        extract: bool = False,
+    ) -> Episode:
+        """End an episode and close its stream. The same end again answers alike.
+
+        ``extract``: that patterns are to be extracted is written down with it (``lessons``).
+
+        Raises EpisodeNotFoundError, EpisodeEndedError.
+        """
+        end.check()
+        entry = None
+        if request_id:
+            content = content_hash([episode_id, end_hash(end), *_asked(extract)])
+            plan = {"episode_id": episode_id}
+            entry = await self._ledger.begin(
+                Ask(namespace, "EndEpisode", request_id, content, plan)
+            )
+        async with self._writers.turn(namespace, episode_id):
+            ended = await self._end(namespace, episode_id, end, extract=extract)
+            writer = self._writers.current(namespace, episode_id)
+            if writer is not None:
+                writer.stop(EpisodeEndedError(episode_id, end.status.name, "its stream is closed"))
+        if entry is not None and entry.result is None:
+            await self._ledger.finish(entry, plan)
+        return ended
+
+    async def _end(
+        self, namespace: str, episode_id: str, end: EpisodeEnd, *, extract: bool
+    ) -> Episode:
+        for attempt in range(_TRIES):
+            record = await self._record(namespace, episode_id)
+            episode = episode_from_record(record)
+            if episode.status.ended:
+                if record.payload.get("end_hash") == end_hash(end):
+                    return episode
+                raise EpisodeEndedError(
+                    episode_id, episode.status.name, "an episode ends once, this end differs"
+                )
+            now = self._moments.now()
+            self._ended(episode, end, 0, now)  # refuse before a stream is stopped
+            try:
+                count, base, when = await self._count_for_end(namespace, episode_id)
+            except EpisodeEndedError:  # another process was first: look whether alike
+                continue
+            ended = self._ended(episode, end, count, now)
+            changed = end_payload(end, ended.end_time or 0, count) | base
+            if extract:
+                changed[EXTRACTION] = WANTED
+            changed["revision"] = ended.revision
+            changed["update_time"] = ended.update_time
+            if await self._store.update(
+                EPISODES,
+                namespace,
+                record.id,
+                set=changed,
+                when=[Equals("revision", episode.revision), *when],
+            ):
+                return ended
+            await pause_before_retry(attempt)
+        raise ContentionError("episode", episode_id)
+
+    async def _count_for_end(
+        self, namespace: str, episode_id: str
+    ) -> tuple[int, Payload, list[Condition]]:
+        """The events that an end counts, what it writes beside them, what must hold by then."""
+        if not self._fence.needed:
+            return await self._log.last_sequence(namespace, episode_id), {}, []
+        epoch, count = await self._fence.replace_writer(namespace, episode_id)
+        return count, base_payload(epoch, count), [Equals(WRITER_EPOCH, epoch)]
+
+    def _ended(
+        self, episode: Episode, end: EpisodeEnd, count: int, now: int, path: str = ""
+    ) -> Episode:
+        end_time = max(now, episode.start_time) if end.end_time is None else end.end_time
+        if end_time < episode.start_time:
+            raise invalid(
+                f"{path}end_time",
+                "end_time.order",
+                "end_time must not be before the episode's start_time",
+            )
+        return replace(
+            episode,
+            status=end.status,
+            end=end,
+            end_time=end_time,
+            event_count=count,
+            revision=episode.revision + 1,
+            update_time=max(now, episode.update_time),
+        )
+
+    # --- reading ------------------------------------------------------------------------------
+
+    async def get(self, namespace: str, episode_id: str) -> Episode:
+        """One episode. Raises EpisodeNotFoundError."""
+        return await self._counted(await self._record(namespace, episode_id))
+
+    async def read(self, record: Record) -> Episode:
+        """The episode of a record that recall found, its events counted."""
+        return await self._counted(record)
+
+    async def list_page(
+        self, namespace: str, asked: EpisodeFilter, size: int, after: Position | None
+    ) -> EpisodePage:
+        """A page, newest first."""
+        page = await read_page(
+            self._store, EPISODES, namespace, episode_conditions(asked), size, after
+        )
+        return EpisodePage([await self._counted(record) for record in page.records], page.next)
+
+    async def list_events(
+        self, namespace: str, episode_id: str, after: int, size: int
+    ) -> EventPage:
+        """A page of events in order. Raises EpisodeNotFoundError."""
+        record = await self._record(namespace, episode_id)
+        episode, wanted = episode_from_record(record), size + 1
+        if episode.status.ended:  # what came too late behind the end is no event of it
+            wanted = min(wanted, max(0, episode.event_count - after))
+        ground = ground_of(record.payload)
+        events = await self._log.read(namespace, episode_id, after, wanted, ground)
+        more = len(events) > size
+        return EventPage(events[:size], events[size - 1].sequence if more else None)
+
+    async def _counted(self, record: Record) -> Episode:
+        """The episode, with its events counted while they are still coming."""
+        episode = episode_from_record(record)
+        if episode.status.ended:
+            return episode
+        await asyncio.sleep(0)  # a page of running ones must not hold all other calls
+        writer = self._writers.current(record.namespace, episode.episode_id)
+        known = writer.last if writer else 0
+        ground = ground_of(record.payload)
+        count = await self._log.last_sequence(record.namespace, episode.episode_id, known, ground)
+        return replace(episode, event_count=count)
+
+    async def _record(self, namespace: str, episode_id: str) -> Record:
+        point = episode_point(namespace, episode_id)
+        found = await self._store.get(EPISODES, namespace, [point])
+        if point not in found:
+            raise EpisodeNotFoundError(namespace, episode_id)
+        return found[point]

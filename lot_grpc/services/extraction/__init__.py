@@ -1,0 +1,1 @@
+"""What is learned from episodes and from code."""

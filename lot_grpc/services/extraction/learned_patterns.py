@@ -1,0 +1,170 @@
+"""LEARNED patterns in the store: one for what is learned from one group, kept up to date.
+
+What extraction wrote it may write anew; what somebody edited since, or feedback moved, stays. To
+tell them apart a pattern carries a hash of each field as extraction wrote it last. Outcomes stay
+too; a pattern that was never used takes its group's new rate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Final
+
+from lot_grpc.domain.errors import ContentionError
+from lot_grpc.domain.extraction.learning import EXTRACTION, Learned
+from lot_grpc.domain.ids import content_hash
+from lot_grpc.domain.outcomes import Outcomes
+from lot_grpc.domain.pattern import Pattern, PatternContent, search_text
+from lot_grpc.domain.sameness import same_content
+from lot_grpc.ports import Equals, Range, Record, VectorStore
+from lot_grpc.services.indexing import Indexed, Indexing
+from lot_grpc.services.moments import Moments
+from lot_grpc.services.pacing import pause_before_retry
+from lot_grpc.services.patterns.patterns import NOUN
+from lot_grpc.services.records.collections import OUTCOMES, PATTERNS, SORT_KEY
+from lot_grpc.services.records.patterns import (
+    LEARNED_FIELDS,
+    STATS_REVISION,
+    content_payload,
+    kept_in_edits,
+    pattern_from_record,
+    pattern_point,
+    pattern_record,
+)
+
+_WRITTEN: Final = (
+    "task", "actions", "language", "category", "task_type", "task_type_pattern", "complexity",
+    "approach", "success_indicators", "failure_indicators", "recommended_context",
+    "success_factors", "tools", "confidence", "source_episode_ids",
+)  # fmt: skip
+"""The fields that extraction writes, beside its key in the metadata."""
+
+_DIGITS = 6
+_TRIES = 50
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """What a pattern comes to; ``before`` is its record, None if it is new."""
+
+    pattern: Pattern
+    changed: bool
+    before: Record | None
+    hashes: Mapping[str, str]
+
+
+class LearnedPatterns:
+    """Stores what was learned."""
+
+    def __init__(self, store: VectorStore, indexing: Indexing, moments: Moments) -> None:
+        self._store = store
+        self._indexing = indexing
+        self._moments = moments
+
+    async def find(self, namespace: str, pattern_id: str) -> Pattern | None:
+        """The pattern of an id, if it is there."""
+        record = await self._record(namespace, pattern_id)
+        return pattern_from_record(record) if record else None
+
+    async def preview(self, learned: Learned) -> Pattern:
+        """What ``store`` would come to."""
+        lesson = learned.lesson
+        return self._plan(learned, await self._record(lesson.namespace, lesson.pattern_id)).pattern
+
+    async def store(self, learned: Learned) -> Pattern:
+        """Create the pattern or bring it up to date; the same once more changes nothing."""
+        lesson = learned.lesson
+        for attempt in range(_TRIES):
+            before = await self._record(lesson.namespace, lesson.pattern_id)
+            plan = self._plan(learned, before)
+            if not plan.changed or await self._write(plan):
+                return plan.pattern
+            await pause_before_retry(attempt)
+        raise ContentionError(NOUN, lesson.pattern_id)
+
+    def _plan(self, learned: Learned, before: Record | None) -> _Plan:
+        lesson, now = learned.lesson, self._moments.now()
+        hashes = _hashes(learned.content)
+        fresh = Outcomes(success_rate=learned.success_rate)
+        if before is None:
+            pattern = Pattern(
+                lesson.namespace, lesson.pattern_id, learned.content, fresh, 1, now, now
+            )
+            return _Plan(pattern, changed=True, before=None, hashes=hashes)
+        stored = pattern_from_record(before)
+        written = before.payload.get(LEARNED_FIELDS, {})
+        content = _merged(stored.content, learned.content, written)
+        unused = not stored.outcomes.usage_count
+        outcomes = fresh if unused else stored.outcomes
+        moved = unused and abs(fresh.success_rate - stored.outcomes.success_rate) > 10**-_DIGITS
+        if same_content(stored.content, content) and not moved:
+            return _Plan(stored, changed=False, before=before, hashes=written)
+        edited = replace(
+            stored,
+            content=content,
+            outcomes=outcomes,
+            revision=stored.revision + 1,
+            update_time=max(now, stored.update_time),
+        )
+        kept = _hashes(stored.content)
+        ours = {name: hashes[name] for name in _WRITTEN if kept[name] == written.get(name)}
+        return _Plan(edited, changed=True, before=before, hashes={**written, **ours})
+
+    async def _write(self, plan: _Plan) -> bool:
+        if plan.before is None:
+            return await self._insert(plan)
+        before = plan.before
+        indexed = Indexed(dict(before.vectors))
+        if search_text(plan.pattern.content) != search_text(pattern_from_record(before).content):
+            indexed = await self._indexing.vectors_of(search_text(plan.pattern.content))
+        kept = {**kept_in_edits(before.payload), LEARNED_FIELDS: dict(plan.hashes)}
+        record = pattern_record(plan.pattern, before.payload[SORT_KEY], indexed.vectors, kept)
+        return await self._store.replace(
+            PATTERNS,
+            record,
+            when=[
+                Equals(key, before.payload[key]) for key in ("revision", STATS_REVISION, SORT_KEY)
+            ],
+        )
+
+    async def _insert(self, plan: _Plan) -> bool:
+        pattern = plan.pattern
+        indexed = await self._indexing.vectors_of(search_text(pattern.content))
+        record = pattern_record(pattern, self._moments.sort_key(), indexed.vectors)
+        record.payload[LEARNED_FIELDS] = dict(plan.hashes)
+        if record.id not in await self._store.insert(PATTERNS, [record]):
+            return False
+        # What was recorded of an expired pattern that had the id before is no longer its own.
+        older: list[Equals | Range] = [
+            Equals("pattern_id", pattern.pattern_id),
+            Range(SORT_KEY, lt=record.payload[SORT_KEY]),
+        ]
+        await self._store.delete(OUTCOMES, pattern.namespace, older)
+        return True
+
+    async def _record(self, namespace: str, pattern_id: str) -> Record | None:
+        point = pattern_point(namespace, pattern_id)
+        found = await self._store.get(PATTERNS, namespace, [point], vectors=True)
+        return found.get(point)
+
+
+def _merged(
+    stored: PatternContent, learned: PatternContent, written: Mapping[str, str]
+) -> PatternContent:
+    """The learned fields over those that nobody edited since extraction wrote them."""
+    now = _hashes(stored)
+    changed = {
+        field.name: getattr(learned, field.name)
+        for field in fields(PatternContent)
+        if field.name in _WRITTEN and now[field.name] == written.get(field.name)
+    }
+    told = {**stored.metadata, EXTRACTION: learned.metadata[EXTRACTION]}
+    return replace(stored, **changed, metadata=told)
+
+
+def _hashes(content: PatternContent) -> dict[str, str]:
+    """A short hash of each field, the last digits of numbers aside."""
+    payload = content_payload(content)
+    payload["confidence"] = round(content.confidence, _DIGITS)
+    return {name: content_hash(payload.get(name))[:12] for name in _WRITTEN}

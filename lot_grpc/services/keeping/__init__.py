@@ -1,0 +1,1 @@
+"""What a namespace keeps: policies and their sweeps."""

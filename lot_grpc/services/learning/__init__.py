@@ -1,0 +1,1 @@
+"""What to do next: recommendations, trends, decisions, actions and their rewards."""

@@ -1,0 +1,107 @@
+"""Choosing actions, and remembering what was chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from lot_grpc.domain.action_values import LearningState
+from lot_grpc.domain.errors import SelectionUnknownError
+from lot_grpc.domain.ids import content_hash
+from lot_grpc.domain.selection import EXPLORATION_RATE, SelectionPolicy, choose, generator
+from lot_grpc.ports import Record, VectorStore
+from lot_grpc.services.learning.action_values import ActionValues
+from lot_grpc.services.moments import Moments
+from lot_grpc.services.once import Insertion, Once
+from lot_grpc.services.records.actions import (
+    Selection,
+    selection_from_record,
+    selection_point,
+    selection_record,
+)
+from lot_grpc.services.records.collections import SELECTIONS
+
+
+@dataclass(frozen=True, slots=True)
+class SelectionDraft:
+    """What to choose from, and how. ``actions``: parameters by name, carried by the caller."""
+
+    state: LearningState
+    actions: Mapping[str, Mapping[str, Any]]
+    policy: SelectionPolicy = SelectionPolicy.EPSILON_GREEDY
+    seed: int | None = None
+    exploration_rate: float = EXPLORATION_RATE
+    request_id: str = ""
+
+    def hash(self) -> str:
+        """The same for the same request."""
+        return content_hash(
+            [asdict(self.state), self.actions, self.policy, self.seed, self.exploration_rate]
+        )
+
+
+class Selections:
+    """The selections of all namespaces. Each can be rewarded, as often as it is judged."""
+
+    def __init__(
+        self, store: VectorStore, moments: Moments, once: Once, values: ActionValues
+    ) -> None:
+        self._store = store
+        self._moments = moments
+        self._once = once
+        self._values = values
+
+    async def select(self, namespace: str, draft: SelectionDraft) -> Selection:
+        """Choose an action and remember it; a request again gives the same selection.
+
+        Raises RequestIdReusedError.
+        """
+        names = list(draft.actions)
+        known = await self._values.of(namespace, draft.state, names)
+        numbers = generator(draft.seed)
+        choice = choose(names, known, draft.policy, numbers, draft.exploration_rate)
+
+        def make(id: str) -> Record:
+            selection = Selection(
+                namespace,
+                id,
+                draft.state,
+                choice.action,
+                draft.policy,
+                choice.explored,
+                tuple(known[name] for name in names if name in known),
+                self._moments.now(),
+            )
+            return selection_record(selection)
+
+        record, _ = await self._once.insert(
+            Insertion(
+                namespace,
+                SELECTIONS,
+                "SelectAction",
+                "s",
+                draft.hash(),
+                make,
+                require_same=lambda stored: None,  # the id is the request's own
+                request_id=draft.request_id,
+            )
+        )
+        return selection_from_record(record)
+
+    async def get(self, namespace: str, selection_id: str) -> Selection:
+        """One selection of the last 30 days. Raises SelectionUnknownError."""
+        point = selection_point(namespace, selection_id)
+        found = await self._store.get(SELECTIONS, namespace, [point])
+        if point not in found:
+            raise SelectionUnknownError(namespace, selection_id)
+        return selection_from_record(found[point])
+
+    async def get_many(self, namespace: str, selection_ids: list[str]) -> dict[str, Selection]:
+        """Selections by id. Raises SelectionUnknownError for the first that is not known."""
+        points = {selection_point(namespace, one): one for one in selection_ids}
+        found = await self._store.get(SELECTIONS, namespace, list(points))
+        for point, selection_id in points.items():
+            if point not in found:
+                raise SelectionUnknownError(namespace, selection_id)
+        return {points[point]: selection_from_record(record) for point, record in found.items()}

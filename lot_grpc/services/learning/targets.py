@@ -1,0 +1,90 @@
+"""What a judgement can be about: whether it is there, and what the judgement moves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from lot_grpc.domain.action_values import Step
+from lot_grpc.domain.errors import RetrievalUnknownError
+from lot_grpc.domain.learning_event import TargetKind
+from lot_grpc.services.episodes.episodes import Episodes
+from lot_grpc.services.learning.action_values import ActionValues
+from lot_grpc.services.learning.decisions import Decisions
+from lot_grpc.services.learning.selections import Selections
+from lot_grpc.services.learning.submitting_feedback import Check, Judged, Move
+from lot_grpc.services.memories.memories import Memories
+from lot_grpc.services.patterns.feedback import FeedbackDraft
+from lot_grpc.services.recall.retrievals import Retrievals
+from lot_grpc.services.records.actions import Trajectory
+
+_CONFIDENCE_SHARE = 0.1
+"""How far a reward of 1 moves a pattern's confidence: as far as a bare ``helpful`` does."""
+
+
+class Confidences(Protocol):
+    """Moves the confidence of patterns (``services.patterns.feedback``)."""
+
+    async def give(self, namespace: str, draft: FeedbackDraft) -> object:
+        """Move it once for a request id. Raises PatternNotFoundError."""
+
+
+def checks_of(
+    pattern: Check,
+    episodes: Episodes,
+    error_solution: Check,
+    decisions: Decisions,
+    selections: Selections,
+    memories: Memories,
+    retrievals: Retrievals,
+) -> Mapping[TargetKind, Check]:
+    """For each kind of target, what raises if there is none of that id."""
+
+    async def retrieval(namespace: str, id: str) -> None:
+        if await retrievals.find(namespace, id) is None:
+            raise RetrievalUnknownError(namespace, id, "leave the target out")
+
+    return {
+        TargetKind.PATTERN: pattern,
+        TargetKind.EPISODE: episodes.get,
+        TargetKind.ERROR_SOLUTION: error_solution,
+        TargetKind.DECISION: decisions.get,
+        TargetKind.SELECTION: selections.get,
+        TargetKind.MEMORY: memories.get,
+        TargetKind.RETRIEVAL: retrieval,
+    }
+
+
+def moves_of(
+    confidences: Confidences,
+    decisions: Decisions,
+    selections: Selections,
+    values: ActionValues,
+) -> Mapping[TargetKind, Move]:
+    """What a judgement moves of a pattern, a decision and a selection; of the others nothing."""
+
+    async def pattern(judged: Judged) -> None:
+        if adjustment := _CONFIDENCE_SHARE * judged.reward:
+            draft = FeedbackDraft(
+                judged.target_id,
+                helpful=judged.reward > 0,
+                confidence_adjustment=adjustment,
+                text=judged.text,
+                request_id=f"feedback-{judged.event_id}",
+            )
+            await confidences.give(judged.namespace, draft)
+
+    async def decision(judged: Judged) -> None:
+        await decisions.take_reward(judged.namespace, judged.target_id, judged.reward)
+
+    async def selection(judged: Judged) -> None:
+        """A trajectory of one step that ended there, under the event's id."""
+        chosen = await selections.get(judged.namespace, judged.target_id)
+        steps = (Step(chosen.state, chosen.action, judged.reward),)
+        await values.learn(Trajectory(judged.namespace, judged.event_id, steps, judged.create_time))
+
+    return {
+        TargetKind.PATTERN: pattern,
+        TargetKind.DECISION: decision,
+        TargetKind.SELECTION: selection,
+    }

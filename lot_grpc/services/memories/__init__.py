@@ -1,0 +1,1 @@
+"""What is worth knowing: memories, error solutions, preferences, and seeds of them."""

@@ -1,0 +1,282 @@
+"""Keeps the cells: one a pattern and query, at most ``CELLS_AT_MOST`` a pattern.
+
+A cell takes an outcome in by the protocol of ``facts``. Where a pattern has too many, the two with
+the nearest queries become one, by the same protocol with a cell as the fact: (a) the one is frozen:
+it names the other and counts nothing any more; (b) a conditional write of the other adds its sums
+and names it in ``taken_in``, in the same point; (c) the frozen one is deleted. Whoever meets a
+frozen cell finishes that first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from lot_grpc.domain.cells import CELLS_AT_MOST, Cell, Fading
+from lot_grpc.domain.errors import ContentionError
+from lot_grpc.ports import Condition, Equals, IdIn, Missing, Not, Record, SearchQuery, VectorStore
+from lot_grpc.services.moments import Moments
+from lot_grpc.services.outcomes.asked import AskedVectors
+from lot_grpc.services.outcomes.facts import Facts
+from lot_grpc.services.outcomes.history import History
+from lot_grpc.services.pacing import Pace, pause_before_retry
+from lot_grpc.services.records.cells import (
+    MERGING,
+    REVISION,
+    TAKEN_IN,
+    UNSETTLED,
+    cell_from_payload,
+    cell_payload,
+    cell_point,
+    cell_record,
+)
+from lot_grpc.services.records.collections import CELLS, QUERY_VECTOR
+from lot_grpc.services.records.outcomes import OutcomeFact
+
+_TRIES = 50
+_MERGED_AT_ONCE = 8
+"""So many too many are merged at once: to read all cells of a pattern costs more than to merge."""
+
+
+class Cells:
+    """The cells of all namespaces."""
+
+    def __init__(
+        self,
+        store: VectorStore,
+        moments: Moments,
+        facts: Facts,
+        history: History,
+        vectors: AskedVectors,
+        fading: Fading,
+    ) -> None:
+        self._store = store
+        self._moments = moments
+        self._facts = facts
+        self._history = history
+        self._vectors = vectors
+        self._fading = fading
+
+    async def take_in(
+        self, fact: OutcomeFact, vector: Sequence[float] | None, *, new: bool
+    ) -> None:
+        """Add an outcome to the cell of its query, once.
+
+        ``vector`` is the query's, if at hand. ``new``: this call wrote the fact, so no cell can
+        have it yet. Raises ContentionError.
+        """
+        point = cell_point(fact.namespace, fact.pattern_id, fact.query)
+        for attempt in range(_TRIES):
+            record = await self._read(fact.namespace, point)
+            if not (new and attempt == 0) and await self._taken(fact):
+                return
+            if record is None and fact.correction is not None:  # it was merged into another
+                record = await self._nearest(fact, await self._vector(fact, vector))
+                if record is None:
+                    return
+            if record is None:
+                if await self._insert(fact, point, await self._vector(fact, vector)):
+                    await self._keep_few(fact.namespace, fact.pattern_id)
+                    return
+            elif record.payload.get(MERGING):
+                await self._finish_merge(record)
+            elif await self._add(fact, record):
+                return
+            else:
+                await pause_before_retry(attempt)
+        raise ContentionError("cell of pattern", fact.pattern_id)
+
+    async def finish_merges(self, before: int) -> int:
+        """Finish what a dead process began, whenever it did; return how many."""
+        frozen = await self._store.scroll(CELLS, None, [Not(Missing(MERGING))], limit=1000)
+        for record in frozen:
+            await self._finish_merge(record)
+        return len(frozen)
+
+    # --- taking in ----------------------------------------------------------------------------
+
+    async def _taken(self, fact: OutcomeFact) -> bool:
+        """Whether the fact is settled, or any cell of the pattern has it.
+
+        Asked after the cell was read: who took it in since has changed that cell's revision.
+        """
+        if fact.point in await self._facts.settled(fact.namespace, [fact.point]):
+            return True
+        holding = [Equals("pattern_id", fact.pattern_id), Equals(UNSETTLED, fact.point)]
+        return bool(await self._store.count(CELLS, fact.namespace, holding))
+
+    async def _vector(self, fact: OutcomeFact, vector: Sequence[float] | None) -> Sequence[float]:
+        if vector is not None:
+            return vector
+        return await self._vectors.of(fact.namespace, fact.query, fact.retrieval_id)
+
+    async def _nearest(self, fact: OutcomeFact, vector: Sequence[float]) -> Record | None:
+        theirs: list[Condition] = [Equals("pattern_id", fact.pattern_id), Missing(MERGING)]
+        wanted = SearchQuery(QUERY_VECTOR, vector, 1, theirs)
+        [found] = await self._store.search(CELLS, fact.namespace, [wanted])
+        return await self._read(fact.namespace, next(iter(found))) if found else None
+
+    async def _insert(self, fact: OutcomeFact, point: str, vector: Sequence[float]) -> bool:
+        cell = Cell().record(fact.value, fact.create_time, self._fading)
+        record = cell_record(
+            fact.namespace,
+            point,
+            fact.pattern_id,
+            fact.query,
+            vector,
+            cell,
+            [fact.point],
+            self._moments.sort_key(),
+        )
+        return bool(await self._store.insert(CELLS, [record]))
+
+    async def _add(self, fact: OutcomeFact, record: Record) -> bool:
+        """Add to a cell that is there; False if it changed meanwhile."""
+        payload = record.payload
+        settled = await self._facts.settled(fact.namespace, payload[UNSETTLED])
+        cell = await self._with(fact, cell_from_payload(payload), payload)
+        changed = {
+            **cell_payload(cell),
+            REVISION: payload[REVISION] + 1,
+            UNSETTLED: [*(one for one in payload[UNSETTLED] if one not in settled), fact.point],
+        }
+        return await self._store.update(
+            CELLS,
+            fact.namespace,
+            record.id,
+            set=changed,
+            when=[Equals(REVISION, payload[REVISION])],
+        )
+
+    async def _with(self, fact: OutcomeFact, cell: Cell, payload: dict[str, Any]) -> Cell:
+        correction = fact.correction
+        if correction is None:
+            return cell.record(fact.value, fact.create_time, self._fading)
+        later = (await self._history.behind(fact, payload[UNSETTLED])).in_cell
+        weight = cell.weight_of(correction.time, later, self._fading)
+        if correction.undone is not None:
+            cell = cell.without(correction.undone.value_in_rates, weight)
+        return cell.along(fact.value, weight) if fact.outcome else cell
+
+    # --- merging ------------------------------------------------------------------------------
+
+    async def _keep_few(self, namespace: str, pattern_id: str) -> None:
+        """Merge the nearest cells of a pattern that has too many."""
+        theirs: list[Condition] = [Equals("pattern_id", pattern_id), Missing(MERGING)]
+        if await self._store.count(CELLS, namespace, theirs) <= CELLS_AT_MOST:
+            return
+        cells = await self._store.scroll(
+            CELLS, namespace, theirs, limit=2 * CELLS_AT_MOST, vectors=True
+        )
+        pace = Pace()
+        for one, other in _nearest_pairs(cells, len(cells) - CELLS_AT_MOST + _MERGED_AT_ONCE):
+            if await self._freeze(other, one):
+                await self._finish_merge(await self._read(namespace, other.id))
+            await pace.give_way()
+
+    async def _freeze(self, record: Record, into: Record) -> bool:
+        """False if it changed, or took in another one that may still be there."""
+        payload = record.payload
+        if payload.get(TAKEN_IN) and await self._store.get(
+            CELLS, record.namespace, payload[TAKEN_IN]
+        ):
+            return False
+        return await self._store.update(
+            CELLS,
+            record.namespace,
+            record.id,
+            set={MERGING: [into.id], REVISION: payload[REVISION] + 1},
+            when=[Equals(REVISION, payload[REVISION])],
+        )
+
+    async def _finish_merge(self, frozen: Record | None) -> None:
+        """Bring a frozen cell into the other one, or thaw it where that one cannot take it."""
+        if frozen is None or not frozen.payload.get(MERGING):
+            return
+        namespace, (point,) = frozen.namespace, frozen.payload[MERGING]
+        for attempt in range(_TRIES):
+            into = (await self._store.get(CELLS, namespace, [point], vectors=True)).get(point)
+            if into is None or into.payload.get(MERGING):
+                await self._thaw(frozen)
+                return
+            if frozen.id in into.payload.get(TAKEN_IN, ()) or await self._absorb(into, frozen):
+                await self._store.delete(
+                    CELLS, namespace, [IdIn((frozen.id,)), Equals(MERGING, point)]
+                )
+                return
+            await pause_before_retry(attempt)
+        raise ContentionError("cell of pattern", frozen.payload["pattern_id"])
+
+    async def _thaw(self, frozen: Record) -> None:
+        revision = frozen.payload[REVISION]
+        await self._store.update(
+            CELLS,
+            frozen.namespace,
+            frozen.id,
+            set={MERGING: [], REVISION: revision + 1},
+            when=[Equals(REVISION, revision)],
+        )
+
+    async def _absorb(self, into: Record, frozen: Record) -> bool:
+        payload = into.payload
+        frozen_vector = await self._store.get(CELLS, frozen.namespace, [frozen.id], vectors=True)
+        if frozen.id not in frozen_vector:  # another process finished it
+            return True
+        one, other = cell_from_payload(payload), cell_from_payload(frozen.payload)
+        there = await self._store.get(CELLS, into.namespace, payload.get(TAKEN_IN, []))
+        changed = {
+            **payload,
+            **cell_payload(one.merge(other, self._fading)),
+            REVISION: payload[REVISION] + 1,
+            UNSETTLED: [*payload[UNSETTLED], *frozen.payload[UNSETTLED]],
+            TAKEN_IN: [*there, frozen.id],
+        }
+        vector = _between(
+            _vector_of(into), one.trials, _vector_of(frozen_vector[frozen.id]), other.trials
+        )
+        return await self._store.replace(
+            CELLS,
+            Record(into.id, into.namespace, changed, {QUERY_VECTOR: vector}),
+            when=[Equals(REVISION, payload[REVISION])],
+        )
+
+    async def _read(self, namespace: str, point: str) -> Record | None:
+        return (await self._store.get(CELLS, namespace, [point])).get(point)
+
+
+def _vector_of(record: Record) -> np.ndarray[Any, np.dtype[np.float32]]:
+    return np.asarray(record.vectors[QUERY_VECTOR], np.float32)
+
+
+def _between(
+    one: np.ndarray[Any, np.dtype[np.float32]],
+    weight: float,
+    other: np.ndarray[Any, np.dtype[np.float32]],
+    other_weight: float,
+) -> list[float]:
+    """The mean direction of two, by what was learned from each."""
+    mean = one * max(weight, 1e-6) + other * max(other_weight, 1e-6)
+    length = float(np.linalg.norm(mean))
+    vector: list[float] = (mean / length if length else one).tolist()
+    return vector
+
+
+def _nearest_pairs(cells: Sequence[Record], wanted: int) -> list[tuple[Record, Record]]:
+    """Pairs of the nearest queries, each cell in one pair at most; the older one first."""
+    ordered = sorted(cells, key=lambda cell: (cell.payload["sort_key"], cell.id))
+    vectors = np.stack([_vector_of(cell) for cell in ordered])
+    cosines = vectors @ vectors.T
+    rows, columns = np.triu_indices(len(ordered), k=1)
+    pairs: list[tuple[Record, Record]] = []
+    used: set[int] = set()
+    for place in np.argsort(-cosines[rows, columns], kind="stable"):
+        one, other = int(rows[place]), int(columns[place])
+        if one in used or other in used:
+            continue
+        used.update((one, other))
+        pairs.append((ordered[one], ordered[other]))
+        if len(pairs) == wanted:
+            break
+    return pairs

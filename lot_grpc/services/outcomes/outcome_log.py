@@ -1,0 +1,170 @@
+"""The log behind the counters: reading it, and undoing an entry by another one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from lot_grpc.domain.errors import (
+    OutcomeCorrectedError,
+    OutcomeNotFoundError,
+    PatternNotFoundError,
+)
+from lot_grpc.domain.ids import content_hash, new_id
+from lot_grpc.domain.outcomes import Correction, Outcome
+from lot_grpc.ports import Equals, VectorStore
+from lot_grpc.services.ledger import Ask, Ledger
+from lot_grpc.services.moments import Moments
+from lot_grpc.services.outcomes.counting import Counting
+from lot_grpc.services.outcomes.outcomes import Recorded
+from lot_grpc.services.paging import Position, read_page
+from lot_grpc.services.patterns.patterns import Patterns
+from lot_grpc.services.records.collections import OUTCOMES
+from lot_grpc.services.records.outcomes import (
+    OutcomeFact,
+    correction_point,
+    outcome_from_record,
+)
+
+_METHOD = "CorrectOutcome"
+_PATTERNS_AT_MOST = 1000
+"""Of one call: more than RecordOutcome takes."""
+
+
+@dataclass(frozen=True, slots=True)
+class CorrectionDraft:
+    """What to undo. ``outcome`` counts instead, None is nothing."""
+
+    outcome_id: str
+    outcome: Outcome | None = None
+    note: str = ""
+    request_id: str = ""
+
+    def hash(self) -> str:
+        """The same for the same request."""
+        return content_hash(asdict(self))
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedOutcome:
+    """An entry, and the ``outcome_id`` of the one that undid it, empty while it counts."""
+
+    fact: OutcomeFact
+    corrected_by: str
+
+
+@dataclass(frozen=True, slots=True)
+class OutcomePage:
+    """A page of entries, newest first; ``next`` is None at the end."""
+
+    entries: list[LoggedOutcome]
+    next: Position | None
+
+
+class OutcomeLog:
+    """Reads and corrects."""
+
+    def __init__(
+        self,
+        store: VectorStore,
+        moments: Moments,
+        ledger: Ledger,
+        counting: Counting,
+        patterns: Patterns,
+    ) -> None:
+        self._store = store
+        self._moments = moments
+        self._ledger = ledger
+        self._counting = counting
+        self._patterns = patterns
+
+    async def list_page(
+        self, namespace: str, pattern_id: str, size: int, after: Position | None
+    ) -> OutcomePage:
+        """A page of a pattern's log. Raises PatternNotFoundError."""
+        if not await self._patterns.records(namespace, (pattern_id,)):
+            raise PatternNotFoundError(namespace, pattern_id)
+        theirs = [Equals("pattern_id", pattern_id)]
+        page = await read_page(self._store, OUTCOMES, namespace, theirs, size, after)
+        facts = [outcome_from_record(record) for record in page.records]
+        corrected = await self._corrected(namespace, facts)
+        return OutcomePage(
+            [LoggedOutcome(fact, corrected.get(fact.point, "")) for fact in facts], page.next
+        )
+
+    async def correct(self, namespace: str, draft: CorrectionDraft) -> Recorded:
+        """Undo an entry for all patterns that it counted for.
+
+        Raises OutcomeNotFoundError, OutcomeCorrectedError, RequestIdReusedError.
+        """
+        ask = Ask(namespace, _METHOD, draft.request_id, draft.hash(), {"outcome_id": new_id("o")})
+        entry = await self._ledger.find(ask) if draft.request_id else None
+        if entry is not None and entry.result is not None:
+            return await self._recorded(namespace, entry.result["pattern_ids"], entry.plan)
+        undone = await self._entries(namespace, draft.outcome_id)
+        if entry is None:
+            await self._require_standing(namespace, undone)
+            entry = await self._ledger.begin(ask) if draft.request_id else None
+        plan = entry.plan if entry is not None else ask.plan
+        facts = [self._fact(fact, plan["outcome_id"], draft) for fact in undone]
+        await self._counting.count(undone)  # one that is still being counted comes first
+        # Whoever writes the first of them corrects them all.
+        await self._counting.count(facts[:1])
+        await self._require_standing(namespace, undone[:1], plan["outcome_id"])
+        await self._counting.count(facts[1:])
+        pattern_ids = [fact.pattern_id for fact in facts]
+        if entry is not None:
+            await self._ledger.finish(entry, {"pattern_ids": pattern_ids})
+        return await self._recorded(namespace, pattern_ids, plan)
+
+    async def _recorded(
+        self, namespace: str, pattern_ids: Sequence[str], plan: Mapping[str, Any]
+    ) -> Recorded:
+        patterns = await self._patterns.get_many(namespace, tuple(pattern_ids))
+        return Recorded(patterns, plan["outcome_id"])
+
+    async def _entries(self, namespace: str, outcome_id: str) -> list[OutcomeFact]:
+        rows = await self._store.scroll(
+            OUTCOMES, namespace, [Equals("outcome_id", outcome_id)], limit=_PATTERNS_AT_MOST
+        )
+        if not rows:
+            raise OutcomeNotFoundError(namespace, outcome_id)
+        return sorted((outcome_from_record(row) for row in rows), key=lambda f: f.pattern_id)
+
+    async def _require_standing(
+        self, namespace: str, facts: Sequence[OutcomeFact], ours: str = ""
+    ) -> None:
+        """Raise for one that another correction has undone."""
+        for by in (await self._corrected(namespace, facts)).values():
+            if by != ours:
+                raise OutcomeCorrectedError(facts[0].outcome_id, by)
+
+    async def _corrected(self, namespace: str, facts: Sequence[OutcomeFact]) -> dict[str, str]:
+        """By the point of an entry, the ``outcome_id`` of the one that undid it."""
+        points = {
+            correction_point(namespace, fact.outcome_id, fact.pattern_id): fact.point
+            for fact in facts
+        }
+        found = await self._store.get(OUTCOMES, namespace, list(points))
+        return {points[point]: row.payload["outcome_id"] for point, row in found.items()}
+
+    def _fact(self, undone: OutcomeFact, outcome_id: str, draft: CorrectionDraft) -> OutcomeFact:
+        earlier = undone.correction
+        return OutcomeFact(
+            undone.namespace,
+            outcome_id,
+            undone.pattern_id,
+            draft.outcome,
+            self._moments.now(),
+            query=undone.query,
+            retrieval_id=undone.retrieval_id,
+            note=draft.note,
+            corrects=undone.outcome_id,
+            root=undone.root or undone.outcome_id,
+            correction=Correction(
+                undone.outcome,
+                earlier.time if earlier else undone.create_time,
+                earlier.duration if earlier else undone.duration,
+            ),
+        )

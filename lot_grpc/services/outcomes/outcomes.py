@@ -1,0 +1,149 @@
+"""Recording how a use went."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+from lot_grpc.domain.errors import PatternNotFoundError, RetrievalUnknownError
+from lot_grpc.domain.ids import content_hash, new_id
+from lot_grpc.domain.outcomes import Outcome
+from lot_grpc.domain.pattern import Pattern
+from lot_grpc.ports import Record
+from lot_grpc.services.ledger import Ask, Entry, Ledger
+from lot_grpc.services.moments import Moments
+from lot_grpc.services.outcomes.asked import AskedVectors
+from lot_grpc.services.outcomes.counting import Counting
+from lot_grpc.services.patterns.patterns import Patterns
+from lot_grpc.services.recall.retrievals import Retrievals
+from lot_grpc.services.records.outcomes import OutcomeFact
+from lot_grpc.services.records.patterns import pattern_from_record
+
+_METHOD = "RecordOutcome"
+
+
+@dataclass(frozen=True, slots=True)
+class OutcomeDraft:
+    """An outcome to record. ``duration`` in seconds, ``reward`` in [-1, 1]."""
+
+    pattern_ids: tuple[str, ...]
+    outcome: Outcome
+    retrieval_id: str = ""
+    query: str = ""
+    reward: float | None = None
+    duration: float | None = None
+    note: str = ""
+    request_id: str = ""
+
+    def hash(self) -> str:
+        """The same for the same request."""
+        return content_hash(asdict(self))
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """The patterns as they now stand, and the id of the entry in the log."""
+
+    patterns: list[Pattern]
+    outcome_id: str
+
+
+class RecordingOutcomes:
+    """Records outcomes of patterns."""
+
+    def __init__(
+        self,
+        moments: Moments,
+        ledger: Ledger,
+        counting: Counting,
+        patterns: Patterns,
+        retrievals: Retrievals,
+        vectors: AskedVectors,
+    ) -> None:
+        self._moments = moments
+        self._ledger = ledger
+        self._counting = counting
+        self._patterns = patterns
+        self._retrievals = retrievals
+        self._vectors = vectors
+
+    async def record(self, namespace: str, draft: OutcomeDraft) -> Recorded:
+        """Count an outcome once for each pattern.
+
+        Raises PatternNotFoundError and RetrievalUnknownError, and then counts none.
+        """
+        ask = _ask(namespace, draft) if draft.request_id else None
+        entry = await self._ledger.find(ask) if ask else None
+        if entry is not None and entry.result is not None:
+            patterns = await self._patterns.get_many(namespace, draft.pattern_ids)
+            return Recorded(patterns, entry.plan["outcome_id"])
+        query, vector = await self._asked(namespace, draft, required=entry is None)
+        known: dict[str, Record] = {}
+        if entry is None:
+            known = await self._require_patterns(namespace, draft.pattern_ids)
+            entry = await self._ledger.begin(ask) if ask else None
+        facts = self._facts(namespace, draft, query, entry)
+        counted = await self._counting.count(facts, known, vector)
+        if entry is not None:
+            await self._ledger.finish(entry, {"pattern_ids": list(draft.pattern_ids)})
+        patterns = [
+            pattern_from_record(counted[pattern_id])
+            for pattern_id in draft.pattern_ids
+            if pattern_id in counted
+        ]
+        return Recorded(patterns, facts[0].outcome_id)
+
+    async def _require_patterns(
+        self, namespace: str, pattern_ids: tuple[str, ...]
+    ) -> dict[str, Record]:
+        present = await self._patterns.records(namespace, pattern_ids)
+        for pattern_id in pattern_ids:
+            if pattern_id not in present:
+                raise PatternNotFoundError(
+                    namespace, pattern_id, "the outcome was counted for no pattern"
+                )
+        return present
+
+    async def _asked(
+        self, namespace: str, draft: OutcomeDraft, *, required: bool
+    ) -> tuple[str, Sequence[float] | None]:
+        """What was asked, and its vector. A retry does without an unknown retrieval.
+
+        Before anything is written, so that nothing is where the vector cannot be had.
+        """
+        query = draft.query
+        if draft.retrieval_id and not query:
+            retrieval = await self._retrievals.find(namespace, draft.retrieval_id)
+            if retrieval is None and required:
+                raise RetrievalUnknownError(
+                    namespace, draft.retrieval_id, "send query as well, or instead"
+                )
+            query = retrieval.query if retrieval else ""
+        if not query:
+            return "", None
+        return query, await self._vectors.of(namespace, query, draft.retrieval_id)
+
+    def _facts(
+        self, namespace: str, draft: OutcomeDraft, query: str, entry: Entry | None
+    ) -> list[OutcomeFact]:
+        outcome_id = entry.plan["outcome_id"] if entry is not None else new_id("o")
+        now = self._moments.now()
+        return [
+            OutcomeFact(
+                namespace,
+                outcome_id,
+                pattern_id,
+                draft.outcome,
+                now,
+                reward=draft.reward,
+                duration=draft.duration,
+                query=query,
+                retrieval_id=draft.retrieval_id,
+                note=draft.note,
+            )
+            for pattern_id in draft.pattern_ids
+        ]
+
+
+def _ask(namespace: str, draft: OutcomeDraft) -> Ask:
+    return Ask(namespace, _METHOD, draft.request_id, draft.hash(), {"outcome_id": new_id("o")})

@@ -1,0 +1,1 @@
+"""Patterns: saving, reading, editing, deleting, pruning; feedback and lineage."""

@@ -1,0 +1,320 @@
+"""Reading, editing, deleting and summing up patterns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from lot_grpc.domain.errors import (
+    ContentionError,
+    EtagMismatchError,
+    PatternNotFoundError,
+)
+from lot_grpc.domain.pattern import Pattern, PatternContent, dedupe_hash, search_text
+from lot_grpc.domain.query import PatternFilter
+from lot_grpc.ports import (
+    EXPIRES_KEY,
+    Condition,
+    Equals,
+    IdIn,
+    Range,
+    Record,
+    Vector,
+    VectorStore,
+)
+from lot_grpc.regexes import check_regex
+from lot_grpc.services.claims import Claims
+from lot_grpc.services.expiry import check_expiry, with_ttl
+from lot_grpc.services.indexing import Indexed, Indexing
+from lot_grpc.services.moments import Moments
+from lot_grpc.services.outcomes.facts import forget_logs
+from lot_grpc.services.pacing import pause_before_retry
+from lot_grpc.services.paging import Position, read_page
+from lot_grpc.services.patterns.lineage import Lineage
+from lot_grpc.services.patterns.pattern_stats import PatternStats, sum_up
+from lot_grpc.services.records.collections import (
+    PATTERNS,
+    SORT_KEY,
+)
+from lot_grpc.services.records.patterns import (
+    STATS_REVISION,
+    claim_point,
+    kept_in_edits,
+    pattern_conditions,
+    pattern_from_record,
+    pattern_point,
+    pattern_record,
+)
+from lot_grpc.services.tombstones import Tombstone, Tombstones
+
+NOUN = "pattern"
+_TRIES = 50
+
+SEEN_KEYS = ("pattern_id", "revision", STATS_REVISION, SORT_KEY)
+"""What ``delete_as_seen`` must know of a pattern."""
+
+
+@dataclass(frozen=True, slots=True)
+class PatternEdit:
+    """New values of the named fields of a content; ``ttl`` (microseconds) instead of an expiry.
+
+    ``sets_confidence`` is False for an edit that has a confidence among all else, as one does that
+    writes back what it read: it leaves one alone that feedback moved.
+    """
+
+    content: PatternContent
+    fields: frozenset[str]
+    ttl: int | None = None
+    sets_confidence: bool = True
+
+    def kept(self, pattern: Pattern) -> tuple[str, ...]:
+        """The fields that this edit leaves as they are, though it has other values for them."""
+        leaves = (
+            "confidence" in self.fields
+            and not self.sets_confidence
+            and pattern.feedback.feedback_count > 0
+            and self.content.confidence != pattern.content.confidence
+        )
+        return ("confidence",) if leaves else ()
+
+    def apply(self, old: PatternContent, now: int) -> PatternContent:
+        """The content after the edit."""
+        new = replace(old, **{name: getattr(self.content, name) for name in self.fields})
+        return with_ttl(new, self.ttl, now)
+
+
+@dataclass(frozen=True, slots=True)
+class PatternPage:
+    """A page of patterns, newest first; ``next`` is None at the end."""
+
+    patterns: list[Pattern]
+    next: Position | None
+
+
+@dataclass(frozen=True, slots=True)
+class Updated:
+    """An edited pattern. The flags: the model did not read all of its text, of its code.
+
+    ``kept`` are fields that feedback moved and the edit left alone.
+    """
+
+    pattern: Pattern
+    text_truncated: bool = False
+    code_truncated: bool = False
+    kept: tuple[str, ...] = ()
+
+
+class Patterns:
+    """The patterns of all namespaces."""
+
+    def __init__(
+        self,
+        store: VectorStore,
+        indexing: Indexing,
+        moments: Moments,
+        claims: Claims,
+        tombstones: Tombstones,
+        lineage: Lineage,
+    ) -> None:
+        self._store = store
+        self._indexing = indexing
+        self._moments = moments
+        self._claims = claims
+        self._tombstones = tombstones
+        self._lineage = lineage
+
+    async def get(self, namespace: str, pattern_id: str) -> Pattern:
+        """One pattern. Raises PatternNotFoundError."""
+        return pattern_from_record(await self._record(namespace, pattern_id))
+
+    async def get_many(self, namespace: str, pattern_ids: tuple[str, ...]) -> list[Pattern]:
+        """Those that are there, in the order asked."""
+        points = [pattern_point(namespace, pattern_id) for pattern_id in pattern_ids]
+        found = await self._store.get(PATTERNS, namespace, points)
+        return [pattern_from_record(found[point]) for point in points if point in found]
+
+    async def read(self, record: Record) -> Pattern:
+        """The pattern of a record that recall found."""
+        return pattern_from_record(record)
+
+    async def records(self, namespace: str, pattern_ids: tuple[str, ...]) -> dict[str, Record]:
+        """The records of those that are there, by pattern id."""
+        points = {pattern_point(namespace, pattern_id): pattern_id for pattern_id in pattern_ids}
+        found = await self._store.get(PATTERNS, namespace, list(points))
+        return {points[point]: record for point, record in found.items()}
+
+    async def list_page(
+        self, namespace: str, asked: PatternFilter, size: int, after: Position | None
+    ) -> PatternPage:
+        """A page, newest first."""
+        page = await read_page(
+            self._store, PATTERNS, namespace, pattern_conditions(asked), size, after
+        )
+        return PatternPage([pattern_from_record(record) for record in page.records], page.next)
+
+    # --- editing ------------------------------------------------------------------------------
+
+    async def update(
+        self, namespace: str, pattern_id: str, edit: PatternEdit, etag: str
+    ) -> Updated:
+        """Apply an edit of the content to the pattern that has ``etag`` (empty: any).
+
+        Counters are never overwritten: an outcome or a feedback that comes between is kept and the
+        edit tried again on top of it. Raises PatternNotFoundError (also for what it is to
+        supersede), EtagMismatchError, RequestInvalidError, ContentionError.
+        """
+        for attempt in range(_TRIES):
+            record = await self._record(namespace, pattern_id, vectors=True)
+            pattern = pattern_from_record(record)
+            if etag and etag != pattern.etag:
+                raise EtagMismatchError(NOUN, pattern_id, etag, pattern.etag)
+            kept = edit.kept(pattern)
+            written = replace(edit, fields=edit.fields - set(kept))
+            content = written.apply(pattern.content, self._moments.now())
+            content.check()
+            if content.task_type_pattern != pattern.content.task_type_pattern:
+                check_regex(content.task_type_pattern, "pattern.task_type_pattern")
+            if content.expire_time != pattern.content.expire_time:
+                check_expiry(NOUN, content.expire_time, self._moments.now())
+            if content == pattern.content:
+                return Updated(pattern, kept=kept)
+            indexed = await self._indexed(pattern.content, content, record)
+            edited = replace(
+                pattern,
+                content=content,
+                revision=pattern.revision + 1,
+                update_time=max(self._moments.now(), pattern.update_time),
+            )
+            if await self._replace_with_lineage(record, pattern, edited, indexed.vectors):
+                return Updated(edited, indexed.text_truncated, indexed.code_truncated, kept)
+            await pause_before_retry(attempt)
+        raise ContentionError(NOUN, pattern_id)
+
+    async def _indexed(self, old: PatternContent, new: PatternContent, record: Record) -> Indexed:
+        if search_text(new) == search_text(old):
+            return Indexed(dict(record.vectors))
+        return await self._indexing.vectors_of(search_text(new))
+
+    async def _replace_with_lineage(
+        self,
+        record: Record,
+        pattern: Pattern,
+        edited: Pattern,
+        vectors: Mapping[str, Vector],
+    ) -> bool:
+        """Write the edit, and let the marks of what it supersedes follow."""
+        old, new = pattern.content.supersedes, edited.content.supersedes
+        if old == new:
+            return await self._replace(record, pattern, edited, vectors)
+        note = await self._lineage.begin(pattern.namespace, pattern.pattern_id, new, old)
+        written = await self._replace(record, pattern, edited, vectors)
+        await self._lineage.follow(note)
+        return written
+
+    async def _replace(
+        self,
+        record: Record,
+        pattern: Pattern,
+        edited: Pattern,
+        vectors: Mapping[str, Vector],
+    ) -> bool:
+        """Write the edit if neither revision moved; move the claim with the content.
+
+        The new claim comes first and the old one goes last, so that a content is never without
+        one; a claim whose pattern has other content is ignored and moved on when it is met.
+        """
+        old, new = dedupe_hash(pattern.content), dedupe_hash(edited.content)
+        new_claim = claim_point(pattern.namespace, edited.content)
+        if old != new:
+            await self._claims.take(pattern.namespace, {new_claim: pattern.pattern_id})
+        kept = kept_in_edits(record.payload)
+        written = await self._store.replace(
+            PATTERNS,
+            pattern_record(edited, record.payload[SORT_KEY], vectors, kept),
+            when=[
+                Equals("revision", pattern.revision),
+                Equals(STATS_REVISION, record.payload[STATS_REVISION]),
+            ],
+        )
+        if written and old != new:
+            old_claim = claim_point(pattern.namespace, pattern.content)
+            await self._claims.release(pattern.namespace, old_claim, pattern.pattern_id)
+        return written
+
+    # --- deleting -----------------------------------------------------------------------------
+
+    async def delete(self, namespace: str, pattern_id: str, etag: str) -> None:
+        """Delete a pattern, its claim, its outcomes and its feedback.
+
+        Raises PatternNotFoundError, EtagMismatchError.
+        """
+        for attempt in range(_TRIES):
+            record = await self._record(namespace, pattern_id)
+            pattern = pattern_from_record(record)
+            if etag and etag != pattern.etag:
+                raise EtagMismatchError(NOUN, pattern_id, etag, pattern.etag)
+            superseded = pattern.content.supersedes
+            note = (
+                await self._lineage.begin(namespace, pattern_id, "", superseded)
+                if superseded
+                else None
+            )
+            stone = await self._tombstones.begin(NOUN, pattern_id, record)
+            deleted = await self.finish_delete(stone)
+            if note is not None:
+                await self._lineage.follow(note)
+            if deleted:
+                return
+            await pause_before_retry(attempt)
+        raise ContentionError(NOUN, pattern_id)
+
+    async def delete_as_seen(self, record: Record) -> bool:
+        """Delete a pattern that is still as its record says, read with ``SEEN_KEYS`` at least.
+
+        False for one that was edited, used or given feedback since: it is spared, also where this
+        process dies and another finishes the delete.
+        """
+        pattern_id = record.payload["pattern_id"]
+        stone = await self._tombstones.begin(NOUN, pattern_id, record, unchanged=(STATS_REVISION,))
+        return await self.finish_delete(stone)
+
+    async def finish_delete(self, stone: Tombstone) -> bool:
+        """Carry out a delete that was written down; False if the pattern was changed since."""
+        point = pattern_point(stone.namespace, stone.id)
+        await self._store.delete(PATTERNS, stone.namespace, [IdIn((point,)), *stone.conditions()])
+        left = (await self._store.get(PATTERNS, stone.namespace, [point])).get(point)
+        if left is not None and left.payload[SORT_KEY] == stone.sort_key:
+            await self._tombstones.finish(stone)
+            return False
+        theirs: list[Condition] = [Equals("pattern_id", stone.id)]
+        if left is None:
+            await self._claims.release_all(stone.namespace, stone.id)
+        else:  # another pattern took the id since; a claim that is not its own it leaves to saves
+            theirs.append(Range(SORT_KEY, lt=left.payload[SORT_KEY]))
+        await forget_logs(self._store, stone.namespace, theirs)
+        await self._tombstones.finish(stone)
+        return True
+
+    async def finish_expiry(self, record: Record) -> None:
+        """Delete what hangs on a pattern that expired, unless its id is in use again."""
+        pattern_id = record.payload["pattern_id"]
+        if superseded := record.payload.get("supersedes"):
+            await self._lineage.settle(record.namespace, superseded)
+        theirs = Equals("pattern_id", pattern_id)
+        older = Range(SORT_KEY, lte=record.payload[EXPIRES_KEY])
+        await forget_logs(self._store, record.namespace, [theirs, older])
+        if not await self._store.get(PATTERNS, record.namespace, [record.id]):
+            await self._claims.release_all(record.namespace, pattern_id)
+
+    # --- sums ---------------------------------------------------------------------------------
+
+    async def stats(self, namespace: str, asked: PatternFilter) -> PatternStats:
+        """Sums over the patterns that a filter lets through."""
+        return await sum_up(self._store, namespace, asked)
+
+    async def _record(self, namespace: str, pattern_id: str, *, vectors: bool = False) -> Record:
+        point = pattern_point(namespace, pattern_id)
+        found = await self._store.get(PATTERNS, namespace, [point], vectors=vectors)
+        if point not in found:
+            raise PatternNotFoundError(namespace, pattern_id)
+        return found[point]

@@ -1,0 +1,1 @@
+"""Recall: searching, ranking, and remembering what was asked."""

@@ -1,0 +1,278 @@
+"""Recall: one embedding, one search, one read of what may come onto the page, one pass of ranking.
+
+With ``rerank`` the cross-encoder reads the best candidates before the ranking. The same for every
+noun.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Generic, Protocol, TypeVar
+
+from lot_grpc.domain.cells import Evidence
+from lot_grpc.domain.fusion import FusionWeights, Relevance, lift
+from lot_grpc.domain.query import Legs, Ranking
+from lot_grpc.domain.ranking import (
+    Candidate,
+    Ranked,
+    RankingWeights,
+    ScorePart,
+    contenders,
+    pool_size,
+    rank,
+    within_gate,
+)
+from lot_grpc.ports import AllOf, Condition, Embedder, Not, Record, VectorStore
+from lot_grpc.services.recall.reranks import Reranks
+from lot_grpc.services.recall.retrievals import Retrievals
+from lot_grpc.services.recall.search import Searching, Wanted
+from lot_grpc.services.recall.searched import Searched
+
+T = TypeVar("T")
+
+_NOTHING_LEARNED = RankingWeights(gate=0.0, learned=0.0)
+NOTHING_KNOWN = Evidence()
+
+
+class Matching(Protocol):
+    """Which things say themselves that they are for a query."""
+
+    async def matching(
+        self, namespace: str, query: str, where: Sequence[Condition]
+    ) -> Collection[str]:
+        """Their points, of those for which ``where`` holds."""
+
+
+class Learned(Protocol):
+    """What outcomes on like queries say of things."""
+
+    async def of(
+        self, namespace: str, vector: Sequence[float], records: Sequence[Record]
+    ) -> Mapping[str, Evidence]:
+        """By point, for those of which anything is known; ``vector`` is the query's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Noun(Generic[T]):
+    """What is found: where it lies and by what, how it is read, what was learned of it.
+
+    Without ``learned`` relevance alone ranks; what ``tasks`` names is a near-tie at least. ``read``
+    makes a thing of its record; ``id_of`` names one.
+    """
+
+    searched: Searched
+    read: Callable[[Record], Awaitable[T]]
+    id_of: Callable[[T], str]
+    learned: Learned | None = None
+    tasks: Matching | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked. ``min_similarity`` 0: no bound. ``seed`` None: any.
+
+    ``filters`` are conditions by the name of the field that asks for them.
+    """
+
+    query: str
+    filters: Mapping[str, Sequence[Condition]]
+    limit: int
+    min_similarity: float = 0.0
+    ranking: Ranking = Ranking.BALANCED
+    seed: int | None = None
+    rerank: bool = False
+    explain: bool = False
+    legs: Legs = Legs.HYBRID
+
+    @property
+    def where(self) -> list[Condition]:
+        """All that must hold."""
+        return [one for conditions in self.filters.values() for one in conditions]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding(Generic[T]):
+    """A thing that was found. ``parts`` add up to the score, ``evidence`` is behind them."""
+
+    thing: T
+    score: float
+    similarity: float
+    parts: tuple[ScorePart, ...]
+    evidence: Evidence = NOTHING_KNOWN
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """How an answer came about.
+
+    ``removed`` says by filter how many of the namespace it alone keeps out. ``seed`` is that of
+    EXPLORE.
+    """
+
+    ranking: Ranking
+    pool: int
+    weights: RankingWeights
+    matching: int
+    in_namespace: int
+    removed: Mapping[str, int]
+    seed: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer(Generic[T]):
+    """What was found, and what is to be said about it.
+
+    ``truncated``: not all of the query was read. ``wordless``: it has nothing to look for.
+    ``unreached``: candidates that the cross-encoder was to read and had no time for.
+    """
+
+    hits: list[Finding[T]]
+    retrieval_id: str
+    truncated: bool = False
+    wordless: bool = False
+    unreached: int = 0
+    explanation: Explanation | None = None
+
+
+class Recall(Generic[T]):
+    """Finds things of one noun, by meaning and by words."""
+
+    def __init__(
+        self,
+        store: VectorStore,
+        embedder: Embedder,
+        retrievals: Retrievals,
+        reranks: Reranks,
+        weights: RankingWeights,
+        noun: Noun[T],
+    ) -> None:
+        self._store = store
+        self._searching = Searching(store, embedder, noun.searched, FusionWeights())
+        self._retrievals = retrievals
+        self._reranks = reranks
+        self._weights = weights
+        self._noun = noun
+
+    async def find(self, namespace: str, asked: Question) -> Answer[T]:
+        """The most relevant things that the conditions let through, ranked."""
+        wanted = Wanted(
+            asked.query,
+            asked.where,
+            pool_size(asked.limit),
+            asked.min_similarity,
+            asked.legs,
+            partial(self._meant, namespace, asked),
+        )
+        candidates = await self._searching.search(namespace, wanted)
+        found, unreached = candidates.found, 0
+        if asked.rerank:
+            found, unreached = await self._reranks.rerank(
+                namespace, self._noun.searched, asked.query, found
+            )
+        found = lift(found, candidates.also, self._weights.gate)
+        ranking = asked.ranking if self._noun.learned else Ranking.SIMILARITY
+        seed = _seed(asked, ranking)
+        relevant = {one.id: one for one in found}
+        records = await self._records(namespace, found, ranking, asked.limit)
+        known = await self._evidence(namespace, candidates.vector, found, records, ranking)
+        near = [
+            Candidate(one, relevant[one].value, known[one].successes, known[one].trials)
+            if one in known
+            else Candidate(one, relevant[one].value)
+            for one in records
+        ]
+        hits = [
+            await self._finding(ranked, relevant[ranked.candidate.id], records, known)
+            for ranked in rank(near, ranking, self._weights, asked.limit, seed or 0)
+        ]
+        retrieval_id = self._retrievals.remember(
+            namespace,
+            asked.query,
+            candidates.vector,
+            tuple(self._noun.id_of(hit.thing) for hit in hits),
+        )
+        explanation = None
+        if asked.explain:
+            explanation = await self._explain(namespace, asked, ranking, len(found), seed)
+        return Answer(
+            hits,
+            retrieval_id,
+            candidates.truncated,
+            candidates.wordless,
+            unreached,
+            explanation,
+        )
+
+    async def _meant(self, namespace: str, asked: Question) -> frozenset[str]:
+        """What says itself that it is for the query. Leg by leg is measured without."""
+        if self._noun.tasks is None or asked.legs is not Legs.HYBRID:
+            return frozenset()
+        return frozenset(await self._noun.tasks.matching(namespace, asked.query, asked.where))
+
+    async def _records(
+        self, namespace: str, found: Sequence[Relevance], ranking: Ranking, limit: int
+    ) -> dict[str, Record]:
+        """Those that can come onto the page. One deleted since is left out."""
+        readable = contenders([one.value for one in found], ranking, self._weights, limit)
+        return await self._store.get(
+            self._noun.searched.collection, namespace, [one.id for one in found[:readable]]
+        )
+
+    async def _evidence(
+        self,
+        namespace: str,
+        vector: Sequence[float],
+        found: Sequence[Relevance],
+        records: Mapping[str, Record],
+        ranking: Ranking,
+    ) -> Mapping[str, Evidence]:
+        """What is known of the near-ties; nothing else is reordered."""
+        near = found[: within_gate([one.value for one in found], ranking, self._weights)]
+        if self._noun.learned is None or not near:
+            return {}
+        there = [records[one.id] for one in near if one.id in records]
+        return await self._noun.learned.of(namespace, vector, there)
+
+    async def _finding(
+        self,
+        ranked: Ranked,
+        relevance: Relevance,
+        records: Mapping[str, Record],
+        known: Mapping[str, Evidence],
+    ) -> Finding[T]:
+        point = ranked.candidate.id
+        return Finding(
+            await self._noun.read(records[point]),
+            ranked.score,
+            relevance.similarity,
+            (*relevance.parts, *ranked.parts),
+            known.get(point, NOTHING_KNOWN),
+        )
+
+    async def _explain(
+        self, namespace: str, asked: Question, ranking: Ranking, pool: int, seed: int | None
+    ) -> Explanation:
+        collection = self._noun.searched.collection
+        removed = {}
+        for name, conditions in asked.filters.items():
+            out = Not(AllOf(tuple(conditions)))
+            removed[name] = await self._store.count(collection, namespace, [out])
+        return Explanation(
+            ranking,
+            pool,
+            self._weights if ranking is not Ranking.SIMILARITY else _NOTHING_LEARNED,
+            await self._store.count(collection, namespace, asked.where),
+            await self._store.count(collection, namespace),
+            removed,
+            seed,
+        )
+
+
+def _seed(asked: Question, ranking: Ranking) -> int | None:
+    """The sample's seed: as given, else any, which the explanation tells."""
+    if ranking is not Ranking.EXPLORE:
+        return None
+    return asked.seed if asked.seed is not None else random.getrandbits(63)

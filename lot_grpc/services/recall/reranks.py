@@ -1,0 +1,57 @@
+"""Reranking: the cross-encoder reads the best candidates, within a bound of count and time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lot_grpc.domain.errors import ModelUnavailableError, RerankerUnavailableError
+from lot_grpc.domain.fusion import Relevance
+from lot_grpc.domain.reranking import blend
+from lot_grpc.domain.search_text import SearchText, joined, spoken
+from lot_grpc.ports import Reranker, VectorStore
+from lot_grpc.services.recall.searched import Searched
+
+_CODE_CHARACTERS = 4_096
+"""Of a candidate's code, which the cross-encoder may read: more than its 512 tokens hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class RerankBounds:
+    """How many candidates are read at most, and for how long, the first ones first."""
+
+    candidates: int = 10
+    seconds: float = 2.0
+
+
+class Reranks:
+    """Reranks candidates of any noun."""
+
+    def __init__(self, store: VectorStore, reranker: Reranker, bounds: RerankBounds) -> None:
+        self._store = store
+        self._reranker = reranker
+        self._bounds = bounds
+
+    async def rerank(
+        self, namespace: str, searched: Searched, query: str, found: Sequence[Relevance]
+    ) -> tuple[list[Relevance], int]:
+        """All candidates in their new order, and how many of the best could not be reached.
+
+        Raises EmbeddingFailedError, RerankerUnavailableError.
+        """
+        best = found[: self._bounds.candidates]
+        records = await self._store.get(searched.collection, namespace, [one.id for one in best])
+        read = [one for one in best if one.id in records]
+        texts = [searched.text_of(records[one.id]) for one in read]
+        try:
+            scores = await self._reranker.score(
+                query, [_as_read(text) for text in texts], seconds=self._bounds.seconds
+            )
+        except ModelUnavailableError as error:
+            raise RerankerUnavailableError from error
+        behind = found[len(best) :]
+        return blend([*read, *behind], scores), sum(score is None for score in scores)
+
+
+def _as_read(text: SearchText) -> str:
+    return joined(text.text, spoken(text.code[:_CODE_CHARACTERS]))

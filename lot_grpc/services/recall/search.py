@@ -1,0 +1,177 @@
+"""Candidates for an answer: both legs in one batch to the store, fused into one list.
+
+The dense leg looks into every vector of a noun (``text``, and ``code`` where it has code) and a
+thing counts by its best one; the lexical leg into ``bm25``. The store gives no payloads: to read
+those of a whole pool costs more than to find it. A hit that only one leg brought gets its true
+cosine by a second search among just those ids, so that ``similarity`` means the same for each hit.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from lot_grpc.domain.fusion import FusionWeights, Relevance, fuse
+from lot_grpc.domain.query import Legs
+from lot_grpc.lexical.bm25 import NO_OVERLAP, LexicalQuery, Overlap, lexical_query
+from lot_grpc.ports import Condition, Embedder, IdIn, Scores, SearchQuery, VectorStore
+from lot_grpc.services.recall.searched import Searched
+from lot_grpc.services.records.collections import SPARSE_VECTOR
+
+_WORDLESS_CHARACTERS = 256
+"""Read of a query without words, for the record of it alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What to look for. ``min_similarity`` 0: no bound. ``pool``: hits of each leg.
+
+    ``also`` finds points that are candidates whatever the legs say; ``where`` must hold for them.
+    It is asked while the query is embedded.
+    """
+
+    query: str
+    where: Sequence[Condition]
+    pool: int
+    min_similarity: float = 0.0
+    legs: Legs = Legs.HYBRID
+    also: Callable[[], Awaitable[frozenset[str]]] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """The fused pool, best first, and the query's vector.
+
+    ``truncated``: not all of the query was read. ``wordless``: it has nothing to look for.
+    ``also``: what ``Wanted.also`` found.
+    """
+
+    found: list[Relevance]
+    vector: Sequence[float]
+    truncated: bool = False
+    wordless: bool = False
+    overlap: Overlap = NO_OVERLAP
+    also: frozenset[str] = frozenset()
+
+
+class Searching:
+    """Searches one noun."""
+
+    def __init__(
+        self,
+        store: VectorStore,
+        embedder: Embedder,
+        searched: Searched,
+        weights: FusionWeights,
+    ) -> None:
+        self._store = store
+        self._embedder = embedder
+        self._searched = searched
+        self._weights = weights
+
+    async def search(self, namespace: str, wanted: Wanted) -> Candidates:
+        """What comes into question, the most relevant first."""
+        words = lexical_query(wanted.query)
+        if not words.terms:
+            embedding = await self._embedder.embed_query(wanted.query[:_WORDLESS_CHARACTERS])
+            return Candidates([], embedding.vector, wordless=True)
+        embedding, also = await asyncio.gather(
+            self._embedder.embed_query(wanted.query), wanted.also() if wanted.also else _nothing()
+        )
+        pools, lexical = await self._legs(namespace, wanted, embedding.vector, words)
+        cosines = await self._cosines(namespace, wanted, pools, lexical, embedding.vector, also)
+        similar, others = _apart(pools, cosines, wanted.pool)
+        lexical = {point: score for point, score in lexical.items() if point in cosines}
+        overlap = await self._overlap(namespace, lexical, words)
+        found = fuse(similar, others, lexical, self._meaning(wanted.legs, overlap))
+        return Candidates(
+            [one for one in found if one.similarity >= wanted.min_similarity],
+            embedding.vector,
+            embedding.truncated or words.cut,
+            overlap=overlap,
+            also=also,
+        )
+
+    async def _legs(
+        self, namespace: str, wanted: Wanted, vector: Sequence[float], words: LexicalQuery
+    ) -> tuple[dict[str, Scores], Scores]:
+        """The pool of each dense vector, by its name, and that of the words."""
+        dense = self._searched.dense if wanted.legs is not Legs.BM25 else ()
+        queries = [
+            SearchQuery(
+                name,
+                vector,
+                wanted.pool,
+                wanted.where,
+            )
+            for name in dense
+        ]
+        if wanted.legs is not Legs.DENSE:
+            queries.append(SearchQuery(SPARSE_VECTOR, words.vector, wanted.pool, wanted.where))
+        found = await self._store.search(self._searched.collection, namespace, queries)
+        lexical = found.pop() if wanted.legs is not Legs.DENSE else {}
+        return dict(zip(dense, found, strict=True)), lexical
+
+    async def _cosines(
+        self,
+        namespace: str,
+        wanted: Wanted,
+        pools: Mapping[str, Scores],
+        lexical: Scores,
+        vector: Sequence[float],
+        also: frozenset[str],
+    ) -> Scores:
+        """The best cosine of every hit of any leg.
+
+        A pool that is not full has all there is, so only full ones hide some.
+        """
+        hits = {point for pool in pools.values() for point in pool} | lexical.keys() | also
+        cosines: Scores = {}
+        queries = []
+        for name in self._searched.dense:
+            pool = pools.get(name)
+            for point, cosine in (pool or {}).items():
+                cosines[point] = max(cosine, cosines.get(point, 0.0))
+            hidden = hits if pool is None else hits - pool.keys()
+            if hidden and (pool is None or len(pool) >= wanted.pool):
+                ids = IdIn(tuple(hidden))
+                queries.append(SearchQuery(name, vector, len(hidden), (ids,)))
+        if queries:
+            for found in await self._store.search(self._searched.collection, namespace, queries):
+                for point, cosine in found.items():
+                    cosines[point] = max(cosine, cosines.get(point, 0.0))
+        return cosines
+
+    async def _overlap(self, namespace: str, lexical: Scores, words: LexicalQuery) -> Overlap:
+        """What the query and the best lexical hit have in common."""
+        if not lexical:
+            return NO_OVERLAP
+        best = min(lexical, key=lambda point: (-lexical[point], point))
+        record = (await self._store.get(self._searched.collection, namespace, [best])).get(best)
+        return words.overlap(self._searched.text_of(record).whole) if record else NO_OVERLAP
+
+    def _meaning(self, legs: Legs, overlap: Overlap) -> float:
+        if legs is not Legs.HYBRID:
+            return 1.0 if legs is Legs.DENSE else 0.0
+        return self._weights.meaning(overlap.coverage, overlap.likeness, overlap.common)
+
+
+async def _nothing() -> frozenset[str]:
+    return frozenset()
+
+
+def _apart(pools: Mapping[str, Scores], cosines: Scores, pool: int) -> tuple[Scores, Scores]:
+    """The dense leg's hits, at most ``pool`` of them, and the rest of the hits."""
+    dense = {point for found in pools.values() for point in found if point in cosines}
+    if len(dense) > pool:
+        dense = set(sorted(dense, key=lambda point: (-cosines[point], point))[:pool])
+    similar = {point: _share(cosine) for point, cosine in cosines.items() if point in dense}
+    return similar, {
+        point: _share(cosine) for point, cosine in cosines.items() if point not in dense
+    }
+
+
+def _share(cosine: float) -> float:
+    """Rounding may take a cosine a little past 1; a negative one is no similarity at all."""
+    return min(1.0, max(0.0, cosine))
