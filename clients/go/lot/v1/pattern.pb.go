@@ -251,7 +251,10 @@ type Pattern struct {
 	// task_type, for example `api_endpoint`. Compared as it stands.
 	TaskType string `protobuf:"bytes,12,opt,name=task_type,json=taskType,proto3" json:"task_type,omitempty"`
 	// task_type_pattern is a regular expression (RE2, case-insensitive) of the tasks that a LEARNED
-	// pattern is for. One that RE2 refuses, or that needs more than 256 KiB compiled, is refused.
+	// pattern is for. One that RE2 refuses, or that needs more than 256 KiB compiled, is refused. A
+	// LEARNED pattern whose expression matches the query of RecallPatterns counts there as nearly as
+	// relevant as the best hit, whatever its words; the newest 1,000 that the filter lets through are
+	// tried.
 	TaskTypePattern string `protobuf:"bytes,13,opt,name=task_type_pattern,json=taskTypePattern,proto3" json:"task_type_pattern,omitempty"`
 	// complexity of the task; unspecified stays so.
 	Complexity Complexity `protobuf:"varint,14,opt,name=complexity,proto3,enum=lot.v1.Complexity" json:"complexity,omitempty"`

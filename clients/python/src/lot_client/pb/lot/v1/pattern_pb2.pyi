@@ -228,7 +228,10 @@ class Pattern(_message.Message):
     """task_type, for example `api_endpoint`. Compared as it stands."""
     task_type_pattern: _builtins.str
     """task_type_pattern is a regular expression (RE2, case-insensitive) of the tasks that a LEARNED
-    pattern is for. One that RE2 refuses, or that needs more than 256 KiB compiled, is refused.
+    pattern is for. One that RE2 refuses, or that needs more than 256 KiB compiled, is refused. A
+    LEARNED pattern whose expression matches the query of RecallPatterns counts there as nearly as
+    relevant as the best hit, whatever its words; the newest 1,000 that the filter lets through are
+    tried.
     """
     complexity: _outcome_pb2.Complexity.ValueType
     """complexity of the task; unspecified stays so."""
