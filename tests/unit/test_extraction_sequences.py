@@ -94,6 +94,13 @@ def test_a_name_stands_for_its_group_however_it_is_written():
     assert not regex.matches("rapid endpoint")
 
 
+def test_a_type_that_its_tasks_are_worded_like_is_told_once():
+    others = [{f"other{number}"} for number in range(ENOUGH_OTHERS)]
+    tasks = [words_of(f"deploy {what}") for what in ("shop", "blog", "mail", "wiki")]
+    alternatives = task_regex("deploy", tasks, others).split("|")
+    assert len(alternatives) == len(set(alternatives))
+
+
 def test_without_others_to_tell_it_from_a_single_word_is_not_enough():
     tasks = [f"Deploy the site {number}" for number in range(5)]
     regex = expression("", tasks)

@@ -39,7 +39,7 @@ def task_regex(name: str, tasks: Sequence[Words], others: Sequence[AbstractSet[s
         commonest = Counter(tuple(sorted(words)) for words in tasks)
         terms = min(commonest, key=lambda terms: (-commonest[terms], terms))[:_ALTERNATIVES]
         alternatives = [r"(?s:.*)".join(_word(term, tasks) for term in terms)]
-    return "|".join(alternatives)
+    return "|".join(dict.fromkeys(alternatives))  # a task may be worded like its type
 
 
 def _name_part(name: str) -> str:
