@@ -267,18 +267,18 @@ async def test_nothing_is_kept_of_streams_that_ended(world):
 class _Once:
     """A store whose next insert has something done before or after it."""
 
-    def __init__(self, log: Any, before: Step | None, after: Step | None) -> None:
-        self._log = log
-        self._store = log._store
+    def __init__(self, writing: Any, before: Step | None, after: Step | None) -> None:
+        self._writing = writing
+        self._store = writing._store
         self._before = before
         self._after = after
-        log._store = self
+        writing._store = self
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)
 
     async def insert(self, collection: str, records: Any) -> Any:
-        self._log._store = self._store
+        self._writing._store = self._store
         if self._before is not None:
             await self._before()
         inserted = await self._store.insert(collection, records)
@@ -289,7 +289,7 @@ class _Once:
 
 def meanwhile(world: World, *, before: Step | None = None, after: Step | None = None) -> None:
     """Let others act just before or just after this process's next insert of events."""
-    _Once(world.services.recording._log, before, after)
+    _Once(world.services.recording._log._writing, before, after)
 
 
 async def test_another_process_takes_over_where_the_first_one_stood(two):
