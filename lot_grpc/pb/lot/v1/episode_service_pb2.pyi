@@ -204,8 +204,8 @@ class RecordEventsRequest(_message.Message):
     """takeover; in the first message only."""
     @_builtins.property
     def events(self) -> _containers.RepeatedCompositeFieldContainer[_episode_pb2.EpisodeEvent]:
-        """events in order, at most 1,000 a message, each with its sequence (1 or more). The first message may carry
-        some too.
+        """events in order, at most 1,000 a message, each with its sequence (1 or more). The first message
+        may carry some too. None: a heartbeat.
         """
 
     def __init__(
