@@ -246,6 +246,14 @@ class DistillSettings(BaseSettings):
     min_group_size: int = Field(default=3, ge=2, le=10_000)
 
 
+class StreamSettings(BaseSettings):
+    """How streams of events are kept."""
+
+    model_config = _group("LOT_STREAMS_")
+
+    idle_seconds: Seconds = 900.0
+
+
 class LogSettings(BaseSettings):
     """What is logged, and how."""
 
@@ -275,6 +283,7 @@ class Settings(BaseModel):
     seed: SeedSettings = Field(default_factory=SeedSettings)
     dedupe: DedupeSettings = Field(default_factory=DedupeSettings)
     distill: DistillSettings = Field(default_factory=DistillSettings)
+    streams: StreamSettings = Field(default_factory=StreamSettings)
     log: LogSettings = Field(default_factory=LogSettings)
 
     @model_validator(mode="after")

@@ -22,6 +22,7 @@ from lot_grpc.services.episodes.episode_deleting import EpisodeDeleting
 from lot_grpc.services.episodes.episodes import Episodes
 from lot_grpc.services.episodes.event_log import EventLog
 from lot_grpc.services.episodes.fencing import Fence
+from lot_grpc.services.episodes.leases import Leases
 from lot_grpc.services.episodes.recording import Recording
 from lot_grpc.services.episodes.writers import Writers
 from lot_grpc.services.extraction.code_extraction import CodeExtraction
@@ -102,6 +103,7 @@ class Services:
     feedback_candidates: FeedbackCandidates
     pruning: Pruning
     episodes: Episodes
+    leases: Leases
     recording: Recording
     episode_recall: Recall[Episode]
     episode_deleting: EpisodeDeleting
@@ -166,7 +168,8 @@ def build_services(
     memories = Memories(store, indexing, moments, ledger, tombstones)
     error_solutions = ErrorSolutions(store, indexing, moments, ledger, tombstones)
     log, writers = EventLog(store), Writers()
-    fence = Fence(store, log)
+    fence = Fence(store, log, moments)
+    leases = Leases(fence, writers)
     episode_deleting = EpisodeDeleting(store, log, writers, tombstones)
     episodes = Episodes(store, indexing, moments, ledger, log, writers, fence, episode_deleting)
     policies = Policies(store, moments)
@@ -229,6 +232,7 @@ def build_services(
         feedback_candidates=FeedbackCandidates(store, patterns),
         pruning=Pruning(store, patterns),
         episodes=episodes,
+        leases=leases,
         recording=Recording(moments, ledger, log, writers, fence),
         episode_recall=recall(episode_noun(episodes)),
         episode_deleting=episode_deleting,
@@ -266,6 +270,7 @@ def build_services(
                 lineage.roll_forward,
             ],
             sweeps=[keeping.sweep, schedule.sweep],
+            renew_leases=leases.renew,
         ),
         retrievals=retrievals,
         learning_events=LearningEvents(store, moments, once),

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from lot_grpc.ports import Equals, Record, VectorStore
 from lot_grpc.services.episodes.episodes import RECORD_METHOD
 from lot_grpc.services.episodes.event_log import EventLog
+from lot_grpc.services.episodes.leases import RENEW_SECONDS
 from lot_grpc.services.ledger import REQUEST_KIND
 from lot_grpc.services.moments import Moments
 from lot_grpc.services.outcomes.counting import Counting
@@ -91,6 +92,8 @@ class Housekeeping:
         finish_expiry: Callable[[Record], Awaitable[None]],
         finishers: Sequence[FinishBefore] = (),
         sweeps: Sequence[Sweep] = (),
+        *,
+        renew_leases: Sweep,
     ) -> None:
         """``finishers`` roll forward what is no outcome; ``sweeps`` are done every minute."""
         self._store = store
@@ -103,6 +106,7 @@ class Housekeeping:
         self._finish_expiry = finish_expiry
         self._finishers = finishers
         self._sweeps = sweeps
+        self._renew_leases = renew_leases
 
     async def roll_forward(self, *, starting: bool = False) -> Finished:
         """Finish what was begun and left. At the start of an own store: all of it."""
@@ -152,13 +156,14 @@ class Housekeeping:
         return sum([await self._store.delete_expired(name) for name in _EXPIRING])
 
     async def run(self, report: Report, tell: Tell) -> None:
-        """Write recalls behind every second and sweep every minute, until cancelled.
+        """Write recalls behind every second, renew leases, sweep every minute, until cancelled.
 
-        Apart, so that a long sweep holds up no recall. A failure is reported, once while it stays
+        Apart, so that a long sweep holds up neither. A failure is reported, once while it stays
         the same, and all is tried again. ``tell`` is told what sweeps did.
         """
         async with asyncio.TaskGroup() as group:
             group.create_task(self._every(_FLUSH_SECONDS, self._retrievals.flush, report))
+            group.create_task(self._every(RENEW_SECONDS, self._renew_leases, report))
             group.create_task(self._every(_SWEEP_SECONDS, lambda: self.sweep(tell), report))
 
     async def sweep(self, tell: Tell) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from itertools import count as counter
 from typing import Any
 
@@ -91,10 +92,8 @@ async def recall_on(call: Any, first: int, clients: int) -> list[float]:
             await call(request, timeout=DEADLINE)
             times.append(time.perf_counter() - started)
 
-    try:
+    with suppress(asyncio.CancelledError):
         await asyncio.gather(*(client() for _ in range(clients)))
-    except asyncio.CancelledError:
-        pass
     return times
 
 

@@ -102,7 +102,7 @@ async def test_a_single_event_beside_an_open_stream_is_refused(world):
     writer = await opened(world)
     with pytest.raises(EpisodeStreamOpenError, match="send the event over that stream"):
         await world.services.recording.record_event(NS, "e", event(), "")
-    world.services.recording.close(writer)
+    await world.services.recording.close(writer)
     assert (await world.services.recording.record_event(NS, "e", event(), "")).sequence == 1
 
 
@@ -172,7 +172,7 @@ async def test_an_event_without_a_number_is_refused_in_a_stream(world):
 async def test_a_stream_that_was_cut_is_taken_up_where_it_stood(world):
     writer = await opened(world)
     await append(world, writer, 1, 3)
-    world.services.recording.close(writer)
+    await world.services.recording.close(writer)
     again = await opened(world, REFUSE)
     assert (again.last, again.epoch) == (3, 2)
     assert await append(world, again, 3, 6) == 6
@@ -207,7 +207,7 @@ async def test_who_takes_over_stops_the_other(world):
 async def test_the_one_replaced_does_not_close_the_other_when_it_leaves(world):
     writer = await opened(world)
     other = await opened(world, TAKE_OVER)
-    world.services.recording.close(writer)
+    await world.services.recording.close(writer)
     with pytest.raises(EpisodeStreamOpenError):
         await opened(world, REFUSE)
     assert await append(world, other, 1, 1) == 1
@@ -245,7 +245,7 @@ async def test_an_abandoned_episode_is_taken_up_by_an_event_or_an_end(world):
     writer = await opened(world)
     assert (await world.services.episodes.get(NS, "e")).status is EpisodeStatus.RUNNING
     await append(world, writer, 1, 1)
-    world.services.recording.close(writer)
+    await world.services.recording.close(writer)
     await abandon()
     await world.services.recording.record_event(NS, "e", event(2), "")
     assert (await world.services.episodes.get(NS, "e")).status is EpisodeStatus.RUNNING
@@ -255,7 +255,7 @@ async def test_an_abandoned_episode_is_taken_up_by_an_event_or_an_end(world):
 
 async def test_nothing_is_kept_of_streams_that_ended(world):
     for _ in range(3):
-        world.services.recording.close(await opened(world))
+        await world.services.recording.close(await opened(world))
         await world.services.recording.record_event(NS, "e", event(), "")
     await world.services.episodes.end(NS, "e", end(), "")
     assert world.services.recording._writers._places == {}

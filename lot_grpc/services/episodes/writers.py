@@ -68,6 +68,10 @@ class Writers:
         place = self._places.get((namespace, episode_id))
         return place.writer if place else None
 
+    def open(self) -> list[Writer]:
+        """All open streams."""
+        return [place.writer for place in self._places.values() if place.writer is not None]
+
     def enter(self, writer: Writer) -> None:
         """Make a stream the one that records."""
         place = self._places.setdefault((writer.namespace, writer.episode_id), _Place())
