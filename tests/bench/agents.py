@@ -7,6 +7,7 @@ import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from itertools import count as counter
 from typing import Any
 
@@ -97,18 +98,17 @@ async def recall_on(call: Any, first: int, clients: int) -> list[float]:
     return times
 
 
-async def open_idle(address: str, prefix: str, count: int) -> list[Any]:
-    """Open streams that then say nothing, over several connections; their channels."""
-    channels = []
+async def open_idle(address: str, prefix: str, count: int) -> IdleStreams:
+    """Open streams that then say nothing, over several connections."""
+    opened = IdleStreams([], [])
     for number in range(_IDLE_CHANNELS):
         options = [("grpc.use_local_subchannel_pool", 1)]
         channel = grpc.aio.insecure_channel(address, options=options)
-        channels.append(channel)
+        opened.channels.append(channel)
         ids = names(f"{prefix}-{number}", count // _IDLE_CHANNELS)
         await _start(channel, ids)
-        for name in ids:
-            await _Stream.open(channel, name)
-    return channels
+        opened.streams.extend([await _Stream.open(channel, name) for name in ids])
+    return opened
 
 
 async def _start(channel: Any, ids: Sequence[str]) -> None:
@@ -132,6 +132,20 @@ async def _each(ids: Sequence[str], do: Callable[[str], Awaitable[None]]) -> Non
             await do(waiting.popleft())
 
     await asyncio.gather(*(work() for _ in range(_AT_ONCE)))
+
+
+@dataclass(frozen=True)
+class IdleStreams:
+    """Open streams, which end when they are forgotten, and their channels."""
+
+    channels: list[Any]
+    streams: list[_Stream]
+
+    async def close(self) -> None:
+        for stream in self.streams:
+            stream.cancel()
+        for channel in self.channels:
+            await channel.close()
 
 
 class _Stream:
@@ -172,6 +186,9 @@ class _Stream:
             self.times.append(time.perf_counter() - self._sent.popleft())
             room.release()
         await sending
+
+    def cancel(self) -> None:
+        self._call.cancel()
 
     async def close(self, events: int) -> None:
         await self._call.done_writing()

@@ -39,7 +39,7 @@ _BARE = {
 }
 _OPTIONS = [("grpc.max_receive_message_length", 64 * 2**20)]
 _channels: dict[str, Any] = {}
-_idle: list[Any] = []
+_idle: list[agents.IdleStreams] = []
 
 
 def _channel(address: str) -> Any:
@@ -192,21 +192,22 @@ async def check_agents(address: str, **asked: Any) -> dict[str, Any]:
 
 async def open_idle(address: str, prefix: str, count: int) -> dict[str, Any]:
     """Open so many streams that then say nothing, over several channels."""
-    _idle.extend(await agents.open_idle(address, prefix, count))
+    _idle.append(await agents.open_idle(address, prefix, count))
     return {}
 
 
 async def close_idle() -> dict[str, Any]:
     """Close them and their channels."""
-    for channel in _idle:
-        await channel.close()
+    for streams in _idle:
+        await streams.close()
     _idle.clear()
     return {}
 
 
 async def forget(address: str) -> dict[str, Any]:
-    """Close the channel to a server that goes away."""
-    await _channels.pop(address).close()
+    """Close the channel to a server that goes away, if there is one."""
+    if address in _channels:
+        await _channels.pop(address).close()
     return {}
 
 
