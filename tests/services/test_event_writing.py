@@ -102,10 +102,8 @@ async def test_nobody_is_told_before_the_insert_returned(pair):
 async def test_a_taken_id_is_nobodys_and_of_two_with_one_id_the_first_has_it(pair):
     store, writing = pair
     await writing.insert(records("old"))
-    told = await asyncio.gather(
-        writing.insert(records("old", "a")), writing.insert(records("a", "b"))
-    )
-    assert told == [{"a"}, {"b"}]
+    first, second = started(writing, "old", "a"), started(writing, "a", "b")
+    assert [await first, await second] == [{"a"}, {"b"}]
     assert await store.stored() == {"old", "a", "b"}
 
 
@@ -235,16 +233,16 @@ def test_whatever_comes_and_goes_all_who_stay_are_stored_once(appends):
             if what == "leave":
                 await asyncio.sleep(0)
                 task.cancel()
-        for ids, what, task in tasks:
+        for own, what, task in tasks:
             if what == "leave":
                 with pytest.raises(asyncio.CancelledError):
                     await task
             else:
-                assert await task == ids
+                assert await task == own
         await settle()
         written = [one for insert in store.inserts for one in insert]
         assert len(written) == len(set(written))
-        staying = set().union(*(ids for ids, what, _ in tasks if what != "leave"))
+        staying: set[str] = set().union(*(own for own, what, _ in tasks if what != "leave"))
         assert staying <= await store.stored()
 
     asyncio.run(run())
