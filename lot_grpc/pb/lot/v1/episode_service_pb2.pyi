@@ -38,7 +38,9 @@ class _TakeoverEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Takeover.Val
     """This stream ends with EPISODE_STREAM_OPEN."""
 
 class Takeover(_Takeover, metaclass=_TakeoverEnumTypeWrapper):
-    """Takeover says what opening a stream does while another records the same episode."""
+    """Takeover says what opening a stream does while another records the same episode, at this server or
+    at another one on the same store.
+    """
 
 TAKEOVER_UNSPECIFIED: Takeover.ValueType  # 0
 """TAKE_OVER."""

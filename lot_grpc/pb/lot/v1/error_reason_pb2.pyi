@@ -132,7 +132,8 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """
     ERROR_REASON_EPISODE_STREAM_OPEN: _ErrorReason.ValueType  # 18
     """A stream is recording the episode: a second stream opened with REFUSE, or RecordEvent was
-    called beside it. Code FAILED_PRECONDITION.
+    called beside it. Whichever server it is open at counts; one whose server died counts as open
+    for 30 seconds. Code FAILED_PRECONDITION. Close it, or open with TAKE_OVER.
 
         { "reason": "EPISODE_STREAM_OPEN", "domain": "lot.v1", "metadata": { "episode_id": "e-1" } }
     """
@@ -422,7 +423,8 @@ ERROR_REASON_EPISODE_ENDED: ErrorReason.ValueType  # 17
 """
 ERROR_REASON_EPISODE_STREAM_OPEN: ErrorReason.ValueType  # 18
 """A stream is recording the episode: a second stream opened with REFUSE, or RecordEvent was
-called beside it. Code FAILED_PRECONDITION.
+called beside it. Whichever server it is open at counts; one whose server died counts as open
+for 30 seconds. Code FAILED_PRECONDITION. Close it, or open with TAKE_OVER.
 
     { "reason": "EPISODE_STREAM_OPEN", "domain": "lot.v1", "metadata": { "episode_id": "e-1" } }
 """
