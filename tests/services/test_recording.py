@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeAlias
 
@@ -251,6 +252,17 @@ async def test_an_abandoned_episode_is_taken_up_by_an_event_or_an_end(world):
     assert (await world.services.episodes.get(NS, "e")).status is EpisodeStatus.RUNNING
     await abandon()
     assert (await world.services.episodes.end(NS, "e", end(), "")).event_count == 2
+
+
+async def test_a_stream_that_waits_for_its_turn_holds_up_no_other(world):
+    await world.services.episodes.start(NS, start(episode_id="f"))
+    slow = await opened(world)
+    other = await world.services.recording.open(NS, "f", TAKE_OVER)
+    async with world.services.recording._writers.turn(NS, "e"):
+        waiting = asyncio.create_task(append(world, slow, 1, 2))
+        assert await append(world, other, 1, 3) == 3
+        assert not waiting.done()
+    assert await waiting == 2
 
 
 async def test_nothing_is_kept_of_streams_that_ended(world):
