@@ -126,7 +126,7 @@ class Requests:
             return
         seconds, error = self._limit
         waited = 0.0
-        if self._waiting_since is not None and self._next is None:
+        if self._waiting_since is not None:
             waited = asyncio.get_running_loop().time() - self._waiting_since
         if waited >= seconds:
             self.interrupt(error())

@@ -151,16 +151,33 @@ async def test_who_leaves_during_the_insert_does_not_hurt_the_others(pair):
     assert await stays == {"b"}
 
 
-async def test_an_error_after_all_have_left_is_nobodys(pair):
+async def test_an_error_after_one_has_left_is_the_others(pair):
     store, writing = pair
     store.failures = [StoreUnavailableError("away")]
     store.gate.clear()
-    gone = started(writing, "a")
+    gone, stays = started(writing, "a"), started(writing, "b")
     await settle()
     gone.cancel()
-    store.gate.set()
     await settle()
+    store.gate.set()
+    with pytest.raises(StoreUnavailableError, match="away"):
+        await stays
     assert await writing.insert(records("b")) == {"b"}
+
+
+async def test_between_two_inserts_others_have_their_turn(pair):
+    """Also where the store, as the embedded one, never waits."""
+    store, writing = pair
+    seen: list[int] = []
+    many = [started(writing, *(f"{n}-{m}" for m in range(300))) for n in range(3)]
+
+    async def other() -> None:
+        while len(seen) < 20:
+            seen.append(len(store.inserts))
+            await asyncio.sleep(0)
+
+    await asyncio.gather(*many, other())
+    assert {1, 2, 3} <= set(seen)
 
 
 async def test_an_insert_is_bounded_but_no_append_is_torn(pair):

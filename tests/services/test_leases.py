@@ -189,15 +189,20 @@ async def test_one_that_cannot_be_renewed_keeps_no_other_from_it_and_is_told_of(
     first.clock.advance(20)
     fence = first.services.leases._fence
     renew = fence.renew
+    renewed: list[str] = []
 
     async def failing(writer: Writer) -> bool:
         if writer.episode_id == "f":
             raise StoreUnavailableError("away")
+        for _ in range(5):
+            await asyncio.sleep(0)
+        renewed.append(writer.episode_id)
         return bool(await renew(writer))
 
     fence.renew = failing
     with pytest.raises(StoreUnavailableError):
         await first.services.leases.renew()
+    assert renewed == ["e", "g"]
     first.clock.advance(20)
     for name in ("e", "g"):
         with pytest.raises(EpisodeStreamOpenError):

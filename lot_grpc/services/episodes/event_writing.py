@@ -56,8 +56,9 @@ class EventWriting:
     async def _flush(self) -> None:
         try:
             while self._waiting:
-                await asyncio.sleep(0)  # whoever is ready now still joins
                 await self._write(self._next())
+                if self._waiting:  # the embedded store gave nobody a turn
+                    await asyncio.sleep(0)
         finally:  # else nobody would ever write what waits, if this task is cancelled
             self._flusher = None
             for append in self._waiting:
