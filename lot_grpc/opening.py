@@ -71,6 +71,7 @@ async def open_all(settings: Settings, progress: Progress | None) -> AsyncIterat
             structural_weights(settings),
             packs,
             _learning(settings),
+            abandon_after_hours=settings.episodes.abandon_after_hours,
         )
         yield Opened(store, embedder, services)
 

@@ -246,6 +246,14 @@ class DistillSettings(BaseSettings):
     min_group_size: int = Field(default=3, ge=2, le=10_000)
 
 
+class EpisodeSettings(BaseSettings):
+    """When an episode without an end is given up."""
+
+    model_config = _group("LOT_EPISODES_")
+
+    abandon_after_hours: float = Field(default=24.0, ge=0, le=876_000, allow_inf_nan=False)
+
+
 class StreamSettings(BaseSettings):
     """How streams of events are kept."""
 
@@ -283,6 +291,7 @@ class Settings(BaseModel):
     seed: SeedSettings = Field(default_factory=SeedSettings)
     dedupe: DedupeSettings = Field(default_factory=DedupeSettings)
     distill: DistillSettings = Field(default_factory=DistillSettings)
+    episodes: EpisodeSettings = Field(default_factory=EpisodeSettings)
     streams: StreamSettings = Field(default_factory=StreamSettings)
     log: LogSettings = Field(default_factory=LogSettings)
 

@@ -18,12 +18,14 @@ from lot_grpc.services.claims import Claims
 from lot_grpc.services.distilling.distill_schedule import DistillSchedule
 from lot_grpc.services.distilling.distilling import DistillDefaults, Distilling
 from lot_grpc.services.episodes import episode_deleting as episode_deleting_module
+from lot_grpc.services.episodes.abandoning import DEFAULT_HOURS, Abandoning
 from lot_grpc.services.episodes.episode_deleting import EpisodeDeleting
 from lot_grpc.services.episodes.episodes import Episodes
 from lot_grpc.services.episodes.event_log import EventLog
 from lot_grpc.services.episodes.fencing import Fence
 from lot_grpc.services.episodes.leases import Leases
 from lot_grpc.services.episodes.recording import Recording
+from lot_grpc.services.episodes.reuse import Reuse
 from lot_grpc.services.episodes.writers import Writers
 from lot_grpc.services.extraction.code_extraction import CodeExtraction
 from lot_grpc.services.extraction.digesting import Digesting
@@ -140,10 +142,13 @@ def build_services(
     structural_weights: StructuralWeights = DEFAULT_WEIGHTS,
     packs: Sequence[KnowledgePack] | None = None,
     learning: PatternLearning | None = None,
+    *,
+    abandon_after_hours: float = DEFAULT_HOURS,
 ) -> Services:
     """Wire them. The store is open (``store_contract.open_store``).
 
-    ``packs`` is the knowledge to seed with; None: what comes with the server.
+    ``packs`` is the knowledge to seed with; None: what comes with the server. After
+    ``abandon_after_hours`` without activity an episode is abandoned, 0: never.
     """
     moments = Moments(clock)
     ledger = Ledger(store, moments)
@@ -170,8 +175,12 @@ def build_services(
     log, writers = EventLog(store), Writers()
     fence = Fence(store, log, moments)
     leases = Leases(fence, writers)
-    episode_deleting = EpisodeDeleting(store, log, writers, tombstones)
-    episodes = Episodes(store, indexing, moments, ledger, log, writers, fence, episode_deleting)
+    reuse = Reuse(store)
+    episode_deleting = EpisodeDeleting(store, log, writers, tombstones, reuse)
+    episodes = Episodes(
+        store, indexing, moments, ledger, log, writers, fence, episode_deleting, reuse
+    )
+    abandoning = Abandoning(store, moments, log, writers, abandon_after_hours)
     policies = Policies(store, moments)
     nouns = kept_nouns(patterns, memories, episode_deleting, error_solutions)
     keeping = Keeping(store, moments, policies, nouns)
@@ -268,8 +277,9 @@ def build_services(
                 submitting_feedback.roll_forward,
                 lessons.finish,
                 lineage.roll_forward,
+                reuse.roll_forward,
             ],
-            sweeps=[keeping.sweep, schedule.sweep],
+            sweeps=[abandoning.sweep, keeping.sweep, schedule.sweep],
             renew_leases=leases.renew,
         ),
         retrievals=retrievals,

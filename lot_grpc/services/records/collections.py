@@ -35,7 +35,7 @@ SORT_KEY = "sort_key"
 """Unique, growing with the time of creation; what lists are ordered by."""
 
 END_TIME = "end_time"
-"""Of an ended episode."""
+"""Of an ended episode, and of an abandoned one its last activity."""
 
 TEXT_VECTOR = "text"
 CODE_VECTOR = "code"
@@ -113,6 +113,8 @@ def collection_specs(dimensions: int) -> list[CollectionSpec]:
                 "error_type": _K,
                 "success_factors": _K,
                 "extraction": _K,
+                "reuse": _K,
+                "active_time": _I,
                 "start_time": _I,
                 END_TIME: _I,
             },
