@@ -5,10 +5,11 @@ surely active (``ACTIVE_TIME``), and only those for which that is long ago are l
 active since, its record is brought up to date, so that its turn comes again when it may be due.
 
 Nothing that comes at the same moment is lost. In this process an episode's turn orders all. Across
-processes the episode is marked first, then looked at once more, then abandoned if the mark, the
-writer's epoch and the status are still there. Whoever stores an event looks at the record after it
-(``fencing``) and takes the mark off, or lets the episode run again. So an event is either seen in
-time, or it reopens the episode; of several that abandon it at once one does.
+processes the episode is marked first, then looked at once more, then abandoned if its record still
+has the status, the writer's epoch and the time that were looked at. Whoever stores an event looks
+at the record after it (``fencing``): seeing the mark it moves that time, and an episode that was
+abandoned it lets run again. So an event is either seen in time, or the episode runs after it; of
+several that abandon it at once one does.
 """
 
 from __future__ import annotations
@@ -17,8 +18,7 @@ from collections import Counter
 from collections.abc import AsyncIterator
 
 from lot_grpc.domain.episode import EpisodeStatus
-from lot_grpc.domain.ids import new_id
-from lot_grpc.ports import Condition, Equals, Missing, Range, Record, VectorStore
+from lot_grpc.ports import Equals, Missing, Payload, Range, Record, VectorStore
 from lot_grpc.services.episodes.event_log import EventLog
 from lot_grpc.services.episodes.writers import Writers
 from lot_grpc.services.housekeeping import Swept
@@ -109,24 +109,19 @@ class Abandoning:
             if active > self._due():
                 await self._update(record, {ACTIVE_TIME: active})
                 return False
-            marked: list[Condition] = []
             if not self._store.exclusive:
-                mark = new_id("a")
-                marked = [Equals(ABANDONING, mark)]
-                if not await self._update(record, {ABANDONING: mark}):
+                if not await self._update(record, {ABANDONING: True}):
                     return False
                 active, count = await self._activity(record)
                 if active > self._due():  # an event came; the next sweep takes note of it
                     return False
-            return await self._abandon(record, active, count, marked)
+            return await self._abandon(record, active, count)
 
-    async def _abandon(
-        self, record: Record, active: int, count: int, marked: list[Condition]
-    ) -> bool:
+    async def _abandon(self, record: Record, active: int, count: int) -> bool:
         episode = episode_from_record(record)
         end_time = max(active, episode.start_time)
         changed = abandoned_payload(episode, end_time, count, self._moments.now())
-        return await self._update(record, changed, marked)
+        return await self._update(record, changed)
 
     async def _activity(self, record: Record) -> tuple[int, int]:
         """When it was last active, as far as is known, and how many events it has."""
@@ -139,9 +134,7 @@ class Abandoning:
             active = max(active, event.record_time)
         return active, last
 
-    async def _update(
-        self, record: Record, changed: dict[str, object], when: list[Condition] | None = None
-    ) -> bool:
+    async def _update(self, record: Record, changed: Payload) -> bool:
         """Change an episode that still runs, by the same writer, as it was looked at."""
         active = record.payload.get(ACTIVE_TIME)
         seen = Missing(ACTIVE_TIME) if active is None else Equals(ACTIVE_TIME, active)
@@ -151,5 +144,5 @@ class Abandoning:
             record.namespace,
             record.id,
             set=changed,
-            when=[_RUNNING, epoch, seen, *(when or ())],
+            when=[_RUNNING, epoch, seen],
         )

@@ -227,7 +227,7 @@ class Fence:
     async def _revive(self, episode: Episode) -> bool:
         """Let one run on that got an event meanwhile; False if it changed: look again."""
         now = self._moments.now()
-        changed: dict[str, object] = {ABANDONING: "", ACTIVE_TIME: now}
+        changed: dict[str, object] = {ABANDONING: False, ACTIVE_TIME: now}
         if episode.status is EpisodeStatus.ABANDONED:
             changed |= reopened_payload(episode, now)
         return await self._store.update(

@@ -43,7 +43,7 @@ ACTIVE_TIME = "active_time"
 """Of one that runs: it was active then, and may have been since. Events leave it alone; who looks
 for abandoned ones moves it on (``abandoning``)."""
 ABANDONING = "abandoning"
-"""The mark of one that is being abandoned, empty or absent otherwise."""
+"""Whether it is being abandoned; absent is no."""
 
 EXTRACTION = "extraction"
 """Whether the episode's lesson is to be taken: WANTED from its end on, then DONE; absent where
@@ -125,7 +125,7 @@ def abandoned_payload(episode: Episode, end_time: int, event_count: int, now: in
     """The keys that abandoning writes; ``end_time`` is that of the last activity."""
     return {
         "status": EpisodeStatus.ABANDONED.value,
-        ABANDONING: "",
+        ABANDONING: False,
         "end_time": end_time,
         "event_count": event_count,
         **_next_revision(episode, now),
