@@ -106,6 +106,7 @@ class Services:
     pruning: Pruning
     episodes: Episodes
     leases: Leases
+    abandoning: Abandoning
     recording: Recording
     episode_recall: Recall[Episode]
     episode_deleting: EpisodeDeleting
@@ -242,6 +243,7 @@ def build_services(
         pruning=Pruning(store, patterns),
         episodes=episodes,
         leases=leases,
+        abandoning=abandoning,
         recording=Recording(moments, ledger, log, writers, fence),
         episode_recall=recall(episode_noun(episodes)),
         episode_deleting=episode_deleting,
