@@ -104,6 +104,13 @@ async def test_an_episode_is_abandoned_a_day_after_its_last_event_and_not_before
     assert await sweep(world) == []
 
 
+async def test_one_that_started_after_the_first_sweep_is_found_too(world):
+    assert await sweep(world) == []
+    await begin(world, "e", 1)
+    world.clock.advance(DAY)
+    assert await sweep(world) == [(NS, {"EPISODE": 1})]
+
+
 async def test_the_time_may_be_set_and_0_is_never():
     clock = FixedClock()
     store = InMemoryStore(clock)

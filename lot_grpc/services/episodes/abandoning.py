@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import AsyncIterator
 
 from lot_grpc.domain.episode import EpisodeStatus
-from lot_grpc.ports import Equals, Missing, Payload, Range, Record, VectorStore
+from lot_grpc.ports import Condition, Equals, Missing, Payload, Range, Record, VectorStore
 from lot_grpc.services.episodes.event_log import EventLog
 from lot_grpc.services.episodes.writers import Writers
 from lot_grpc.services.housekeeping import Swept
@@ -76,13 +76,13 @@ class Abandoning:
     async def _candidates(self) -> AsyncIterator[Record]:
         """Running ones that may be due, the longest left first."""
         keys = ("episode_id",)
-        due = [_RUNNING, Range(ACTIVE_TIME, lte=self._due())]
+        due: list[Condition] = [_RUNNING, Range(ACTIVE_TIME, lte=self._due())]
         async for record in scan(
             self._store, EPISODES, None, due, payload=keys, key=ACTIVE_TIME, batch=_BATCH
         ):
             yield record
         if not self._looked_at_old:  # by an older version; who starts one now writes the key
-            old = [_RUNNING, Missing(ACTIVE_TIME)]
+            old: list[Condition] = [_RUNNING, Missing(ACTIVE_TIME)]
             async for record in scan(self._store, EPISODES, None, old, payload=keys, batch=_BATCH):
                 yield record
             self._looked_at_old = True
@@ -126,7 +126,8 @@ class Abandoning:
     async def _activity(self, record: Record) -> tuple[int, int]:
         """When it was last active, as far as is known, and how many events it has."""
         payload = record.payload
-        active: int = payload.get(ACTIVE_TIME, payload["create_time"])
+        active: int = payload["create_time"]
+        active = payload.get(ACTIVE_TIME, active)
         namespace, episode_id = record.namespace, payload["episode_id"]
         ground = ground_of(payload)
         last = await self._log.last_sequence(namespace, episode_id, ground=ground)
@@ -136,8 +137,9 @@ class Abandoning:
 
     async def _update(self, record: Record, changed: Payload) -> bool:
         """Change an episode that still runs, by the same writer, as it was looked at."""
-        active = record.payload.get(ACTIVE_TIME)
-        seen = Missing(ACTIVE_TIME) if active is None else Equals(ACTIVE_TIME, active)
+        seen: Condition = Missing(ACTIVE_TIME)
+        if (active := record.payload.get(ACTIVE_TIME)) is not None:
+            seen = Equals(ACTIVE_TIME, active)
         epoch = Equals(WRITER_EPOCH, record.payload[WRITER_EPOCH])
         return await self._store.update(
             EPISODES,
