@@ -125,6 +125,7 @@ async def open_world(
     embedder = HashingEmbedder()
     await open_store(store, embedder.contract)
     services = _services(store, clock, embedder, learning)
+    await services.stamps.open()
     return World(store, clock, services, embedder, learning)
 
 
