@@ -86,11 +86,14 @@ class EventLog:
         last: int,
         epoch: int,
         record_time: int | None = None,
+        *,
+        alone: bool = False,
     ) -> int:
         """Store events that follow ``last``, all or none; return the new last number.
 
         Events up to ``last`` are compared with what is stored. ``record_time`` is that of all,
-        None leaves each its own. Raises EventSequenceGapError, EventConflictError.
+        None leaves each its own. ``alone``: nobody else records now. Raises
+        EventSequenceGapError, EventConflictError.
         """
         fresh: list[EpisodeEvent] = []
         repeats: list[EpisodeEvent] = []
@@ -110,7 +113,7 @@ class EventLog:
                 event_record(namespace, episode_id, event, epoch, record_time=record_time)
                 for event in fresh
             ]
-            inserted = await self._writing.insert(records)
+            inserted = await self._writing.insert(records, alone=alone)
             if len(inserted) < len(records):
                 await self._settle_taken(namespace, episode_id, records, inserted, epoch)
         return expected - 1

@@ -102,6 +102,7 @@ class Recording:
                     writer.last,
                     writer.epoch,
                     self._moments.now(),
+                    alone=self._writers.alone,
                 )
             except EventConflictError:
                 await self._confirm(writer, first, max(event.sequence for event in events))
