@@ -255,6 +255,14 @@ class ChangeSettings(BaseSettings):
     poll_seconds: float = Field(default=0.5, ge=0.05, le=60, allow_inf_nan=False)
 
 
+class StreamSettings(BaseSettings):
+    """How streams of events are kept."""
+
+    model_config = _group("LOT_STREAMS_")
+
+    idle_seconds: Seconds = 900.0
+
+
 class LogSettings(BaseSettings):
     """What is logged, and how."""
 
@@ -285,6 +293,7 @@ class Settings(BaseModel):
     dedupe: DedupeSettings = Field(default_factory=DedupeSettings)
     distill: DistillSettings = Field(default_factory=DistillSettings)
     changes: ChangeSettings = Field(default_factory=ChangeSettings)
+    streams: StreamSettings = Field(default_factory=StreamSettings)
     log: LogSettings = Field(default_factory=LogSettings)
 
     @model_validator(mode="after")

@@ -299,6 +299,20 @@ class WriterReplacedError(LotError):
         )
 
 
+class StreamIdleError(LotError):
+    """Nothing came over a stream for longer than this server keeps one open."""
+
+    reason = "STREAM_IDLE"
+
+    def __init__(self, episode_id: str, seconds: float) -> None:
+        super().__init__(
+            f"nothing came for episode {episode_id!r} within {seconds:g} s; open again and go on "
+            "from last_sequence, and send a message without events now and then as a heartbeat",
+            episode_id=episode_id,
+            idle_seconds=f"{seconds:g}",
+        )
+
+
 class StreamNotOpenedError(LotError):
     """The first message of a stream did not open it, or a later one opened it again."""
 

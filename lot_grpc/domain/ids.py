@@ -13,6 +13,8 @@ DEFAULT_NAMESPACE = "default"
 _POINTS = UUID("6f0f5a7e-0d0b-5c1e-9a53-1f2d6c0e4b11")
 """Root of all point ids. Changing it would lose every stored record."""
 
+_ROOT = _POINTS.bytes  # made anew each time it is asked for
+
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 
 
@@ -33,7 +35,7 @@ def point_id(namespace: str, noun: str, *parts: str) -> str:
     name = "\0".join((namespace, noun, *parts)).encode()
     # Written out, as every call of the service does it several times and `uuid5` takes five times
     # as long.
-    digits = hashlib.sha1(_POINTS.bytes + name, usedforsecurity=False).hexdigest()
+    digits = hashlib.sha1(_ROOT + name, usedforsecurity=False).hexdigest()
     variant = "89ab"[int(digits[16], 16) % 4]
     return f"{digits[:8]}-{digits[8:12]}-5{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:32]}"
 

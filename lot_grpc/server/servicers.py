@@ -78,7 +78,11 @@ def build_servicers(
         ],
         _service(episode_service_pb2, "EpisodeService"): [
             EpisodeServicer(  # type: ignore[abstract]
-                services.episodes, services.recording, services.episode_recall, services.lessons
+                services.episodes,
+                services.recording,
+                services.episode_recall,
+                services.lessons,
+                limits.stream_idle_seconds,
             ),
             EpisodeDeletingServicer(services.episode_deleting),  # type: ignore[abstract]
         ],

@@ -29,6 +29,7 @@ from lot_grpc.services.episodes.episode_deleting import EpisodeDeleting
 from lot_grpc.services.episodes.episodes import Episodes
 from lot_grpc.services.episodes.event_log import EventLog
 from lot_grpc.services.episodes.fencing import Fence
+from lot_grpc.services.episodes.leases import RENEW_SECONDS, Leases
 from lot_grpc.services.episodes.recording import Recording
 from lot_grpc.services.episodes.writers import Writers
 from lot_grpc.services.extraction.code_extraction import CodeExtraction
@@ -117,6 +118,7 @@ class Services:
     feedback_candidates: FeedbackCandidates
     pruning: Pruning
     episodes: Episodes
+    leases: Leases
     recording: Recording
     episode_recall: Recall[Episode]
     episode_deleting: EpisodeDeleting
@@ -188,7 +190,8 @@ def build_services(
     memories = Memories(store, indexing, moments, ledger, tombstones)
     error_solutions = ErrorSolutions(store, indexing, moments, ledger, tombstones)
     log, writers = EventLog(store), Writers()
-    fence = Fence(store, log)
+    fence = Fence(store, log, moments)
+    leases = Leases(fence, writers)
     episode_deleting = EpisodeDeleting(store, log, writers, tombstones)
     episodes = Episodes(store, indexing, moments, ledger, log, writers, fence, episode_deleting)
     policies = Policies(store, moments)
@@ -265,6 +268,7 @@ def build_services(
         feedback_candidates=FeedbackCandidates(store, patterns),
         pruning=Pruning(store, patterns),
         episodes=episodes,
+        leases=leases,
         recording=Recording(moments, ledger, log, writers, fence),
         episode_recall=recall(episode_noun(episodes)),
         episode_deleting=episode_deleting,
@@ -302,7 +306,7 @@ def build_services(
                 lineage.roll_forward,
             ],
             sweeps=[keeping.sweep, schedule.sweep, watching.sweep],
-            beats=[(changes.interval, stamps.publish)],
+            beats=[(changes.interval, stamps.publish), (RENEW_SECONDS, leases.renew)],
         ),
         retrievals=retrievals,
         stamps=stamps,

@@ -115,11 +115,10 @@ class Bench:
 
         def pair() -> tuple[Answer, Answer]:
             name = f"bench-{next(self._numbers)}"
-            real = {"address": self._real.address, "episode_id": name, "count": size}
-            bare = {**real, "address": self._bare.address}
+            real, bare = self._real.address, self._bare.address
             return (
-                self._client.do("stream", **real, window=window),
-                self._client.do("store_events", **bare),
+                self._client.do("stream", address=real, episode_id=name, count=size, window=window),
+                self._client.do("store_events", address=bare, episode_ids=[name], count=size),
             )
 
         real, bare = self._rounds(pair)

@@ -300,7 +300,7 @@ async def streams(world: World, ns: str) -> None:
         await recording.append(writer, [event(1, "before 0"), event(2, "before 1"), *events(3, 6)])
         await recording.append(writer, events(5, 9))
     finally:
-        recording.close(writer)
+        await recording.close(writer)
 
 
 def ends(request_id: str) -> Step:

@@ -262,7 +262,7 @@ async def test_streams_that_take_over_from_each_other_leave_no_gap_and_lose_noth
         except WriterReplacedError:
             pass
         finally:
-            recording.close(writer)
+            await recording.close(writer)
 
     async def single(n: int) -> None:
         given = event(text=f"single {n}")

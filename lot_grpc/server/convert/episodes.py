@@ -21,6 +21,7 @@ from lot_grpc.pb.lot.v1 import episode_service_pb2 as service_pb
 from lot_grpc.server.convert.outcomes import COMPLEXITY
 from lot_grpc.server.convert.patterns import same_id
 from lot_grpc.server.convert.values import (
+    MAX_STRUCT_BYTES,
     EnumCodec,
     check_size,
     struct_from_json,
@@ -145,8 +146,9 @@ def event_from_pb(message: pb.EpisodeEvent, path: str) -> EpisodeEvent:
     """An event as a caller gave it. Equal Structs give equal bytes."""
     data = b""
     if message.HasField("data"):
-        check_size(message.data, f"{path}.data")
         data = message.data.SerializeToString(deterministic=True)
+        if len(data) > MAX_STRUCT_BYTES:
+            check_size(message.data, f"{path}.data")
     return EpisodeEvent(
         message.sequence,
         message.event_type,

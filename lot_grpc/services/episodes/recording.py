@@ -8,6 +8,7 @@ this writer's; what a replaced writer stored too late is taken back.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from enum import StrEnum
 
@@ -18,6 +19,8 @@ from lot_grpc.domain.errors import (
     EpisodeNotFoundError,
     EpisodeStreamOpenError,
     EventConflictError,
+    StorageFullError,
+    StoreUnavailableError,
     WriterReplacedError,
 )
 from lot_grpc.domain.ids import content_hash
@@ -70,8 +73,11 @@ class Recording:
                 raise EpisodeStreamOpenError(
                     episode_id, "open with TAKE_OVER to replace it, or wait until it ends"
                 )
-            epoch, last = await self._fence.take_over(
-                namespace, episode_id, current.last if current else 0
+            epoch, last = await self._fence.open_writer(
+                namespace,
+                episode_id,
+                current.last if current else 0,
+                polite=takeover is Takeover.REFUSE,
             )
             if current is not None:
                 current.stop(WriterReplacedError(episode_id))
@@ -96,6 +102,7 @@ class Recording:
                     writer.last,
                     writer.epoch,
                     self._moments.now(),
+                    alone=self._writers.alone,
                 )
             except EventConflictError:
                 await self._confirm(writer, first, max(event.sequence for event in events))
@@ -104,8 +111,13 @@ class Recording:
             writer.last = last
             return last
 
-    def close(self, writer: Writer) -> None:
-        """A stream ended, however."""
+    async def close(self, writer: Writer) -> None:
+        """A stream ended, however. Then another may be opened politely, in any process."""
+        if self._fence.needed and writer.stopped is None:
+            async with self._writers.turn(writer.namespace, writer.episode_id):
+                self._writers.leave(writer)
+                with suppress(StoreUnavailableError, StorageFullError):  # then the lease lapses
+                    await self._fence.release(writer)
         self._writers.leave(writer)
 
     async def _confirm(self, writer: Writer, first: int, last: int) -> None:

@@ -30,6 +30,7 @@ from lot_grpc.services.records.episodes import (
     WRITER_BASE,
     WRITER_BASE_EPOCH,
     WRITER_EPOCH,
+    WRITER_UNTIL,
     episode_point,
 )
 from lot_grpc.services.records.error_solutions import error_solution_point
@@ -63,6 +64,7 @@ _EPISODE_KEYS = (
     WRITER_BASE,
     WRITER_BASE_EPOCH,
     WRITER_EPOCH,
+    WRITER_UNTIL,
 )
 
 WATCHED: Mapping[Noun, Watched] = {

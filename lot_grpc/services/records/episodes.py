@@ -35,6 +35,9 @@ from lot_grpc.services.records.fields import (
 WRITER_EPOCH = "writer_epoch"
 WRITER_BASE = "writer_base"
 WRITER_BASE_EPOCH = "writer_base_epoch"
+WRITER_UNTIL = "writer_until"
+"""Until when an open stream holds the episode, in microseconds; 0 or absent where none does. Kept
+only where several processes share the store."""
 
 EXTRACTION = "extraction"
 """Whether the episode's lesson is to be taken: WANTED from its end on, then DONE; absent where

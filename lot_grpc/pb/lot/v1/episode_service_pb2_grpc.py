@@ -127,9 +127,11 @@ class EpisodeServiceServicer(object):
         """RecordEvents appends events in batches over one stream. The first message opens it and is
         answered with the last sequence stored, from which a resuming client goes on; every later one
         is acknowledged once its events are stored. A sequence that is stored already is acknowledged
-        again if its content is the same. Errors end the stream, not the episode: EPISODE_NOT_FOUND,
-        EPISODE_ENDED, EPISODE_STREAM_OPEN, STREAM_NOT_OPENED, WRITER_REPLACED, EVENT_SEQUENCE_GAP,
-        EVENT_CONFLICT.
+        again if its content is the same. A message without events is a heartbeat: it is answered with
+        the last sequence, and keeps a stream open that would be closed as idle (15 minutes without a
+        message, unless the server's settings say otherwise). Errors end the stream, not the episode:
+        EPISODE_NOT_FOUND, EPISODE_ENDED, EPISODE_STREAM_OPEN, STREAM_NOT_OPENED, STREAM_IDLE,
+        WRITER_REPLACED, EVENT_SEQUENCE_GAP, EVENT_CONFLICT.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

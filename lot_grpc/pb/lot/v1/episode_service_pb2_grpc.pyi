@@ -49,9 +49,11 @@ class EpisodeServiceStub:
     """RecordEvents appends events in batches over one stream. The first message opens it and is
     answered with the last sequence stored, from which a resuming client goes on; every later one
     is acknowledged once its events are stored. A sequence that is stored already is acknowledged
-    again if its content is the same. Errors end the stream, not the episode: EPISODE_NOT_FOUND,
-    EPISODE_ENDED, EPISODE_STREAM_OPEN, STREAM_NOT_OPENED, WRITER_REPLACED, EVENT_SEQUENCE_GAP,
-    EVENT_CONFLICT.
+    again if its content is the same. A message without events is a heartbeat: it is answered with
+    the last sequence, and keeps a stream open that would be closed as idle (15 minutes without a
+    message, unless the server's settings say otherwise). Errors end the stream, not the episode:
+    EPISODE_NOT_FOUND, EPISODE_ENDED, EPISODE_STREAM_OPEN, STREAM_NOT_OPENED, STREAM_IDLE,
+    WRITER_REPLACED, EVENT_SEQUENCE_GAP, EVENT_CONFLICT.
     """
     EndEpisode: _grpc.UnaryUnaryMultiCallable[_episode_service_pb2.EndEpisodeRequest, _episode_service_pb2.EndEpisodeResponse]
     """EndEpisode ends an episode as SUCCEEDED or FAILED. The same end again answers alike; another
@@ -102,9 +104,11 @@ class EpisodeServiceAsyncStub(EpisodeServiceStub):
     """RecordEvents appends events in batches over one stream. The first message opens it and is
     answered with the last sequence stored, from which a resuming client goes on; every later one
     is acknowledged once its events are stored. A sequence that is stored already is acknowledged
-    again if its content is the same. Errors end the stream, not the episode: EPISODE_NOT_FOUND,
-    EPISODE_ENDED, EPISODE_STREAM_OPEN, STREAM_NOT_OPENED, WRITER_REPLACED, EVENT_SEQUENCE_GAP,
-    EVENT_CONFLICT.
+    again if its content is the same. A message without events is a heartbeat: it is answered with
+    the last sequence, and keeps a stream open that would be closed as idle (15 minutes without a
+    message, unless the server's settings say otherwise). Errors end the stream, not the episode:
+    EPISODE_NOT_FOUND, EPISODE_ENDED, EPISODE_STREAM_OPEN, STREAM_NOT_OPENED, STREAM_IDLE,
+    WRITER_REPLACED, EVENT_SEQUENCE_GAP, EVENT_CONFLICT.
     """
     EndEpisode: _aio.UnaryUnaryMultiCallable[_episode_service_pb2.EndEpisodeRequest, _episode_service_pb2.EndEpisodeResponse]  # type: ignore[assignment]
     """EndEpisode ends an episode as SUCCEEDED or FAILED. The same end again answers alike; another
@@ -170,9 +174,11 @@ class EpisodeServiceServicer(metaclass=_abc_1.ABCMeta):
         """RecordEvents appends events in batches over one stream. The first message opens it and is
         answered with the last sequence stored, from which a resuming client goes on; every later one
         is acknowledged once its events are stored. A sequence that is stored already is acknowledged
-        again if its content is the same. Errors end the stream, not the episode: EPISODE_NOT_FOUND,
-        EPISODE_ENDED, EPISODE_STREAM_OPEN, STREAM_NOT_OPENED, WRITER_REPLACED, EVENT_SEQUENCE_GAP,
-        EVENT_CONFLICT.
+        again if its content is the same. A message without events is a heartbeat: it is answered with
+        the last sequence, and keeps a stream open that would be closed as idle (15 minutes without a
+        message, unless the server's settings say otherwise). Errors end the stream, not the episode:
+        EPISODE_NOT_FOUND, EPISODE_ENDED, EPISODE_STREAM_OPEN, STREAM_NOT_OPENED, STREAM_IDLE,
+        WRITER_REPLACED, EVENT_SEQUENCE_GAP, EVENT_CONFLICT.
         """
 
     @_abc_1.abstractmethod

@@ -132,7 +132,8 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """
     ERROR_REASON_EPISODE_STREAM_OPEN: _ErrorReason.ValueType  # 18
     """A stream is recording the episode: a second stream opened with REFUSE, or RecordEvent was
-    called beside it. Code FAILED_PRECONDITION.
+    called beside it. Whichever server it is open at counts; one whose server died counts as open
+    for 30 seconds. Code FAILED_PRECONDITION. Close it, or open with TAKE_OVER.
 
         { "reason": "EPISODE_STREAM_OPEN", "domain": "lot.v1", "metadata": { "episode_id": "e-1" } }
     """
@@ -297,6 +298,14 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
         { "reason": "ERROR_SOLUTION_ID_IN_USE", "domain": "lot.v1",
           "metadata": { "namespace": "default", "id": "s-1" } }
     """
+    ERROR_REASON_STREAM_IDLE: _ErrorReason.ValueType  # 41
+    """Nothing came over the stream for longer than this server keeps one open (`[streams]
+    idle_seconds`, 15 minutes by default). Code ABORTED. What was acknowledged is kept. Open again
+    and go on from `last_sequence`; send a message without events as a heartbeat.
+
+        { "reason": "STREAM_IDLE", "domain": "lot.v1",
+          "metadata": { "episode_id": "e-1", "idle_seconds": "900" } }
+    """
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """ErrorReason lists the values of `google.rpc.ErrorInfo.reason`, without the prefix
@@ -415,7 +424,8 @@ ERROR_REASON_EPISODE_ENDED: ErrorReason.ValueType  # 17
 """
 ERROR_REASON_EPISODE_STREAM_OPEN: ErrorReason.ValueType  # 18
 """A stream is recording the episode: a second stream opened with REFUSE, or RecordEvent was
-called beside it. Code FAILED_PRECONDITION.
+called beside it. Whichever server it is open at counts; one whose server died counts as open
+for 30 seconds. Code FAILED_PRECONDITION. Close it, or open with TAKE_OVER.
 
     { "reason": "EPISODE_STREAM_OPEN", "domain": "lot.v1", "metadata": { "episode_id": "e-1" } }
 """
@@ -579,5 +589,13 @@ ERROR_REASON_ERROR_SOLUTION_ID_IN_USE: ErrorReason.ValueType  # 43
 
     { "reason": "ERROR_SOLUTION_ID_IN_USE", "domain": "lot.v1",
       "metadata": { "namespace": "default", "id": "s-1" } }
+"""
+ERROR_REASON_STREAM_IDLE: ErrorReason.ValueType  # 41
+"""Nothing came over the stream for longer than this server keeps one open (`[streams]
+idle_seconds`, 15 minutes by default). Code ABORTED. What was acknowledged is kept. Open again
+and go on from `last_sequence`; send a message without events as a heartbeat.
+
+    { "reason": "STREAM_IDLE", "domain": "lot.v1",
+      "metadata": { "episode_id": "e-1", "idle_seconds": "900" } }
 """
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015

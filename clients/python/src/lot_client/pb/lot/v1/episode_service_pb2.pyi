@@ -38,7 +38,9 @@ class _TakeoverEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Takeover.Val
     """This stream ends with EPISODE_STREAM_OPEN."""
 
 class Takeover(_Takeover, metaclass=_TakeoverEnumTypeWrapper):
-    """Takeover says what opening a stream does while another records the same episode."""
+    """Takeover says what opening a stream does while another records the same episode, at this server or
+    at another one on the same store.
+    """
 
 TAKEOVER_UNSPECIFIED: Takeover.ValueType  # 0
 """TAKE_OVER."""
@@ -204,8 +206,8 @@ class RecordEventsRequest(_message.Message):
     """takeover; in the first message only."""
     @_builtins.property
     def events(self) -> _containers.RepeatedCompositeFieldContainer[_episode_pb2.EpisodeEvent]:
-        """events in order, at most 1,000 a message, each with its sequence (1 or more). The first message may carry
-        some too.
+        """events in order, at most 1,000 a message, each with its sequence (1 or more). The first message
+        may carry some too. None: a heartbeat.
         """
 
     def __init__(
