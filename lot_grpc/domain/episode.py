@@ -68,6 +68,7 @@ class EpisodeEnd:
     metrics: Mapping[str, float] = field(default_factory=dict)
     reward: float | None = None
     used_pattern_ids: tuple[str, ...] = ()
+    used_episode_ids: tuple[str, ...] = ()
     approach: str = ""
     end_time: int | None = None
     """Microseconds since 1970; None is now."""
@@ -87,7 +88,10 @@ class EpisodeEnd:
 
 @dataclass(frozen=True, slots=True)
 class Episode:
-    """A stored episode. ``end`` is None until it ended. Times in microseconds since 1970."""
+    """A stored episode. ``end`` is None until it ended. Times in microseconds since 1970.
+
+    ``end_time`` of an ABANDONED one is that of its last activity; None while it is RUNNING.
+    """
 
     namespace: str
     episode_id: str

@@ -94,10 +94,15 @@ class PatternNotFoundError(NotFoundError):
 
 
 class EpisodeNotFoundError(NotFoundError):
-    """No such episode."""
+    """No such episode. ``field`` is where the request names it, but for its own ``episode_id``."""
 
     reason = "EPISODE_NOT_FOUND"
     noun = "episode"
+
+    def __init__(self, namespace: str, id: str, hint: str = "", field: str = "") -> None:
+        super().__init__(namespace, id, hint)
+        if field:
+            self.metadata = {**self.metadata, "field": field}
 
 
 class MemoryNotFoundError(NotFoundError):

@@ -25,12 +25,14 @@ from lot_grpc.services.claims import Claims
 from lot_grpc.services.distilling.distill_schedule import DistillSchedule
 from lot_grpc.services.distilling.distilling import DistillDefaults, Distilling
 from lot_grpc.services.episodes import episode_deleting as episode_deleting_module
+from lot_grpc.services.episodes.abandoning import DEFAULT_HOURS, Abandoning
 from lot_grpc.services.episodes.episode_deleting import EpisodeDeleting
 from lot_grpc.services.episodes.episodes import Episodes
 from lot_grpc.services.episodes.event_log import EventLog
 from lot_grpc.services.episodes.fencing import Fence
 from lot_grpc.services.episodes.leases import RENEW_SECONDS, Leases
 from lot_grpc.services.episodes.recording import Recording
+from lot_grpc.services.episodes.reuse import Reuse
 from lot_grpc.services.episodes.writers import Writers
 from lot_grpc.services.extraction.code_extraction import CodeExtraction
 from lot_grpc.services.extraction.digesting import Digesting
@@ -119,6 +121,7 @@ class Services:
     pruning: Pruning
     episodes: Episodes
     leases: Leases
+    abandoning: Abandoning
     recording: Recording
     episode_recall: Recall[Episode]
     episode_deleting: EpisodeDeleting
@@ -158,10 +161,13 @@ def build_services(
     packs: Sequence[KnowledgePack] | None = None,
     learning: PatternLearning | None = None,
     changes: ChangeFeed | None = None,
+    *,
+    abandon_after_hours: float = DEFAULT_HOURS,
 ) -> Services:
     """Wire them. The store is open (``store_contract.open_store``).
 
-    ``packs`` is the knowledge to seed with; None: what comes with the server.
+    ``packs`` is the knowledge to seed with; None: what comes with the server. After
+    ``abandon_after_hours`` without activity an episode is abandoned, 0: never.
     """
     moments = Moments(clock)
     changes = changes or ChangeFeed()
@@ -192,8 +198,12 @@ def build_services(
     log, writers = EventLog(store), Writers()
     fence = Fence(store, log, moments)
     leases = Leases(fence, writers)
-    episode_deleting = EpisodeDeleting(store, log, writers, tombstones)
-    episodes = Episodes(store, indexing, moments, ledger, log, writers, fence, episode_deleting)
+    reuse = Reuse(store)
+    episode_deleting = EpisodeDeleting(store, log, writers, tombstones, reuse)
+    episodes = Episodes(
+        store, indexing, moments, ledger, log, writers, fence, episode_deleting, reuse
+    )
+    abandoning = Abandoning(store, moments, log, writers, abandon_after_hours)
     policies = Policies(store, moments)
     nouns = kept_nouns(patterns, memories, episode_deleting, error_solutions)
     keeping = Keeping(store, moments, policies, nouns)
@@ -269,6 +279,7 @@ def build_services(
         pruning=Pruning(store, patterns),
         episodes=episodes,
         leases=leases,
+        abandoning=abandoning,
         recording=Recording(moments, ledger, log, writers, fence),
         episode_recall=recall(episode_noun(episodes)),
         episode_deleting=episode_deleting,
@@ -304,8 +315,9 @@ def build_services(
                 submitting_feedback.roll_forward,
                 lessons.finish,
                 lineage.roll_forward,
+                reuse.roll_forward,
             ],
-            sweeps=[keeping.sweep, schedule.sweep, watching.sweep],
+            sweeps=[abandoning.sweep, keeping.sweep, schedule.sweep, watching.sweep],
             beats=[(changes.interval, stamps.publish), (RENEW_SECONDS, leases.renew)],
         ),
         retrievals=retrievals,

@@ -77,6 +77,7 @@ def _add_end(message: pb.Episode, end: EpisodeEnd) -> None:
     message.tools_used.extend(end.tools_used)
     message.metrics.update(end.metrics)
     message.used_pattern_ids.extend(end.used_pattern_ids)
+    message.used_episode_ids.extend(end.used_episode_ids)
     if end.reward is not None:
         message.reward = end.reward
     if end.error is not None:
@@ -118,6 +119,7 @@ def end_from_pb(message: service_pb.EndEpisodeRequest | pb.Episode, path: str = 
         metrics=dict(message.metrics),
         reward=message.reward if message.HasField("reward") else None,
         used_pattern_ids=tuple(message.used_pattern_ids),
+        used_episode_ids=tuple(message.used_episode_ids),
         approach=message.approach,
         end_time=time_from_pb(message, "end_time", path),
     )
@@ -208,4 +210,6 @@ def filter_from_pb(message: pb.EpisodeFilter) -> EpisodeFilter:
         started_after=time_from_pb(message, "started_after", "filter"),
         started_before=time_from_pb(message, "started_before", "filter"),
         error_types=tuple(message.error_types),
+        ended_after=time_from_pb(message, "ended_after", "filter"),
+        ended_before=time_from_pb(message, "ended_before", "filter"),
     )

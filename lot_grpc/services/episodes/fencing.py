@@ -8,6 +8,9 @@ do at once, no acknowledged event is lost and no gap left.
 
 An open stream also holds a lease in the record, which its process renews (``leases``), so that who
 would rather not replace it can tell. A lease orders nothing: the epoch does.
+
+One that is marked as being abandoned, or was just abandoned, runs on if a writer that stands has
+stored an event meanwhile (``abandoning``).
 """
 
 from __future__ import annotations
@@ -29,6 +32,8 @@ from lot_grpc.services.moments import Moments
 from lot_grpc.services.pacing import pause_before_retry
 from lot_grpc.services.records.collections import EPISODES
 from lot_grpc.services.records.episodes import (
+    ABANDONING,
+    ACTIVE_TIME,
     WRITER_EPOCH,
     WRITER_UNTIL,
     Ground,
@@ -36,6 +41,7 @@ from lot_grpc.services.records.episodes import (
     episode_from_record,
     episode_point,
     ground_of,
+    reopened_payload,
 )
 
 LEASE_SECONDS = 30
@@ -58,11 +64,15 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """An episode as its record has it. ``leased_until``: of an open stream, 0 without one."""
+    """An episode as its record has it. ``leased_until``: of an open stream, 0 without one.
+
+    ``left``: it was abandoned, or is being.
+    """
 
     episode: Episode
     ground: Ground
     leased_until: int
+    left: bool
 
 
 class Fence:
@@ -147,7 +157,9 @@ class Fence:
             if episode.status.ended:
                 return Standing(episode, valid=False, kept=episode.event_count)
             if episode.writer_epoch == epoch:
-                return Standing(episode, valid=True, kept=last)
+                if not seen.left or await self._revive(episode):
+                    return Standing(episode, valid=True, kept=last)
+                continue
             if ground.epoch == episode.writer_epoch:
                 return Standing(episode, valid=False, kept=ground.number)
             await pause_before_retry(attempt)
@@ -169,7 +181,7 @@ class Fence:
             EPISODES,
             writer.namespace,
             episode_point(writer.namespace, writer.episode_id),
-            set={WRITER_UNTIL: until},
+            set={WRITER_UNTIL: until, ACTIVE_TIME: self._moments.now()},
             when=[Equals(WRITER_EPOCH, writer.epoch)],
         )
 
@@ -192,11 +204,12 @@ class Fence:
             if polite:
                 self._refuse_leased(seen, "open with TAKE_OVER to replace it, or wait")
             epoch = episode.writer_epoch + 1
-            changed: dict[str, object] = {WRITER_EPOCH: epoch}
+            now = self._moments.now()
+            changed: dict[str, object] = {WRITER_EPOCH: epoch, ACTIVE_TIME: now}
             if self.needed:  # with the epoch, so that of two who are polite one is refused
                 changed[WRITER_UNTIL] = self._lease_end() if lease else 0
             if episode.status is EpisodeStatus.ABANDONED:
-                changed["status"] = EpisodeStatus.RUNNING.value
+                changed |= reopened_payload(episode, now)
             if await self._store.update(
                 EPISODES,
                 namespace,
@@ -211,6 +224,23 @@ class Fence:
             await pause_before_retry(attempt)
         raise ContentionError("episode", episode_id)
 
+    async def _revive(self, episode: Episode) -> bool:
+        """Let one run on that got an event meanwhile; False if it changed: look again."""
+        now = self._moments.now()
+        changed: dict[str, object] = {ABANDONING: False, ACTIVE_TIME: now}
+        if episode.status is EpisodeStatus.ABANDONED:
+            changed |= reopened_payload(episode, now)
+        return await self._store.update(
+            EPISODES,
+            episode.namespace,
+            episode_point(episode.namespace, episode.episode_id),
+            set=changed,
+            when=[
+                Equals(WRITER_EPOCH, episode.writer_epoch),
+                Equals("status", episode.status.value),
+            ],
+        )
+
     async def _running(self, namespace: str, episode_id: str) -> _Seen:
         seen = await self._read(namespace, episode_id)
         if seen.episode.status.ended:
@@ -223,5 +253,6 @@ class Fence:
         if point not in found:
             raise EpisodeNotFoundError(namespace, episode_id)
         record = found[point]
-        leased_until = record.payload.get(WRITER_UNTIL, 0)
-        return _Seen(episode_from_record(record), ground_of(record.payload), leased_until)
+        episode, leased_until = episode_from_record(record), record.payload.get(WRITER_UNTIL, 0)
+        left = episode.status is EpisodeStatus.ABANDONED or bool(record.payload.get(ABANDONING))
+        return _Seen(episode, ground_of(record.payload), leased_until, left)

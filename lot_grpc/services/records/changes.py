@@ -24,7 +24,10 @@ from lot_grpc.services.records.collections import (
 )
 from lot_grpc.services.records.decisions import decision_point
 from lot_grpc.services.records.episodes import (
+    ABANDONING,
+    ACTIVE_TIME,
     EXTRACTION,
+    REUSE,
     TAUGHT,
     TAUGHT_SOLUTIONS,
     WRITER_BASE,
@@ -58,6 +61,9 @@ class Watched:
 
 
 _EPISODE_KEYS = (
+    ABANDONING,
+    ACTIVE_TIME,
+    REUSE,
     EXTRACTION,
     TAUGHT,
     TAUGHT_SOLUTIONS,

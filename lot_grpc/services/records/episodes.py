@@ -19,7 +19,7 @@ from lot_grpc.domain.episode import (
 )
 from lot_grpc.domain.ids import content_hash, point_id
 from lot_grpc.domain.query import EpisodeFilter
-from lot_grpc.ports import Condition, Payload, Record, Vector
+from lot_grpc.ports import Condition, Equals, Not, Payload, Record, Vector
 from lot_grpc.services.records.collections import SORT_KEY
 from lot_grpc.services.records.fields import (
     FieldCodec,
@@ -39,10 +39,24 @@ WRITER_UNTIL = "writer_until"
 """Until when an open stream holds the episode, in microseconds; 0 or absent where none does. Kept
 only where several processes share the store."""
 
+ACTIVE_TIME = "active_time"
+"""Of one that runs: it was active then, and may have been since. Events leave it alone; who looks
+for abandoned ones moves it on (``abandoning``)."""
+ABANDONING = "abandoning"
+"""Whether it is being abandoned; absent is no."""
+
 EXTRACTION = "extraction"
 """Whether the episode's lesson is to be taken: WANTED from its end on, then DONE; absent where
 nobody asked."""
 WANTED, DONE = "wanted", "done"
+REUSE = "reuse"
+"""Whether the use of other episodes is to be counted: WANTED from its end on, then DONE; absent
+where it named none."""
+USED_EPISODES = "used_episode_ids"
+REUSED_COUNT, REUSE_REVISION = "reused_count", "reuse_revision"
+UNSETTLED_REUSES = "unsettled_reuses"
+"""Reports that an episode has counted and that may not be settled yet."""
+
 TAUGHT, TAUGHT_SOLUTIONS = "taught_pattern_ids", "taught_error_solution_ids"
 """The patterns and the error solutions that came of it."""
 
@@ -102,7 +116,29 @@ def end_payload(end: EpisodeEnd, end_time: int, event_count: int) -> Payload:
     if end.approach:
         payload["approach"] = end.approach
         payload["end_approach"] = end.approach
+    if end.used_episode_ids:
+        payload[REUSE] = WANTED
     return payload
+
+
+def abandoned_payload(episode: Episode, end_time: int, event_count: int, now: int) -> Payload:
+    """The keys that abandoning writes; ``end_time`` is that of the last activity."""
+    return {
+        "status": EpisodeStatus.ABANDONED.value,
+        ABANDONING: False,
+        "end_time": end_time,
+        "event_count": event_count,
+        **_next_revision(episode, now),
+    }
+
+
+def reopened_payload(episode: Episode, now: int) -> Payload:
+    """The keys that let an abandoned episode run again. Nobody reads ``end_time`` of it then."""
+    return {"status": EpisodeStatus.RUNNING.value, **_next_revision(episode, now)}
+
+
+def _next_revision(episode: Episode, now: int) -> Payload:
+    return {"revision": episode.revision + 1, "update_time": max(now, episode.update_time)}
 
 
 def episode_record(episode: Episode, sort_key: int, vectors: Mapping[str, Vector]) -> Record:
@@ -121,6 +157,8 @@ def episode_record(episode: Episode, sort_key: int, vectors: Mapping[str, Vector
     payload["create_time"] = episode.create_time
     payload["update_time"] = episode.update_time
     payload[SORT_KEY] = sort_key
+    if episode.status is EpisodeStatus.RUNNING:
+        payload[ACTIVE_TIME] = episode.create_time
     if episode.end is not None and episode.end_time is not None:
         payload.update(end_payload(episode.end, episode.end_time, episode.event_count))
     point = episode_point(episode.namespace, episode.episode_id)
@@ -128,7 +166,7 @@ def episode_record(episode: Episode, sort_key: int, vectors: Mapping[str, Vector
 
 
 def episode_from_record(record: Record) -> Episode:
-    """The episode of a record. While RUNNING ``event_count`` is 0: the caller counts."""
+    """The episode of a record. While RUNNING it has no count of events: the caller counts."""
     payload = record.payload
     status = EpisodeStatus(payload["status"])
     start = EpisodeStart(**_START.read(payload))
@@ -140,9 +178,10 @@ def episode_from_record(record: Record) -> Episode:
         status=status,
         end=_end_from_payload(payload, status) if status.ended else None,
         start_time=payload["start_time"],
-        end_time=payload.get("end_time"),
-        event_count=payload.get("event_count", 0),
-        reused_count=payload.get("reused_count", 0),
+        # What is left of an abandoned one that runs again is not its own.
+        end_time=None if status is EpisodeStatus.RUNNING else payload.get("end_time"),
+        event_count=0 if status is EpisodeStatus.RUNNING else payload.get("event_count", 0),
+        reused_count=payload.get(REUSED_COUNT, 0),
         writer_epoch=payload[WRITER_EPOCH],
         revision=payload["revision"],
         create_time=payload["create_time"],
@@ -180,7 +219,14 @@ def episode_filters(asked: EpisodeFilter) -> Filters:
         "started_after": after("start_time", asked.started_after),
         "started_before": before("start_time", asked.started_before),
         "error_types": any_of("error_type", asked.error_types),
+        "ended_after": _of_ended(after("end_time", asked.ended_after)),
+        "ended_before": _of_ended(before("end_time", asked.ended_before)),
     }
+
+
+def _of_ended(bound: list[Condition]) -> list[Condition]:
+    """One that runs again may still have the time at which it was abandoned."""
+    return [*bound, Not(Equals("status", EpisodeStatus.RUNNING.value))] if bound else []
 
 
 def episode_conditions(asked: EpisodeFilter) -> list[Condition]:

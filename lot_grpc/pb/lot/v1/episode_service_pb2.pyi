@@ -293,6 +293,7 @@ class EndEpisodeRequest(_message.Message):
     APPROACH_FIELD_NUMBER: _builtins.int
     AUTO_EXTRACT_PATTERNS_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
+    USED_EPISODE_IDS_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
     """namespace; empty is `default`."""
     episode_id: _builtins.str
@@ -346,6 +347,13 @@ class EndEpisodeRequest(_message.Message):
     def end_time(self) -> _timestamp_pb2.Timestamp:
         """end_time; absent is now. Not before start_time."""
 
+    @_builtins.property
+    def used_episode_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """used_episode_ids are the episodes whose record was really used, each counted once more in its
+        reused_count, once however often this end is sent. At most 100, each once. One that is not there
+        is EPISODE_NOT_FOUND.
+        """
+
     def __init__(
         self,
         *,
@@ -364,10 +372,11 @@ class EndEpisodeRequest(_message.Message):
         approach: _builtins.str = ...,
         auto_extract_patterns: _builtins.bool = ...,
         request_id: _builtins.str = ...,
+        used_episode_ids: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_reward", b"_reward", "end_time", b"end_time", "error", b"error", "reward", b"reward"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_reward", b"_reward", "approach", b"approach", "auto_extract_patterns", b"auto_extract_patterns", "end_time", b"end_time", "episode_id", b"episode_id", "error", b"error", "error_patterns", b"error_patterns", "metrics", b"metrics", "namespace", b"namespace", "request_id", b"request_id", "reward", b"reward", "status", b"status", "success_factors", b"success_factors", "summary", b"summary", "tools_used", b"tools_used", "used_pattern_ids", b"used_pattern_ids"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_reward", b"_reward", "approach", b"approach", "auto_extract_patterns", b"auto_extract_patterns", "end_time", b"end_time", "episode_id", b"episode_id", "error", b"error", "error_patterns", b"error_patterns", "metrics", b"metrics", "namespace", b"namespace", "request_id", b"request_id", "reward", b"reward", "status", b"status", "success_factors", b"success_factors", "summary", b"summary", "tools_used", b"tools_used", "used_episode_ids", b"used_episode_ids", "used_pattern_ids", b"used_pattern_ids"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__reward: _TypeAlias = _typing.Literal["reward"]  # noqa: Y015
     _WhichOneofArgType__reward: _TypeAlias = _typing.Literal["_reward", b"_reward"]  # noqa: Y015

@@ -140,7 +140,7 @@ class EpisodeServiceServicer(object):
     def EndEpisode(self, request, context):
         """EndEpisode ends an episode as SUCCEEDED or FAILED. The same end again answers alike; another
         one is EPISODE_ENDED. An open stream of the episode is closed by it. Errors:
-        EPISODE_NOT_FOUND, EPISODE_ENDED, REQUEST_ID_REUSED.
+        EPISODE_NOT_FOUND (of it, or of one in used_episode_ids), EPISODE_ENDED, REQUEST_ID_REUSED.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -148,7 +148,7 @@ class EpisodeServiceServicer(object):
 
     def RecordEpisode(self, request, context):
         """RecordEpisode records a finished episode in one call: start, events and end. Errors:
-        EPISODE_ID_IN_USE, REQUEST_ID_REUSED.
+        EPISODE_ID_IN_USE, EPISODE_NOT_FOUND (of one in used_episode_ids), REQUEST_ID_REUSED.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -58,11 +58,11 @@ class EpisodeServiceStub:
     EndEpisode: _grpc.UnaryUnaryMultiCallable[_episode_service_pb2.EndEpisodeRequest, _episode_service_pb2.EndEpisodeResponse]
     """EndEpisode ends an episode as SUCCEEDED or FAILED. The same end again answers alike; another
     one is EPISODE_ENDED. An open stream of the episode is closed by it. Errors:
-    EPISODE_NOT_FOUND, EPISODE_ENDED, REQUEST_ID_REUSED.
+    EPISODE_NOT_FOUND (of it, or of one in used_episode_ids), EPISODE_ENDED, REQUEST_ID_REUSED.
     """
     RecordEpisode: _grpc.UnaryUnaryMultiCallable[_episode_service_pb2.RecordEpisodeRequest, _episode_service_pb2.RecordEpisodeResponse]
     """RecordEpisode records a finished episode in one call: start, events and end. Errors:
-    EPISODE_ID_IN_USE, REQUEST_ID_REUSED.
+    EPISODE_ID_IN_USE, EPISODE_NOT_FOUND (of one in used_episode_ids), REQUEST_ID_REUSED.
     """
     GetEpisode: _grpc.UnaryUnaryMultiCallable[_episode_service_pb2.GetEpisodeRequest, _episode_service_pb2.GetEpisodeResponse]
     """GetEpisode reads one, without its events. Errors: EPISODE_NOT_FOUND."""
@@ -113,11 +113,11 @@ class EpisodeServiceAsyncStub(EpisodeServiceStub):
     EndEpisode: _aio.UnaryUnaryMultiCallable[_episode_service_pb2.EndEpisodeRequest, _episode_service_pb2.EndEpisodeResponse]  # type: ignore[assignment]
     """EndEpisode ends an episode as SUCCEEDED or FAILED. The same end again answers alike; another
     one is EPISODE_ENDED. An open stream of the episode is closed by it. Errors:
-    EPISODE_NOT_FOUND, EPISODE_ENDED, REQUEST_ID_REUSED.
+    EPISODE_NOT_FOUND (of it, or of one in used_episode_ids), EPISODE_ENDED, REQUEST_ID_REUSED.
     """
     RecordEpisode: _aio.UnaryUnaryMultiCallable[_episode_service_pb2.RecordEpisodeRequest, _episode_service_pb2.RecordEpisodeResponse]  # type: ignore[assignment]
     """RecordEpisode records a finished episode in one call: start, events and end. Errors:
-    EPISODE_ID_IN_USE, REQUEST_ID_REUSED.
+    EPISODE_ID_IN_USE, EPISODE_NOT_FOUND (of one in used_episode_ids), REQUEST_ID_REUSED.
     """
     GetEpisode: _aio.UnaryUnaryMultiCallable[_episode_service_pb2.GetEpisodeRequest, _episode_service_pb2.GetEpisodeResponse]  # type: ignore[assignment]
     """GetEpisode reads one, without its events. Errors: EPISODE_NOT_FOUND."""
@@ -189,7 +189,7 @@ class EpisodeServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_episode_service_pb2.EndEpisodeResponse, _abc.Awaitable[_episode_service_pb2.EndEpisodeResponse]]:
         """EndEpisode ends an episode as SUCCEEDED or FAILED. The same end again answers alike; another
         one is EPISODE_ENDED. An open stream of the episode is closed by it. Errors:
-        EPISODE_NOT_FOUND, EPISODE_ENDED, REQUEST_ID_REUSED.
+        EPISODE_NOT_FOUND (of it, or of one in used_episode_ids), EPISODE_ENDED, REQUEST_ID_REUSED.
         """
 
     @_abc_1.abstractmethod
@@ -199,7 +199,7 @@ class EpisodeServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_episode_service_pb2.RecordEpisodeResponse, _abc.Awaitable[_episode_service_pb2.RecordEpisodeResponse]]:
         """RecordEpisode records a finished episode in one call: start, events and end. Errors:
-        EPISODE_ID_IN_USE, REQUEST_ID_REUSED.
+        EPISODE_ID_IN_USE, EPISODE_NOT_FOUND (of one in used_episode_ids), REQUEST_ID_REUSED.
         """
 
     @_abc_1.abstractmethod

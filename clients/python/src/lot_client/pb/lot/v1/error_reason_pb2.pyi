@@ -69,7 +69,8 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
           "metadata": { "namespace": "default", "id": "p-1" } }
     """
     ERROR_REASON_EPISODE_NOT_FOUND: _ErrorReason.ValueType  # 8
-    """No such episode in the namespace. Code NOT_FOUND, with `google.rpc.ResourceInfo`.
+    """No such episode in the namespace. Code NOT_FOUND, with `google.rpc.ResourceInfo`. `field` is where
+    the request names it, for example `used_episode_ids[0]`; absent for its `episode_id`.
 
         { "reason": "EPISODE_NOT_FOUND", "domain": "lot.v1",
           "metadata": { "namespace": "default", "id": "e-1" } }
@@ -361,7 +362,8 @@ ERROR_REASON_PATTERN_NOT_FOUND: ErrorReason.ValueType  # 7
       "metadata": { "namespace": "default", "id": "p-1" } }
 """
 ERROR_REASON_EPISODE_NOT_FOUND: ErrorReason.ValueType  # 8
-"""No such episode in the namespace. Code NOT_FOUND, with `google.rpc.ResourceInfo`.
+"""No such episode in the namespace. Code NOT_FOUND, with `google.rpc.ResourceInfo`. `field` is where
+the request names it, for example `used_episode_ids[0]`; absent for its `episode_id`.
 
     { "reason": "EPISODE_NOT_FOUND", "domain": "lot.v1",
       "metadata": { "namespace": "default", "id": "e-1" } }
