@@ -18,11 +18,13 @@ from lot_grpc.services.claims import Claims
 from lot_grpc.services.distilling.distill_schedule import DistillSchedule
 from lot_grpc.services.distilling.distilling import DistillDefaults, Distilling
 from lot_grpc.services.episodes import episode_deleting as episode_deleting_module
+from lot_grpc.services.episodes.arrivals import Arrivals
 from lot_grpc.services.episodes.episode_deleting import EpisodeDeleting
 from lot_grpc.services.episodes.episodes import Episodes
 from lot_grpc.services.episodes.event_log import EventLog
 from lot_grpc.services.episodes.fencing import Fence
 from lot_grpc.services.episodes.recording import Recording
+from lot_grpc.services.episodes.replaying import Replaying
 from lot_grpc.services.episodes.writers import Writers
 from lot_grpc.services.extraction.code_extraction import CodeExtraction
 from lot_grpc.services.extraction.digesting import Digesting
@@ -103,6 +105,7 @@ class Services:
     pruning: Pruning
     episodes: Episodes
     recording: Recording
+    replaying: Replaying
     episode_recall: Recall[Episode]
     episode_deleting: EpisodeDeleting
     memories: Memories
@@ -165,10 +168,12 @@ def build_services(
     feedback = Feedback(store, moments, ledger, patterns, tombstones)
     memories = Memories(store, indexing, moments, ledger, tombstones)
     error_solutions = ErrorSolutions(store, indexing, moments, ledger, tombstones)
-    log, writers = EventLog(store), Writers()
+    log, writers, arrivals = EventLog(store), Writers(), Arrivals(store)
     fence = Fence(store, log)
-    episode_deleting = EpisodeDeleting(store, log, writers, tombstones)
-    episodes = Episodes(store, indexing, moments, ledger, log, writers, fence, episode_deleting)
+    episode_deleting = EpisodeDeleting(store, log, writers, tombstones, arrivals)
+    episodes = Episodes(
+        store, indexing, moments, ledger, log, writers, fence, episode_deleting, arrivals
+    )
     policies = Policies(store, moments)
     nouns = kept_nouns(patterns, memories, episode_deleting, error_solutions)
     keeping = Keeping(store, moments, policies, nouns)
@@ -229,7 +234,8 @@ def build_services(
         feedback_candidates=FeedbackCandidates(store, patterns),
         pruning=Pruning(store, patterns),
         episodes=episodes,
-        recording=Recording(moments, ledger, log, writers, fence),
+        recording=Recording(moments, ledger, log, writers, fence, arrivals),
+        replaying=Replaying(store, log, arrivals),
         episode_recall=recall(episode_noun(episodes)),
         episode_deleting=episode_deleting,
         memories=memories,

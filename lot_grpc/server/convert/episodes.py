@@ -143,7 +143,7 @@ def record_draft_from_pb(message: service_pb.RecordEpisodeRequest) -> EpisodeDra
 
 def event_from_pb(message: pb.EpisodeEvent, path: str) -> EpisodeEvent:
     """An event as a caller gave it. Equal Structs give equal bytes."""
-    data = b""
+    data = None
     if message.HasField("data"):
         check_size(message.data, f"{path}.data")
         data = message.data.SerializeToString(deterministic=True)
@@ -184,7 +184,7 @@ def event_to_pb(event: EpisodeEvent) -> pb.EpisodeEvent:
         event_time=time_to_pb(event.record_time if event.event_time is None else event.event_time),
         record_time=time_to_pb(event.record_time),
     )
-    if event.data:
+    if event.data is not None:
         message.data.CopyFrom(Struct.FromString(event.data))
     return message
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from lot_grpc.domain.errors import ContentionError, EpisodeNotFoundError
 from lot_grpc.ports import IdIn, Record, VectorStore
+from lot_grpc.services.episodes.arrivals import Arrivals
 from lot_grpc.services.episodes.event_log import EventLog
 from lot_grpc.services.episodes.writers import Writers
 from lot_grpc.services.pacing import Pace, pause_before_retry
@@ -40,12 +41,18 @@ class EpisodeDeleting:
     """Deletes episodes."""
 
     def __init__(
-        self, store: VectorStore, log: EventLog, writers: Writers, tombstones: Tombstones
+        self,
+        store: VectorStore,
+        log: EventLog,
+        writers: Writers,
+        tombstones: Tombstones,
+        arrivals: Arrivals,
     ) -> None:
         self._store = store
         self._log = log
         self._writers = writers
         self._tombstones = tombstones
+        self._arrivals = arrivals
 
     async def delete(self, namespace: str, episode_id: str) -> int:
         """Delete an episode, recorded or not, and end its stream; return how many events it had.
@@ -95,6 +102,7 @@ class EpisodeDeleting:
     async def _finish(self, stone: Tombstone) -> DeletedEpisode:
         point = episode_point(stone.namespace, stone.id)
         await self._store.delete(EPISODES, stone.namespace, [IdIn((point,)), *stone.conditions()])
+        self._arrivals.tell(stone.namespace, stone.id)
         left = (await self._store.get(EPISODES, stone.namespace, [point])).get(point)
         if left is not None and left.payload[SORT_KEY] == stone.sort_key:
             await self._tombstones.finish(stone)

@@ -26,6 +26,7 @@ from lot_grpc.domain.errors import (
 from lot_grpc.domain.ids import content_hash, new_id
 from lot_grpc.domain.query import EpisodeFilter
 from lot_grpc.ports import Condition, Equals, Payload, Record, VectorStore
+from lot_grpc.services.episodes.arrivals import Arrivals
 from lot_grpc.services.episodes.episode_deleting import EpisodeDeleting
 from lot_grpc.services.episodes.event_log import EventLog
 from lot_grpc.services.episodes.fencing import Fence
@@ -124,6 +125,7 @@ class Episodes:
         writers: Writers,
         fence: Fence,
         deleting: EpisodeDeleting,
+        arrivals: Arrivals,
     ) -> None:
         self._store = store
         self._indexing = indexing
@@ -133,6 +135,7 @@ class Episodes:
         self._writers = writers
         self._fence = fence
         self._deleting = deleting
+        self._arrivals = arrivals
 
     # --- starting -----------------------------------------------------------------------------
 
@@ -303,6 +306,7 @@ class Episodes:
             )
         async with self._writers.turn(namespace, episode_id):
             ended = await self._end(namespace, episode_id, end, extract=extract)
+            self._arrivals.tell(namespace, episode_id)
             writer = self._writers.current(namespace, episode_id)
             if writer is not None:
                 writer.stop(EpisodeEndedError(episode_id, end.status.name, "its stream is closed"))
