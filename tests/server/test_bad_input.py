@@ -56,14 +56,14 @@ async def refused(lot: Lot, rpc: str, request: Any) -> Failure:
     return failed
 
 
-async def _first(lot: Lot, rpc: str, raw: bytes) -> Any:
+async def _first(lot: Lot, rpc: str, raw: bytes) -> bytes:
     """The first of the answers to one request; the stream may have none."""
     call: Any = lot.channel.unary_stream(path_of(rpc))(raw, timeout=30)
     answer = await call.read()
     if answer is grpc.aio.EOF:
         return b""
     call.cancel()
-    return answer
+    return answer  # type: ignore[no-any-return]
 
 
 async def _stream_or_unary(lot: Lot, rpc: str, raw: bytes) -> Any:

@@ -53,7 +53,7 @@ VALUES = st.recursive(
 )
 METRICS = st.fixed_dictionaries({"metrics": st.dictionaries(TEXTS, NUMBERS, max_size=5)})
 NESTED = st.integers(1, 16).map(lambda depth: nest(depth))
-DATA = st.dictionaries(TEXTS, VALUES, max_size=5) | METRICS | NESTED | st.just({}) | st.none()
+DATA: Any = st.dictionaries(TEXTS, VALUES, max_size=5) | METRICS | NESTED | st.just({}) | st.none()
 MICROS = st.integers(0, 253_402_300_799_999_999)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import replace
@@ -12,13 +13,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lot_grpc.domain.episode import EpisodeEvent
+from lot_grpc.domain.episode import EpisodeEvent, EpisodeStatus
 from lot_grpc.domain.errors import EpisodeNotFoundError, LotError, StoreUnavailableError
 from lot_grpc.services.episodes import arrivals as arrivals_module
 from lot_grpc.services.episodes.arrivals import Arrivals
 from lot_grpc.services.episodes.event_log import EventLog
 from lot_grpc.services.episodes.recording import Takeover
 from lot_grpc.services.episodes.replaying import Replay, ReplayBatch, Replaying
+from lot_grpc.services.records.episodes import Ground, Stage
 from tests.contract.clock import FixedClock
 from tests.services.world import (
     NS,
@@ -111,8 +113,8 @@ def test_events_come_when_they_are_due_and_being_late_does_not_add_up(times, spe
     assert len(sent) == len(times)
     assert sent == sorted(sent)
     latest = 0.0
-    for time, at in zip(times, sent, strict=True):
-        latest = max(latest, (time - times[0]) / 1e6 / speed)
+    for happened, at in zip(times, sent, strict=True):
+        latest = max(latest, (happened - times[0]) / 1e6 / speed)
         assert latest - 1e-6 <= at <= latest + late + 1e-6
 
 
@@ -281,6 +283,32 @@ async def test_many_followers_cost_two_reads_a_poll(monkeypatch):
         await each.aclose()
     await settle()
     assert len(asyncio.all_tasks()) == 1
+
+
+async def test_together_followers_are_woken_no_more_than_a_thousand_times_a_second():
+    arrivals = Arrivals((await open_world()).store)
+    stage = Stage(1, EpisodeStatus.RUNNING, 0, 0, Ground())
+    woken = 0
+
+    async def follow() -> None:
+        nonlocal woken
+        with arrivals.watch(NS, "e") as watch:
+            while True:
+                watch.clear()
+                await watch.wait(0, stage)
+                woken += 1
+
+    followers = [asyncio.create_task(follow()) for _ in range(100)]
+    began = time.monotonic()
+    while time.monotonic() - began < 0.35:
+        arrivals.tell(NS, "e")
+        await asyncio.sleep(0)
+    took = time.monotonic() - began
+    for each in followers:
+        each.cancel()
+    await asyncio.gather(*followers, return_exceptions=True)
+    assert len(followers) < woken <= 1000 * took + len(followers)
+    assert not arrivals._by_episode
 
 
 async def test_where_no_other_process_writes_nothing_is_polled():

@@ -79,7 +79,7 @@ _NANOS: Final = _tag(Timestamp.DESCRIPTOR, "nanos", _VARINT)
 
 
 def _events(events: Iterable[EpisodeEvent]) -> bytes:
-    parts = []
+    parts: list[bytes] = []
     for event in events:
         encoded = b"".join(_fields(event))
         parts += (_EVENTS, _varint(len(encoded)), encoded)
