@@ -16,11 +16,19 @@ from hypothesis import strategies as st
 from lot_grpc.domain.episode import EpisodeEvent, EpisodeStatus
 from lot_grpc.domain.errors import EpisodeNotFoundError, LotError, StoreUnavailableError
 from lot_grpc.services.episodes import arrivals as arrivals_module
+from lot_grpc.services.episodes import event_reader as event_reader_module
 from lot_grpc.services.episodes.arrivals import Arrivals
 from lot_grpc.services.episodes.event_log import EventLog
 from lot_grpc.services.episodes.recording import Takeover
 from lot_grpc.services.episodes.replaying import Replay, ReplayBatch, Replaying
-from lot_grpc.services.records.episodes import Ground, Stage
+from lot_grpc.services.records.collections import EPISODES, EVENTS
+from lot_grpc.services.records.episodes import (
+    WRITER_EPOCH,
+    Ground,
+    Stage,
+    episode_point,
+    event_record,
+)
 from tests.contract.clock import FixedClock
 from tests.services.world import (
     NS,
@@ -360,3 +368,30 @@ async def write(world: World, number: int) -> None:
                 await world.services.recording.append(writer, batch)
         except LotError:
             await asyncio.sleep(0)
+
+
+async def test_a_writer_that_died_while_it_took_over_is_waited_for_once(monkeypatch):
+    pauses = 0
+
+    async def pause(attempt: int) -> None:
+        nonlocal pauses
+        pauses += 1
+
+    monkeypatch.setattr(event_reader_module, "pause_before_retry", pause)
+    world = await open_world(SharedStore(FixedClock()))
+    await running(world, 300)
+    point = episode_point(NS, "e")
+    assert await world.store.update(EPISODES, NS, point, set={WRITER_EPOCH: 7}, when=[])
+    assert await sequences(world) == list(range(1, 301))
+    assert pauses == event_reader_module._PATIENCE
+
+
+async def test_events_stored_behind_the_end_are_not_replayed():
+    """A writer of another process may store some before it finds that the episode has ended."""
+    world = await open_world(SharedStore(FixedClock()))
+    await running(world, 5)
+    await world.services.episodes.end(NS, "e", end(), "")
+    late = event_record(NS, "e", replace(event(6), record_time=1), epoch=99)
+    await world.store.insert(EVENTS, [late])
+    for follow in (False, True):
+        assert await sequences(world, follow=follow) == [1, 2, 3, 4, 5]
