@@ -37,12 +37,15 @@ RPCS = pytest.mark.parametrize("rpc", sorted(EXAMPLES))
 
 async def send(lot: Lot, rpc: str, raw: bytes) -> bytes:
     """One message of bytes to an RPC of any shape; the first answer."""
-    if method_of(rpc).server_streaming and not method_of(rpc).client_streaming:
-        return await _first(lot, rpc, raw)
-    if not method_of(rpc).client_streaming:
+    method = method_of(rpc)
+    if not method.server_streaming:
         return await lot.raw(path_of(rpc))(raw, timeout=30)  # type: ignore[no-any-return]
-    call: Any = lot.channel.stream_stream(path_of(rpc))(timeout=30)
-    await call.write(raw)
+    call: Any
+    if method.client_streaming:
+        call = lot.channel.stream_stream(path_of(rpc))(timeout=30)
+        await call.write(raw)
+    else:
+        call = lot.channel.unary_stream(path_of(rpc))(raw, timeout=30)
     answer = await call.read()
     assert answer is not grpc.aio.EOF, await call.code()
     call.cancel()
@@ -56,19 +59,7 @@ async def refused(lot: Lot, rpc: str, request: Any) -> Failure:
     return failed
 
 
-async def _first(lot: Lot, rpc: str, raw: bytes) -> bytes:
-    """The first of the answers to one request; the stream may have none."""
-    call: Any = lot.channel.unary_stream(path_of(rpc))(raw, timeout=30)
-    answer = await call.read()
-    if answer is grpc.aio.EOF:
-        return b""
-    call.cancel()
-    return answer  # type: ignore[no-any-return]
-
-
 async def _stream_or_unary(lot: Lot, rpc: str, raw: bytes) -> Any:
-    if method_of(rpc).server_streaming and not method_of(rpc).client_streaming:
-        return await _first(lot, rpc, raw)
     if not method_of(rpc).client_streaming:
         return await lot.raw(path_of(rpc))(raw, timeout=30)
     call = lot.channel.stream_unary(path_of(rpc))(iter([raw]), timeout=30)
