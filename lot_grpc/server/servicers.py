@@ -35,6 +35,7 @@ from lot_grpc.server.performance_servicer import PerformanceServicer
 from lot_grpc.server.policy_servicer import PolicyServicer
 from lot_grpc.server.pruning_servicer import PruningServicer
 from lot_grpc.server.recommendation_servicer import RecommendationServicer
+from lot_grpc.server.replay_servicer import ReplayServicer
 from lot_grpc.server.seed_servicer import SeedServicer
 from lot_grpc.services.build import Services
 
@@ -85,6 +86,7 @@ def build_servicers(
                 limits.stream_idle_seconds,
             ),
             EpisodeDeletingServicer(services.episode_deleting),  # type: ignore[abstract]
+            ReplayServicer(services.replaying),  # type: ignore[abstract]
         ],
         _service(learning_service_pb2, "LearningService"): [
             RecommendationServicer(services.recommending),  # type: ignore[abstract]

@@ -26,12 +26,14 @@ from lot_grpc.services.distilling.distill_schedule import DistillSchedule
 from lot_grpc.services.distilling.distilling import DistillDefaults, Distilling
 from lot_grpc.services.episodes import episode_deleting as episode_deleting_module
 from lot_grpc.services.episodes.abandoning import DEFAULT_HOURS, Abandoning
+from lot_grpc.services.episodes.arrivals import Arrivals
 from lot_grpc.services.episodes.episode_deleting import EpisodeDeleting
 from lot_grpc.services.episodes.episodes import Episodes
 from lot_grpc.services.episodes.event_log import EventLog
 from lot_grpc.services.episodes.fencing import Fence
 from lot_grpc.services.episodes.leases import RENEW_SECONDS, Leases
 from lot_grpc.services.episodes.recording import Recording
+from lot_grpc.services.episodes.replaying import Replaying
 from lot_grpc.services.episodes.reuse import Reuse
 from lot_grpc.services.episodes.writers import Writers
 from lot_grpc.services.extraction.code_extraction import CodeExtraction
@@ -123,6 +125,7 @@ class Services:
     leases: Leases
     abandoning: Abandoning
     recording: Recording
+    replaying: Replaying
     episode_recall: Recall[Episode]
     episode_deleting: EpisodeDeleting
     memories: Memories
@@ -195,15 +198,24 @@ def build_services(
     feedback = Feedback(store, moments, ledger, patterns, tombstones)
     memories = Memories(store, indexing, moments, ledger, tombstones)
     error_solutions = ErrorSolutions(store, indexing, moments, ledger, tombstones)
-    log, writers = EventLog(store), Writers()
+    log, writers, arrivals = EventLog(store), Writers(), Arrivals(store)
     fence = Fence(store, log, moments)
     leases = Leases(fence, writers)
     reuse = Reuse(store)
-    episode_deleting = EpisodeDeleting(store, log, writers, tombstones, reuse)
+    episode_deleting = EpisodeDeleting(store, log, writers, tombstones, reuse, arrivals)
     episodes = Episodes(
-        store, indexing, moments, ledger, log, writers, fence, episode_deleting, reuse
+        store,
+        indexing,
+        moments,
+        ledger,
+        log,
+        writers,
+        fence,
+        episode_deleting,
+        reuse,
+        arrivals,
     )
-    abandoning = Abandoning(store, moments, log, writers, abandon_after_hours)
+    abandoning = Abandoning(store, moments, log, writers, arrivals, abandon_after_hours)
     policies = Policies(store, moments)
     nouns = kept_nouns(patterns, memories, episode_deleting, error_solutions)
     keeping = Keeping(store, moments, policies, nouns)
@@ -280,7 +292,8 @@ def build_services(
         episodes=episodes,
         leases=leases,
         abandoning=abandoning,
-        recording=Recording(moments, ledger, log, writers, fence),
+        recording=Recording(moments, ledger, log, writers, fence, arrivals),
+        replaying=Replaying(store, log, arrivals),
         episode_recall=recall(episode_noun(episodes)),
         episode_deleting=episode_deleting,
         memories=memories,

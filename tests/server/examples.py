@@ -30,6 +30,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "EpisodeService.RecordEpisode": {"episode": {"task": "t", "status": 2}},
     "EpisodeService.RecordEvent": {"episode_id": "e", "event": {"event_type": "x"}},
     "EpisodeService.RecordEvents": {"episode_id": "e"},
+    "EpisodeService.ReplayEpisode": {"episode_id": "e"},
     "EpisodeService.StartEpisode": {"episode": {"task": "t"}},
     "LearningService.GetPerformanceReport": {},
     "LearningService.GetRecommendations": {"task": "t"},

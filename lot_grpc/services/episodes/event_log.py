@@ -7,7 +7,6 @@ numbers stop, and a page is fetched by its numbers; no index is needed and none 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import takewhile
 
 from lot_grpc.domain.episode import EpisodeEvent
 from lot_grpc.domain.errors import EventConflictError, EventSequenceGapError
@@ -19,6 +18,7 @@ from lot_grpc.services.records.episodes import (
     event_from_record,
     event_hash,
     event_point,
+    event_points,
     event_record,
 )
 
@@ -66,17 +66,16 @@ class EventLog:
         self, namespace: str, episode_id: str, after: int, limit: int, ground: Ground = ALL
     ) -> list[EpisodeEvent]:
         """Up to ``limit`` events that stand behind number ``after``, in order."""
-        points = [
-            event_point(namespace, episode_id, sequence)
-            for sequence in range(after + 1, after + limit + 1)
-        ]
+        points = event_points(namespace, episode_id, range(after + 1, after + limit + 1))
         found = await self._store.get(EVENTS, namespace, points)
-        standing = takewhile(lambda one: one is not None, map(found.get, points))
-        return [
-            event_from_record(record)
-            for record in standing
-            if record is not None and _stands(record, ground)
-        ]
+        events = []
+        for point in points:
+            record = found.get(point)
+            if record is None:
+                break
+            if _stands(record, ground):
+                events.append(event_from_record(record))
+        return events
 
     async def append(
         self,

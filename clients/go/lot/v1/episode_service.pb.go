@@ -22,7 +22,8 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Takeover says what opening a stream does while another records the same episode.
+// Takeover says what opening a stream does while another records the same episode, at this server or
+// at another one on the same store.
 type Takeover int32
 
 const (
@@ -344,8 +345,8 @@ type RecordEventsRequest struct {
 	EpisodeId string `protobuf:"bytes,2,opt,name=episode_id,json=episodeId,proto3" json:"episode_id,omitempty"`
 	// takeover; in the first message only.
 	Takeover Takeover `protobuf:"varint,3,opt,name=takeover,proto3,enum=lot.v1.Takeover" json:"takeover,omitempty"`
-	// events in order, at most 1,000 a message, each with its sequence (1 or more). The first message may carry
-	// some too.
+	// events in order, at most 1,000 a message, each with its sequence (1 or more). The first message
+	// may carry some too. None: a heartbeat.
 	Events        []*EpisodeEvent `protobuf:"bytes,4,rep,name=events,proto3" json:"events,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -502,9 +503,13 @@ type EndEpisodeRequest struct {
 	AutoExtractPatterns bool `protobuf:"varint,14,opt,name=auto_extract_patterns,json=autoExtractPatterns,proto3" json:"auto_extract_patterns,omitempty"`
 	// request_id makes a repeat safe for 24 h: the same request again finishes or repeats the same
 	// write; with other content it is REQUEST_ID_REUSED.
-	RequestId     string `protobuf:"bytes,15,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	RequestId string `protobuf:"bytes,15,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	// used_episode_ids are the episodes whose record was really used, each counted once more in its
+	// reused_count, once however often this end is sent. At most 100, each once. One that is not there
+	// is EPISODE_NOT_FOUND.
+	UsedEpisodeIds []string `protobuf:"bytes,16,rep,name=used_episode_ids,json=usedEpisodeIds,proto3" json:"used_episode_ids,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *EndEpisodeRequest) Reset() {
@@ -640,6 +645,13 @@ func (x *EndEpisodeRequest) GetRequestId() string {
 		return x.RequestId
 	}
 	return ""
+}
+
+func (x *EndEpisodeRequest) GetUsedEpisodeIds() []string {
+	if x != nil {
+		return x.UsedEpisodeIds
+	}
+	return nil
 }
 
 // Response of EndEpisode.
@@ -1379,11 +1391,15 @@ type ReplayEpisodeRequest struct {
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Required. episode_id.
 	EpisodeId string `protobuf:"bytes,2,opt,name=episode_id,json=episodeId,proto3" json:"episode_id,omitempty"`
-	// speed: 0 as fast as possible, 1 as it happened, 2 twice as fast.
+	// speed: 0 as fast as possible, 1 as it happened, 2 twice as fast. An event is due when as much time
+	// has passed since the first one sent as lies between their event_times, divided by speed; one that
+	// is due already comes at once. However long a gap is, it is waited out: cancel, and go on behind
+	// `after_sequence` or faster.
 	Speed float64 `protobuf:"fixed64,3,opt,name=speed,proto3" json:"speed,omitempty"`
 	// after_sequence: start behind this event. 0: from the first.
 	AfterSequence int64 `protobuf:"varint,4,opt,name=after_sequence,json=afterSequence,proto3" json:"after_sequence,omitempty"`
-	// follow a RUNNING episode until it ends.
+	// follow a RUNNING episode: go on with new events as they are stored, until it has ended or is
+	// abandoned.
 	Follow        bool `protobuf:"varint,5,opt,name=follow,proto3" json:"follow,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1457,8 +1473,12 @@ func (x *ReplayEpisodeRequest) GetFollow() bool {
 // Response of ReplayEpisode.
 type ReplayEpisodeResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// events, by sequence.
-	Events        []*EpisodeEvent `protobuf:"bytes,1,rep,name=events,proto3" json:"events,omitempty"`
+	// events, by sequence. At most 1 MiB of data, unless it is a single event; empty only with
+	// caught_up.
+	Events []*EpisodeEvent `protobuf:"bytes,1,rep,name=events,proto3" json:"events,omitempty"`
+	// caught_up: no events behind these were stored when they were read, and the stream waits for more.
+	// Only with `follow`; if there is nothing to send at first, a message without events says so.
+	CaughtUp      bool `protobuf:"varint,2,opt,name=caught_up,json=caughtUp,proto3" json:"caught_up,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1498,6 +1518,13 @@ func (x *ReplayEpisodeResponse) GetEvents() []*EpisodeEvent {
 		return x.Events
 	}
 	return nil
+}
+
+func (x *ReplayEpisodeResponse) GetCaughtUp() bool {
+	if x != nil {
+		return x.CaughtUp
+	}
+	return false
 }
 
 // Request of RecallEpisodes.
@@ -2008,7 +2035,7 @@ const file_lot_v1_episode_service_proto_rawDesc = "" +
 	"\x06events\x18\x04 \x03(\v2\x14.lot.v1.EpisodeEventR\x06events\"^\n" +
 	"\x14RecordEventsResponse\x12#\n" +
 	"\rlast_sequence\x18\x01 \x01(\x03R\flastSequence\x12!\n" +
-	"\fwriter_epoch\x18\x02 \x01(\x03R\vwriterEpoch\"\xaa\x05\n" +
+	"\fwriter_epoch\x18\x02 \x01(\x03R\vwriterEpoch\"\xd4\x05\n" +
 	"\x11EndEpisodeRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x1d\n" +
 	"\n" +
@@ -2028,7 +2055,8 @@ const file_lot_v1_episode_service_proto_rawDesc = "" +
 	"\bapproach\x18\r \x01(\tR\bapproach\x122\n" +
 	"\x15auto_extract_patterns\x18\x0e \x01(\bR\x13autoExtractPatterns\x12\x1d\n" +
 	"\n" +
-	"request_id\x18\x0f \x01(\tR\trequestId\x1a:\n" +
+	"request_id\x18\x0f \x01(\tR\trequestId\x12(\n" +
+	"\x10used_episode_ids\x18\x10 \x03(\tR\x0eusedEpisodeIds\x1a:\n" +
 	"\fMetricsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x01R\x05value:\x028\x01B\t\n" +
@@ -2092,9 +2120,10 @@ const file_lot_v1_episode_service_proto_rawDesc = "" +
 	"episode_id\x18\x02 \x01(\tR\tepisodeId\x12\x14\n" +
 	"\x05speed\x18\x03 \x01(\x01R\x05speed\x12%\n" +
 	"\x0eafter_sequence\x18\x04 \x01(\x03R\rafterSequence\x12\x16\n" +
-	"\x06follow\x18\x05 \x01(\bR\x06follow\"E\n" +
+	"\x06follow\x18\x05 \x01(\bR\x06follow\"b\n" +
 	"\x15ReplayEpisodeResponse\x12,\n" +
-	"\x06events\x18\x01 \x03(\v2\x14.lot.v1.EpisodeEventR\x06events\"\x8c\x02\n" +
+	"\x06events\x18\x01 \x03(\v2\x14.lot.v1.EpisodeEventR\x06events\x12\x1b\n" +
+	"\tcaught_up\x18\x02 \x01(\bR\bcaughtUp\"\x8c\x02\n" +
 	"\x15RecallEpisodesRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x14\n" +
 	"\x05query\x18\x02 \x01(\tR\x05query\x12!\n" +

@@ -777,11 +777,17 @@ class ReplayEpisodeRequest(_message.Message):
     episode_id: _builtins.str
     """Required. episode_id."""
     speed: _builtins.float
-    """speed: 0 as fast as possible, 1 as it happened, 2 twice as fast."""
+    """speed: 0 as fast as possible, 1 as it happened, 2 twice as fast. An event is due when as much time
+    has passed since the first one sent as lies between their event_times, divided by speed; one that
+    is due already comes at once. However long a gap is, it is waited out: cancel, and go on behind
+    `after_sequence` or faster.
+    """
     after_sequence: _builtins.int
     """after_sequence: start behind this event. 0: from the first."""
     follow: _builtins.bool
-    """follow a RUNNING episode until it ends."""
+    """follow a RUNNING episode: go on with new events as they are stored, until it has ended or is
+    abandoned.
+    """
     def __init__(
         self,
         *,
@@ -806,18 +812,26 @@ class ReplayEpisodeResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     EVENTS_FIELD_NUMBER: _builtins.int
+    CAUGHT_UP_FIELD_NUMBER: _builtins.int
+    caught_up: _builtins.bool
+    """caught_up: no events behind these were stored when they were read, and the stream waits for more.
+    Only with `follow`; if there is nothing to send at first, a message without events says so.
+    """
     @_builtins.property
     def events(self) -> _containers.RepeatedCompositeFieldContainer[_episode_pb2.EpisodeEvent]:
-        """events, by sequence."""
+        """events, by sequence. At most 1 MiB of data, unless it is a single event; empty only with
+        caught_up.
+        """
 
     def __init__(
         self,
         *,
         events: _abc.Iterable[_episode_pb2.EpisodeEvent] | None = ...,
+        caught_up: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["events", b"events"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["caught_up", b"caught_up", "events", b"events"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

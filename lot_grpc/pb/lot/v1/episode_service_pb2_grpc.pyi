@@ -75,7 +75,10 @@ class EpisodeServiceStub:
     ListEpisodeEvents: _grpc.UnaryUnaryMultiCallable[_episode_service_pb2.ListEpisodeEventsRequest, _episode_service_pb2.ListEpisodeEventsResponse]
     """ListEpisodeEvents lists an episode's events by sequence. Errors: EPISODE_NOT_FOUND."""
     ReplayEpisode: _grpc.UnaryStreamMultiCallable[_episode_service_pb2.ReplayEpisodeRequest, _episode_service_pb2.ReplayEpisodeResponse]
-    """ReplayEpisode streams an episode's events in order. Not yet carried out."""
+    """ReplayEpisode streams an episode's events in order and in batches, of a RUNNING one those that
+    are stored by then, or with `follow` also those that come. A stream that was cut goes on behind
+    `after_sequence`. Errors: EPISODE_NOT_FOUND, also when it is deleted meanwhile.
+    """
     RecallEpisodes: _grpc.UnaryUnaryMultiCallable[_episode_service_pb2.RecallEpisodesRequest, _episode_service_pb2.RecallEpisodesResponse]
     """RecallEpisodes finds the episodes whose task and context are most relevant to a query, by
     meaning and by words.
@@ -130,7 +133,10 @@ class EpisodeServiceAsyncStub(EpisodeServiceStub):
     ListEpisodeEvents: _aio.UnaryUnaryMultiCallable[_episode_service_pb2.ListEpisodeEventsRequest, _episode_service_pb2.ListEpisodeEventsResponse]  # type: ignore[assignment]
     """ListEpisodeEvents lists an episode's events by sequence. Errors: EPISODE_NOT_FOUND."""
     ReplayEpisode: _aio.UnaryStreamMultiCallable[_episode_service_pb2.ReplayEpisodeRequest, _episode_service_pb2.ReplayEpisodeResponse]  # type: ignore[assignment]
-    """ReplayEpisode streams an episode's events in order. Not yet carried out."""
+    """ReplayEpisode streams an episode's events in order and in batches, of a RUNNING one those that
+    are stored by then, or with `follow` also those that come. A stream that was cut goes on behind
+    `after_sequence`. Errors: EPISODE_NOT_FOUND, also when it is deleted meanwhile.
+    """
     RecallEpisodes: _aio.UnaryUnaryMultiCallable[_episode_service_pb2.RecallEpisodesRequest, _episode_service_pb2.RecallEpisodesResponse]  # type: ignore[assignment]
     """RecallEpisodes finds the episodes whose task and context are most relevant to a query, by
     meaning and by words.
@@ -242,7 +248,10 @@ class EpisodeServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _episode_service_pb2.ReplayEpisodeRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_episode_service_pb2.ReplayEpisodeResponse], _abc.AsyncIterator[_episode_service_pb2.ReplayEpisodeResponse]]:
-        """ReplayEpisode streams an episode's events in order. Not yet carried out."""
+        """ReplayEpisode streams an episode's events in order and in batches, of a RUNNING one those that
+        are stored by then, or with `follow` also those that come. A stream that was cut goes on behind
+        `after_sequence`. Errors: EPISODE_NOT_FOUND, also when it is deleted meanwhile.
+        """
 
     @_abc_1.abstractmethod
     def RecallEpisodes(

@@ -184,7 +184,9 @@ class EpisodeServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def ReplayEpisode(self, request, context):
-        """ReplayEpisode streams an episode's events in order. Not yet carried out.
+        """ReplayEpisode streams an episode's events in order and in batches, of a RUNNING one those that
+        are stored by then, or with `follow` also those that come. A stream that was cut goes on behind
+        `after_sequence`. Errors: EPISODE_NOT_FOUND, also when it is deleted meanwhile.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
