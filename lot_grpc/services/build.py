@@ -21,6 +21,7 @@ from lot_grpc.services.episodes import episode_deleting as episode_deleting_modu
 from lot_grpc.services.episodes.episode_deleting import EpisodeDeleting
 from lot_grpc.services.episodes.episodes import Episodes
 from lot_grpc.services.episodes.event_log import EventLog
+from lot_grpc.services.episodes.failures import Failures
 from lot_grpc.services.episodes.fencing import Fence
 from lot_grpc.services.episodes.recording import Recording
 from lot_grpc.services.episodes.writers import Writers
@@ -105,6 +106,7 @@ class Services:
     recording: Recording
     episode_recall: Recall[Episode]
     episode_deleting: EpisodeDeleting
+    failures: Failures
     memories: Memories
     memory_recall: Recall[Memory]
     recommending: Recommending
@@ -232,6 +234,7 @@ def build_services(
         recording=Recording(moments, ledger, log, writers, fence),
         episode_recall=recall(episode_noun(episodes)),
         episode_deleting=episode_deleting,
+        failures=Failures(store, embedder),
         memories=memories,
         memory_recall=recall(memory_noun(memories)),
         recommending=Recommending(store, embedder, structural_weights, policies.thresholds),

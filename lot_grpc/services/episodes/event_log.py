@@ -73,7 +73,7 @@ class EventLog:
         return [
             event_from_record(record)
             for record in standing
-            if record is not None and _stands(record, ground)
+            if record is not None and ground.holds(record.payload)
         ]
 
     async def append(
@@ -221,9 +221,3 @@ class EventLog:
     async def _replace(self, record: Record, stored: Record) -> bool:
         ours = [Equals(key, stored.payload[key]) for key in ("epoch", "hash")]
         return await self._store.replace(EVENTS, record, ours)
-
-
-def _stands(record: Record, ground: Ground) -> bool:
-    sequence: int = record.payload["sequence"]
-    epoch: int = record.payload["epoch"]
-    return sequence <= ground.number or epoch >= ground.epoch
