@@ -1,7 +1,7 @@
 """Six other causes, that kinds, rules and levels of grouping were not chosen by: see ``causes``.
 
-Two of them, the declined card and the booked room, are none of ``domain.failures.kinds``. Whoever
-changes kinds, rules or levels looking at these has to write others.
+One of them, the printer, is none of ``domain.failures.kinds``. Whoever changes kinds, rules or
+levels looking at these has to write others.
 """
 
 from __future__ import annotations
@@ -9,81 +9,64 @@ from __future__ import annotations
 from tests.failures.causes import Causes
 
 HELD_OUT: Causes = {
-    "deadlock": (
-        (
-            "psycopg2.errors.DeadlockDetected",
-            "deadlock detected\nDETAIL:  Process {m} waits for ShareLock on transaction {m}",
-        ),
-        (
-            "MySQLdb.OperationalError",
-            "(1213, 'Deadlock found when trying to get lock; try restarting transaction')",
-        ),
-        ("sqlite3.OperationalError", "database is locked"),
-        ("", "Lock wait timeout exceeded; try restarting transaction"),
-        ("", 'could not obtain lock on row in relation "{name}"'),
-        (
-            "SqlException",
-            "Transaction (Process ID {n}) was deadlocked on lock resources with another process"
-            " and has been chosen as the deadlock victim.",
-        ),
-        ("", "fatal error: all goroutines are asleep - deadlock!"),
-        ("", "two workers hold the lock of {name} and wait for each other"),
+    "setting is missing": (
+        ("KeyError", "'{name}_API_KEY' is not set in os.environ"),
+        ("", "environment variable {name} is required but was not found"),
+        ("ConfigError", "no value for {name}.url in {path}"),
+        ("", "panic: missing required env var {name}"),
+        ("NoCredentialsError", "Unable to locate credentials, please set the access key"),
+        ("", "the configuration {path} has no entry {name}"),
+        ("ImproperlyConfigured", "The SECRET_KEY setting must not be empty."),
+        ("", "dotenv: {path} was not loaded, {name} is undefined"),
     ),
-    "prompt is too long": (
-        (
-            "BadRequestError",
-            "This model's maximum context length is {m} tokens. However, your messages resulted"
-            " in {m} tokens.",
-        ),
-        ("", "prompt is too long: {m} tokens > {m} maximum"),
-        ("context_length_exceeded", "Please reduce the length of the messages."),
-        ("ValidationException", "Input is too long for requested model."),
-        ("", "the conversation does not fit into the context window of the model any more"),
-        ("", "Requested tokens ({m}) exceed context window of {m}"),
-        ("ContextWindowExceededError", "input length and max_tokens exceed context limit"),
-        ("", "too many tokens in the request, shorten the input by {m}"),
+    "versions do not fit": (
+        ("ResolutionImpossible", "{name} 2.{n} depends on {name}-core<2 but 2.{n} is pinned"),
+        ("", "npm ERR! ERESOLVE unable to resolve dependency tree"),
+        ("", "Because {name} requires python >=3.12, version solving failed."),
+        ("", "peer dependency conflict: {name} wants react 17, react 18 is installed"),
+        ("", "error: failed to select a version for `{name}` which could resolve this conflict"),
+        ("VersionConflict", "({name} 1.{n}, Requirement.parse('{name}>=2'))"),
+        ("", "go: {name} requires go >= 1.{n} (running go 1.19)"),
+        ("", "the installed {name} is too old for this package, upgrade it first"),
     ),
-    "row exists already": (
-        (
-            "psycopg2.errors.UniqueViolation",
-            'duplicate key value violates unique constraint "{name}_key"',
-        ),
-        ("IntegrityError", "UNIQUE constraint failed: {name}.id"),
-        ("MongoServerError", "E11000 duplicate key error collection: app.{name} index: _id_"),
-        ("", "Error 1062: Duplicate entry '{n}' for key '{name}.PRIMARY'"),
-        ("PrismaClientKnownRequestError", "Unique constraint failed on the fields: (`{name}`)"),
-        ("", "a record with the id {m} is already in the table {name}"),
-        ("ConditionalCheckFailedException", "an item with this primary key already exists"),
-        ("", "cannot insert: another row has the same value of the unique column {name}"),
+    "code does not compile": (
+        ("SyntaxError", "invalid syntax ({path}, line {n})"),
+        ("", "{path}({n},{n}): error TS1005: ';' expected."),
+        ("", "error: expected one of `.`, `;` or an operator, found `{name}`"),
+        ("IndentationError", "unindent does not match any outer indentation level"),
+        ("", "{path}:{n}: syntax error: unexpected newline, expecting comma or )"),
+        ("", "javac: class, interface, or enum expected"),
+        ("", "the generated program has an unclosed bracket in line {n}"),
+        ("", "compilation of {name} failed with {n} errors"),
     ),
-    "program is not installed": (
-        ("", "bash: {name}: command not found"),
-        ("FileNotFoundError", "executable '{name}' was not found on PATH"),
-        ("Error", "spawn {name} ENOENT"),
-        ("", 'exec: "{name}": executable file not found in $PATH'),
-        ("", "'{name}' is not recognized as an internal or external command"),
-        ("", "sh: 1: {name}: not found"),
-        ("CommandNotFoundException", "The term '{name}' is not recognized as a cmdlet"),
-        ("", "the program {name} is not installed on this machine"),
+    "element is not on the page": (
+        ("NoSuchElementException", "Unable to locate element: #{name}"),
+        ("", "locator.click: Timeout {m}ms exceeded, waiting for selector '.{name}'"),
+        ("ElementNotInteractableException", "element not interactable: button {name}"),
+        ("", "no node found for selector: #{name}"),
+        ("", "the button {name} is not on the page any more"),
+        ("StaleElementReferenceException", "element is not attached to the page document"),
+        ("", "could not find the form field {name} in the browser window"),
+        ("", "expected to find link {name} in the DOM but it was never rendered"),
     ),
-    "card is declined": (
-        ("stripe.error.CardError", "Your card was declined."),
-        ("", "payment of {n}.00 EUR was refused by the issuing bank"),
-        ("PaymentError", "card_declined: insufficient_funds"),
-        ("", "the bank did not authorise the charge of the customer's card"),
-        ("", "Transaction declined, response code 05: do not honor"),
-        ("ChargeFailed", "The card issuer declined the payment for order {m}"),
-        ("", "could not charge customer {m}: the credit card was rejected"),
-        ("", "issuer says no: the purchase on this card is not approved"),
+    "schema is out of date": (
+        ("psycopg2.errors.UndefinedColumn", 'column "{name}" of relation "users" does not exist'),
+        ("sqlite3.OperationalError", "no such table: {name}"),
+        ("", "ERROR 1054 (42S22): Unknown column '{name}' in 'field list'"),
+        ("", 'relation "{name}" does not exist'),
+        ("PrismaError", "The table `{name}` does not exist in the current database."),
+        ("", "Invalid object name 'dbo.{name}'."),
+        ("", "{n} migrations are pending, the table {name} lacks a column"),
+        ("ORA-00942", "table or view does not exist"),
     ),
-    "room is booked": (
-        ("SlotTakenError", "The meeting room {name} is already booked from {n}:00"),
-        ("", "booking rejected: calendar slot overlaps with another event"),
-        ("", "no free room at the wanted time"),
-        ("ReservationConflict", "{name} is reserved for somebody else at {time}"),
-        ("", "the time slot is not available any more, someone else has booked it"),
-        ("CalendarError", "cannot schedule the meeting: the room is busy"),
-        ("", "double booking of room {name} on {time}"),
-        ("", "the requested appointment collides with an existing reservation"),
+    "printer does not print": (
+        ("PrintError", "paper jam in tray {n} of printer {name}"),
+        ("", "the printer {name} is out of paper"),
+        ("", "print job {m} held: toner is low"),
+        ("IppError", "printer-state-reasons: media-empty-error on {name}"),
+        ("", "cover of the printer is open, job {m} was not printed"),
+        ("", "{name}: printer is offline, {n} documents are queued"),
+        ("", "nothing came out of the printer, the cartridge is empty"),
+        ("", "printing {path} failed because a sheet is stuck"),
     ),
 }

@@ -55,9 +55,9 @@ def planted(causes: Causes, *, seed: int, each: int = 40, silent: int = 12, good
     plan = [cause for cause in causes for _ in range(each)]
     mixed: list[str | None] = [*plan, *[SILENT] * silent, *[None] * good]
     chance.shuffle(mixed)
-    told = {cause: _dealt(list(ways), each, chance) for cause, ways in causes.items()}
+    ways_of = {cause: _dealt(list(ways), each, chance) for cause, ways in causes.items()}
     return [
-        _episode(n, cause, told[cause].pop() if cause else None, chance)
+        _episode(n, cause, ways_of[cause].pop() if cause else None, chance)
         for n, cause in enumerate(mixed)
     ]
 
@@ -69,7 +69,7 @@ def _dealt(ways: list[Told], count: int, chance: random.Random) -> list[Told]:
     return dealt
 
 
-def _episode(n: int, cause: str | None, told: Told | None, chance: random.Random) -> Planted:
+def _episode(n: int, cause: str | None, way: Told | None, chance: random.Random) -> Planted:
     start = EpisodeStart(
         chance.choice(_TASKS).format(name=chance.choice(_NAMES)),
         approach=chance.choice(("standard", "incremental", "test_first")),
@@ -77,19 +77,19 @@ def _episode(n: int, cause: str | None, told: Told | None, chance: random.Random
     )
     status = EpisodeStatus.SUCCEEDED if cause is None else EpisodeStatus.FAILED
     tool = chance.choice(_TOOLS)
-    events = [_event("plan", note="look around"), _event("tool_call", tool=tool)]
+    events = [told("plan", note="look around"), told("tool_call", tool=tool)]
     error, patterns = None, ()
-    if told is not None:
-        kind, message = told[0], _filled(told[1], chance)
+    if way is not None:
+        kind, message = way[0], _filled(way[1], chance)
         where = n % 10
         if where < 6:
             error = EpisodeError(kind, message)
         elif where < 9:
-            events.append(_event("tool_error", tool=tool, error_type=kind, error_message=message))
+            events.append(told("tool_error", tool=tool, error_type=kind, error_message=message))
         else:
             patterns = (f"{kind}: {message}" if kind else message,)
     elif cause is None and n % 3 == 0:  # met and overcome: no failure
-        events.append(_event("tool_error", tool=tool, error="exit status 1"))
+        events.append(told("tool_error", tool=tool, error="exit status 1"))
     end = EpisodeEnd(status, error=error, error_patterns=patterns)
     draft = EpisodeDraft(start, f"e-{n:04}", end=end, events=tuple(events))
     return Planted(draft, cause)
@@ -110,7 +110,8 @@ def _filled(template: str, chance: random.Random) -> str:
     )
 
 
-def _event(event_type: str, **data: str) -> EpisodeEvent:
+def told(event_type: str, **data: str) -> EpisodeEvent:
+    """An event with data."""
     struct = Struct()
     struct.update(data)
     return EpisodeEvent(0, event_type, data=struct.SerializeToString(deterministic=True))

@@ -11,18 +11,22 @@ import asyncio
 
 from lot_grpc.embedding.fastembed import open_fastembed
 from tests.failures.causes import DEVELOPMENT
+from tests.failures.fourth import FOURTH
 from tests.failures.held_out import HELD_OUT
 from tests.failures.made import planted
 from tests.failures.near import NEAR
 from tests.failures.running import judged, open_planted
 from tests.failures.second import SECOND
+from tests.failures.third import THIRD
 
 SETS = {
     "development": DEVELOPMENT,
     "second development": SECOND,
-    "both of them": {**DEVELOPMENT, **SECOND},
-    "near causes": NEAR,
+    "all four": {**DEVELOPMENT, **SECOND, **THIRD, **FOURTH},
     "held out": HELD_OUT,
+    "near causes": NEAR,
+    "third development": THIRD,
+    "fourth development": FOURTH,
 }
 SEEDS = (1, 2, 3)
 

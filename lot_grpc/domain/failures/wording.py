@@ -20,6 +20,9 @@ from lot_grpc.domain.error_signature import normalised, short_type
 LONGEST: Final = 400
 """Characters of the line that says what went wrong; what lies behind is not compared."""
 
+_MOST_LINES: Final = 4
+"""Of a message that is read beyond that line."""
+
 CODES: Final[Mapping[str, str]] = {
     "EACCES": "permission denied",
     "EADDRINUSE": "address already in use",
@@ -84,6 +87,7 @@ STATUSES: Final[Mapping[str, str]] = {
 _MESSAGE_IN_QUOTES = re.compile(
     r"\"([^\"\n]* [^\"\n]*)\"|(?<!\w)'((?:[^'\n]|(?<=\w)'(?=\w))*)'(?!\w)"
 )
+_SPAWN = re.compile(r"\bspawn [^\s:]{1,200} ENOENT\b")
 _IN_OUT = re.compile(r"\b[iI]/[oO]\b")
 _STATUS = re.compile(
     r"(?:request failed with )?\b(?:HTTP|status code|status|error code|code|returned)[ :=]{1,3}"
@@ -117,7 +121,7 @@ def plain_words(error_type: str, message: str) -> str:
     given, named = short_type(error_type), short_type(found.type)
     kind = given or named
     text = found.text if not given or not named or given == named else f"{named}: {found.text}"
-    made = _told(text[:LONGEST])
+    made = _told(_with_next_lines(text[:LONGEST], message))
     whole = f"{kind}: {made}" if kind else made
     whole = _STAND_IN.sub(" ", whole)
     whole = _CODE.sub(lambda found: CODES.get(found[0], found[0]), whole)
@@ -126,9 +130,27 @@ def plain_words(error_type: str, message: str) -> str:
     return _each_once(whole) or _headline(error_type, message)
 
 
+def _with_next_lines(text: str, message: str) -> str:
+    """A text with the other lines of a message of a few lines; a longer one is a trace.
+
+    A line of one word, or that ends in a colon, says nothing by itself.
+    """
+    lines = message[: 2 * LONGEST].split("\n", _MOST_LINES)
+    if len(lines) > _MOST_LINES or len(message) > 2 * LONGEST:
+        return text
+    stripped = [line.strip() for line in lines]
+    more = [
+        line
+        for line in stripped
+        if text not in line and line not in text and " " in line and not line.endswith(":")
+    ]
+    return ": ".join([text, *more])
+
+
 def _told(text: str) -> str:
     """A text with what codes mean, without what differs from case to case."""
     text = _MESSAGE_IN_QUOTES.sub(_kept_message, text)
+    text = _SPAWN.sub("command not found", text)
     text = _STATUS.sub(_meaning, _IN_OUT.sub("io", text))
     return normalised(_AMOUNT.sub(" ", _ERRNO.sub(" ", text)))
 

@@ -14,10 +14,10 @@ import numpy as np
 from lot_grpc.services.distilling.clustering import Unit, clusters
 from lot_grpc.services.episodes.failure_landscape import Floats
 
-LEVEL: Final = 0.38
+LEVEL: Final = 0.14
 """Mean likeness from which on two groups are one."""
 
-ODD_LEVEL: Final = 0.2
+ODD_LEVEL: Final = 0.1
 """From which on a rare telling belongs to a larger group that is clearly the nearest one."""
 
 ODD_SHARE: Final = 0.5

@@ -2,8 +2,9 @@
 
 An error is embedded in plain words (``domain.failures.wording``). What all errors have in common,
 the mean of the kinds of failures, is taken out of a vector, which else is most of it (Mu and
-Viswanath, 2018). Beside that an error is told by how near it lies to each of the kinds
-(``domain.failures.kinds``).
+Viswanath, 2018). Beside that an error is told by how likely it is of each of the kinds
+(``domain.failures.kinds``), or of none, so that the dot product is the cosine of the words and the
+chance that both are of one kind, weighted.
 """
 
 from __future__ import annotations
@@ -27,7 +28,10 @@ KINDS_WEIGHT: Final = 0.5
 """How much the kinds count; the words count for the rest."""
 
 _SHARPNESS: Final = 0.08
-"""A kind that is less near than the nearest one by so much counts 1/e of it."""
+"""A kind that is less near than another one by so much is 1/e as likely."""
+
+_NO_KIND: Final = 0.28
+"""An error so near to a kind is as likely of it as of none."""
 
 _BATCH = 64
 _TINY = 1e-9
@@ -41,7 +45,7 @@ class FailureLandscape:
         self._kinds: tuple[Floats, Floats] | None = None
 
     async def vectors(self, errors: Sequence[ErrorSeen]) -> Floats:
-        """A unit vector for each error, in order; of none, no rows. Gives way to other calls."""
+        """A vector for each error, in order; of none, no rows. Gives way to other calls."""
         words, pace = [], Pace(rest=1.0)
         for error in errors:
             words.append(plain_words(error.type, error.message))
@@ -71,8 +75,9 @@ def _placed(told: Floats, mean: Floats, kinds: Floats) -> Floats:
     words = _unit(told - mean)
     starts = np.cumsum([0, *(len(kind) for kind in KINDS[:-1])])
     near = np.maximum.reduceat(words @ kinds.T, starts, axis=1)
-    profile = _unit(np.exp((near - near.max(axis=1, keepdims=True)) / _SHARPNESS))
-    both = (np.sqrt(1 - KINDS_WEIGHT) * words, np.sqrt(KINDS_WEIGHT) * profile)
+    odds = np.exp((near - _NO_KIND) / _SHARPNESS)
+    likely = odds / (1 + odds.sum(axis=1, keepdims=True))
+    both = (np.sqrt(1 - KINDS_WEIGHT) * words, np.sqrt(KINDS_WEIGHT) * likely)
     return np.hstack(both).astype(np.float32)
 
 
