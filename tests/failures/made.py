@@ -78,7 +78,8 @@ def _episode(n: int, cause: str | None, way: Told | None, chance: random.Random)
     status = EpisodeStatus.SUCCEEDED if cause is None else EpisodeStatus.FAILED
     tool = chance.choice(_TOOLS)
     events = [told("plan", note="look around"), told("tool_call", tool=tool)]
-    error, patterns = None, ()
+    error: EpisodeError | None = None
+    patterns: tuple[str, ...] = ()
     if way is not None:
         kind, message = way[0], _filled(way[1], chance)
         where = n % 10

@@ -25,7 +25,7 @@ FAILED, SUCCEEDED = EpisodeStatus.FAILED, EpisodeStatus.SUCCEEDED
 EVERY = EpisodeFilter()
 
 
-def event(event_type: str, **data: object) -> EpisodeEvent:
+def event(event_type: str, **data: str) -> EpisodeEvent:
     struct = Struct()
     struct.update(data)
     return EpisodeEvent(0, event_type, data=struct.SerializeToString(deterministic=True))
@@ -190,10 +190,9 @@ async def test_groups_beyond_the_limit_are_counted(world):
 
 async def test_the_latest_success_at_a_like_task_tells_its_approach(world):
     await failed(world, "bad", error=EpisodeError("A", "x"), task="Deploy the site")
-    good = {"status": SUCCEEDED, "task": "Deploy the site"}
-    await failed(world, "old", approach="blue-green", hour=5, **good)
-    await failed(world, "new", approach="canary", hour=7, **good)
-    await failed(world, "silent", hour=9, **good)
+    await failed(world, "old", approach="blue-green", hour=5, status=SUCCEEDED)
+    await failed(world, "new", approach="canary", hour=7, status=SUCCEEDED)
+    await failed(world, "silent", hour=9, status=SUCCEEDED)
     await failed(world, "unlike", approach="other", hour=11, status=SUCCEEDED, task="Paint a wall")
     (group,) = (await analyze(world)).groups
     assert group.last_good is not None
