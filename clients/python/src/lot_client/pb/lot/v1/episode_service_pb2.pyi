@@ -945,10 +945,16 @@ class AnalyzeFailuresRequest(_message.Message):
     NAMESPACE_FIELD_NUMBER: _builtins.int
     FILTER_FIELD_NUMBER: _builtins.int
     LIMIT_FIELD_NUMBER: _builtins.int
+    SIMILARITY_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
     """namespace; empty is `default`."""
     limit: _builtins.int
     """limit of groups: 0 is 10; at most 100."""
+    similarity: _builtins.float
+    """similarity in [0, 1] from which on errors are merged by meaning; absent: .14, which suits
+    failures of many kinds. Where all are of one kind, as those of a compiler, ask with .3 or more
+    for finer groups. 1 merges just equal signatures.
+    """
     @_builtins.property
     def filter(self) -> _episode_pb2.EpisodeFilter:
         """filter of the failures; empty matches all. `statuses` without FAILED leave none. It does not
@@ -961,12 +967,15 @@ class AnalyzeFailuresRequest(_message.Message):
         namespace: _builtins.str = ...,
         filter: _episode_pb2.EpisodeFilter | None = ...,
         limit: _builtins.int = ...,
+        similarity: _builtins.float | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["filter", b"filter"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_similarity", b"_similarity", "filter", b"filter", "similarity", b"similarity"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["filter", b"filter", "limit", b"limit", "namespace", b"namespace"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_similarity", b"_similarity", "filter", b"filter", "limit", b"limit", "namespace", b"namespace", "similarity", b"similarity"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__similarity: _TypeAlias = _typing.Literal["similarity"]  # noqa: Y015
+    _WhichOneofArgType__similarity: _TypeAlias = _typing.Literal["_similarity", b"_similarity"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__similarity) -> _WhichOneofReturnType__similarity | None: ...
 
 Global___AnalyzeFailuresRequest: _TypeAlias = AnalyzeFailuresRequest  # noqa: Y015
 
@@ -992,7 +1001,7 @@ class AnalyzeFailuresResponse(_message.Message):
     """signature_count of different errors."""
     compared_signature_count: _builtins.int
     """compared_signature_count of them, the most frequent, that were compared by meaning: all up to
-    2,000. Each of the rest is a group by its signature alone.
+    2,000; none if `similarity` is 1. Each of the rest is a group by its signature alone.
     """
     @_builtins.property
     def groups(self) -> _containers.RepeatedCompositeFieldContainer[Global___FailureGroup]:
