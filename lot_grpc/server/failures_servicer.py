@@ -24,5 +24,6 @@ class FailuresServicer(pb_grpc.EpisodeServiceServicer):
             namespace_or_default(request.namespace),
             filter_from_pb(request.filter),
             request.limit or DEFAULT_GROUPS,
+            request.similarity if request.HasField("similarity") else None,
         )
         return analysis_to_pb(analysis)

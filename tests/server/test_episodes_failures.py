@@ -71,3 +71,15 @@ async def test_a_filter_and_a_limit_narrow_what_is_told(lot):
     assert (answer.failed_count, answer.group_count, len(answer.groups)) == (2, 2, 1)
     none = await lot.episodes.AnalyzeFailures(filter={"statuses": [SUCCEEDED]})
     assert (none.failed_count, len(none.groups)) == (0, 0)
+
+
+async def test_how_like_errors_must_be_is_the_callers_choice(lot):
+    for name in ("connection to the server refused", "connection to the server was refused"):
+        await recorded(lot, name.replace(" ", "-"), error={"message": name})
+    merged = await lot.episodes.AnalyzeFailures()
+    assert (merged.group_count, merged.compared_signature_count) == (1, 2)
+    assert merged.groups[0].signature_count == 2
+    apart = await lot.episodes.AnalyzeFailures(similarity=1)
+    assert (apart.group_count, apart.compared_signature_count) == (2, 0)
+    all_in_one = await lot.episodes.AnalyzeFailures(similarity=0)
+    assert all_in_one.group_count == 1

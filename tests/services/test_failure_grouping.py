@@ -37,6 +37,11 @@ async def test_a_rare_telling_between_two_groups_stays_alone():
     assert await grouped(rows((1, 0, 0), (0, 1, 0), odd), [9, 9, 1]) == [[0], [1], [2]]
 
 
+async def test_a_level_that_is_given_counts_alone():
+    assert await grouped(rows((1, 0, 0), likely(0.5)), [1, 1], 0.49) == [[0, 1]]
+    assert await grouped(rows((1, 0, 0), likely(0.5)), [9, 1], 0.51) == [[0], [1]]
+
+
 async def test_no_errors_are_no_groups():
     assert await grouped(np.zeros((0, 0), dtype=np.float32), []) == []
 

@@ -27,13 +27,16 @@ ODD_MARGIN: Final = 0.05
 """How much nearer that group is than the next of the larger ones."""
 
 
-async def grouped(vectors: Floats, counts: Sequence[int]) -> list[list[int]]:
+async def grouped(
+    vectors: Floats, counts: Sequence[int], level: float | None = None
+) -> list[list[int]]:
     """Which errors are one group, as positions in order; each is in just one.
 
-    ``counts``: how many failures each error has. The order decides between equals.
+    ``counts``: how many failures each error has. The order decides between equals. ``level`` stands
+    for ``LEVEL``; then rare tellings stay alone too.
     """
-    groups = await clusters([Unit(vector) for vector in vectors], LEVEL)
-    if len(groups) < 2:
+    groups = await clusters([Unit(vector) for vector in vectors], LEVEL if level is None else level)
+    if len(groups) < 2 or level is not None:
         return groups
     goes_to = _odd_ones(vectors, counts, groups)
     joined = {at: list(group) for at, group in enumerate(groups) if at not in goes_to}

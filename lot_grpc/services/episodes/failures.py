@@ -52,13 +52,19 @@ class Failures:
         self._landscape = FailureLandscape(embedder)
         self._good_runs = GoodRuns(store)
 
-    async def analyze(self, namespace: str, asked: EpisodeFilter, limit: int) -> FailureAnalysis:
-        """The groups of the failed episodes that a filter lets through, at most ``limit``."""
+    async def analyze(
+        self, namespace: str, asked: EpisodeFilter, limit: int, similarity: float | None = None
+    ) -> FailureAnalysis:
+        """The groups of the failed episodes that a filter lets through, at most ``limit``.
+
+        ``similarity`` from which on errors are merged; None is the level that was measured, 1
+        merges none that differ in their signatures.
+        """
         failures = await self._reading.newest(namespace, asked)
         if not failures:
             return FailureAnalysis()
         count = await self._store.count(EPISODES, namespace, failed_where(asked))
-        parted = await self.parted(failures)
+        parted = await self.parted(failures, similarity)
         groups = await _groups(parted.parts, failures)
         return FailureAnalysis(
             groups=tuple(await self._with_good_runs(namespace, groups[:limit])),
@@ -69,7 +75,7 @@ class Failures:
             compared_signature_count=parted.compared_count,
         )
 
-    async def parted(self, failures: Sequence[Failure]) -> Parted:
+    async def parted(self, failures: Sequence[Failure], similarity: float | None = None) -> Parted:
         """Failures by cause, each in one part; those that tell nothing are one."""
         by_signature: defaultdict[str, list[Failure]] = defaultdict(list)
         for failure in failures:
@@ -78,10 +84,12 @@ class Failures:
         ranked = sorted(by_signature, key=lambda one: (-len(by_signature[one]), one))
         errors = [by_signature[one] for one in ranked]
         compared = errors[:MOST_COMPARED]
+        if similarity is not None and similarity >= 1:
+            compared = []
         vectors = await self._landscape.vectors([_plainest(theirs) for theirs in compared])
-        groups = await grouped(vectors, [len(theirs) for theirs in compared])
+        groups = await grouped(vectors, [len(theirs) for theirs in compared], similarity)
         merged = [[failure for at in group for failure in errors[at]] for group in groups]
-        parts = [*merged, *errors[MOST_COMPARED:], *([silent] if silent else [])]
+        parts = [*merged, *errors[len(compared) :], *([silent] if silent else [])]
         return Parted(parts, len(errors), len(compared))
 
     async def _with_good_runs(
