@@ -1104,7 +1104,8 @@ class FailureGroup(_message.Message):
 
     @_builtins.property
     def example_error(self) -> _episode_pb2.EpisodeError:
-        """example_error: the newest with `signature`, its message cut to 1 KiB. Absent where signature is
+        """example_error: the newest with `signature`, its message cut to 1 KiB; of a message of over 4,096
+        characters, as a stack trace, the line that says what went wrong. Absent where signature is
         empty.
         """
 
