@@ -236,3 +236,14 @@ async def test_a_long_message_is_shown_cut(world):
     await failed(world, "e", error=EpisodeError("A", "ä" * 10_000))
     (group,) = (await analyze(world)).groups
     assert group.example_error.message == "ä" * 512
+
+
+async def test_of_a_long_stack_trace_the_line_that_says_what_went_wrong_is_shown(world):
+    frames = '  File "/a/b.py", line 3, in f\n    g()\n' * 500
+    trace = f"Traceback (most recent call last):\n{frames}ValueError: no 7"
+    await failed(world, "long", error=EpisodeError("ValueError", trace))
+    await failed(world, "short", error=EpisodeError("ValueError", "no 8"), hour=2)
+    await failed(world, "last", error=EpisodeError("ValueError", trace), hour=3)
+    (group,) = (await analyze(world)).groups
+    assert (group.signature, group.signature_count) == ("1:ValueError: no <number>", 1)
+    assert group.example_error.message == "ValueError: no 7"

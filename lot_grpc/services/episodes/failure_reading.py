@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from lot_grpc.domain.episode import EpisodeStatus
+from lot_grpc.domain.error_headline import headline_of
 from lot_grpc.domain.extraction.digest import ErrorSeen, Step, step_of
 from lot_grpc.domain.failures.failure import (
     Failure,
@@ -56,7 +57,8 @@ _READ = (
 )
 _BATCH = 100
 _LONG = 4_096
-"""Characters from which on a message's signature is made in a thread."""
+"""Characters from which on a message is read in a thread, and kept as its headline alone: ten
+thousand stack traces of 64 KiB would be more than there is memory."""
 
 
 @dataclass(slots=True)
@@ -160,8 +162,9 @@ class FailureReading:
 async def _failure(one: _Ended) -> Failure:
     payload = one.record.payload
     error = error_of(one.ended_by, one.steps, payload.get("error_patterns", ()))
+    after = failed_after(one.steps, error)
     if len(error.message) > _LONG:
-        signature = await asyncio.to_thread(signature_or_none, error)
+        signature, error = await asyncio.to_thread(_of_long, error)
     else:
         signature = signature_or_none(error)
     return Failure(
@@ -169,6 +172,13 @@ async def _failure(one: _Ended) -> Failure:
         end_time=payload[END_TIME],
         error=error,
         signature=signature,
-        after=failed_after(one.steps, error),
+        after=after,
         tools=tools_of(payload.get("tools_used", ()), one.steps),
     )
+
+
+def _of_long(error: ErrorSeen) -> tuple[str, ErrorSeen]:
+    """The signature of an error with a long message, and the error in a line."""
+    found = headline_of(error.message)
+    line = f"{found.type}: {found.text}" if found.type and found.text else found.type or found.text
+    return signature_or_none(error), ErrorSeen(error.type, line)
