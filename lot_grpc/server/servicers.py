@@ -25,6 +25,7 @@ from lot_grpc.server.episode_deleting_servicer import EpisodeDeletingServicer
 from lot_grpc.server.episode_servicer import EpisodeServicer
 from lot_grpc.server.error_solution_servicer import ErrorSolutionServicer
 from lot_grpc.server.extraction_servicer import ExtractionServicer
+from lot_grpc.server.failures_servicer import FailuresServicer
 from lot_grpc.server.feedback_servicer import FeedbackServicer
 from lot_grpc.server.learning_event_servicer import LearningEventServicer
 from lot_grpc.server.limits import Limits
@@ -87,6 +88,7 @@ def build_servicers(
             ),
             EpisodeDeletingServicer(services.episode_deleting),  # type: ignore[abstract]
             ReplayServicer(services.replaying),  # type: ignore[abstract]
+            FailuresServicer(services.failures),  # type: ignore[abstract]
         ],
         _service(learning_service_pb2, "LearningService"): [
             RecommendationServicer(services.recommending),  # type: ignore[abstract]

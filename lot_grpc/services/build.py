@@ -30,6 +30,7 @@ from lot_grpc.services.episodes.arrivals import Arrivals
 from lot_grpc.services.episodes.episode_deleting import EpisodeDeleting
 from lot_grpc.services.episodes.episodes import Episodes
 from lot_grpc.services.episodes.event_log import EventLog
+from lot_grpc.services.episodes.failures import Failures
 from lot_grpc.services.episodes.fencing import Fence
 from lot_grpc.services.episodes.leases import RENEW_SECONDS, Leases
 from lot_grpc.services.episodes.recording import Recording
@@ -128,6 +129,7 @@ class Services:
     replaying: Replaying
     episode_recall: Recall[Episode]
     episode_deleting: EpisodeDeleting
+    failures: Failures
     memories: Memories
     memory_recall: Recall[Memory]
     recommending: Recommending
@@ -296,6 +298,7 @@ def build_services(
         replaying=Replaying(store, log, arrivals),
         episode_recall=recall(episode_noun(episodes)),
         episode_deleting=episode_deleting,
+        failures=Failures(store, embedder),
         memories=memories,
         memory_recall=recall(memory_noun(memories)),
         recommending=Recommending(store, embedder, structural_weights, policies.thresholds),

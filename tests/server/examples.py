@@ -22,6 +22,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "AdminService.UpdateNamespacePolicy": {"policy": {"max_patterns": 9}},
     "EpisodeService.DeleteEpisode": {"episode_id": "e"},
     "AdminService.SeedKnowledge": {},
+    "EpisodeService.AnalyzeFailures": {},
     "EpisodeService.EndEpisode": {"episode_id": "e", "status": 2},
     "EpisodeService.GetEpisode": {"episode_id": "e"},
     "EpisodeService.ListEpisodeEvents": {"episode_id": "e"},

@@ -73,7 +73,7 @@ class EventLog:
             record = found.get(point)
             if record is None:
                 break
-            if _stands(record, ground):
+            if ground.holds(record.payload):
                 events.append(event_from_record(record))
         return events
 
@@ -225,9 +225,3 @@ class EventLog:
     async def _replace(self, record: Record, stored: Record) -> bool:
         ours = [Equals(key, stored.payload[key]) for key in ("epoch", "hash")]
         return await self._store.replace(EVENTS, record, ours)
-
-
-def _stands(record: Record, ground: Ground) -> bool:
-    sequence: int = record.payload["sequence"]
-    epoch: int = record.payload["epoch"]
-    return sequence <= ground.number or epoch >= ground.epoch

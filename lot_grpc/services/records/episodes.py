@@ -76,6 +76,12 @@ class Ground:
     number: int = 0
     epoch: int = 0
 
+    def holds(self, event: Mapping[str, Any]) -> bool:
+        """Whether an event stands, by its payload."""
+        sequence: int = event["sequence"]
+        epoch: int = event["epoch"]
+        return sequence <= self.number or epoch >= self.epoch
+
 
 def episode_point(namespace: str, episode_id: str) -> str:
     """Where an episode lies."""

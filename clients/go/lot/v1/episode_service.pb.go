@@ -1770,10 +1770,15 @@ type AnalyzeFailuresRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// namespace; empty is `default`.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// filter; empty matches all.
+	// filter of the failures; empty matches all. `statuses` without FAILED leave none. It does not
+	// narrow the successes that `last_good_approach` is sought among.
 	Filter *EpisodeFilter `protobuf:"bytes,2,opt,name=filter,proto3" json:"filter,omitempty"`
 	// limit of groups: 0 is 10; at most 100.
-	Limit         int32 `protobuf:"varint,3,opt,name=limit,proto3" json:"limit,omitempty"`
+	Limit int32 `protobuf:"varint,3,opt,name=limit,proto3" json:"limit,omitempty"`
+	// similarity in [0, 1] from which on errors are merged by meaning; absent: .14, which suits
+	// failures of many kinds. Where all are of one kind, as those of a compiler, ask with .3 or more
+	// for finer groups. 1 merges just equal signatures.
+	Similarity    *float64 `protobuf:"fixed64,4,opt,name=similarity,proto3,oneof" json:"similarity,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1829,15 +1834,31 @@ func (x *AnalyzeFailuresRequest) GetLimit() int32 {
 	return 0
 }
 
+func (x *AnalyzeFailuresRequest) GetSimilarity() float64 {
+	if x != nil && x.Similarity != nil {
+		return *x.Similarity
+	}
+	return 0
+}
+
 // Response of AnalyzeFailures.
 type AnalyzeFailuresResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// groups, the largest first.
+	// groups, the largest first; of equally large ones the one that happened last.
 	Groups []*FailureGroup `protobuf:"bytes,1,rep,name=groups,proto3" json:"groups,omitempty"`
 	// failed_count of episodes that the filter lets through.
-	FailedCount   int64 `protobuf:"varint,2,opt,name=failed_count,json=failedCount,proto3" json:"failed_count,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	FailedCount int64 `protobuf:"varint,2,opt,name=failed_count,json=failedCount,proto3" json:"failed_count,omitempty"`
+	// analyzed_count of them, the last to end: all up to 10,000. Counts and shares are of these.
+	AnalyzedCount int64 `protobuf:"varint,3,opt,name=analyzed_count,json=analyzedCount,proto3" json:"analyzed_count,omitempty"`
+	// group_count of all groups, also those beyond `limit`.
+	GroupCount int64 `protobuf:"varint,4,opt,name=group_count,json=groupCount,proto3" json:"group_count,omitempty"`
+	// signature_count of different errors.
+	SignatureCount int64 `protobuf:"varint,5,opt,name=signature_count,json=signatureCount,proto3" json:"signature_count,omitempty"`
+	// compared_signature_count of them, the most frequent, that were compared by meaning: all up to
+	// 2,000; none if `similarity` is 1. Each of the rest is a group by its signature alone.
+	ComparedSignatureCount int64 `protobuf:"varint,6,opt,name=compared_signature_count,json=comparedSignatureCount,proto3" json:"compared_signature_count,omitempty"`
+	unknownFields          protoimpl.UnknownFields
+	sizeCache              protoimpl.SizeCache
 }
 
 func (x *AnalyzeFailuresResponse) Reset() {
@@ -1884,29 +1905,89 @@ func (x *AnalyzeFailuresResponse) GetFailedCount() int64 {
 	return 0
 }
 
+func (x *AnalyzeFailuresResponse) GetAnalyzedCount() int64 {
+	if x != nil {
+		return x.AnalyzedCount
+	}
+	return 0
+}
+
+func (x *AnalyzeFailuresResponse) GetGroupCount() int64 {
+	if x != nil {
+		return x.GroupCount
+	}
+	return 0
+}
+
+func (x *AnalyzeFailuresResponse) GetSignatureCount() int64 {
+	if x != nil {
+		return x.SignatureCount
+	}
+	return 0
+}
+
+func (x *AnalyzeFailuresResponse) GetComparedSignatureCount() int64 {
+	if x != nil {
+		return x.ComparedSignatureCount
+	}
+	return 0
+}
+
 // FailureGroup is a group of failed episodes of one cause.
+//
+// The error of an episode is its `error`, else that of its last event that tells one (see
+// `EpisodeEvent.data`; the last 100 are looked at), else the last of its `error_patterns`. Those
+// that tell none are one group.
 type FailureGroup struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// signature: the error with paths, numbers and names taken out.
+	// signature: the error with paths, numbers and names taken out; as in ErrorSolution. The most
+	// frequent one of the group. Empty: the group of episodes that tell no error.
 	Signature string `protobuf:"bytes,1,opt,name=signature,proto3" json:"signature,omitempty"`
 	// count of episodes.
 	Count int64 `protobuf:"varint,2,opt,name=count,proto3" json:"count,omitempty"`
-	// share of all failures, in [0, 1].
+	// share of all analyzed failures, in [0, 1].
 	Share float64 `protobuf:"fixed64,3,opt,name=share,proto3" json:"share,omitempty"`
-	// trend of the share: positive is growing. Per day.
+	// trend of the share: its change per day, positive is growing. The slope of the least-squares line
+	// through all analyzed failures, each counting 1 if it is of the group and 0 if not, over the time
+	// it ended. The trends of all groups add up to 0. 0 also with fewer than 10 failures, or with
+	// less than a day from the first to the last of them.
 	Trend float64 `protobuf:"fixed64,4,opt,name=trend,proto3" json:"trend,omitempty"`
-	// example_episode_ids, the newest first.
+	// example_episode_ids, the newest first. At most 5.
 	ExampleEpisodeIds []string `protobuf:"bytes,5,rep,name=example_episode_ids,json=exampleEpisodeIds,proto3" json:"example_episode_ids,omitempty"`
-	// last_good_approach that worked on like tasks; empty: none known.
+	// last_good_approach: that of last_good_episode_id. Empty: none known.
 	LastGoodApproach string `protobuf:"bytes,6,opt,name=last_good_approach,json=lastGoodApproach,proto3" json:"last_good_approach,omitempty"`
-	// tools involved, the most frequent first.
+	// tools involved: in `tools_used` or in the last events, the most frequent first. At most 10.
 	Tools []string `protobuf:"bytes,7,rep,name=tools,proto3" json:"tools,omitempty"`
-	// failed_after_event_type: the step after which it failed most often.
+	// failed_after_event_type: the step after which it failed most often, which is the last event
+	// before the one that tells the error, or this one itself if it is a step that tells its own error.
+	// Empty: no event says it.
 	FailedAfterEventType string `protobuf:"bytes,8,opt,name=failed_after_event_type,json=failedAfterEventType,proto3" json:"failed_after_event_type,omitempty"`
-	// last_time of such a failure.
-	LastTime      *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=last_time,json=lastTime,proto3" json:"last_time,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	// last_time at which such an episode ended.
+	LastTime *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=last_time,json=lastTime,proto3" json:"last_time,omitempty"`
+	// example_error: the newest with `signature`, its message cut to 1 KiB; of a message of over 4,096
+	// characters, as a stack trace, the line that says what went wrong. Absent where signature is
+	// empty.
+	ExampleError *EpisodeError `protobuf:"bytes,10,opt,name=example_error,json=exampleError,proto3" json:"example_error,omitempty"`
+	// failed_after_tool: the tool of that step, if it names one.
+	FailedAfterTool string `protobuf:"bytes,11,opt,name=failed_after_tool,json=failedAfterTool,proto3" json:"failed_after_tool,omitempty"`
+	// failed_after_share of the group's episodes that failed after that step, in [0, 1].
+	FailedAfterShare float64 `protobuf:"fixed64,12,opt,name=failed_after_share,json=failedAfterShare,proto3" json:"failed_after_share,omitempty"`
+	// first_time at which such an episode ended, among the analyzed ones.
+	FirstTime *timestamppb.Timestamp `protobuf:"bytes,13,opt,name=first_time,json=firstTime,proto3" json:"first_time,omitempty"`
+	// trend_significant: the trend is more than chance, by the test of Cochran and Armitage at .05.
+	TrendSignificant bool `protobuf:"varint,14,opt,name=trend_significant,json=trendSignificant,proto3" json:"trend_significant,omitempty"`
+	// signatures of the group, the most frequent first. At most 10.
+	Signatures []string `protobuf:"bytes,15,rep,name=signatures,proto3" json:"signatures,omitempty"`
+	// signature_count of different signatures in the group.
+	SignatureCount int64 `protobuf:"varint,16,opt,name=signature_count,json=signatureCount,proto3" json:"signature_count,omitempty"`
+	// last_good_episode_id: of the SUCCEEDED episodes whose task and context are like those of the
+	// examples (similarity of .8 or more, 20 nearest of each), the last to end that tells its
+	// approach, else the last to end. Empty: there is none.
+	LastGoodEpisodeId string `protobuf:"bytes,17,opt,name=last_good_episode_id,json=lastGoodEpisodeId,proto3" json:"last_good_episode_id,omitempty"`
+	// last_good_similarity of its task to the nearest of the examples, in [0, 1].
+	LastGoodSimilarity float64 `protobuf:"fixed64,18,opt,name=last_good_similarity,json=lastGoodSimilarity,proto3" json:"last_good_similarity,omitempty"`
+	unknownFields      protoimpl.UnknownFields
+	sizeCache          protoimpl.SizeCache
 }
 
 func (x *FailureGroup) Reset() {
@@ -2000,6 +2081,69 @@ func (x *FailureGroup) GetLastTime() *timestamppb.Timestamp {
 		return x.LastTime
 	}
 	return nil
+}
+
+func (x *FailureGroup) GetExampleError() *EpisodeError {
+	if x != nil {
+		return x.ExampleError
+	}
+	return nil
+}
+
+func (x *FailureGroup) GetFailedAfterTool() string {
+	if x != nil {
+		return x.FailedAfterTool
+	}
+	return ""
+}
+
+func (x *FailureGroup) GetFailedAfterShare() float64 {
+	if x != nil {
+		return x.FailedAfterShare
+	}
+	return 0
+}
+
+func (x *FailureGroup) GetFirstTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.FirstTime
+	}
+	return nil
+}
+
+func (x *FailureGroup) GetTrendSignificant() bool {
+	if x != nil {
+		return x.TrendSignificant
+	}
+	return false
+}
+
+func (x *FailureGroup) GetSignatures() []string {
+	if x != nil {
+		return x.Signatures
+	}
+	return nil
+}
+
+func (x *FailureGroup) GetSignatureCount() int64 {
+	if x != nil {
+		return x.SignatureCount
+	}
+	return 0
+}
+
+func (x *FailureGroup) GetLastGoodEpisodeId() string {
+	if x != nil {
+		return x.LastGoodEpisodeId
+	}
+	return ""
+}
+
+func (x *FailureGroup) GetLastGoodSimilarity() float64 {
+	if x != nil {
+		return x.LastGoodSimilarity
+	}
+	return 0
 }
 
 var File_lot_v1_episode_service_proto protoreflect.FileDescriptor
@@ -2145,14 +2289,23 @@ const file_lot_v1_episode_service_proto_rawDesc = "" +
 	"similarity\x18\x03 \x01(\x01R\n" +
 	"similarity\x122\n" +
 	"\vscore_parts\x18\x04 \x03(\v2\x11.lot.v1.ScorePartR\n" +
-	"scoreParts\"{\n" +
+	"scoreParts\"\xaf\x01\n" +
 	"\x16AnalyzeFailuresRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12-\n" +
 	"\x06filter\x18\x02 \x01(\v2\x15.lot.v1.EpisodeFilterR\x06filter\x12\x14\n" +
-	"\x05limit\x18\x03 \x01(\x05R\x05limit\"j\n" +
+	"\x05limit\x18\x03 \x01(\x05R\x05limit\x12#\n" +
+	"\n" +
+	"similarity\x18\x04 \x01(\x01H\x00R\n" +
+	"similarity\x88\x01\x01B\r\n" +
+	"\v_similarity\"\x95\x02\n" +
 	"\x17AnalyzeFailuresResponse\x12,\n" +
 	"\x06groups\x18\x01 \x03(\v2\x14.lot.v1.FailureGroupR\x06groups\x12!\n" +
-	"\ffailed_count\x18\x02 \x01(\x03R\vfailedCount\"\xd2\x02\n" +
+	"\ffailed_count\x18\x02 \x01(\x03R\vfailedCount\x12%\n" +
+	"\x0eanalyzed_count\x18\x03 \x01(\x03R\ranalyzedCount\x12\x1f\n" +
+	"\vgroup_count\x18\x04 \x01(\x03R\n" +
+	"groupCount\x12'\n" +
+	"\x0fsignature_count\x18\x05 \x01(\x03R\x0esignatureCount\x128\n" +
+	"\x18compared_signature_count\x18\x06 \x01(\x03R\x16comparedSignatureCount\"\xfb\x05\n" +
 	"\fFailureGroup\x12\x1c\n" +
 	"\tsignature\x18\x01 \x01(\tR\tsignature\x12\x14\n" +
 	"\x05count\x18\x02 \x01(\x03R\x05count\x12\x14\n" +
@@ -2162,7 +2315,20 @@ const file_lot_v1_episode_service_proto_rawDesc = "" +
 	"\x12last_good_approach\x18\x06 \x01(\tR\x10lastGoodApproach\x12\x14\n" +
 	"\x05tools\x18\a \x03(\tR\x05tools\x125\n" +
 	"\x17failed_after_event_type\x18\b \x01(\tR\x14failedAfterEventType\x127\n" +
-	"\tlast_time\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\blastTime*Q\n" +
+	"\tlast_time\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\blastTime\x129\n" +
+	"\rexample_error\x18\n" +
+	" \x01(\v2\x14.lot.v1.EpisodeErrorR\fexampleError\x12*\n" +
+	"\x11failed_after_tool\x18\v \x01(\tR\x0ffailedAfterTool\x12,\n" +
+	"\x12failed_after_share\x18\f \x01(\x01R\x10failedAfterShare\x129\n" +
+	"\n" +
+	"first_time\x18\r \x01(\v2\x1a.google.protobuf.TimestampR\tfirstTime\x12+\n" +
+	"\x11trend_significant\x18\x0e \x01(\bR\x10trendSignificant\x12\x1e\n" +
+	"\n" +
+	"signatures\x18\x0f \x03(\tR\n" +
+	"signatures\x12'\n" +
+	"\x0fsignature_count\x18\x10 \x01(\x03R\x0esignatureCount\x12/\n" +
+	"\x14last_good_episode_id\x18\x11 \x01(\tR\x11lastGoodEpisodeId\x120\n" +
+	"\x14last_good_similarity\x18\x12 \x01(\x01R\x12lastGoodSimilarity*Q\n" +
 	"\bTakeover\x12\x18\n" +
 	"\x14TAKEOVER_UNSPECIFIED\x10\x00\x12\x16\n" +
 	"\x12TAKEOVER_TAKE_OVER\x10\x01\x12\x13\n" +
@@ -2272,35 +2438,37 @@ var file_lot_v1_episode_service_proto_depIdxs = []int32{
 	36, // 30: lot.v1.AnalyzeFailuresRequest.filter:type_name -> lot.v1.EpisodeFilter
 	26, // 31: lot.v1.AnalyzeFailuresResponse.groups:type_name -> lot.v1.FailureGroup
 	33, // 32: lot.v1.FailureGroup.last_time:type_name -> google.protobuf.Timestamp
-	1,  // 33: lot.v1.EpisodeService.StartEpisode:input_type -> lot.v1.StartEpisodeRequest
-	3,  // 34: lot.v1.EpisodeService.RecordEvent:input_type -> lot.v1.RecordEventRequest
-	5,  // 35: lot.v1.EpisodeService.RecordEvents:input_type -> lot.v1.RecordEventsRequest
-	7,  // 36: lot.v1.EpisodeService.EndEpisode:input_type -> lot.v1.EndEpisodeRequest
-	9,  // 37: lot.v1.EpisodeService.RecordEpisode:input_type -> lot.v1.RecordEpisodeRequest
-	11, // 38: lot.v1.EpisodeService.GetEpisode:input_type -> lot.v1.GetEpisodeRequest
-	13, // 39: lot.v1.EpisodeService.ListEpisodes:input_type -> lot.v1.ListEpisodesRequest
-	15, // 40: lot.v1.EpisodeService.DeleteEpisode:input_type -> lot.v1.DeleteEpisodeRequest
-	17, // 41: lot.v1.EpisodeService.ListEpisodeEvents:input_type -> lot.v1.ListEpisodeEventsRequest
-	19, // 42: lot.v1.EpisodeService.ReplayEpisode:input_type -> lot.v1.ReplayEpisodeRequest
-	21, // 43: lot.v1.EpisodeService.RecallEpisodes:input_type -> lot.v1.RecallEpisodesRequest
-	24, // 44: lot.v1.EpisodeService.AnalyzeFailures:input_type -> lot.v1.AnalyzeFailuresRequest
-	2,  // 45: lot.v1.EpisodeService.StartEpisode:output_type -> lot.v1.StartEpisodeResponse
-	4,  // 46: lot.v1.EpisodeService.RecordEvent:output_type -> lot.v1.RecordEventResponse
-	6,  // 47: lot.v1.EpisodeService.RecordEvents:output_type -> lot.v1.RecordEventsResponse
-	8,  // 48: lot.v1.EpisodeService.EndEpisode:output_type -> lot.v1.EndEpisodeResponse
-	10, // 49: lot.v1.EpisodeService.RecordEpisode:output_type -> lot.v1.RecordEpisodeResponse
-	12, // 50: lot.v1.EpisodeService.GetEpisode:output_type -> lot.v1.GetEpisodeResponse
-	14, // 51: lot.v1.EpisodeService.ListEpisodes:output_type -> lot.v1.ListEpisodesResponse
-	16, // 52: lot.v1.EpisodeService.DeleteEpisode:output_type -> lot.v1.DeleteEpisodeResponse
-	18, // 53: lot.v1.EpisodeService.ListEpisodeEvents:output_type -> lot.v1.ListEpisodeEventsResponse
-	20, // 54: lot.v1.EpisodeService.ReplayEpisode:output_type -> lot.v1.ReplayEpisodeResponse
-	22, // 55: lot.v1.EpisodeService.RecallEpisodes:output_type -> lot.v1.RecallEpisodesResponse
-	25, // 56: lot.v1.EpisodeService.AnalyzeFailures:output_type -> lot.v1.AnalyzeFailuresResponse
-	45, // [45:57] is the sub-list for method output_type
-	33, // [33:45] is the sub-list for method input_type
-	33, // [33:33] is the sub-list for extension type_name
-	33, // [33:33] is the sub-list for extension extendee
-	0,  // [0:33] is the sub-list for field type_name
+	32, // 33: lot.v1.FailureGroup.example_error:type_name -> lot.v1.EpisodeError
+	33, // 34: lot.v1.FailureGroup.first_time:type_name -> google.protobuf.Timestamp
+	1,  // 35: lot.v1.EpisodeService.StartEpisode:input_type -> lot.v1.StartEpisodeRequest
+	3,  // 36: lot.v1.EpisodeService.RecordEvent:input_type -> lot.v1.RecordEventRequest
+	5,  // 37: lot.v1.EpisodeService.RecordEvents:input_type -> lot.v1.RecordEventsRequest
+	7,  // 38: lot.v1.EpisodeService.EndEpisode:input_type -> lot.v1.EndEpisodeRequest
+	9,  // 39: lot.v1.EpisodeService.RecordEpisode:input_type -> lot.v1.RecordEpisodeRequest
+	11, // 40: lot.v1.EpisodeService.GetEpisode:input_type -> lot.v1.GetEpisodeRequest
+	13, // 41: lot.v1.EpisodeService.ListEpisodes:input_type -> lot.v1.ListEpisodesRequest
+	15, // 42: lot.v1.EpisodeService.DeleteEpisode:input_type -> lot.v1.DeleteEpisodeRequest
+	17, // 43: lot.v1.EpisodeService.ListEpisodeEvents:input_type -> lot.v1.ListEpisodeEventsRequest
+	19, // 44: lot.v1.EpisodeService.ReplayEpisode:input_type -> lot.v1.ReplayEpisodeRequest
+	21, // 45: lot.v1.EpisodeService.RecallEpisodes:input_type -> lot.v1.RecallEpisodesRequest
+	24, // 46: lot.v1.EpisodeService.AnalyzeFailures:input_type -> lot.v1.AnalyzeFailuresRequest
+	2,  // 47: lot.v1.EpisodeService.StartEpisode:output_type -> lot.v1.StartEpisodeResponse
+	4,  // 48: lot.v1.EpisodeService.RecordEvent:output_type -> lot.v1.RecordEventResponse
+	6,  // 49: lot.v1.EpisodeService.RecordEvents:output_type -> lot.v1.RecordEventsResponse
+	8,  // 50: lot.v1.EpisodeService.EndEpisode:output_type -> lot.v1.EndEpisodeResponse
+	10, // 51: lot.v1.EpisodeService.RecordEpisode:output_type -> lot.v1.RecordEpisodeResponse
+	12, // 52: lot.v1.EpisodeService.GetEpisode:output_type -> lot.v1.GetEpisodeResponse
+	14, // 53: lot.v1.EpisodeService.ListEpisodes:output_type -> lot.v1.ListEpisodesResponse
+	16, // 54: lot.v1.EpisodeService.DeleteEpisode:output_type -> lot.v1.DeleteEpisodeResponse
+	18, // 55: lot.v1.EpisodeService.ListEpisodeEvents:output_type -> lot.v1.ListEpisodeEventsResponse
+	20, // 56: lot.v1.EpisodeService.ReplayEpisode:output_type -> lot.v1.ReplayEpisodeResponse
+	22, // 57: lot.v1.EpisodeService.RecallEpisodes:output_type -> lot.v1.RecallEpisodesResponse
+	25, // 58: lot.v1.EpisodeService.AnalyzeFailures:output_type -> lot.v1.AnalyzeFailuresResponse
+	47, // [47:59] is the sub-list for method output_type
+	35, // [35:47] is the sub-list for method input_type
+	35, // [35:35] is the sub-list for extension type_name
+	35, // [35:35] is the sub-list for extension extendee
+	0,  // [0:35] is the sub-list for field type_name
 }
 
 func init() { file_lot_v1_episode_service_proto_init() }
@@ -2314,6 +2482,7 @@ func file_lot_v1_episode_service_proto_init() {
 	file_lot_v1_pattern_proto_init()
 	file_lot_v1_episode_service_proto_msgTypes[6].OneofWrappers = []any{}
 	file_lot_v1_episode_service_proto_msgTypes[20].OneofWrappers = []any{}
+	file_lot_v1_episode_service_proto_msgTypes[23].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

@@ -80,7 +80,10 @@ type EpisodeServiceClient interface {
 	// RecallEpisodes finds the episodes whose task and context are most relevant to a query, by
 	// meaning and by words.
 	RecallEpisodes(ctx context.Context, in *RecallEpisodesRequest, opts ...grpc.CallOption) (*RecallEpisodesResponse, error)
-	// AnalyzeFailures groups failed episodes by their errors. Not yet carried out.
+	// AnalyzeFailures groups FAILED episodes by what went wrong: those whose errors are the same but
+	// for paths, numbers and names, and then those whose errors mean the same. It reads the latest
+	// 10,000 and stores nothing. RUNNING and ABANDONED episodes are no failures: nobody knows how they
+	// went.
 	AnalyzeFailures(ctx context.Context, in *AnalyzeFailuresRequest, opts ...grpc.CallOption) (*AnalyzeFailuresResponse, error)
 }
 
@@ -271,7 +274,10 @@ type EpisodeServiceServer interface {
 	// RecallEpisodes finds the episodes whose task and context are most relevant to a query, by
 	// meaning and by words.
 	RecallEpisodes(context.Context, *RecallEpisodesRequest) (*RecallEpisodesResponse, error)
-	// AnalyzeFailures groups failed episodes by their errors. Not yet carried out.
+	// AnalyzeFailures groups FAILED episodes by what went wrong: those whose errors are the same but
+	// for paths, numbers and names, and then those whose errors mean the same. It reads the latest
+	// 10,000 and stores nothing. RUNNING and ABANDONED episodes are no failures: nobody knows how they
+	// went.
 	AnalyzeFailures(context.Context, *AnalyzeFailuresRequest) (*AnalyzeFailuresResponse, error)
 	mustEmbedUnimplementedEpisodeServiceServer()
 }

@@ -84,7 +84,11 @@ class EpisodeServiceStub:
     meaning and by words.
     """
     AnalyzeFailures: _grpc.UnaryUnaryMultiCallable[_episode_service_pb2.AnalyzeFailuresRequest, _episode_service_pb2.AnalyzeFailuresResponse]
-    """AnalyzeFailures groups failed episodes by their errors. Not yet carried out."""
+    """AnalyzeFailures groups FAILED episodes by what went wrong: those whose errors are the same but
+    for paths, numbers and names, and then those whose errors mean the same. It reads the latest
+    10,000 and stores nothing. RUNNING and ABANDONED episodes are no failures: nobody knows how they
+    went.
+    """
 
 @_typing.type_check_only
 class EpisodeServiceAsyncStub(EpisodeServiceStub):
@@ -142,7 +146,11 @@ class EpisodeServiceAsyncStub(EpisodeServiceStub):
     meaning and by words.
     """
     AnalyzeFailures: _aio.UnaryUnaryMultiCallable[_episode_service_pb2.AnalyzeFailuresRequest, _episode_service_pb2.AnalyzeFailuresResponse]  # type: ignore[assignment]
-    """AnalyzeFailures groups failed episodes by their errors. Not yet carried out."""
+    """AnalyzeFailures groups FAILED episodes by what went wrong: those whose errors are the same but
+    for paths, numbers and names, and then those whose errors mean the same. It reads the latest
+    10,000 and stores nothing. RUNNING and ABANDONED episodes are no failures: nobody knows how they
+    went.
+    """
 
 class EpisodeServiceServicer(metaclass=_abc_1.ABCMeta):
     """EpisodeService records what happens while it happens, and finds it again.
@@ -269,6 +277,10 @@ class EpisodeServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _episode_service_pb2.AnalyzeFailuresRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_episode_service_pb2.AnalyzeFailuresResponse, _abc.Awaitable[_episode_service_pb2.AnalyzeFailuresResponse]]:
-        """AnalyzeFailures groups failed episodes by their errors. Not yet carried out."""
+        """AnalyzeFailures groups FAILED episodes by what went wrong: those whose errors are the same but
+        for paths, numbers and names, and then those whose errors mean the same. It reads the latest
+        10,000 and stores nothing. RUNNING and ABANDONED episodes are no failures: nobody knows how they
+        went.
+        """
 
 def add_EpisodeServiceServicer_to_server(servicer: EpisodeServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

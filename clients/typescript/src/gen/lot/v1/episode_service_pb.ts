@@ -20,7 +20,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file lot/v1/episode_service.proto.
  */
 export const file_lot_v1_episode_service: GenFile = /*@__PURE__*/
-  fileDesc("Chxsb3QvdjEvZXBpc29kZV9zZXJ2aWNlLnByb3RvEgZsb3QudjEicgoTU3RhcnRFcGlzb2RlUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSIAoHZXBpc29kZRgCIAEoCzIPLmxvdC52MS5FcGlzb2RlEhIKCmVwaXNvZGVfaWQYAyABKAkSEgoKcmVxdWVzdF9pZBgEIAEoCSJqChRTdGFydEVwaXNvZGVSZXNwb25zZRIgCgdlcGlzb2RlGAEgASgLMg8ubG90LnYxLkVwaXNvZGUSDwoHY3JlYXRlZBgCIAEoCBIfCgdub3RpY2VzGAMgAygLMg4ubG90LnYxLk5vdGljZSJ0ChJSZWNvcmRFdmVudFJlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEhIKCmVwaXNvZGVfaWQYAiABKAkSIwoFZXZlbnQYAyABKAsyFC5sb3QudjEuRXBpc29kZUV2ZW50EhIKCnJlcXVlc3RfaWQYBCABKAkiOgoTUmVjb3JkRXZlbnRSZXNwb25zZRIjCgVldmVudBgBIAEoCzIULmxvdC52MS5FcGlzb2RlRXZlbnQihgEKE1JlY29yZEV2ZW50c1JlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEhIKCmVwaXNvZGVfaWQYAiABKAkSIgoIdGFrZW92ZXIYAyABKA4yEC5sb3QudjEuVGFrZW92ZXISJAoGZXZlbnRzGAQgAygLMhQubG90LnYxLkVwaXNvZGVFdmVudCJDChRSZWNvcmRFdmVudHNSZXNwb25zZRIVCg1sYXN0X3NlcXVlbmNlGAEgASgDEhQKDHdyaXRlcl9lcG9jaBgCIAEoAyKMBAoRRW5kRXBpc29kZVJlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEhIKCmVwaXNvZGVfaWQYAiABKAkSJQoGc3RhdHVzGAMgASgOMhUubG90LnYxLkVwaXNvZGVTdGF0dXMSDwoHc3VtbWFyeRgEIAEoCRIjCgVlcnJvchgFIAEoCzIULmxvdC52MS5FcGlzb2RlRXJyb3ISFgoOZXJyb3JfcGF0dGVybnMYBiADKAkSFwoPc3VjY2Vzc19mYWN0b3JzGAcgAygJEhIKCnRvb2xzX3VzZWQYCCADKAkSNwoHbWV0cmljcxgJIAMoCzImLmxvdC52MS5FbmRFcGlzb2RlUmVxdWVzdC5NZXRyaWNzRW50cnkSEwoGcmV3YXJkGAogASgBSACIAQESGAoQdXNlZF9wYXR0ZXJuX2lkcxgLIAMoCRIsCghlbmRfdGltZRgMIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEAoIYXBwcm9hY2gYDSABKAkSHQoVYXV0b19leHRyYWN0X3BhdHRlcm5zGA4gASgIEhIKCnJlcXVlc3RfaWQYDyABKAkSGAoQdXNlZF9lcGlzb2RlX2lkcxgQIAMoCRouCgxNZXRyaWNzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgBOgI4AUIJCgdfcmV3YXJkIp0BChJFbmRFcGlzb2RlUmVzcG9uc2USIAoHZXBpc29kZRgBIAEoCzIPLmxvdC52MS5FcGlzb2RlEisKEmV4dHJhY3RlZF9wYXR0ZXJucxgCIAMoCzIPLmxvdC52MS5QYXR0ZXJuEjgKGWV4dHJhY3RlZF9lcnJvcl9zb2x1dGlvbnMYAyADKAsyFS5sb3QudjEuRXJyb3JTb2x1dGlvbiK4AQoUUmVjb3JkRXBpc29kZVJlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEiAKB2VwaXNvZGUYAiABKAsyDy5sb3QudjEuRXBpc29kZRISCgplcGlzb2RlX2lkGAMgASgJEiQKBmV2ZW50cxgEIAMoCzIULmxvdC52MS5FcGlzb2RlRXZlbnQSHQoVYXV0b19leHRyYWN0X3BhdHRlcm5zGAUgASgIEhIKCnJlcXVlc3RfaWQYBiABKAki0gEKFVJlY29yZEVwaXNvZGVSZXNwb25zZRIgCgdlcGlzb2RlGAEgASgLMg8ubG90LnYxLkVwaXNvZGUSDwoHY3JlYXRlZBgCIAEoCBIfCgdub3RpY2VzGAMgAygLMg4ubG90LnYxLk5vdGljZRIrChJleHRyYWN0ZWRfcGF0dGVybnMYBCADKAsyDy5sb3QudjEuUGF0dGVybhI4ChlleHRyYWN0ZWRfZXJyb3Jfc29sdXRpb25zGAUgAygLMhUubG90LnYxLkVycm9yU29sdXRpb24iOgoRR2V0RXBpc29kZVJlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEhIKCmVwaXNvZGVfaWQYAiABKAkiNgoSR2V0RXBpc29kZVJlc3BvbnNlEiAKB2VwaXNvZGUYASABKAsyDy5sb3QudjEuRXBpc29kZSJ2ChNMaXN0RXBpc29kZXNSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRIlCgZmaWx0ZXIYAiABKAsyFS5sb3QudjEuRXBpc29kZUZpbHRlchIRCglwYWdlX3NpemUYAyABKAUSEgoKcGFnZV90b2tlbhgEIAEoCSJSChRMaXN0RXBpc29kZXNSZXNwb25zZRIhCghlcGlzb2RlcxgBIAMoCzIPLmxvdC52MS5FcGlzb2RlEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSJUChREZWxldGVFcGlzb2RlUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSEgoKZXBpc29kZV9pZBgCIAEoCRIVCg1hbGxvd19taXNzaW5nGAMgASgIIkUKFURlbGV0ZUVwaXNvZGVSZXNwb25zZRIPCgdkZWxldGVkGAEgASgIEhsKE2RlbGV0ZWRfZXZlbnRfY291bnQYAiABKAMigAEKGExpc3RFcGlzb2RlRXZlbnRzUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSEgoKZXBpc29kZV9pZBgCIAEoCRIRCglwYWdlX3NpemUYAyABKAUSEgoKcGFnZV90b2tlbhgEIAEoCRIWCg5hZnRlcl9zZXF1ZW5jZRgFIAEoAyJaChlMaXN0RXBpc29kZUV2ZW50c1Jlc3BvbnNlEiQKBmV2ZW50cxgBIAMoCzIULmxvdC52MS5FcGlzb2RlRXZlbnQSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJInQKFFJlcGxheUVwaXNvZGVSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRISCgplcGlzb2RlX2lkGAIgASgJEg0KBXNwZWVkGAMgASgBEhYKDmFmdGVyX3NlcXVlbmNlGAQgASgDEg4KBmZvbGxvdxgFIAEoCCJQChVSZXBsYXlFcGlzb2RlUmVzcG9uc2USJAoGZXZlbnRzGAEgAygLMhQubG90LnYxLkVwaXNvZGVFdmVudBIRCgljYXVnaHRfdXAYAiABKAgixgEKFVJlY2FsbEVwaXNvZGVzUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSDQoFcXVlcnkYAiABKAkSFAoMc3VjY2Vzc19vbmx5GAMgASgIEiUKBmZpbHRlchgEIAEoCzIVLmxvdC52MS5FcGlzb2RlRmlsdGVyEg0KBWxpbWl0GAUgASgFEhsKDm1pbl9zaW1pbGFyaXR5GAYgASgBSACIAQESDwoHZXhwbGFpbhgHIAEoCEIRCg9fbWluX3NpbWlsYXJpdHkicQoWUmVjYWxsRXBpc29kZXNSZXNwb25zZRIgCgRoaXRzGAEgAygLMhIubG90LnYxLkVwaXNvZGVIaXQSFAoMcmV0cmlldmFsX2lkGAIgASgJEh8KB25vdGljZXMYAyADKAsyDi5sb3QudjEuTm90aWNlInkKCkVwaXNvZGVIaXQSIAoHZXBpc29kZRgBIAEoCzIPLmxvdC52MS5FcGlzb2RlEg0KBXNjb3JlGAIgASgBEhIKCnNpbWlsYXJpdHkYAyABKAESJgoLc2NvcmVfcGFydHMYBCADKAsyES5sb3QudjEuU2NvcmVQYXJ0ImEKFkFuYWx5emVGYWlsdXJlc1JlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEiUKBmZpbHRlchgCIAEoCzIVLmxvdC52MS5FcGlzb2RlRmlsdGVyEg0KBWxpbWl0GAMgASgFIlUKF0FuYWx5emVGYWlsdXJlc1Jlc3BvbnNlEiQKBmdyb3VwcxgBIAMoCzIULmxvdC52MS5GYWlsdXJlR3JvdXASFAoMZmFpbGVkX2NvdW50GAIgASgDIuYBCgxGYWlsdXJlR3JvdXASEQoJc2lnbmF0dXJlGAEgASgJEg0KBWNvdW50GAIgASgDEg0KBXNoYXJlGAMgASgBEg0KBXRyZW5kGAQgASgBEhsKE2V4YW1wbGVfZXBpc29kZV9pZHMYBSADKAkSGgoSbGFzdF9nb29kX2FwcHJvYWNoGAYgASgJEg0KBXRvb2xzGAcgAygJEh8KF2ZhaWxlZF9hZnRlcl9ldmVudF90eXBlGAggASgJEi0KCWxhc3RfdGltZRgJIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAqUQoIVGFrZW92ZXISGAoUVEFLRU9WRVJfVU5TUEVDSUZJRUQQABIWChJUQUtFT1ZFUl9UQUtFX09WRVIQARITCg9UQUtFT1ZFUl9SRUZVU0UQAjLQBwoORXBpc29kZVNlcnZpY2USSQoMU3RhcnRFcGlzb2RlEhsubG90LnYxLlN0YXJ0RXBpc29kZVJlcXVlc3QaHC5sb3QudjEuU3RhcnRFcGlzb2RlUmVzcG9uc2USRgoLUmVjb3JkRXZlbnQSGi5sb3QudjEuUmVjb3JkRXZlbnRSZXF1ZXN0GhsubG90LnYxLlJlY29yZEV2ZW50UmVzcG9uc2USTQoMUmVjb3JkRXZlbnRzEhsubG90LnYxLlJlY29yZEV2ZW50c1JlcXVlc3QaHC5sb3QudjEuUmVjb3JkRXZlbnRzUmVzcG9uc2UoATABEkMKCkVuZEVwaXNvZGUSGS5sb3QudjEuRW5kRXBpc29kZVJlcXVlc3QaGi5sb3QudjEuRW5kRXBpc29kZVJlc3BvbnNlEkwKDVJlY29yZEVwaXNvZGUSHC5sb3QudjEuUmVjb3JkRXBpc29kZVJlcXVlc3QaHS5sb3QudjEuUmVjb3JkRXBpc29kZVJlc3BvbnNlEkgKCkdldEVwaXNvZGUSGS5sb3QudjEuR2V0RXBpc29kZVJlcXVlc3QaGi5sb3QudjEuR2V0RXBpc29kZVJlc3BvbnNlIgOQAgESTgoMTGlzdEVwaXNvZGVzEhsubG90LnYxLkxpc3RFcGlzb2Rlc1JlcXVlc3QaHC5sb3QudjEuTGlzdEVwaXNvZGVzUmVzcG9uc2UiA5ACARJMCg1EZWxldGVFcGlzb2RlEhwubG90LnYxLkRlbGV0ZUVwaXNvZGVSZXF1ZXN0Gh0ubG90LnYxLkRlbGV0ZUVwaXNvZGVSZXNwb25zZRJdChFMaXN0RXBpc29kZUV2ZW50cxIgLmxvdC52MS5MaXN0RXBpc29kZUV2ZW50c1JlcXVlc3QaIS5sb3QudjEuTGlzdEVwaXNvZGVFdmVudHNSZXNwb25zZSIDkAIBElMKDVJlcGxheUVwaXNvZGUSHC5sb3QudjEuUmVwbGF5RXBpc29kZVJlcXVlc3QaHS5sb3QudjEuUmVwbGF5RXBpc29kZVJlc3BvbnNlIgOQAgEwARJUCg5SZWNhbGxFcGlzb2RlcxIdLmxvdC52MS5SZWNhbGxFcGlzb2Rlc1JlcXVlc3QaHi5sb3QudjEuUmVjYWxsRXBpc29kZXNSZXNwb25zZSIDkAIBElcKD0FuYWx5emVGYWlsdXJlcxIeLmxvdC52MS5BbmFseXplRmFpbHVyZXNSZXF1ZXN0Gh8ubG90LnYxLkFuYWx5emVGYWlsdXJlc1Jlc3BvbnNlIgOQAgFCRwoNaW8ubG90Z3JwYy52MVABWjRnaXRodWIuY29tL2xvdC1ncnBjL2xvdC1ncnBjL2NsaWVudHMvZ28vbG90L3YxO2xvdHYxYgZwcm90bzM", [file_google_protobuf_timestamp, file_lot_v1_episode, file_lot_v1_error_solution, file_lot_v1_outcome, file_lot_v1_pattern]);
+  fileDesc("Chxsb3QvdjEvZXBpc29kZV9zZXJ2aWNlLnByb3RvEgZsb3QudjEicgoTU3RhcnRFcGlzb2RlUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSIAoHZXBpc29kZRgCIAEoCzIPLmxvdC52MS5FcGlzb2RlEhIKCmVwaXNvZGVfaWQYAyABKAkSEgoKcmVxdWVzdF9pZBgEIAEoCSJqChRTdGFydEVwaXNvZGVSZXNwb25zZRIgCgdlcGlzb2RlGAEgASgLMg8ubG90LnYxLkVwaXNvZGUSDwoHY3JlYXRlZBgCIAEoCBIfCgdub3RpY2VzGAMgAygLMg4ubG90LnYxLk5vdGljZSJ0ChJSZWNvcmRFdmVudFJlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEhIKCmVwaXNvZGVfaWQYAiABKAkSIwoFZXZlbnQYAyABKAsyFC5sb3QudjEuRXBpc29kZUV2ZW50EhIKCnJlcXVlc3RfaWQYBCABKAkiOgoTUmVjb3JkRXZlbnRSZXNwb25zZRIjCgVldmVudBgBIAEoCzIULmxvdC52MS5FcGlzb2RlRXZlbnQihgEKE1JlY29yZEV2ZW50c1JlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEhIKCmVwaXNvZGVfaWQYAiABKAkSIgoIdGFrZW92ZXIYAyABKA4yEC5sb3QudjEuVGFrZW92ZXISJAoGZXZlbnRzGAQgAygLMhQubG90LnYxLkVwaXNvZGVFdmVudCJDChRSZWNvcmRFdmVudHNSZXNwb25zZRIVCg1sYXN0X3NlcXVlbmNlGAEgASgDEhQKDHdyaXRlcl9lcG9jaBgCIAEoAyKMBAoRRW5kRXBpc29kZVJlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEhIKCmVwaXNvZGVfaWQYAiABKAkSJQoGc3RhdHVzGAMgASgOMhUubG90LnYxLkVwaXNvZGVTdGF0dXMSDwoHc3VtbWFyeRgEIAEoCRIjCgVlcnJvchgFIAEoCzIULmxvdC52MS5FcGlzb2RlRXJyb3ISFgoOZXJyb3JfcGF0dGVybnMYBiADKAkSFwoPc3VjY2Vzc19mYWN0b3JzGAcgAygJEhIKCnRvb2xzX3VzZWQYCCADKAkSNwoHbWV0cmljcxgJIAMoCzImLmxvdC52MS5FbmRFcGlzb2RlUmVxdWVzdC5NZXRyaWNzRW50cnkSEwoGcmV3YXJkGAogASgBSACIAQESGAoQdXNlZF9wYXR0ZXJuX2lkcxgLIAMoCRIsCghlbmRfdGltZRgMIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEAoIYXBwcm9hY2gYDSABKAkSHQoVYXV0b19leHRyYWN0X3BhdHRlcm5zGA4gASgIEhIKCnJlcXVlc3RfaWQYDyABKAkSGAoQdXNlZF9lcGlzb2RlX2lkcxgQIAMoCRouCgxNZXRyaWNzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgBOgI4AUIJCgdfcmV3YXJkIp0BChJFbmRFcGlzb2RlUmVzcG9uc2USIAoHZXBpc29kZRgBIAEoCzIPLmxvdC52MS5FcGlzb2RlEisKEmV4dHJhY3RlZF9wYXR0ZXJucxgCIAMoCzIPLmxvdC52MS5QYXR0ZXJuEjgKGWV4dHJhY3RlZF9lcnJvcl9zb2x1dGlvbnMYAyADKAsyFS5sb3QudjEuRXJyb3JTb2x1dGlvbiK4AQoUUmVjb3JkRXBpc29kZVJlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEiAKB2VwaXNvZGUYAiABKAsyDy5sb3QudjEuRXBpc29kZRISCgplcGlzb2RlX2lkGAMgASgJEiQKBmV2ZW50cxgEIAMoCzIULmxvdC52MS5FcGlzb2RlRXZlbnQSHQoVYXV0b19leHRyYWN0X3BhdHRlcm5zGAUgASgIEhIKCnJlcXVlc3RfaWQYBiABKAki0gEKFVJlY29yZEVwaXNvZGVSZXNwb25zZRIgCgdlcGlzb2RlGAEgASgLMg8ubG90LnYxLkVwaXNvZGUSDwoHY3JlYXRlZBgCIAEoCBIfCgdub3RpY2VzGAMgAygLMg4ubG90LnYxLk5vdGljZRIrChJleHRyYWN0ZWRfcGF0dGVybnMYBCADKAsyDy5sb3QudjEuUGF0dGVybhI4ChlleHRyYWN0ZWRfZXJyb3Jfc29sdXRpb25zGAUgAygLMhUubG90LnYxLkVycm9yU29sdXRpb24iOgoRR2V0RXBpc29kZVJlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEhIKCmVwaXNvZGVfaWQYAiABKAkiNgoSR2V0RXBpc29kZVJlc3BvbnNlEiAKB2VwaXNvZGUYASABKAsyDy5sb3QudjEuRXBpc29kZSJ2ChNMaXN0RXBpc29kZXNSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRIlCgZmaWx0ZXIYAiABKAsyFS5sb3QudjEuRXBpc29kZUZpbHRlchIRCglwYWdlX3NpemUYAyABKAUSEgoKcGFnZV90b2tlbhgEIAEoCSJSChRMaXN0RXBpc29kZXNSZXNwb25zZRIhCghlcGlzb2RlcxgBIAMoCzIPLmxvdC52MS5FcGlzb2RlEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSJUChREZWxldGVFcGlzb2RlUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSEgoKZXBpc29kZV9pZBgCIAEoCRIVCg1hbGxvd19taXNzaW5nGAMgASgIIkUKFURlbGV0ZUVwaXNvZGVSZXNwb25zZRIPCgdkZWxldGVkGAEgASgIEhsKE2RlbGV0ZWRfZXZlbnRfY291bnQYAiABKAMigAEKGExpc3RFcGlzb2RlRXZlbnRzUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSEgoKZXBpc29kZV9pZBgCIAEoCRIRCglwYWdlX3NpemUYAyABKAUSEgoKcGFnZV90b2tlbhgEIAEoCRIWCg5hZnRlcl9zZXF1ZW5jZRgFIAEoAyJaChlMaXN0RXBpc29kZUV2ZW50c1Jlc3BvbnNlEiQKBmV2ZW50cxgBIAMoCzIULmxvdC52MS5FcGlzb2RlRXZlbnQSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJInQKFFJlcGxheUVwaXNvZGVSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRISCgplcGlzb2RlX2lkGAIgASgJEg0KBXNwZWVkGAMgASgBEhYKDmFmdGVyX3NlcXVlbmNlGAQgASgDEg4KBmZvbGxvdxgFIAEoCCJQChVSZXBsYXlFcGlzb2RlUmVzcG9uc2USJAoGZXZlbnRzGAEgAygLMhQubG90LnYxLkVwaXNvZGVFdmVudBIRCgljYXVnaHRfdXAYAiABKAgixgEKFVJlY2FsbEVwaXNvZGVzUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSDQoFcXVlcnkYAiABKAkSFAoMc3VjY2Vzc19vbmx5GAMgASgIEiUKBmZpbHRlchgEIAEoCzIVLmxvdC52MS5FcGlzb2RlRmlsdGVyEg0KBWxpbWl0GAUgASgFEhsKDm1pbl9zaW1pbGFyaXR5GAYgASgBSACIAQESDwoHZXhwbGFpbhgHIAEoCEIRCg9fbWluX3NpbWlsYXJpdHkicQoWUmVjYWxsRXBpc29kZXNSZXNwb25zZRIgCgRoaXRzGAEgAygLMhIubG90LnYxLkVwaXNvZGVIaXQSFAoMcmV0cmlldmFsX2lkGAIgASgJEh8KB25vdGljZXMYAyADKAsyDi5sb3QudjEuTm90aWNlInkKCkVwaXNvZGVIaXQSIAoHZXBpc29kZRgBIAEoCzIPLmxvdC52MS5FcGlzb2RlEg0KBXNjb3JlGAIgASgBEhIKCnNpbWlsYXJpdHkYAyABKAESJgoLc2NvcmVfcGFydHMYBCADKAsyES5sb3QudjEuU2NvcmVQYXJ0IokBChZBbmFseXplRmFpbHVyZXNSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRIlCgZmaWx0ZXIYAiABKAsyFS5sb3QudjEuRXBpc29kZUZpbHRlchINCgVsaW1pdBgDIAEoBRIXCgpzaW1pbGFyaXR5GAQgASgBSACIAQFCDQoLX3NpbWlsYXJpdHkivQEKF0FuYWx5emVGYWlsdXJlc1Jlc3BvbnNlEiQKBmdyb3VwcxgBIAMoCzIULmxvdC52MS5GYWlsdXJlR3JvdXASFAoMZmFpbGVkX2NvdW50GAIgASgDEhYKDmFuYWx5emVkX2NvdW50GAMgASgDEhMKC2dyb3VwX2NvdW50GAQgASgDEhcKD3NpZ25hdHVyZV9jb3VudBgFIAEoAxIgChhjb21wYXJlZF9zaWduYXR1cmVfY291bnQYBiABKAMi/gMKDEZhaWx1cmVHcm91cBIRCglzaWduYXR1cmUYASABKAkSDQoFY291bnQYAiABKAMSDQoFc2hhcmUYAyABKAESDQoFdHJlbmQYBCABKAESGwoTZXhhbXBsZV9lcGlzb2RlX2lkcxgFIAMoCRIaChJsYXN0X2dvb2RfYXBwcm9hY2gYBiABKAkSDQoFdG9vbHMYByADKAkSHwoXZmFpbGVkX2FmdGVyX2V2ZW50X3R5cGUYCCABKAkSLQoJbGFzdF90aW1lGAkgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIrCg1leGFtcGxlX2Vycm9yGAogASgLMhQubG90LnYxLkVwaXNvZGVFcnJvchIZChFmYWlsZWRfYWZ0ZXJfdG9vbBgLIAEoCRIaChJmYWlsZWRfYWZ0ZXJfc2hhcmUYDCABKAESLgoKZmlyc3RfdGltZRgNIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASGQoRdHJlbmRfc2lnbmlmaWNhbnQYDiABKAgSEgoKc2lnbmF0dXJlcxgPIAMoCRIXCg9zaWduYXR1cmVfY291bnQYECABKAMSHAoUbGFzdF9nb29kX2VwaXNvZGVfaWQYESABKAkSHAoUbGFzdF9nb29kX3NpbWlsYXJpdHkYEiABKAEqUQoIVGFrZW92ZXISGAoUVEFLRU9WRVJfVU5TUEVDSUZJRUQQABIWChJUQUtFT1ZFUl9UQUtFX09WRVIQARITCg9UQUtFT1ZFUl9SRUZVU0UQAjLQBwoORXBpc29kZVNlcnZpY2USSQoMU3RhcnRFcGlzb2RlEhsubG90LnYxLlN0YXJ0RXBpc29kZVJlcXVlc3QaHC5sb3QudjEuU3RhcnRFcGlzb2RlUmVzcG9uc2USRgoLUmVjb3JkRXZlbnQSGi5sb3QudjEuUmVjb3JkRXZlbnRSZXF1ZXN0GhsubG90LnYxLlJlY29yZEV2ZW50UmVzcG9uc2USTQoMUmVjb3JkRXZlbnRzEhsubG90LnYxLlJlY29yZEV2ZW50c1JlcXVlc3QaHC5sb3QudjEuUmVjb3JkRXZlbnRzUmVzcG9uc2UoATABEkMKCkVuZEVwaXNvZGUSGS5sb3QudjEuRW5kRXBpc29kZVJlcXVlc3QaGi5sb3QudjEuRW5kRXBpc29kZVJlc3BvbnNlEkwKDVJlY29yZEVwaXNvZGUSHC5sb3QudjEuUmVjb3JkRXBpc29kZVJlcXVlc3QaHS5sb3QudjEuUmVjb3JkRXBpc29kZVJlc3BvbnNlEkgKCkdldEVwaXNvZGUSGS5sb3QudjEuR2V0RXBpc29kZVJlcXVlc3QaGi5sb3QudjEuR2V0RXBpc29kZVJlc3BvbnNlIgOQAgESTgoMTGlzdEVwaXNvZGVzEhsubG90LnYxLkxpc3RFcGlzb2Rlc1JlcXVlc3QaHC5sb3QudjEuTGlzdEVwaXNvZGVzUmVzcG9uc2UiA5ACARJMCg1EZWxldGVFcGlzb2RlEhwubG90LnYxLkRlbGV0ZUVwaXNvZGVSZXF1ZXN0Gh0ubG90LnYxLkRlbGV0ZUVwaXNvZGVSZXNwb25zZRJdChFMaXN0RXBpc29kZUV2ZW50cxIgLmxvdC52MS5MaXN0RXBpc29kZUV2ZW50c1JlcXVlc3QaIS5sb3QudjEuTGlzdEVwaXNvZGVFdmVudHNSZXNwb25zZSIDkAIBElMKDVJlcGxheUVwaXNvZGUSHC5sb3QudjEuUmVwbGF5RXBpc29kZVJlcXVlc3QaHS5sb3QudjEuUmVwbGF5RXBpc29kZVJlc3BvbnNlIgOQAgEwARJUCg5SZWNhbGxFcGlzb2RlcxIdLmxvdC52MS5SZWNhbGxFcGlzb2Rlc1JlcXVlc3QaHi5sb3QudjEuUmVjYWxsRXBpc29kZXNSZXNwb25zZSIDkAIBElcKD0FuYWx5emVGYWlsdXJlcxIeLmxvdC52MS5BbmFseXplRmFpbHVyZXNSZXF1ZXN0Gh8ubG90LnYxLkFuYWx5emVGYWlsdXJlc1Jlc3BvbnNlIgOQAgFCRwoNaW8ubG90Z3JwYy52MVABWjRnaXRodWIuY29tL2xvdC1ncnBjL2xvdC1ncnBjL2NsaWVudHMvZ28vbG90L3YxO2xvdHYxYgZwcm90bzM", [file_google_protobuf_timestamp, file_lot_v1_episode, file_lot_v1_error_solution, file_lot_v1_outcome, file_lot_v1_pattern]);
 
 /**
  * Request of StartEpisode.
@@ -1016,7 +1016,8 @@ export type AnalyzeFailuresRequest = Message<"lot.v1.AnalyzeFailuresRequest"> & 
   namespace: string;
 
   /**
-   * filter; empty matches all.
+   * filter of the failures; empty matches all. `statuses` without FAILED leave none. It does not
+   * narrow the successes that `last_good_approach` is sought among.
    *
    * @generated from field: lot.v1.EpisodeFilter filter = 2;
    */
@@ -1028,6 +1029,15 @@ export type AnalyzeFailuresRequest = Message<"lot.v1.AnalyzeFailuresRequest"> & 
    * @generated from field: int32 limit = 3;
    */
   limit: number;
+
+  /**
+   * similarity in [0, 1] from which on errors are merged by meaning; absent: .14, which suits
+   * failures of many kinds. Where all are of one kind, as those of a compiler, ask with .3 or more
+   * for finer groups. 1 merges just equal signatures.
+   *
+   * @generated from field: optional double similarity = 4;
+   */
+  similarity?: number | undefined;
 };
 
 /**
@@ -1044,7 +1054,7 @@ export const AnalyzeFailuresRequestSchema: GenMessage<AnalyzeFailuresRequest> = 
  */
 export type AnalyzeFailuresResponse = Message<"lot.v1.AnalyzeFailuresResponse"> & {
   /**
-   * groups, the largest first.
+   * groups, the largest first; of equally large ones the one that happened last.
    *
    * @generated from field: repeated lot.v1.FailureGroup groups = 1;
    */
@@ -1056,6 +1066,35 @@ export type AnalyzeFailuresResponse = Message<"lot.v1.AnalyzeFailuresResponse"> 
    * @generated from field: int64 failed_count = 2;
    */
   failedCount: bigint;
+
+  /**
+   * analyzed_count of them, the last to end: all up to 10,000. Counts and shares are of these.
+   *
+   * @generated from field: int64 analyzed_count = 3;
+   */
+  analyzedCount: bigint;
+
+  /**
+   * group_count of all groups, also those beyond `limit`.
+   *
+   * @generated from field: int64 group_count = 4;
+   */
+  groupCount: bigint;
+
+  /**
+   * signature_count of different errors.
+   *
+   * @generated from field: int64 signature_count = 5;
+   */
+  signatureCount: bigint;
+
+  /**
+   * compared_signature_count of them, the most frequent, that were compared by meaning: all up to
+   * 2,000; none if `similarity` is 1. Each of the rest is a group by its signature alone.
+   *
+   * @generated from field: int64 compared_signature_count = 6;
+   */
+  comparedSignatureCount: bigint;
 };
 
 /**
@@ -1068,11 +1107,16 @@ export const AnalyzeFailuresResponseSchema: GenMessage<AnalyzeFailuresResponse> 
 /**
  * FailureGroup is a group of failed episodes of one cause.
  *
+ * The error of an episode is its `error`, else that of its last event that tells one (see
+ * `EpisodeEvent.data`; the last 100 are looked at), else the last of its `error_patterns`. Those
+ * that tell none are one group.
+ *
  * @generated from message lot.v1.FailureGroup
  */
 export type FailureGroup = Message<"lot.v1.FailureGroup"> & {
   /**
-   * signature: the error with paths, numbers and names taken out.
+   * signature: the error with paths, numbers and names taken out; as in ErrorSolution. The most
+   * frequent one of the group. Empty: the group of episodes that tell no error.
    *
    * @generated from field: string signature = 1;
    */
@@ -1086,53 +1130,125 @@ export type FailureGroup = Message<"lot.v1.FailureGroup"> & {
   count: bigint;
 
   /**
-   * share of all failures, in [0, 1].
+   * share of all analyzed failures, in [0, 1].
    *
    * @generated from field: double share = 3;
    */
   share: number;
 
   /**
-   * trend of the share: positive is growing. Per day.
+   * trend of the share: its change per day, positive is growing. The slope of the least-squares line
+   * through all analyzed failures, each counting 1 if it is of the group and 0 if not, over the time
+   * it ended. The trends of all groups add up to 0. 0 also with fewer than 10 failures, or with
+   * less than a day from the first to the last of them.
    *
    * @generated from field: double trend = 4;
    */
   trend: number;
 
   /**
-   * example_episode_ids, the newest first.
+   * example_episode_ids, the newest first. At most 5.
    *
    * @generated from field: repeated string example_episode_ids = 5;
    */
   exampleEpisodeIds: string[];
 
   /**
-   * last_good_approach that worked on like tasks; empty: none known.
+   * last_good_approach: that of last_good_episode_id. Empty: none known.
    *
    * @generated from field: string last_good_approach = 6;
    */
   lastGoodApproach: string;
 
   /**
-   * tools involved, the most frequent first.
+   * tools involved: in `tools_used` or in the last events, the most frequent first. At most 10.
    *
    * @generated from field: repeated string tools = 7;
    */
   tools: string[];
 
   /**
-   * failed_after_event_type: the step after which it failed most often.
+   * failed_after_event_type: the step after which it failed most often, which is the last event
+   * before the one that tells the error, or this one itself if it is a step that tells its own error.
+   * Empty: no event says it.
    *
    * @generated from field: string failed_after_event_type = 8;
    */
   failedAfterEventType: string;
 
   /**
-   * last_time of such a failure.
+   * last_time at which such an episode ended.
    *
    * @generated from field: google.protobuf.Timestamp last_time = 9;
    */
   lastTime?: Timestamp | undefined;
+
+  /**
+   * example_error: the newest with `signature`, its message cut to 1 KiB; of a message of over 4,096
+   * characters, as a stack trace, the line that says what went wrong. Absent where signature is
+   * empty.
+   *
+   * @generated from field: lot.v1.EpisodeError example_error = 10;
+   */
+  exampleError?: EpisodeError | undefined;
+
+  /**
+   * failed_after_tool: the tool of that step, if it names one.
+   *
+   * @generated from field: string failed_after_tool = 11;
+   */
+  failedAfterTool: string;
+
+  /**
+   * failed_after_share of the group's episodes that failed after that step, in [0, 1].
+   *
+   * @generated from field: double failed_after_share = 12;
+   */
+  failedAfterShare: number;
+
+  /**
+   * first_time at which such an episode ended, among the analyzed ones.
+   *
+   * @generated from field: google.protobuf.Timestamp first_time = 13;
+   */
+  firstTime?: Timestamp | undefined;
+
+  /**
+   * trend_significant: the trend is more than chance, by the test of Cochran and Armitage at .05.
+   *
+   * @generated from field: bool trend_significant = 14;
+   */
+  trendSignificant: boolean;
+
+  /**
+   * signatures of the group, the most frequent first. At most 10.
+   *
+   * @generated from field: repeated string signatures = 15;
+   */
+  signatures: string[];
+
+  /**
+   * signature_count of different signatures in the group.
+   *
+   * @generated from field: int64 signature_count = 16;
+   */
+  signatureCount: bigint;
+
+  /**
+   * last_good_episode_id: of the SUCCEEDED episodes whose task and context are like those of the
+   * examples (similarity of .8 or more, 20 nearest of each), the last to end that tells its
+   * approach, else the last to end. Empty: there is none.
+   *
+   * @generated from field: string last_good_episode_id = 17;
+   */
+  lastGoodEpisodeId: string;
+
+  /**
+   * last_good_similarity of its task to the nearest of the examples, in [0, 1].
+   *
+   * @generated from field: double last_good_similarity = 18;
+   */
+  lastGoodSimilarity: number;
 };
 
 /**
@@ -1313,7 +1429,10 @@ export const EpisodeService: GenService<{
     output: typeof RecallEpisodesResponseSchema;
   },
   /**
-   * AnalyzeFailures groups failed episodes by their errors. Not yet carried out.
+   * AnalyzeFailures groups FAILED episodes by what went wrong: those whose errors are the same but
+   * for paths, numbers and names, and then those whose errors mean the same. It reads the latest
+   * 10,000 and stores nothing. RUNNING and ABANDONED episodes are no failures: nobody knows how they
+   * went.
    *
    * @generated from rpc lot.v1.EpisodeService.AnalyzeFailures
    */
