@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
+from os import PathLike
 from typing import Any, Literal, Required, TypeAlias, TypedDict
 
+from lot_client.pb.lot.v1.change_pb2 import ChangeType
 from lot_client.pb.lot.v1.episode_pb2 import (
     EpisodeError,
     EpisodeEvent,
@@ -22,6 +24,7 @@ from lot_client.pb.lot.v1.memory_pb2 import (
     MemoryKind,
     ProjectDetails,
 )
+from lot_client.pb.lot.v1.noun_pb2 import Noun
 from lot_client.pb.lot.v1.outcome_pb2 import Complexity, Outcome, Ranking
 from lot_client.pb.lot.v1.pattern_pb2 import (
     Action,
@@ -53,6 +56,16 @@ MemoryKindLike: TypeAlias = (
 EpisodeStatusLike: TypeAlias = (
     "Literal['RUNNING', 'SUCCEEDED', 'FAILED', 'ABANDONED'] | EpisodeStatus.ValueType"
 )
+NounLike: TypeAlias = (
+    "Literal['MEMORY', 'PATTERN', 'OUTCOME', 'EPISODE', 'EPISODE_EVENT', 'ERROR_SOLUTION',"
+    " 'PREFERENCE', 'SESSION', 'LEARNING_EVENT', 'DECISION', 'ACTION_VALUE', 'POLICY']"
+    " | Noun.ValueType"
+)
+ChangeTypeLike: TypeAlias = (
+    "Literal['STORED', 'UPDATED', 'DELETED', 'CLEARED', 'PATTERN_LEARNED', 'PATTERN_MATCHED',"
+    " 'CONTEXT_SUGGESTED'] | ChangeType.ValueType"
+)
+WhenFull: TypeAlias = Literal["BLOCK", "DROP", "SPILL"]
 TakeoverLike: TypeAlias = "Literal['TAKE_OVER', 'REFUSE'] | Takeover.ValueType"
 
 
@@ -175,11 +188,9 @@ class EpisodeErrorFields(TypedDict, total=False):
     message: str
 
 
-class EpisodeEndFields(TypedDict, total=False):
-    """What is known of an episode when it ends."""
+class EpisodeEndDetails(TypedDict, total=False):
+    """What is known of an episode when it ends, beside its summary and error."""
 
-    summary: str
-    error: EpisodeError | EpisodeErrorFields
     error_patterns: Sequence[str]
     success_factors: Sequence[str]
     tools_used: Sequence[str]
@@ -190,8 +201,34 @@ class EpisodeEndFields(TypedDict, total=False):
     approach: str
 
 
+class EpisodeEndFields(EpisodeEndDetails, total=False):
+    """What is known of an episode when it ends."""
+
+    summary: str
+    error: EpisodeError | EpisodeErrorFields
+
+
 class WholeEpisodeFields(EpisodeFields, EpisodeEndFields, total=False):
     """What is known of a finished episode."""
+
+
+class RecorderFields(EpisodeFields, total=False):
+    """What is known of an episode when it starts, and how a recorder behaves: `RecorderPolicy`."""
+
+    max_batch_events: int
+    max_batch_bytes: int
+    max_delay: float
+    max_in_flight: int
+    heartbeat: float
+    when_full: WhenFull
+    max_buffer_events: int
+    max_buffer_bytes: int
+    block_timeout: float | None
+    spill_path: str | PathLike[str] | None
+    max_spill_bytes: int
+    reconnect_for: float | None
+    exit_timeout: float
+    atexit_timeout: float
 
 
 class EventFields(TypedDict, total=False):
