@@ -151,3 +151,15 @@ def test_its_own_stream_that_looks_alive_is_waited_out_but_not_for_ever():
     assert core.lost(still_open, 180.0) is not None
     assert core.lost(still_open, 200.0) is None
     assert core.error is still_open
+
+
+def test_an_acknowledgement_of_less_is_none():
+    core = opened(RecorderPolicy(max_batch_events=2))
+    for _ in range(2):
+        core.offer(EpisodeEvent(event_type="a"), 1.0)
+    core.next(1.0)
+    with pytest.raises(LotError, match="only 1 of 2 events"):
+        core.answered(RecordEventsResponse(last_sequence=1), 1.0)
+
+    assert core.acknowledged == 0
+    assert core.stats.buffered == 2

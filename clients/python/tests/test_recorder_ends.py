@@ -1,10 +1,12 @@
 """How a recorder ends: by a word, by an exception, by what the server says."""
 
-import asyncio
+from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 import grpc
 import pytest
-from either import Either
+from either import Either, until
 from lot_client import LotClient, LotError, RetryPolicy
 from lot_client.pb.lot.v1.episode_pb2 import EpisodeStatus
 from scripted import Scripted, ends
@@ -14,13 +16,31 @@ FAILED = EpisodeStatus.EPISODE_STATUS_FAILED
 RETRY = RetryPolicy(first_delay=0.001, max_delay=0.01)
 
 
-async def leave_by(either: Either, server: Scripted, error: BaseException, **options) -> None:
+async def leave_by(
+    either: Either,
+    server: Scripted,
+    error: BaseException,
+    word: Callable[[Any], None] = lambda _: None,
+    **options: Any,
+) -> None:
+    """Record, say something, and fail."""
     async with (
         either(server.address) as client,
         client.recorder("A task", **options) as recorder,
     ):
         await recorder.record("step")
+        word(recorder)
         raise error
+
+
+async def record_and_flush(either: Either, server: Scripted, **options: Any) -> None:
+    """Record, and wait until it is stored."""
+    async with (
+        either(server.address, retry=RETRY) as client,
+        client.recorder("A task", **options) as recorder,
+    ):
+        await recorder.record("step")
+        await recorder.flush()
 
 
 # --- by a word, or by an exception --------------------------------------------------------------
@@ -62,9 +82,13 @@ async def test_an_exception_fails_the_episode_and_is_an_event(either: Either, se
     assert server.stored[1].data["error"]["type"] == "KeyError"
 
 
+class OddError(Exception):
+    """Of any text."""
+
+
 async def test_an_error_of_any_text_can_be_told(either: Either, server: Scripted):
-    with pytest.raises(ValueError):
-        await leave_by(either, server, ValueError("\0 \ud800 " + "ü" * 70_000))
+    with pytest.raises(OddError):
+        await leave_by(either, server, OddError("\0 \ud800 " + "ü" * 70_000))
 
     message = server.ends[0].error.message
     assert message.startswith("\ufffd ? ü")
@@ -74,19 +98,15 @@ async def test_an_error_of_any_text_can_be_told(either: Either, server: Scripted
 async def test_an_exception_outdoes_success_but_not_a_told_failure(
     either: Either, server: Scripted
 ):
-    for word in ("succeed", "fail"):
+    words: list[Callable[[Any], None]] = [
+        lambda recorder: recorder.succeed(),
+        lambda recorder: recorder.fail(),
+        lambda recorder: recorder.fail("the real cause"),
+    ]
+    for word in words:
         with pytest.raises(KeyError):
-            async with (
-                either(server.address) as client,
-                client.recorder("A task") as recorder,
-            ):
-                getattr(recorder, word)()
-                raise KeyError
+            await leave_by(either, server, KeyError("x"), word)
         server.stored.clear()
-    with pytest.raises(KeyError):
-        async with either(server.address) as client, client.recorder("A task") as recorder:
-            recorder.fail("the real cause")
-            raise KeyError
 
     assert [end.status for end in server.ends] == [FAILED] * 3
     assert [end.error.type for end in server.ends] == ["KeyError", "", ""]
@@ -113,8 +133,8 @@ async def test_an_open_episode_stays_open_after_an_exception(either: Either, ser
     "word", [{"reward": "much"}, {"rewards": 1}, {"metrics": 3}, {"tools_used": "git"}]
 )
 def test_a_word_that_does_not_fit_is_refused_at_once(server: Scripted, word: dict):
-    with LotClient(server.address) as client, client.recorder("A task") as recorder:
-        with pytest.raises((TypeError, ValueError)):
+    with LotClient(server.address) as client, client.recorder("A task") as recorder:  # noqa: SIM117
+        with pytest.raises((TypeError, ValueError)):  # within: the recorder sees no exception
             recorder.succeed(**word)
 
     assert server.ends[0].status == SUCCEEDED
@@ -140,14 +160,16 @@ async def test_what_cannot_pass_by_itself_is_raised_everywhere(
     server.answering.append(ends(code, reason))
     caught: list[LotError] = []
     async with either(server.address, retry=RETRY) as client:
+        recorder = client.recorder("A task")
+        await recorder.__aenter__()
+        await recorder.record("step")
+        for call in (recorder.flush, partial(recorder.record, "step"), recorder.flush):
+            with pytest.raises(LotError) as failed:
+                await call()
+            caught.append(failed.value)
+        assert recorder.state == "FAILED"
         with pytest.raises(LotError) as leaving:
-            async with client.recorder("A task") as recorder:
-                await recorder.record("step")
-                for call in (recorder.flush(), recorder.record("step"), recorder.flush()):
-                    with pytest.raises(LotError) as failed:
-                        await call
-                    caught.append(failed.value)
-                assert recorder.state == "FAILED"
+            await recorder.__aexit__(None, None, None)
 
     for error in (*caught, leaving.value):
         assert (error.code, error.reason) == (code, reason)
@@ -170,9 +192,7 @@ async def test_an_error_of_the_recording_does_not_hide_that_of_the_agent(
 async def test_its_own_error_on_the_way_out_has_no_note(either: Either, server: Scripted):
     server.answering.append(ends(grpc.StatusCode.FAILED_PRECONDITION, "EPISODE_ENDED"))
     with pytest.raises(LotError) as caught:
-        async with either(server.address) as client, client.recorder("A task") as recorder:
-            await recorder.record("step")
-            await recorder.flush()
+        await record_and_flush(either, server)
 
     assert not hasattr(caught.value, "__notes__")
 
@@ -224,8 +244,7 @@ async def test_a_silent_server_is_left(either: Either, server: Scripted):
 
 async def test_an_idle_stream_is_kept_open_by_heartbeats(either: Either, server: Scripted):
     async with either(server.address) as client, client.recorder("A task", heartbeat=0.01):
-        while len(server.messages) < 3:
-            await asyncio.sleep(0.01)
+        await until(lambda: len(server.messages) >= 3)
 
     assert all(not message.events for message in server.messages)
     assert len(server.openings) == 1
@@ -235,11 +254,8 @@ async def test_patience_ends_where_the_policy_says(either: Either, server: Scrip
     gone = ends(grpc.StatusCode.UNAVAILABLE)
     server.answering.append(gone)
     server.opening += [lambda _: None] + [gone] * 1000
-    async with either(server.address, retry=RETRY) as client:
-        with pytest.raises(LotError) as caught:
-            async with client.recorder("A task", reconnect_for=0.1) as recorder:
-                await recorder.record("step")
-                await recorder.flush()
+    with pytest.raises(LotError) as caught:
+        await record_and_flush(either, server, reconnect_for=0.1)
 
     assert caught.value.code is grpc.StatusCode.UNAVAILABLE
 
@@ -250,11 +266,8 @@ async def test_who_wrote_meanwhile_keeps_the_episode(either: Either, server: Scr
         ends(grpc.StatusCode.UNAVAILABLE)(context)
 
     server.answering.append(another_writes)
-    async with either(server.address, retry=RETRY) as client:
-        with pytest.raises(LotError, match="another writer added events up to 2") as caught:
-            async with client.recorder("A task") as recorder:
-                await recorder.record("step")
-                await recorder.flush()
+    with pytest.raises(LotError, match="another writer added events up to 2") as caught:
+        await record_and_flush(either, server)
 
     assert caught.value.reason == "WRITER_REPLACED"
 
@@ -265,7 +278,7 @@ async def test_entering_says_why_it_cannot(either: Either, server: Scripted):
     async with either(server.address, retry=RETRY, deadline=0.3) as client:
         with pytest.raises(LotError) as unknown:
             await client.recorder(episode_id="nowhere").__aenter__()
-        with pytest.raises(LotError, match="opening the stream took longer than 0.3 s") as away:
+        with pytest.raises(LotError, match="opening the stream took longer") as away:
             await client.recorder(episode_id="e-1").__aenter__()
 
     assert unknown.value.reason == "EPISODE_NOT_FOUND"

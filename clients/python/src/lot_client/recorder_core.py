@@ -177,7 +177,7 @@ class RecorderCore:
         """The server answered the oldest message that it had not.
 
         Raises:
-            LotError: the episode is no longer this recorder's.
+            LotError: the episode is no longer this recorder's, or less is stored than was sent.
         """
         if self._asked:
             self._asked.popleft()
@@ -186,7 +186,10 @@ class RecorderCore:
             return
         if not self._sent:
             return  # more answers than messages: nothing is acknowledged by it
-        message = self._messages.popleft()
+        message = self._messages[0]
+        if answer.last_sequence < message.last:
+            raise cut(f"only {answer.last_sequence} of {message.last} events are acknowledged")
+        self._messages.popleft()
         self._sent -= 1
         if not message.events:
             return
