@@ -7,7 +7,7 @@ from typing import Any
 import grpc
 import pytest
 from either import Either, until
-from lot_client import LotClient, LotError, RetryPolicy
+from lot_client import AsyncLotClient, LotClient, LotError, RetryPolicy
 from lot_client.pb.lot.v1.episode_pb2 import EpisodeStatus
 from scripted import Scripted, ends
 
@@ -250,6 +250,18 @@ async def test_an_idle_stream_is_kept_open_by_heartbeats(either: Either, server:
     assert len(server.openings) == 1
 
 
+async def test_a_loop_that_does_nothing_but_record_lets_batches_go(server: Scripted):
+    async with (
+        AsyncLotClient(server.address) as client,
+        client.recorder("A task", max_buffer_events=10**6) as recorder,
+    ):
+        for _ in range(50_000):
+            await recorder.record("step")
+            if server.messages:
+                break
+        assert server.messages
+
+
 async def test_patience_ends_where_the_policy_says(either: Either, server: Scripted):
     gone = ends(grpc.StatusCode.UNAVAILABLE)
     server.answering.append(gone)
@@ -258,6 +270,17 @@ async def test_patience_ends_where_the_policy_says(either: Either, server: Scrip
         await record_and_flush(either, server, reconnect_for=0.1)
 
     assert caught.value.code is grpc.StatusCode.UNAVAILABLE
+
+
+async def test_a_client_that_is_closed_too_early_is_told(either: Either, server: Scripted):
+    async with either(server.address, retry=RETRY) as client:
+        recorder = client.recorder("A task")
+        await recorder.__aenter__()
+    await until(lambda: recorder.state == "FAILED")
+    with pytest.raises(LotError, match="(?i)closed"):
+        await recorder.flush()
+    with pytest.raises(LotError, match="(?i)closed"):
+        await recorder.__aexit__(None, None, None)
 
 
 async def test_who_wrote_meanwhile_keeps_the_episode(either: Either, server: Scripted):

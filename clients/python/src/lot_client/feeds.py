@@ -244,11 +244,12 @@ class AsyncChangeWatch(_Watch):
             self._call = None
             await asyncio.sleep(self._resume.delay(error))
         except asyncio.CancelledError:
-            if self._closed and call.cancelled():
-                return False
             call.cancel()
             self._call = None  # its next answer may be lost with this one
-            raise
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise
+            return not self._closed  # not this task but the call was cancelled
         else:
             if answer is grpc.aio.EOF:
                 self._call = None

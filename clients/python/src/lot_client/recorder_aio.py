@@ -43,6 +43,7 @@ class AsyncRecorder(RecorderBase):
         super().__init__(plan)
         self._happenings = Happenings()
         self._courier: CourierTask | None = None
+        self._offered = 0
 
     # --- what callers do ------------------------------------------------------------------------
 
@@ -54,7 +55,9 @@ class AsyncRecorder(RecorderBase):
         agent_role: str = "",
         event_time: datetime | None = None,
     ) -> None:
-        """Record an event. It waits for nothing but room. Events of one task keep their order.
+        """Record an event. It waits for nothing but room, and lets other tasks run at times.
+
+        Events of one task keep their order.
 
         Raises:
             TypeError, ValueError: the event breaks the contract; nothing is recorded.
@@ -64,6 +67,9 @@ class AsyncRecorder(RecorderBase):
         self._alive()
         event = make_event(event_type, data, agent_role, event_time)
         await self._admit(event, self._plan.policy.block_timeout)
+        self._offered += 1
+        if self._offered % self._plan.policy.max_batch_events == 0:
+            await asyncio.sleep(0)  # who records in a loop lets the batch go
 
     async def flush(self, timeout: float | None = None) -> int:  # noqa: ASYNC109 - says what it is
         """Wait until all that was recorded so far is stored; return the last sequence of it.

@@ -100,10 +100,12 @@ class CourierTask:
         except grpc.RpcError as error:
             raise LotError.from_rpc_error(error) from error
         except asyncio.CancelledError:
-            if self._given_up or not (self._silent or self._core.error):
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
                 raise
-            if self._silent:  # the sender cancelled the call, not someone this task
-                raise self._core.silence() from None
+            # Not this task but the call was cancelled: by the sender, or with the channel.
+            silent = self._silent
+            raise (self._core.silence() if silent else cut("the call was cancelled")) from None
         finally:
             sender.cancel()
             call.cancel()
