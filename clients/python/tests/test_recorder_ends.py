@@ -277,9 +277,9 @@ async def test_a_client_that_is_closed_too_early_is_told(either: Either, server:
         recorder = client.recorder("A task")
         await recorder.__aenter__()
     await until(lambda: recorder.state == "FAILED")
-    with pytest.raises(LotError, match="(?i)closed"):
+    with pytest.raises(LotError, match=r"(?i)closed"):
         await recorder.flush()
-    with pytest.raises(LotError, match="(?i)closed"):
+    with pytest.raises(LotError, match=r"(?i)closed"):
         await recorder.__aexit__(None, None, None)
 
 
