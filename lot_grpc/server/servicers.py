@@ -17,6 +17,7 @@ from lot_grpc.ports import Clock
 from lot_grpc.server.action_servicer import ActionServicer
 from lot_grpc.server.admin_servicer import AdminServicer, ServerFacts
 from lot_grpc.server.build import carries_out
+from lot_grpc.server.changes_servicer import ChangesServicer
 from lot_grpc.server.code_servicer import CodeServicer
 from lot_grpc.server.decision_servicer import DecisionServicer
 from lot_grpc.server.distilling_servicer import DistillingServicer
@@ -53,6 +54,7 @@ def build_servicers(
         _service(memory_service_pb2, "MemoryService"): [
             MemoryServicer(services.memories, services.memory_recall),  # type: ignore[abstract]
             ErrorSolutionServicer(services.error_solutions),  # type: ignore[abstract]
+            ChangesServicer(services.watching, clock),  # type: ignore[abstract]
         ],
         _service(pattern_service_pb2, "PatternService"): [
             PatternServicer(  # type: ignore[abstract]

@@ -14,6 +14,13 @@ from lot_grpc.domain.recommendation import DEFAULT_WEIGHTS, StructuralWeights
 from lot_grpc.knowledge import built_in_packs
 from lot_grpc.ports import Clock, Embedder, Reranker, VectorStore
 from lot_grpc.services.admin import Admin
+from lot_grpc.services.changes.change_writers import ChangeWriters
+from lot_grpc.services.changes.feed import Feed
+from lot_grpc.services.changes.poller import Poller
+from lot_grpc.services.changes.readers import readers_of
+from lot_grpc.services.changes.stamped_store import StampedStore
+from lot_grpc.services.changes.stamps import Stamps
+from lot_grpc.services.changes.watching import Watching
 from lot_grpc.services.claims import Claims
 from lot_grpc.services.distilling.distill_schedule import DistillSchedule
 from lot_grpc.services.distilling.distilling import DistillDefaults, Distilling
@@ -87,6 +94,14 @@ class PatternLearning:
 
 
 @dataclass(frozen=True, slots=True)
+class ChangeFeed:
+    """How changes are told (settings), in seconds."""
+
+    keep: float = 7 * 24 * 3600.0
+    interval: float = 0.5
+
+
+@dataclass(frozen=True, slots=True)
 class Services:
     """Every use case."""
 
@@ -116,6 +131,8 @@ class Services:
     keeping: Keeping
     housekeeping: Housekeeping
     retrievals: Retrievals
+    stamps: Stamps
+    watching: Watching
     learning_events: LearningEvents
     submitting_feedback: SubmittingFeedback
     decisions: Decisions
@@ -138,12 +155,17 @@ def build_services(
     structural_weights: StructuralWeights = DEFAULT_WEIGHTS,
     packs: Sequence[KnowledgePack] | None = None,
     learning: PatternLearning | None = None,
+    changes: ChangeFeed | None = None,
 ) -> Services:
     """Wire them. The store is open (``store_contract.open_store``).
 
     ``packs`` is the knowledge to seed with; None: what comes with the server.
     """
     moments = Moments(clock)
+    changes = changes or ChangeFeed()
+    writers_of_changes = ChangeWriters(store)
+    stamps = Stamps(writers_of_changes, moments, exclusive=store.exclusive)
+    store = StampedStore(store, stamps)
     ledger = Ledger(store, moments)
     tombstones = Tombstones(store, moments)
     retrievals = Retrievals(store, moments)
@@ -213,6 +235,20 @@ def build_services(
     learned_tasks = LearnedTasks(store)
     evidence = PatternEvidence(store, moments, weights)
 
+    feed = Feed(store)
+    poller = Poller(
+        feed,
+        stamps,
+        writers_of_changes,
+        moments,
+        exclusive=store.exclusive,
+        interval=changes.interval,
+    )
+    keep = round(changes.keep * 1_000_000)
+    watching = Watching(
+        store, moments, writers_of_changes, feed, poller, readers_of(episodes), keep
+    )
+
     def recall(noun: Noun[T]) -> Recall[T]:
         return Recall(store, embedder, retrievals, reranks, weights, noun)
 
@@ -222,7 +258,7 @@ def build_services(
         distill_schedule=schedule,
         lineage=lineage,
         patterns=patterns,
-        pattern_recall=recall(pattern_noun(patterns, evidence, learned_tasks)),
+        pattern_recall=recall(pattern_noun(patterns, evidence, learned_tasks, watching)),
         outcomes=RecordingOutcomes(moments, ledger, counting, patterns, retrievals, asked),
         outcome_log=OutcomeLog(store, moments, ledger, counting, patterns),
         feedback=feedback,
@@ -265,9 +301,12 @@ def build_services(
                 lessons.finish,
                 lineage.roll_forward,
             ],
-            sweeps=[keeping.sweep, schedule.sweep],
+            sweeps=[keeping.sweep, schedule.sweep, watching.sweep],
+            beats=[(changes.interval, stamps.publish)],
         ),
         retrievals=retrievals,
+        stamps=stamps,
+        watching=watching,
         learning_events=LearningEvents(store, moments, once),
         submitting_feedback=submitting_feedback,
         decisions=decisions,

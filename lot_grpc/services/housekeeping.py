@@ -91,8 +91,12 @@ class Housekeeping:
         finish_expiry: Callable[[Record], Awaitable[None]],
         finishers: Sequence[FinishBefore] = (),
         sweeps: Sequence[Sweep] = (),
+        beats: Sequence[tuple[float, Sweep]] = (),
     ) -> None:
-        """``finishers`` roll forward what is no outcome; ``sweeps`` are done every minute."""
+        """``finishers`` roll forward what is no outcome; ``sweeps`` are done every minute.
+
+        ``beats`` are done every so many seconds.
+        """
         self._store = store
         self._moments = moments
         self._counting = counting
@@ -103,6 +107,7 @@ class Housekeeping:
         self._finish_expiry = finish_expiry
         self._finishers = finishers
         self._sweeps = sweeps
+        self._beats = beats
 
     async def roll_forward(self, *, starting: bool = False) -> Finished:
         """Finish what was begun and left. At the start of an own store: all of it."""
@@ -160,6 +165,8 @@ class Housekeeping:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._every(_FLUSH_SECONDS, self._retrievals.flush, report))
             group.create_task(self._every(_SWEEP_SECONDS, lambda: self.sweep(tell), report))
+            for seconds, beat in self._beats:
+                group.create_task(self._every(seconds, beat, report))
 
     async def sweep(self, tell: Tell) -> None:
         """Finish what was left, drop what lapsed, and do all sweeps, once."""

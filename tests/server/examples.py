@@ -57,6 +57,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
         "error_solution": {"error_message": "e", "resolution": "r"}
     },
     "MemoryService.SearchMemories": {"query": "c"},
+    "MemoryService.WatchChanges": {},
     "PatternService.BatchSavePatterns": {"items": [{"pattern": {"task": "t"}}]},
     "PatternService.DeletePattern": {"pattern_id": "p"},
     "PatternService.ExtractPatterns": {},

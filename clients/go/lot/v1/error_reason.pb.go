@@ -144,7 +144,8 @@ const (
 	//	  "metadata": { "episode_id": "e-1", "sequence": "7" } }
 	ErrorReason_ERROR_REASON_EVENT_CONFLICT ErrorReason = 22
 	// The server is at its limit of calls or streams. Code RESOURCE_EXHAUSTED, with
-	// `google.rpc.RetryInfo`. Nothing was done; back off and repeat.
+	// `google.rpc.RetryInfo`. Nothing was done; back off and repeat. Also the end of a stream of
+	// answers that waited a minute for its reader: open it again behind what you have.
 	//
 	//	{ "reason": "OVERLOADED", "domain": "lot.v1", "metadata": { "limit": "256" } }
 	ErrorReason_ERROR_REASON_OVERLOADED ErrorReason = 23
@@ -204,8 +205,8 @@ const (
 	//	{ "reason": "NAMESPACE_CLEARING", "domain": "lot.v1",
 	//	  "metadata": { "namespace": "default" } }
 	ErrorReason_ERROR_REASON_NAMESPACE_CLEARING ErrorReason = 34
-	// The change cursor is older than what is kept. Code OUT_OF_RANGE. List everything, then watch
-	// from now.
+	// The change cursor is older than cursors are kept (setting LOT_CHANGES_KEEP_DAYS), or of another
+	// store. Code OUT_OF_RANGE. Watch with from_start, which tells all that is there and goes on.
 	//
 	//	{ "reason": "CURSOR_TOO_OLD", "domain": "lot.v1", "metadata": {} }
 	ErrorReason_ERROR_REASON_CURSOR_TOO_OLD ErrorReason = 35

@@ -252,7 +252,8 @@ export enum ErrorReason {
 
   /**
    * The server is at its limit of calls or streams. Code RESOURCE_EXHAUSTED, with
-   * `google.rpc.RetryInfo`. Nothing was done; back off and repeat.
+   * `google.rpc.RetryInfo`. Nothing was done; back off and repeat. Also the end of a stream of
+   * answers that waited a minute for its reader: open it again behind what you have.
    *
    *     { "reason": "OVERLOADED", "domain": "lot.v1", "metadata": { "limit": "256" } }
    *
@@ -372,8 +373,8 @@ export enum ErrorReason {
   NAMESPACE_CLEARING = 34,
 
   /**
-   * The change cursor is older than what is kept. Code OUT_OF_RANGE. List everything, then watch
-   * from now.
+   * The change cursor is older than cursors are kept (setting LOT_CHANGES_KEEP_DAYS), or of another
+   * store. Code OUT_OF_RANGE. Watch with from_start, which tells all that is there and goes on.
    *
    *     { "reason": "CURSOR_TOO_OLD", "domain": "lot.v1", "metadata": {} }
    *
