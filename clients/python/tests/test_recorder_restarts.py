@@ -12,6 +12,7 @@ import pytest
 from cutting import Cutter
 from either import of_tasks, of_threads, until
 from lot_client import AsyncLotClient
+from lot_client.pb.lot.v1.error_reason_pb2 import ErrorReason
 
 CLIENTS = Path(__file__).parents[2]
 
@@ -33,13 +34,13 @@ class Restarting:
         self._folder = folder
         self.process: subprocess.Popen[str] | None = None
 
-    def start(self) -> str:
+    def start(self, **settings: str) -> str:
         """Its address."""
         log = self._folder / "server.log"
         with log.open("ab") as stderr:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "lot_grpc", "serve"],
-                env=self._with_server.server_environment(self._folder / "data"),
+                env=self._with_server.server_environment(self._folder / "data") | settings,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=stderr,
@@ -107,3 +108,27 @@ async def test_a_server_that_is_stopped_and_killed_costs_no_event(server: Restar
                 assert len(numbers) in counts
                 assert recorder.stats.reconnects >= 2
                 assert recorder.episode.event_count == len(numbers)
+
+
+@pytest.mark.skipif(
+    "ERROR_REASON_STREAM_IDLE" not in ErrorReason.keys(),  # noqa: SIM118 - no dict
+    reason="this contract closes no idle streams: it has no STREAM_IDLE",
+)
+async def test_a_stream_that_is_closed_as_idle_is_opened_again(server: Restarting):
+    address = await asyncio.to_thread(server.start, LOT_STREAMS_IDLE_SECONDS="1")
+    async with (
+        of_tasks(address) as tasks,
+        of_threads(address) as threads,
+        tasks.recorder("A task") as first,
+        threads.recorder("A task") as second,
+        tasks.recorder("A task", heartbeat=0.2) as kept,
+    ):
+        for recorder in (first, second):
+            await recorder.record("step", {"n": 0})
+            await until(lambda recorder=recorder: recorder.stats.reconnects > 0)
+            await recorder.record("step", {"n": 1})
+
+    for recorder in (first, second):
+        assert recorder.stats.last_error.reason == "STREAM_IDLE"
+        assert recorder.episode.event_count == 2
+    assert kept.stats.reconnects == 0

@@ -34,7 +34,9 @@ class RecorderPolicy:
         max_spill_bytes: largest size of the file.
         reconnect_for: how long the recorder tries to reach a server that is away, before it fails;
             None is for as long as it is open.
-        exit_timeout: how long leaving the block may take, with all tries.
+        exit_timeout: how long leaving the block may take, with all tries. It outlasts a server that
+            restarts, and the 30 s for which one that died still holds the episode where several
+            servers share a store.
         atexit_timeout: how long the end of the interpreter waits for a recorder that is open.
     """
 
@@ -50,7 +52,7 @@ class RecorderPolicy:
     spill_path: str | PathLike[str] | None = None
     max_spill_bytes: int = 256 * 2**20
     reconnect_for: float | None = None
-    exit_timeout: float = 30.0
+    exit_timeout: float = 60.0
     atexit_timeout: float = 5.0
 
     def __post_init__(self) -> None:
