@@ -306,3 +306,29 @@ async def test_entering_says_why_it_cannot(either: Either, server: Scripted):
 
     assert unknown.value.reason == "EPISODE_NOT_FOUND"
     assert "UNAVAILABLE" in str(away.value)
+
+
+async def test_a_writer_that_was_replaced_while_it_wrote_stops_soon(server: Scripted):
+    """Over and over, since grpc.aio forgets the reason in some of the cases."""
+    refused = ends(grpc.StatusCode.FAILED_PRECONDITION, "EPISODE_STREAM_OPEN")
+    reasons = set()
+    async with AsyncLotClient(server.address, retry=RETRY) as client:
+        for _ in range(30):
+            server.stored.clear()
+            server.opening = [lambda _: None] + [refused] * 10_000
+            server.answering = [ends(grpc.StatusCode.ABORTED, "WRITER_REPLACED")]
+            recorder = client.recorder("A task", max_batch_events=1, max_in_flight=1000)
+            await recorder.__aenter__()
+            try:
+                for _ in range(1000):
+                    await recorder.record("step", {"text": "x" * 2000})
+                await recorder.flush()
+            except LotError as error:
+                reasons.add(error.reason)
+            with pytest.raises(LotError):
+                await recorder.__aexit__(None, None, None)
+            if "EPISODE_STREAM_OPEN" in reasons:
+                break
+
+    assert reasons <= {"WRITER_REPLACED", "EPISODE_STREAM_OPEN"}
+    assert reasons

@@ -6,6 +6,9 @@ from collections.abc import AsyncIterator, Iterable
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Unpack
 
+import grpc
+import grpc.aio
+
 from lot_client import fields
 from lot_client.feeds import AsyncChangeWatch, replay_async
 from lot_client.pb.lot.v1 import episode_service_pb2 as requests
@@ -25,6 +28,7 @@ if TYPE_CHECKING:  # these are in the stubs for type checkers only
 class AsyncLiveCalls:
     """The calls of `AsyncLotClient` that last."""
 
+    _channel: grpc.aio.Channel
     _requests: Requests
     _deadline: float
     _retry: RetryPolicy
@@ -72,7 +76,8 @@ class AsyncLiveCalls:
                 start=plan_start(self._requests, task, episode_id, request_id, episode),
                 end=end,
                 auto_extract_patterns=auto_extract_patterns,
-            )
+            ),
+            lambda: self._channel.get_state() is grpc.ChannelConnectivity.READY,
         )
 
     def replay_episode(
