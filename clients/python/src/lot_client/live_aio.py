@@ -15,6 +15,7 @@ from lot_client.pb.lot.v1 import episode_service_pb2 as requests
 from lot_client.pb.lot.v1.change_pb2 import WatchChangesRequest
 from lot_client.pb.lot.v1.episode_pb2 import EpisodeEvent
 from lot_client.recorder_aio import AsyncRecorder
+from lot_client.recorder_fields import RecorderFields
 from lot_client.recorder_plan import RecorderPlan, plan_start
 from lot_client.recorder_policy import take_policy
 from lot_client.requests import Requests
@@ -45,7 +46,7 @@ class AsyncLiveCalls:
         auto_extract_patterns: bool = False,
         takeover: fields.TakeoverLike = "TAKE_OVER",
         request_id: str = "",
-        **options: Unpack[fields.RecorderFields],
+        **options: Unpack[RecorderFields],
     ) -> AsyncRecorder:
         """A recorder of an episode, to be used with `async with`: it starts and ends the episode.
 
