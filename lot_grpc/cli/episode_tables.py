@@ -18,7 +18,7 @@ from lot_grpc.cli.words import COMPLEXITIES, STATUSES
 from lot_grpc.domain.spans import span
 from lot_grpc.pb.lot.v1 import episode_pb2 as pb
 
-_STYLES = {
+_STYLES: dict[int, str] = {
     pb.EPISODE_STATUS_RUNNING: "cyan",
     pb.EPISODE_STATUS_SUCCEEDED: "green",
     pb.EPISODE_STATUS_FAILED: "red",

@@ -97,10 +97,7 @@ def _filter(wanted: Wanted) -> episode_pb2.EpisodeFilter:
     narrowed = episode_pb2.EpisodeFilter(
         categories=wanted.categories, task_types=wanted.task_types, task_ids=wanted.task_ids
     )
-    narrowed.statuses.extend(
-        episode_pb2.EpisodeStatus.Name(number)
-        for number in STATUSES.numbers("--status", wanted.statuses)
-    )
+    narrowed.statuses.extend(STATUSES.numbers("--status", wanted.statuses))
     now = datetime.now(UTC)
     _set_time(narrowed.started_after, "--after", wanted.after, now)
     _set_time(narrowed.started_before, "--before", wanted.before, now)

@@ -18,7 +18,6 @@ from lot_grpc.cli.texts import clean
 from lot_grpc.cli.words import CHANGE_TYPES, NOUNS, json_line
 from lot_grpc.pb.lot.v1 import change_pb2 as pb
 from lot_grpc.pb.lot.v1 import memory_service_pb2_grpc as pb_grpc
-from lot_grpc.pb.lot.v1 import noun_pb2
 
 _HINTS = {
     grpc.StatusCode.OUT_OF_RANGE: "--from-start tells all that is there and goes on; a "
@@ -85,12 +84,8 @@ def run(
 
 def _request(wanted: Wanted) -> pb.WatchChangesRequest:
     request = pb.WatchChangesRequest(namespace=wanted.namespace, from_start=wanted.from_start)
-    request.nouns.extend(
-        noun_pb2.Noun.Name(number) for number in NOUNS.numbers("--noun", wanted.nouns)
-    )
-    request.types.extend(
-        pb.ChangeType.Name(number) for number in CHANGE_TYPES.numbers("--type", wanted.types)
-    )
+    request.nouns.extend(NOUNS.numbers("--noun", wanted.nouns))
+    request.types.extend(CHANGE_TYPES.numbers("--type", wanted.types))
     return request
 
 

@@ -15,12 +15,13 @@ from lot_grpc.cli.main import app as command_line
 from lot_grpc.cli.times import local_time
 from lot_grpc.pb.lot.v1 import episode_pb2 as pb
 from lot_grpc.pb.lot.v1 import episode_service_pb2 as service_pb
+from lot_grpc.pb.lot.v1.outcome_pb2 import COMPLEXITY_MEDIUM
 from tests.cli.scripted import NASTY
 
 START = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 
 
-def episode(number: int, status: int = pb.EPISODE_STATUS_SUCCEEDED, **fields) -> pb.Episode:
+def episode(number: int, status=pb.EPISODE_STATUS_SUCCEEDED, **fields) -> pb.Episode:
     made = pb.Episode(episode_id=f"e-{number}", status=status, **{"task": "t", **fields})
     made.start_time.FromDatetime(START)
     if status in (pb.EPISODE_STATUS_SUCCEEDED, pb.EPISODE_STATUS_FAILED):
@@ -166,7 +167,7 @@ def test_without_episodes_it_says_so(runner, fake):
 def test_one_is_shown_with_its_fields_and_last_events(runner, fake):
     one = episode(1, pb.EPISODE_STATUS_FAILED, task="line one\nline two", event_count=25)
     one.error.type, one.error.message = "TimeoutError", "too slow"
-    one.complexity = 2
+    one.complexity = COMPLEXITY_MEDIUM
     one.metrics["tokens"] = 12
     one.labels["team"] = "x"
     hold(fake, one)

@@ -26,7 +26,7 @@ from lot_grpc.pb.lot.v1.learning_event_pb2 import LearningEvent
 from lot_grpc.pb.lot.v1.memory_pb2 import Memory
 from lot_grpc.pb.lot.v1.pattern_pb2 import Pattern
 from lot_grpc.pb.lot.v1.preference_pb2 import Preference
-from lot_grpc.pb.lot.v1.session_pb2 import Session
+from lot_grpc.pb.lot.v1.session_pb2 import Session, SessionMessage
 from tests.cli.scripted import NASTY, held_open
 from tests.cli.test_episodes import ran, steering
 
@@ -40,7 +40,7 @@ def no_waiting(monkeypatch):
     monkeypatch.setattr(calls, "_LONGEST_WAIT", 0.02)
 
 
-def change(number: int, kind: int = pb.CHANGE_TYPE_STORED, **payload) -> pb.ChangeEvent:
+def change(number: int, kind=pb.CHANGE_TYPE_STORED, **payload) -> pb.ChangeEvent:
     made = pb.ChangeEvent(
         cursor=f"c{number}", type=kind, noun=noun_pb2.NOUN_MEMORY, id=f"m-{number}", **payload
     )
@@ -90,7 +90,7 @@ def test_a_line_for_each_change(runner, fake):
             {"error_solution": ErrorSolution(error_type="T", error_message="m", resolution="r")},
             "T: m → r",
         ),
-        ({"session": Session(messages=[{"role": "user"}])}, "1 messages, 0 values"),
+        ({"session": Session(messages=[SessionMessage(role="user")])}, "1 messages, 0 values"),
         ({"learning_event": LearningEvent(event_type="praise", text="well")}, "praise: well"),
         ({"decision": Decision(chosen_option="a", context="b")}, "a: b"),
         ({"pattern_match": pb.PatternMatch(query="q", similarity=0.5)}, "0.50 for q"),
