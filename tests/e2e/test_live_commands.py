@@ -8,9 +8,10 @@ import shlex
 import signal
 import subprocess
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import grpc
 import pytest
@@ -42,7 +43,7 @@ class Running:
         """Wait until stderr has all of them."""
         wait_for(lambda: all(part in "".join(self.err) for part in parts))
 
-    def has_printed(self, count: int) -> list[dict]:
+    def has_printed(self, count: int) -> list[dict[str, Any]]:
         """Wait for so many lines; each is an object."""
         wait_for(lambda: len(self.out) >= count)
         return [json.loads(line) for line in self.out]
@@ -54,7 +55,7 @@ class Running:
 
 
 @pytest.fixture
-def start(data: Path, tmp_path: Path) -> Iterator:
+def start(data: Path, tmp_path: Path) -> Iterator[Callable[..., Running]]:
     started: list[Running] = []
 
     def begin(address: str, *arguments: str) -> Running:
