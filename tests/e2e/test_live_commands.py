@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import grpc
 import pytest
@@ -38,6 +38,7 @@ class Running:
     process: subprocess.Popen[str]
     out: list[str] = field(default_factory=list)
     err: list[str] = field(default_factory=list)
+    readers: list[threading.Thread] = field(default_factory=list)
 
     def has_said(self, *parts: str) -> None:
         """Wait until stderr has all of them."""
@@ -51,7 +52,14 @@ class Running:
     def interrupted(self) -> int:
         """Ctrl-C, and the exit code."""
         self.process.send_signal(signal.SIGINT)
-        return self.process.wait(30)
+        return self.ended()
+
+    def ended(self) -> int:
+        """Wait for its end, and for all that it said; the exit code."""
+        code = self.process.wait(60)
+        for reader in self.readers:
+            reader.join(30)
+        return code
 
 
 @pytest.fixture
@@ -68,9 +76,13 @@ def start(data: Path, tmp_path: Path) -> Iterator[Callable[..., Running]]:
             stderr=subprocess.PIPE,
             text=True,
         )
+        assert process.stdout is not None
+        assert process.stderr is not None
         running = Running(process)
         for pipe, lines in ((process.stdout, running.out), (process.stderr, running.err)):
-            threading.Thread(target=lines.extend, args=(pipe,), daemon=True).start()
+            reader = threading.Thread(target=_read, args=(pipe, lines), daemon=True)
+            reader.start()
+            running.readers.append(reader)
         started.append(running)
         return running
 
@@ -78,7 +90,13 @@ def start(data: Path, tmp_path: Path) -> Iterator[Callable[..., Running]]:
     for one in started:
         if one.process.poll() is None:
             one.process.kill()
-        one.process.wait(30)
+        one.ended()
+
+
+def _read(pipe: IO[str], lines: list[str]) -> None:
+    with pipe:
+        for line in pipe:
+            lines.append(line)  # noqa: PERF402 - one by one, as they come
 
 
 class Calls:
@@ -230,7 +248,7 @@ def test_a_replay_follows_an_episode_over_a_restart_to_its_end(serve, data, star
     calls.event("e-1", "note", n=3)
     assert [event["sequence"] for event in follower.has_printed(3)] == ["1", "2", "3"]
     calls.end("e-1")
-    assert follower.process.wait(30) == 0
+    assert follower.ended() == 0
     follower.has_said("connected again")
 
 
@@ -311,7 +329,7 @@ def test_a_command_of_the_page_runs_as_it_stands(line, recorded, start):
         ran.has_said("watching default")
         assert ran.interrupted() == 130
     else:
-        assert ran.process.wait(60) == 0, ran.err
+        assert ran.ended() == 0, ran.err
 
 
 def test_the_page_shows_all_three_commands():
