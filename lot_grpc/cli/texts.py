@@ -50,6 +50,7 @@ def data_text(data: Struct | Value, indent: int | None = None) -> str:
         ensure_ascii=False,
         indent=indent,
         separators=separators,
+        sort_keys=True,  # keys have no order on the wire
     )
 
 

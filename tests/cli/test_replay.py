@@ -51,8 +51,7 @@ def test_a_block_for_each_event(runner, fake):
     title, first, shown, *others = result.stdout.splitlines()
     assert title == "e-1  succeeded  write it"
     assert first.split() == ["+0:01.000", "#1", "tool_call", "coder"]
-    # Keys of a map have no order on the wire.
-    assert json.loads(shown) == data
+    assert shown.strip() == '{"args":{"n":1,"x":1.5},"text":"a\\nb","tool":"bash"}'
     assert [line.split()[:3] for line in others] == [
         ["-0:02.000", "#2", "plan"],
         ["+1:01:01.250", "#3661", "note"],
@@ -198,3 +197,36 @@ def test_ctrl_c_ends_it_quietly(fake):
         running.send_signal(signal.SIGINT)
         rest = running.communicate(timeout=30)
     assert (running.returncode, rest) == (130, ("", ""))
+
+
+@pytest.mark.parametrize("options", [[], ["--json"]])
+def test_a_reader_that_has_enough_ends_it_quietly(fake, options):
+    hold(fake, episode(1))
+    # More than a pipe holds.
+    fake.episodes.scripts = [[batch(event(n, text="x" * 1000)) for n in range(1, 500)]]
+    command = [sys.executable, "-m", "lot_grpc", "replay", "e-1", *options, "-a", fake.address]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
+        assert running.stdout is not None
+        assert running.stderr is not None
+        running.stdout.readline()
+        running.stdout.close()
+        said = running.stderr.read()
+    assert (running.returncode, said) == (1, b"")
+
+
+@pytest.mark.parametrize(("settings", "coloured"), [({}, True), ({"NO_COLOR": "1"}, False)])
+def test_what_goes_to_stderr_has_colours_only_where_they_are_wanted(fake, settings, coloured):
+    ours, theirs = os.openpty()
+    kept = {name: value for name, value in os.environ.items() if name != "NO_COLOR"}
+    command = [sys.executable, "-m", "lot_grpc", "replay", "e-9", "--json", "-a", fake.address]
+    fake.episodes.scripts = [[grpc.StatusCode.NOT_FOUND]]
+    try:
+        ran = subprocess.run(
+            command, stdout=subprocess.PIPE, stderr=theirs, env=kept | settings, check=False
+        )
+        said = os.read(ours, 65536)
+    finally:
+        os.close(ours)
+        os.close(theirs)
+    assert (ran.returncode, ran.stdout) == (1, b"")
+    assert (b"\x1b[31m" in said, b"NOT_FOUND" in said) == (coloured, True)

@@ -58,8 +58,8 @@ def test_a_line_has_no_more_than_is_wanted():
 
 def test_data_has_whole_numbers_and_letters_as_they_are():
     data = Struct()
-    data.update({"a": [1, 1.5, 1e300, True, None, "é"]})
-    assert data_text(data) == '{"a":[1,1.5,1e+300,true,null,"é"]}'
+    data.update({"b": 0, "c": "", "a": [1, 1.5, 1e300, True, None, "é"]})
+    assert data_text(data) == '{"a":[1,1.5,1e+300,true,null,"é"],"b":0,"c":""}'
 
 
 @pytest.mark.parametrize(
