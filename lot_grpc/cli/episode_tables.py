@@ -141,6 +141,7 @@ def _fields(episode: pb.Episode) -> Iterable[tuple[str, str | Text]]:
         "metrics": "\n".join(f"{name} {n:g}" for name, n in sorted(episode.metrics.items())),
         "reward": f"{episode.reward:g}" if episode.HasField("reward") else "",
         "used patterns": "\n".join(episode.used_pattern_ids),
+        "used episodes": "\n".join(episode.used_episode_ids),
         "tags": ", ".join(episode.tags),
         "labels": "\n".join(f"{key}={value}" for key, value in sorted(episode.labels.items())),
         "metadata": data_text(episode.metadata) if episode.metadata.fields else "",

@@ -154,7 +154,7 @@ class FailureReading:
             there = [found[point] for point in points[one.record.id] if point in found]
             standing = [record for record in there if ground.holds(record.payload)]
             events = [event_from_record(record) for record in standing]
-            one.steps[:0] = [step_of(event.event_type, event.data) for event in events]
+            one.steps[:0] = [step_of(event.event_type, event.data or b"") for event in events]
             one.first = max(0, one.first - most)
             await pace.give_way()
 
