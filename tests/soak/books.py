@@ -41,7 +41,7 @@ def recorded(entries: Iterable[Entry]) -> dict[str, Recorded]:
             one = found[entry["episode"]]
             setattr(one, kind, max(getattr(one, kind), entry["n"]))
         elif kind in {"ending", "ended", "left"}:
-            found[entry["episode"]].state = kind  # type: ignore[assignment]
+            found[entry["episode"]].state = kind
     return found
 
 

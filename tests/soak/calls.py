@@ -6,6 +6,8 @@ import random
 from dataclasses import dataclass
 from pathlib import Path
 
+from google.protobuf.json_format import MessageToDict
+from google.protobuf.struct_pb2 import Struct
 from grpc import StatusCode
 from lot_client import LotError
 
@@ -46,3 +48,8 @@ def passes(error: LotError) -> bool:
     if error.reason:
         return error.code is StatusCode.UNAVAILABLE or error.reason == "CONTENTION"
     return error.code in _PASSES
+
+
+def edits(metadata: Struct) -> int:
+    """How often a pattern was edited: writers count it in its metadata."""
+    return int(MessageToDict(metadata).get("version", 0))

@@ -14,6 +14,7 @@ from lot_client.pb.lot.v1.pattern_pb2 import Pattern
 from lot_client.pb.lot.v1.pattern_service_pb2 import ListOutcomesRequest
 
 from tests.soak import content
+from tests.soak.calls import edits
 from tests.soak.checks import Stored, StoredEpisode, StoredPattern
 
 _PAGE = 500
@@ -50,12 +51,11 @@ def _pattern(client: LotClient, pattern: Pattern) -> StoredPattern:
         "FAILURE": told.failure_count,
         "PARTIAL": told.partial_count,
     }
-    metadata = pattern.metadata
     found = StoredPattern(
         task=pattern.task,
         usage=told.usage_count,
         counts=counts,
-        version=int(metadata["version"]) if "version" in metadata else 0,
+        version=edits(pattern.metadata),
     )
     if found.usage or pattern.pattern_id in content.HOT:
         request = ListOutcomesRequest(pattern_id=pattern.pattern_id, page_size=_PAGE)

@@ -1,33 +1,56 @@
-"""Resident memory of the server over time."""
+"""Memory of the server over time."""
 
 from __future__ import annotations
 
+import re
 import statistics
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
 ALLOWED = 0.05
 
-Sample = tuple[float, int]
-"""Seconds since the start of the run, bytes."""
+_ANONYMOUS = re.compile(r"^RssAnon:\s+(\d+) kB", re.MULTILINE)
 
 
-def resident(pid: int) -> int:
-    """Bytes in RAM of a process, mapped files included; 0 if it is gone."""
+@dataclass(frozen=True)
+class Sample:
+    """Memory at a moment, seconds after the start of the run. Sizes are in bytes.
+
+    ``resident`` is all of it in RAM, mapped files included. ``anonymous`` is the part that the
+    kernel cannot drop and read again; 0 where it does not tell.
+    """
+
+    at: float
+    resident: int
+    anonymous: int = 0
+
+
+def sample(pid: int, at: float) -> Sample | None:
+    """That of a process; None if it is gone."""
     done = subprocess.run(
         ["ps", "-o", "rss=", "-p", str(pid)], capture_output=True, text=True, check=False
     )
-    return int(done.stdout or 0) * 1024
+    resident = int(done.stdout.strip() or 0) * 1024
+    if not resident:
+        return None
+    try:
+        found = _ANONYMOUS.search(Path(f"/proc/{pid}/status").read_text())
+    except OSError:
+        found = None
+    return Sample(at, resident, int(found[1]) * 1024 if found else 0)
 
 
-def growth(samples: Sequence[Sample], seconds: float) -> float:
+def growth(samples: Sequence[Sample], seconds: float, of: Callable[[Sample], int]) -> float:
     """By which share the median of the run's last quarter is above that of the one before.
 
     Raises:
         ValueError: a quarter has no sample.
     """
-    third = [size for at, size in samples if seconds / 2 <= at < seconds * 3 / 4]
-    fourth = [size for at, size in samples if seconds * 3 / 4 <= at < seconds]
+    third = [of(one) for one in samples if seconds / 2 <= one.at < seconds * 3 / 4]
+    fourth = [of(one) for one in samples if seconds * 3 / 4 <= one.at < seconds]
     if not third or not fourth:
         raise ValueError("a quarter has no sample of the memory")
-    return statistics.median(fourth) / statistics.median(third) - 1
+    before = statistics.median(third)
+    return statistics.median(fourth) / before - 1 if before else 0.0

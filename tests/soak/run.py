@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
+from operator import attrgetter
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,7 @@ from tests.soak.checks import Stored
 from tests.soak.children import Client, Server
 from tests.soak.collect import collect
 from tests.soak.journal import faults
+from tests.soak.memory import Sample
 from tests.soak.proxy import Proxy
 from tests.soak.tally import Tally
 from tests.soak.watcher import LAST
@@ -34,10 +36,10 @@ _LONGEST_STALL = 6.0
 
 @dataclass
 class Verdict:
-    """How a soak went. ``wrong`` empty: well. ``growth`` None: there was nothing to compare."""
+    """How a soak went. ``wrong`` empty: well. ``growth``: of each kind of memory, as a share."""
 
     counts: dict[str, int]
-    growth: float | None
+    growth: dict[str, float]
     seconds: float
     wrong: list[str] = field(default_factory=list)
 
@@ -50,7 +52,7 @@ class Soak:
         self._server = Server(folder)
         self._proxy = Proxy(self._server.port, seed)
         self._clients: list[Client] = []
-        self._samples: list[memory.Sample] = []
+        self._samples: list[Sample] = []
         self._wrong: list[str] = []
         self._pending: set[asyncio.Task[None]] = set()
         self._tally = Tally()
@@ -91,8 +93,8 @@ class Soak:
             for number in range(count):
                 name = f"{role}-{number}"
                 self._clients.append(Client(role, name, address, self._folder, self._seed))
-        for client in self._clients:
-            client.start()
+        for each in self._clients:
+            each.start()
         self._began = time.monotonic()
 
     # --- chaos ----------------------------------------------------------------------------------
@@ -155,15 +157,15 @@ class Soak:
     async def _sample(self) -> None:
         while True:
             if self._server.pid:
-                size = await asyncio.to_thread(memory.resident, self._server.pid)
-                if size:
-                    self._samples.append((self._now, size))
+                taken = await asyncio.to_thread(memory.sample, self._server.pid, self._now)
+                if taken is not None:
+                    self._samples.append(taken)
             await asyncio.sleep(1)
 
     async def _show(self) -> None:
         while True:
             await asyncio.sleep(_PROGRESS_SECONDS)
-            size = self._samples[-1][1] if self._samples else 0
+            size = self._samples[-1].resident if self._samples else 0
             counts = await asyncio.to_thread(self._counts)
             self._say(f"{self._now:5.0f} s  {_told(counts)} · {size / 2**20:,.0f} MB")
 
@@ -240,15 +242,18 @@ class Soak:
         return checks.check_offline(json.loads(done.stdout), stored)
 
     def _verdict(self) -> Verdict:
-        growth = None
+        growth: dict[str, float] = {}
         try:
-            growth = memory.growth(self._samples, self._seconds)
+            for what in ("resident", "anonymous"):
+                growth[what] = memory.growth(self._samples, self._seconds, attrgetter(what))
         except ValueError as error:
             self._wrong.append(str(error))
-        else:
-            if growth > memory.ALLOWED:
-                allowed = f"{memory.ALLOWED:.0%} is allowed"
-                self._wrong.append(f"memory grew by {growth:.1%} over the last half; {allowed}")
+        allowed = f"{memory.ALLOWED:.0%} is allowed"
+        self._wrong += [
+            f"{what} memory grew by {share:.1%} over the last half; {allowed}"
+            for what, share in growth.items()
+            if share > memory.ALLOWED
+        ]
         return Verdict(self._counts(), growth, self._now, self._wrong)
 
 

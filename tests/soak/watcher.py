@@ -14,7 +14,7 @@ from lot_client.pb.lot.v1.change_pb2 import ChangeEvent, ChangeType
 from lot_client.pb.lot.v1.noun_pb2 import Noun
 
 from tests.soak import content
-from tests.soak.calls import Post, passes
+from tests.soak.calls import Post, edits, passes
 
 LAST = "the-end"
 """Memory that is stored after everything else."""
@@ -78,9 +78,7 @@ def _plain(change: ChangeEvent) -> dict[str, Any]:
 
 def _version(change: ChangeEvent) -> int:
     if change.HasField("pattern"):
-        metadata = change.pattern.metadata
-        edits = int(metadata["version"]) if "version" in metadata else 0
-        return edits + change.pattern.outcomes.usage_count
+        return edits(change.pattern.metadata) + int(change.pattern.outcomes.usage_count)
     return int(change.HasField("episode") and change.episode.status in {2, 3})
 
 
