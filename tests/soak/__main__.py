@@ -25,21 +25,12 @@ import argparse
 import asyncio
 import random
 import shutil
+import signal
 import sys
 import tempfile
 from pathlib import Path
 
-from tests.soak.run import Soak, Verdict
-
-
-def line(verdict: Verdict, seed: int) -> str:
-    """All counts in one line, and `OK` or what is wrong first."""
-    parts = [f"{name} {count:,}" for name, count in verdict.counts.items()]
-    parts += [f"{what} memory {share:+.1%}" for what, share in verdict.growth.items()]
-    parts += [f"seed {seed}", f"{verdict.seconds:.0f} s"]
-    wrong = verdict.wrong
-    end = f"WRONG ({len(wrong)}): {wrong[0].splitlines()[0]}" if wrong else "OK"
-    return " · ".join([*parts, end])
+from tests.soak.run import Soak
 
 
 def main() -> int:
@@ -52,6 +43,7 @@ def main() -> int:
     folder = Path(tempfile.mkdtemp(prefix="lot-soak-"))
     print(f"seed {seed}, {options.minutes:g} min, in {folder}", flush=True)
     soak = Soak(folder, options.minutes * 60, seed, lambda text: print(text, flush=True))
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # end what was started, too
     try:
         verdict = asyncio.run(soak.run())
     except BaseException:
@@ -63,7 +55,7 @@ def main() -> int:
         print(f"what it left is in {folder}")
     else:
         shutil.rmtree(folder)
-    print(line(verdict, seed))
+    print(verdict.line)
     return 1 if verdict.wrong else 0
 
 

@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 from tests.e2e.process import ROOT, Served, serve
@@ -16,7 +17,7 @@ from tests.soak.journal import Entry
 
 
 class Server:
-    """`lot-grpc serve` as it is stopped, killed and started again.
+    """`lot-grpc serve` as it is stopped, killed and started again; one of these at a time.
 
     Attributes:
         kills, stops: how many there were.
@@ -28,44 +29,61 @@ class Server:
         self._data = folder / "data"
         self.log = folder / "server.log"
         self._served: Served | None = None
+        self._lock = threading.Lock()
+        self._over = False
         self.kills = self.stops = 0
         self.wrong: list[str] = []
 
     @property
     def pid(self) -> int:
         """0: it is down."""
-        return self._served.process.pid if self._served is not None else 0
+        served = self._served
+        return served.process.pid if served is not None else 0
 
     def start(self) -> None:
         """Start it, and wait until it serves."""
-        self._served = serve(self._data, self.log, {"LOT_ADDRESS": f"127.0.0.1:{self.port}"})
+        with self._lock:
+            if not self._over:
+                settings = {"LOT_ADDRESS": f"127.0.0.1:{self.port}"}
+                self._served = serve(self._data, self.log, settings)
 
     def stop(self) -> None:
         """SIGTERM; it has to end by itself, with 0."""
-        served, self._served = self._served, None
-        if served is None:
-            return
-        self.stops += 1
-        try:
-            code = served.stop()
-        except subprocess.TimeoutExpired:
-            served.kill()
-            self.wrong.append("the server did not end within 60 s of SIGTERM")
-            return
-        if code:
-            self.wrong.append(f"the server ended with {code} after SIGTERM")
+        with self._lock:
+            served, self._served = self._served, None
+            if served is None:
+                return
+            self.stops += 1
+            try:
+                code = served.stop()
+            except subprocess.TimeoutExpired:
+                served.kill()
+                self.wrong.append("the server did not end within 60 s of SIGTERM")
+            else:
+                if code:
+                    self.wrong.append(f"the server ended with {code} after SIGTERM")
 
     def kill(self) -> None:
         """SIGKILL."""
-        served, self._served = self._served, None
-        if served is not None:
-            self.kills += 1
-            served.kill()
+        with self._lock:
+            served, self._served = self._served, None
+            if served is not None:
+                self.kills += 1
+                served.kill()
+
+    def end(self) -> None:
+        """End it by force, also one that is just being started, and start none any more."""
+        with self._lock:
+            self._over = True
+            if self._served is not None:
+                self._served.kill()
 
     def check_alive(self) -> None:
-        """It dies only when we kill it."""
-        if self._served is not None and self._served.process.poll() is not None:
-            self.wrong.append(f"the server died by itself ({self._served.process.returncode})")
+        """It dies only when we end it."""
+        served = self._served
+        if served is not None and served.process.poll() is not None:
+            self._served = None
+            self.wrong.append(f"the server died by itself ({served.process.returncode})")
 
     def logged_errors(self) -> list[str]:
         """What it logged as an error: nothing that clients do is one."""

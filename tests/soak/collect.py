@@ -15,7 +15,7 @@ from lot_client.pb.lot.v1.pattern_service_pb2 import ListOutcomesRequest
 
 from tests.soak import content
 from tests.soak.calls import edits
-from tests.soak.checks import Stored, StoredEpisode, StoredPattern
+from tests.soak.stored import Stored, StoredEpisode, StoredPattern
 
 _PAGE = 500
 

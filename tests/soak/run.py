@@ -8,7 +8,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass, field
 from operator import attrgetter
 from pathlib import Path
 
@@ -19,29 +18,21 @@ from tests.e2e.process import ROOT
 from tests.soak import checks, content, memory
 from tests.soak.books import Asked, asked, recorded, told
 from tests.soak.chaos import Blow, schedule
-from tests.soak.checks import Stored
+from tests.soak.checks_asked import check_asked
 from tests.soak.children import Client, Server
 from tests.soak.collect import collect
 from tests.soak.journal import faults
 from tests.soak.memory import Sample
 from tests.soak.proxy import Proxy
+from tests.soak.stored import Stored
 from tests.soak.tally import Tally
+from tests.soak.verdict import Verdict, told_counts
 from tests.soak.watcher import LAST
 
 ROLES = {"agent": 4, "writer": 2, "watcher": 2, "replayer": 1}
 _FINISH_SECONDS = 150.0
 _PROGRESS_SECONDS = 5.0
 _LONGEST_STALL = 6.0
-
-
-@dataclass
-class Verdict:
-    """How a soak went. ``wrong`` empty: well. ``growth``: of each kind of memory, as a share."""
-
-    counts: dict[str, int]
-    growth: dict[str, float]
-    seconds: float
-    wrong: list[str] = field(default_factory=list)
 
 
 class Soak:
@@ -76,7 +67,7 @@ class Soak:
                 task.cancel()
             for client in self._clients:
                 client.end()
-            await asyncio.to_thread(self._server.kill)
+            await asyncio.to_thread(self._server.end)
             await self._proxy.stop()
         return self._verdict()
 
@@ -167,7 +158,7 @@ class Soak:
             await asyncio.sleep(_PROGRESS_SECONDS)
             size = self._samples[-1].resident if self._samples else 0
             counts = await asyncio.to_thread(self._counts)
-            self._say(f"{self._now:5.0f} s  {_told(counts)} · {size / 2**20:,.0f} MB")
+            self._say(f"{self._now:5.0f} s  {told_counts(counts)} · {size / 2**20:,.0f} MB")
 
     def _counts(self) -> dict[str, int]:
         self._tally.read(self._folder)
@@ -221,7 +212,7 @@ class Soak:
 
     def _judge(self, stored: Stored) -> list[str]:
         asks = self._asks()
-        wrong = checks.check_episodes(stored) + checks.check_asked(asks, stored)
+        wrong = checks.check_episodes(stored) + check_asked(asks, stored)
         for client in self._clients:
             entries = client.entries()
             wrong += [f"{client.name} saw: {fault}" for fault in faults(entries)]
@@ -254,8 +245,4 @@ class Soak:
             for what, share in growth.items()
             if share > memory.ALLOWED
         ]
-        return Verdict(self._counts(), growth, self._now, self._wrong)
-
-
-def _told(counts: dict[str, int]) -> str:
-    return " · ".join(f"{name} {count:,}" for name, count in counts.items())
+        return Verdict(self._counts(), growth, self._seed, self._now, self._wrong)

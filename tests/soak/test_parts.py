@@ -17,6 +17,7 @@ from tests.soak.children import logged_errors
 from tests.soak.journal import Entry, Journal, faults, read
 from tests.soak.memory import Sample
 from tests.soak.tally import Tally
+from tests.soak.verdict import Verdict
 
 
 def test_a_journal_gives_back_what_was_written(tmp_path):
@@ -156,3 +157,11 @@ def test_errors_in_the_log_of_the_server_are_found():
     text = "\n".join([fine, bad, "Traceback (most recent call last):", "  File …", fine])
     assert logged_errors(text) == [bad, "Traceback (most recent call last):"]
     assert logged_errors(fine) == []
+
+
+def test_the_last_line_tells_all_counts_and_what_is_wrong_first():
+    verdict = Verdict({"events": 1234, "cuts": 5}, {"resident": 0.0123}, seed=7, seconds=61.4)
+    told = "events 1,234 · cuts 5 · resident memory +1.2% · seed 7 · 61 s · "
+    assert verdict.line == told + "OK"
+    verdict.wrong = ["agent-0 ended with 1:\nTraceback", "another"]
+    assert verdict.line == told + "WRONG (2): agent-0 ended with 1:"
