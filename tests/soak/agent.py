@@ -13,7 +13,7 @@ from tests.soak.calls import Post, passes
 from tests.soak.recording import Flavour, Recorders
 
 _PAUSE = 0.05
-_LEAVES = 0.3
+_LEAVES = 0.4
 """How often it gives up an episode that it was killed in, rather than go on with it."""
 
 

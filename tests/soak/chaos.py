@@ -12,7 +12,7 @@ SERVERS_UNTIL = 0.4
 """The part of the run in which the server is stopped; later it stays up, for memory's sake."""
 
 _SERVER_EVERY = 25.0
-_EVERY: dict[Action, float] = {"cut": 2.0, "stall": 5.0, "kill client": 6.0}
+_EVERY: dict[Action, float] = {"cut": 2.0, "stall": 5.0, "kill client": 5.0}
 """Mean seconds between two."""
 
 

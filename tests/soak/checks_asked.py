@@ -1,4 +1,4 @@
-"""What must hold of what writers asked for: acknowledged, it is there once; in doubt, at most once."""
+"""What must hold of what writers asked for: acknowledged it is there once, in doubt once or not."""
 
 from __future__ import annotations
 
