@@ -46,8 +46,10 @@ def main() -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # end what was started, too
     try:
         verdict = asyncio.run(soak.run())
-    except BaseException:
+    except BaseException as error:
         print(f"the run broke off; what it left is in {folder}", file=sys.stderr)
+        if isinstance(error, KeyboardInterrupt):
+            return 130
         raise
     for wrong in verdict.wrong[:50]:
         print(f"wrong: {wrong}", flush=True)
