@@ -15,8 +15,9 @@ a leak would be lost among them. The comparison is fair because both quarters ar
 like load: the server is stopped only in the first 40 %, so that its warm-up (model, caches, all
 tasks of the mix) lies before the third quarter, and connections are cut and clients killed at the
 same pace in both. Medians, since a single moment may hold the buffers of a burst. What the load
-stores grows meanwhile and is counted with it, so a short run says little: right after a restart a
-minute's growth is that of the mapped files, which are read in as they are first used.
+stores is counted with it (index and mapped files of each event and request that is kept): so that
+this does not hide a leak, or pass for one, the load is a quarter from 40 % on. A short run says
+little: in the first minute after a restart files are still being mapped in as they are used.
 """
 
 from __future__ import annotations

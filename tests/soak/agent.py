@@ -12,7 +12,9 @@ from tests.soak.books import Recorded, recorded
 from tests.soak.calls import Post, passes
 from tests.soak.recording import Flavour, Recorders
 
-_PAUSE = 0.05
+_PAUSE = 0.025
+"""Mean seconds between two events."""
+
 _LEAVES = 0.4
 """How often it gives up an episode that it was killed in, rather than go on with it."""
 
@@ -111,7 +113,7 @@ class Agent:
                 acked = recorder.last_sequence
                 self._note("acked", episode=book.episode, n=acked)
             if not self._post.over:
-                await asyncio.sleep(self._post.dice.uniform(0, _PAUSE))
+                await asyncio.sleep(self._post.pause(_PAUSE))
         if self._post.dice.random() < 0.2:
             recorder.fail("it did not work")
         else:

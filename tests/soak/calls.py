@@ -21,6 +21,8 @@ _PASSES = {
     StatusCode.DEADLINE_EXCEEDED,
 }
 
+_CALM = 4
+
 
 @dataclass
 class Post:
@@ -36,6 +38,10 @@ class Post:
     folder: Path
     journal: Journal
     dice: random.Random
+
+    def pause(self, seconds: float) -> float:
+        """How long to wait between two things, on average so long; longer in the calm."""
+        return self.dice.uniform(0, 2 * seconds) * (_CALM if (self.folder / "calm").exists() else 1)
 
     @property
     def over(self) -> bool:

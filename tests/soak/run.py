@@ -17,7 +17,7 @@ from lot_client import LotClient
 from tests.e2e.process import ROOT
 from tests.soak import checks, content, memory
 from tests.soak.books import Asked, asked, recorded, told
-from tests.soak.chaos import Blow, schedule
+from tests.soak.chaos import SERVERS_UNTIL, Blow, schedule
 from tests.soak.checks_asked import check_asked
 from tests.soak.children import Client, Server
 from tests.soak.collect import collect
@@ -99,6 +99,8 @@ class Soak:
             for blow in blows:
                 await asyncio.sleep(max(0.0, blow.at - self._now))
                 self._watch_over()
+                if self._now >= SERVERS_UNTIL * self._seconds:
+                    (self._folder / "calm").touch()
                 if blow.action in {"stop server", "kill server"}:
                     if server_work is not None:
                         await server_work

@@ -97,7 +97,7 @@ class Replayer:
             except LotError as error:
                 if not passes(error):
                     raise
-            time.sleep(self._post.dice.uniform(0, 0.6))
+            time.sleep(self._post.pause(0.3))
 
     def _replay(self) -> None:
         newest = islice(self._client.list_episodes(page_size=20), 20)

@@ -55,7 +55,7 @@ class Writer:
     async def _again_and_again(self, kind: Callable[[], Awaitable[None]]) -> None:
         while not self._post.over:
             await kind()
-            await asyncio.sleep(self._dice.uniform(0, 2 * _PAUSE))
+            await asyncio.sleep(self._post.pause(_PAUSE))
 
     def _name(self) -> str:
         self._number += 1
