@@ -95,6 +95,23 @@ class ThreadsWatch:
         return getattr(self._watch, name)
 
 
+async def leave_by(
+    either: Either,
+    address: str,
+    error: BaseException,
+    word: Callable[[Any], None] = lambda _: None,
+    **options: Any,
+) -> None:
+    """Record, say something, and fail."""
+    async with (
+        either(address) as client,
+        client.recorder("A task", **options) as recorder,
+    ):
+        await recorder.record("step")
+        word(recorder)
+        raise error
+
+
 async def each(items: Any) -> AsyncIterator[Any]:
     """Items that a thread waits for, one by one."""
     end = object()

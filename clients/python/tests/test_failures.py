@@ -19,6 +19,7 @@ from lot_client import (
     RetryPolicy,
     fields,
 )
+from lot_client.recorder_fields import RecorderFields
 from lot_client.retry import Attempts
 
 
@@ -206,5 +207,5 @@ def test_a_recorder_takes_every_field_of_its_policy():
     policy = {field.name for field in dataclasses.fields(RecorderPolicy)}
     episode = set(fields.EpisodeFields.__annotations__)
 
-    assert set(fields.RecorderFields.__annotations__) == policy | episode
+    assert set(RecorderFields.__annotations__) == policy | episode
     assert not policy & episode

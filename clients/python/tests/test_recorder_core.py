@@ -153,6 +153,15 @@ def test_its_own_stream_that_looks_alive_is_waited_out_but_not_for_ever():
     assert core.error is still_open
 
 
+def test_a_stream_that_the_server_ended_is_not_taken_for_its_own():
+    still_open = LotError(grpc.StatusCode.FAILED_PRECONDITION, "open", "EPISODE_STREAM_OPEN")
+    forgotten = LotError(grpc.StatusCode.INTERNAL, "Internal error from Core")
+    core = opened(RecorderPolicy())
+    assert core.lost(forgotten, 100.0, by_server=True) is not None
+    assert core.lost(still_open, 101.0) is not None
+    assert core.lost(still_open, 104.0) is None
+
+
 def test_an_acknowledgement_of_less_is_none():
     core = opened(RecorderPolicy(max_batch_events=2))
     for _ in range(2):

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from os import PathLike
 from typing import Any, Literal, Required, TypeAlias, TypedDict
 
 from lot_client.pb.lot.v1.change_pb2 import ChangeType
@@ -65,7 +64,6 @@ ChangeTypeLike: TypeAlias = (
     "Literal['STORED', 'UPDATED', 'DELETED', 'CLEARED', 'PATTERN_LEARNED', 'PATTERN_MATCHED',"
     " 'CONTEXT_SUGGESTED'] | ChangeType.ValueType"
 )
-WhenFull: TypeAlias = Literal["BLOCK", "DROP", "SPILL"]
 TakeoverLike: TypeAlias = "Literal['TAKE_OVER', 'REFUSE'] | Takeover.ValueType"
 
 
@@ -210,25 +208,6 @@ class EpisodeEndFields(EpisodeEndDetails, total=False):
 
 class WholeEpisodeFields(EpisodeFields, EpisodeEndFields, total=False):
     """What is known of a finished episode."""
-
-
-class RecorderFields(EpisodeFields, total=False):
-    """What is known of an episode when it starts, and how a recorder behaves: `RecorderPolicy`."""
-
-    max_batch_events: int
-    max_batch_bytes: int
-    max_delay: float
-    max_in_flight: int
-    heartbeat: float
-    when_full: WhenFull
-    max_buffer_events: int
-    max_buffer_bytes: int
-    block_timeout: float | None
-    spill_path: str | PathLike[str] | None
-    max_spill_bytes: int
-    reconnect_for: float | None
-    exit_timeout: float
-    atexit_timeout: float
 
 
 class EventFields(TypedDict, total=False):

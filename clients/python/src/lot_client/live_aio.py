@@ -6,12 +6,16 @@ from collections.abc import AsyncIterator, Iterable
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Unpack
 
+import grpc
+import grpc.aio
+
 from lot_client import fields
 from lot_client.feeds import AsyncChangeWatch, replay_async
 from lot_client.pb.lot.v1 import episode_service_pb2 as requests
 from lot_client.pb.lot.v1.change_pb2 import WatchChangesRequest
 from lot_client.pb.lot.v1.episode_pb2 import EpisodeEvent
 from lot_client.recorder_aio import AsyncRecorder
+from lot_client.recorder_fields import RecorderFields
 from lot_client.recorder_plan import RecorderPlan, plan_start
 from lot_client.recorder_policy import take_policy
 from lot_client.requests import Requests
@@ -25,6 +29,7 @@ if TYPE_CHECKING:  # these are in the stubs for type checkers only
 class AsyncLiveCalls:
     """The calls of `AsyncLotClient` that last."""
 
+    _channel: grpc.aio.Channel
     _requests: Requests
     _deadline: float
     _retry: RetryPolicy
@@ -41,7 +46,7 @@ class AsyncLiveCalls:
         auto_extract_patterns: bool = False,
         takeover: fields.TakeoverLike = "TAKE_OVER",
         request_id: str = "",
-        **options: Unpack[fields.RecorderFields],
+        **options: Unpack[RecorderFields],
     ) -> AsyncRecorder:
         """A recorder of an episode, to be used with `async with`: it starts and ends the episode.
 
@@ -72,7 +77,8 @@ class AsyncLiveCalls:
                 start=plan_start(self._requests, task, episode_id, request_id, episode),
                 end=end,
                 auto_extract_patterns=auto_extract_patterns,
-            )
+            ),
+            lambda: self._channel.get_state() is grpc.ChannelConnectivity.READY,
         )
 
     def replay_episode(

@@ -13,6 +13,7 @@ from lot_client.pb.lot.v1.change_pb2 import WatchChangesRequest
 from lot_client.pb.lot.v1.episode_pb2 import EpisodeEvent
 from lot_client.pb.lot.v1.episode_service_pb2_grpc import EpisodeServiceStub
 from lot_client.pb.lot.v1.memory_service_pb2_grpc import MemoryServiceStub
+from lot_client.recorder_fields import RecorderFields
 from lot_client.recorder_plan import RecorderPlan, plan_start
 from lot_client.recorder_policy import take_policy
 from lot_client.recorder_sync import Recorder
@@ -39,7 +40,7 @@ class LiveCalls:
         auto_extract_patterns: bool = False,
         takeover: fields.TakeoverLike = "TAKE_OVER",
         request_id: str = "",
-        **options: Unpack[fields.RecorderFields],
+        **options: Unpack[RecorderFields],
     ) -> Recorder:
         """A recorder of an episode, to be used with `with`: it starts and ends the episode.
 

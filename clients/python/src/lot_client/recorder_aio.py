@@ -39,8 +39,9 @@ class AsyncRecorder(RecorderBase):
     its way out of the block is never replaced: it gets a note.
     """
 
-    def __init__(self, plan: RecorderPlan) -> None:
+    def __init__(self, plan: RecorderPlan, is_connected: Callable[[], bool]) -> None:
         super().__init__(plan)
+        self._is_connected = is_connected
         self._happenings = Happenings()
         self._courier: CourierTask | None = None
         self._offered = 0
@@ -95,7 +96,9 @@ class AsyncRecorder(RecorderBase):
             await self._recover()
             await self._start_episode()
             self._core = self._make_core()
-            self._courier = CourierTask(self._core, self._plan.stub, self._happenings)
+            self._courier = CourierTask(
+                self._core, self._plan.stub, self._happenings, self._is_connected
+            )
             await self._await_stream()
         except BaseException:
             await self._give_up()
@@ -132,7 +135,7 @@ class AsyncRecorder(RecorderBase):
         count = self._spill.count
         self._drop_spill()
         try:
-            async with AsyncRecorder(self._plan_for(other)):
+            async with AsyncRecorder(self._plan_for(other), self._is_connected):
                 pass
         except LotError as error:
             raise self._stuck(other, error) from error

@@ -26,6 +26,8 @@ from lot_client.retry import RetryPolicy, cut, is_transient, of_the_way
 
 OWN_STREAM_SECONDS = 90.0
 """How long our own stream may look alive to the server after a cut: its keepalive takes 80 s."""
+ENDED_STREAM_SECONDS = 3.0
+"""How long after the server ended our stream itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,7 @@ class RecorderCore:
         self._in_flight_events = self._in_flight_bytes = 0
         self._failures = 0
         self._lost_at = math.inf
+        self._own_seconds = OWN_STREAM_SECONDS
         self._stats = RecorderStats(torn_bytes=spill.torn_bytes if spill else 0)
         self._stored = 0
         self.acknowledged = 0
@@ -223,8 +226,13 @@ class RecorderCore:
         self._lost_at = math.inf
         self._refill(now)
 
-    def lost(self, error: LotError, now: float) -> float | None:
-        """The stream ended. Seconds to wait before another, or None: that was the last."""
+    def lost(self, error: LotError, now: float, *, by_server: bool = False) -> float | None:
+        """The stream ended. Seconds to wait before another, or None: that was the last.
+
+        ``by_server``: the server ended it, though not a word of why has come.
+        """
+        if self.open:
+            self._own_seconds = ENDED_STREAM_SECONDS if by_server else OWN_STREAM_SECONDS
         self.open = False
         self._asked.clear()
         self._sent = 0
@@ -250,7 +258,7 @@ class RecorderCore:
 
     def _passes(self, error: LotError, now: float) -> bool:
         if error.reason == "EPISODE_STREAM_OPEN":
-            return self.ready and now - self._lost_at < OWN_STREAM_SECONDS
+            return self.ready and now - self._lost_at < self._own_seconds
         return of_the_way(error) or is_transient(error) or error.reason == "STREAM_IDLE"
 
     def _is_full_batch(self) -> bool:

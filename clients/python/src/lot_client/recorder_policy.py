@@ -7,7 +7,7 @@ from os import PathLike
 from typing import Any, Literal, TypeAlias
 
 from lot_client.errors import LotError
-from lot_client.fields import WhenFull
+from lot_client.recorder_fields import WhenFull
 from lot_client.window import MAX_BYTES, MAX_EVENTS
 
 RecorderState: TypeAlias = Literal["NEW", "CONNECTING", "RECORDING", "FAILED", "CLOSED"]

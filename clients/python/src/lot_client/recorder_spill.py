@@ -21,7 +21,7 @@ from lot_client.pb.lot.v1.episode_pb2 import EpisodeEvent
 
 try:
     import fcntl
-except ImportError:  # not on Windows, where two processes must not share a path
+except ImportError:  # Windows: the rest of the client works there
     fcntl = None  # type: ignore[assignment]
 
 _MAGIC = b"lot-spill 1\n"
@@ -52,9 +52,11 @@ class Spill:
         """Open or make the file and hold it.
 
         Raises:
-            ValueError: it is held by another recorder, or is no spill file.
+            ValueError: it is held by another recorder, is no spill file, or this is no Unix.
             OSError: it cannot be opened.
         """
+        if fcntl is None:
+            raise ValueError("a spill file needs a Unix system; use BLOCK or DROP")
         self.path = Path(path)
         self._max_bytes = max_bytes
         self._file = _hold(self.path)
@@ -213,5 +215,4 @@ def _hold(path: Path) -> int:
 
 
 def _lock(file: int) -> None:
-    if fcntl is not None:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
+from collections.abc import Callable
 from typing import Any
 
 import grpc
@@ -14,6 +15,9 @@ from lot_client.errors import LotError
 from lot_client.pb.lot.v1.episode_service_pb2 import RecordEventsRequest
 from lot_client.recorder_core import RecorderCore
 from lot_client.retry import cut
+
+_SETTLE_SECONDS = 0.1
+"""For a lost connection to show."""
 
 
 class Happenings:
@@ -41,10 +45,17 @@ class Happenings:
 class CourierTask:
     """Carries what a core has over one stream after another, until all is sent or nothing helps."""
 
-    def __init__(self, core: RecorderCore, stub: Any, happenings: Happenings) -> None:
+    def __init__(
+        self,
+        core: RecorderCore,
+        stub: Any,
+        happenings: Happenings,
+        is_connected: Callable[[], bool],
+    ) -> None:
         self._core = core
         self._stub = stub
         self._happenings = happenings
+        self._is_connected = is_connected
         self._stopping = self._given_up = self._silent = False
         self._task = asyncio.create_task(self._run())
 
@@ -71,7 +82,8 @@ class CourierTask:
             try:
                 await self._converse()
             except LotError as error:
-                delay = core.lost(error, time.monotonic())
+                by_server = await self._was_ended(error)
+                delay = core.lost(error, time.monotonic(), by_server=by_server)
             except Exception as error:  # noqa: BLE001 - callers are told, whatever it is
                 core.fail(error)
             self._happenings.tell()
@@ -80,6 +92,17 @@ class CourierTask:
             until = time.monotonic() + delay
             while not self._done() and (left := until - time.monotonic()) > 0:
                 await self._happenings.next_within(left)
+
+    async def _was_ended(self, error: LotError) -> bool:
+        """Whether the server ended the stream without a word that came.
+
+        grpc.aio forgets the status of a call that ends while a message is written (1.85). Then the
+        connection tells: if it stands, the server ended the stream, perhaps for another writer.
+        """
+        if error.reason or error.code is not grpc.StatusCode.INTERNAL:
+            return False
+        await asyncio.sleep(_SETTLE_SECONDS)
+        return self._is_connected()
 
     def _done(self) -> bool:
         return self._given_up or (self._stopping and self._core.settled)
