@@ -84,9 +84,20 @@ class Soak:
             for number in range(count):
                 name = f"{role}-{number}"
                 self._clients.append(Client(role, name, address, self._folder, self._seed))
-        for each in self._clients:
-            each.start()
+        await self._start_clients()
         self._began = time.monotonic()
+
+    async def _start_clients(self) -> None:
+        """Watchers first: what is deleted before they watch is never told to them."""
+        watchers = [client for client in self._clients if client.role == "watcher"]
+        for watcher in watchers:
+            watcher.start()
+        until = time.monotonic() + _FINISH_SECONDS
+        while not all(watcher.entries() for watcher in watchers) and time.monotonic() < until:
+            await asyncio.sleep(0.1)
+        for client in self._clients:
+            if client.role != "watcher":
+                client.start()
 
     # --- chaos ----------------------------------------------------------------------------------
 

@@ -54,6 +54,9 @@ class Watcher:
         )
         threading.Thread(target=self._close_when_quiet, args=(watch,), daemon=True).start()
         with watch:
+            if not self._cursor:
+                self._cursor = watch.cursor
+                self._post.journal.write("at", cursor=self._cursor)
             for change in watch:
                 self._heard = time.monotonic()
                 self._cursor = watch.cursor
