@@ -16,8 +16,8 @@ like load: the server is stopped only in the first 40 %, so that its warm-up (mo
 tasks of the mix) lies before the third quarter, and connections are cut and clients killed at the
 same pace in both. Medians, since a single moment may hold the buffers of a burst. What the load
 stores is counted with it (index and mapped files of each event and request that is kept): so that
-this does not hide a leak, or pass for one, the load is a quarter from 40 % on. A short run says
-little: in the first minute after a restart files are still being mapped in as they are used.
+this does not hide a leak, or pass for one, the load is a quarter from 40 % on. In a run of
+less than five minutes anonymous memory is told and not judged: it is the warm-up's.
 """
 
 from __future__ import annotations

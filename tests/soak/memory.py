@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 import statistics
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 ALLOWED = 0.05
+
+_LONG = 300.0
+"""Seconds of a run from which on anonymous memory is judged: a short one sees the warm-up alone."""
 
 _ANONYMOUS = re.compile(r"^RssAnon:\s+(\d+) kB", re.MULTILINE)
 
@@ -54,3 +57,12 @@ def growth(samples: Sequence[Sample], seconds: float, of: Callable[[Sample], int
         raise ValueError("a quarter has no sample of the memory")
     before = statistics.median(third)
     return statistics.median(fourth) / before - 1 if before else 0.0
+
+
+def grown_too_much(growth: Mapping[str, float], seconds: float) -> list[str]:
+    """What is wrong with the growth of each kind of memory in a run of so many seconds."""
+    return [
+        f"{what} memory grew by {share:.1%} over the last half; {ALLOWED:.0%} is allowed"
+        for what, share in growth.items()
+        if share > ALLOWED and (what == "resident" or seconds >= _LONG)
+    ]

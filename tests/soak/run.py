@@ -252,10 +252,5 @@ class Soak:
                 growth[what] = memory.growth(self._samples, self._seconds, attrgetter(what))
         except ValueError as error:
             self._wrong.append(str(error))
-        allowed = f"{memory.ALLOWED:.0%} is allowed"
-        self._wrong += [
-            f"{what} memory grew by {share:.1%} over the last half; {allowed}"
-            for what, share in growth.items()
-            if share > memory.ALLOWED
-        ]
+        self._wrong += memory.grown_too_much(growth, self._seconds)
         return Verdict(self._counts(), growth, self._seed, self._now, self._wrong)

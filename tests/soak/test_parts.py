@@ -113,6 +113,13 @@ def test_growth_compares_the_medians_of_the_last_two_quarters():
         memory.growth(samples[:70], 100, attrgetter("resident"))
 
 
+def test_growth_of_either_kind_is_judged_but_the_warm_up_of_a_short_run():
+    assert memory.grown_too_much({"resident": 0.05, "anonymous": 0.05}, 600) == []
+    assert len(memory.grown_too_much({"resident": 0.06, "anonymous": 0.06}, 600)) == 2
+    [wrong] = memory.grown_too_much({"resident": 0.06, "anonymous": 0.06}, 60)
+    assert wrong.startswith("resident memory grew by 6.0%")
+
+
 def test_memory_of_a_process_is_told_and_of_none_is_not():
     mine = memory.sample(os.getpid(), 3.0)
     assert mine is not None
