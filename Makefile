@@ -1,5 +1,5 @@
 # `make` alone lists the targets. Needs Python 3.11 or later and GNU make 3.81 or later; the rest
-# is installed into .venv. ARGS="…" is passed on by run, test, bench, demo, eval and learn.
+# is installed into .venv. ARGS="…" is passed on by run, test, bench, soak, demo, eval and learn.
 
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
@@ -48,6 +48,10 @@ demo: $(CLIENT_STAMP) ## Watch an agent learn: a scripted run against a server o
 .PHONY: bench
 bench: $(DEV_STAMP) ## Measure against a bare server, both in one run
 	@$(PY) -m tests.bench $(ARGS)
+
+.PHONY: soak
+soak: $(CLIENT_STAMP) ## Hurt everything for 10 minutes, and count (ARGS="--minutes 1 --seed 7")
+	@$(PY) -m tests.soak $(ARGS)
 
 .PHONY: learn
 learn: $(DEV_STAMP) ## Show that ranking learns: many asks through the services

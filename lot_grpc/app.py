@@ -94,6 +94,7 @@ async def serve(
             _log.info("learned from the outcomes of an older version", cells=made)
         if stop.is_set():
             return  # it may be half done: the next start goes on with it
+        await opened.services.stamps.open()
         finished = await opened.services.housekeeping.roll_forward(starting=True)
         if finished.anything:
             _log.info(
@@ -204,9 +205,10 @@ async def _flush(opened: Opened) -> None:
     """Write what waits before the store is closed; its loss is allowed, so it does not fail."""
     try:
         await opened.services.retrievals.flush()
+        await opened.services.stamps.publish()
         await opened.store.flush()
     except LotError as error:
-        _log.warning("the last recalls could not be written", cause=error.message)
+        _log.warning("the last recalls and changes could not be written", cause=error.message)
 
 
 async def _ready(settings: Settings, opened: Opened, port: int, seconds: float) -> Ready:

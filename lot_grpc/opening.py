@@ -20,7 +20,7 @@ from lot_grpc.embedding.reranking import make_reranker
 from lot_grpc.knowledge import read_packs
 from lot_grpc.ports import Embedder, Reranker, VectorStore
 from lot_grpc.reports import Progress
-from lot_grpc.services.build import PatternLearning, Services, build_services
+from lot_grpc.services.build import ChangeFeed, PatternLearning, Services, build_services
 from lot_grpc.services.distilling.distilling import DistillDefaults
 from lot_grpc.services.recall.reranks import RerankBounds
 from lot_grpc.services.store_contract import open_store
@@ -71,6 +71,7 @@ async def open_all(settings: Settings, progress: Progress | None) -> AsyncIterat
             structural_weights(settings),
             packs,
             _learning(settings),
+            ChangeFeed(settings.changes.keep_days * _DAY, settings.changes.poll_seconds),
             abandon_after_hours=settings.episodes.abandon_after_hours,
         )
         yield Opened(store, embedder, services)

@@ -246,6 +246,15 @@ class DistillSettings(BaseSettings):
     min_group_size: int = Field(default=3, ge=2, le=10_000)
 
 
+class ChangeSettings(BaseSettings):
+    """How changes are told to those who watch."""
+
+    model_config = _group("LOT_CHANGES_")
+
+    keep_days: float = Field(default=7.0, gt=0, le=3650, allow_inf_nan=False)
+    poll_seconds: float = Field(default=0.5, ge=0.05, le=60, allow_inf_nan=False)
+
+
 class EpisodeSettings(BaseSettings):
     """When an episode without an end is given up."""
 
@@ -291,6 +300,7 @@ class Settings(BaseModel):
     seed: SeedSettings = Field(default_factory=SeedSettings)
     dedupe: DedupeSettings = Field(default_factory=DedupeSettings)
     distill: DistillSettings = Field(default_factory=DistillSettings)
+    changes: ChangeSettings = Field(default_factory=ChangeSettings)
     episodes: EpisodeSettings = Field(default_factory=EpisodeSettings)
     streams: StreamSettings = Field(default_factory=StreamSettings)
     log: LogSettings = Field(default_factory=LogSettings)

@@ -123,13 +123,14 @@ class EpisodeEvent:
     """One thing that happened. ``sequence`` 0: to be given by the server.
 
     ``data`` is the deterministic serialization of a ``google.protobuf.Struct``: carried, never
-    read here. ``event_time`` None is the time of recording.
+    read here; None where the caller gave none, which is not the same as an empty one.
+    ``event_time`` None is the time of recording.
     """
 
     sequence: int
     event_type: str
     agent_role: str = ""
-    data: bytes = b""
+    data: bytes | None = None
     event_time: int | None = None
     record_time: int = 0
 

@@ -352,6 +352,18 @@ class EventConflictError(LotError):
         )
 
 
+class CursorTooOldError(LotError):
+    """A cursor from which changes cannot be told any more."""
+
+    reason = "CURSOR_TOO_OLD"
+
+    def __init__(self, why: str) -> None:
+        super().__init__(
+            f"after_cursor cannot be gone on from: {why}; watch with from_start, which tells all "
+            "that is there and then goes on"
+        )
+
+
 class OverloadedError(LotError):
     """The server is at its limit of calls or streams."""
 

@@ -37,8 +37,8 @@ class LotServer:
     """A server that is built and not yet started. Made by ``build_server``.
 
     Attributes:
-        draining: set when the server begins to stop. Servicers with long streams of answers watch
-            it; reading the next request of a stream raises ShuttingDownError by itself.
+        draining: set when the server begins to stop. Streams end with SHUTTING_DOWN then: one of
+            requests at the next that it reads, one that only answers at once.
     """
 
     def __init__(
@@ -162,7 +162,10 @@ def _handlers(
         if behaviour is None:
             handler = layers.not_implemented(method.name)
         else:
-            handler = layers.serve(method, behaviour, around.limits.max_message_bytes)
+            limits = around.limits
+            handler = layers.serve(
+                method, behaviour, limits.max_message_bytes, limits.max_send_seconds
+            )
             handler = layers.compose(layers.INNER, method, handler, around)
         handler = layers.compose(layers.OUTER, method, handler, around)
         handlers[descriptor.name] = _rpc_handler(method, handler)

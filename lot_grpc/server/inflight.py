@@ -62,18 +62,21 @@ class InFlight:
             self._idle.set()
 
     def interrupt(self) -> None:
-        """Make every stream that waits for its caller's next message end with SHUTTING_DOWN."""
+        """Make streams end with SHUTTING_DOWN.
+
+        One that takes messages does so at its next; one that only answers, at once: it writes
+        nothing, and may have no end of its own.
+        """
         for call in self._streams:
             if call.reader is not None:
                 call.reader.interrupt(shutting_down())
+            elif not call.method.writes:
+                _stop(call)
 
     def cancel(self) -> None:
         """Cancel what is left; callers that still wait are told SHUTTING_DOWN."""
         for call in (*self._calls, *self._streams):
-            call.stopped = True
-            for task in (call.work, call.task):
-                if task is not None:
-                    task.cancel()
+            _stop(call)
 
     async def wait(self, seconds: float) -> bool:
         """Wait until nothing is in flight. False: ``seconds`` were not enough."""
@@ -82,3 +85,10 @@ class InFlight:
         except TimeoutError:
             return False
         return True
+
+
+def _stop(call: Call) -> None:
+    call.stopped = True
+    for task in (call.work, call.task):
+        if task is not None:
+            task.cancel()

@@ -26,6 +26,7 @@ from lot_grpc.domain.errors import (
     DeadlineTooLongError,
     LimitExceededError,
     LotError,
+    OverloadedError,
     UnimplementedError,
 )
 from lot_grpc.server.call import CALL_ID_KEY, Call, Context, Handler, Method, current_call_id
@@ -248,13 +249,20 @@ def _finished_late(log: CallLog | None, call: Call, work: asyncio.Task[Any], lef
 # --- the servicer ---------------------------------------------------------------------------------
 
 
-def serve(method: Method, behaviour: Callable[[Any, Context], Any], max_bytes: int = 0) -> Handler:
+def serve(
+    method: Method,
+    behaviour: Callable[[Any, Context], Any],
+    max_bytes: int = 0,
+    send_seconds: float | None = None,
+) -> Handler:
     """The innermost handler: runs the servicer's method and serializes what it answers.
 
-    A read whose answer is over ``max_bytes`` (0: no bound) is refused; a write is always told of.
+    A read whose answer is over ``max_bytes`` (0: no bound) is refused, and a stream of answers of
+    which one is not taken within ``send_seconds`` is ended; a write is always told of.
     """
     kind = method.response_type
     bound = 0 if method.writes else max_bytes
+    patience = None if method.writes else send_seconds
 
     def serialize(response: Any) -> bytes:
         if not isinstance(response, kind):  # upb would serialize any message without a word
@@ -284,9 +292,16 @@ def serve(method: Method, behaviour: Callable[[Any, Context], Any], max_bytes: i
                     raise asyncio.CancelledError
                 raw = serialize(response)
                 try:
-                    await write(raw)
+                    async with asyncio.timeout(patience):
+                        await write(raw)
                 except grpc.aio.AbortError:
                     raise
+                except TimeoutError:
+                    raise OverloadedError(
+                        f"a message waited {patience:g} s for its reader; read faster, and open "
+                        "the stream again behind what you have",
+                        limit_seconds=f"{patience:g}",
+                    ) from None
                 except Exception as error:  # bytes can only fail to be sent if nobody is there
                     raise asyncio.CancelledError from error
 

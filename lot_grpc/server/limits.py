@@ -19,6 +19,8 @@ class Limits:
         max_call_seconds: how long a unary call may take before it is CALL_TIME_LIMIT; 0 is no
             limit. Streams have none; a stream of writes is given as long again once its caller is
             gone.
+        max_send_seconds: how long a message of a stream of answers may wait for a caller that does
+            not read; then the stream is OVERLOADED. Only of streams that write nothing.
         stream_idle_seconds: how long a stream of events may be without a message before it is
             STREAM_IDLE; 0 is no limit.
         keepalive_seconds: how long a connection may be silent before it is pinged, so that streams
@@ -30,6 +32,7 @@ class Limits:
     max_concurrent_calls: int = 256
     max_streams: int = 512
     max_call_seconds: float = 60.0
+    max_send_seconds: float = 60.0
     stream_idle_seconds: float = 900.0
     keepalive_seconds: float = 60.0
     min_ping_seconds: float = 10.0

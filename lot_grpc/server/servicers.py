@@ -17,6 +17,7 @@ from lot_grpc.ports import Clock
 from lot_grpc.server.action_servicer import ActionServicer
 from lot_grpc.server.admin_servicer import AdminServicer, ServerFacts
 from lot_grpc.server.build import carries_out
+from lot_grpc.server.changes_servicer import ChangesServicer
 from lot_grpc.server.code_servicer import CodeServicer
 from lot_grpc.server.decision_servicer import DecisionServicer
 from lot_grpc.server.distilling_servicer import DistillingServicer
@@ -24,6 +25,7 @@ from lot_grpc.server.episode_deleting_servicer import EpisodeDeletingServicer
 from lot_grpc.server.episode_servicer import EpisodeServicer
 from lot_grpc.server.error_solution_servicer import ErrorSolutionServicer
 from lot_grpc.server.extraction_servicer import ExtractionServicer
+from lot_grpc.server.failures_servicer import FailuresServicer
 from lot_grpc.server.feedback_servicer import FeedbackServicer
 from lot_grpc.server.learning_event_servicer import LearningEventServicer
 from lot_grpc.server.limits import Limits
@@ -34,6 +36,7 @@ from lot_grpc.server.performance_servicer import PerformanceServicer
 from lot_grpc.server.policy_servicer import PolicyServicer
 from lot_grpc.server.pruning_servicer import PruningServicer
 from lot_grpc.server.recommendation_servicer import RecommendationServicer
+from lot_grpc.server.replay_servicer import ReplayServicer
 from lot_grpc.server.seed_servicer import SeedServicer
 from lot_grpc.services.build import Services
 
@@ -53,6 +56,7 @@ def build_servicers(
         _service(memory_service_pb2, "MemoryService"): [
             MemoryServicer(services.memories, services.memory_recall),  # type: ignore[abstract]
             ErrorSolutionServicer(services.error_solutions),  # type: ignore[abstract]
+            ChangesServicer(services.watching, clock),  # type: ignore[abstract]
         ],
         _service(pattern_service_pb2, "PatternService"): [
             PatternServicer(  # type: ignore[abstract]
@@ -83,6 +87,8 @@ def build_servicers(
                 limits.stream_idle_seconds,
             ),
             EpisodeDeletingServicer(services.episode_deleting),  # type: ignore[abstract]
+            ReplayServicer(services.replaying),  # type: ignore[abstract]
+            FailuresServicer(services.failures),  # type: ignore[abstract]
         ],
         _service(learning_service_pb2, "LearningService"): [
             RecommendationServicer(services.recommending),  # type: ignore[abstract]

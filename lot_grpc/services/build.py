@@ -14,17 +14,27 @@ from lot_grpc.domain.recommendation import DEFAULT_WEIGHTS, StructuralWeights
 from lot_grpc.knowledge import built_in_packs
 from lot_grpc.ports import Clock, Embedder, Reranker, VectorStore
 from lot_grpc.services.admin import Admin
+from lot_grpc.services.changes.change_writers import ChangeWriters
+from lot_grpc.services.changes.feed import Feed
+from lot_grpc.services.changes.poller import Poller
+from lot_grpc.services.changes.readers import readers_of
+from lot_grpc.services.changes.stamped_store import StampedStore
+from lot_grpc.services.changes.stamps import Stamps
+from lot_grpc.services.changes.watching import Watching
 from lot_grpc.services.claims import Claims
 from lot_grpc.services.distilling.distill_schedule import DistillSchedule
 from lot_grpc.services.distilling.distilling import DistillDefaults, Distilling
 from lot_grpc.services.episodes import episode_deleting as episode_deleting_module
 from lot_grpc.services.episodes.abandoning import DEFAULT_HOURS, Abandoning
+from lot_grpc.services.episodes.arrivals import Arrivals
 from lot_grpc.services.episodes.episode_deleting import EpisodeDeleting
 from lot_grpc.services.episodes.episodes import Episodes
 from lot_grpc.services.episodes.event_log import EventLog
+from lot_grpc.services.episodes.failures import Failures
 from lot_grpc.services.episodes.fencing import Fence
-from lot_grpc.services.episodes.leases import Leases
+from lot_grpc.services.episodes.leases import RENEW_SECONDS, Leases
 from lot_grpc.services.episodes.recording import Recording
+from lot_grpc.services.episodes.replaying import Replaying
 from lot_grpc.services.episodes.reuse import Reuse
 from lot_grpc.services.episodes.writers import Writers
 from lot_grpc.services.extraction.code_extraction import CodeExtraction
@@ -90,6 +100,14 @@ class PatternLearning:
 
 
 @dataclass(frozen=True, slots=True)
+class ChangeFeed:
+    """How changes are told (settings), in seconds."""
+
+    keep: float = 7 * 24 * 3600.0
+    interval: float = 0.5
+
+
+@dataclass(frozen=True, slots=True)
 class Services:
     """Every use case."""
 
@@ -108,8 +126,10 @@ class Services:
     leases: Leases
     abandoning: Abandoning
     recording: Recording
+    replaying: Replaying
     episode_recall: Recall[Episode]
     episode_deleting: EpisodeDeleting
+    failures: Failures
     memories: Memories
     memory_recall: Recall[Memory]
     recommending: Recommending
@@ -121,6 +141,8 @@ class Services:
     keeping: Keeping
     housekeeping: Housekeeping
     retrievals: Retrievals
+    stamps: Stamps
+    watching: Watching
     learning_events: LearningEvents
     submitting_feedback: SubmittingFeedback
     decisions: Decisions
@@ -143,6 +165,7 @@ def build_services(
     structural_weights: StructuralWeights = DEFAULT_WEIGHTS,
     packs: Sequence[KnowledgePack] | None = None,
     learning: PatternLearning | None = None,
+    changes: ChangeFeed | None = None,
     *,
     abandon_after_hours: float = DEFAULT_HOURS,
 ) -> Services:
@@ -152,6 +175,10 @@ def build_services(
     ``abandon_after_hours`` without activity an episode is abandoned, 0: never.
     """
     moments = Moments(clock)
+    changes = changes or ChangeFeed()
+    writers_of_changes = ChangeWriters(store)
+    stamps = Stamps(writers_of_changes, moments, exclusive=store.exclusive)
+    store = StampedStore(store, stamps)
     ledger = Ledger(store, moments)
     tombstones = Tombstones(store, moments)
     retrievals = Retrievals(store, moments)
@@ -173,15 +200,24 @@ def build_services(
     feedback = Feedback(store, moments, ledger, patterns, tombstones)
     memories = Memories(store, indexing, moments, ledger, tombstones)
     error_solutions = ErrorSolutions(store, indexing, moments, ledger, tombstones)
-    log, writers = EventLog(store), Writers()
+    log, writers, arrivals = EventLog(store), Writers(), Arrivals(store)
     fence = Fence(store, log, moments)
     leases = Leases(fence, writers)
     reuse = Reuse(store)
-    episode_deleting = EpisodeDeleting(store, log, writers, tombstones, reuse)
+    episode_deleting = EpisodeDeleting(store, log, writers, tombstones, reuse, arrivals)
     episodes = Episodes(
-        store, indexing, moments, ledger, log, writers, fence, episode_deleting, reuse
+        store,
+        indexing,
+        moments,
+        ledger,
+        log,
+        writers,
+        fence,
+        episode_deleting,
+        reuse,
+        arrivals,
     )
-    abandoning = Abandoning(store, moments, log, writers, abandon_after_hours)
+    abandoning = Abandoning(store, moments, log, writers, arrivals, abandon_after_hours)
     policies = Policies(store, moments)
     nouns = kept_nouns(patterns, memories, episode_deleting, error_solutions)
     keeping = Keeping(store, moments, policies, nouns)
@@ -226,6 +262,20 @@ def build_services(
     learned_tasks = LearnedTasks(store)
     evidence = PatternEvidence(store, moments, weights)
 
+    feed = Feed(store)
+    poller = Poller(
+        feed,
+        stamps,
+        writers_of_changes,
+        moments,
+        exclusive=store.exclusive,
+        interval=changes.interval,
+    )
+    keep = round(changes.keep * 1_000_000)
+    watching = Watching(
+        store, moments, writers_of_changes, feed, poller, readers_of(episodes), keep
+    )
+
     def recall(noun: Noun[T]) -> Recall[T]:
         return Recall(store, embedder, retrievals, reranks, weights, noun)
 
@@ -235,7 +285,7 @@ def build_services(
         distill_schedule=schedule,
         lineage=lineage,
         patterns=patterns,
-        pattern_recall=recall(pattern_noun(patterns, evidence, learned_tasks)),
+        pattern_recall=recall(pattern_noun(patterns, evidence, learned_tasks, watching)),
         outcomes=RecordingOutcomes(moments, ledger, counting, patterns, retrievals, asked),
         outcome_log=OutcomeLog(store, moments, ledger, counting, patterns),
         feedback=feedback,
@@ -244,9 +294,11 @@ def build_services(
         episodes=episodes,
         leases=leases,
         abandoning=abandoning,
-        recording=Recording(moments, ledger, log, writers, fence),
+        recording=Recording(moments, ledger, log, writers, fence, arrivals),
+        replaying=Replaying(store, log, arrivals),
         episode_recall=recall(episode_noun(episodes)),
         episode_deleting=episode_deleting,
+        failures=Failures(store, embedder),
         memories=memories,
         memory_recall=recall(memory_noun(memories)),
         recommending=Recommending(store, embedder, structural_weights, policies.thresholds),
@@ -281,10 +333,12 @@ def build_services(
                 lineage.roll_forward,
                 reuse.roll_forward,
             ],
-            sweeps=[abandoning.sweep, keeping.sweep, schedule.sweep],
-            renew_leases=leases.renew,
+            sweeps=[abandoning.sweep, keeping.sweep, schedule.sweep, watching.sweep],
+            beats=[(changes.interval, stamps.publish), (RENEW_SECONDS, leases.renew)],
         ),
         retrievals=retrievals,
+        stamps=stamps,
+        watching=watching,
         learning_events=LearningEvents(store, moments, once),
         submitting_feedback=submitting_feedback,
         decisions=decisions,

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from lot_grpc.ports import Equals, Record, VectorStore
 from lot_grpc.services.episodes.episodes import RECORD_METHOD
 from lot_grpc.services.episodes.event_log import EventLog
-from lot_grpc.services.episodes.leases import RENEW_SECONDS
 from lot_grpc.services.ledger import REQUEST_KIND
 from lot_grpc.services.moments import Moments
 from lot_grpc.services.outcomes.counting import Counting
@@ -92,10 +91,12 @@ class Housekeeping:
         finish_expiry: Callable[[Record], Awaitable[None]],
         finishers: Sequence[FinishBefore] = (),
         sweeps: Sequence[Sweep] = (),
-        *,
-        renew_leases: Sweep,
+        beats: Sequence[tuple[float, Sweep]] = (),
     ) -> None:
-        """``finishers`` roll forward what is no outcome; ``sweeps`` are done every minute."""
+        """``finishers`` roll forward what is no outcome; ``sweeps`` are done every minute.
+
+        ``beats`` are done every so many seconds.
+        """
         self._store = store
         self._moments = moments
         self._counting = counting
@@ -106,7 +107,7 @@ class Housekeeping:
         self._finish_expiry = finish_expiry
         self._finishers = finishers
         self._sweeps = sweeps
-        self._renew_leases = renew_leases
+        self._beats = beats
 
     async def roll_forward(self, *, starting: bool = False) -> Finished:
         """Finish what was begun and left. At the start of an own store: all of it."""
@@ -163,8 +164,9 @@ class Housekeeping:
         """
         async with asyncio.TaskGroup() as group:
             group.create_task(self._every(_FLUSH_SECONDS, self._retrievals.flush, report))
-            group.create_task(self._every(RENEW_SECONDS, self._renew_leases, report))
             group.create_task(self._every(_SWEEP_SECONDS, lambda: self.sweep(tell), report))
+            for seconds, beat in self._beats:
+                group.create_task(self._every(seconds, beat, report))
 
     async def sweep(self, tell: Tell) -> None:
         """Finish what was left, drop what lapsed, and do all sweeps, once."""

@@ -73,6 +73,7 @@ class Run:
                 ("save", bench.save),
                 ("save in batches", bench.batch),
                 ("events", bench.events),
+                ("replay", bench.replay),
                 ("outcomes", bench.outcomes),
             ]
             for name, measure in steps:

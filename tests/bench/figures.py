@@ -129,6 +129,25 @@ class Bench:
             Figure(name, f"{rate:,.0f} events/s", "≥ 15,000", rate >= 15_000, "", {"rate": rate}),
         ]
 
+    def replay(self) -> Figure:
+        size = self._sizes.events
+        asked = {
+            "address": self._real.address,
+            "episode_id": f"bench-{next(self._numbers)}",
+            "count": size,
+        }
+        self._client.do("stream", **asked, window=8)
+        rounds = [self._client.do("replay", **asked) for _ in range(self._sizes.rounds)]
+        rate = size / median([one["seconds"] for one in rounds])
+        return Figure(
+            "ReplayEpisode, one client",
+            f"{rate:,.0f} events/s",
+            "≥ 40,000",
+            rate >= 40_000,
+            f"{size / rounds[0]['answers']:.0f} events a message",
+            {"rate": rate},
+        )
+
     def outcomes(self, clients: int = 8) -> list[Figure]:
         def measured(*, request_ids: bool) -> float:
             rounds = [

@@ -162,6 +162,23 @@ async def stream(address: str, episode_id: str, count: int, window: int) -> dict
     return {"seconds": seconds}
 
 
+async def replay(address: str, episode_id: str, count: int) -> dict[str, Any]:
+    """Replay an episode of ``count`` events, each made into a message."""
+    request = episode_service_pb2.ReplayEpisodeRequest(episode_id=episode_id)
+    call = _channel(address).unary_stream(f"{_EPISODES}ReplayEpisode")
+    started = time.perf_counter()
+    last = answers = 0
+    async for raw in call(request.SerializeToString(), timeout=DEADLINE):
+        events = episode_service_pb2.ReplayEpisodeResponse.FromString(raw).events
+        if events[0].sequence != last + 1:
+            raise RuntimeError(f"event {events[0].sequence} came after {last}")
+        last, answers = events[-1].sequence, answers + 1
+    seconds = time.perf_counter() - started
+    if last != count:
+        raise RuntimeError(f"{last} events replayed instead of {count}")
+    return {"seconds": seconds, "answers": answers}
+
+
 async def store_events(
     address: str, episode_ids: Sequence[str], count: int, size: int = data.BATCH_OF_EVENTS
 ) -> dict[str, Any]:
@@ -219,6 +236,7 @@ _COMMANDS: dict[str, Any] = {
         bare_answers,
         outcomes,
         stream,
+        replay,
         store_events,
         record_agents,
         check_agents,

@@ -57,6 +57,14 @@ def test_the_quickstart_runs_and_says_what_it_learned(running: Served) -> None:
     assert "has 2 events" in said
 
 
+def test_the_recorder_records_what_its_example_does(running: Served) -> None:
+    said = run_python(running, str(CLIENT / "examples" / "record_episode.py"), "--steps", "20")
+    assert "40 events are stored while the episode is still running" in said
+    assert "ended with 40 events" in said
+    assert "failed with BuildError: no space left" in said
+    assert "its last event is 'error'" in said
+
+
 def test_the_learning_loop_gets_better_with_its_own_tasks(running: Served) -> None:
     said = run_python(running, str(CLIENT / "examples" / "learning_loop.py"), "--count", "120")
     days = re.findall(r"^ +(\d)   +(\d+)%", said, re.MULTILINE)

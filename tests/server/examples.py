@@ -22,6 +22,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "AdminService.UpdateNamespacePolicy": {"policy": {"max_patterns": 9}},
     "EpisodeService.DeleteEpisode": {"episode_id": "e"},
     "AdminService.SeedKnowledge": {},
+    "EpisodeService.AnalyzeFailures": {},
     "EpisodeService.EndEpisode": {"episode_id": "e", "status": 2},
     "EpisodeService.GetEpisode": {"episode_id": "e"},
     "EpisodeService.ListEpisodeEvents": {"episode_id": "e"},
@@ -30,6 +31,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "EpisodeService.RecordEpisode": {"episode": {"task": "t", "status": 2}},
     "EpisodeService.RecordEvent": {"episode_id": "e", "event": {"event_type": "x"}},
     "EpisodeService.RecordEvents": {"episode_id": "e"},
+    "EpisodeService.ReplayEpisode": {"episode_id": "e"},
     "EpisodeService.StartEpisode": {"episode": {"task": "t"}},
     "LearningService.GetPerformanceReport": {},
     "LearningService.GetRecommendations": {"task": "t"},
@@ -57,6 +59,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
         "error_solution": {"error_message": "e", "resolution": "r"}
     },
     "MemoryService.SearchMemories": {"query": "c"},
+    "MemoryService.WatchChanges": {},
     "PatternService.BatchSavePatterns": {"items": [{"pattern": {"task": "t"}}]},
     "PatternService.DeletePattern": {"pattern_id": "p"},
     "PatternService.ExtractPatterns": {},

@@ -37,10 +37,15 @@ RPCS = pytest.mark.parametrize("rpc", sorted(EXAMPLES))
 
 async def send(lot: Lot, rpc: str, raw: bytes) -> bytes:
     """One message of bytes to an RPC of any shape; the first answer."""
-    if not method_of(rpc).client_streaming:
+    method = method_of(rpc)
+    if not method.server_streaming:
         return await lot.raw(path_of(rpc))(raw, timeout=30)  # type: ignore[no-any-return]
-    call: Any = lot.channel.stream_stream(path_of(rpc))(timeout=30)
-    await call.write(raw)
+    call: Any
+    if method.client_streaming:
+        call = lot.channel.stream_stream(path_of(rpc))(timeout=30)
+        await call.write(raw)
+    else:
+        call = lot.channel.unary_stream(path_of(rpc))(raw, timeout=30)
     answer = await call.read()
     assert answer is not grpc.aio.EOF, await call.code()
     call.cancel()

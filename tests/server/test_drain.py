@@ -7,11 +7,10 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-import grpc
-import grpc.aio
 from grpc_health.v1 import health_pb2
 
 from lot_grpc.pb.lot.v1 import episode_service_pb2
+from lot_grpc.pb.lot.v1.episode_pb2 import EpisodeEvent
 from tests.server.test_layers import Episodes, Patterns, Slow, _await, _get, batch
 from tests.server.wire import Wire, failure, save, until, wire
 
@@ -110,27 +109,54 @@ async def test_what_outlives_the_grace_is_cancelled_and_its_callers_are_told():
         assert episodes.ended == "closed"
 
 
-async def test_a_servicer_may_end_its_stream_when_the_server_drains():
-    class Follows(Episodes):
-        draining: asyncio.Event
-
-        async def ReplayEpisode(self, request, context):
-            yield episode_service_pb2.ReplayEpisodeResponse()
-            await self.draining.wait()
-
-    servicer = Follows()
-    async with wire(episodes=servicer) as it:
-        servicer.draining = it.server.draining
-        request = episode_service_pb2.ReplayEpisodeRequest(episode_id="e")
-        replay = it.episodes.ReplayEpisode(request)
-        await replay.read()
-        stopping = await drain(it)
-        assert await replay.read() is grpc.aio.EOF
-        await stopping
-
-
 async def test_stopping_twice_waits_for_the_same_end():
     async with wire(Patterns()) as it:
         assert await it.patterns.SavePattern(save())
         await asyncio.gather(it.server.stop(5), it.server.stop(1))
         await it.server.stop(0)
+
+
+class Endless:
+    """A replay that never ends by itself."""
+
+    def __init__(self, size: int = 0) -> None:
+        self.sent = 0
+        self.size = size
+        self.closed = False
+
+    async def ReplayEpisode(self, request, context):
+        try:
+            while True:
+                event = EpisodeEvent(event_type="x" * self.size, sequence=self.sent + 1)
+                yield episode_service_pb2.ReplayEpisodeResponse(events=[event])
+                self.sent += 1
+                if not self.size:
+                    await asyncio.sleep(60)
+        finally:
+            self.closed = True
+
+
+async def test_a_stream_that_only_answers_is_told_at_once():
+    servicer = Endless()
+    async with wire(episodes=servicer) as it:
+        call = it.episodes.ReplayEpisode(episode_service_pb2.ReplayEpisodeRequest(episode_id="e"))
+        assert (await call.read()).events
+        stopping = await drain(it)
+        failed = await failure(call.read())
+        assert (failed.code, failed.reason) == ("UNAVAILABLE", "SHUTTING_DOWN")
+        await stopping
+
+
+async def test_a_stream_whose_caller_does_not_read_is_ended_with_a_reason():
+    servicer = Endless(size=100_000)
+    async with wire(episodes=servicer, max_send_seconds=0.2) as it:
+        call = it.episodes.ReplayEpisode(episode_service_pb2.ReplayEpisodeRequest(episode_id="e"))
+        await until(lambda: servicer.closed)  # before anything was read
+        failed = await failure(_read_all(call))  # the reason comes behind what was sent
+        assert (failed.code, failed.reason) == ("RESOURCE_EXHAUSTED", "OVERLOADED")
+        assert "behind what you have" in failed.message
+
+
+async def _read_all(call: Any) -> None:
+    async for _ in call:
+        pass

@@ -14,6 +14,7 @@ from lot_grpc.domain.outcomes import Outcome, wilson_lower_bound
 from lot_grpc.domain.pattern import PatternContent, dedupe_hash
 from lot_grpc.ports import Record, VectorStore
 from lot_grpc.services.patterns.lineage import NOTE_KIND
+from lot_grpc.services.records.changes import STAMPED
 from lot_grpc.services.records.collections import (
     ACTION_VALUES,
     CELLS,
@@ -57,6 +58,14 @@ async def check_invariants(store: VectorStore, ns: str) -> None:
     _check_error_solutions(await rows(store, ERROR_SOLUTIONS, ns))
     open_stones = [r.payload for r in await rows(store, TOMBSTONES, ns) if not r.payload["done"]]
     assert not open_stones, f"a delete was begun and never finished: {open_stones}"
+    await _check_stamps(store, ns)
+
+
+async def _check_stamps(store: VectorStore, ns: str) -> None:
+    """Each watched record names a change of its own."""
+    records = [record for collection in STAMPED for record in await rows(store, collection, ns)]
+    stamps = Counter((one.payload["writer_id"], one.payload["change_seq"]) for one in records)
+    assert all(count == 1 for count in stamps.values()), f"two changes have one number: {stamps}"
 
 
 def _check_counters(patterns: list[Record], facts: list[Record]) -> None:
@@ -271,6 +280,7 @@ _HOW_IT_CAME_ABOUT = {
     "unsettled_feedback", "last_feedback_time",
     "unsettled_steps", "unsettled_events",
     "unsettled_requests", "expires", "result_revision", "time", "target_key", "taught_pattern_ids",
+    "writer_id", "change_seq", "stored_by", "stored_seq",
 }  # fmt: skip
 
 

@@ -14,6 +14,7 @@ from lot_grpc.domain.policy import NamespacePolicy, PolicyEdit
 from lot_grpc.domain.query import EpisodeFilter
 from lot_grpc.services.episodes import abandoning as module
 from lot_grpc.services.episodes.abandoning import Abandoning
+from lot_grpc.services.episodes.arrivals import Arrivals
 from lot_grpc.services.episodes.event_log import EventLog
 from lot_grpc.services.episodes.recording import Takeover
 from lot_grpc.services.episodes.writers import Writers
@@ -118,7 +119,7 @@ async def test_the_time_may_be_set_and_0_is_never():
     await begin(world)
 
     def looking(hours: float) -> Abandoning:
-        return Abandoning(store, Moments(clock), EventLog(store), Writers(), hours)
+        return Abandoning(store, Moments(clock), EventLog(store), Writers(), Arrivals(store), hours)
 
     clock.advance(2 * HOUR)
     assert (await looking(0).sweep()).counts == {}
@@ -167,7 +168,7 @@ class Counting(EventLog):
 
 async def test_the_last_event_of_a_running_one_is_looked_up_once_in_a_day(world):
     log = Counting(world.store)
-    looking = Abandoning(world.store, Moments(world.clock), log, Writers())
+    looking = Abandoning(world.store, Moments(world.clock), log, Writers(), Arrivals(world.store))
     for number in range(5):
         await begin(world, f"e{number}")
     for _ in range(3 * 24):
@@ -313,7 +314,8 @@ async def test_its_events_are_read_as_those_of_any_other(world):
 
 async def looks(world: World) -> int:
     """Another process that does nothing else; how many it abandoned."""
-    own = Abandoning(world.store, Moments(world.clock), EventLog(world.store), Writers())
+    log, arrivals = EventLog(world.store), Arrivals(world.store)
+    own = Abandoning(world.store, Moments(world.clock), log, Writers(), arrivals)
     return sum(count["EPISODE"] for count in (await own.sweep()).counts.values())
 
 

@@ -99,6 +99,15 @@ async def test_nobody_is_told_before_the_insert_returned(pair):
     assert await asyncio.gather(*waiting) == [{"a"}, {"b"}]
 
 
+async def test_who_is_alone_waits_for_no_turn(pair):
+    store, writing = pair
+    insert = writing.insert(records("a"), alone=True)
+    with pytest.raises(StopIteration) as done:
+        insert.send(None)
+    assert done.value.value == {"a"}
+    assert await store.stored() == {"a"}
+
+
 async def test_a_taken_id_is_nobodys_and_of_two_with_one_id_the_first_has_it(pair):
     store, writing = pair
     await writing.insert(records("old"))

@@ -62,7 +62,7 @@ async def append(world: World, writer: Writer, first: int, last: int) -> int:
     return await world.services.recording.append(writer, events(first, last))
 
 
-async def stored(world: World) -> list[tuple[int, bytes]]:
+async def stored(world: World) -> list[tuple[int, bytes | None]]:
     page = await world.services.episodes.list_events(NS, "e", 0, 10_000)
     return [(one.sequence, one.data) for one in page.events]
 

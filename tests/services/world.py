@@ -23,7 +23,7 @@ from lot_grpc.domain.query import PatternFilter, Ranking
 from lot_grpc.domain.ranking import RankingWeights
 from lot_grpc.embedding.hashing import HashingEmbedder, OverlapReranker
 from lot_grpc.ports import Record, VectorStore
-from lot_grpc.services.build import PatternLearning, Services, build_services
+from lot_grpc.services.build import ChangeFeed, PatternLearning, Services, build_services
 from lot_grpc.services.episodes.episodes import EpisodeDraft
 from lot_grpc.services.learning.decisions import DecisionDraft
 from lot_grpc.services.learning.learning_events import LearningEventDraft
@@ -111,6 +111,7 @@ def _services(
         RankingWeights(),
         RerankBounds(),
         learning=learning,
+        changes=ChangeFeed(interval=0.02),
     )
 
 
@@ -118,13 +119,15 @@ async def open_world(
     store: Any = None,
     clock: FixedClock | None = None,
     learning: PatternLearning | None = None,
+    embedder: Any = None,
 ) -> World:
     """An empty store with all collections, and a process that works on it."""
     clock = clock or FixedClock()
     store = store if store is not None else InMemoryStore(clock)
-    embedder = HashingEmbedder()
+    embedder = embedder or HashingEmbedder()
     await open_store(store, embedder.contract)
     services = _services(store, clock, embedder, learning)
+    await services.stamps.open()
     return World(store, clock, services, embedder, learning)
 
 

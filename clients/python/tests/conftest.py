@@ -6,7 +6,9 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 from cutting import Cutter
+from either import Either, of_tasks, of_threads
 from lot_client import AsyncLotClient, LotClient
+from scripted import Scripted
 
 
 @pytest.fixture
@@ -49,4 +51,17 @@ async def cut_client(cutter: Cutter, namespace: str) -> AsyncIterator[AsyncLotCl
 @pytest.fixture
 def sync_cut_client(cutter: Cutter, namespace: str) -> Iterator[LotClient]:
     with LotClient(cutter.address, namespace=namespace) as made:
+        yield made
+
+
+@pytest.fixture(params=[of_tasks, of_threads], ids=["async", "sync"])
+def either(request: pytest.FixtureRequest) -> Either:
+    """Makes a client of either kind, driven alike."""
+    return request.param
+
+
+@pytest.fixture
+def server() -> Iterator[Scripted]:
+    """A server in this process whose answers a test decides."""
+    with Scripted() as made:
         yield made

@@ -19,14 +19,28 @@ class Cutter:
     """Forwards bytes, in threads, so that it serves tests of both clients."""
 
     def __init__(self, target: str) -> None:
-        host, port = target.rsplit(":", 1)
-        self._target = (host, int(port))
+        self.aim(target)
+        self._away = threading.Event()
         self._listener = socket.create_server(("127.0.0.1", 0))
         self._pairs: list[tuple[socket.socket, socket.socket]] = []
         self._lose = threading.Event()
         self._threads = [threading.Thread(target=self._accept)]
         self.connections = 0
         self.address = "{}:{}".format(*self._listener.getsockname())
+
+    def aim(self, target: str) -> None:
+        """Forward to this address from the next connection on."""
+        host, port = target.rsplit(":", 1)
+        self._target = (host, int(port))
+
+    def go_away(self) -> None:
+        """Cut, and refuse connections until `come_back`."""
+        self._away.set()
+        self.cut()
+
+    def come_back(self) -> None:
+        """Take connections again."""
+        self._away.clear()
 
     def cut(self) -> None:
         """End all connections at once, both sides."""
@@ -61,8 +75,14 @@ class Cutter:
                 near, _ = self._listener.accept()
             except OSError:
                 return
+            try:
+                if self._away.is_set():
+                    raise ConnectionRefusedError
+                pair = (near, socket.create_connection(self._target))
+            except OSError:
+                near.close()
+                continue
             self.connections += 1
-            pair = (near, socket.create_connection(self._target))
             self._pairs.append(pair)
             thread = threading.Thread(target=self._forward, args=pair)
             self._threads.append(thread)

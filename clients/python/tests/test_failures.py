@@ -1,12 +1,25 @@
 """What callers are told, and what is repeated behind their back."""
 
+import dataclasses
 import inspect
 import socket
 
 import grpc
 import pytest
 from cutting import Cutter
-from lot_client import AsyncLotClient, LotClient, LotError, RetryPolicy
+from lot_client import (
+    AsyncChangeWatch,
+    AsyncLotClient,
+    AsyncRecorder,
+    ChangeWatch,
+    LotClient,
+    LotError,
+    Recorder,
+    RecorderPolicy,
+    RetryPolicy,
+    fields,
+)
+from lot_client.recorder_fields import RecorderFields
 from lot_client.retry import Attempts
 
 
@@ -181,8 +194,18 @@ def test_both_clients_have_the_same_methods_and_arguments():
     def methods(client: type) -> dict[str, list[inspect.Parameter]]:
         return {
             name: list(inspect.signature(method).parameters.values())
-            for name, method in vars(client).items()
-            if not name.startswith("_") and callable(method)
+            for name, method in inspect.getmembers(client, callable)
+            if not name.startswith("_")
         }
 
     assert methods(AsyncLotClient) == methods(LotClient)
+    assert methods(AsyncRecorder) == methods(Recorder)
+    assert methods(AsyncChangeWatch) == methods(ChangeWatch)
+
+
+def test_a_recorder_takes_every_field_of_its_policy():
+    policy = {field.name for field in dataclasses.fields(RecorderPolicy)}
+    episode = set(fields.EpisodeFields.__annotations__)
+
+    assert set(RecorderFields.__annotations__) == policy | episode
+    assert not policy & episode

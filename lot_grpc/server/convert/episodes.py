@@ -146,7 +146,7 @@ def record_draft_from_pb(message: service_pb.RecordEpisodeRequest) -> EpisodeDra
 
 def event_from_pb(message: pb.EpisodeEvent, path: str) -> EpisodeEvent:
     """An event as a caller gave it. Equal Structs give equal bytes."""
-    data = b""
+    data = None
     if message.HasField("data"):
         data = message.data.SerializeToString(deterministic=True)
         if len(data) > MAX_STRUCT_BYTES:
@@ -188,7 +188,7 @@ def event_to_pb(event: EpisodeEvent) -> pb.EpisodeEvent:
         event_time=time_to_pb(event.record_time if event.event_time is None else event.event_time),
         record_time=time_to_pb(event.record_time),
     )
-    if event.data:
+    if event.data is not None:
         message.data.CopyFrom(Struct.FromString(event.data))
     return message
 

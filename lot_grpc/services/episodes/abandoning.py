@@ -19,6 +19,7 @@ from collections.abc import AsyncIterator
 
 from lot_grpc.domain.episode import EpisodeStatus
 from lot_grpc.ports import Condition, Equals, Missing, Payload, Range, Record, VectorStore
+from lot_grpc.services.episodes.arrivals import Arrivals
 from lot_grpc.services.episodes.event_log import EventLog
 from lot_grpc.services.episodes.writers import Writers
 from lot_grpc.services.housekeeping import Swept
@@ -51,6 +52,7 @@ class Abandoning:
         moments: Moments,
         log: EventLog,
         writers: Writers,
+        arrivals: Arrivals,
         hours: float = DEFAULT_HOURS,
     ) -> None:
         """``hours`` without activity make an episode abandoned; 0: never."""
@@ -58,6 +60,7 @@ class Abandoning:
         self._moments = moments
         self._log = log
         self._writers = writers
+        self._arrivals = arrivals
         self._after = round(hours * 3600 * 1_000_000)
         self._looked_at_old = False
 
@@ -115,7 +118,9 @@ class Abandoning:
                 active, count = await self._activity(record)
                 if active > self._due():  # an event came; the next sweep takes note of it
                     return False
-            return await self._abandon(record, active, count)
+            abandoned = await self._abandon(record, active, count)
+            self._arrivals.tell(namespace, episode_id)
+            return abandoned
 
     async def _abandon(self, record: Record, active: int, count: int) -> bool:
         episode = episode_from_record(record)
@@ -126,20 +131,18 @@ class Abandoning:
     async def _activity(self, record: Record) -> tuple[int, int]:
         """When it was last active, as far as is known, and how many events it has."""
         payload = record.payload
-        active: int = payload["create_time"]
-        active = payload.get(ACTIVE_TIME, active)
+        active: int = payload[ACTIVE_TIME if ACTIVE_TIME in payload else "create_time"]
         namespace, episode_id = record.namespace, payload["episode_id"]
         ground = ground_of(payload)
         last = await self._log.last_sequence(namespace, episode_id, ground=ground)
         for event in await self._log.read(namespace, episode_id, last - 1, 1) if last else ():
-            active = max(active, event.record_time)
+            active = max(active, event.record_time or 0)
         return active, last
 
     async def _update(self, record: Record, changed: Payload) -> bool:
         """Change an episode that still runs, by the same writer, as it was looked at."""
-        seen: Condition = Missing(ACTIVE_TIME)
-        if (active := record.payload.get(ACTIVE_TIME)) is not None:
-            seen = Equals(ACTIVE_TIME, active)
+        active = record.payload.get(ACTIVE_TIME)
+        seen = Missing(ACTIVE_TIME) if active is None else Equals(ACTIVE_TIME, active)
         epoch = Equals(WRITER_EPOCH, record.payload[WRITER_EPOCH])
         return await self._store.update(
             EPISODES,

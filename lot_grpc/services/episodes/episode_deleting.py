@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from lot_grpc.domain.errors import ContentionError, EpisodeNotFoundError
 from lot_grpc.ports import IdIn, Record, VectorStore
+from lot_grpc.services.episodes.arrivals import Arrivals
 from lot_grpc.services.episodes.event_log import EventLog
 from lot_grpc.services.episodes.reuse import Reuse
 from lot_grpc.services.episodes.writers import Writers
@@ -47,12 +48,14 @@ class EpisodeDeleting:
         writers: Writers,
         tombstones: Tombstones,
         reuse: Reuse,
+        arrivals: Arrivals,
     ) -> None:
         self._store = store
         self._log = log
         self._writers = writers
         self._tombstones = tombstones
         self._reuse = reuse
+        self._arrivals = arrivals
 
     async def delete(self, namespace: str, episode_id: str) -> int:
         """Delete an episode, recorded or not, and end its stream; return how many events it had.
@@ -103,6 +106,7 @@ class EpisodeDeleting:
     async def _finish(self, stone: Tombstone) -> DeletedEpisode:
         point = episode_point(stone.namespace, stone.id)
         await self._store.delete(EPISODES, stone.namespace, [IdIn((point,)), *stone.conditions()])
+        self._arrivals.tell(stone.namespace, stone.id)
         left = (await self._store.get(EPISODES, stone.namespace, [point])).get(point)
         if left is not None and left.payload[SORT_KEY] == stone.sort_key:
             await self._tombstones.finish(stone)

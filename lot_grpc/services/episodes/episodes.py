@@ -26,6 +26,7 @@ from lot_grpc.domain.errors import (
 from lot_grpc.domain.ids import content_hash, new_id
 from lot_grpc.domain.query import EpisodeFilter
 from lot_grpc.ports import Condition, Equals, Payload, Record, VectorStore
+from lot_grpc.services.episodes.arrivals import Arrivals
 from lot_grpc.services.episodes.episode_deleting import EpisodeDeleting
 from lot_grpc.services.episodes.event_log import EventLog
 from lot_grpc.services.episodes.fencing import Fence
@@ -126,6 +127,7 @@ class Episodes:
         fence: Fence,
         deleting: EpisodeDeleting,
         reuse: Reuse,
+        arrivals: Arrivals,
     ) -> None:
         self._store = store
         self._indexing = indexing
@@ -136,6 +138,7 @@ class Episodes:
         self._fence = fence
         self._deleting = deleting
         self._reuse = reuse
+        self._arrivals = arrivals
 
     # --- starting -----------------------------------------------------------------------------
 
@@ -310,6 +313,7 @@ class Episodes:
             entry = await self._ledger.begin(ask)
         async with self._writers.turn(namespace, episode_id):
             ended = await self._end(namespace, episode_id, end, extract=extract)
+            self._arrivals.tell(namespace, episode_id)
             writer = self._writers.current(namespace, episode_id)
             if writer is not None:
                 writer.stop(EpisodeEndedError(episode_id, end.status.name, "its stream is closed"))

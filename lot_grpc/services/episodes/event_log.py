@@ -7,7 +7,6 @@ numbers stop, and a page is fetched by its numbers; no index is needed and none 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import takewhile
 
 from lot_grpc.domain.episode import EpisodeEvent
 from lot_grpc.domain.errors import EventConflictError, EventSequenceGapError
@@ -19,6 +18,7 @@ from lot_grpc.services.records.episodes import (
     event_from_record,
     event_hash,
     event_point,
+    event_points,
     event_record,
 )
 
@@ -66,17 +66,16 @@ class EventLog:
         self, namespace: str, episode_id: str, after: int, limit: int, ground: Ground = ALL
     ) -> list[EpisodeEvent]:
         """Up to ``limit`` events that stand behind number ``after``, in order."""
-        points = [
-            event_point(namespace, episode_id, sequence)
-            for sequence in range(after + 1, after + limit + 1)
-        ]
+        points = event_points(namespace, episode_id, range(after + 1, after + limit + 1))
         found = await self._store.get(EVENTS, namespace, points)
-        standing = takewhile(lambda one: one is not None, map(found.get, points))
-        return [
-            event_from_record(record)
-            for record in standing
-            if record is not None and _stands(record, ground)
-        ]
+        events = []
+        for point in points:
+            record = found.get(point)
+            if record is None:
+                break
+            if ground.holds(record.payload):
+                events.append(event_from_record(record))
+        return events
 
     async def append(
         self,
@@ -86,11 +85,14 @@ class EventLog:
         last: int,
         epoch: int,
         record_time: int | None = None,
+        *,
+        alone: bool = False,
     ) -> int:
         """Store events that follow ``last``, all or none; return the new last number.
 
         Events up to ``last`` are compared with what is stored. ``record_time`` is that of all,
-        None leaves each its own. Raises EventSequenceGapError, EventConflictError.
+        None leaves each its own. ``alone``: nobody else records now. Raises
+        EventSequenceGapError, EventConflictError.
         """
         fresh: list[EpisodeEvent] = []
         repeats: list[EpisodeEvent] = []
@@ -110,7 +112,7 @@ class EventLog:
                 event_record(namespace, episode_id, event, epoch, record_time=record_time)
                 for event in fresh
             ]
-            inserted = await self._writing.insert(records)
+            inserted = await self._writing.insert(records, alone=alone)
             if len(inserted) < len(records):
                 await self._settle_taken(namespace, episode_id, records, inserted, epoch)
         return expected - 1
@@ -223,9 +225,3 @@ class EventLog:
     async def _replace(self, record: Record, stored: Record) -> bool:
         ours = [Equals(key, stored.payload[key]) for key in ("epoch", "hash")]
         return await self._store.replace(EVENTS, record, ours)
-
-
-def _stands(record: Record, ground: Ground) -> bool:
-    sequence: int = record.payload["sequence"]
-    epoch: int = record.payload["epoch"]
-    return sequence <= ground.number or epoch >= ground.epoch

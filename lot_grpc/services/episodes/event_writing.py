@@ -41,12 +41,15 @@ class EventWriting:
         self._flusher: asyncio.Task[None] | None = None
         """There while anything waits, and ends by itself."""
 
-    async def insert(self, records: Sequence[Record]) -> set[str]:
+    async def insert(self, records: Sequence[Record], *, alone: bool = False) -> set[str]:
         """Insert records whose id is free; return the ids that this call inserted.
 
         Returns once the store has. Records of one call stay together in one insert of the store.
-        Whatever the insert raises, all who share it are told.
+        Whatever the insert raises, all who share it are told. ``alone``: nobody else records now,
+        so that there is nothing to share and no turn of the loop to wait for.
         """
+        if alone:
+            return await self._store.insert(EVENTS, records)
         append = _Append(records, asyncio.get_running_loop().create_future())
         self._waiting.append(append)
         if self._flusher is None:

@@ -24,6 +24,7 @@ from lot_grpc.domain.errors import (
     WriterReplacedError,
 )
 from lot_grpc.domain.ids import content_hash
+from lot_grpc.services.episodes.arrivals import Arrivals
 from lot_grpc.services.episodes.event_log import EventLog
 from lot_grpc.services.episodes.fencing import Fence
 from lot_grpc.services.episodes.writers import Writer, Writers
@@ -53,12 +54,14 @@ class Recording:
         log: EventLog,
         writers: Writers,
         fence: Fence,
+        arrivals: Arrivals,
     ) -> None:
         self._moments = moments
         self._ledger = ledger
         self._log = log
         self._writers = writers
         self._fence = fence
+        self._arrivals = arrivals
 
     # --- streams ------------------------------------------------------------------------------
 
@@ -102,12 +105,14 @@ class Recording:
                     writer.last,
                     writer.epoch,
                     self._moments.now(),
+                    alone=self._writers.alone,
                 )
             except EventConflictError:
                 await self._confirm(writer, first, max(event.sequence for event in events))
                 raise
             await self._confirm(writer, first, last)
             writer.last = last
+            self._arrivals.tell(writer.namespace, writer.episode_id)
             return last
 
     async def close(self, writer: Writer) -> None:
@@ -183,6 +188,7 @@ class Recording:
             mine = entry is None or entry.plan["sequence"] == last + 1
             if mine and await self._log.put_first(namespace, episode_id, stored, epoch, request):
                 await self._confirm_one(namespace, episode_id, stored.sequence, epoch)
+                self._arrivals.tell(namespace, episode_id)
                 if entry is not None:
                     await self._ledger.finish(entry, {"sequence": stored.sequence})
                 return (await self._log.read(namespace, episode_id, last, 1))[0]

@@ -8,6 +8,7 @@ from lot_grpc.domain.episode import Episode, EpisodeStatus
 from lot_grpc.domain.memory import Memory
 from lot_grpc.domain.pattern import Pattern
 from lot_grpc.domain.query import EpisodeFilter, Legs, MemoryFilter, PatternFilter, Ranking
+from lot_grpc.services.changes.watching import Watching
 from lot_grpc.services.episodes.episodes import Episodes
 from lot_grpc.services.memories.memories import Memories
 from lot_grpc.services.outcomes.evidence import PatternEvidence
@@ -26,10 +27,20 @@ from lot_grpc.services.records.patterns import pattern_filters
 
 
 def pattern_noun(
-    patterns: Patterns, evidence: PatternEvidence, tasks: LearnedTasks
+    patterns: Patterns,
+    evidence: PatternEvidence,
+    tasks: LearnedTasks,
+    watching: Watching,
 ) -> Noun[Pattern]:
     """Patterns, ranked by their outcomes on like queries; LEARNED ones by their tasks too."""
-    return Noun(SEARCHED_PATTERNS, patterns.read, lambda p: p.pattern_id, evidence, tasks)
+    return Noun(
+        SEARCHED_PATTERNS,
+        patterns.read,
+        lambda p: p.pattern_id,
+        evidence,
+        tasks,
+        watching.matched,
+    )
 
 
 def episode_noun(episodes: Episodes) -> Noun[Episode]:

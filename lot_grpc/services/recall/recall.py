@@ -60,7 +60,8 @@ class Noun(Generic[T]):
     """What is found: where it lies and by what, how it is read, what was learned of it.
 
     Without ``learned`` relevance alone ranks; what ``tasks`` names is a near-tie at least. ``read``
-    makes a thing of its record; ``id_of`` names one.
+    makes a thing of its record; ``id_of`` names one. ``tell`` is told of every answer: namespace,
+    query, (id, similarity) best first, retrieval_id.
     """
 
     searched: Searched
@@ -68,6 +69,7 @@ class Noun(Generic[T]):
     id_of: Callable[[T], str]
     learned: Learned | None = None
     tasks: Matching | None = None
+    tell: Callable[[str, str, Sequence[tuple[str, float]], str], None] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +196,9 @@ class Recall(Generic[T]):
             candidates.vector,
             tuple(self._noun.id_of(hit.thing) for hit in hits),
         )
+        if self._noun.tell is not None:
+            pairs = [(self._noun.id_of(hit.thing), hit.similarity) for hit in hits]
+            self._noun.tell(namespace, asked.query, pairs, retrieval_id)
         explanation = None
         if asked.explain:
             explanation = await self._explain(namespace, asked, ranking, len(found), seed)

@@ -19,6 +19,8 @@ EPISODES = "episodes"
 EVENTS = "events"
 MEMORIES = "memories"
 POLICIES = "policies"
+CHANGE_WRITERS = "change_writers"
+"""The processes that write, and up to which change each has settled."""
 
 PATTERN_LOGS = (OUTCOMES, CELLS, FEEDBACK)
 """What hangs on a pattern, by ``pattern_id`` and sort key, and goes with it."""
@@ -34,6 +36,9 @@ ERROR_SOLUTIONS = "error_solutions"
 SORT_KEY = "sort_key"
 """Unique, growing with the time of creation; what lists are ordered by."""
 
+WRITER_ID, CHANGE_SEQ = "writer_id", "change_seq"
+"""The process that wrote a watched record last, and the number it gave that change."""
+
 END_TIME = "end_time"
 """Of an ended episode, and of an abandoned one its last activity."""
 
@@ -46,6 +51,7 @@ QUERY_VECTOR = "query"
 
 _K, _I, _F, _B = Index.KEYWORD, Index.INTEGER, Index.FLOAT, Index.BOOL
 _COMMON = {"tags": _K, "label_pairs": _K, "create_time": _I, SORT_KEY: _I}
+_STAMP = {WRITER_ID: _K, CHANGE_SEQ: _I}
 
 
 def collection_specs(dimensions: int) -> list[CollectionSpec]:
@@ -53,13 +59,15 @@ def collection_specs(dimensions: int) -> list[CollectionSpec]:
     return [
         CollectionSpec(META, indexes={"turn": _I}),
         CollectionSpec(REQUESTS, indexes={"kind": _K, "pattern_id": _K, "done": _B}),
-        CollectionSpec(TOMBSTONES, indexes={"done": _B}),
+        CollectionSpec(TOMBSTONES, indexes={"done": _B, **_STAMP}),
+        CollectionSpec(CHANGE_WRITERS),
         CollectionSpec(
             PATTERNS,
             dense={TEXT_VECTOR: dimensions, CODE_VECTOR: dimensions},
             sparse=(SPARSE_VECTOR,),
             indexes={
                 **_COMMON,
+                **_STAMP,
                 "kind": _K,
                 "code_kind": _K,
                 "pattern_type": _K,
@@ -102,6 +110,7 @@ def collection_specs(dimensions: int) -> list[CollectionSpec]:
             sparse=(SPARSE_VECTOR,),
             indexes={
                 **_COMMON,
+                **_STAMP,
                 "status": _K,
                 "task_id": _K,
                 "category": _K,
@@ -126,6 +135,7 @@ def collection_specs(dimensions: int) -> list[CollectionSpec]:
             sparse=(SPARSE_VECTOR,),
             indexes={
                 **_COMMON,
+                **_STAMP,
                 "kind": _K,
                 "language": _K,
                 "source_uri": _K,
@@ -141,6 +151,7 @@ def collection_specs(dimensions: int) -> list[CollectionSpec]:
             LEARNING_EVENTS,
             indexes={
                 **_COMMON,
+                **_STAMP,
                 "event_type": _K,
                 "outcome": _K,
                 "reward": _F,
@@ -153,6 +164,7 @@ def collection_specs(dimensions: int) -> list[CollectionSpec]:
             DECISIONS,
             indexes={
                 **_COMMON,
+                **_STAMP,
                 "agent_role": _K,
                 "chosen_option": _K,
                 "outcome": _K,
@@ -164,7 +176,7 @@ def collection_specs(dimensions: int) -> list[CollectionSpec]:
         CollectionSpec(SELECTIONS),
         CollectionSpec(TRAJECTORIES, indexes={"settled": _B}),
         CollectionSpec(ACTION_VALUES, indexes={"state": _K, "value_order": _I, SORT_KEY: _I}),
-        CollectionSpec(PREFERENCES, indexes={"category": _K, SORT_KEY: _I}),
+        CollectionSpec(PREFERENCES, indexes={"category": _K, SORT_KEY: _I, **_STAMP}),
         CollectionSpec(PREFERENCE_REVISIONS),
         CollectionSpec(
             ERROR_SOLUTIONS,
@@ -172,6 +184,7 @@ def collection_specs(dimensions: int) -> list[CollectionSpec]:
             sparse=(SPARSE_VECTOR,),
             indexes={
                 **_COMMON,
+                **_STAMP,
                 "signature": _K,
                 "error_type": _K,
                 "language": _K,

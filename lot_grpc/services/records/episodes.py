@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from base64 import b64decode, b64encode
+from base64 import b64encode
+from binascii import a2b_base64
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,7 +18,7 @@ from lot_grpc.domain.episode import (
     EpisodeStart,
     EpisodeStatus,
 )
-from lot_grpc.domain.ids import content_hash, point_id
+from lot_grpc.domain.ids import content_hash, point_id, point_ids
 from lot_grpc.domain.query import EpisodeFilter
 from lot_grpc.ports import Condition, Equals, Not, Payload, Record, Vector
 from lot_grpc.services.records.collections import SORT_KEY
@@ -75,6 +76,12 @@ class Ground:
     number: int = 0
     epoch: int = 0
 
+    def holds(self, event: Mapping[str, Any]) -> bool:
+        """Whether an event stands, by its payload."""
+        sequence: int = event["sequence"]
+        epoch: int = event["epoch"]
+        return sequence <= self.number or epoch >= self.epoch
+
 
 def episode_point(namespace: str, episode_id: str) -> str:
     """Where an episode lies."""
@@ -89,6 +96,41 @@ def base_payload(epoch: int, last: int) -> Payload:
 def ground_of(payload: Mapping[str, Any]) -> Ground:
     """What the last writer found when it took the episode over."""
     return Ground(payload.get(WRITER_BASE, 0), payload.get(WRITER_BASE_EPOCH, 0))
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """Where an episode stands, as far as whoever reads its events must know.
+
+    ``birth`` tells it from another episode that takes its id later. ``event_count`` is 0 until it
+    has ended; ``epoch`` is that of the valid writer.
+    """
+
+    birth: int
+    status: EpisodeStatus
+    event_count: int
+    epoch: int
+    ground: Ground
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing more comes, unless it is reopened."""
+        return self.status is not EpisodeStatus.RUNNING
+
+
+STAGE_KEYS = (SORT_KEY, "status", "event_count", WRITER_EPOCH, WRITER_BASE, WRITER_BASE_EPOCH)
+"""What ``stage_of`` must know."""
+
+
+def stage_of(payload: Mapping[str, Any]) -> Stage:
+    """Where the episode of a record stands."""
+    return Stage(
+        birth=payload[SORT_KEY],
+        status=EpisodeStatus(payload["status"]),
+        event_count=payload.get("event_count", 0),
+        epoch=payload[WRITER_EPOCH],
+        ground=ground_of(payload),
+    )
 
 
 def start_hash(start: EpisodeStart) -> str:
@@ -242,10 +284,15 @@ def event_point(namespace: str, episode_id: str, sequence: int) -> str:
     return point_id(namespace, "event", episode_id, str(sequence))
 
 
+def event_points(namespace: str, episode_id: str, numbers: range) -> list[str]:
+    """Where the events of these numbers lie."""
+    return point_ids((namespace, "event", episode_id), map(str, numbers))
+
+
 def event_hash(event: EpisodeEvent) -> str:
     """The same for the same event as the caller gave it."""
     head = f"{event.event_type}\0{event.agent_role}\0{event.event_time}\0".encode()
-    return hashlib.blake2b(head + event.data, digest_size=12).hexdigest()
+    return hashlib.blake2b(head + (event.data or b""), digest_size=12).hexdigest()
 
 
 def event_record(
@@ -270,7 +317,7 @@ def event_record(
     }
     if event.agent_role:
         payload["agent_role"] = event.agent_role
-    if event.data:
+    if event.data is not None:
         payload["data"] = b64encode(event.data).decode()
     if event.event_time is not None:
         payload["event_time"] = event.event_time
@@ -287,7 +334,7 @@ def event_from_record(record: Record) -> EpisodeEvent:
         sequence=payload["sequence"],
         event_type=payload["event_type"],
         agent_role=payload.get("agent_role", ""),
-        data=b64decode(data) if data else b"",
+        data=None if data is None else a2b_base64(data),
         event_time=payload.get("event_time", payload["record_time"]),
         record_time=payload["record_time"],
     )

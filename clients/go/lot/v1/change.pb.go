@@ -29,20 +29,22 @@ type ChangeType int32
 const (
 	// Never sent.
 	ChangeType_CHANGE_TYPE_UNSPECIFIED ChangeType = 0
-	// `memory.stored`: it is new.
+	// `memory.stored`: it is new to the watcher, perhaps changed since. Where several servers share a
+	// store, one that was changed at once by another server may come as UPDATED.
 	ChangeType_CHANGE_TYPE_STORED ChangeType = 1
 	// `memory.updated`: it was edited, or its outcomes or status moved.
 	ChangeType_CHANGE_TYPE_UPDATED ChangeType = 2
 	// `memory.deleted`: it was deleted. What merely expires is not told.
 	ChangeType_CHANGE_TYPE_DELETED ChangeType = 3
-	// `memory.cleared`: the namespace, or one noun of it, was cleared.
+	// `memory.cleared`: the namespace, or one noun of it, was cleared. Not told by this version.
 	ChangeType_CHANGE_TYPE_CLEARED ChangeType = 4
-	// `memory.pattern.learned`: a pattern was extracted or distilled.
+	// `memory.pattern.learned`: in place of STORED, a pattern that was extracted or distilled: it is
+	// LEARNED or DISTILLED, or names the episodes or patterns that it comes from.
 	ChangeType_CHANGE_TYPE_PATTERN_LEARNED ChangeType = 5
-	// `memory.pattern.matched`: a pattern was found for a query. Live only: told to those who watch
-	// just then, without a cursor.
+	// `memory.pattern.matched`: a pattern was found for a query by RecallPatterns. Live only: told to
+	// those who watch this server just then, without a cursor.
 	ChangeType_CHANGE_TYPE_PATTERN_MATCHED ChangeType = 6
-	// `memory.context.suggested`: GetTaskContext answered. Live only.
+	// `memory.context.suggested`: GetTaskContext answered. Live only; not told by this version.
 	ChangeType_CHANGE_TYPE_CONTEXT_SUGGESTED ChangeType = 7
 )
 
@@ -102,12 +104,15 @@ type WatchChangesRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// namespace; empty is `default`.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// nouns to watch; empty: all.
+	// nouns to watch; empty: all. These can be watched: memories, patterns, episodes, error solutions,
+	// preferences, learning events and decisions; not their logs, and sessions not in this version.
 	Nouns []Noun `protobuf:"varint,2,rep,packed,name=nouns,proto3,enum=lot.v1.Noun" json:"nouns,omitempty"`
-	// after_cursor: go on behind the change or heartbeat that had this cursor. Empty: from now on.
-	// One older than what is kept is CURSOR_TOO_OLD.
+	// after_cursor: go on behind the change or heartbeat that had this cursor, also after a restart of
+	// the server and with other nouns or types. Empty: from now on. One older than the server keeps
+	// (7 days by default) or of another store is CURSOR_TOO_OLD.
 	AfterCursor string `protobuf:"bytes,3,opt,name=after_cursor,json=afterCursor,proto3" json:"after_cursor,omitempty"`
-	// from_start first tells everything that is there, each in its present state, as STORED.
+	// from_start first tells everything that is there, each in its present state, as STORED, the
+	// newest of each noun first. Cursors of this part go on in the midst of it.
 	FromStart bool `protobuf:"varint,4,opt,name=from_start,json=fromStart,proto3" json:"from_start,omitempty"`
 	// types to watch; empty: all.
 	Types []ChangeType `protobuf:"varint,5,rep,packed,name=types,proto3,enum=lot.v1.ChangeType" json:"types,omitempty"`
@@ -274,7 +279,7 @@ type ChangeEvent struct {
 	Noun Noun `protobuf:"varint,3,opt,name=noun,proto3,enum=lot.v1.Noun" json:"noun,omitempty"`
 	// id of what changed; of a preference its key. Empty for CLEARED.
 	Id string `protobuf:"bytes,4,opt,name=id,proto3" json:"id,omitempty"`
-	// time of the change.
+	// time of the change; of a thing told by from_start its creation.
 	Time *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=time,proto3" json:"time,omitempty"`
 	// payload is the thing as it stood when the change was sent, which may be newer than the change.
 	// Absent for DELETED and CLEARED.

@@ -119,10 +119,13 @@ type MemoryServiceClient interface {
 	// GetTaskContext gathers what is known that helps with a task, ready for a prompt. Errors:
 	// EPISODE_NOT_FOUND, for a task_id of no episode. Not yet carried out.
 	GetTaskContext(ctx context.Context, in *GetTaskContextRequest, opts ...grpc.CallOption) (*GetTaskContextResponse, error)
-	// WatchChanges tells what is stored, updated, deleted and learned, until the caller hangs up.
-	// Order holds per thing; each change comes at least once; states in between may be left out.
-	// Errors: CURSOR_TOO_OLD, and OVERLOADED for a watcher that reads too slowly. Not yet carried
-	// out.
+	// WatchChanges tells what is stored, updated, deleted and learned, until the caller hangs up. The
+	// first message comes at once, with a cursor and no changes. Order holds per thing; each change
+	// comes at least once; states in between may be left out, as each thing is told as it stands. So
+	// take STORED and UPDATED alike: as the thing's present state. What merely expires is not told,
+	// nor are events of episodes. When the server stops the stream ends with SHUTTING_DOWN: go on with
+	// the last cursor. Errors: CURSOR_TOO_OLD, and OVERLOADED for a watcher that does not read for a
+	// minute.
 	WatchChanges(ctx context.Context, in *WatchChangesRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchChangesResponse], error)
 }
 
@@ -457,10 +460,13 @@ type MemoryServiceServer interface {
 	// GetTaskContext gathers what is known that helps with a task, ready for a prompt. Errors:
 	// EPISODE_NOT_FOUND, for a task_id of no episode. Not yet carried out.
 	GetTaskContext(context.Context, *GetTaskContextRequest) (*GetTaskContextResponse, error)
-	// WatchChanges tells what is stored, updated, deleted and learned, until the caller hangs up.
-	// Order holds per thing; each change comes at least once; states in between may be left out.
-	// Errors: CURSOR_TOO_OLD, and OVERLOADED for a watcher that reads too slowly. Not yet carried
-	// out.
+	// WatchChanges tells what is stored, updated, deleted and learned, until the caller hangs up. The
+	// first message comes at once, with a cursor and no changes. Order holds per thing; each change
+	// comes at least once; states in between may be left out, as each thing is told as it stands. So
+	// take STORED and UPDATED alike: as the thing's present state. What merely expires is not told,
+	// nor are events of episodes. When the server stops the stream ends with SHUTTING_DOWN: go on with
+	// the last cursor. Errors: CURSOR_TOO_OLD, and OVERLOADED for a watcher that does not read for a
+	// minute.
 	WatchChanges(*WatchChangesRequest, grpc.ServerStreamingServer[WatchChangesResponse]) error
 	mustEmbedUnimplementedMemoryServiceServer()
 }

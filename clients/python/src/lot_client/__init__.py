@@ -6,19 +6,29 @@ in `proto/lot/v1`; the messages themselves are in `lot_client.pb.lot.v1`.
 
 from lot_client.aio import AsyncLotClient
 from lot_client.errors import LotError, Violation
+from lot_client.feeds import AsyncChangeWatch, ChangeWatch
 from lot_client.recall import PatternRecall
+from lot_client.recorder_aio import AsyncRecorder
+from lot_client.recorder_policy import RecorderPolicy, RecorderStats
+from lot_client.recorder_sync import Recorder
 from lot_client.retry import RetryPolicy
 from lot_client.streams import AsyncEventStream, EventStream
 from lot_client.sync import LotClient
 from lot_client.version import __version__
 
 __all__ = [
+    "AsyncChangeWatch",
     "AsyncEventStream",
     "AsyncLotClient",
+    "AsyncRecorder",
+    "ChangeWatch",
     "EventStream",
     "LotClient",
     "LotError",
     "PatternRecall",
+    "Recorder",
+    "RecorderPolicy",
+    "RecorderStats",
     "RetryPolicy",
     "Violation",
     "__version__",

@@ -14,6 +14,7 @@ from google.protobuf.message import Message
 
 from lot_client import fields
 from lot_client.errors import LotError
+from lot_client.live_aio import AsyncLiveCalls
 from lot_client.pb.lot.v1 import admin_service_pb2 as admin
 from lot_client.pb.lot.v1 import episode_service_pb2 as episodes
 from lot_client.pb.lot.v1 import memory_service_pb2 as memories
@@ -35,7 +36,7 @@ from lot_client.window import Window, as_event, as_events
 R = TypeVar("R", bound=Message)
 
 
-class AsyncLotClient:
+class AsyncLotClient(AsyncLiveCalls):
     """A connection to a lot-grpc server, for one event loop. Make it where that loop runs.
 
     Methods take what the contract's requests have (`proto/lot/v1` tells what each field means)
@@ -443,9 +444,12 @@ class AsyncLotClient:
         request: Message,
         *,
         safe: bool = True,
+        deadline: float | None = None,
+        patient: bool = False,
     ) -> R:
         """Make a call, again where that is ``safe``, until it succeeds or the deadline is near."""
-        attempts = Attempts(self._retry, self._deadline)
+        seconds = self._deadline if deadline is None else deadline
+        attempts = Attempts(self._retry, seconds, patient=patient)
         while True:
             try:
                 return await method(request, timeout=attempts.seconds_left)

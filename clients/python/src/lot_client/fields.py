@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Literal, Required, TypeAlias, TypedDict
 
+from lot_client.pb.lot.v1.change_pb2 import ChangeType
 from lot_client.pb.lot.v1.episode_pb2 import (
     EpisodeError,
     EpisodeEvent,
@@ -22,6 +23,7 @@ from lot_client.pb.lot.v1.memory_pb2 import (
     MemoryKind,
     ProjectDetails,
 )
+from lot_client.pb.lot.v1.noun_pb2 import Noun
 from lot_client.pb.lot.v1.outcome_pb2 import Complexity, Outcome, Ranking
 from lot_client.pb.lot.v1.pattern_pb2 import (
     Action,
@@ -52,6 +54,15 @@ MemoryKindLike: TypeAlias = (
 )
 EpisodeStatusLike: TypeAlias = (
     "Literal['RUNNING', 'SUCCEEDED', 'FAILED', 'ABANDONED'] | EpisodeStatus.ValueType"
+)
+NounLike: TypeAlias = (
+    "Literal['MEMORY', 'PATTERN', 'OUTCOME', 'EPISODE', 'EPISODE_EVENT', 'ERROR_SOLUTION',"
+    " 'PREFERENCE', 'SESSION', 'LEARNING_EVENT', 'DECISION', 'ACTION_VALUE', 'POLICY']"
+    " | Noun.ValueType"
+)
+ChangeTypeLike: TypeAlias = (
+    "Literal['STORED', 'UPDATED', 'DELETED', 'CLEARED', 'PATTERN_LEARNED', 'PATTERN_MATCHED',"
+    " 'CONTEXT_SUGGESTED'] | ChangeType.ValueType"
 )
 TakeoverLike: TypeAlias = "Literal['TAKE_OVER', 'REFUSE'] | Takeover.ValueType"
 
@@ -175,11 +186,9 @@ class EpisodeErrorFields(TypedDict, total=False):
     message: str
 
 
-class EpisodeEndFields(TypedDict, total=False):
-    """What is known of an episode when it ends."""
+class EpisodeEndDetails(TypedDict, total=False):
+    """What is known of an episode when it ends, beside its summary and error."""
 
-    summary: str
-    error: EpisodeError | EpisodeErrorFields
     error_patterns: Sequence[str]
     success_factors: Sequence[str]
     tools_used: Sequence[str]
@@ -189,6 +198,13 @@ class EpisodeEndFields(TypedDict, total=False):
     used_episode_ids: Sequence[str]
     end_time: datetime
     approach: str
+
+
+class EpisodeEndFields(EpisodeEndDetails, total=False):
+    """What is known of an episode when it ends."""
+
+    summary: str
+    error: EpisodeError | EpisodeErrorFields
 
 
 class WholeEpisodeFields(EpisodeFields, EpisodeEndFields, total=False):

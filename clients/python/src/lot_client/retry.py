@@ -10,6 +10,15 @@ from grpc import StatusCode
 
 from lot_client.errors import LotError
 
+_CODES_OF_THE_WAY = {
+    StatusCode.UNAVAILABLE,
+    StatusCode.CANCELLED,
+    StatusCode.UNKNOWN,
+    StatusCode.INTERNAL,
+    StatusCode.ABORTED,
+    StatusCode.DEADLINE_EXCEEDED,
+}
+
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
@@ -28,10 +37,26 @@ class RetryPolicy:
     first_delay: float = 0.1
     max_delay: float = 2.0
 
+    def delay(self, failures: int, error: LotError) -> float:
+        """Seconds to wait after that many failures in a row, of which ``error`` is the last."""
+        delay: float = min(self.max_delay, self.first_delay * 2 ** min(failures - 1, 30))
+        delay *= random.uniform(0.5, 1.0)  # noqa: S311 - spreads clients, keeps no secret
+        return max(delay, error.retry_after or 0.0)
+
 
 def is_transient(error: LotError) -> bool:
     """Whether the same call may succeed a little later."""
     return error.code is StatusCode.UNAVAILABLE or error.reason in {"OVERLOADED", "CONTENTION"}
+
+
+def cut(what: str) -> LotError:
+    """An error for what happened to a stream itself, after which another goes on."""
+    return LotError(StatusCode.UNAVAILABLE, what)
+
+
+def of_the_way(error: LotError) -> bool:
+    """Whether a stream was ended by gRPC or a proxy: the server gives each error a reason."""
+    return not error.reason and error.code in _CODES_OF_THE_WAY
 
 
 class Attempts:
@@ -65,11 +90,8 @@ class Attempts:
         passes = is_transient(error) or (also and error.reason == also)
         if not passes or not (safe or error.reason == "OVERLOADED"):
             raise error
-        policy = self._policy
-        delay: float = min(policy.max_delay, policy.first_delay * 2 ** min(self._failures - 1, 30))
-        delay *= random.uniform(0.5, 1.0)  # noqa: S311 - spreads clients, keeps no secret
-        delay = max(delay, error.retry_after or 0.0)
+        delay = self._policy.delay(self._failures, error)
         waits = self._patient and error.code is StatusCode.UNAVAILABLE
-        if delay >= self.seconds_left or (self._failures >= policy.attempts and not waits):
+        if delay >= self.seconds_left or (self._failures >= self._policy.attempts and not waits):
             raise error
         return delay

@@ -17,7 +17,7 @@ from lot_client.errors import LotError
 from lot_client.fields import Events
 from lot_client.pb.lot.v1.episode_pb2 import EpisodeEvent
 from lot_client.pb.lot.v1.episode_service_pb2 import RecordEventsRequest, RecordEventsResponse
-from lot_client.retry import Attempts, RetryPolicy
+from lot_client.retry import Attempts, RetryPolicy, cut
 from lot_client.window import Window
 
 
@@ -59,12 +59,7 @@ class _Stream:
         self._status_lost = False
 
     def _silence(self) -> LotError:
-        return _cut(f"no acknowledgement within {self._deadline:g} s")
-
-
-def _cut(what: str) -> LotError:
-    """An error for what happened to the stream itself, from which it resumes."""
-    return LotError(grpc.StatusCode.UNAVAILABLE, what)
+        return cut(f"no acknowledgement within {self._deadline:g} s")
 
 
 class AsyncEventStream(_Stream):
@@ -140,7 +135,7 @@ class AsyncEventStream(_Stream):
         except grpc.RpcError as error:
             raise LotError.from_rpc_error(error) from error
         if answer is grpc.aio.EOF:
-            raise _cut("the server closed the stream")
+            raise cut("the server closed the stream")
         found: RecordEventsResponse = answer
         return found
 
@@ -153,7 +148,7 @@ class AsyncEventStream(_Stream):
                 # The call ended while this was under way, and grpc.aio forgets with which status.
                 # If another writer took over, the next stream must not take the episode back.
                 self._status_lost = True
-                failure = _cut("the stream ended")
+                failure = cut("the stream ended")
             raise failure from error
 
     async def _finish(self) -> None:
@@ -243,7 +238,7 @@ class EventStream(_Stream):
         try:
             answer: RecordEventsResponse = next(self._call)
         except StopIteration:
-            raise _cut("the server closed the stream") from None
+            raise cut("the server closed the stream") from None
         except grpc.RpcError as error:
             failure = LotError.from_rpc_error(error)
             if failure.code is grpc.StatusCode.CANCELLED:  # by the timer

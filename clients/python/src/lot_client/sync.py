@@ -13,6 +13,7 @@ from google.protobuf.message import Message
 
 from lot_client import fields
 from lot_client.errors import LotError
+from lot_client.live_sync import LiveCalls
 from lot_client.pb.lot.v1 import admin_service_pb2 as admin
 from lot_client.pb.lot.v1 import episode_service_pb2 as episodes
 from lot_client.pb.lot.v1 import memory_service_pb2 as memories
@@ -34,7 +35,7 @@ from lot_client.window import Window, as_event, as_events
 R = TypeVar("R", bound=Message)
 
 
-class LotClient:
+class LotClient(LiveCalls):
     """A connection to a lot-grpc server, for any number of threads.
 
     Methods take what the contract's requests have (`proto/lot/v1` tells what each field means)
@@ -435,10 +436,17 @@ class LotClient:
     # --- how calls are made ---------------------------------------------------------------------
 
     def _invoke(
-        self, method: grpc.UnaryUnaryMultiCallable[Any, R], request: Message, *, safe: bool = True
+        self,
+        method: grpc.UnaryUnaryMultiCallable[Any, R],
+        request: Message,
+        *,
+        safe: bool = True,
+        deadline: float | None = None,
+        patient: bool = False,
     ) -> R:
         """Make a call, again where that is ``safe``, until it succeeds or the deadline is near."""
-        attempts = Attempts(self._retry, self._deadline)
+        seconds = self._deadline if deadline is None else deadline
+        attempts = Attempts(self._retry, seconds, patient=patient)
         while True:
             try:
                 return method(request, timeout=attempts.seconds_left)

@@ -39,21 +39,25 @@ class _ChangeTypeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ChangeType
     CHANGE_TYPE_UNSPECIFIED: _ChangeType.ValueType  # 0
     """Never sent."""
     CHANGE_TYPE_STORED: _ChangeType.ValueType  # 1
-    """`memory.stored`: it is new."""
+    """`memory.stored`: it is new to the watcher, perhaps changed since. Where several servers share a
+    store, one that was changed at once by another server may come as UPDATED.
+    """
     CHANGE_TYPE_UPDATED: _ChangeType.ValueType  # 2
     """`memory.updated`: it was edited, or its outcomes or status moved."""
     CHANGE_TYPE_DELETED: _ChangeType.ValueType  # 3
     """`memory.deleted`: it was deleted. What merely expires is not told."""
     CHANGE_TYPE_CLEARED: _ChangeType.ValueType  # 4
-    """`memory.cleared`: the namespace, or one noun of it, was cleared."""
+    """`memory.cleared`: the namespace, or one noun of it, was cleared. Not told by this version."""
     CHANGE_TYPE_PATTERN_LEARNED: _ChangeType.ValueType  # 5
-    """`memory.pattern.learned`: a pattern was extracted or distilled."""
+    """`memory.pattern.learned`: in place of STORED, a pattern that was extracted or distilled: it is
+    LEARNED or DISTILLED, or names the episodes or patterns that it comes from.
+    """
     CHANGE_TYPE_PATTERN_MATCHED: _ChangeType.ValueType  # 6
-    """`memory.pattern.matched`: a pattern was found for a query. Live only: told to those who watch
-    just then, without a cursor.
+    """`memory.pattern.matched`: a pattern was found for a query by RecallPatterns. Live only: told to
+    those who watch this server just then, without a cursor.
     """
     CHANGE_TYPE_CONTEXT_SUGGESTED: _ChangeType.ValueType  # 7
-    """`memory.context.suggested`: GetTaskContext answered. Live only."""
+    """`memory.context.suggested`: GetTaskContext answered. Live only; not told by this version."""
 
 class ChangeType(_ChangeType, metaclass=_ChangeTypeEnumTypeWrapper):
     """ChangeType is what happened."""
@@ -61,21 +65,25 @@ class ChangeType(_ChangeType, metaclass=_ChangeTypeEnumTypeWrapper):
 CHANGE_TYPE_UNSPECIFIED: ChangeType.ValueType  # 0
 """Never sent."""
 CHANGE_TYPE_STORED: ChangeType.ValueType  # 1
-"""`memory.stored`: it is new."""
+"""`memory.stored`: it is new to the watcher, perhaps changed since. Where several servers share a
+store, one that was changed at once by another server may come as UPDATED.
+"""
 CHANGE_TYPE_UPDATED: ChangeType.ValueType  # 2
 """`memory.updated`: it was edited, or its outcomes or status moved."""
 CHANGE_TYPE_DELETED: ChangeType.ValueType  # 3
 """`memory.deleted`: it was deleted. What merely expires is not told."""
 CHANGE_TYPE_CLEARED: ChangeType.ValueType  # 4
-"""`memory.cleared`: the namespace, or one noun of it, was cleared."""
+"""`memory.cleared`: the namespace, or one noun of it, was cleared. Not told by this version."""
 CHANGE_TYPE_PATTERN_LEARNED: ChangeType.ValueType  # 5
-"""`memory.pattern.learned`: a pattern was extracted or distilled."""
+"""`memory.pattern.learned`: in place of STORED, a pattern that was extracted or distilled: it is
+LEARNED or DISTILLED, or names the episodes or patterns that it comes from.
+"""
 CHANGE_TYPE_PATTERN_MATCHED: ChangeType.ValueType  # 6
-"""`memory.pattern.matched`: a pattern was found for a query. Live only: told to those who watch
-just then, without a cursor.
+"""`memory.pattern.matched`: a pattern was found for a query by RecallPatterns. Live only: told to
+those who watch this server just then, without a cursor.
 """
 CHANGE_TYPE_CONTEXT_SUGGESTED: ChangeType.ValueType  # 7
-"""`memory.context.suggested`: GetTaskContext answered. Live only."""
+"""`memory.context.suggested`: GetTaskContext answered. Live only; not told by this version."""
 Global___ChangeType: _TypeAlias = ChangeType  # noqa: Y015
 
 @_typing.final
@@ -94,16 +102,21 @@ class WatchChangesRequest(_message.Message):
     namespace: _builtins.str
     """namespace; empty is `default`."""
     after_cursor: _builtins.str
-    """after_cursor: go on behind the change or heartbeat that had this cursor. Empty: from now on.
-    One older than what is kept is CURSOR_TOO_OLD.
+    """after_cursor: go on behind the change or heartbeat that had this cursor, also after a restart of
+    the server and with other nouns or types. Empty: from now on. One older than the server keeps
+    (7 days by default) or of another store is CURSOR_TOO_OLD.
     """
     from_start: _builtins.bool
-    """from_start first tells everything that is there, each in its present state, as STORED."""
+    """from_start first tells everything that is there, each in its present state, as STORED, the
+    newest of each noun first. Cursors of this part go on in the midst of it.
+    """
     omit_payload: _builtins.bool
     """omit_payload leaves the payload out of each change."""
     @_builtins.property
     def nouns(self) -> _containers.RepeatedScalarFieldContainer[_noun_pb2.Noun.ValueType]:
-        """nouns to watch; empty: all."""
+        """nouns to watch; empty: all. These can be watched: memories, patterns, episodes, error solutions,
+        preferences, learning events and decisions; not their logs, and sessions not in this version.
+        """
 
     @_builtins.property
     def types(self) -> _containers.RepeatedScalarFieldContainer[Global___ChangeType.ValueType]:
@@ -202,7 +215,7 @@ class ChangeEvent(_message.Message):
     """namespace it is in."""
     @_builtins.property
     def time(self) -> _timestamp_pb2.Timestamp:
-        """time of the change."""
+        """time of the change; of a thing told by from_start its creation."""
 
     @_builtins.property
     def memory(self) -> _memory_pb2.Memory:

@@ -184,7 +184,9 @@ class EpisodeServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def ReplayEpisode(self, request, context):
-        """ReplayEpisode streams an episode's events in order. Not yet carried out.
+        """ReplayEpisode streams an episode's events in order and in batches, of a RUNNING one those that
+        are stored by then, or with `follow` also those that come. A stream that was cut goes on behind
+        `after_sequence`. Errors: EPISODE_NOT_FOUND, also when it is deleted meanwhile.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -199,7 +201,10 @@ class EpisodeServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def AnalyzeFailures(self, request, context):
-        """AnalyzeFailures groups failed episodes by their errors. Not yet carried out.
+        """AnalyzeFailures groups FAILED episodes by what went wrong: those whose errors are the same but
+        for paths, numbers and names, and then those whose errors mean the same. It reads the latest
+        10,000 and stores nothing. RUNNING and ABANDONED episodes are no failures: nobody knows how they
+        went.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -163,7 +163,8 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """
     ERROR_REASON_OVERLOADED: _ErrorReason.ValueType  # 23
     """The server is at its limit of calls or streams. Code RESOURCE_EXHAUSTED, with
-    `google.rpc.RetryInfo`. Nothing was done; back off and repeat.
+    `google.rpc.RetryInfo`. Nothing was done; back off and repeat. Also the end of a stream of
+    answers that waited a minute for its reader: open it again behind what you have.
 
         { "reason": "OVERLOADED", "domain": "lot.v1", "metadata": { "limit": "256" } }
     """
@@ -235,8 +236,8 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
           "metadata": { "namespace": "default" } }
     """
     ERROR_REASON_CURSOR_TOO_OLD: _ErrorReason.ValueType  # 35
-    """The change cursor is older than what is kept. Code OUT_OF_RANGE. List everything, then watch
-    from now.
+    """The change cursor is older than cursors are kept (setting LOT_CHANGES_KEEP_DAYS), or of another
+    store. Code OUT_OF_RANGE. Watch with from_start, which tells all that is there and goes on.
 
         { "reason": "CURSOR_TOO_OLD", "domain": "lot.v1", "metadata": {} }
     """
@@ -455,7 +456,8 @@ ERROR_REASON_EVENT_CONFLICT: ErrorReason.ValueType  # 22
 """
 ERROR_REASON_OVERLOADED: ErrorReason.ValueType  # 23
 """The server is at its limit of calls or streams. Code RESOURCE_EXHAUSTED, with
-`google.rpc.RetryInfo`. Nothing was done; back off and repeat.
+`google.rpc.RetryInfo`. Nothing was done; back off and repeat. Also the end of a stream of
+answers that waited a minute for its reader: open it again behind what you have.
 
     { "reason": "OVERLOADED", "domain": "lot.v1", "metadata": { "limit": "256" } }
 """
@@ -527,8 +529,8 @@ FAILED_PRECONDITION, with `google.rpc.RetryInfo`.
       "metadata": { "namespace": "default" } }
 """
 ERROR_REASON_CURSOR_TOO_OLD: ErrorReason.ValueType  # 35
-"""The change cursor is older than what is kept. Code OUT_OF_RANGE. List everything, then watch
-from now.
+"""The change cursor is older than cursors are kept (setting LOT_CHANGES_KEEP_DAYS), or of another
+store. Code OUT_OF_RANGE. Watch with from_start, which tells all that is there and goes on.
 
     { "reason": "CURSOR_TOO_OLD", "domain": "lot.v1", "metadata": {} }
 """

@@ -46,22 +46,25 @@ export type WatchChangesRequest = Message<"lot.v1.WatchChangesRequest"> & {
   namespace: string;
 
   /**
-   * nouns to watch; empty: all.
+   * nouns to watch; empty: all. These can be watched: memories, patterns, episodes, error solutions,
+   * preferences, learning events and decisions; not their logs, and sessions not in this version.
    *
    * @generated from field: repeated lot.v1.Noun nouns = 2;
    */
   nouns: Noun[];
 
   /**
-   * after_cursor: go on behind the change or heartbeat that had this cursor. Empty: from now on.
-   * One older than what is kept is CURSOR_TOO_OLD.
+   * after_cursor: go on behind the change or heartbeat that had this cursor, also after a restart of
+   * the server and with other nouns or types. Empty: from now on. One older than the server keeps
+   * (7 days by default) or of another store is CURSOR_TOO_OLD.
    *
    * @generated from field: string after_cursor = 3;
    */
   afterCursor: string;
 
   /**
-   * from_start first tells everything that is there, each in its present state, as STORED.
+   * from_start first tells everything that is there, each in its present state, as STORED, the
+   * newest of each noun first. Cursors of this part go on in the midst of it.
    *
    * @generated from field: bool from_start = 4;
    */
@@ -167,7 +170,7 @@ export type ChangeEvent = Message<"lot.v1.ChangeEvent"> & {
   id: string;
 
   /**
-   * time of the change.
+   * time of the change; of a thing told by from_start its creation.
    *
    * @generated from field: google.protobuf.Timestamp time = 5;
    */
@@ -374,7 +377,8 @@ export enum ChangeType {
   UNSPECIFIED = 0,
 
   /**
-   * `memory.stored`: it is new.
+   * `memory.stored`: it is new to the watcher, perhaps changed since. Where several servers share a
+   * store, one that was changed at once by another server may come as UPDATED.
    *
    * @generated from enum value: CHANGE_TYPE_STORED = 1;
    */
@@ -395,29 +399,30 @@ export enum ChangeType {
   DELETED = 3,
 
   /**
-   * `memory.cleared`: the namespace, or one noun of it, was cleared.
+   * `memory.cleared`: the namespace, or one noun of it, was cleared. Not told by this version.
    *
    * @generated from enum value: CHANGE_TYPE_CLEARED = 4;
    */
   CLEARED = 4,
 
   /**
-   * `memory.pattern.learned`: a pattern was extracted or distilled.
+   * `memory.pattern.learned`: in place of STORED, a pattern that was extracted or distilled: it is
+   * LEARNED or DISTILLED, or names the episodes or patterns that it comes from.
    *
    * @generated from enum value: CHANGE_TYPE_PATTERN_LEARNED = 5;
    */
   PATTERN_LEARNED = 5,
 
   /**
-   * `memory.pattern.matched`: a pattern was found for a query. Live only: told to those who watch
-   * just then, without a cursor.
+   * `memory.pattern.matched`: a pattern was found for a query by RecallPatterns. Live only: told to
+   * those who watch this server just then, without a cursor.
    *
    * @generated from enum value: CHANGE_TYPE_PATTERN_MATCHED = 6;
    */
   PATTERN_MATCHED = 6,
 
   /**
-   * `memory.context.suggested`: GetTaskContext answered. Live only.
+   * `memory.context.suggested`: GetTaskContext answered. Live only; not told by this version.
    *
    * @generated from enum value: CHANGE_TYPE_CONTEXT_SUGGESTED = 7;
    */

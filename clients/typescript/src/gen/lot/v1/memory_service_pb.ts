@@ -946,10 +946,13 @@ export const MemoryService: GenService<{
     output: typeof GetTaskContextResponseSchema;
   },
   /**
-   * WatchChanges tells what is stored, updated, deleted and learned, until the caller hangs up.
-   * Order holds per thing; each change comes at least once; states in between may be left out.
-   * Errors: CURSOR_TOO_OLD, and OVERLOADED for a watcher that reads too slowly. Not yet carried
-   * out.
+   * WatchChanges tells what is stored, updated, deleted and learned, until the caller hangs up. The
+   * first message comes at once, with a cursor and no changes. Order holds per thing; each change
+   * comes at least once; states in between may be left out, as each thing is told as it stands. So
+   * take STORED and UPDATED alike: as the thing's present state. What merely expires is not told,
+   * nor are events of episodes. When the server stops the stream ends with SHUTTING_DOWN: go on with
+   * the last cursor. Errors: CURSOR_TOO_OLD, and OVERLOADED for a watcher that does not read for a
+   * minute.
    *
    * @generated from rpc lot.v1.MemoryService.WatchChanges
    */

@@ -351,8 +351,8 @@ class EpisodeEvent(_message.Message):
 
     @_builtins.property
     def event_time(self) -> _timestamp_pb2.Timestamp:
-        """event_time at which it happened, by the caller's clock; absent on input is the time of
-        recording.
+        """event_time at which it happened, by the caller's clock, from 1970 to 9999; what is finer than a
+        microsecond is cut. Absent on input is the time of recording.
         """
 
     @_builtins.property

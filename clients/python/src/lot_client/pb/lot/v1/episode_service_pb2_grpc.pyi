@@ -75,13 +75,20 @@ class EpisodeServiceStub:
     ListEpisodeEvents: _grpc.UnaryUnaryMultiCallable[_episode_service_pb2.ListEpisodeEventsRequest, _episode_service_pb2.ListEpisodeEventsResponse]
     """ListEpisodeEvents lists an episode's events by sequence. Errors: EPISODE_NOT_FOUND."""
     ReplayEpisode: _grpc.UnaryStreamMultiCallable[_episode_service_pb2.ReplayEpisodeRequest, _episode_service_pb2.ReplayEpisodeResponse]
-    """ReplayEpisode streams an episode's events in order. Not yet carried out."""
+    """ReplayEpisode streams an episode's events in order and in batches, of a RUNNING one those that
+    are stored by then, or with `follow` also those that come. A stream that was cut goes on behind
+    `after_sequence`. Errors: EPISODE_NOT_FOUND, also when it is deleted meanwhile.
+    """
     RecallEpisodes: _grpc.UnaryUnaryMultiCallable[_episode_service_pb2.RecallEpisodesRequest, _episode_service_pb2.RecallEpisodesResponse]
     """RecallEpisodes finds the episodes whose task and context are most relevant to a query, by
     meaning and by words.
     """
     AnalyzeFailures: _grpc.UnaryUnaryMultiCallable[_episode_service_pb2.AnalyzeFailuresRequest, _episode_service_pb2.AnalyzeFailuresResponse]
-    """AnalyzeFailures groups failed episodes by their errors. Not yet carried out."""
+    """AnalyzeFailures groups FAILED episodes by what went wrong: those whose errors are the same but
+    for paths, numbers and names, and then those whose errors mean the same. It reads the latest
+    10,000 and stores nothing. RUNNING and ABANDONED episodes are no failures: nobody knows how they
+    went.
+    """
 
 @_typing.type_check_only
 class EpisodeServiceAsyncStub(EpisodeServiceStub):
@@ -130,13 +137,20 @@ class EpisodeServiceAsyncStub(EpisodeServiceStub):
     ListEpisodeEvents: _aio.UnaryUnaryMultiCallable[_episode_service_pb2.ListEpisodeEventsRequest, _episode_service_pb2.ListEpisodeEventsResponse]  # type: ignore[assignment]
     """ListEpisodeEvents lists an episode's events by sequence. Errors: EPISODE_NOT_FOUND."""
     ReplayEpisode: _aio.UnaryStreamMultiCallable[_episode_service_pb2.ReplayEpisodeRequest, _episode_service_pb2.ReplayEpisodeResponse]  # type: ignore[assignment]
-    """ReplayEpisode streams an episode's events in order. Not yet carried out."""
+    """ReplayEpisode streams an episode's events in order and in batches, of a RUNNING one those that
+    are stored by then, or with `follow` also those that come. A stream that was cut goes on behind
+    `after_sequence`. Errors: EPISODE_NOT_FOUND, also when it is deleted meanwhile.
+    """
     RecallEpisodes: _aio.UnaryUnaryMultiCallable[_episode_service_pb2.RecallEpisodesRequest, _episode_service_pb2.RecallEpisodesResponse]  # type: ignore[assignment]
     """RecallEpisodes finds the episodes whose task and context are most relevant to a query, by
     meaning and by words.
     """
     AnalyzeFailures: _aio.UnaryUnaryMultiCallable[_episode_service_pb2.AnalyzeFailuresRequest, _episode_service_pb2.AnalyzeFailuresResponse]  # type: ignore[assignment]
-    """AnalyzeFailures groups failed episodes by their errors. Not yet carried out."""
+    """AnalyzeFailures groups FAILED episodes by what went wrong: those whose errors are the same but
+    for paths, numbers and names, and then those whose errors mean the same. It reads the latest
+    10,000 and stores nothing. RUNNING and ABANDONED episodes are no failures: nobody knows how they
+    went.
+    """
 
 class EpisodeServiceServicer(metaclass=_abc_1.ABCMeta):
     """EpisodeService records what happens while it happens, and finds it again.
@@ -242,7 +256,10 @@ class EpisodeServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _episode_service_pb2.ReplayEpisodeRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_episode_service_pb2.ReplayEpisodeResponse], _abc.AsyncIterator[_episode_service_pb2.ReplayEpisodeResponse]]:
-        """ReplayEpisode streams an episode's events in order. Not yet carried out."""
+        """ReplayEpisode streams an episode's events in order and in batches, of a RUNNING one those that
+        are stored by then, or with `follow` also those that come. A stream that was cut goes on behind
+        `after_sequence`. Errors: EPISODE_NOT_FOUND, also when it is deleted meanwhile.
+        """
 
     @_abc_1.abstractmethod
     def RecallEpisodes(
@@ -260,6 +277,10 @@ class EpisodeServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _episode_service_pb2.AnalyzeFailuresRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_episode_service_pb2.AnalyzeFailuresResponse, _abc.Awaitable[_episode_service_pb2.AnalyzeFailuresResponse]]:
-        """AnalyzeFailures groups failed episodes by their errors. Not yet carried out."""
+        """AnalyzeFailures groups FAILED episodes by what went wrong: those whose errors are the same but
+        for paths, numbers and names, and then those whose errors mean the same. It reads the latest
+        10,000 and stores nothing. RUNNING and ABANDONED episodes are no failures: nobody knows how they
+        went.
+        """
 
 def add_EpisodeServiceServicer_to_server(servicer: EpisodeServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -353,10 +353,13 @@ class MemoryServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def WatchChanges(self, request, context):
-        """WatchChanges tells what is stored, updated, deleted and learned, until the caller hangs up.
-        Order holds per thing; each change comes at least once; states in between may be left out.
-        Errors: CURSOR_TOO_OLD, and OVERLOADED for a watcher that reads too slowly. Not yet carried
-        out.
+        """WatchChanges tells what is stored, updated, deleted and learned, until the caller hangs up. The
+        first message comes at once, with a cursor and no changes. Order holds per thing; each change
+        comes at least once; states in between may be left out, as each thing is told as it stands. So
+        take STORED and UPDATED alike: as the thing's present state. What merely expires is not told,
+        nor are events of episodes. When the server stops the stream ends with SHUTTING_DOWN: go on with
+        the last cursor. Errors: CURSOR_TOO_OLD, and OVERLOADED for a watcher that does not read for a
+        minute.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -121,10 +121,13 @@ class MemoryServiceStub:
     EPISODE_NOT_FOUND, for a task_id of no episode. Not yet carried out.
     """
     WatchChanges: _grpc.UnaryStreamMultiCallable[_change_pb2.WatchChangesRequest, _change_pb2.WatchChangesResponse]
-    """WatchChanges tells what is stored, updated, deleted and learned, until the caller hangs up.
-    Order holds per thing; each change comes at least once; states in between may be left out.
-    Errors: CURSOR_TOO_OLD, and OVERLOADED for a watcher that reads too slowly. Not yet carried
-    out.
+    """WatchChanges tells what is stored, updated, deleted and learned, until the caller hangs up. The
+    first message comes at once, with a cursor and no changes. Order holds per thing; each change
+    comes at least once; states in between may be left out, as each thing is told as it stands. So
+    take STORED and UPDATED alike: as the thing's present state. What merely expires is not told,
+    nor are events of episodes. When the server stops the stream ends with SHUTTING_DOWN: go on with
+    the last cursor. Errors: CURSOR_TOO_OLD, and OVERLOADED for a watcher that does not read for a
+    minute.
     """
 
 @_typing.type_check_only
@@ -215,10 +218,13 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
     EPISODE_NOT_FOUND, for a task_id of no episode. Not yet carried out.
     """
     WatchChanges: _aio.UnaryStreamMultiCallable[_change_pb2.WatchChangesRequest, _change_pb2.WatchChangesResponse]  # type: ignore[assignment]
-    """WatchChanges tells what is stored, updated, deleted and learned, until the caller hangs up.
-    Order holds per thing; each change comes at least once; states in between may be left out.
-    Errors: CURSOR_TOO_OLD, and OVERLOADED for a watcher that reads too slowly. Not yet carried
-    out.
+    """WatchChanges tells what is stored, updated, deleted and learned, until the caller hangs up. The
+    first message comes at once, with a cursor and no changes. Order holds per thing; each change
+    comes at least once; states in between may be left out, as each thing is told as it stands. So
+    take STORED and UPDATED alike: as the thing's present state. What merely expires is not told,
+    nor are events of episodes. When the server stops the stream ends with SHUTTING_DOWN: go on with
+    the last cursor. Errors: CURSOR_TOO_OLD, and OVERLOADED for a watcher that does not read for a
+    minute.
     """
 
 class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
@@ -450,10 +456,13 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _change_pb2.WatchChangesRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_change_pb2.WatchChangesResponse], _abc.AsyncIterator[_change_pb2.WatchChangesResponse]]:
-        """WatchChanges tells what is stored, updated, deleted and learned, until the caller hangs up.
-        Order holds per thing; each change comes at least once; states in between may be left out.
-        Errors: CURSOR_TOO_OLD, and OVERLOADED for a watcher that reads too slowly. Not yet carried
-        out.
+        """WatchChanges tells what is stored, updated, deleted and learned, until the caller hangs up. The
+        first message comes at once, with a cursor and no changes. Order holds per thing; each change
+        comes at least once; states in between may be left out, as each thing is told as it stands. So
+        take STORED and UPDATED alike: as the thing's present state. What merely expires is not told,
+        nor are events of episodes. When the server stops the stream ends with SHUTTING_DOWN: go on with
+        the last cursor. Errors: CURSOR_TOO_OLD, and OVERLOADED for a watcher that does not read for a
+        minute.
         """
 
 def add_MemoryServiceServicer_to_server(servicer: MemoryServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -1,0 +1,241 @@
+"""What both recorders share: what is recorded, and how an episode starts and ends."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from typing import Any, Unpack
+
+import grpc
+
+from lot_client import fields
+from lot_client.errors import LotError
+from lot_client.messages import build
+from lot_client.pb.lot.v1.episode_pb2 import Episode, EpisodeError, EpisodeEvent
+from lot_client.pb.lot.v1.episode_service_pb2 import (
+    EndEpisodeRequest,
+    RecordEventsRequest,
+)
+from lot_client.recorder_core import RecorderCore
+from lot_client.recorder_events import error_fields
+from lot_client.recorder_plan import RecorderPlan
+from lot_client.recorder_policy import RecorderState, RecorderStats
+from lot_client.recorder_spill import Spill, SpillOwner
+from lot_client.requests import Requests
+
+
+class RecorderBase:
+    """Both recorders without their I/O."""
+
+    def __init__(self, plan: RecorderPlan) -> None:
+        self._plan = plan
+        self._process = os.getpid()
+        self._episode_id = plan.episode_id
+        self._spill: Spill | None = None
+        self._core: RecorderCore | None = None
+        self._closed = False
+        self._ending: dict[str, Any] = {}
+        self._ended: Episode | None = None
+        self._recovered: tuple[str, int] | None = None
+
+    # --- what it tells --------------------------------------------------------------------------
+
+    @property
+    def episode_id(self) -> str:
+        """Of the episode that is recorded; empty until it is started."""
+        return self._episode_id
+
+    @property
+    def episode(self) -> Episode | None:
+        """As it stands after its end; None before."""
+        return self._ended
+
+    @property
+    def recovered(self) -> tuple[str, int] | None:
+        """Id of another episode, and how many of its events a spill file still had: now sent."""
+        return self._recovered
+
+    @property
+    def state(self) -> RecorderState:
+        """NEW, CONNECTING (also anew), RECORDING, FAILED for good, or CLOSED."""
+        if self._closed:
+            return "CLOSED"
+        if self._core is None:
+            return "NEW"
+        if self._core.error is not None:
+            return "FAILED"
+        return "RECORDING" if self._core.open else "CONNECTING"
+
+    @property
+    def stats(self) -> RecorderStats:
+        """Counts as they are now."""
+        return self._core.stats if self._core else RecorderStats()
+
+    @property
+    def last_sequence(self) -> int:
+        """The last event that the server acknowledged: all up to it survive its death."""
+        return self._core.acknowledged if self._core else 0
+
+    @property
+    def unacknowledged(self) -> list[EpisodeEvent]:
+        """Events in memory that may not be stored, with their numbers."""
+        return self._core.unacknowledged if self._core else []
+
+    # --- how it ends ----------------------------------------------------------------------------
+
+    def succeed(self, summary: str = "", **end: Unpack[fields.EpisodeEndDetails]) -> None:
+        """Have the episode end as SUCCEEDED when the block is left. The last word counts.
+
+        Raises:
+            TypeError, ValueError: an argument does not fit, or the recorder leaves the end open.
+        """
+        self._decide({"status": "SUCCEEDED", "summary": summary, **end})
+
+    def fail(
+        self,
+        error: BaseException | str | EpisodeError | fields.EpisodeErrorFields = "",
+        summary: str = "",
+        **end: Unpack[fields.EpisodeEndDetails],
+    ) -> None:
+        """Have the episode end as FAILED when the block is left. The last word counts.
+
+        Args:
+            error: an exception, what was printed, or `{"type": …, "message": …}`.
+            summary: of how it went.
+            end: more that is known.
+
+        Raises:
+            TypeError, ValueError: an argument does not fit, or the recorder leaves the end open.
+        """
+        if isinstance(error, BaseException):
+            error = error_fields(error)
+        elif isinstance(error, str):
+            error = {"message": error}
+        self._decide({"status": "FAILED", "summary": summary, "error": error or None, **end})
+
+    def _decide(self, ending: dict[str, Any]) -> None:
+        if not self._plan.end:
+            raise ValueError("this recorder was made with end=False: it leaves the episode open")
+        build(EndEpisodeRequest, ending)  # refuses here what does not fit
+        self._ending = ending
+
+    def _raised(self, error: BaseException) -> bool:
+        """The block is left by an exception; True: it makes the episode FAILED."""
+        if isinstance(error, SystemExit) and not error.code:
+            return False
+        if self._plan.end and self._ending.get("status") != "FAILED":
+            ending = {**self._ending, "status": "FAILED", "error": error_fields(error)}
+            self._ending = ending
+        return True
+
+    def _end_request(self) -> EndEpisodeRequest | None:
+        if not self._plan.end:
+            return None
+        return self._plan.requests.write(
+            EndEpisodeRequest,
+            episode_id=self._episode_id,
+            request_id="",
+            auto_extract_patterns=self._plan.auto_extract_patterns,
+            **{"status": "SUCCEEDED", **self._ending},
+        )
+
+    # --- within ---------------------------------------------------------------------------------
+
+    def _make_core(self) -> RecorderCore:
+        plan, owner = self._plan, self._owner()
+        if self._spill is not None and not self._spill.count:
+            self._spill.begin(owner)
+        opening = build(
+            RecordEventsRequest,
+            {
+                "namespace": owner.namespace,
+                "episode_id": owner.episode_id,
+                "takeover": plan.takeover,
+            },
+        )
+        return RecorderCore(opening, plan.policy, plan.retry, plan.deadline, self._spill)
+
+    def _hold_spill(self) -> SpillOwner | None:
+        """Open the spill file; whose events it still has, if they are not this episode's."""
+        path = self._plan.policy.spill_path
+        if path is None:
+            return None
+        self._spill = Spill(path, self._plan.policy.max_spill_bytes)
+        if not self._spill.count or self._spill.owner == self._owner():
+            return None
+        return self._spill.owner
+
+    def _owner(self) -> SpillOwner:
+        return SpillOwner(self._plan.requests.namespace or "default", self._episode_id)
+
+    def _plan_for(self, owner: SpillOwner) -> RecorderPlan:
+        """What sends the events that an earlier process left, and leaves their episode open."""
+        return replace(
+            self._plan,
+            requests=Requests(owner.namespace),
+            episode_id=owner.episode_id,
+            start=None,
+            end=False,
+        )
+
+    def _stuck(self, owner: SpillOwner, error: LotError) -> LotError:
+        return replace(
+            error,
+            message=f"{self._plan.policy.spill_path} has events of episode {owner.episode_id} that "
+            f"cannot be sent: {error.message}; move the file away to go on without them",
+        )
+
+    def _drop_spill(self) -> None:
+        if self._spill is not None:
+            self._spill.close()
+            self._spill = None
+
+    def _alive(self) -> RecorderCore:
+        """The core, where events can be recorded or waited for.
+
+        Raises:
+            LotError: says why not.
+        """
+        if os.getpid() != self._process:
+            raise _refusal(
+                "this recorder was made before a fork and belongs to the parent; "
+                "make a client and a recorder of its own in the child"
+            )
+        if self._core is None or self._closed:
+            raise _refusal("the recorder is not open; use it within its `with` block")
+        if self._core.error is not None:
+            raise replace(self._core.error) from self._core.error
+        return self._core
+
+    def _full(self, timeout: float | None) -> LotError:
+        return LotError(
+            grpc.StatusCode.RESOURCE_EXHAUSTED,
+            f"the recorder's buffer is full and had no room within {timeout or 0:g} s, so the "
+            f"event is not recorded; the last error: {self.stats.last_error or 'none'}",
+        )
+
+    def _note(self, error: BaseException, failure: LotError) -> None:
+        """Tell of ``failure`` by the exception that leaves the block, unless that is it."""
+        if error.__cause__ is None or error.__cause__ is not failure.__cause__:
+            error.add_note(f"The recording of episode {self._episode_id} failed: {failure}")
+
+    def _late(self, what: str, seconds: float) -> LotError:
+        stats = self.stats
+        waiting = stats.recorded - stats.acknowledged
+        return LotError(
+            grpc.StatusCode.DEADLINE_EXCEEDED,
+            f"{what} took longer than {seconds:g} s; {waiting} events are not acknowledged; "
+            f"the last error: {stats.last_error or 'none'}",
+        )
+
+
+def spill_refused(error: OSError) -> LotError:
+    """The disk does not take an event."""
+    return LotError(
+        grpc.StatusCode.RESOURCE_EXHAUSTED,
+        f"the spill file takes no more, so the event is not recorded: {error}",
+    )
+
+
+def _refusal(text: str) -> LotError:
+    return LotError(grpc.StatusCode.FAILED_PRECONDITION, text)

@@ -1,0 +1,72 @@
+"""Changes of what is stored, and cursors that say up to where they were told."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TypeAlias
+
+
+class Noun(StrEnum):
+    """What can be watched."""
+
+    MEMORY = "memory"
+    PATTERN = "pattern"
+    EPISODE = "episode"
+    ERROR_SOLUTION = "error_solution"
+    PREFERENCE = "preference"
+    LEARNING_EVENT = "learning_event"
+    DECISION = "decision"
+
+
+class ChangeType(StrEnum):
+    """What happened."""
+
+    STORED = "stored"
+    UPDATED = "updated"
+    DELETED = "deleted"
+    CLEARED = "cleared"
+    PATTERN_LEARNED = "pattern_learned"
+    PATTERN_MATCHED = "pattern_matched"
+    CONTEXT_SUGGESTED = "context_suggested"
+
+
+LIVE_ONLY = frozenset({ChangeType.PATTERN_MATCHED, ChangeType.CONTEXT_SUGGESTED})
+"""Told to those who watch just then; nothing of them is kept."""
+
+Positions: TypeAlias = Mapping[str, int]
+"""The number of the last change that was told, by the process that wrote it. A process that is not
+named: none of its changes."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScanPosition:
+    """How far a watch from the start has told what was there.
+
+    Within ``noun``, newest first, behind the sort key and the records of that key already told;
+    None: nothing of the noun yet.
+    """
+
+    noun: Noun
+    sort_key: int | None = None
+    seen: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """Up to where changes were told.
+
+    Attributes:
+        time: of the server's clock when it was made, in microseconds.
+        positions: up to where.
+        since: where the reader stood before the changes that it is in the middle of: what was
+            stored behind it is new to the reader, even if it was changed since. None: as
+            ``positions``.
+        scan: where a watch from the start goes on, before the feed does. None: it is done.
+    """
+
+    time: int
+    positions: Positions
+    since: Positions | None = None
+    scan: ScanPosition | None = None

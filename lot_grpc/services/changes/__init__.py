@@ -1,0 +1,1 @@
+"""The feed of changes: stamps on what is written, and who watches them."""

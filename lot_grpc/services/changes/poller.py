@@ -1,0 +1,157 @@
+"""One reader of the feed for all who watch in this process, while anybody does."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+
+from lot_grpc.domain.change import Positions
+from lot_grpc.services.changes.change_writers import SILENT, ChangeWriters
+from lot_grpc.services.changes.feed import Change, Feed, short_of
+from lot_grpc.services.changes.stamps import Stamps
+from lot_grpc.services.moments import Moments
+
+_KEPT = 10_000
+"""Changes held in memory; who is further behind reads the store."""
+
+_REST_SECONDS = 0.05
+"""Between two looks, so that many writes are told by few reads."""
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A change as the poller found it. ``since``: where it stood before."""
+
+    change: Change
+    since: Positions
+
+
+class Poller:
+    """Finds what changes, and wakes those who watch."""
+
+    def __init__(
+        self,
+        feed: Feed,
+        stamps: Stamps,
+        writers: ChangeWriters,
+        moments: Moments,
+        *,
+        exclusive: bool,
+        interval: float,
+    ) -> None:
+        """``interval``: seconds between looks for what other processes changed."""
+        self._feed = feed
+        self._stamps = stamps
+        self._writers = writers
+        self._moments = moments
+        self._exclusive = exclusive
+        self._interval = interval
+        self._changes: deque[Told] = deque(maxlen=_KEPT)
+        self._followers: set[asyncio.Event] = set()
+        self._task: asyncio.Task[None] | None = None
+        self._failed: Exception | None = None
+        self.positions: Positions = {}
+        """All up to here was found."""
+        self.count = 0
+        """Of changes that were found, ever."""
+
+    async def ends(self) -> dict[str, int]:
+        """Up to which number the changes of each process have settled."""
+        await self._stamps.open()
+        own = self._stamps.writer_id
+        ends: dict[str, int] = {}
+        if not self._exclusive:
+            before = self._moments.now() - SILENT
+            for one in await self._writers.all():
+                ends[one.writer_id] = one.watermark if one.seen_time > before else one.reserved
+        ends[own] = self._stamps.watermark
+        return ends
+
+    @asynccontextmanager
+    async def following(self) -> AsyncIterator[asyncio.Event]:
+        """An event that is set when there is news; the poller runs inside at least."""
+        wake = asyncio.Event()
+        self._followers.add(wake)
+        try:
+            await self._start()
+            yield wake
+        finally:
+            self._followers.discard(wake)
+            if not self._followers:
+                await self._stop()
+
+    def behind(self, number: int) -> list[Told] | None:
+        """What was found behind the first ``number`` changes; None if it is not kept any more.
+
+        Raises what the poller failed with.
+        """
+        if self._failed is not None:
+            raise self._failed
+        missing = self.count - number
+        if missing > len(self._changes):
+            return None
+        start = len(self._changes) - missing
+        return [self._changes[at] for at in range(start, len(self._changes))] if missing else []
+
+    def wake(self) -> None:
+        """Wake all who watch."""
+        for follower in self._followers:
+            follower.set()
+
+    @property
+    def watched(self) -> bool:
+        """Whether anybody watches in this process."""
+        return bool(self._followers)
+
+    async def _start(self) -> None:
+        if self._task is not None and not self._task.done():
+            return
+        ends = await self.ends()
+        if self._task is not None and not self._task.done():
+            return  # another was first
+        self._failed = None
+        self.positions = ends
+        self._changes.clear()
+        self._task = asyncio.create_task(self._run())
+
+    async def _stop(self) -> None:
+        task, self._task = self._task, None
+        if task is not None:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+
+    async def _run(self) -> None:
+        try:
+            while True:
+                await self._look()
+                await asyncio.sleep(_REST_SECONDS)
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(None if self._exclusive else self._interval):
+                        await self._stamps.settled.wait()
+                self._stamps.settled.clear()
+        except Exception as error:  # noqa: BLE001 - those who watch are told, and come again
+            self._failed = error
+            self.wake()
+
+    async def _look(self) -> None:
+        ends = await self.ends()
+        known = self.positions
+        touched = None
+        if self._exclusive:
+            own = known.get(self._stamps.writer_id, 0)
+            touched = [name for name, last in self._stamps.touched.items() if last > own]
+        while True:
+            stretch = await self._feed.read(self.positions, ends, collections=touched)
+            found = [Told(change, known) for change in stretch.changes]
+            self._changes.extend(found)
+            self.count += len(found)
+            moved = self.positions != stretch.reached
+            self.positions = stretch.reached
+            if moved:
+                self.wake()
+            if not short_of(stretch.reached, ends):
+                return

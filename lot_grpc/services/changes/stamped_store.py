@@ -1,0 +1,202 @@
+"""A store that stamps what is written to watched collections, so that the feed finds it.
+
+It stands between the services and the adapter, since whatever a service writes is a change: no
+service has to remember it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any
+
+from lot_grpc.ports import (
+    CollectionSpec,
+    Order,
+    Record,
+    Scalar,
+    Scores,
+    SearchQuery,
+    StoreInfo,
+    VectorStore,
+    Where,
+)
+from lot_grpc.services.changes.stamps import Stamps, Taken
+from lot_grpc.services.records.changes import (
+    BY_COLLECTION,
+    STAMPED,
+    first_stamp,
+    stamp,
+    stored_stamp,
+)
+
+
+class StampedStore:
+    """``VectorStore`` over another. Reads, deletes and vectors pass through."""
+
+    def __init__(self, inner: VectorStore, stamps: Stamps) -> None:
+        self._inner = inner
+        self._stamps = stamps
+
+    @property
+    def exclusive(self) -> bool:
+        """As the inner store is."""
+        return self._inner.exclusive
+
+    # --- writes that are stamped --------------------------------------------------------------
+
+    async def insert(self, collection: str, records: Sequence[Record]) -> set[str]:
+        """Insert, each record with a stamp that says that it is new."""
+        if collection not in STAMPED or not records:
+            return await self._inner.insert(collection, records)
+        async with self._taking(collection, len(records)) as taken:
+            return await self._inner.insert(collection, _numbered(records, taken))
+
+    async def put(self, collection: str, records: Sequence[Record]) -> None:
+        """Put, each record with a stamp that says that it is new."""
+        if collection not in STAMPED or not records:
+            await self._inner.put(collection, records)
+            return
+        async with self._taking(collection, len(records)) as taken:
+            await self._inner.put(collection, _numbered(records, taken))
+
+    async def replace(self, collection: str, record: Record, when: Where) -> bool:
+        """Replace, with a stamp; that of the record's first write is carried over."""
+        if collection not in STAMPED:
+            return await self._inner.replace(collection, record, when)
+        found = await self._inner.get(collection, record.namespace, [record.id])
+        kept = stored_stamp(found[record.id].payload) if record.id in found else {}
+        async with self._taking(collection, 1) as taken:
+            keys = {**kept, **stamp(taken.writer_id, taken.first)}
+            stamped = replace(record, payload={**record.payload, **keys})
+            return await self._inner.replace(collection, stamped, when)
+
+    async def update(
+        self,
+        collection: str,
+        namespace: str,
+        id: str,
+        *,
+        set: Mapping[str, Any],
+        unset: Sequence[str] = (),
+        when: Where = (),
+    ) -> bool:
+        """Update, with a stamp unless only bookkeeping is written."""
+        if collection not in STAMPED or _quiet(collection, set):
+            return await self._inner.update(
+                collection, namespace, id, set=set, unset=unset, when=when
+            )
+        async with self._taking(collection, 1) as taken:
+            keys = stamp(taken.writer_id, taken.first)
+            return await self._inner.update(
+                collection, namespace, id, set={**set, **keys}, unset=unset, when=when
+            )
+
+    @asynccontextmanager
+    async def _taking(self, collection: str, count: int) -> AsyncIterator[Taken]:
+        taken = await self._stamps.take(collection, count)
+        try:
+            yield taken
+        except BaseException:
+            self._stamps.settle(taken, sure=False)
+            raise
+        self._stamps.settle(taken)
+
+    # --- what passes through ------------------------------------------------------------------
+
+    async def ensure_collections(self, specs: Sequence[CollectionSpec]) -> None:
+        """Pass on."""
+        await self._inner.ensure_collections(specs)
+
+    async def set_vectors(self, collection: str, records: Sequence[Record]) -> None:
+        """Pass on: a vector is no part of what is told."""
+        await self._inner.set_vectors(collection, records)
+
+    async def delete(self, collection: str, namespace: str | None, where: Where) -> int:
+        """Pass on: a delete is told by its tombstone."""
+        return await self._inner.delete(collection, namespace, where)
+
+    async def get(
+        self, collection: str, namespace: str, ids: Sequence[str], *, vectors: bool = False
+    ) -> dict[str, Record]:
+        """Pass on."""
+        return await self._inner.get(collection, namespace, ids, vectors=vectors)
+
+    async def scroll(
+        self,
+        collection: str,
+        namespace: str | None,
+        where: Where,
+        *,
+        limit: int,
+        order: Order | None = None,
+        payload: bool | tuple[str, ...] = True,
+        vectors: bool = False,
+    ) -> list[Record]:
+        """Pass on."""
+        return await self._inner.scroll(
+            collection,
+            namespace,
+            where,
+            limit=limit,
+            order=order,
+            payload=payload,
+            vectors=vectors,
+        )
+
+    async def search(
+        self, collection: str, namespace: str, queries: Sequence[SearchQuery]
+    ) -> list[Scores]:
+        """Pass on."""
+        return await self._inner.search(collection, namespace, queries)
+
+    async def count(self, collection: str, namespace: str | None, where: Where = ()) -> int:
+        """Pass on."""
+        return await self._inner.count(collection, namespace, where)
+
+    async def facet(
+        self, collection: str, namespace: str | None, key: str, where: Where = (), limit: int = 100
+    ) -> dict[Scalar, int]:
+        """Pass on."""
+        return await self._inner.facet(collection, namespace, key, where, limit)
+
+    async def expired(self, collection: str, *, limit: int) -> list[Record]:
+        """Pass on."""
+        return await self._inner.expired(collection, limit=limit)
+
+    async def delete_expired(self, collection: str) -> int:
+        """Pass on: what merely expires is not told."""
+        return await self._inner.delete_expired(collection)
+
+    async def check(self) -> None:
+        """Pass on."""
+        await self._inner.check()
+
+    async def compact(self) -> bool:
+        """Pass on."""
+        return await self._inner.compact()
+
+    async def info(self) -> StoreInfo:
+        """Pass on."""
+        return await self._inner.info()
+
+    async def flush(self) -> None:
+        """Pass on."""
+        await self._inner.flush()
+
+    async def close(self) -> None:
+        """Pass on."""
+        await self._inner.close()
+
+
+def _numbered(records: Sequence[Record], taken: Taken) -> list[Record]:
+    return [
+        replace(one, payload={**one.payload, **first_stamp(taken.writer_id, taken.first + number)})
+        for number, one in enumerate(records)
+    ]
+
+
+def _quiet(collection: str, changed: Mapping[str, Any]) -> bool:
+    watched = BY_COLLECTION.get(collection)
+    return watched is not None and changed.keys() <= watched.quiet

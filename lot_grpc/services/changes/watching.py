@@ -1,0 +1,316 @@
+"""Watching what changes: what was there, what changed since a cursor, and then what changes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from lot_grpc.domain.change import ChangeType, Cursor, Noun, Positions, ScanPosition
+from lot_grpc.domain.errors import CursorTooOldError
+from lot_grpc.ports import VectorStore
+from lot_grpc.services.changes.change_writers import ChangeWriters
+from lot_grpc.services.changes.feed import Change, Feed, short_of
+from lot_grpc.services.changes.poller import Poller
+from lot_grpc.services.changes.readers import Readers
+from lot_grpc.services.moments import Moments
+from lot_grpc.services.paging import Position, read_page
+from lot_grpc.services.records.changes import WATCHED
+from lot_grpc.services.records.collections import SORT_KEY
+
+_AT_ONCE = 100
+"""Changes in one piece of news."""
+
+_LIVE_KEPT = 1000
+"""Of what is told live only, for a watcher that is busy; the oldest give way."""
+
+
+@dataclass(frozen=True, slots=True)
+class PatternMatch:
+    """A pattern that was found for a query."""
+
+    pattern_id: str
+    query: str
+    similarity: float
+    retrieval_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeEvent:
+    """A change as it is told. ``thing`` as it stands now; None for a delete, or if not asked for.
+
+    ``cursor`` None: it is live only.
+    """
+
+    namespace: str
+    type: ChangeType
+    noun: Noun
+    id: str
+    time: int
+    thing: Any
+    cursor: Cursor | None
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """Changes, none in a heartbeat, and the cursor behind all of them."""
+
+    changes: list[ChangeEvent]
+    cursor: Cursor
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """What to watch. ``types`` empty: all. ``cursor`` None: from now on, or from the start.
+
+    ``heartbeat``: seconds without news after which news without changes is given.
+    """
+
+    namespace: str
+    nouns: tuple[Noun, ...] = tuple(WATCHED)
+    types: frozenset[ChangeType] = frozenset()
+    cursor: Cursor | None = None
+    from_start: bool = False
+    payload: bool = True
+    heartbeat: float = 15.0
+
+    def wants(self, kind: ChangeType) -> bool:
+        """Whether changes of this type are asked for."""
+        return not self.types or kind in self.types
+
+
+@dataclass(eq=False, slots=True)
+class _Follower:
+    """One who watches. ``since``: where it stood before what it is being told."""
+
+    ask: Watch
+    wake: asyncio.Event
+    positions: dict[str, int]
+    since: Positions
+    live: deque[ChangeEvent] = field(default_factory=lambda: deque(maxlen=_LIVE_KEPT))
+
+
+class Watching:
+    """Tells those who watch."""
+
+    def __init__(
+        self,
+        store: VectorStore,
+        moments: Moments,
+        writers: ChangeWriters,
+        feed: Feed,
+        poller: Poller,
+        readers: Readers,
+        keep: int,
+    ) -> None:
+        """``keep``: microseconds for which a cursor is good."""
+        self._store = store
+        self._moments = moments
+        self._writers = writers
+        self._feed = feed
+        self._poller = poller
+        self._readers = readers
+        self._keep = keep
+        self._followers: set[_Follower] = set()
+
+    async def watch(self, ask: Watch) -> AsyncGenerator[News, None]:
+        """News until the caller has enough; the first comes at once, without changes.
+
+        Raises CursorTooOldError, and what the store raises.
+        """
+        async with self._poller.following() as wake:
+            cursor = await self._begin(ask)
+            since = cursor.positions if cursor.since is None else cursor.since
+            follower = _Follower(ask, wake, dict(cursor.positions), since)
+            self._followers.add(follower)
+            try:
+                yield News([], cursor)
+                if cursor.scan is not None:
+                    async for news in self._scan(follower, cursor.scan):
+                        yield news
+                async for news in self._follow(follower):
+                    yield news
+            finally:
+                self._followers.discard(follower)
+
+    def matched(
+        self, namespace: str, query: str, hits: Sequence[tuple[str, float]], retrieval_id: str
+    ) -> None:
+        """Tell those who watch just now that patterns were found: (id, similarity), best first."""
+        now = self._moments.now()
+        for follower in self._followers:
+            ask = follower.ask
+            if (
+                ask.namespace != namespace
+                or Noun.PATTERN not in ask.nouns
+                or not ask.wants(ChangeType.PATTERN_MATCHED)
+            ):
+                continue
+            for pattern_id, similarity in hits:
+                match = PatternMatch(pattern_id, query, similarity, retrieval_id)
+                thing = match if ask.payload else None
+                kind = ChangeType.PATTERN_MATCHED
+                follower.live.append(
+                    ChangeEvent(namespace, kind, Noun.PATTERN, pattern_id, now, thing, None)
+                )
+            follower.wake.set()
+
+    async def sweep(self) -> None:
+        """Drop the rows of processes that no good cursor can name any more."""
+        if not self._store.exclusive:
+            await self._writers.drop_seen_before(self._moments.now() - 2 * self._keep)
+
+    # --- beginning ----------------------------------------------------------------------------
+
+    async def _begin(self, ask: Watch) -> Cursor:
+        now, ends = self._moments.now(), await self._poller.ends()
+        if ask.cursor is None:
+            scan = ScanPosition(ask.nouns[0]) if ask.from_start else None
+            return Cursor(now, ends, scan=scan)
+        if ask.cursor.time < now - self._keep:
+            raise CursorTooOldError("it is older than changes are kept")
+        if not ask.cursor.positions.keys() & ends.keys():
+            raise CursorTooOldError("it is of another store, or of one that was begun anew")
+        return ask.cursor
+
+    # --- what was there -----------------------------------------------------------------------
+
+    async def _scan(self, follower: _Follower, at: ScanPosition) -> AsyncGenerator[News, None]:
+        """Everything that is there, noun by noun, newest first."""
+        nouns = [noun for noun in WATCHED if noun in follower.ask.nouns]
+        order = list(WATCHED)
+        for noun in nouns:
+            if order.index(noun) < order.index(at.noun):
+                continue
+            after = None
+            if noun is at.noun and at.sort_key is not None:
+                after = Position(at.sort_key, at.seen)
+            async for news in self._scan_noun(follower, noun, after):
+                yield news
+        yield News([], self._cursor(follower))
+
+    async def _scan_noun(
+        self, follower: _Follower, noun: Noun, after: Position | None
+    ) -> AsyncGenerator[News, None]:
+        watched, ask = WATCHED[noun], follower.ask
+        while True:
+            page = await read_page(
+                self._store, watched.collection, ask.namespace, (), _AT_ONCE, after
+            )
+            changes = []
+            at = after
+            for record in page.records:
+                key = record.payload[SORT_KEY]
+                before = at.seen if at is not None and at.sort_key == key else ()
+                at = Position(key, (*before, record.id))
+                if not ask.wants(ChangeType.STORED):
+                    continue
+                place = ScanPosition(noun, at.sort_key, at.seen)
+                changes.append(
+                    ChangeEvent(
+                        ask.namespace,
+                        ChangeType.STORED,
+                        noun,
+                        record.payload[watched.id_key],
+                        record.payload["create_time"],
+                        await self._readers[noun](record) if ask.payload else None,
+                        self._cursor(follower, place),
+                    )
+                )
+            if at is not None:
+                place = ScanPosition(noun, at.sort_key, at.seen)
+                yield News(changes, self._cursor(follower, place))
+            if page.next is None:
+                return
+            after = page.next
+
+    # --- what changed since, and what changes ---------------------------------------------------
+
+    async def _follow(self, follower: _Follower) -> AsyncGenerator[News, None]:
+        number: int | None = None
+        loop = asyncio.get_running_loop()
+        told_at = loop.time()
+        while True:
+            follower.wake.clear()
+            told = None if number is None else self._poller.behind(number)
+            upto = self._poller.positions
+            if told is None:  # not that far yet, or too far behind: the store tells
+                number = self._poller.count
+                async for news in self._catch_up(follower, upto):
+                    yield news
+                    told_at = loop.time()
+                continue
+            number = self._poller.count
+            since = follower.since
+            for start in range(0, len(told), _AT_ONCE):
+                changes = []
+                for one in told[start : start + _AT_ONCE]:
+                    follower.since = _later(one.since, since)
+                    changes += await self._tell(follower, one.change)
+                if changes:
+                    yield News(changes, self._cursor(follower))
+                    told_at = loop.time()
+            follower.positions = _later(upto, follower.positions)
+            follower.since = dict(follower.positions)
+            if follower.live:
+                live = list(follower.live)
+                follower.live.clear()
+                yield News(live, self._cursor(follower))
+                told_at = loop.time()
+            with suppress(TimeoutError):
+                async with asyncio.timeout_at(told_at + follower.ask.heartbeat):
+                    await follower.wake.wait()
+            if loop.time() >= told_at + follower.ask.heartbeat:
+                yield News([], self._cursor(follower))
+                told_at = loop.time()
+
+    async def _catch_up(self, follower: _Follower, upto: Positions) -> AsyncGenerator[News, None]:
+        ask = follower.ask
+        while short_of(follower.positions, upto):
+            stretch = await self._feed.read(follower.positions, upto, ask.namespace, ask.nouns)
+            for start in range(0, len(stretch.changes), _AT_ONCE):
+                changes = []
+                for change in stretch.changes[start : start + _AT_ONCE]:
+                    changes += await self._tell(follower, change)
+                if changes:
+                    yield News(changes, self._cursor(follower))
+            follower.positions = stretch.reached
+        follower.since = dict(follower.positions)
+
+    async def _tell(self, follower: _Follower, change: Change) -> list[ChangeEvent]:
+        """The change as it is told; nothing if it is overtaken or does not concern the follower."""
+        ask = follower.ask
+        if change.seq <= follower.positions.get(change.writer_id, 0):
+            return []
+        follower.positions[change.writer_id] = change.seq
+        kind = change.type_since(follower.since)
+        if change.namespace != ask.namespace or change.noun not in ask.nouns or not ask.wants(kind):
+            return []
+        thing = None
+        if ask.payload or change.deleted:
+            found = await self._store.get(
+                change.watched.collection, change.namespace, [change.point]
+            )
+            record = found.get(change.point)
+            if (record is None) is not change.deleted:
+                return []  # deleted since, or stored again: that is told by its own change
+            if record is not None:
+                thing = await self._readers[change.noun](record)
+        cursor = self._cursor(follower)
+        return [
+            ChangeEvent(change.namespace, kind, change.noun, change.id, change.seq, thing, cursor)
+        ]
+
+    def _cursor(self, follower: _Follower, scan: ScanPosition | None = None) -> Cursor:
+        since = None if follower.since == follower.positions else follower.since
+        return Cursor(self._moments.now(), dict(follower.positions), since, scan)
+
+
+def _later(one: Positions, other: Positions) -> dict[str, int]:
+    return {
+        writer: max(one.get(writer, 0), other.get(writer, 0))
+        for writer in one.keys() | other.keys()
+    }

@@ -1,0 +1,114 @@
+"""What the feed of changes reads of every watched record: who wrote it last, and when.
+
+A stamp is written in the same write as the change it stands for, so that none is lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from lot_grpc.domain.change import Noun
+from lot_grpc.services.records.collections import (
+    CHANGE_SEQ,
+    DECISIONS,
+    EPISODES,
+    ERROR_SOLUTIONS,
+    LEARNING_EVENTS,
+    MEMORIES,
+    PATTERNS,
+    PREFERENCES,
+    TOMBSTONES,
+    WRITER_ID,
+)
+from lot_grpc.services.records.decisions import decision_point
+from lot_grpc.services.records.episodes import (
+    ABANDONING,
+    ACTIVE_TIME,
+    EXTRACTION,
+    REUSE,
+    TAUGHT,
+    TAUGHT_SOLUTIONS,
+    WRITER_BASE,
+    WRITER_BASE_EPOCH,
+    WRITER_EPOCH,
+    WRITER_UNTIL,
+    episode_point,
+)
+from lot_grpc.services.records.error_solutions import error_solution_point
+from lot_grpc.services.records.learning_events import SETTLED, learning_event_point
+from lot_grpc.services.records.memories import memory_point
+from lot_grpc.services.records.patterns import pattern_point
+from lot_grpc.services.records.preferences import preference_point
+
+STORED_BY, STORED_SEQ = "stored_by", "stored_seq"
+"""The stamp of the write that made the record; it stays through edits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """A noun that is watched, and where its things lie.
+
+    ``quiet`` keys are bookkeeping: a write of nothing else is no change.
+    """
+
+    noun: Noun
+    collection: str
+    id_key: str
+    point: Callable[[str, str], str]
+    quiet: frozenset[str] = frozenset()
+
+
+_EPISODE_KEYS = (
+    ABANDONING,
+    ACTIVE_TIME,
+    REUSE,
+    EXTRACTION,
+    TAUGHT,
+    TAUGHT_SOLUTIONS,
+    WRITER_BASE,
+    WRITER_BASE_EPOCH,
+    WRITER_EPOCH,
+    WRITER_UNTIL,
+)
+
+WATCHED: Mapping[Noun, Watched] = {
+    one.noun: one
+    for one in (
+        Watched(Noun.MEMORY, MEMORIES, "memory_id", memory_point),
+        Watched(Noun.PATTERN, PATTERNS, "pattern_id", pattern_point),
+        Watched(Noun.EPISODE, EPISODES, "episode_id", episode_point, frozenset(_EPISODE_KEYS)),
+        Watched(Noun.ERROR_SOLUTION, ERROR_SOLUTIONS, "error_solution_id", error_solution_point),
+        Watched(Noun.PREFERENCE, PREFERENCES, "key", preference_point),
+        Watched(
+            Noun.LEARNING_EVENT,
+            LEARNING_EVENTS,
+            "learning_event_id",
+            learning_event_point,
+            frozenset({SETTLED}),
+        ),
+        Watched(Noun.DECISION, DECISIONS, "decision_id", decision_point),
+    )
+}
+"""In the order in which a watch from the start tells them."""
+
+BY_COLLECTION: Mapping[str, Watched] = {one.collection: one for one in WATCHED.values()}
+
+STAMPED = frozenset({*BY_COLLECTION, TOMBSTONES})
+"""The collections whose records carry a stamp."""
+
+
+def stamp(writer: str, seq: int) -> dict[str, Any]:
+    """The keys of a stamp."""
+    return {WRITER_ID: writer, CHANGE_SEQ: seq}
+
+
+def first_stamp(writer: str, seq: int) -> dict[str, Any]:
+    """The keys of the stamp of a new record."""
+    return {WRITER_ID: writer, CHANGE_SEQ: seq, STORED_BY: writer, STORED_SEQ: seq}
+
+
+def stored_stamp(payload: Mapping[str, Any]) -> dict[str, Any]:
+    """The keys that stay; none in a record that an older version wrote."""
+    return {key: payload[key] for key in (STORED_BY, STORED_SEQ) if key in payload}

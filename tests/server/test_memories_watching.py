@@ -1,0 +1,215 @@
+"""The feed of changes on the wire."""
+
+from __future__ import annotations
+
+import asyncio
+from base64 import urlsafe_b64encode
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from lot_grpc.pb.lot.v1 import change_pb2 as pb
+from lot_grpc.pb.lot.v1 import noun_pb2
+from tests.server.service import Lot
+from tests.server.wire import failure
+
+
+class Watcher:
+    """A stream of changes, message by message."""
+
+    def __init__(self, call: Any) -> None:
+        self.call = call
+        self.told: list[pb.ChangeEvent] = []
+        self.cursor = ""
+
+    async def next(self) -> pb.WatchChangesResponse:
+        async with asyncio.timeout(30):
+            message: pb.WatchChangesResponse = await self.call.read()
+        self.told += message.change_events
+        self.cursor = message.cursor
+        assert message.cursor
+        assert message.HasField("server_time")
+        return message
+
+    async def until(self, count: int) -> list[pb.ChangeEvent]:
+        while len(self.told) < count:
+            await self.next()
+        return self.told
+
+
+@asynccontextmanager
+async def watching(lot: Lot, **asked: Any) -> AsyncIterator[Watcher]:
+    call = lot.memories.WatchChanges(**asked)
+    watcher = Watcher(call)
+    first = await watcher.next()
+    assert not first.change_events
+    try:
+        yield watcher
+    finally:
+        call.cancel()
+
+
+async def test_each_noun_comes_with_its_payload(lot):
+    nouns = [
+        noun_pb2.NOUN_MEMORY,
+        noun_pb2.NOUN_PATTERN,
+        noun_pb2.NOUN_EPISODE,
+        noun_pb2.NOUN_ERROR_SOLUTION,
+        noun_pb2.NOUN_DECISION,
+        noun_pb2.NOUN_LEARNING_EVENT,
+    ]
+    async with watching(lot, nouns=nouns) as watcher:
+        memory = (await lot.memories.CreateMemory(memory={"content": "c"})).memory
+        pattern = (await lot.patterns.SavePattern(pattern={"task": "t"})).pattern
+        episode = (await lot.episodes.StartEpisode(episode={"task": "t"})).episode
+        solution = (
+            await lot.memories.SaveErrorSolution(
+                error_solution={"error_message": "KeyError: 'a'", "resolution": "use get"}
+            )
+        ).error_solution
+        decision = (
+            await lot.learning.RecordDecision(decision={"context": "c", "chosen_option": "a"})
+        ).decision
+        event = (
+            await lot.learning.RecordLearningEvent(learning_event={"event_type": "success"})
+        ).learning_event
+        told = await watcher.until(6)
+    assert {one.type for one in told} == {pb.CHANGE_TYPE_STORED}
+    assert [getattr(one, one.WhichOneof("payload") or "none") for one in told] == [
+        memory, pattern, episode, solution, decision, event,
+    ]  # fmt: skip
+    assert [one.id for one in told] == [
+        memory.memory_id, pattern.pattern_id, episode.episode_id, solution.error_solution_id,
+        decision.decision_id, event.learning_event_id,
+    ]  # fmt: skip
+    assert all(one.cursor and one.HasField("time") for one in told)
+    assert len({one.namespace for one in told}) == 1
+
+
+async def test_updates_and_deletes_are_told_and_a_cursor_goes_on(lot):
+    pattern = (await lot.patterns.SavePattern(pattern={"task": "t"})).pattern
+    async with watching(lot, nouns=[noun_pb2.NOUN_PATTERN]) as watcher:
+        await lot.patterns.RecordOutcome(
+            pattern_ids=[pattern.pattern_id], query="q", outcome="OUTCOME_SUCCESS"
+        )
+        [used] = (await watcher.until(1))[:1]
+        cursor = used.cursor
+    await lot.patterns.DeletePattern(pattern_id=pattern.pattern_id)
+    async with watching(lot, after_cursor=cursor) as watcher:
+        while not watcher.told or watcher.told[-1].type != pb.CHANGE_TYPE_DELETED:
+            await watcher.next()
+    deleted = watcher.told[-1]
+    assert used.type == pb.CHANGE_TYPE_UPDATED
+    assert used.pattern.outcomes.usage_count == 1
+    assert (deleted.id, deleted.WhichOneof("payload")) == (pattern.pattern_id, None)
+
+
+async def test_payloads_can_be_left_out_and_types_chosen(lot):
+    asked = {"omit_payload": True, "types": [pb.CHANGE_TYPE_STORED], "nouns": ["NOUN_MEMORY"]}
+    async with watching(lot, **asked) as watcher:
+        memory = (await lot.memories.CreateMemory(memory={"content": "c"})).memory
+        await lot.memories.DeleteMemory(memory_id=memory.memory_id)
+        await lot.memories.CreateMemory(memory={"content": "d"}, memory_id="last")
+        while "last" not in [one.id for one in watcher.told]:
+            await watcher.next()
+    assert {one.type for one in watcher.told} == {pb.CHANGE_TYPE_STORED}
+    assert {one.WhichOneof("payload") for one in watcher.told} == {None}
+
+
+async def test_from_the_start_all_comes_first(lot):
+    for number in range(3):
+        await lot.memories.CreateMemory(memory={"content": f"fact {number}"})
+    async with watching(lot, from_start=True, nouns=["NOUN_MEMORY"]) as watcher:
+        await watcher.until(3)
+        await lot.memories.CreateMemory(memory={"content": "one more"})
+        told = await watcher.until(4)
+    assert [one.memory.content for one in told] == ["fact 2", "fact 1", "fact 0", "one more"]
+
+
+async def test_a_match_is_told_live(lot):
+    pattern = (await lot.patterns.SavePattern(pattern={"task": "Log in to the site"})).pattern
+    async with watching(lot, types=["CHANGE_TYPE_PATTERN_MATCHED"]) as watcher:
+        answer = await lot.patterns.RecallPatterns(query="Log in to the site")
+        [match] = await watcher.until(1)
+    assert match.cursor == ""
+    assert match.pattern_match.pattern_id == pattern.pattern_id
+    assert match.pattern_match.retrieval_id == answer.retrieval_id
+    assert match.pattern_match.query == "Log in to the site"
+
+
+async def test_an_idle_watch_beats(lot):
+    async with watching(lot, heartbeat_interval={"seconds": 1}) as watcher:
+        assert not (await watcher.next()).change_events
+        assert not (await watcher.next()).change_events
+
+
+async def test_a_large_answer_comes_in_messages_that_a_usual_client_takes(lot):
+    for number in range(8):
+        await lot.memories.CreateMemory(memory={"content": f"{number} " + "x" * 500_000})
+    async with watching(lot, from_start=True, nouns=["NOUN_MEMORY"]) as watcher:
+        largest = 0
+        while len(watcher.told) < 8:
+            largest = max(largest, (await watcher.next()).ByteSize())
+    assert largest < 2**20 + 2**19
+
+
+@pytest.mark.parametrize(
+    "noun", ["NOUN_OUTCOME", "NOUN_EPISODE_EVENT", "NOUN_SESSION", "NOUN_POLICY"]
+)
+async def test_what_cannot_be_watched_is_refused(lot, noun):
+    failed = await failure(lot.memories.WatchChanges(nouns=["NOUN_PATTERN", noun]).read())
+    assert failed.fields == {"nouns[1]": "noun.watched"}
+    assert noun in failed.message
+
+
+def _token(text: str) -> str:
+    return urlsafe_b64encode(text.encode()).decode().rstrip("=")
+
+
+@pytest.mark.parametrize(
+    "cursor",
+    [
+        "x",
+        "not base64 at all!",
+        _token("{}"),
+        _token("[]"),
+        _token('[2,1,{"w":1},null,null]'),
+        _token("[1,1,{},null,null]"),
+        _token('[1,-1,{"w":1},null,null]'),
+        _token('[1,1,{"w":"1"},null,null]'),
+        _token('[1,1,{"w":1},3,null]'),
+        _token('[1,1,{"w":1},null,["pattern",1,"no point"]]'),
+        _token('[1,1,{"w":1},null,["nothing",null]]'),
+        _token("[" * 100_000)[:60_000],
+    ],
+)
+async def test_a_cursor_that_was_made_up_is_refused(lot, cursor):
+    failed = await failure(lot.memories.WatchChanges(after_cursor=cursor).read())
+    assert failed.fields == {"after_cursor": "cursor.damaged"}
+
+
+async def test_a_cursor_that_cannot_be_gone_on_from_says_what_to_do(lot):
+    for time, why in ((1, "older"), (2**52, "store")):
+        cursor = _token(f'[1,{time},{{"w":1}},null,null]')
+        failed = await failure(lot.memories.WatchChanges(after_cursor=cursor).read())
+        assert (failed.code, failed.reason) == ("OUT_OF_RANGE", "CURSOR_TOO_OLD")
+        assert why in failed.message
+        assert "from_start" in failed.message
+
+
+async def test_a_start_and_a_cursor_exclude_each_other(lot):
+    call = lot.memories.WatchChanges(
+        after_cursor=_token('[1,1,{"w":1},null,null]'), from_start=True
+    )
+    assert (await failure(call.read())).fields == {"": "watch_changes.start.one"}
+
+
+async def test_a_watch_that_is_cancelled_leaves_nothing(lot):
+    for _ in range(5):
+        async with watching(lot):
+            pass
+    async with watching(lot) as watcher:  # and others go on
+        await lot.memories.CreateMemory(memory={"content": "c"})
+        assert (await watcher.until(1))[0].memory.content == "c"

@@ -1,0 +1,1 @@
+"""A soak: clients, connections and the server hurt at random, and everything counted at the end."""
