@@ -309,6 +309,26 @@ async def test_its_events_are_read_as_those_of_any_other(world):
     assert [one.sequence for one in page.events] == [1, 2, 3]
 
 
+async def test_watchers_are_told_of_it_and_of_its_reopening_and_of_no_look(world):
+    async def stamp() -> int:
+        (row,) = await payloads(world, EPISODES)
+        return int(row["change_seq"])
+
+    await begin(world, "e", 1)
+    stamps = [await stamp()]
+    world.clock.advance(HOUR)
+    await single(world)
+    world.clock.advance(DAY - HOUR)
+    assert await sweep(world) == []  # its record is brought up to date
+    assert await stamp() == stamps[0]
+    world.clock.advance(HOUR)
+    await sweep(world)
+    stamps.append(await stamp())
+    await single(world)
+    stamps.append(await stamp())
+    assert stamps[0] < stamps[1] < stamps[2]
+
+
 # --- at the same moment -----------------------------------------------------------------------
 
 
