@@ -143,6 +143,7 @@ def _build(settings: Settings, opened: Opened) -> LotServer:
         max_concurrent_calls=wanted.max_concurrent_calls,
         max_streams=wanted.max_streams,
         max_call_seconds=wanted.max_call_seconds,
+        stream_idle_seconds=settings.streams.idle_seconds,
     )
     edge = settings.storage.store == "edge"
     servicers = build_servicers(

@@ -72,6 +72,7 @@ async def open_all(settings: Settings, progress: Progress | None) -> AsyncIterat
             packs,
             _learning(settings),
             ChangeFeed(settings.changes.keep_days * _DAY, settings.changes.poll_seconds),
+            abandon_after_hours=settings.episodes.abandon_after_hours,
         )
         yield Opened(store, embedder, services)
 

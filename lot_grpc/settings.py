@@ -255,6 +255,22 @@ class ChangeSettings(BaseSettings):
     poll_seconds: float = Field(default=0.5, ge=0.05, le=60, allow_inf_nan=False)
 
 
+class EpisodeSettings(BaseSettings):
+    """When an episode without an end is given up."""
+
+    model_config = _group("LOT_EPISODES_")
+
+    abandon_after_hours: float = Field(default=24.0, ge=0, le=876_000, allow_inf_nan=False)
+
+
+class StreamSettings(BaseSettings):
+    """How streams of events are kept."""
+
+    model_config = _group("LOT_STREAMS_")
+
+    idle_seconds: Seconds = 900.0
+
+
 class LogSettings(BaseSettings):
     """What is logged, and how."""
 
@@ -285,6 +301,8 @@ class Settings(BaseModel):
     dedupe: DedupeSettings = Field(default_factory=DedupeSettings)
     distill: DistillSettings = Field(default_factory=DistillSettings)
     changes: ChangeSettings = Field(default_factory=ChangeSettings)
+    episodes: EpisodeSettings = Field(default_factory=EpisodeSettings)
+    streams: StreamSettings = Field(default_factory=StreamSettings)
     log: LogSettings = Field(default_factory=LogSettings)
 
     @model_validator(mode="after")

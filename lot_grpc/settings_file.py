@@ -147,11 +147,11 @@ def _unknown_variables(environ: Mapping[str, str]) -> list[str]:
 
 
 def _no_such(name: str, known: list[str]) -> str:
-    """Names what is most like ``name``; of dotted names, the last part may stand alone."""
-    nearest = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
+    """Names one with the same last part, as in another group, else what is most like it."""
+    last = name.rpartition(".")[2]
+    nearest = [key for key in known if key.rpartition(".")[2] == last][:1]
     if not nearest:
-        last = name.rpartition(".")[2]
-        nearest = [key for key in known if key.rpartition(".")[2] == last][:1]
+        nearest = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
     return f"{name}: no such setting" + (f"; did you mean {nearest[0]}?" if nearest else "")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -63,8 +64,19 @@ def reported() -> Iterator[None]:
 
 def tell(sentence: str, hint: str) -> None:
     """Say on stderr what is wrong, and what to look at next if anything."""
-    typer.secho("error: ", fg=typer.colors.RED, bold=True, nl=False, err=True)
+    typer.secho("error: ", fg=typer.colors.RED, bold=True, nl=False, err=True, color=_colour())
     typer.echo(sentence, err=True)
     if hint:
-        typer.secho("hint: ", fg=typer.colors.CYAN, nl=False, err=True)
+        typer.secho("hint: ", fg=typer.colors.CYAN, nl=False, err=True, color=_colour())
         typer.echo(hint, err=True)
+
+
+def note(sentence: str) -> None:
+    """Say on stderr what is no failure but good to know."""
+    typer.secho("note: ", fg=typer.colors.YELLOW, nl=False, err=True, color=_colour())
+    typer.echo(sentence, err=True)
+
+
+def _colour() -> bool | None:
+    """None leaves it to the terminal."""
+    return False if os.environ.get("NO_COLOR") else None

@@ -9,6 +9,8 @@ import typer
 
 from lot_grpc import __version__
 from lot_grpc.cli.failures import reported
+from lot_grpc.cli.live_commands import episodes, replay, watch
+from lot_grpc.cli.options import Address, Config, Json
 
 app = typer.Typer(
     name="lot-grpc",
@@ -22,12 +24,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-
-Config = Annotated[
-    Path | None,
-    typer.Option("--config", "-c", metavar="FILE", help="Settings file (TOML); else LOT_CONFIG."),
-]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 
 def main() -> None:
@@ -149,9 +145,7 @@ def evaluate(
 
 @app.command()
 def health(
-    address: Annotated[
-        str, typer.Option("--address", "-a", help="host:port; else that of the settings.")
-    ] = "",
+    address: Address = "",
     service: Annotated[
         str, typer.Option("--service", help="A service's full name; empty is the whole server.")
     ] = "",
@@ -171,9 +165,7 @@ def report(
     namespace: Annotated[
         str, typer.Option("--namespace", "-n", help="Whose tasks; empty is `default`.")
     ] = "",
-    address: Annotated[
-        str, typer.Option("--address", "-a", help="host:port; else that of the settings.")
-    ] = "",
+    address: Address = "",
     sample: Annotated[
         int,
         typer.Option("--sample", min=0, max=1000, metavar="N", help="Rate the latest N; 0 is 20."),
@@ -193,6 +185,11 @@ def report(
         raise typer.Exit(0 if told else 1)
 
 
+app.command()(episodes)
+app.command()(replay)
+app.command()(watch)
+
+
 @app.command()
 def seed(
     namespace: Annotated[
@@ -208,9 +205,7 @@ def seed(
     restore_deleted: Annotated[
         bool, typer.Option("--restore-deleted", help="Also store again what was deleted.")
     ] = False,
-    address: Annotated[
-        str, typer.Option("--address", "-a", help="host:port; else that of the settings.")
-    ] = "",
+    address: Address = "",
     timeout: Annotated[float, typer.Option("--timeout", min=0.1, help="Seconds to wait.")] = 60.0,
     config: Config = None,
     json: Json = False,

@@ -8,20 +8,14 @@ import grpc
 import typer
 from google.protobuf.json_format import MessageToJson
 
-from lot_grpc.cli.failures import tell
-from lot_grpc.cli.health import reachable
+from lot_grpc.cli.calls import connected, target_of, tell_failure
 from lot_grpc.cli.report_tables import print_report
 from lot_grpc.pb.lot.v1 import learning_service_pb2_grpc as pb_grpc
 from lot_grpc.pb.lot.v1 import performance_pb2 as pb
-from lot_grpc.settings_file import load_settings
 
 _HINTS = {
-    grpc.StatusCode.UNAVAILABLE: "is the server running there? `lot-grpc health` asks it; "
-    "--address names another",
     grpc.StatusCode.DEADLINE_EXCEEDED: "a report reads every ended episode; --timeout waits longer",
 }
-_LARGEST_ANSWER = -1
-"""Bytes; the server bounds what it sends, so nothing is bounded here."""
 
 
 def run(
@@ -39,12 +33,12 @@ def run(
     Raises:
         SettingsError: No address is given, and the settings cannot be used.
     """
-    target = address or reachable(load_settings(config).server.address)
+    target = target_of(address, config)
     request = pb.GetPerformanceReportRequest(namespace=namespace, sample_size=sample_size)
     try:
         report = _ask(target, request, timeout)
     except grpc.RpcError as error:
-        _tell(target, error)
+        tell_failure(target, error, _HINTS)
         return False
     if as_json:
         typer.echo(
@@ -62,19 +56,6 @@ def run(
 def _ask(
     target: str, request: pb.GetPerformanceReportRequest, timeout: float
 ) -> pb.PerformanceReport:
-    options = [
-        ("grpc.enable_http_proxy", 0),
-        ("grpc.max_receive_message_length", _LARGEST_ANSWER),
-    ]
-    with grpc.insecure_channel(target, options=options) as channel:
+    with connected(target) as channel:
         stub = pb_grpc.LearningServiceStub(channel)
         return stub.GetPerformanceReport(request, timeout=timeout).report
-
-
-def _tell(target: str, error: grpc.RpcError) -> None:
-    code = error.code() if isinstance(error, grpc.Call) else grpc.StatusCode.UNKNOWN
-    sentence = f"{target}: {code.name}"
-    details = error.details() if isinstance(error, grpc.Call) else ""
-    if details and code is not grpc.StatusCode.UNAVAILABLE:  # gRPC's own words help nobody there
-        sentence += f": {details}"
-    tell(sentence, _HINTS.get(code, ""))

@@ -68,6 +68,7 @@ class EpisodeEnd:
     metrics: Mapping[str, float] = field(default_factory=dict)
     reward: float | None = None
     used_pattern_ids: tuple[str, ...] = ()
+    used_episode_ids: tuple[str, ...] = ()
     approach: str = ""
     end_time: int | None = None
     """Microseconds since 1970; None is now."""
@@ -87,7 +88,10 @@ class EpisodeEnd:
 
 @dataclass(frozen=True, slots=True)
 class Episode:
-    """A stored episode. ``end`` is None until it ended. Times in microseconds since 1970."""
+    """A stored episode. ``end`` is None until it ended. Times in microseconds since 1970.
+
+    ``end_time`` of an ABANDONED one is that of its last activity; None while it is RUNNING.
+    """
 
     namespace: str
     episode_id: str
@@ -119,13 +123,14 @@ class EpisodeEvent:
     """One thing that happened. ``sequence`` 0: to be given by the server.
 
     ``data`` is the deterministic serialization of a ``google.protobuf.Struct``: carried, never
-    read here. ``event_time`` None is the time of recording.
+    read here; None where the caller gave none, which is not the same as an empty one.
+    ``event_time`` None is the time of recording.
     """
 
     sequence: int
     event_type: str
     agent_role: str = ""
-    data: bytes = b""
+    data: bytes | None = None
     event_time: int | None = None
     record_time: int = 0
 

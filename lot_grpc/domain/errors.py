@@ -94,10 +94,15 @@ class PatternNotFoundError(NotFoundError):
 
 
 class EpisodeNotFoundError(NotFoundError):
-    """No such episode."""
+    """No such episode. ``field`` is where the request names it, but for its own ``episode_id``."""
 
     reason = "EPISODE_NOT_FOUND"
     noun = "episode"
+
+    def __init__(self, namespace: str, id: str, hint: str = "", field: str = "") -> None:
+        super().__init__(namespace, id, hint)
+        if field:
+            self.metadata = {**self.metadata, "field": field}
 
 
 class MemoryNotFoundError(NotFoundError):
@@ -296,6 +301,20 @@ class WriterReplacedError(LotError):
             f"another writer took over episode {episode_id!r}; "
             "reopen with TAKE_OVER only if this writer should go on",
             episode_id=episode_id,
+        )
+
+
+class StreamIdleError(LotError):
+    """Nothing came over a stream for longer than this server keeps one open."""
+
+    reason = "STREAM_IDLE"
+
+    def __init__(self, episode_id: str, seconds: float) -> None:
+        super().__init__(
+            f"nothing came for episode {episode_id!r} within {seconds:g} s; open again and go on "
+            "from last_sequence, and send a message without events now and then as a heartbeat",
+            episode_id=episode_id,
+            idle_seconds=f"{seconds:g}",
         )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import secrets
+from collections.abc import Iterable
 from typing import Any
 from uuid import UUID
 
@@ -12,6 +13,9 @@ DEFAULT_NAMESPACE = "default"
 
 _POINTS = UUID("6f0f5a7e-0d0b-5c1e-9a53-1f2d6c0e4b11")
 """Root of all point ids. Changing it would lose every stored record."""
+
+_ROOT = _POINTS.bytes  # made anew each time it is asked for
+_VARIANTS = {digit: "89ab"[int(digit, 16) % 4] for digit in "0123456789abcdef"}
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 
@@ -31,10 +35,23 @@ def new_id(prefix: str) -> str:
 def point_id(namespace: str, noun: str, *parts: str) -> str:
     """Where (namespace, noun, id…) lies: UUIDv5, so that a repeat finds the same place."""
     name = "\0".join((namespace, noun, *parts)).encode()
-    # Written out, as every call of the service does it several times and `uuid5` takes five times
-    # as long.
-    digits = hashlib.sha1(_POINTS.bytes + name, usedforsecurity=False).hexdigest()
-    variant = "89ab"[int(digits[16], 16) % 4]
+    return _uuid5(hashlib.sha1(_ROOT + name, usedforsecurity=False).hexdigest())
+
+
+def point_ids(head: tuple[str, ...], tails: Iterable[str]) -> list[str]:
+    """``point_id(*head, tail)`` for each tail, in half of the time."""
+    hashed = hashlib.sha1(_ROOT + "\0".join((*head, "")).encode(), usedforsecurity=False)
+    points = []
+    for tail in tails:
+        whole = hashed.copy()
+        whole.update(tail.encode())
+        points.append(_uuid5(whole.hexdigest()))
+    return points
+
+
+def _uuid5(digits: str) -> str:
+    """Written out, as every call does it several times and `uuid5` takes five times as long."""
+    variant = _VARIANTS[digits[16]]
     return f"{digits[:8]}-{digits[8:12]}-5{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:32]}"
 
 

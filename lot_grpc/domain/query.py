@@ -73,6 +73,8 @@ class EpisodeFilter:
     started_after: int | None = None
     started_before: int | None = None
     error_types: tuple[str, ...] = ()
+    ended_after: int | None = None
+    ended_before: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

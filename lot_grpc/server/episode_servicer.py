@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
+from functools import partial
 
 from lot_grpc.domain.episode import Episode
-from lot_grpc.domain.errors import StreamNotOpenedError
+from lot_grpc.domain.errors import StreamIdleError, StreamNotOpenedError
 from lot_grpc.domain.ids import namespace_or_default
 from lot_grpc.pb.lot.v1 import episode_service_pb2 as pb
 from lot_grpc.pb.lot.v1 import episode_service_pb2_grpc as pb_grpc
@@ -46,11 +46,14 @@ class EpisodeServicer(pb_grpc.EpisodeServiceServicer):
         recording: Recording,
         recall: Recall[Episode],
         lessons: Lessons,
+        idle_seconds: float,
     ) -> None:
+        """``idle_seconds``: how long a stream may be without a message; 0 is no limit."""
         self._episodes = episodes
         self._recording = recording
         self._recall = recall
         self._lessons = lessons
+        self._idle_seconds = idle_seconds
 
     async def StartEpisode(
         self, request: pb.StartEpisodeRequest, context: Context
@@ -78,20 +81,16 @@ class EpisodeServicer(pb_grpc.EpisodeServiceServicer):
         self, request_iterator: Requests, context: Context
     ) -> AsyncIterator[pb.RecordEventsResponse]:
         writer: Writer | None = None
-        late = StreamNotOpenedError(
-            f"the stream was not opened within {_OPEN_SECONDS:g} s; open it and name an episode"
-        )
-        timer = asyncio.get_running_loop().call_later(
-            _OPEN_SECONDS, request_iterator.interrupt, late
-        )
+        request_iterator.limit_wait(_OPEN_SECONDS, _not_opened)
         try:
             async for request in request_iterator:
                 if not isinstance(request, pb.RecordEventsRequest):
                     raise TypeError(type(request))
                 if writer is None:
                     writer = await self._open(request)
-                    timer.cancel()
                     writer.on_stop = request_iterator.interrupt
+                    idle = partial(StreamIdleError, writer.episode_id, self._idle_seconds)
+                    request_iterator.limit_wait(self._idle_seconds, idle)
                 elif request.episode_id or request.namespace or request.takeover:
                     raise StreamNotOpenedError(
                         "namespace, episode_id and takeover are for the first message only; "
@@ -103,9 +102,8 @@ class EpisodeServicer(pb_grpc.EpisodeServiceServicer):
                     last = await self._recording.append(writer, events)
                 yield pb.RecordEventsResponse(last_sequence=last, writer_epoch=writer.epoch)
         finally:
-            timer.cancel()
             if writer is not None:
-                self._recording.close(writer)
+                await self._recording.close(writer)
 
     async def _open(self, request: pb.RecordEventsRequest) -> Writer:
         if not request.episode_id:
@@ -219,6 +217,12 @@ class EpisodeServicer(pb_grpc.EpisodeServiceServicer):
             retrieval_id=answer.retrieval_id,
             notices=query_notices(answer),
         )
+
+
+def _not_opened() -> StreamNotOpenedError:
+    return StreamNotOpenedError(
+        f"the stream was not opened within {_OPEN_SECONDS:g} s; open it and name an episode"
+    )
 
 
 def _notices(started: Started) -> list[Notice]:

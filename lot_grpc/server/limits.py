@@ -21,6 +21,8 @@ class Limits:
             gone.
         max_send_seconds: how long a message of a stream of answers may wait for a caller that does
             not read; then the stream is OVERLOADED. Only of streams that write nothing.
+        stream_idle_seconds: how long a stream of events may be without a message before it is
+            STREAM_IDLE; 0 is no limit.
         keepalive_seconds: how long a connection may be silent before it is pinged, so that streams
             of dead callers end.
         min_ping_seconds: how often a client may ping; more often and core ends the connection.
@@ -31,6 +33,7 @@ class Limits:
     max_streams: int = 512
     max_call_seconds: float = 60.0
     max_send_seconds: float = 60.0
+    stream_idle_seconds: float = 900.0
     keepalive_seconds: float = 60.0
     min_ping_seconds: float = 10.0
 

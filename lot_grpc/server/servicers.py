@@ -25,6 +25,7 @@ from lot_grpc.server.episode_deleting_servicer import EpisodeDeletingServicer
 from lot_grpc.server.episode_servicer import EpisodeServicer
 from lot_grpc.server.error_solution_servicer import ErrorSolutionServicer
 from lot_grpc.server.extraction_servicer import ExtractionServicer
+from lot_grpc.server.failures_servicer import FailuresServicer
 from lot_grpc.server.feedback_servicer import FeedbackServicer
 from lot_grpc.server.learning_event_servicer import LearningEventServicer
 from lot_grpc.server.limits import Limits
@@ -35,6 +36,7 @@ from lot_grpc.server.performance_servicer import PerformanceServicer
 from lot_grpc.server.policy_servicer import PolicyServicer
 from lot_grpc.server.pruning_servicer import PruningServicer
 from lot_grpc.server.recommendation_servicer import RecommendationServicer
+from lot_grpc.server.replay_servicer import ReplayServicer
 from lot_grpc.server.seed_servicer import SeedServicer
 from lot_grpc.services.build import Services
 
@@ -78,9 +80,15 @@ def build_servicers(
         ],
         _service(episode_service_pb2, "EpisodeService"): [
             EpisodeServicer(  # type: ignore[abstract]
-                services.episodes, services.recording, services.episode_recall, services.lessons
+                services.episodes,
+                services.recording,
+                services.episode_recall,
+                services.lessons,
+                limits.stream_idle_seconds,
             ),
             EpisodeDeletingServicer(services.episode_deleting),  # type: ignore[abstract]
+            ReplayServicer(services.replaying),  # type: ignore[abstract]
+            FailuresServicer(services.failures),  # type: ignore[abstract]
         ],
         _service(learning_service_pb2, "LearningService"): [
             RecommendationServicer(services.recommending),  # type: ignore[abstract]

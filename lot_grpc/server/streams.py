@@ -28,6 +28,19 @@ _pumps: set[asyncio.Task[None]] = set()
 class Requests:
     """Iterates over a stream of requests. For one consumer at a time."""
 
+    __slots__ = (
+        "_check",
+        "_context",
+        "_interrupt",
+        "_limit",
+        "_next",
+        "_room",
+        "_started",
+        "_timer",
+        "_waiting_since",
+        "_wanted",
+    )
+
     def __init__(self, context: Context, check: Callable[[bytes], Message]) -> None:
         self._context = context
         self._check = check
@@ -37,6 +50,10 @@ class Requests:
         self._wanted: asyncio.Future[None] | None = None
         self._room: asyncio.Future[None] | None = None
         self._started = False
+        self._limit: tuple[float, Callable[[], Exception]] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._waiting_since: float | None = None
+        """The loop's time at which the consumer began to wait, None while it does not."""
 
     def __aiter__(self) -> Requests:
         return self
@@ -54,9 +71,13 @@ class Requests:
             pump = asyncio.create_task(self._pump())
             _pumps.add(pump)
             pump.add_done_callback(_pumps.discard)
+        loop = asyncio.get_running_loop()
         while self._next is None and self._interrupt is None:
-            self._wanted = asyncio.get_running_loop().create_future()
+            if self._waiting_since is None:
+                self._waiting_since = loop.time()
+            self._wanted = loop.create_future()
             await self._wanted
+        self._waiting_since = None
         if self._interrupt is not None:
             raise self._interrupt
         got = self._next
@@ -68,6 +89,14 @@ class Requests:
         _wake(self._room)
         return self._check(got)
 
+    def limit_wait(self, seconds: float, error: Callable[[], Exception]) -> None:
+        """Raise an ``error`` where the consumer has waited so long for a request; 0 is no limit.
+
+        What it does meanwhile does not count. Takes the place of an earlier limit.
+        """
+        self._limit = (seconds, error) if seconds else None
+        self._arm(seconds)
+
     def interrupt(self, error: BaseException) -> None:
         """Raise ``error`` at the next read or the one being waited for. The first error stays."""
         if self._interrupt is None:
@@ -77,7 +106,32 @@ class Requests:
 
     def close(self) -> None:
         """Read no more. The reading task ends with the read that it is in."""
+        self._limit = None
+        self._arm(0)
         self.interrupt(asyncio.CancelledError())
+
+    def _arm(self, seconds: float) -> None:
+        """Look at the wait again after so many seconds, 0 is never.
+
+        A request moves no timer: one that goes off too early is set anew.
+        """
+        if self._timer is not None:
+            self._timer.cancel()
+        loop = asyncio.get_running_loop()
+        self._timer = loop.call_later(seconds, self._look) if seconds else None
+
+    def _look(self) -> None:
+        self._timer = None
+        if self._limit is None:
+            return
+        seconds, error = self._limit
+        waited = 0.0
+        if self._waiting_since is not None:
+            waited = asyncio.get_running_loop().time() - self._waiting_since
+        if waited >= seconds:
+            self.interrupt(error())
+        else:
+            self._arm(seconds - waited)
 
     async def _pump(self) -> None:
         """Read until the stream ends, one message ahead of the consumer."""

@@ -25,11 +25,17 @@ from lot_grpc.services.claims import Claims
 from lot_grpc.services.distilling.distill_schedule import DistillSchedule
 from lot_grpc.services.distilling.distilling import DistillDefaults, Distilling
 from lot_grpc.services.episodes import episode_deleting as episode_deleting_module
+from lot_grpc.services.episodes.abandoning import DEFAULT_HOURS, Abandoning
+from lot_grpc.services.episodes.arrivals import Arrivals
 from lot_grpc.services.episodes.episode_deleting import EpisodeDeleting
 from lot_grpc.services.episodes.episodes import Episodes
 from lot_grpc.services.episodes.event_log import EventLog
+from lot_grpc.services.episodes.failures import Failures
 from lot_grpc.services.episodes.fencing import Fence
+from lot_grpc.services.episodes.leases import RENEW_SECONDS, Leases
 from lot_grpc.services.episodes.recording import Recording
+from lot_grpc.services.episodes.replaying import Replaying
+from lot_grpc.services.episodes.reuse import Reuse
 from lot_grpc.services.episodes.writers import Writers
 from lot_grpc.services.extraction.code_extraction import CodeExtraction
 from lot_grpc.services.extraction.digesting import Digesting
@@ -117,9 +123,13 @@ class Services:
     feedback_candidates: FeedbackCandidates
     pruning: Pruning
     episodes: Episodes
+    leases: Leases
+    abandoning: Abandoning
     recording: Recording
+    replaying: Replaying
     episode_recall: Recall[Episode]
     episode_deleting: EpisodeDeleting
+    failures: Failures
     memories: Memories
     memory_recall: Recall[Memory]
     recommending: Recommending
@@ -156,10 +166,13 @@ def build_services(
     packs: Sequence[KnowledgePack] | None = None,
     learning: PatternLearning | None = None,
     changes: ChangeFeed | None = None,
+    *,
+    abandon_after_hours: float = DEFAULT_HOURS,
 ) -> Services:
     """Wire them. The store is open (``store_contract.open_store``).
 
-    ``packs`` is the knowledge to seed with; None: what comes with the server.
+    ``packs`` is the knowledge to seed with; None: what comes with the server. After
+    ``abandon_after_hours`` without activity an episode is abandoned, 0: never.
     """
     moments = Moments(clock)
     changes = changes or ChangeFeed()
@@ -187,10 +200,24 @@ def build_services(
     feedback = Feedback(store, moments, ledger, patterns, tombstones)
     memories = Memories(store, indexing, moments, ledger, tombstones)
     error_solutions = ErrorSolutions(store, indexing, moments, ledger, tombstones)
-    log, writers = EventLog(store), Writers()
-    fence = Fence(store, log)
-    episode_deleting = EpisodeDeleting(store, log, writers, tombstones)
-    episodes = Episodes(store, indexing, moments, ledger, log, writers, fence, episode_deleting)
+    log, writers, arrivals = EventLog(store), Writers(), Arrivals(store)
+    fence = Fence(store, log, moments)
+    leases = Leases(fence, writers)
+    reuse = Reuse(store)
+    episode_deleting = EpisodeDeleting(store, log, writers, tombstones, reuse, arrivals)
+    episodes = Episodes(
+        store,
+        indexing,
+        moments,
+        ledger,
+        log,
+        writers,
+        fence,
+        episode_deleting,
+        reuse,
+        arrivals,
+    )
+    abandoning = Abandoning(store, moments, log, writers, arrivals, abandon_after_hours)
     policies = Policies(store, moments)
     nouns = kept_nouns(patterns, memories, episode_deleting, error_solutions)
     keeping = Keeping(store, moments, policies, nouns)
@@ -265,9 +292,13 @@ def build_services(
         feedback_candidates=FeedbackCandidates(store, patterns),
         pruning=Pruning(store, patterns),
         episodes=episodes,
-        recording=Recording(moments, ledger, log, writers, fence),
+        leases=leases,
+        abandoning=abandoning,
+        recording=Recording(moments, ledger, log, writers, fence, arrivals),
+        replaying=Replaying(store, log, arrivals),
         episode_recall=recall(episode_noun(episodes)),
         episode_deleting=episode_deleting,
+        failures=Failures(store, embedder),
         memories=memories,
         memory_recall=recall(memory_noun(memories)),
         recommending=Recommending(store, embedder, structural_weights, policies.thresholds),
@@ -300,9 +331,10 @@ def build_services(
                 submitting_feedback.roll_forward,
                 lessons.finish,
                 lineage.roll_forward,
+                reuse.roll_forward,
             ],
-            sweeps=[keeping.sweep, schedule.sweep, watching.sweep],
-            beats=[(changes.interval, stamps.publish)],
+            sweeps=[abandoning.sweep, keeping.sweep, schedule.sweep, watching.sweep],
+            beats=[(changes.interval, stamps.publish), (RENEW_SECONDS, leases.renew)],
         ),
         retrievals=retrievals,
         stamps=stamps,

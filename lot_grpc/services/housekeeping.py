@@ -157,9 +157,9 @@ class Housekeeping:
         return sum([await self._store.delete_expired(name) for name in _EXPIRING])
 
     async def run(self, report: Report, tell: Tell) -> None:
-        """Write recalls behind every second and sweep every minute, until cancelled.
+        """Write recalls behind every second, renew leases, sweep every minute, until cancelled.
 
-        Apart, so that a long sweep holds up no recall. A failure is reported, once while it stays
+        Apart, so that a long sweep holds up neither. A failure is reported, once while it stays
         the same, and all is tried again. ``tell`` is told what sweeps did.
         """
         async with asyncio.TaskGroup() as group:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.bench import data, figures, processes, report, stores
+from tests.bench.agent_figures import AgentBench, idle
 from tests.bench.figures import NORMAL, QUICK, Bench
 from tests.bench.report import Figure, Report, median, milliseconds
 from tests.bench.rerank import CANDIDATES
@@ -72,6 +73,7 @@ class Run:
                 ("save", bench.save),
                 ("save in batches", bench.batch),
                 ("events", bench.events),
+                ("replay", bench.replay),
                 ("outcomes", bench.outcomes),
             ]
             for name, measure in steps:
@@ -80,6 +82,20 @@ class Run:
                 self.say(name)
                 found = measure()
                 self.figures += found if isinstance(found, list) else [found]
+
+    def agents(self) -> None:
+        """Two hundred streams at once, and what one that says nothing takes."""
+        self.say("agents")
+        template = stores.filled(SMALL, compacted=False, say=self.say)
+        with (
+            self._real(self._copy(template), LOT_MAINTENANCE="off") as real,
+            processes.bare_server(self._copy(template), self._log("bare")) as bare,
+        ):
+            bench = AgentBench(self._client, real, bare, quick=self._options.quick)
+            self.figures += bench.figures()
+        self.say("idle streams")
+        with self._real(self._folder / "idle") as server:
+            self.figures.append(idle(self._client, server))
 
     def rerank(self) -> None:
         """The cross-encoder by itself, and what it adds to a recall."""
@@ -230,7 +246,7 @@ def _options() -> Any:
     parser.add_argument(
         "--only",
         default="",
-        help="just the comparisons with this in their name, `rerank` or `used`",
+        help="just the comparisons with this in their name, `rerank`, `used` or `agents`",
     )
     parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
     return parser.parse_args()
@@ -250,8 +266,10 @@ def main() -> int:
                 parts = {} if options.only else run.parts()
                 if not options.only or options.only in "rerank":
                     run.rerank()
-                if options.only not in ("rerank", "used"):
+                if options.only not in ("rerank", "used", "agents"):
                     run.calls()
+                if not options.only or options.only == "agents":
+                    run.agents()
                 if options.only == "used" or (options.full and not options.only):
                     run.used()
                 if not options.only:

@@ -230,22 +230,24 @@ def _event_data(number: int) -> Struct:
     return data
 
 
-def event_batches(count: int) -> list[bytes]:
-    """The messages of a stream after its first, with ``count`` events in all."""
-    batches = []
-    for start in range(1, count + 1, BATCH_OF_EVENTS):
-        message = episode_service_pb2.RecordEventsRequest()
-        for sequence in range(start, min(start + BATCH_OF_EVENTS, count + 1)):
-            message.events.append(
-                episode_pb2.EpisodeEvent(
-                    sequence=sequence,
-                    event_type="tool_call",
-                    agent_role="worker",
-                    data=_event_data(sequence),
-                )
-            )
-        batches.append(message.SerializeToString())
-    return batches
+def event(sequence: int) -> episode_pb2.EpisodeEvent:
+    """An event as an agent sends it."""
+    return episode_pb2.EpisodeEvent(
+        sequence=sequence,
+        event_type="tool_call",
+        agent_role="worker",
+        data=_event_data(sequence),
+    )
+
+
+def event_batches(count: int, size: int = BATCH_OF_EVENTS) -> list[bytes]:
+    """The messages of a stream after its first, with ``count`` events in all, ``size`` in each."""
+    return [
+        episode_service_pb2.RecordEventsRequest(
+            events=map(event, range(start, min(start + size, count + 1)))
+        ).SerializeToString()
+        for start in range(1, count + 1, size)
+    ]
 
 
 def event_records(episode_id: str, count: int) -> list[Record]:

@@ -115,11 +115,10 @@ class Bench:
 
         def pair() -> tuple[Answer, Answer]:
             name = f"bench-{next(self._numbers)}"
-            real = {"address": self._real.address, "episode_id": name, "count": size}
-            bare = {**real, "address": self._bare.address}
+            real, bare = self._real.address, self._bare.address
             return (
-                self._client.do("stream", **real, window=window),
-                self._client.do("store_events", **bare),
+                self._client.do("stream", address=real, episode_id=name, count=size, window=window),
+                self._client.do("store_events", address=bare, episode_ids=[name], count=size),
             )
 
         real, bare = self._rounds(pair)
@@ -129,6 +128,25 @@ class Bench:
             _faster(f"{name}, against the bare store", real, bare, size, 0.6, "events/s"),
             Figure(name, f"{rate:,.0f} events/s", "≥ 15,000", rate >= 15_000, "", {"rate": rate}),
         ]
+
+    def replay(self) -> Figure:
+        size = self._sizes.events
+        asked = {
+            "address": self._real.address,
+            "episode_id": f"bench-{next(self._numbers)}",
+            "count": size,
+        }
+        self._client.do("stream", **asked, window=8)
+        rounds = [self._client.do("replay", **asked) for _ in range(self._sizes.rounds)]
+        rate = size / median([one["seconds"] for one in rounds])
+        return Figure(
+            "ReplayEpisode, one client",
+            f"{rate:,.0f} events/s",
+            "≥ 40,000",
+            rate >= 40_000,
+            f"{size / rounds[0]['answers']:.0f} events a message",
+            {"rate": rate},
+        )
 
     def outcomes(self, clients: int = 8) -> list[Figure]:
         def measured(*, request_ids: bool) -> float:

@@ -20,7 +20,7 @@ import grpc.aio
 import uvloop
 
 from lot_grpc.pb.lot.v1 import episode_pb2, episode_service_pb2, outcome_pb2, pattern_service_pb2
-from tests.bench import data
+from tests.bench import agents, data
 
 DEADLINE = 120.0
 _PATTERNS = "/lot.v1.PatternService/"
@@ -39,6 +39,7 @@ _BARE = {
 }
 _OPTIONS = [("grpc.max_receive_message_length", 64 * 2**20)]
 _channels: dict[str, Any] = {}
+_idle: list[agents.IdleStreams] = []
 
 
 def _channel(address: str) -> Any:
@@ -161,23 +162,88 @@ async def stream(address: str, episode_id: str, count: int, window: int) -> dict
     return {"seconds": seconds}
 
 
-async def store_events(address: str, episode_id: str, count: int) -> dict[str, Any]:
-    """The bare store's time for the same events."""
+async def replay(address: str, episode_id: str, count: int) -> dict[str, Any]:
+    """Replay an episode of ``count`` events, each made into a message."""
+    request = episode_service_pb2.ReplayEpisodeRequest(episode_id=episode_id)
+    call = _channel(address).unary_stream(f"{_EPISODES}ReplayEpisode")
+    started = time.perf_counter()
+    last = answers = 0
+    async for raw in call(request.SerializeToString(), timeout=DEADLINE):
+        events = episode_service_pb2.ReplayEpisodeResponse.FromString(raw).events
+        if events[0].sequence != last + 1:
+            raise RuntimeError(f"event {events[0].sequence} came after {last}")
+        last, answers = events[-1].sequence, answers + 1
+    seconds = time.perf_counter() - started
+    if last != count:
+        raise RuntimeError(f"{last} events replayed instead of {count}")
+    return {"seconds": seconds, "answers": answers}
+
+
+async def store_events(
+    address: str, episode_ids: Sequence[str], count: int, size: int = data.BATCH_OF_EVENTS
+) -> dict[str, Any]:
+    """The bare store's time for the same events: ``count`` of each, in batches of ``size``."""
     call = _channel(address).unary_unary("/Bare/StoreEvents")
-    asked = {"episode_id": episode_id, "count": count}
+    asked = {"episode_ids": episode_ids, "count": count, "size": size}
     result: dict[str, Any] = json.loads(await call(json.dumps(asked).encode(), timeout=DEADLINE))
     return result
 
 
+async def record_agents(address: str, first: int, recalls: int = 0, **asked: Any) -> dict[str, Any]:
+    """``agents.record``, while ``recalls`` clients recall from number ``first``, in turn."""
+    if not recalls:
+        return await agents.record(_channel(address), **asked)
+    call = _channel(address).unary_unary(_REAL["recall"])
+    recalling = asyncio.create_task(agents.recall_on(call, first, recalls))
+    try:
+        done = await agents.record(_channel(address), **asked)
+    finally:
+        recalling.cancel()
+    return {**done, "recalls": await recalling}
+
+
+async def check_agents(address: str, **asked: Any) -> dict[str, Any]:
+    """``agents.check``."""
+    return await agents.check(_channel(address), **asked)
+
+
+async def open_idle(address: str, prefix: str, count: int) -> dict[str, Any]:
+    """Open so many streams that then say nothing, over several channels."""
+    _idle.append(await agents.open_idle(address, prefix, count))
+    return {}
+
+
+async def close_idle() -> dict[str, Any]:
+    """Close them and their channels."""
+    for streams in _idle:
+        await streams.close()
+    _idle.clear()
+    return {}
+
+
 async def forget(address: str) -> dict[str, Any]:
-    """Close the channel to a server that goes away."""
-    await _channels.pop(address).close()
+    """Close the channel to a server that goes away, if there is one."""
+    if address in _channels:
+        await _channels.pop(address).close()
     return {}
 
 
 _COMMANDS: dict[str, Any] = {
     each.__name__: each
-    for each in (calls, answers, bare_answers, outcomes, stream, store_events, forget)
+    for each in (
+        calls,
+        answers,
+        bare_answers,
+        outcomes,
+        stream,
+        replay,
+        store_events,
+        record_agents,
+        check_agents,
+        open_idle,
+        close_idle,
+        forget,
+    )
 }
 
 

@@ -8,6 +8,8 @@ import pytest
 import structlog
 from typer.testing import CliRunner
 
+from tests.cli.scripted import Fake
+
 
 @pytest.fixture(autouse=True)
 def no_settings_around(monkeypatch):
@@ -31,3 +33,10 @@ def logging_as_it_was() -> Iterator[None]:
 @pytest.fixture
 def runner() -> CliRunner:
     return CliRunner()
+
+
+@pytest.fixture
+def fake() -> Iterator[Fake]:
+    server = Fake()
+    yield server
+    server.stop()

@@ -61,7 +61,19 @@ def test_wrong_usage_exits_2(runner, arguments):
 
 
 @pytest.mark.parametrize(
-    "command", ["serve", "check", "compact", "settings -e", "health", "report", "seed"]
+    "command",
+    [
+        "serve",
+        "check",
+        "compact",
+        "settings -e",
+        "health",
+        "report",
+        "seed",
+        "episodes",
+        "replay e-1",
+        "watch",
+    ],
 )
 def test_settings_that_cannot_be_used_exit_2_in_one_message(runner, monkeypatch, command):
     monkeypatch.setenv("LOT_ADRESS", "x")

@@ -257,7 +257,7 @@ def test_a_secret_is_in_no_message_and_no_listing(monkeypatch):
     ("given", "key"),
     [
         ({"OPENAI_API_KEY": "usual"}, "usual"),
-        ({"OPENAI_API_KEY": "usual", "LOT_OPENAI_API_KEY": "ours"}, "ours"),
+        ({"OPENAI_API_KEY": "usual", "LOT_OPENAI_API_KEY": "o-key"}, "o-key"),
         (
             {"OPENAI_API_KEY": "usual", "LOT_OPENAI_BASE_URL": "https://eu.api.openai.com/v1"},
             "usual",
@@ -265,7 +265,10 @@ def test_a_secret_is_in_no_message_and_no_listing(monkeypatch):
         ({"OPENAI_API_KEY": "usual", "LOT_OPENAI_BASE_URL": "http://127.0.0.1:11434/v1"}, None),
         ({"OPENAI_API_KEY": "usual", "LOT_OPENAI_BASE_URL": "https://notopenai.com/v1"}, None),
         ({"OPENAI_API_KEY": "usual", "LOT_OPENAI_BASE_URL": "http://api.openai.com/v1"}, None),
-        ({"LOT_OPENAI_API_KEY": "ours", "LOT_OPENAI_BASE_URL": "http://127.0.0.1:1/v1"}, "ours"),
+        (
+            {"LOT_OPENAI_API_KEY": "o-key", "LOT_OPENAI_BASE_URL": "http://127.0.0.1:1/v1"},
+            "o-key",
+        ),
         ({}, None),
     ],
 )

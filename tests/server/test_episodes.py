@@ -37,6 +37,7 @@ END: dict[str, Any] = {
     "metrics": {"tokens": 1200.5, "naïve": 0.0},
     "reward": -0.5,
     "used_pattern_ids": ["p-1"],
+    "used_episode_ids": ["e-1"],
     "end_time": START + timedelta(minutes=3),
     "approach": "incremental",
 }
@@ -277,6 +278,7 @@ async def test_unknown_episodes_are_named_in_their_namespace(lot):
 
 
 async def test_an_end_comes_back_as_it_was_given(lot):
+    await started(lot, "what was used", episode_id="e-1", start_time=START)
     await started(lot, episode_id="e", start_time=START, approach="standard")
     await lot.episodes.RecordEvent(episode_id="e", event={"event_type": "x"})
     answer = await lot.episodes.EndEpisode(episode_id="e", status=FAILED, **END)
@@ -362,6 +364,7 @@ async def test_an_end_against_the_contract_is_refused_and_the_episode_runs_on(lo
 
 
 async def test_a_whole_episode_is_recorded_in_one_call(lot):
+    await started(lot, "what was used", episode_id="e-1", start_time=START)
     given = P.Episode(**whole_start(), **END, status=FAILED)
     events = [
         {"event_type": "a", "data": {"n": 1}},

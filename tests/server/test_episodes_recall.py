@@ -48,6 +48,7 @@ async def test_success_only_leaves_the_others_out(lot):
     assert await recalled(lot, "t", success_only=True, filter=both) == []
 
 
+ENDED = START + timedelta(hours=1)
 FILTERS: list[tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = [
     ({"statuses": [FAILED]}, {"status": FAILED}, {}),
     ({"statuses": [SUCCEEDED, RUNNING]}, {}, {"status": FAILED}),
@@ -67,6 +68,8 @@ FILTERS: list[tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = [
     ({"labels": {"a.b/c": "d.e"}}, {"labels": {"a.b/c": "d.e"}}, {"labels": {"a.b/c": "d"}}),
     ({"started_after": START}, {"start_time": START + timedelta(seconds=1)}, {"start_time": START}),
     ({"started_before": START}, {"start_time": START - timedelta(days=1)}, {"start_time": START}),
+    ({"ended_after": ENDED}, {"end_time": ENDED + timedelta(microseconds=1)}, {"end_time": ENDED}),
+    ({"ended_before": ENDED}, {"end_time": ENDED - timedelta(days=1)}, {"end_time": ENDED}),
     (
         {"error_types": ["KeyError"]},
         {"status": FAILED, "error": {"type": "KeyError"}},

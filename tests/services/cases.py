@@ -35,6 +35,7 @@ from lot_grpc.services.patterns.feedback import FeedbackDraft
 from lot_grpc.services.patterns.patterns import PatternEdit
 from lot_grpc.services.patterns.pruning import PruneDraft
 from tests.services.world import (
+    DAY,
     World,
     call,
     decision,
@@ -300,7 +301,7 @@ async def streams(world: World, ns: str) -> None:
         await recording.append(writer, [event(1, "before 0"), event(2, "before 1"), *events(3, 6)])
         await recording.append(writer, events(5, 9))
     finally:
-        recording.close(writer)
+        await recording.close(writer)
 
 
 def ends(request_id: str) -> Step:
@@ -308,6 +309,46 @@ def ends(request_id: str) -> Step:
         return await world.services.episodes.end(ns, "e", end(summary="done"), request_id)
 
     return run
+
+
+async def used_by_others(world: World, ns: str) -> None:
+    """``u`` was used once, ``v`` never; ``e`` is running."""
+    for name in ("u", "v"):
+        await world.services.episodes.start(ns, start(episode_id=name))
+    given = end(used_episode_ids=("u",))
+    await world.services.episodes.record(ns, whole(1, episode_id="f", end=given))
+    await running(world, ns)
+
+
+def ends_with_use(request_id: str) -> Step:
+    async def run(world: World, ns: str) -> Any:
+        given = end(used_episode_ids=("u", "v"))
+        return await world.services.episodes.end(ns, "e", given, request_id)
+
+    return run
+
+
+def records_with_use(**named: Any) -> Step:
+    async def run(world: World, ns: str) -> Any:
+        given = whole(2, end=end(used_episode_ids=("v", "u")), **named)
+        return await world.services.episodes.record(ns, given)
+
+    return run
+
+
+async def left(world: World, ns: str) -> None:
+    """``e`` has two events and is due to be abandoned."""
+    await running(world, ns)
+    world.clock.advance(DAY)
+
+
+async def abandons(world: World, ns: str) -> None:
+    await world.services.abandoning.sweep()
+
+
+async def abandoned(world: World, ns: str) -> None:
+    await left(world, ns)
+    await abandons(world, ns)
 
 
 async def recorded(world: World, ns: str) -> None:
@@ -610,6 +651,18 @@ CASES = [
     Case("record whole", nothing, records(episode_id="e")),
     Case("record whole by request", nothing, records(request_id="r")),
     Case("record whole by id and request", nothing, records(episode_id="e", request_id="r")),
+    Case("end that used others", used_by_others, ends_with_use("")),
+    Case("end that used others by request", used_by_others, ends_with_use("r")),
+    Case("record whole that used others", used_by_others, records_with_use(episode_id="w")),
+    Case("record whole that used by request", used_by_others, records_with_use(request_id="r")),
+    Case("delete one that used others", used_by_others, deletes_episode("f")),
+    Case("delete one that was used", used_by_others, deletes_episode("u")),
+    Case("abandon", left, abandons),
+    Case("late event", abandoned, one_event(""), repeatable=False),
+    Case("late event by request", abandoned, one_event("r")),
+    Case("late stream of events", abandoned, streams),
+    Case("late end", abandoned, ends("")),
+    Case("late end by request", abandoned, ends("r")),
     Case("extract patterns", two_logins, extracts),
     Case("extract patterns again", learned_before, extracts),
     Case("end with a lesson", three_logins, ends_login, contents=("log in",)),

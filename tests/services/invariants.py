@@ -184,9 +184,25 @@ async def _check_episodes(store: VectorStore, ns: str) -> None:
     assert set(numbers) <= set(episodes), "events of an episode that is not there"
     for episode_id, given in numbers.items():
         assert sorted(given) == list(range(1, len(given) + 1)), f"{episode_id}: {sorted(given)}"
+    _check_reuse(episodes, await rows(store, TOMBSTONES, ns))
     for episode_id, payload in episodes.items():
+        if payload["status"] == "running":
+            assert "active_time" in payload
         if payload["status"] in ("succeeded", "failed"):
             assert payload["event_count"] == len(numbers.get(episode_id, []))
+
+
+def _check_reuse(episodes: dict[str, dict[str, Any]], stones: list[Record]) -> None:
+    """Each episode counts the ends that name it; of those deleted since there is no log."""
+    named: Counter[str] = Counter()
+    for payload in episodes.values():
+        assert payload.get("reuse") != "wanted", f"a use was not counted: {payload}"
+        named.update(payload.get("used_episode_ids", ()))
+    exact = not any(stone.payload["noun"] == "episode" for stone in stones)
+    for episode_id, payload in episodes.items():
+        count = payload.get("reused_count", 0)
+        assert count == named[episode_id] if exact else count >= named[episode_id]
+        assert count == payload.get("reuse_revision", 0)
 
 
 async def _check_learning(store: VectorStore, ns: str) -> None:
@@ -260,6 +276,7 @@ _RANDOM = {
 }  # fmt: skip
 _HOW_IT_CAME_ABOUT = {
     "sort_key", "create_time", "update_time", "record_time", "last_used_time", "start_time",
+    "active_time", "abandoning", "reuse_revision", "unsettled_reuses",
     "end_time", "epoch", "writer_epoch", "writer_base", "writer_base_epoch", "request",
     "unsettled_ids", "stats_revision", "delete_time", "undone_time",
     "unsettled_feedback", "last_feedback_time",

@@ -241,7 +241,7 @@ async def test_streams_that_take_over_from_each_other_leave_no_gap_and_lose_noth
     if make is SharedStore:
         worlds += [worlds[0].another_process(), worlds[0].another_process()]
     await worlds[0].services.episodes.start(NS, start(episode_id="e"))
-    acknowledged: dict[int, bytes] = {}
+    acknowledged: dict[int, bytes | None] = {}
     found: dict[int, int] = {}
 
     async def client(n: int) -> None:
@@ -262,7 +262,7 @@ async def test_streams_that_take_over_from_each_other_leave_no_gap_and_lose_noth
         except WriterReplacedError:
             pass
         finally:
-            recording.close(writer)
+            await recording.close(writer)
 
     async def single(n: int) -> None:
         given = event(text=f"single {n}")

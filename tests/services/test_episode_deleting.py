@@ -62,7 +62,7 @@ async def test_what_is_recorded_still_ends_with_not_found(world):
     assert isinstance(error, EpisodeNotFoundError)
     with pytest.raises(EpisodeNotFoundError, match="it was deleted"):
         await recording.append(writer, events(5, 6))
-    recording.close(writer)
+    await recording.close(writer)
     with pytest.raises(EpisodeNotFoundError):
         await recording.record_event(NS, "e", event(), "")
     with pytest.raises(EpisodeNotFoundError):
@@ -143,7 +143,7 @@ async def test_one_that_was_ended_or_taken_up_again_is_spared_by_a_sweep(world):
     before = await seen()
     writer = await world.services.recording.open(NS, "e", Takeover.TAKE_OVER)
     assert not await world.services.episode_deleting.delete_as_seen(before)
-    world.services.recording.close(writer)
+    await world.services.recording.close(writer)
     assert await world.services.episode_deleting.delete_as_seen(await seen())
     assert all(stone["done"] for stone in await payloads(world, TOMBSTONES))
 

@@ -87,7 +87,7 @@ async def _against_model(batches: list[tuple[int, int, bool]]) -> None:
         before = model
         grown = list(model)
         for one in batch:
-            text = one.data.decode()
+            text = (one.data or b"").decode()
             if one.sequence > len(grown) + 1:
                 expected = EventSequenceGapError
                 break
@@ -103,7 +103,7 @@ async def _against_model(batches: list[tuple[int, int, bool]]) -> None:
             with pytest.raises((EventSequenceGapError, EventConflictError)):
                 await log.append(NS, "e", batch, len(before), 1)
         found = await log.read(NS, "e", 0, 1000)
-        assert [one.data.decode() for one in found] == model
+        assert [(one.data or b"").decode() for one in found] == model
         assert await log.last_sequence(NS, "e") == len(model)
 
 

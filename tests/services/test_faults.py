@@ -206,6 +206,7 @@ SOME = [
         "save an error solution by request", "delete an error solution",
         "extract patterns again", "record with a lesson learned before",
         "end a failure with a lesson",
+        "end that used others by request", "abandon", "late event by request",
     }
 ]  # fmt: skip
 

@@ -123,7 +123,7 @@ async def test_the_latest_episodes_are_kept_with_their_events_and_running_ones_s
     assert await sweep(world) == [(NS, {"EPISODE": 2})]
     assert await ids(world, EPISODES, "episode_id") == ["e2", "e3", "running"]
     assert len(await payloads(world, EVENTS)) == 3 + 4
-    world.clock.advance(DAY)
+    world.clock.advance(2 * HOUR)
     await policy(world, max_episode_age=HOUR * MICROS)
     await sweep(world)
     assert await ids(world, EPISODES, "episode_id") == ["running"]

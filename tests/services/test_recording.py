@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeAlias
 
@@ -61,7 +62,7 @@ async def append(world: World, writer: Writer, first: int, last: int) -> int:
     return await world.services.recording.append(writer, events(first, last))
 
 
-async def stored(world: World) -> list[tuple[int, bytes]]:
+async def stored(world: World) -> list[tuple[int, bytes | None]]:
     page = await world.services.episodes.list_events(NS, "e", 0, 10_000)
     return [(one.sequence, one.data) for one in page.events]
 
@@ -102,7 +103,7 @@ async def test_a_single_event_beside_an_open_stream_is_refused(world):
     writer = await opened(world)
     with pytest.raises(EpisodeStreamOpenError, match="send the event over that stream"):
         await world.services.recording.record_event(NS, "e", event(), "")
-    world.services.recording.close(writer)
+    await world.services.recording.close(writer)
     assert (await world.services.recording.record_event(NS, "e", event(), "")).sequence == 1
 
 
@@ -172,7 +173,7 @@ async def test_an_event_without_a_number_is_refused_in_a_stream(world):
 async def test_a_stream_that_was_cut_is_taken_up_where_it_stood(world):
     writer = await opened(world)
     await append(world, writer, 1, 3)
-    world.services.recording.close(writer)
+    await world.services.recording.close(writer)
     again = await opened(world, REFUSE)
     assert (again.last, again.epoch) == (3, 2)
     assert await append(world, again, 3, 6) == 6
@@ -207,7 +208,7 @@ async def test_who_takes_over_stops_the_other(world):
 async def test_the_one_replaced_does_not_close_the_other_when_it_leaves(world):
     writer = await opened(world)
     other = await opened(world, TAKE_OVER)
-    world.services.recording.close(writer)
+    await world.services.recording.close(writer)
     with pytest.raises(EpisodeStreamOpenError):
         await opened(world, REFUSE)
     assert await append(world, other, 1, 1) == 1
@@ -245,7 +246,7 @@ async def test_an_abandoned_episode_is_taken_up_by_an_event_or_an_end(world):
     writer = await opened(world)
     assert (await world.services.episodes.get(NS, "e")).status is EpisodeStatus.RUNNING
     await append(world, writer, 1, 1)
-    world.services.recording.close(writer)
+    await world.services.recording.close(writer)
     await abandon()
     await world.services.recording.record_event(NS, "e", event(2), "")
     assert (await world.services.episodes.get(NS, "e")).status is EpisodeStatus.RUNNING
@@ -253,9 +254,20 @@ async def test_an_abandoned_episode_is_taken_up_by_an_event_or_an_end(world):
     assert (await world.services.episodes.end(NS, "e", end(), "")).event_count == 2
 
 
+async def test_a_stream_that_waits_for_its_turn_holds_up_no_other(world):
+    await world.services.episodes.start(NS, start(episode_id="f"))
+    slow = await opened(world)
+    other = await world.services.recording.open(NS, "f", TAKE_OVER)
+    async with world.services.recording._writers.turn(NS, "e"):
+        waiting = asyncio.create_task(append(world, slow, 1, 2))
+        assert await append(world, other, 1, 3) == 3
+        assert not waiting.done()
+    assert await waiting == 2
+
+
 async def test_nothing_is_kept_of_streams_that_ended(world):
     for _ in range(3):
-        world.services.recording.close(await opened(world))
+        await world.services.recording.close(await opened(world))
         await world.services.recording.record_event(NS, "e", event(), "")
     await world.services.episodes.end(NS, "e", end(), "")
     assert world.services.recording._writers._places == {}
@@ -267,18 +279,18 @@ async def test_nothing_is_kept_of_streams_that_ended(world):
 class _Once:
     """A store whose next insert has something done before or after it."""
 
-    def __init__(self, log: Any, before: Step | None, after: Step | None) -> None:
-        self._log = log
-        self._store = log._store
+    def __init__(self, writing: Any, before: Step | None, after: Step | None) -> None:
+        self._writing = writing
+        self._store = writing._store
         self._before = before
         self._after = after
-        log._store = self
+        writing._store = self
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)
 
     async def insert(self, collection: str, records: Any) -> Any:
-        self._log._store = self._store
+        self._writing._store = self._store
         if self._before is not None:
             await self._before()
         inserted = await self._store.insert(collection, records)
@@ -289,7 +301,7 @@ class _Once:
 
 def meanwhile(world: World, *, before: Step | None = None, after: Step | None = None) -> None:
     """Let others act just before or just after this process's next insert of events."""
-    _Once(world.services.recording._log, before, after)
+    _Once(world.services.recording._log._writing, before, after)
 
 
 async def test_another_process_takes_over_where_the_first_one_stood(two):

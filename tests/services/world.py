@@ -119,11 +119,12 @@ async def open_world(
     store: Any = None,
     clock: FixedClock | None = None,
     learning: PatternLearning | None = None,
+    embedder: Any = None,
 ) -> World:
     """An empty store with all collections, and a process that works on it."""
     clock = clock or FixedClock()
     store = store if store is not None else InMemoryStore(clock)
-    embedder = HashingEmbedder()
+    embedder = embedder or HashingEmbedder()
     await open_store(store, embedder.contract)
     services = _services(store, clock, embedder, learning)
     await services.stamps.open()

@@ -172,6 +172,7 @@ ends = st.builds(
     metrics=st.dictionaries(some_words, numbers, max_size=3),
     reward=st.none() | st.floats(-1, 1),
     used_pattern_ids=many_ids,
+    used_episode_ids=many_ids,
     approach=words,
     end_time=times,
 )

@@ -12,6 +12,7 @@ from lot_grpc.domain.ids import (
     namespace_or_default,
     new_id,
     point_id,
+    point_ids,
 )
 from lot_grpc.domain.pattern import Action, PatternContent
 from lot_grpc.services.ledger import Ask
@@ -20,6 +21,7 @@ from lot_grpc.services.records.memories import memory_point
 from lot_grpc.services.records.outcomes import OutcomeFact, retrieval_point
 from lot_grpc.services.records.patterns import claim_point, pattern_point
 
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
 CONTRACT = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$")
 
 
@@ -46,6 +48,11 @@ def test_other_parts_lie_elsewhere(parts):
     assert here != point_id("ns", "noun", *parts, "more")
     assert here != point_id("ns2", "noun", *parts)
     assert here != point_id("ns", "noun2", *parts)
+
+
+@given(st.tuples(TEXTS, TEXTS, TEXTS), st.lists(TEXTS, max_size=5))
+def test_points_made_together_are_those_made_one_by_one(head, tails):
+    assert point_ids(head, tails) == [point_id(*head, tail) for tail in tails]
 
 
 FACT = OutcomeFact("default", "o-1", "p-1", outcome=None, create_time=0)

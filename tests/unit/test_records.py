@@ -193,6 +193,8 @@ FULL_EPISODE_FILTER = EpisodeFilter(
     started_after=1,
     started_before=9,
     error_types=("TimeoutError",),
+    ended_after=1,
+    ended_before=9,
 )
 FULL_MEMORY_FILTER = MemoryFilter(
     kinds=(MemoryKind.PROJECT,),

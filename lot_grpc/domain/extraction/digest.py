@@ -119,10 +119,15 @@ def without_repeats(steps: Sequence[Step | None]) -> tuple[Step | None, ...]:
     return tuple(kept)
 
 
+def says_error(event_type: str) -> bool:
+    """Whether an event's type says that it is an error, as ``tool_error``."""
+    return _ERROR_EVENT.search(event_type) is not None
+
+
 def _error(event_type: str, told: Mapping[str, Any]) -> ErrorSeen | None:
     error = told.get("error")
     kind, message = _text(told, "error_type"), _text(told, "error_message")
-    if _ERROR_EVENT.search(event_type):
+    if says_error(event_type):
         message = message or _text(told, "message")
     if isinstance(error, str):
         message = message or error

@@ -21,6 +21,7 @@ from lot_grpc.pb.lot.v1 import episode_service_pb2 as service_pb
 from lot_grpc.server.convert.outcomes import COMPLEXITY
 from lot_grpc.server.convert.patterns import same_id
 from lot_grpc.server.convert.values import (
+    MAX_STRUCT_BYTES,
     EnumCodec,
     check_size,
     struct_from_json,
@@ -76,6 +77,7 @@ def _add_end(message: pb.Episode, end: EpisodeEnd) -> None:
     message.tools_used.extend(end.tools_used)
     message.metrics.update(end.metrics)
     message.used_pattern_ids.extend(end.used_pattern_ids)
+    message.used_episode_ids.extend(end.used_episode_ids)
     if end.reward is not None:
         message.reward = end.reward
     if end.error is not None:
@@ -117,6 +119,7 @@ def end_from_pb(message: service_pb.EndEpisodeRequest | pb.Episode, path: str = 
         metrics=dict(message.metrics),
         reward=message.reward if message.HasField("reward") else None,
         used_pattern_ids=tuple(message.used_pattern_ids),
+        used_episode_ids=tuple(message.used_episode_ids),
         approach=message.approach,
         end_time=time_from_pb(message, "end_time", path),
     )
@@ -143,10 +146,11 @@ def record_draft_from_pb(message: service_pb.RecordEpisodeRequest) -> EpisodeDra
 
 def event_from_pb(message: pb.EpisodeEvent, path: str) -> EpisodeEvent:
     """An event as a caller gave it. Equal Structs give equal bytes."""
-    data = b""
+    data = None
     if message.HasField("data"):
-        check_size(message.data, f"{path}.data")
         data = message.data.SerializeToString(deterministic=True)
+        if len(data) > MAX_STRUCT_BYTES:
+            check_size(message.data, f"{path}.data")
     return EpisodeEvent(
         message.sequence,
         message.event_type,
@@ -184,7 +188,7 @@ def event_to_pb(event: EpisodeEvent) -> pb.EpisodeEvent:
         event_time=time_to_pb(event.record_time if event.event_time is None else event.event_time),
         record_time=time_to_pb(event.record_time),
     )
-    if event.data:
+    if event.data is not None:
         message.data.CopyFrom(Struct.FromString(event.data))
     return message
 
@@ -206,4 +210,6 @@ def filter_from_pb(message: pb.EpisodeFilter) -> EpisodeFilter:
         started_after=time_from_pb(message, "started_after", "filter"),
         started_before=time_from_pb(message, "started_before", "filter"),
         error_types=tuple(message.error_types),
+        ended_after=time_from_pb(message, "ended_after", "filter"),
+        ended_before=time_from_pb(message, "ended_before", "filter"),
     )

@@ -3,7 +3,7 @@
 The delete is written down first (``services.tombstones``); then the episode goes, which hides its
 events; then they go, from the last to the first, so that what a death leaves is still found by its
 numbers. Whoever finds it half done finishes it: a sweep, or a new episode of the same id before it
-begins.
+begins. What it used is counted before it goes (``reuse``).
 """
 
 from __future__ import annotations
@@ -12,16 +12,18 @@ from dataclasses import dataclass
 
 from lot_grpc.domain.errors import ContentionError, EpisodeNotFoundError
 from lot_grpc.ports import IdIn, Record, VectorStore
+from lot_grpc.services.episodes.arrivals import Arrivals
 from lot_grpc.services.episodes.event_log import EventLog
+from lot_grpc.services.episodes.reuse import Reuse
 from lot_grpc.services.episodes.writers import Writers
 from lot_grpc.services.pacing import Pace, pause_before_retry
 from lot_grpc.services.records.collections import EPISODES, SORT_KEY
-from lot_grpc.services.records.episodes import WRITER_EPOCH, episode_point
+from lot_grpc.services.records.episodes import REUSE, USED_EPISODES, WRITER_EPOCH, episode_point
 from lot_grpc.services.tombstones import Tombstone, Tombstones
 
 NOUN = "episode"
 
-SEEN_KEYS = ("episode_id", "revision", WRITER_EPOCH, SORT_KEY)
+SEEN_KEYS = ("episode_id", "revision", WRITER_EPOCH, SORT_KEY, REUSE, USED_EPISODES)
 """What ``delete_as_seen`` must know of an episode."""
 
 _TRIES = 50
@@ -40,12 +42,20 @@ class EpisodeDeleting:
     """Deletes episodes."""
 
     def __init__(
-        self, store: VectorStore, log: EventLog, writers: Writers, tombstones: Tombstones
+        self,
+        store: VectorStore,
+        log: EventLog,
+        writers: Writers,
+        tombstones: Tombstones,
+        reuse: Reuse,
+        arrivals: Arrivals,
     ) -> None:
         self._store = store
         self._log = log
         self._writers = writers
         self._tombstones = tombstones
+        self._reuse = reuse
+        self._arrivals = arrivals
 
     async def delete(self, namespace: str, episode_id: str) -> int:
         """Delete an episode, recorded or not, and end its stream; return how many events it had.
@@ -84,6 +94,7 @@ class EpisodeDeleting:
     async def _delete(self, record: Record) -> DeletedEpisode:
         namespace, episode_id = record.namespace, record.payload["episode_id"]
         async with self._writers.turn(namespace, episode_id):
+            await self._reuse.count_of(record)
             unchanged = (WRITER_EPOCH,)
             stone = await self._tombstones.begin(NOUN, episode_id, record, unchanged)
             deleted = await self._finish(stone)
@@ -95,6 +106,7 @@ class EpisodeDeleting:
     async def _finish(self, stone: Tombstone) -> DeletedEpisode:
         point = episode_point(stone.namespace, stone.id)
         await self._store.delete(EPISODES, stone.namespace, [IdIn((point,)), *stone.conditions()])
+        self._arrivals.tell(stone.namespace, stone.id)
         left = (await self._store.get(EPISODES, stone.namespace, [point])).get(point)
         if left is not None and left.payload[SORT_KEY] == stone.sort_key:
             await self._tombstones.finish(stone)

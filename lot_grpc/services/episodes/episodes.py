@@ -26,9 +26,11 @@ from lot_grpc.domain.errors import (
 from lot_grpc.domain.ids import content_hash, new_id
 from lot_grpc.domain.query import EpisodeFilter
 from lot_grpc.ports import Condition, Equals, Payload, Record, VectorStore
+from lot_grpc.services.episodes.arrivals import Arrivals
 from lot_grpc.services.episodes.episode_deleting import EpisodeDeleting
 from lot_grpc.services.episodes.event_log import EventLog
 from lot_grpc.services.episodes.fencing import Fence
+from lot_grpc.services.episodes.reuse import Reuse
 from lot_grpc.services.episodes.writers import Writers
 from lot_grpc.services.indexing import Indexed, Indexing
 from lot_grpc.services.ledger import Ask, Entry, Ledger
@@ -124,6 +126,8 @@ class Episodes:
         writers: Writers,
         fence: Fence,
         deleting: EpisodeDeleting,
+        reuse: Reuse,
+        arrivals: Arrivals,
     ) -> None:
         self._store = store
         self._indexing = indexing
@@ -133,6 +137,8 @@ class Episodes:
         self._writers = writers
         self._fence = fence
         self._deleting = deleting
+        self._reuse = reuse
+        self._arrivals = arrivals
 
     # --- starting -----------------------------------------------------------------------------
 
@@ -163,6 +169,7 @@ class Episodes:
         if draft.start.start_time is None and draft.end.end_time is not None:
             begun = replace(begun, start_time=min(now, draft.end.end_time))
         ended = self._ended(begun, draft.end, len(events), now, "episode.")
+        await self._require_used_by_new(namespace, draft, draft.end)
         # The row is the intent that a sweep clears up after if this process dies midway.
         request_id = draft.request_id or new_id("once")
         entry, episode_id = await self._enter(namespace, draft, RECORD_METHOD, request_id)
@@ -180,6 +187,7 @@ class Episodes:
         except EventConflictError as error:
             raise EpisodeIdInUseError(namespace, episode_id) from error
         recorded = await self._insert(ended, indexed, entry, extract=draft.extract)
+        await self._count_used(namespace, episode_id, draft.end)
         await self._ledger.finish(entry, {"episode_id": episode_id, "created": recorded.created})
         return recorded
 
@@ -294,21 +302,44 @@ class Episodes:
         Raises EpisodeNotFoundError, EpisodeEndedError.
         """
         end.check()
-        entry = None
-        if request_id:
-            content = content_hash([episode_id, end_hash(end), *_asked(extract)])
-            plan = {"episode_id": episode_id}
-            entry = await self._ledger.begin(
-                Ask(namespace, "EndEpisode", request_id, content, plan)
-            )
+        entry, plan = None, {"episode_id": episode_id}
+        content = content_hash([episode_id, end_hash(end), *_asked(extract)])
+        ask = Ask(namespace, "EndEpisode", request_id, content, plan) if request_id else None
+        if end.used_episode_ids and not (ask and await self._ledger.find(ask)):
+            episode = episode_from_record(await self._record(namespace, episode_id))
+            if not episode.status.ended:  # of a repeat it may have gone since
+                await self._reuse.require(namespace, end.used_episode_ids, episode_id)
+        if ask is not None:
+            entry = await self._ledger.begin(ask)
         async with self._writers.turn(namespace, episode_id):
             ended = await self._end(namespace, episode_id, end, extract=extract)
+            self._arrivals.tell(namespace, episode_id)
             writer = self._writers.current(namespace, episode_id)
             if writer is not None:
                 writer.stop(EpisodeEndedError(episode_id, end.status.name, "its stream is closed"))
+        await self._count_used(namespace, episode_id, end)
         if entry is not None and entry.result is None:
             await self._ledger.finish(entry, plan)
         return ended
+
+    async def _require_used_by_new(
+        self, namespace: str, draft: EpisodeDraft, end: EpisodeEnd
+    ) -> None:
+        """``Reuse.require``, unless it is a repeat: what it used may have gone since."""
+        if not end.used_episode_ids:
+            return
+        if draft.request_id:
+            ask = Ask(namespace, RECORD_METHOD, draft.request_id, draft.hash(), {})
+            repeat = await self._ledger.find(ask) is not None
+        else:
+            point = episode_point(namespace, draft.episode_id)
+            repeat = bool(draft.episode_id and await self._store.get(EPISODES, namespace, [point]))
+        if not repeat:
+            await self._reuse.require(namespace, end.used_episode_ids, draft.episode_id, "episode.")
+
+    async def _count_used(self, namespace: str, episode_id: str, end: EpisodeEnd) -> None:
+        if end.used_episode_ids:
+            await self._reuse.count(namespace, episode_id)
 
     async def _end(
         self, namespace: str, episode_id: str, end: EpisodeEnd, *, extract: bool
@@ -407,9 +438,9 @@ class Episodes:
         return EventPage(events[:size], events[size - 1].sequence if more else None)
 
     async def _counted(self, record: Record) -> Episode:
-        """The episode, with its events counted while they are still coming."""
+        """The episode, with its events counted while it runs."""
         episode = episode_from_record(record)
-        if episode.status.ended:
+        if episode.status is not EpisodeStatus.RUNNING:
             return episode
         await asyncio.sleep(0)  # a page of running ones must not hold all other calls
         writer = self._writers.current(record.namespace, episode.episode_id)

@@ -7,17 +7,18 @@ numbers stop, and a page is fetched by its numbers; no index is needed and none 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import takewhile
 
 from lot_grpc.domain.episode import EpisodeEvent
 from lot_grpc.domain.errors import EventConflictError, EventSequenceGapError
 from lot_grpc.ports import Condition, Equals, IdIn, Range, Record, VectorStore
+from lot_grpc.services.episodes.event_writing import EventWriting
 from lot_grpc.services.records.collections import EVENTS
 from lot_grpc.services.records.episodes import (
     Ground,
     event_from_record,
     event_hash,
     event_point,
+    event_points,
     event_record,
 )
 
@@ -34,6 +35,7 @@ class EventLog:
 
     def __init__(self, store: VectorStore) -> None:
         self._store = store
+        self._writing = EventWriting(store)
 
     async def last_sequence(
         self, namespace: str, episode_id: str, known: int = 0, ground: Ground = ALL
@@ -64,17 +66,16 @@ class EventLog:
         self, namespace: str, episode_id: str, after: int, limit: int, ground: Ground = ALL
     ) -> list[EpisodeEvent]:
         """Up to ``limit`` events that stand behind number ``after``, in order."""
-        points = [
-            event_point(namespace, episode_id, sequence)
-            for sequence in range(after + 1, after + limit + 1)
-        ]
+        points = event_points(namespace, episode_id, range(after + 1, after + limit + 1))
         found = await self._store.get(EVENTS, namespace, points)
-        standing = takewhile(lambda one: one is not None, map(found.get, points))
-        return [
-            event_from_record(record)
-            for record in standing
-            if record is not None and _stands(record, ground)
-        ]
+        events = []
+        for point in points:
+            record = found.get(point)
+            if record is None:
+                break
+            if ground.holds(record.payload):
+                events.append(event_from_record(record))
+        return events
 
     async def append(
         self,
@@ -84,11 +85,14 @@ class EventLog:
         last: int,
         epoch: int,
         record_time: int | None = None,
+        *,
+        alone: bool = False,
     ) -> int:
         """Store events that follow ``last``, all or none; return the new last number.
 
         Events up to ``last`` are compared with what is stored. ``record_time`` is that of all,
-        None leaves each its own. Raises EventSequenceGapError, EventConflictError.
+        None leaves each its own. ``alone``: nobody else records now. Raises
+        EventSequenceGapError, EventConflictError.
         """
         fresh: list[EpisodeEvent] = []
         repeats: list[EpisodeEvent] = []
@@ -108,7 +112,7 @@ class EventLog:
                 event_record(namespace, episode_id, event, epoch, record_time=record_time)
                 for event in fresh
             ]
-            inserted = await self._store.insert(EVENTS, records)
+            inserted = await self._writing.insert(records, alone=alone)
             if len(inserted) < len(records):
                 await self._settle_taken(namespace, episode_id, records, inserted, epoch)
         return expected - 1
@@ -121,7 +125,7 @@ class EventLog:
         A number is free too where an event of an older epoch lies that does not stand.
         """
         record = event_record(namespace, episode_id, event, epoch, request)
-        if await self._store.insert(EVENTS, [record]):
+        if await self._writing.insert([record]):
             return True
         stored = (await self._store.get(EVENTS, namespace, [record.id])).get(record.id)
         if stored is None or stored.payload["epoch"] >= epoch:
@@ -209,7 +213,7 @@ class EventLog:
         for _ in range(_TRIES):
             stored = (await self._store.get(EVENTS, namespace, [record.id])).get(record.id)
             if stored is None:
-                if await self._store.insert(EVENTS, [record]):
+                if await self._writing.insert([record]):
                     return True
                 continue
             if stored.payload["epoch"] >= epoch:
@@ -221,9 +225,3 @@ class EventLog:
     async def _replace(self, record: Record, stored: Record) -> bool:
         ours = [Equals(key, stored.payload[key]) for key in ("epoch", "hash")]
         return await self._store.replace(EVENTS, record, ours)
-
-
-def _stands(record: Record, ground: Ground) -> bool:
-    sequence: int = record.payload["sequence"]
-    epoch: int = record.payload["epoch"]
-    return sequence <= ground.number or epoch >= ground.epoch

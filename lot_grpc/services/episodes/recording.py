@@ -8,6 +8,7 @@ this writer's; what a replaced writer stored too late is taken back.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from enum import StrEnum
 
@@ -18,9 +19,12 @@ from lot_grpc.domain.errors import (
     EpisodeNotFoundError,
     EpisodeStreamOpenError,
     EventConflictError,
+    StorageFullError,
+    StoreUnavailableError,
     WriterReplacedError,
 )
 from lot_grpc.domain.ids import content_hash
+from lot_grpc.services.episodes.arrivals import Arrivals
 from lot_grpc.services.episodes.event_log import EventLog
 from lot_grpc.services.episodes.fencing import Fence
 from lot_grpc.services.episodes.writers import Writer, Writers
@@ -50,12 +54,14 @@ class Recording:
         log: EventLog,
         writers: Writers,
         fence: Fence,
+        arrivals: Arrivals,
     ) -> None:
         self._moments = moments
         self._ledger = ledger
         self._log = log
         self._writers = writers
         self._fence = fence
+        self._arrivals = arrivals
 
     # --- streams ------------------------------------------------------------------------------
 
@@ -70,8 +76,11 @@ class Recording:
                 raise EpisodeStreamOpenError(
                     episode_id, "open with TAKE_OVER to replace it, or wait until it ends"
                 )
-            epoch, last = await self._fence.take_over(
-                namespace, episode_id, current.last if current else 0
+            epoch, last = await self._fence.open_writer(
+                namespace,
+                episode_id,
+                current.last if current else 0,
+                polite=takeover is Takeover.REFUSE,
             )
             if current is not None:
                 current.stop(WriterReplacedError(episode_id))
@@ -96,16 +105,23 @@ class Recording:
                     writer.last,
                     writer.epoch,
                     self._moments.now(),
+                    alone=self._writers.alone,
                 )
             except EventConflictError:
                 await self._confirm(writer, first, max(event.sequence for event in events))
                 raise
             await self._confirm(writer, first, last)
             writer.last = last
+            self._arrivals.tell(writer.namespace, writer.episode_id)
             return last
 
-    def close(self, writer: Writer) -> None:
-        """A stream ended, however."""
+    async def close(self, writer: Writer) -> None:
+        """A stream ended, however. Then another may be opened politely, in any process."""
+        if self._fence.needed and writer.stopped is None:
+            async with self._writers.turn(writer.namespace, writer.episode_id):
+                self._writers.leave(writer)
+                with suppress(StoreUnavailableError, StorageFullError):  # then the lease lapses
+                    await self._fence.release(writer)
         self._writers.leave(writer)
 
     async def _confirm(self, writer: Writer, first: int, last: int) -> None:
@@ -172,6 +188,7 @@ class Recording:
             mine = entry is None or entry.plan["sequence"] == last + 1
             if mine and await self._log.put_first(namespace, episode_id, stored, epoch, request):
                 await self._confirm_one(namespace, episode_id, stored.sequence, epoch)
+                self._arrivals.tell(namespace, episode_id)
                 if entry is not None:
                     await self._ledger.finish(entry, {"sequence": stored.sequence})
                 return (await self._log.read(namespace, episode_id, last, 1))[0]

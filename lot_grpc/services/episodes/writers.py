@@ -63,10 +63,19 @@ class Writers:
             place.users -= 1
             self._forget(key)
 
+    @property
+    def alone(self) -> bool:
+        """Whether no more than one episode is being recorded, or otherwise at work."""
+        return len(self._places) <= 1
+
     def current(self, namespace: str, episode_id: str) -> Writer | None:
         """The stream that records the episode now."""
         place = self._places.get((namespace, episode_id))
         return place.writer if place else None
+
+    def open(self) -> list[Writer]:
+        """All open streams."""
+        return [place.writer for place in self._places.values() if place.writer is not None]
 
     def enter(self, writer: Writer) -> None:
         """Make a stream the one that records."""

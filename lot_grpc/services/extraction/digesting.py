@@ -80,7 +80,9 @@ class Digesting:
         events = await self._log.read(
             episode.namespace, episode.episode_id, after, limit, ground_of(record.payload)
         )
-        return [step_of(event.event_type, event.data, with_args=with_args) for event in events]
+        return [
+            step_of(event.event_type, event.data or b"", with_args=with_args) for event in events
+        ]
 
 
 def words_of(text: str) -> dict[str, str]:

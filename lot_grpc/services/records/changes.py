@@ -24,12 +24,16 @@ from lot_grpc.services.records.collections import (
 )
 from lot_grpc.services.records.decisions import decision_point
 from lot_grpc.services.records.episodes import (
+    ABANDONING,
+    ACTIVE_TIME,
     EXTRACTION,
+    REUSE,
     TAUGHT,
     TAUGHT_SOLUTIONS,
     WRITER_BASE,
     WRITER_BASE_EPOCH,
     WRITER_EPOCH,
+    WRITER_UNTIL,
     episode_point,
 )
 from lot_grpc.services.records.error_solutions import error_solution_point
@@ -57,12 +61,16 @@ class Watched:
 
 
 _EPISODE_KEYS = (
+    ABANDONING,
+    ACTIVE_TIME,
+    REUSE,
     EXTRACTION,
     TAUGHT,
     TAUGHT_SOLUTIONS,
     WRITER_BASE,
     WRITER_BASE_EPOCH,
     WRITER_EPOCH,
+    WRITER_UNTIL,
 )
 
 WATCHED: Mapping[Noun, Watched] = {

@@ -40,7 +40,7 @@ WRITER_ID, CHANGE_SEQ = "writer_id", "change_seq"
 """The process that wrote a watched record last, and the number it gave that change."""
 
 END_TIME = "end_time"
-"""Of an ended episode."""
+"""Of an ended episode, and of an abandoned one its last activity."""
 
 TEXT_VECTOR = "text"
 CODE_VECTOR = "code"
@@ -122,6 +122,8 @@ def collection_specs(dimensions: int) -> list[CollectionSpec]:
                 "error_type": _K,
                 "success_factors": _K,
                 "extraction": _K,
+                "reuse": _K,
+                "active_time": _I,
                 "start_time": _I,
                 END_TIME: _I,
             },

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from base64 import b64decode, b64encode
+from base64 import b64encode
+from binascii import a2b_base64
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,9 +18,9 @@ from lot_grpc.domain.episode import (
     EpisodeStart,
     EpisodeStatus,
 )
-from lot_grpc.domain.ids import content_hash, point_id
+from lot_grpc.domain.ids import content_hash, point_id, point_ids
 from lot_grpc.domain.query import EpisodeFilter
-from lot_grpc.ports import Condition, Payload, Record, Vector
+from lot_grpc.ports import Condition, Equals, Not, Payload, Record, Vector
 from lot_grpc.services.records.collections import SORT_KEY
 from lot_grpc.services.records.fields import (
     FieldCodec,
@@ -35,11 +36,28 @@ from lot_grpc.services.records.fields import (
 WRITER_EPOCH = "writer_epoch"
 WRITER_BASE = "writer_base"
 WRITER_BASE_EPOCH = "writer_base_epoch"
+WRITER_UNTIL = "writer_until"
+"""Until when an open stream holds the episode, in microseconds; 0 or absent where none does. Kept
+only where several processes share the store."""
+
+ACTIVE_TIME = "active_time"
+"""Of one that runs: it was active then, and may have been since. Events leave it alone; who looks
+for abandoned ones moves it on (``abandoning``)."""
+ABANDONING = "abandoning"
+"""Whether it is being abandoned; absent is no."""
 
 EXTRACTION = "extraction"
 """Whether the episode's lesson is to be taken: WANTED from its end on, then DONE; absent where
 nobody asked."""
 WANTED, DONE = "wanted", "done"
+REUSE = "reuse"
+"""Whether the use of other episodes is to be counted: WANTED from its end on, then DONE; absent
+where it named none."""
+USED_EPISODES = "used_episode_ids"
+REUSED_COUNT, REUSE_REVISION = "reused_count", "reuse_revision"
+UNSETTLED_REUSES = "unsettled_reuses"
+"""Reports that an episode has counted and that may not be settled yet."""
+
 TAUGHT, TAUGHT_SOLUTIONS = "taught_pattern_ids", "taught_error_solution_ids"
 """The patterns and the error solutions that came of it."""
 
@@ -58,6 +76,12 @@ class Ground:
     number: int = 0
     epoch: int = 0
 
+    def holds(self, event: Mapping[str, Any]) -> bool:
+        """Whether an event stands, by its payload."""
+        sequence: int = event["sequence"]
+        epoch: int = event["epoch"]
+        return sequence <= self.number or epoch >= self.epoch
+
 
 def episode_point(namespace: str, episode_id: str) -> str:
     """Where an episode lies."""
@@ -72,6 +96,41 @@ def base_payload(epoch: int, last: int) -> Payload:
 def ground_of(payload: Mapping[str, Any]) -> Ground:
     """What the last writer found when it took the episode over."""
     return Ground(payload.get(WRITER_BASE, 0), payload.get(WRITER_BASE_EPOCH, 0))
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """Where an episode stands, as far as whoever reads its events must know.
+
+    ``birth`` tells it from another episode that takes its id later. ``event_count`` is 0 until it
+    has ended; ``epoch`` is that of the valid writer.
+    """
+
+    birth: int
+    status: EpisodeStatus
+    event_count: int
+    epoch: int
+    ground: Ground
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing more comes, unless it is reopened."""
+        return self.status is not EpisodeStatus.RUNNING
+
+
+STAGE_KEYS = (SORT_KEY, "status", "event_count", WRITER_EPOCH, WRITER_BASE, WRITER_BASE_EPOCH)
+"""What ``stage_of`` must know."""
+
+
+def stage_of(payload: Mapping[str, Any]) -> Stage:
+    """Where the episode of a record stands."""
+    return Stage(
+        birth=payload[SORT_KEY],
+        status=EpisodeStatus(payload["status"]),
+        event_count=payload.get("event_count", 0),
+        epoch=payload[WRITER_EPOCH],
+        ground=ground_of(payload),
+    )
 
 
 def start_hash(start: EpisodeStart) -> str:
@@ -99,7 +158,29 @@ def end_payload(end: EpisodeEnd, end_time: int, event_count: int) -> Payload:
     if end.approach:
         payload["approach"] = end.approach
         payload["end_approach"] = end.approach
+    if end.used_episode_ids:
+        payload[REUSE] = WANTED
     return payload
+
+
+def abandoned_payload(episode: Episode, end_time: int, event_count: int, now: int) -> Payload:
+    """The keys that abandoning writes; ``end_time`` is that of the last activity."""
+    return {
+        "status": EpisodeStatus.ABANDONED.value,
+        ABANDONING: False,
+        "end_time": end_time,
+        "event_count": event_count,
+        **_next_revision(episode, now),
+    }
+
+
+def reopened_payload(episode: Episode, now: int) -> Payload:
+    """The keys that let an abandoned episode run again. Nobody reads ``end_time`` of it then."""
+    return {"status": EpisodeStatus.RUNNING.value, **_next_revision(episode, now)}
+
+
+def _next_revision(episode: Episode, now: int) -> Payload:
+    return {"revision": episode.revision + 1, "update_time": max(now, episode.update_time)}
 
 
 def episode_record(episode: Episode, sort_key: int, vectors: Mapping[str, Vector]) -> Record:
@@ -118,6 +199,8 @@ def episode_record(episode: Episode, sort_key: int, vectors: Mapping[str, Vector
     payload["create_time"] = episode.create_time
     payload["update_time"] = episode.update_time
     payload[SORT_KEY] = sort_key
+    if episode.status is EpisodeStatus.RUNNING:
+        payload[ACTIVE_TIME] = episode.create_time
     if episode.end is not None and episode.end_time is not None:
         payload.update(end_payload(episode.end, episode.end_time, episode.event_count))
     point = episode_point(episode.namespace, episode.episode_id)
@@ -125,7 +208,7 @@ def episode_record(episode: Episode, sort_key: int, vectors: Mapping[str, Vector
 
 
 def episode_from_record(record: Record) -> Episode:
-    """The episode of a record. While RUNNING ``event_count`` is 0: the caller counts."""
+    """The episode of a record. While RUNNING it has no count of events: the caller counts."""
     payload = record.payload
     status = EpisodeStatus(payload["status"])
     start = EpisodeStart(**_START.read(payload))
@@ -137,9 +220,10 @@ def episode_from_record(record: Record) -> Episode:
         status=status,
         end=_end_from_payload(payload, status) if status.ended else None,
         start_time=payload["start_time"],
-        end_time=payload.get("end_time"),
-        event_count=payload.get("event_count", 0),
-        reused_count=payload.get("reused_count", 0),
+        # What is left of an abandoned one that runs again is not its own.
+        end_time=None if status is EpisodeStatus.RUNNING else payload.get("end_time"),
+        event_count=0 if status is EpisodeStatus.RUNNING else payload.get("event_count", 0),
+        reused_count=payload.get(REUSED_COUNT, 0),
         writer_epoch=payload[WRITER_EPOCH],
         revision=payload["revision"],
         create_time=payload["create_time"],
@@ -177,7 +261,14 @@ def episode_filters(asked: EpisodeFilter) -> Filters:
         "started_after": after("start_time", asked.started_after),
         "started_before": before("start_time", asked.started_before),
         "error_types": any_of("error_type", asked.error_types),
+        "ended_after": _of_ended(after("end_time", asked.ended_after)),
+        "ended_before": _of_ended(before("end_time", asked.ended_before)),
     }
+
+
+def _of_ended(bound: list[Condition]) -> list[Condition]:
+    """One that runs again may still have the time at which it was abandoned."""
+    return [*bound, Not(Equals("status", EpisodeStatus.RUNNING.value))] if bound else []
 
 
 def episode_conditions(asked: EpisodeFilter) -> list[Condition]:
@@ -193,10 +284,15 @@ def event_point(namespace: str, episode_id: str, sequence: int) -> str:
     return point_id(namespace, "event", episode_id, str(sequence))
 
 
+def event_points(namespace: str, episode_id: str, numbers: range) -> list[str]:
+    """Where the events of these numbers lie."""
+    return point_ids((namespace, "event", episode_id), map(str, numbers))
+
+
 def event_hash(event: EpisodeEvent) -> str:
     """The same for the same event as the caller gave it."""
     head = f"{event.event_type}\0{event.agent_role}\0{event.event_time}\0".encode()
-    return hashlib.blake2b(head + event.data, digest_size=12).hexdigest()
+    return hashlib.blake2b(head + (event.data or b""), digest_size=12).hexdigest()
 
 
 def event_record(
@@ -221,7 +317,7 @@ def event_record(
     }
     if event.agent_role:
         payload["agent_role"] = event.agent_role
-    if event.data:
+    if event.data is not None:
         payload["data"] = b64encode(event.data).decode()
     if event.event_time is not None:
         payload["event_time"] = event.event_time
@@ -238,7 +334,7 @@ def event_from_record(record: Record) -> EpisodeEvent:
         sequence=payload["sequence"],
         event_type=payload["event_type"],
         agent_role=payload.get("agent_role", ""),
-        data=b64decode(data) if data else b"",
+        data=None if data is None else a2b_base64(data),
         event_time=payload.get("event_time", payload["record_time"]),
         record_time=payload["record_time"],
     )

@@ -35,7 +35,8 @@ const (
 	EpisodeStatus_EPISODE_STATUS_SUCCEEDED EpisodeStatus = 2
 	// Ended badly.
 	EpisodeStatus_EPISODE_STATUS_FAILED EpisodeStatus = 3
-	// Left without an end; a late event or end reopens it. Not set by this version.
+	// Left without an end: neither an event nor an open stream for a time that the server sets (a
+	// day). A late event reopens it, it is RUNNING again and has no end_time; a late end ends it.
 	EpisodeStatus_EPISODE_STATUS_ABANDONED EpisodeStatus = 4
 )
 
@@ -135,11 +136,13 @@ type Episode struct {
 	UsedPatternIds []string `protobuf:"bytes,20,rep,name=used_pattern_ids,json=usedPatternIds,proto3" json:"used_pattern_ids,omitempty"`
 	// Output only. event_count stored.
 	EventCount int64 `protobuf:"varint,21,opt,name=event_count,json=eventCount,proto3" json:"event_count,omitempty"`
-	// Output only. reused_count is how often its use was reported; 0 in this version.
+	// Output only. reused_count is how many ends named it in used_episode_ids. No edit: it leaves
+	// update_time and etag alone.
 	ReusedCount int64 `protobuf:"varint,22,opt,name=reused_count,json=reusedCount,proto3" json:"reused_count,omitempty"`
 	// start_time; absent on input is now.
 	StartTime *timestamppb.Timestamp `protobuf:"bytes,23,opt,name=start_time,json=startTime,proto3" json:"start_time,omitempty"`
-	// end_time; absent while RUNNING.
+	// end_time; absent while RUNNING. Of an ABANDONED one the time of its last activity, or its
+	// start_time if that is later.
 	EndTime *timestamppb.Timestamp `protobuf:"bytes,24,opt,name=end_time,json=endTime,proto3" json:"end_time,omitempty"`
 	// tags to filter by. At most 100, each once.
 	Tags []string `protobuf:"bytes,25,rep,name=tags,proto3" json:"tags,omitempty"`
@@ -155,9 +158,13 @@ type Episode struct {
 	// Output only. create_time.
 	CreateTime *timestamppb.Timestamp `protobuf:"bytes,30,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
 	// Output only. update_time of the last change but for events.
-	UpdateTime    *timestamppb.Timestamp `protobuf:"bytes,31,opt,name=update_time,json=updateTime,proto3" json:"update_time,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	UpdateTime *timestamppb.Timestamp `protobuf:"bytes,31,opt,name=update_time,json=updateTime,proto3" json:"update_time,omitempty"`
+	// used_episode_ids are the episodes whose record was really used, each counted once more in its
+	// reused_count, once however often this end is sent. At most 100, each once. One that is not there
+	// is EPISODE_NOT_FOUND.
+	UsedEpisodeIds []string `protobuf:"bytes,32,rep,name=used_episode_ids,json=usedEpisodeIds,proto3" json:"used_episode_ids,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *Episode) Reset() {
@@ -407,6 +414,13 @@ func (x *Episode) GetUpdateTime() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *Episode) GetUsedEpisodeIds() []string {
+	if x != nil {
+		return x.UsedEpisodeIds
+	}
+	return nil
+}
+
 // EpisodeError is what ended a failed episode.
 type EpisodeError struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -477,8 +491,8 @@ type EpisodeEvent struct {
 	// `arguments`), and an error: `error` as text or `{type, message}`, or `error_type` and
 	// `error_message`.
 	Data *structpb.Struct `protobuf:"bytes,4,opt,name=data,proto3" json:"data,omitempty"`
-	// event_time at which it happened, by the caller's clock; absent on input is the time of
-	// recording.
+	// event_time at which it happened, by the caller's clock, from 1970 to 9999; what is finer than a
+	// microsecond is cut. Absent on input is the time of recording.
 	EventTime *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=event_time,json=eventTime,proto3" json:"event_time,omitempty"`
 	// Output only. record_time at which it was stored, by the server's clock.
 	RecordTime    *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=record_time,json=recordTime,proto3" json:"record_time,omitempty"`
@@ -589,7 +603,11 @@ type EpisodeFilter struct {
 	// started_before: start_time earlier than this.
 	StartedBefore *timestamppb.Timestamp `protobuf:"bytes,13,opt,name=started_before,json=startedBefore,proto3" json:"started_before,omitempty"`
 	// error_types: ended with an error of one of these types.
-	ErrorTypes    []string `protobuf:"bytes,14,rep,name=error_types,json=errorTypes,proto3" json:"error_types,omitempty"`
+	ErrorTypes []string `protobuf:"bytes,14,rep,name=error_types,json=errorTypes,proto3" json:"error_types,omitempty"`
+	// ended_after: end_time later than this; never of RUNNING ones.
+	EndedAfter *timestamppb.Timestamp `protobuf:"bytes,15,opt,name=ended_after,json=endedAfter,proto3" json:"ended_after,omitempty"`
+	// ended_before: end_time earlier than this; never of RUNNING ones.
+	EndedBefore   *timestamppb.Timestamp `protobuf:"bytes,16,opt,name=ended_before,json=endedBefore,proto3" json:"ended_before,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -722,11 +740,25 @@ func (x *EpisodeFilter) GetErrorTypes() []string {
 	return nil
 }
 
+func (x *EpisodeFilter) GetEndedAfter() *timestamppb.Timestamp {
+	if x != nil {
+		return x.EndedAfter
+	}
+	return nil
+}
+
+func (x *EpisodeFilter) GetEndedBefore() *timestamppb.Timestamp {
+	if x != nil {
+		return x.EndedBefore
+	}
+	return nil
+}
+
 var File_lot_v1_episode_proto protoreflect.FileDescriptor
 
 const file_lot_v1_episode_proto_rawDesc = "" +
 	"\n" +
-	"\x14lot/v1/episode.proto\x12\x06lot.v1\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14lot/v1/outcome.proto\"\x98\n" +
+	"\x14lot/v1/episode.proto\x12\x06lot.v1\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14lot/v1/outcome.proto\"\xc2\n" +
 	"\n" +
 	"\aEpisode\x12\x1d\n" +
 	"\n" +
@@ -769,7 +801,8 @@ const file_lot_v1_episode_proto_rawDesc = "" +
 	"\vcreate_time\x18\x1e \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"createTime\x12;\n" +
 	"\vupdate_time\x18\x1f \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"updateTime\x1a:\n" +
+	"updateTime\x12(\n" +
+	"\x10used_episode_ids\x18  \x03(\tR\x0eusedEpisodeIds\x1a:\n" +
 	"\fMetricsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x01R\x05value:\x028\x01\x1a9\n" +
@@ -790,7 +823,7 @@ const file_lot_v1_episode_proto_rawDesc = "" +
 	"\n" +
 	"event_time\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\teventTime\x12;\n" +
 	"\vrecord_time\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"recordTime\"\x83\x05\n" +
+	"recordTime\"\xff\x05\n" +
 	"\rEpisodeFilter\x121\n" +
 	"\bstatuses\x18\x01 \x03(\x0e2\x15.lot.v1.EpisodeStatusR\bstatuses\x12\x1e\n" +
 	"\n" +
@@ -813,7 +846,10 @@ const file_lot_v1_episode_proto_rawDesc = "" +
 	"\rstarted_after\x18\f \x01(\v2\x1a.google.protobuf.TimestampR\fstartedAfter\x12A\n" +
 	"\x0estarted_before\x18\r \x01(\v2\x1a.google.protobuf.TimestampR\rstartedBefore\x12\x1f\n" +
 	"\verror_types\x18\x0e \x03(\tR\n" +
-	"errorTypes\x1a9\n" +
+	"errorTypes\x12;\n" +
+	"\vended_after\x18\x0f \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"endedAfter\x12=\n" +
+	"\fended_before\x18\x10 \x01(\v2\x1a.google.protobuf.TimestampR\vendedBefore\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01*\xa2\x01\n" +
@@ -871,11 +907,13 @@ var file_lot_v1_episode_proto_depIdxs = []int32{
 	7,  // 15: lot.v1.EpisodeFilter.labels:type_name -> lot.v1.EpisodeFilter.LabelsEntry
 	9,  // 16: lot.v1.EpisodeFilter.started_after:type_name -> google.protobuf.Timestamp
 	9,  // 17: lot.v1.EpisodeFilter.started_before:type_name -> google.protobuf.Timestamp
-	18, // [18:18] is the sub-list for method output_type
-	18, // [18:18] is the sub-list for method input_type
-	18, // [18:18] is the sub-list for extension type_name
-	18, // [18:18] is the sub-list for extension extendee
-	0,  // [0:18] is the sub-list for field type_name
+	9,  // 18: lot.v1.EpisodeFilter.ended_after:type_name -> google.protobuf.Timestamp
+	9,  // 19: lot.v1.EpisodeFilter.ended_before:type_name -> google.protobuf.Timestamp
+	20, // [20:20] is the sub-list for method output_type
+	20, // [20:20] is the sub-list for method input_type
+	20, // [20:20] is the sub-list for extension type_name
+	20, // [20:20] is the sub-list for extension extendee
+	0,  // [0:20] is the sub-list for field type_name
 }
 
 func init() { file_lot_v1_episode_proto_init() }

@@ -22,7 +22,8 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Takeover says what opening a stream does while another records the same episode.
+// Takeover says what opening a stream does while another records the same episode, at this server or
+// at another one on the same store.
 type Takeover int32
 
 const (
@@ -344,8 +345,8 @@ type RecordEventsRequest struct {
 	EpisodeId string `protobuf:"bytes,2,opt,name=episode_id,json=episodeId,proto3" json:"episode_id,omitempty"`
 	// takeover; in the first message only.
 	Takeover Takeover `protobuf:"varint,3,opt,name=takeover,proto3,enum=lot.v1.Takeover" json:"takeover,omitempty"`
-	// events in order, at most 1,000 a message, each with its sequence (1 or more). The first message may carry
-	// some too.
+	// events in order, at most 1,000 a message, each with its sequence (1 or more). The first message
+	// may carry some too. None: a heartbeat.
 	Events        []*EpisodeEvent `protobuf:"bytes,4,rep,name=events,proto3" json:"events,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -502,9 +503,13 @@ type EndEpisodeRequest struct {
 	AutoExtractPatterns bool `protobuf:"varint,14,opt,name=auto_extract_patterns,json=autoExtractPatterns,proto3" json:"auto_extract_patterns,omitempty"`
 	// request_id makes a repeat safe for 24 h: the same request again finishes or repeats the same
 	// write; with other content it is REQUEST_ID_REUSED.
-	RequestId     string `protobuf:"bytes,15,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	RequestId string `protobuf:"bytes,15,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	// used_episode_ids are the episodes whose record was really used, each counted once more in its
+	// reused_count, once however often this end is sent. At most 100, each once. One that is not there
+	// is EPISODE_NOT_FOUND.
+	UsedEpisodeIds []string `protobuf:"bytes,16,rep,name=used_episode_ids,json=usedEpisodeIds,proto3" json:"used_episode_ids,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *EndEpisodeRequest) Reset() {
@@ -640,6 +645,13 @@ func (x *EndEpisodeRequest) GetRequestId() string {
 		return x.RequestId
 	}
 	return ""
+}
+
+func (x *EndEpisodeRequest) GetUsedEpisodeIds() []string {
+	if x != nil {
+		return x.UsedEpisodeIds
+	}
+	return nil
 }
 
 // Response of EndEpisode.
@@ -1379,11 +1391,15 @@ type ReplayEpisodeRequest struct {
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Required. episode_id.
 	EpisodeId string `protobuf:"bytes,2,opt,name=episode_id,json=episodeId,proto3" json:"episode_id,omitempty"`
-	// speed: 0 as fast as possible, 1 as it happened, 2 twice as fast.
+	// speed: 0 as fast as possible, 1 as it happened, 2 twice as fast. An event is due when as much time
+	// has passed since the first one sent as lies between their event_times, divided by speed; one that
+	// is due already comes at once. However long a gap is, it is waited out: cancel, and go on behind
+	// `after_sequence` or faster.
 	Speed float64 `protobuf:"fixed64,3,opt,name=speed,proto3" json:"speed,omitempty"`
 	// after_sequence: start behind this event. 0: from the first.
 	AfterSequence int64 `protobuf:"varint,4,opt,name=after_sequence,json=afterSequence,proto3" json:"after_sequence,omitempty"`
-	// follow a RUNNING episode until it ends.
+	// follow a RUNNING episode: go on with new events as they are stored, until it has ended or is
+	// abandoned.
 	Follow        bool `protobuf:"varint,5,opt,name=follow,proto3" json:"follow,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1457,8 +1473,12 @@ func (x *ReplayEpisodeRequest) GetFollow() bool {
 // Response of ReplayEpisode.
 type ReplayEpisodeResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// events, by sequence.
-	Events        []*EpisodeEvent `protobuf:"bytes,1,rep,name=events,proto3" json:"events,omitempty"`
+	// events, by sequence. At most 1 MiB of data, unless it is a single event; empty only with
+	// caught_up.
+	Events []*EpisodeEvent `protobuf:"bytes,1,rep,name=events,proto3" json:"events,omitempty"`
+	// caught_up: no events behind these were stored when they were read, and the stream waits for more.
+	// Only with `follow`; if there is nothing to send at first, a message without events says so.
+	CaughtUp      bool `protobuf:"varint,2,opt,name=caught_up,json=caughtUp,proto3" json:"caught_up,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1498,6 +1518,13 @@ func (x *ReplayEpisodeResponse) GetEvents() []*EpisodeEvent {
 		return x.Events
 	}
 	return nil
+}
+
+func (x *ReplayEpisodeResponse) GetCaughtUp() bool {
+	if x != nil {
+		return x.CaughtUp
+	}
+	return false
 }
 
 // Request of RecallEpisodes.
@@ -1743,10 +1770,15 @@ type AnalyzeFailuresRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// namespace; empty is `default`.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// filter; empty matches all.
+	// filter of the failures; empty matches all. `statuses` without FAILED leave none. It does not
+	// narrow the successes that `last_good_approach` is sought among.
 	Filter *EpisodeFilter `protobuf:"bytes,2,opt,name=filter,proto3" json:"filter,omitempty"`
 	// limit of groups: 0 is 10; at most 100.
-	Limit         int32 `protobuf:"varint,3,opt,name=limit,proto3" json:"limit,omitempty"`
+	Limit int32 `protobuf:"varint,3,opt,name=limit,proto3" json:"limit,omitempty"`
+	// similarity in [0, 1] from which on errors are merged by meaning; absent: .14, which suits
+	// failures of many kinds. Where all are of one kind, as those of a compiler, ask with .3 or more
+	// for finer groups. 1 merges just equal signatures.
+	Similarity    *float64 `protobuf:"fixed64,4,opt,name=similarity,proto3,oneof" json:"similarity,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1802,15 +1834,31 @@ func (x *AnalyzeFailuresRequest) GetLimit() int32 {
 	return 0
 }
 
+func (x *AnalyzeFailuresRequest) GetSimilarity() float64 {
+	if x != nil && x.Similarity != nil {
+		return *x.Similarity
+	}
+	return 0
+}
+
 // Response of AnalyzeFailures.
 type AnalyzeFailuresResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// groups, the largest first.
+	// groups, the largest first; of equally large ones the one that happened last.
 	Groups []*FailureGroup `protobuf:"bytes,1,rep,name=groups,proto3" json:"groups,omitempty"`
 	// failed_count of episodes that the filter lets through.
-	FailedCount   int64 `protobuf:"varint,2,opt,name=failed_count,json=failedCount,proto3" json:"failed_count,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	FailedCount int64 `protobuf:"varint,2,opt,name=failed_count,json=failedCount,proto3" json:"failed_count,omitempty"`
+	// analyzed_count of them, the last to end: all up to 10,000. Counts and shares are of these.
+	AnalyzedCount int64 `protobuf:"varint,3,opt,name=analyzed_count,json=analyzedCount,proto3" json:"analyzed_count,omitempty"`
+	// group_count of all groups, also those beyond `limit`.
+	GroupCount int64 `protobuf:"varint,4,opt,name=group_count,json=groupCount,proto3" json:"group_count,omitempty"`
+	// signature_count of different errors.
+	SignatureCount int64 `protobuf:"varint,5,opt,name=signature_count,json=signatureCount,proto3" json:"signature_count,omitempty"`
+	// compared_signature_count of them, the most frequent, that were compared by meaning: all up to
+	// 2,000; none if `similarity` is 1. Each of the rest is a group by its signature alone.
+	ComparedSignatureCount int64 `protobuf:"varint,6,opt,name=compared_signature_count,json=comparedSignatureCount,proto3" json:"compared_signature_count,omitempty"`
+	unknownFields          protoimpl.UnknownFields
+	sizeCache              protoimpl.SizeCache
 }
 
 func (x *AnalyzeFailuresResponse) Reset() {
@@ -1857,29 +1905,89 @@ func (x *AnalyzeFailuresResponse) GetFailedCount() int64 {
 	return 0
 }
 
+func (x *AnalyzeFailuresResponse) GetAnalyzedCount() int64 {
+	if x != nil {
+		return x.AnalyzedCount
+	}
+	return 0
+}
+
+func (x *AnalyzeFailuresResponse) GetGroupCount() int64 {
+	if x != nil {
+		return x.GroupCount
+	}
+	return 0
+}
+
+func (x *AnalyzeFailuresResponse) GetSignatureCount() int64 {
+	if x != nil {
+		return x.SignatureCount
+	}
+	return 0
+}
+
+func (x *AnalyzeFailuresResponse) GetComparedSignatureCount() int64 {
+	if x != nil {
+		return x.ComparedSignatureCount
+	}
+	return 0
+}
+
 // FailureGroup is a group of failed episodes of one cause.
+//
+// The error of an episode is its `error`, else that of its last event that tells one (see
+// `EpisodeEvent.data`; the last 100 are looked at), else the last of its `error_patterns`. Those
+// that tell none are one group.
 type FailureGroup struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// signature: the error with paths, numbers and names taken out.
+	// signature: the error with paths, numbers and names taken out; as in ErrorSolution. The most
+	// frequent one of the group. Empty: the group of episodes that tell no error.
 	Signature string `protobuf:"bytes,1,opt,name=signature,proto3" json:"signature,omitempty"`
 	// count of episodes.
 	Count int64 `protobuf:"varint,2,opt,name=count,proto3" json:"count,omitempty"`
-	// share of all failures, in [0, 1].
+	// share of all analyzed failures, in [0, 1].
 	Share float64 `protobuf:"fixed64,3,opt,name=share,proto3" json:"share,omitempty"`
-	// trend of the share: positive is growing. Per day.
+	// trend of the share: its change per day, positive is growing. The slope of the least-squares line
+	// through all analyzed failures, each counting 1 if it is of the group and 0 if not, over the time
+	// it ended. The trends of all groups add up to 0. 0 also with fewer than 10 failures, or with
+	// less than a day from the first to the last of them.
 	Trend float64 `protobuf:"fixed64,4,opt,name=trend,proto3" json:"trend,omitempty"`
-	// example_episode_ids, the newest first.
+	// example_episode_ids, the newest first. At most 5.
 	ExampleEpisodeIds []string `protobuf:"bytes,5,rep,name=example_episode_ids,json=exampleEpisodeIds,proto3" json:"example_episode_ids,omitempty"`
-	// last_good_approach that worked on like tasks; empty: none known.
+	// last_good_approach: that of last_good_episode_id. Empty: none known.
 	LastGoodApproach string `protobuf:"bytes,6,opt,name=last_good_approach,json=lastGoodApproach,proto3" json:"last_good_approach,omitempty"`
-	// tools involved, the most frequent first.
+	// tools involved: in `tools_used` or in the last events, the most frequent first. At most 10.
 	Tools []string `protobuf:"bytes,7,rep,name=tools,proto3" json:"tools,omitempty"`
-	// failed_after_event_type: the step after which it failed most often.
+	// failed_after_event_type: the step after which it failed most often, which is the last event
+	// before the one that tells the error, or this one itself if it is a step that tells its own error.
+	// Empty: no event says it.
 	FailedAfterEventType string `protobuf:"bytes,8,opt,name=failed_after_event_type,json=failedAfterEventType,proto3" json:"failed_after_event_type,omitempty"`
-	// last_time of such a failure.
-	LastTime      *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=last_time,json=lastTime,proto3" json:"last_time,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	// last_time at which such an episode ended.
+	LastTime *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=last_time,json=lastTime,proto3" json:"last_time,omitempty"`
+	// example_error: the newest with `signature`, its message cut to 1 KiB; of a message of over 4,096
+	// characters, as a stack trace, the line that says what went wrong. Absent where signature is
+	// empty.
+	ExampleError *EpisodeError `protobuf:"bytes,10,opt,name=example_error,json=exampleError,proto3" json:"example_error,omitempty"`
+	// failed_after_tool: the tool of that step, if it names one.
+	FailedAfterTool string `protobuf:"bytes,11,opt,name=failed_after_tool,json=failedAfterTool,proto3" json:"failed_after_tool,omitempty"`
+	// failed_after_share of the group's episodes that failed after that step, in [0, 1].
+	FailedAfterShare float64 `protobuf:"fixed64,12,opt,name=failed_after_share,json=failedAfterShare,proto3" json:"failed_after_share,omitempty"`
+	// first_time at which such an episode ended, among the analyzed ones.
+	FirstTime *timestamppb.Timestamp `protobuf:"bytes,13,opt,name=first_time,json=firstTime,proto3" json:"first_time,omitempty"`
+	// trend_significant: the trend is more than chance, by the test of Cochran and Armitage at .05.
+	TrendSignificant bool `protobuf:"varint,14,opt,name=trend_significant,json=trendSignificant,proto3" json:"trend_significant,omitempty"`
+	// signatures of the group, the most frequent first. At most 10.
+	Signatures []string `protobuf:"bytes,15,rep,name=signatures,proto3" json:"signatures,omitempty"`
+	// signature_count of different signatures in the group.
+	SignatureCount int64 `protobuf:"varint,16,opt,name=signature_count,json=signatureCount,proto3" json:"signature_count,omitempty"`
+	// last_good_episode_id: of the SUCCEEDED episodes whose task and context are like those of the
+	// examples (similarity of .8 or more, 20 nearest of each), the last to end that tells its
+	// approach, else the last to end. Empty: there is none.
+	LastGoodEpisodeId string `protobuf:"bytes,17,opt,name=last_good_episode_id,json=lastGoodEpisodeId,proto3" json:"last_good_episode_id,omitempty"`
+	// last_good_similarity of its task to the nearest of the examples, in [0, 1].
+	LastGoodSimilarity float64 `protobuf:"fixed64,18,opt,name=last_good_similarity,json=lastGoodSimilarity,proto3" json:"last_good_similarity,omitempty"`
+	unknownFields      protoimpl.UnknownFields
+	sizeCache          protoimpl.SizeCache
 }
 
 func (x *FailureGroup) Reset() {
@@ -1975,6 +2083,69 @@ func (x *FailureGroup) GetLastTime() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *FailureGroup) GetExampleError() *EpisodeError {
+	if x != nil {
+		return x.ExampleError
+	}
+	return nil
+}
+
+func (x *FailureGroup) GetFailedAfterTool() string {
+	if x != nil {
+		return x.FailedAfterTool
+	}
+	return ""
+}
+
+func (x *FailureGroup) GetFailedAfterShare() float64 {
+	if x != nil {
+		return x.FailedAfterShare
+	}
+	return 0
+}
+
+func (x *FailureGroup) GetFirstTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.FirstTime
+	}
+	return nil
+}
+
+func (x *FailureGroup) GetTrendSignificant() bool {
+	if x != nil {
+		return x.TrendSignificant
+	}
+	return false
+}
+
+func (x *FailureGroup) GetSignatures() []string {
+	if x != nil {
+		return x.Signatures
+	}
+	return nil
+}
+
+func (x *FailureGroup) GetSignatureCount() int64 {
+	if x != nil {
+		return x.SignatureCount
+	}
+	return 0
+}
+
+func (x *FailureGroup) GetLastGoodEpisodeId() string {
+	if x != nil {
+		return x.LastGoodEpisodeId
+	}
+	return ""
+}
+
+func (x *FailureGroup) GetLastGoodSimilarity() float64 {
+	if x != nil {
+		return x.LastGoodSimilarity
+	}
+	return 0
+}
+
 var File_lot_v1_episode_service_proto protoreflect.FileDescriptor
 
 const file_lot_v1_episode_service_proto_rawDesc = "" +
@@ -2008,7 +2179,7 @@ const file_lot_v1_episode_service_proto_rawDesc = "" +
 	"\x06events\x18\x04 \x03(\v2\x14.lot.v1.EpisodeEventR\x06events\"^\n" +
 	"\x14RecordEventsResponse\x12#\n" +
 	"\rlast_sequence\x18\x01 \x01(\x03R\flastSequence\x12!\n" +
-	"\fwriter_epoch\x18\x02 \x01(\x03R\vwriterEpoch\"\xaa\x05\n" +
+	"\fwriter_epoch\x18\x02 \x01(\x03R\vwriterEpoch\"\xd4\x05\n" +
 	"\x11EndEpisodeRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x1d\n" +
 	"\n" +
@@ -2028,7 +2199,8 @@ const file_lot_v1_episode_service_proto_rawDesc = "" +
 	"\bapproach\x18\r \x01(\tR\bapproach\x122\n" +
 	"\x15auto_extract_patterns\x18\x0e \x01(\bR\x13autoExtractPatterns\x12\x1d\n" +
 	"\n" +
-	"request_id\x18\x0f \x01(\tR\trequestId\x1a:\n" +
+	"request_id\x18\x0f \x01(\tR\trequestId\x12(\n" +
+	"\x10used_episode_ids\x18\x10 \x03(\tR\x0eusedEpisodeIds\x1a:\n" +
 	"\fMetricsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x01R\x05value:\x028\x01B\t\n" +
@@ -2092,9 +2264,10 @@ const file_lot_v1_episode_service_proto_rawDesc = "" +
 	"episode_id\x18\x02 \x01(\tR\tepisodeId\x12\x14\n" +
 	"\x05speed\x18\x03 \x01(\x01R\x05speed\x12%\n" +
 	"\x0eafter_sequence\x18\x04 \x01(\x03R\rafterSequence\x12\x16\n" +
-	"\x06follow\x18\x05 \x01(\bR\x06follow\"E\n" +
+	"\x06follow\x18\x05 \x01(\bR\x06follow\"b\n" +
 	"\x15ReplayEpisodeResponse\x12,\n" +
-	"\x06events\x18\x01 \x03(\v2\x14.lot.v1.EpisodeEventR\x06events\"\x8c\x02\n" +
+	"\x06events\x18\x01 \x03(\v2\x14.lot.v1.EpisodeEventR\x06events\x12\x1b\n" +
+	"\tcaught_up\x18\x02 \x01(\bR\bcaughtUp\"\x8c\x02\n" +
 	"\x15RecallEpisodesRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x14\n" +
 	"\x05query\x18\x02 \x01(\tR\x05query\x12!\n" +
@@ -2116,14 +2289,23 @@ const file_lot_v1_episode_service_proto_rawDesc = "" +
 	"similarity\x18\x03 \x01(\x01R\n" +
 	"similarity\x122\n" +
 	"\vscore_parts\x18\x04 \x03(\v2\x11.lot.v1.ScorePartR\n" +
-	"scoreParts\"{\n" +
+	"scoreParts\"\xaf\x01\n" +
 	"\x16AnalyzeFailuresRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12-\n" +
 	"\x06filter\x18\x02 \x01(\v2\x15.lot.v1.EpisodeFilterR\x06filter\x12\x14\n" +
-	"\x05limit\x18\x03 \x01(\x05R\x05limit\"j\n" +
+	"\x05limit\x18\x03 \x01(\x05R\x05limit\x12#\n" +
+	"\n" +
+	"similarity\x18\x04 \x01(\x01H\x00R\n" +
+	"similarity\x88\x01\x01B\r\n" +
+	"\v_similarity\"\x95\x02\n" +
 	"\x17AnalyzeFailuresResponse\x12,\n" +
 	"\x06groups\x18\x01 \x03(\v2\x14.lot.v1.FailureGroupR\x06groups\x12!\n" +
-	"\ffailed_count\x18\x02 \x01(\x03R\vfailedCount\"\xd2\x02\n" +
+	"\ffailed_count\x18\x02 \x01(\x03R\vfailedCount\x12%\n" +
+	"\x0eanalyzed_count\x18\x03 \x01(\x03R\ranalyzedCount\x12\x1f\n" +
+	"\vgroup_count\x18\x04 \x01(\x03R\n" +
+	"groupCount\x12'\n" +
+	"\x0fsignature_count\x18\x05 \x01(\x03R\x0esignatureCount\x128\n" +
+	"\x18compared_signature_count\x18\x06 \x01(\x03R\x16comparedSignatureCount\"\xfb\x05\n" +
 	"\fFailureGroup\x12\x1c\n" +
 	"\tsignature\x18\x01 \x01(\tR\tsignature\x12\x14\n" +
 	"\x05count\x18\x02 \x01(\x03R\x05count\x12\x14\n" +
@@ -2133,7 +2315,20 @@ const file_lot_v1_episode_service_proto_rawDesc = "" +
 	"\x12last_good_approach\x18\x06 \x01(\tR\x10lastGoodApproach\x12\x14\n" +
 	"\x05tools\x18\a \x03(\tR\x05tools\x125\n" +
 	"\x17failed_after_event_type\x18\b \x01(\tR\x14failedAfterEventType\x127\n" +
-	"\tlast_time\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\blastTime*Q\n" +
+	"\tlast_time\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\blastTime\x129\n" +
+	"\rexample_error\x18\n" +
+	" \x01(\v2\x14.lot.v1.EpisodeErrorR\fexampleError\x12*\n" +
+	"\x11failed_after_tool\x18\v \x01(\tR\x0ffailedAfterTool\x12,\n" +
+	"\x12failed_after_share\x18\f \x01(\x01R\x10failedAfterShare\x129\n" +
+	"\n" +
+	"first_time\x18\r \x01(\v2\x1a.google.protobuf.TimestampR\tfirstTime\x12+\n" +
+	"\x11trend_significant\x18\x0e \x01(\bR\x10trendSignificant\x12\x1e\n" +
+	"\n" +
+	"signatures\x18\x0f \x03(\tR\n" +
+	"signatures\x12'\n" +
+	"\x0fsignature_count\x18\x10 \x01(\x03R\x0esignatureCount\x12/\n" +
+	"\x14last_good_episode_id\x18\x11 \x01(\tR\x11lastGoodEpisodeId\x120\n" +
+	"\x14last_good_similarity\x18\x12 \x01(\x01R\x12lastGoodSimilarity*Q\n" +
 	"\bTakeover\x12\x18\n" +
 	"\x14TAKEOVER_UNSPECIFIED\x10\x00\x12\x16\n" +
 	"\x12TAKEOVER_TAKE_OVER\x10\x01\x12\x13\n" +
@@ -2243,35 +2438,37 @@ var file_lot_v1_episode_service_proto_depIdxs = []int32{
 	36, // 30: lot.v1.AnalyzeFailuresRequest.filter:type_name -> lot.v1.EpisodeFilter
 	26, // 31: lot.v1.AnalyzeFailuresResponse.groups:type_name -> lot.v1.FailureGroup
 	33, // 32: lot.v1.FailureGroup.last_time:type_name -> google.protobuf.Timestamp
-	1,  // 33: lot.v1.EpisodeService.StartEpisode:input_type -> lot.v1.StartEpisodeRequest
-	3,  // 34: lot.v1.EpisodeService.RecordEvent:input_type -> lot.v1.RecordEventRequest
-	5,  // 35: lot.v1.EpisodeService.RecordEvents:input_type -> lot.v1.RecordEventsRequest
-	7,  // 36: lot.v1.EpisodeService.EndEpisode:input_type -> lot.v1.EndEpisodeRequest
-	9,  // 37: lot.v1.EpisodeService.RecordEpisode:input_type -> lot.v1.RecordEpisodeRequest
-	11, // 38: lot.v1.EpisodeService.GetEpisode:input_type -> lot.v1.GetEpisodeRequest
-	13, // 39: lot.v1.EpisodeService.ListEpisodes:input_type -> lot.v1.ListEpisodesRequest
-	15, // 40: lot.v1.EpisodeService.DeleteEpisode:input_type -> lot.v1.DeleteEpisodeRequest
-	17, // 41: lot.v1.EpisodeService.ListEpisodeEvents:input_type -> lot.v1.ListEpisodeEventsRequest
-	19, // 42: lot.v1.EpisodeService.ReplayEpisode:input_type -> lot.v1.ReplayEpisodeRequest
-	21, // 43: lot.v1.EpisodeService.RecallEpisodes:input_type -> lot.v1.RecallEpisodesRequest
-	24, // 44: lot.v1.EpisodeService.AnalyzeFailures:input_type -> lot.v1.AnalyzeFailuresRequest
-	2,  // 45: lot.v1.EpisodeService.StartEpisode:output_type -> lot.v1.StartEpisodeResponse
-	4,  // 46: lot.v1.EpisodeService.RecordEvent:output_type -> lot.v1.RecordEventResponse
-	6,  // 47: lot.v1.EpisodeService.RecordEvents:output_type -> lot.v1.RecordEventsResponse
-	8,  // 48: lot.v1.EpisodeService.EndEpisode:output_type -> lot.v1.EndEpisodeResponse
-	10, // 49: lot.v1.EpisodeService.RecordEpisode:output_type -> lot.v1.RecordEpisodeResponse
-	12, // 50: lot.v1.EpisodeService.GetEpisode:output_type -> lot.v1.GetEpisodeResponse
-	14, // 51: lot.v1.EpisodeService.ListEpisodes:output_type -> lot.v1.ListEpisodesResponse
-	16, // 52: lot.v1.EpisodeService.DeleteEpisode:output_type -> lot.v1.DeleteEpisodeResponse
-	18, // 53: lot.v1.EpisodeService.ListEpisodeEvents:output_type -> lot.v1.ListEpisodeEventsResponse
-	20, // 54: lot.v1.EpisodeService.ReplayEpisode:output_type -> lot.v1.ReplayEpisodeResponse
-	22, // 55: lot.v1.EpisodeService.RecallEpisodes:output_type -> lot.v1.RecallEpisodesResponse
-	25, // 56: lot.v1.EpisodeService.AnalyzeFailures:output_type -> lot.v1.AnalyzeFailuresResponse
-	45, // [45:57] is the sub-list for method output_type
-	33, // [33:45] is the sub-list for method input_type
-	33, // [33:33] is the sub-list for extension type_name
-	33, // [33:33] is the sub-list for extension extendee
-	0,  // [0:33] is the sub-list for field type_name
+	32, // 33: lot.v1.FailureGroup.example_error:type_name -> lot.v1.EpisodeError
+	33, // 34: lot.v1.FailureGroup.first_time:type_name -> google.protobuf.Timestamp
+	1,  // 35: lot.v1.EpisodeService.StartEpisode:input_type -> lot.v1.StartEpisodeRequest
+	3,  // 36: lot.v1.EpisodeService.RecordEvent:input_type -> lot.v1.RecordEventRequest
+	5,  // 37: lot.v1.EpisodeService.RecordEvents:input_type -> lot.v1.RecordEventsRequest
+	7,  // 38: lot.v1.EpisodeService.EndEpisode:input_type -> lot.v1.EndEpisodeRequest
+	9,  // 39: lot.v1.EpisodeService.RecordEpisode:input_type -> lot.v1.RecordEpisodeRequest
+	11, // 40: lot.v1.EpisodeService.GetEpisode:input_type -> lot.v1.GetEpisodeRequest
+	13, // 41: lot.v1.EpisodeService.ListEpisodes:input_type -> lot.v1.ListEpisodesRequest
+	15, // 42: lot.v1.EpisodeService.DeleteEpisode:input_type -> lot.v1.DeleteEpisodeRequest
+	17, // 43: lot.v1.EpisodeService.ListEpisodeEvents:input_type -> lot.v1.ListEpisodeEventsRequest
+	19, // 44: lot.v1.EpisodeService.ReplayEpisode:input_type -> lot.v1.ReplayEpisodeRequest
+	21, // 45: lot.v1.EpisodeService.RecallEpisodes:input_type -> lot.v1.RecallEpisodesRequest
+	24, // 46: lot.v1.EpisodeService.AnalyzeFailures:input_type -> lot.v1.AnalyzeFailuresRequest
+	2,  // 47: lot.v1.EpisodeService.StartEpisode:output_type -> lot.v1.StartEpisodeResponse
+	4,  // 48: lot.v1.EpisodeService.RecordEvent:output_type -> lot.v1.RecordEventResponse
+	6,  // 49: lot.v1.EpisodeService.RecordEvents:output_type -> lot.v1.RecordEventsResponse
+	8,  // 50: lot.v1.EpisodeService.EndEpisode:output_type -> lot.v1.EndEpisodeResponse
+	10, // 51: lot.v1.EpisodeService.RecordEpisode:output_type -> lot.v1.RecordEpisodeResponse
+	12, // 52: lot.v1.EpisodeService.GetEpisode:output_type -> lot.v1.GetEpisodeResponse
+	14, // 53: lot.v1.EpisodeService.ListEpisodes:output_type -> lot.v1.ListEpisodesResponse
+	16, // 54: lot.v1.EpisodeService.DeleteEpisode:output_type -> lot.v1.DeleteEpisodeResponse
+	18, // 55: lot.v1.EpisodeService.ListEpisodeEvents:output_type -> lot.v1.ListEpisodeEventsResponse
+	20, // 56: lot.v1.EpisodeService.ReplayEpisode:output_type -> lot.v1.ReplayEpisodeResponse
+	22, // 57: lot.v1.EpisodeService.RecallEpisodes:output_type -> lot.v1.RecallEpisodesResponse
+	25, // 58: lot.v1.EpisodeService.AnalyzeFailures:output_type -> lot.v1.AnalyzeFailuresResponse
+	47, // [47:59] is the sub-list for method output_type
+	35, // [35:47] is the sub-list for method input_type
+	35, // [35:35] is the sub-list for extension type_name
+	35, // [35:35] is the sub-list for extension extendee
+	0,  // [0:35] is the sub-list for field type_name
 }
 
 func init() { file_lot_v1_episode_service_proto_init() }
@@ -2285,6 +2482,7 @@ func file_lot_v1_episode_service_proto_init() {
 	file_lot_v1_pattern_proto_init()
 	file_lot_v1_episode_service_proto_msgTypes[6].OneofWrappers = []any{}
 	file_lot_v1_episode_service_proto_msgTypes[20].OneofWrappers = []any{}
+	file_lot_v1_episode_service_proto_msgTypes[23].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

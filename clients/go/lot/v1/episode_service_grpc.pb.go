@@ -51,16 +51,18 @@ type EpisodeServiceClient interface {
 	// RecordEvents appends events in batches over one stream. The first message opens it and is
 	// answered with the last sequence stored, from which a resuming client goes on; every later one
 	// is acknowledged once its events are stored. A sequence that is stored already is acknowledged
-	// again if its content is the same. Errors end the stream, not the episode: EPISODE_NOT_FOUND,
-	// EPISODE_ENDED, EPISODE_STREAM_OPEN, STREAM_NOT_OPENED, WRITER_REPLACED, EVENT_SEQUENCE_GAP,
-	// EVENT_CONFLICT.
+	// again if its content is the same. A message without events is a heartbeat: it is answered with
+	// the last sequence, and keeps a stream open that would be closed as idle (15 minutes without a
+	// message, unless the server's settings say otherwise). Errors end the stream, not the episode:
+	// EPISODE_NOT_FOUND, EPISODE_ENDED, EPISODE_STREAM_OPEN, STREAM_NOT_OPENED, STREAM_IDLE,
+	// WRITER_REPLACED, EVENT_SEQUENCE_GAP, EVENT_CONFLICT.
 	RecordEvents(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[RecordEventsRequest, RecordEventsResponse], error)
 	// EndEpisode ends an episode as SUCCEEDED or FAILED. The same end again answers alike; another
 	// one is EPISODE_ENDED. An open stream of the episode is closed by it. Errors:
-	// EPISODE_NOT_FOUND, EPISODE_ENDED, REQUEST_ID_REUSED.
+	// EPISODE_NOT_FOUND (of it, or of one in used_episode_ids), EPISODE_ENDED, REQUEST_ID_REUSED.
 	EndEpisode(ctx context.Context, in *EndEpisodeRequest, opts ...grpc.CallOption) (*EndEpisodeResponse, error)
 	// RecordEpisode records a finished episode in one call: start, events and end. Errors:
-	// EPISODE_ID_IN_USE, REQUEST_ID_REUSED.
+	// EPISODE_ID_IN_USE, EPISODE_NOT_FOUND (of one in used_episode_ids), REQUEST_ID_REUSED.
 	RecordEpisode(ctx context.Context, in *RecordEpisodeRequest, opts ...grpc.CallOption) (*RecordEpisodeResponse, error)
 	// GetEpisode reads one, without its events. Errors: EPISODE_NOT_FOUND.
 	GetEpisode(ctx context.Context, in *GetEpisodeRequest, opts ...grpc.CallOption) (*GetEpisodeResponse, error)
@@ -71,12 +73,17 @@ type EpisodeServiceClient interface {
 	DeleteEpisode(ctx context.Context, in *DeleteEpisodeRequest, opts ...grpc.CallOption) (*DeleteEpisodeResponse, error)
 	// ListEpisodeEvents lists an episode's events by sequence. Errors: EPISODE_NOT_FOUND.
 	ListEpisodeEvents(ctx context.Context, in *ListEpisodeEventsRequest, opts ...grpc.CallOption) (*ListEpisodeEventsResponse, error)
-	// ReplayEpisode streams an episode's events in order. Not yet carried out.
+	// ReplayEpisode streams an episode's events in order and in batches, of a RUNNING one those that
+	// are stored by then, or with `follow` also those that come. A stream that was cut goes on behind
+	// `after_sequence`. Errors: EPISODE_NOT_FOUND, also when it is deleted meanwhile.
 	ReplayEpisode(ctx context.Context, in *ReplayEpisodeRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ReplayEpisodeResponse], error)
 	// RecallEpisodes finds the episodes whose task and context are most relevant to a query, by
 	// meaning and by words.
 	RecallEpisodes(ctx context.Context, in *RecallEpisodesRequest, opts ...grpc.CallOption) (*RecallEpisodesResponse, error)
-	// AnalyzeFailures groups failed episodes by their errors. Not yet carried out.
+	// AnalyzeFailures groups FAILED episodes by what went wrong: those whose errors are the same but
+	// for paths, numbers and names, and then those whose errors mean the same. It reads the latest
+	// 10,000 and stores nothing. RUNNING and ABANDONED episodes are no failures: nobody knows how they
+	// went.
 	AnalyzeFailures(ctx context.Context, in *AnalyzeFailuresRequest, opts ...grpc.CallOption) (*AnalyzeFailuresResponse, error)
 }
 
@@ -238,16 +245,18 @@ type EpisodeServiceServer interface {
 	// RecordEvents appends events in batches over one stream. The first message opens it and is
 	// answered with the last sequence stored, from which a resuming client goes on; every later one
 	// is acknowledged once its events are stored. A sequence that is stored already is acknowledged
-	// again if its content is the same. Errors end the stream, not the episode: EPISODE_NOT_FOUND,
-	// EPISODE_ENDED, EPISODE_STREAM_OPEN, STREAM_NOT_OPENED, WRITER_REPLACED, EVENT_SEQUENCE_GAP,
-	// EVENT_CONFLICT.
+	// again if its content is the same. A message without events is a heartbeat: it is answered with
+	// the last sequence, and keeps a stream open that would be closed as idle (15 minutes without a
+	// message, unless the server's settings say otherwise). Errors end the stream, not the episode:
+	// EPISODE_NOT_FOUND, EPISODE_ENDED, EPISODE_STREAM_OPEN, STREAM_NOT_OPENED, STREAM_IDLE,
+	// WRITER_REPLACED, EVENT_SEQUENCE_GAP, EVENT_CONFLICT.
 	RecordEvents(grpc.BidiStreamingServer[RecordEventsRequest, RecordEventsResponse]) error
 	// EndEpisode ends an episode as SUCCEEDED or FAILED. The same end again answers alike; another
 	// one is EPISODE_ENDED. An open stream of the episode is closed by it. Errors:
-	// EPISODE_NOT_FOUND, EPISODE_ENDED, REQUEST_ID_REUSED.
+	// EPISODE_NOT_FOUND (of it, or of one in used_episode_ids), EPISODE_ENDED, REQUEST_ID_REUSED.
 	EndEpisode(context.Context, *EndEpisodeRequest) (*EndEpisodeResponse, error)
 	// RecordEpisode records a finished episode in one call: start, events and end. Errors:
-	// EPISODE_ID_IN_USE, REQUEST_ID_REUSED.
+	// EPISODE_ID_IN_USE, EPISODE_NOT_FOUND (of one in used_episode_ids), REQUEST_ID_REUSED.
 	RecordEpisode(context.Context, *RecordEpisodeRequest) (*RecordEpisodeResponse, error)
 	// GetEpisode reads one, without its events. Errors: EPISODE_NOT_FOUND.
 	GetEpisode(context.Context, *GetEpisodeRequest) (*GetEpisodeResponse, error)
@@ -258,12 +267,17 @@ type EpisodeServiceServer interface {
 	DeleteEpisode(context.Context, *DeleteEpisodeRequest) (*DeleteEpisodeResponse, error)
 	// ListEpisodeEvents lists an episode's events by sequence. Errors: EPISODE_NOT_FOUND.
 	ListEpisodeEvents(context.Context, *ListEpisodeEventsRequest) (*ListEpisodeEventsResponse, error)
-	// ReplayEpisode streams an episode's events in order. Not yet carried out.
+	// ReplayEpisode streams an episode's events in order and in batches, of a RUNNING one those that
+	// are stored by then, or with `follow` also those that come. A stream that was cut goes on behind
+	// `after_sequence`. Errors: EPISODE_NOT_FOUND, also when it is deleted meanwhile.
 	ReplayEpisode(*ReplayEpisodeRequest, grpc.ServerStreamingServer[ReplayEpisodeResponse]) error
 	// RecallEpisodes finds the episodes whose task and context are most relevant to a query, by
 	// meaning and by words.
 	RecallEpisodes(context.Context, *RecallEpisodesRequest) (*RecallEpisodesResponse, error)
-	// AnalyzeFailures groups failed episodes by their errors. Not yet carried out.
+	// AnalyzeFailures groups FAILED episodes by what went wrong: those whose errors are the same but
+	// for paths, numbers and names, and then those whose errors mean the same. It reads the latest
+	// 10,000 and stores nothing. RUNNING and ABANDONED episodes are no failures: nobody knows how they
+	// went.
 	AnalyzeFailures(context.Context, *AnalyzeFailuresRequest) (*AnalyzeFailuresResponse, error)
 	mustEmbedUnimplementedEpisodeServiceServer()
 }

@@ -67,7 +67,8 @@ const (
 	//	{ "reason": "PATTERN_NOT_FOUND", "domain": "lot.v1",
 	//	  "metadata": { "namespace": "default", "id": "p-1" } }
 	ErrorReason_ERROR_REASON_PATTERN_NOT_FOUND ErrorReason = 7
-	// No such episode in the namespace. Code NOT_FOUND, with `google.rpc.ResourceInfo`.
+	// No such episode in the namespace. Code NOT_FOUND, with `google.rpc.ResourceInfo`. `field` is where
+	// the request names it, for example `used_episode_ids[0]`; absent for its `episode_id`.
 	//
 	//	{ "reason": "EPISODE_NOT_FOUND", "domain": "lot.v1",
 	//	  "metadata": { "namespace": "default", "id": "e-1" } }
@@ -120,7 +121,8 @@ const (
 	//	  "metadata": { "episode_id": "e-1", "status": "SUCCEEDED" } }
 	ErrorReason_ERROR_REASON_EPISODE_ENDED ErrorReason = 17
 	// A stream is recording the episode: a second stream opened with REFUSE, or RecordEvent was
-	// called beside it. Code FAILED_PRECONDITION.
+	// called beside it. Whichever server it is open at counts; one whose server died counts as open
+	// for 30 seconds. Code FAILED_PRECONDITION. Close it, or open with TAKE_OVER.
 	//
 	//	{ "reason": "EPISODE_STREAM_OPEN", "domain": "lot.v1", "metadata": { "episode_id": "e-1" } }
 	ErrorReason_ERROR_REASON_EPISODE_STREAM_OPEN ErrorReason = 18
@@ -260,6 +262,13 @@ const (
 	//	{ "reason": "ERROR_SOLUTION_ID_IN_USE", "domain": "lot.v1",
 	//	  "metadata": { "namespace": "default", "id": "s-1" } }
 	ErrorReason_ERROR_REASON_ERROR_SOLUTION_ID_IN_USE ErrorReason = 43
+	// Nothing came over the stream for longer than this server keeps one open (`[streams]
+	// idle_seconds`, 15 minutes by default). Code ABORTED. What was acknowledged is kept. Open again
+	// and go on from `last_sequence`; send a message without events as a heartbeat.
+	//
+	//	{ "reason": "STREAM_IDLE", "domain": "lot.v1",
+	//	  "metadata": { "episode_id": "e-1", "idle_seconds": "900" } }
+	ErrorReason_ERROR_REASON_STREAM_IDLE ErrorReason = 41
 )
 
 // Enum value maps for ErrorReason.
@@ -310,6 +319,7 @@ var (
 		44: "ERROR_REASON_DECISION_ID_IN_USE",
 		45: "ERROR_REASON_LEARNING_EVENT_ID_IN_USE",
 		43: "ERROR_REASON_ERROR_SOLUTION_ID_IN_USE",
+		41: "ERROR_REASON_STREAM_IDLE",
 	}
 	ErrorReason_value = map[string]int32{
 		"ERROR_REASON_UNSPECIFIED":              0,
@@ -357,6 +367,7 @@ var (
 		"ERROR_REASON_DECISION_ID_IN_USE":       44,
 		"ERROR_REASON_LEARNING_EVENT_ID_IN_USE": 45,
 		"ERROR_REASON_ERROR_SOLUTION_ID_IN_USE": 43,
+		"ERROR_REASON_STREAM_IDLE":              41,
 	}
 )
 
@@ -391,7 +402,7 @@ var File_lot_v1_error_reason_proto protoreflect.FileDescriptor
 
 const file_lot_v1_error_reason_proto_rawDesc = "" +
 	"\n" +
-	"\x19lot/v1/error_reason.proto\x12\x06lot.v1*\xd0\f\n" +
+	"\x19lot/v1/error_reason.proto\x12\x06lot.v1*\xee\f\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12\x19\n" +
 	"\x15ERROR_REASON_INTERNAL\x10\x01\x12 \n" +
@@ -438,7 +449,8 @@ const file_lot_v1_error_reason_proto_rawDesc = "" +
 	"\x1eERROR_REASON_SELECTION_UNKNOWN\x10(\x12#\n" +
 	"\x1fERROR_REASON_DECISION_ID_IN_USE\x10,\x12)\n" +
 	"%ERROR_REASON_LEARNING_EVENT_ID_IN_USE\x10-\x12)\n" +
-	"%ERROR_REASON_ERROR_SOLUTION_ID_IN_USE\x10+BG\n" +
+	"%ERROR_REASON_ERROR_SOLUTION_ID_IN_USE\x10+\x12\x1c\n" +
+	"\x18ERROR_REASON_STREAM_IDLE\x10)BG\n" +
 	"\rio.lotgrpc.v1P\x01Z4github.com/lot-grpc/lot-grpc/clients/go/lot/v1;lotv1b\x06proto3"
 
 var (

@@ -195,6 +195,7 @@ class EpisodeEndDetails(TypedDict, total=False):
     metrics: Mapping[str, float]
     reward: float
     used_pattern_ids: Sequence[str]
+    used_episode_ids: Sequence[str]
     end_time: datetime
     approach: str
 
@@ -236,6 +237,8 @@ class EpisodeFilterFields(TypedDict, total=False):
     started_after: datetime
     started_before: datetime
     error_types: Sequence[str]
+    ended_after: datetime
+    ended_before: datetime
 
 
 class ConversationSummaryFields(TypedDict, total=False):

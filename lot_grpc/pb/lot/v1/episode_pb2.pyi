@@ -37,7 +37,9 @@ class _EpisodeStatusEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Episode
     EPISODE_STATUS_FAILED: _EpisodeStatus.ValueType  # 3
     """Ended badly."""
     EPISODE_STATUS_ABANDONED: _EpisodeStatus.ValueType  # 4
-    """Left without an end; a late event or end reopens it. Not set by this version."""
+    """Left without an end: neither an event nor an open stream for a time that the server sets (a
+    day). A late event reopens it, it is RUNNING again and has no end_time; a late end ends it.
+    """
 
 class EpisodeStatus(_EpisodeStatus, metaclass=_EpisodeStatusEnumTypeWrapper):
     """EpisodeStatus is where an episode stands."""
@@ -51,7 +53,9 @@ EPISODE_STATUS_SUCCEEDED: EpisodeStatus.ValueType  # 2
 EPISODE_STATUS_FAILED: EpisodeStatus.ValueType  # 3
 """Ended badly."""
 EPISODE_STATUS_ABANDONED: EpisodeStatus.ValueType  # 4
-"""Left without an end; a late event or end reopens it. Not set by this version."""
+"""Left without an end: neither an event nor an open stream for a time that the server sets (a
+day). A late event reopens it, it is RUNNING again and has no end_time; a late end ends it.
+"""
 Global___EpisodeStatus: _TypeAlias = EpisodeStatus  # noqa: Y015
 
 @_typing.final
@@ -134,6 +138,7 @@ class Episode(_message.Message):
     ETAG_FIELD_NUMBER: _builtins.int
     CREATE_TIME_FIELD_NUMBER: _builtins.int
     UPDATE_TIME_FIELD_NUMBER: _builtins.int
+    USED_EPISODE_IDS_FIELD_NUMBER: _builtins.int
     episode_id: _builtins.str
     """episode_id identifies the episode in its namespace: a letter or digit, then up to 127 letters,
     digits, `.`, `_`, `:` or `-`. Output only in the message; choose it by the request's field.
@@ -168,7 +173,9 @@ class Episode(_message.Message):
     event_count: _builtins.int
     """Output only. event_count stored."""
     reused_count: _builtins.int
-    """Output only. reused_count is how often its use was reported; 0 in this version."""
+    """Output only. reused_count is how many ends named it in used_episode_ids. No edit: it leaves
+    update_time and etag alone.
+    """
     namespace: _builtins.str
     """Output only. namespace it is in."""
     etag: _builtins.str
@@ -209,7 +216,9 @@ class Episode(_message.Message):
 
     @_builtins.property
     def end_time(self) -> _timestamp_pb2.Timestamp:
-        """end_time; absent while RUNNING."""
+        """end_time; absent while RUNNING. Of an ABANDONED one the time of its last activity, or its
+        start_time if that is later.
+        """
 
     @_builtins.property
     def tags(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
@@ -232,6 +241,13 @@ class Episode(_message.Message):
     @_builtins.property
     def update_time(self) -> _timestamp_pb2.Timestamp:
         """Output only. update_time of the last change but for events."""
+
+    @_builtins.property
+    def used_episode_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """used_episode_ids are the episodes whose record was really used, each counted once more in its
+        reused_count, once however often this end is sent. At most 100, each once. One that is not there
+        is EPISODE_NOT_FOUND.
+        """
 
     def __init__(
         self,
@@ -267,10 +283,11 @@ class Episode(_message.Message):
         etag: _builtins.str = ...,
         create_time: _timestamp_pb2.Timestamp | None = ...,
         update_time: _timestamp_pb2.Timestamp | None = ...,
+        used_episode_ids: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_reward", b"_reward", "create_time", b"create_time", "end_time", b"end_time", "error", b"error", "metadata", b"metadata", "reward", b"reward", "start_time", b"start_time", "update_time", b"update_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_reward", b"_reward", "agent_role", b"agent_role", "approach", b"approach", "category", b"category", "complexity", b"complexity", "context", b"context", "create_time", b"create_time", "dependencies", b"dependencies", "effort", b"effort", "end_time", b"end_time", "episode_id", b"episode_id", "error", b"error", "error_patterns", b"error_patterns", "etag", b"etag", "event_count", b"event_count", "labels", b"labels", "metadata", b"metadata", "metrics", b"metrics", "namespace", b"namespace", "reused_count", b"reused_count", "reward", b"reward", "start_time", b"start_time", "status", b"status", "success_factors", b"success_factors", "summary", b"summary", "tags", b"tags", "task", b"task", "task_id", b"task_id", "task_type", b"task_type", "tools_used", b"tools_used", "update_time", b"update_time", "used_pattern_ids", b"used_pattern_ids"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_reward", b"_reward", "agent_role", b"agent_role", "approach", b"approach", "category", b"category", "complexity", b"complexity", "context", b"context", "create_time", b"create_time", "dependencies", b"dependencies", "effort", b"effort", "end_time", b"end_time", "episode_id", b"episode_id", "error", b"error", "error_patterns", b"error_patterns", "etag", b"etag", "event_count", b"event_count", "labels", b"labels", "metadata", b"metadata", "metrics", b"metrics", "namespace", b"namespace", "reused_count", b"reused_count", "reward", b"reward", "start_time", b"start_time", "status", b"status", "success_factors", b"success_factors", "summary", b"summary", "tags", b"tags", "task", b"task", "task_id", b"task_id", "task_type", b"task_type", "tools_used", b"tools_used", "update_time", b"update_time", "used_episode_ids", b"used_episode_ids", "used_pattern_ids", b"used_pattern_ids"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__reward: _TypeAlias = _typing.Literal["reward"]  # noqa: Y015
     _WhichOneofArgType__reward: _TypeAlias = _typing.Literal["_reward", b"_reward"]  # noqa: Y015
@@ -334,8 +351,8 @@ class EpisodeEvent(_message.Message):
 
     @_builtins.property
     def event_time(self) -> _timestamp_pb2.Timestamp:
-        """event_time at which it happened, by the caller's clock; absent on input is the time of
-        recording.
+        """event_time at which it happened, by the caller's clock, from 1970 to 9999; what is finer than a
+        microsecond is cut. Absent on input is the time of recording.
         """
 
     @_builtins.property
@@ -402,6 +419,8 @@ class EpisodeFilter(_message.Message):
     STARTED_AFTER_FIELD_NUMBER: _builtins.int
     STARTED_BEFORE_FIELD_NUMBER: _builtins.int
     ERROR_TYPES_FIELD_NUMBER: _builtins.int
+    ENDED_AFTER_FIELD_NUMBER: _builtins.int
+    ENDED_BEFORE_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def statuses(self) -> _containers.RepeatedScalarFieldContainer[Global___EpisodeStatus.ValueType]:
         """statuses."""
@@ -458,6 +477,14 @@ class EpisodeFilter(_message.Message):
     def error_types(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """error_types: ended with an error of one of these types."""
 
+    @_builtins.property
+    def ended_after(self) -> _timestamp_pb2.Timestamp:
+        """ended_after: end_time later than this; never of RUNNING ones."""
+
+    @_builtins.property
+    def ended_before(self) -> _timestamp_pb2.Timestamp:
+        """ended_before: end_time earlier than this; never of RUNNING ones."""
+
     def __init__(
         self,
         *,
@@ -475,10 +502,12 @@ class EpisodeFilter(_message.Message):
         started_after: _timestamp_pb2.Timestamp | None = ...,
         started_before: _timestamp_pb2.Timestamp | None = ...,
         error_types: _abc.Iterable[_builtins.str] | None = ...,
+        ended_after: _timestamp_pb2.Timestamp | None = ...,
+        ended_before: _timestamp_pb2.Timestamp | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["started_after", b"started_after", "started_before", b"started_before"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["ended_after", b"ended_after", "ended_before", b"ended_before", "started_after", b"started_after", "started_before", b"started_before"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_roles", b"agent_roles", "approaches", b"approaches", "categories", b"categories", "complexities", b"complexities", "error_types", b"error_types", "labels", b"labels", "started_after", b"started_after", "started_before", b"started_before", "statuses", b"statuses", "tags_all", b"tags_all", "tags_any", b"tags_any", "task_ids", b"task_ids", "task_types", b"task_types", "tools_any", b"tools_any"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_roles", b"agent_roles", "approaches", b"approaches", "categories", b"categories", "complexities", b"complexities", "ended_after", b"ended_after", "ended_before", b"ended_before", "error_types", b"error_types", "labels", b"labels", "started_after", b"started_after", "started_before", b"started_before", "statuses", b"statuses", "tags_all", b"tags_all", "tags_any", b"tags_any", "task_ids", b"task_ids", "task_types", b"task_types", "tools_any", b"tools_any"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -38,7 +38,9 @@ class _TakeoverEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Takeover.Val
     """This stream ends with EPISODE_STREAM_OPEN."""
 
 class Takeover(_Takeover, metaclass=_TakeoverEnumTypeWrapper):
-    """Takeover says what opening a stream does while another records the same episode."""
+    """Takeover says what opening a stream does while another records the same episode, at this server or
+    at another one on the same store.
+    """
 
 TAKEOVER_UNSPECIFIED: Takeover.ValueType  # 0
 """TAKE_OVER."""
@@ -204,8 +206,8 @@ class RecordEventsRequest(_message.Message):
     """takeover; in the first message only."""
     @_builtins.property
     def events(self) -> _containers.RepeatedCompositeFieldContainer[_episode_pb2.EpisodeEvent]:
-        """events in order, at most 1,000 a message, each with its sequence (1 or more). The first message may carry
-        some too.
+        """events in order, at most 1,000 a message, each with its sequence (1 or more). The first message
+        may carry some too. None: a heartbeat.
         """
 
     def __init__(
@@ -291,6 +293,7 @@ class EndEpisodeRequest(_message.Message):
     APPROACH_FIELD_NUMBER: _builtins.int
     AUTO_EXTRACT_PATTERNS_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
+    USED_EPISODE_IDS_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
     """namespace; empty is `default`."""
     episode_id: _builtins.str
@@ -344,6 +347,13 @@ class EndEpisodeRequest(_message.Message):
     def end_time(self) -> _timestamp_pb2.Timestamp:
         """end_time; absent is now. Not before start_time."""
 
+    @_builtins.property
+    def used_episode_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """used_episode_ids are the episodes whose record was really used, each counted once more in its
+        reused_count, once however often this end is sent. At most 100, each once. One that is not there
+        is EPISODE_NOT_FOUND.
+        """
+
     def __init__(
         self,
         *,
@@ -362,10 +372,11 @@ class EndEpisodeRequest(_message.Message):
         approach: _builtins.str = ...,
         auto_extract_patterns: _builtins.bool = ...,
         request_id: _builtins.str = ...,
+        used_episode_ids: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_reward", b"_reward", "end_time", b"end_time", "error", b"error", "reward", b"reward"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_reward", b"_reward", "approach", b"approach", "auto_extract_patterns", b"auto_extract_patterns", "end_time", b"end_time", "episode_id", b"episode_id", "error", b"error", "error_patterns", b"error_patterns", "metrics", b"metrics", "namespace", b"namespace", "request_id", b"request_id", "reward", b"reward", "status", b"status", "success_factors", b"success_factors", "summary", b"summary", "tools_used", b"tools_used", "used_pattern_ids", b"used_pattern_ids"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_reward", b"_reward", "approach", b"approach", "auto_extract_patterns", b"auto_extract_patterns", "end_time", b"end_time", "episode_id", b"episode_id", "error", b"error", "error_patterns", b"error_patterns", "metrics", b"metrics", "namespace", b"namespace", "request_id", b"request_id", "reward", b"reward", "status", b"status", "success_factors", b"success_factors", "summary", b"summary", "tools_used", b"tools_used", "used_episode_ids", b"used_episode_ids", "used_pattern_ids", b"used_pattern_ids"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__reward: _TypeAlias = _typing.Literal["reward"]  # noqa: Y015
     _WhichOneofArgType__reward: _TypeAlias = _typing.Literal["_reward", b"_reward"]  # noqa: Y015
@@ -766,11 +777,17 @@ class ReplayEpisodeRequest(_message.Message):
     episode_id: _builtins.str
     """Required. episode_id."""
     speed: _builtins.float
-    """speed: 0 as fast as possible, 1 as it happened, 2 twice as fast."""
+    """speed: 0 as fast as possible, 1 as it happened, 2 twice as fast. An event is due when as much time
+    has passed since the first one sent as lies between their event_times, divided by speed; one that
+    is due already comes at once. However long a gap is, it is waited out: cancel, and go on behind
+    `after_sequence` or faster.
+    """
     after_sequence: _builtins.int
     """after_sequence: start behind this event. 0: from the first."""
     follow: _builtins.bool
-    """follow a RUNNING episode until it ends."""
+    """follow a RUNNING episode: go on with new events as they are stored, until it has ended or is
+    abandoned.
+    """
     def __init__(
         self,
         *,
@@ -795,18 +812,26 @@ class ReplayEpisodeResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     EVENTS_FIELD_NUMBER: _builtins.int
+    CAUGHT_UP_FIELD_NUMBER: _builtins.int
+    caught_up: _builtins.bool
+    """caught_up: no events behind these were stored when they were read, and the stream waits for more.
+    Only with `follow`; if there is nothing to send at first, a message without events says so.
+    """
     @_builtins.property
     def events(self) -> _containers.RepeatedCompositeFieldContainer[_episode_pb2.EpisodeEvent]:
-        """events, by sequence."""
+        """events, by sequence. At most 1 MiB of data, unless it is a single event; empty only with
+        caught_up.
+        """
 
     def __init__(
         self,
         *,
         events: _abc.Iterable[_episode_pb2.EpisodeEvent] | None = ...,
+        caught_up: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["events", b"events"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["caught_up", b"caught_up", "events", b"events"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -945,13 +970,21 @@ class AnalyzeFailuresRequest(_message.Message):
     NAMESPACE_FIELD_NUMBER: _builtins.int
     FILTER_FIELD_NUMBER: _builtins.int
     LIMIT_FIELD_NUMBER: _builtins.int
+    SIMILARITY_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
     """namespace; empty is `default`."""
     limit: _builtins.int
     """limit of groups: 0 is 10; at most 100."""
+    similarity: _builtins.float
+    """similarity in [0, 1] from which on errors are merged by meaning; absent: .14, which suits
+    failures of many kinds. Where all are of one kind, as those of a compiler, ask with .3 or more
+    for finer groups. 1 merges just equal signatures.
+    """
     @_builtins.property
     def filter(self) -> _episode_pb2.EpisodeFilter:
-        """filter; empty matches all."""
+        """filter of the failures; empty matches all. `statuses` without FAILED leave none. It does not
+        narrow the successes that `last_good_approach` is sought among.
+        """
 
     def __init__(
         self,
@@ -959,12 +992,15 @@ class AnalyzeFailuresRequest(_message.Message):
         namespace: _builtins.str = ...,
         filter: _episode_pb2.EpisodeFilter | None = ...,
         limit: _builtins.int = ...,
+        similarity: _builtins.float | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["filter", b"filter"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_similarity", b"_similarity", "filter", b"filter", "similarity", b"similarity"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["filter", b"filter", "limit", b"limit", "namespace", b"namespace"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_similarity", b"_similarity", "filter", b"filter", "limit", b"limit", "namespace", b"namespace", "similarity", b"similarity"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__similarity: _TypeAlias = _typing.Literal["similarity"]  # noqa: Y015
+    _WhichOneofArgType__similarity: _TypeAlias = _typing.Literal["_similarity", b"_similarity"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__similarity) -> _WhichOneofReturnType__similarity | None: ...
 
 Global___AnalyzeFailuresRequest: _TypeAlias = AnalyzeFailuresRequest  # noqa: Y015
 
@@ -976,21 +1012,39 @@ class AnalyzeFailuresResponse(_message.Message):
 
     GROUPS_FIELD_NUMBER: _builtins.int
     FAILED_COUNT_FIELD_NUMBER: _builtins.int
+    ANALYZED_COUNT_FIELD_NUMBER: _builtins.int
+    GROUP_COUNT_FIELD_NUMBER: _builtins.int
+    SIGNATURE_COUNT_FIELD_NUMBER: _builtins.int
+    COMPARED_SIGNATURE_COUNT_FIELD_NUMBER: _builtins.int
     failed_count: _builtins.int
     """failed_count of episodes that the filter lets through."""
+    analyzed_count: _builtins.int
+    """analyzed_count of them, the last to end: all up to 10,000. Counts and shares are of these."""
+    group_count: _builtins.int
+    """group_count of all groups, also those beyond `limit`."""
+    signature_count: _builtins.int
+    """signature_count of different errors."""
+    compared_signature_count: _builtins.int
+    """compared_signature_count of them, the most frequent, that were compared by meaning: all up to
+    2,000; none if `similarity` is 1. Each of the rest is a group by its signature alone.
+    """
     @_builtins.property
     def groups(self) -> _containers.RepeatedCompositeFieldContainer[Global___FailureGroup]:
-        """groups, the largest first."""
+        """groups, the largest first; of equally large ones the one that happened last."""
 
     def __init__(
         self,
         *,
         groups: _abc.Iterable[Global___FailureGroup] | None = ...,
         failed_count: _builtins.int = ...,
+        analyzed_count: _builtins.int = ...,
+        group_count: _builtins.int = ...,
+        signature_count: _builtins.int = ...,
+        compared_signature_count: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["failed_count", b"failed_count", "groups", b"groups"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["analyzed_count", b"analyzed_count", "compared_signature_count", b"compared_signature_count", "failed_count", b"failed_count", "group_count", b"group_count", "groups", b"groups", "signature_count", b"signature_count"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -998,7 +1052,12 @@ Global___AnalyzeFailuresResponse: _TypeAlias = AnalyzeFailuresResponse  # noqa: 
 
 @_typing.final
 class FailureGroup(_message.Message):
-    """FailureGroup is a group of failed episodes of one cause."""
+    """FailureGroup is a group of failed episodes of one cause.
+
+    The error of an episode is its `error`, else that of its last event that tells one (see
+    `EpisodeEvent.data`; the last 100 are looked at), else the last of its `error_patterns`. Those
+    that tell none are one group.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1011,29 +1070,77 @@ class FailureGroup(_message.Message):
     TOOLS_FIELD_NUMBER: _builtins.int
     FAILED_AFTER_EVENT_TYPE_FIELD_NUMBER: _builtins.int
     LAST_TIME_FIELD_NUMBER: _builtins.int
+    EXAMPLE_ERROR_FIELD_NUMBER: _builtins.int
+    FAILED_AFTER_TOOL_FIELD_NUMBER: _builtins.int
+    FAILED_AFTER_SHARE_FIELD_NUMBER: _builtins.int
+    FIRST_TIME_FIELD_NUMBER: _builtins.int
+    TREND_SIGNIFICANT_FIELD_NUMBER: _builtins.int
+    SIGNATURES_FIELD_NUMBER: _builtins.int
+    SIGNATURE_COUNT_FIELD_NUMBER: _builtins.int
+    LAST_GOOD_EPISODE_ID_FIELD_NUMBER: _builtins.int
+    LAST_GOOD_SIMILARITY_FIELD_NUMBER: _builtins.int
     signature: _builtins.str
-    """signature: the error with paths, numbers and names taken out."""
+    """signature: the error with paths, numbers and names taken out; as in ErrorSolution. The most
+    frequent one of the group. Empty: the group of episodes that tell no error.
+    """
     count: _builtins.int
     """count of episodes."""
     share: _builtins.float
-    """share of all failures, in [0, 1]."""
+    """share of all analyzed failures, in [0, 1]."""
     trend: _builtins.float
-    """trend of the share: positive is growing. Per day."""
+    """trend of the share: its change per day, positive is growing. The slope of the least-squares line
+    through all analyzed failures, each counting 1 if it is of the group and 0 if not, over the time
+    it ended. The trends of all groups add up to 0. 0 also with fewer than 10 failures, or with
+    less than a day from the first to the last of them.
+    """
     last_good_approach: _builtins.str
-    """last_good_approach that worked on like tasks; empty: none known."""
+    """last_good_approach: that of last_good_episode_id. Empty: none known."""
     failed_after_event_type: _builtins.str
-    """failed_after_event_type: the step after which it failed most often."""
+    """failed_after_event_type: the step after which it failed most often, which is the last event
+    before the one that tells the error, or this one itself if it is a step that tells its own error.
+    Empty: no event says it.
+    """
+    failed_after_tool: _builtins.str
+    """failed_after_tool: the tool of that step, if it names one."""
+    failed_after_share: _builtins.float
+    """failed_after_share of the group's episodes that failed after that step, in [0, 1]."""
+    trend_significant: _builtins.bool
+    """trend_significant: the trend is more than chance, by the test of Cochran and Armitage at .05."""
+    signature_count: _builtins.int
+    """signature_count of different signatures in the group."""
+    last_good_episode_id: _builtins.str
+    """last_good_episode_id: of the SUCCEEDED episodes whose task and context are like those of the
+    examples (similarity of .8 or more, 20 nearest of each), the last to end that tells its
+    approach, else the last to end. Empty: there is none.
+    """
+    last_good_similarity: _builtins.float
+    """last_good_similarity of its task to the nearest of the examples, in [0, 1]."""
     @_builtins.property
     def example_episode_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """example_episode_ids, the newest first."""
+        """example_episode_ids, the newest first. At most 5."""
 
     @_builtins.property
     def tools(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """tools involved, the most frequent first."""
+        """tools involved: in `tools_used` or in the last events, the most frequent first. At most 10."""
 
     @_builtins.property
     def last_time(self) -> _timestamp_pb2.Timestamp:
-        """last_time of such a failure."""
+        """last_time at which such an episode ended."""
+
+    @_builtins.property
+    def example_error(self) -> _episode_pb2.EpisodeError:
+        """example_error: the newest with `signature`, its message cut to 1 KiB; of a message of over 4,096
+        characters, as a stack trace, the line that says what went wrong. Absent where signature is
+        empty.
+        """
+
+    @_builtins.property
+    def first_time(self) -> _timestamp_pb2.Timestamp:
+        """first_time at which such an episode ended, among the analyzed ones."""
+
+    @_builtins.property
+    def signatures(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """signatures of the group, the most frequent first. At most 10."""
 
     def __init__(
         self,
@@ -1047,10 +1154,19 @@ class FailureGroup(_message.Message):
         tools: _abc.Iterable[_builtins.str] | None = ...,
         failed_after_event_type: _builtins.str = ...,
         last_time: _timestamp_pb2.Timestamp | None = ...,
+        example_error: _episode_pb2.EpisodeError | None = ...,
+        failed_after_tool: _builtins.str = ...,
+        failed_after_share: _builtins.float = ...,
+        first_time: _timestamp_pb2.Timestamp | None = ...,
+        trend_significant: _builtins.bool = ...,
+        signatures: _abc.Iterable[_builtins.str] | None = ...,
+        signature_count: _builtins.int = ...,
+        last_good_episode_id: _builtins.str = ...,
+        last_good_similarity: _builtins.float = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["last_time", b"last_time"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["example_error", b"example_error", "first_time", b"first_time", "last_time", b"last_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["count", b"count", "example_episode_ids", b"example_episode_ids", "failed_after_event_type", b"failed_after_event_type", "last_good_approach", b"last_good_approach", "last_time", b"last_time", "share", b"share", "signature", b"signature", "tools", b"tools", "trend", b"trend"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["count", b"count", "example_episode_ids", b"example_episode_ids", "example_error", b"example_error", "failed_after_event_type", b"failed_after_event_type", "failed_after_share", b"failed_after_share", "failed_after_tool", b"failed_after_tool", "first_time", b"first_time", "last_good_approach", b"last_good_approach", "last_good_episode_id", b"last_good_episode_id", "last_good_similarity", b"last_good_similarity", "last_time", b"last_time", "share", b"share", "signature", b"signature", "signature_count", b"signature_count", "signatures", b"signatures", "tools", b"tools", "trend", b"trend", "trend_significant", b"trend_significant"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

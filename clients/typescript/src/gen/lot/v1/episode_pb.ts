@@ -14,7 +14,7 @@ import type { JsonObject, Message } from "@bufbuild/protobuf";
  * Describes the file lot/v1/episode.proto.
  */
 export const file_lot_v1_episode: GenFile = /*@__PURE__*/
-  fileDesc("ChRsb3QvdjEvZXBpc29kZS5wcm90bxIGbG90LnYxIsIHCgdFcGlzb2RlEhIKCmVwaXNvZGVfaWQYASABKAkSDwoHdGFza19pZBgCIAEoCRIMCgR0YXNrGAMgASgJEhAKCGNhdGVnb3J5GAQgASgJEhEKCXRhc2tfdHlwZRgFIAEoCRImCgpjb21wbGV4aXR5GAYgASgOMhIubG90LnYxLkNvbXBsZXhpdHkSFAoMZGVwZW5kZW5jaWVzGAcgAygJEg4KBmVmZm9ydBgIIAEoARIQCghhcHByb2FjaBgJIAEoCRISCgphZ2VudF9yb2xlGAogASgJEg8KB2NvbnRleHQYCyABKAkSJQoGc3RhdHVzGAwgASgOMhUubG90LnYxLkVwaXNvZGVTdGF0dXMSDwoHc3VtbWFyeRgNIAEoCRIjCgVlcnJvchgOIAEoCzIULmxvdC52MS5FcGlzb2RlRXJyb3ISFgoOZXJyb3JfcGF0dGVybnMYDyADKAkSFwoPc3VjY2Vzc19mYWN0b3JzGBAgAygJEhIKCnRvb2xzX3VzZWQYESADKAkSLQoHbWV0cmljcxgSIAMoCzIcLmxvdC52MS5FcGlzb2RlLk1ldHJpY3NFbnRyeRITCgZyZXdhcmQYEyABKAFIAIgBARIYChB1c2VkX3BhdHRlcm5faWRzGBQgAygJEhMKC2V2ZW50X2NvdW50GBUgASgDEhQKDHJldXNlZF9jb3VudBgWIAEoAxIuCgpzdGFydF90aW1lGBcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCghlbmRfdGltZRgYIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDAoEdGFncxgZIAMoCRIrCgZsYWJlbHMYGiADKAsyGy5sb3QudjEuRXBpc29kZS5MYWJlbHNFbnRyeRIpCghtZXRhZGF0YRgbIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3QSEQoJbmFtZXNwYWNlGBwgASgJEgwKBGV0YWcYHSABKAkSLwoLY3JlYXRlX3RpbWUYHiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC3VwZGF0ZV90aW1lGB8gASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBouCgxNZXRyaWNzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgBOgI4ARotCgtMYWJlbHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBQgkKB19yZXdhcmQiLQoMRXBpc29kZUVycm9yEgwKBHR5cGUYASABKAkSDwoHbWVzc2FnZRgCIAEoCSLQAQoMRXBpc29kZUV2ZW50EhAKCHNlcXVlbmNlGAEgASgDEhIKCmV2ZW50X3R5cGUYAiABKAkSEgoKYWdlbnRfcm9sZRgDIAEoCRIlCgRkYXRhGAQgASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdBIuCgpldmVudF90aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIvCgtyZWNvcmRfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAi2gMKDUVwaXNvZGVGaWx0ZXISJwoIc3RhdHVzZXMYASADKA4yFS5sb3QudjEuRXBpc29kZVN0YXR1cxISCgpjYXRlZ29yaWVzGAIgAygJEhIKCnRhc2tfdHlwZXMYAyADKAkSEAoIdGFza19pZHMYBCADKAkSKAoMY29tcGxleGl0aWVzGAUgAygOMhIubG90LnYxLkNvbXBsZXhpdHkSEgoKYXBwcm9hY2hlcxgGIAMoCRITCgthZ2VudF9yb2xlcxgHIAMoCRIRCgl0b29sc19hbnkYCCADKAkSEAoIdGFnc19hbnkYCSADKAkSEAoIdGFnc19hbGwYCiADKAkSMQoGbGFiZWxzGAsgAygLMiEubG90LnYxLkVwaXNvZGVGaWx0ZXIuTGFiZWxzRW50cnkSMQoNc3RhcnRlZF9hZnRlchgMIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASMgoOc3RhcnRlZF9iZWZvcmUYDSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhMKC2Vycm9yX3R5cGVzGA4gAygJGi0KC0xhYmVsc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEqogEKDUVwaXNvZGVTdGF0dXMSHgoaRVBJU09ERV9TVEFUVVNfVU5TUEVDSUZJRUQQABIaChZFUElTT0RFX1NUQVRVU19SVU5OSU5HEAESHAoYRVBJU09ERV9TVEFUVVNfU1VDQ0VFREVEEAISGQoVRVBJU09ERV9TVEFUVVNfRkFJTEVEEAMSHAoYRVBJU09ERV9TVEFUVVNfQUJBTkRPTkVEEARCRwoNaW8ubG90Z3JwYy52MVABWjRnaXRodWIuY29tL2xvdC1ncnBjL2xvdC1ncnBjL2NsaWVudHMvZ28vbG90L3YxO2xvdHYxYgZwcm90bzM", [file_google_protobuf_struct, file_google_protobuf_timestamp, file_lot_v1_outcome]);
+  fileDesc("ChRsb3QvdjEvZXBpc29kZS5wcm90bxIGbG90LnYxItwHCgdFcGlzb2RlEhIKCmVwaXNvZGVfaWQYASABKAkSDwoHdGFza19pZBgCIAEoCRIMCgR0YXNrGAMgASgJEhAKCGNhdGVnb3J5GAQgASgJEhEKCXRhc2tfdHlwZRgFIAEoCRImCgpjb21wbGV4aXR5GAYgASgOMhIubG90LnYxLkNvbXBsZXhpdHkSFAoMZGVwZW5kZW5jaWVzGAcgAygJEg4KBmVmZm9ydBgIIAEoARIQCghhcHByb2FjaBgJIAEoCRISCgphZ2VudF9yb2xlGAogASgJEg8KB2NvbnRleHQYCyABKAkSJQoGc3RhdHVzGAwgASgOMhUubG90LnYxLkVwaXNvZGVTdGF0dXMSDwoHc3VtbWFyeRgNIAEoCRIjCgVlcnJvchgOIAEoCzIULmxvdC52MS5FcGlzb2RlRXJyb3ISFgoOZXJyb3JfcGF0dGVybnMYDyADKAkSFwoPc3VjY2Vzc19mYWN0b3JzGBAgAygJEhIKCnRvb2xzX3VzZWQYESADKAkSLQoHbWV0cmljcxgSIAMoCzIcLmxvdC52MS5FcGlzb2RlLk1ldHJpY3NFbnRyeRITCgZyZXdhcmQYEyABKAFIAIgBARIYChB1c2VkX3BhdHRlcm5faWRzGBQgAygJEhMKC2V2ZW50X2NvdW50GBUgASgDEhQKDHJldXNlZF9jb3VudBgWIAEoAxIuCgpzdGFydF90aW1lGBcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCghlbmRfdGltZRgYIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDAoEdGFncxgZIAMoCRIrCgZsYWJlbHMYGiADKAsyGy5sb3QudjEuRXBpc29kZS5MYWJlbHNFbnRyeRIpCghtZXRhZGF0YRgbIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3QSEQoJbmFtZXNwYWNlGBwgASgJEgwKBGV0YWcYHSABKAkSLwoLY3JlYXRlX3RpbWUYHiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC3VwZGF0ZV90aW1lGB8gASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIYChB1c2VkX2VwaXNvZGVfaWRzGCAgAygJGi4KDE1ldHJpY3NFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAE6AjgBGi0KC0xhYmVsc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAFCCQoHX3Jld2FyZCItCgxFcGlzb2RlRXJyb3ISDAoEdHlwZRgBIAEoCRIPCgdtZXNzYWdlGAIgASgJItABCgxFcGlzb2RlRXZlbnQSEAoIc2VxdWVuY2UYASABKAMSEgoKZXZlbnRfdHlwZRgCIAEoCRISCgphZ2VudF9yb2xlGAMgASgJEiUKBGRhdGEYBCABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0Ei4KCmV2ZW50X3RpbWUYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC3JlY29yZF90aW1lGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCK9BAoNRXBpc29kZUZpbHRlchInCghzdGF0dXNlcxgBIAMoDjIVLmxvdC52MS5FcGlzb2RlU3RhdHVzEhIKCmNhdGVnb3JpZXMYAiADKAkSEgoKdGFza190eXBlcxgDIAMoCRIQCgh0YXNrX2lkcxgEIAMoCRIoCgxjb21wbGV4aXRpZXMYBSADKA4yEi5sb3QudjEuQ29tcGxleGl0eRISCgphcHByb2FjaGVzGAYgAygJEhMKC2FnZW50X3JvbGVzGAcgAygJEhEKCXRvb2xzX2FueRgIIAMoCRIQCgh0YWdzX2FueRgJIAMoCRIQCgh0YWdzX2FsbBgKIAMoCRIxCgZsYWJlbHMYCyADKAsyIS5sb3QudjEuRXBpc29kZUZpbHRlci5MYWJlbHNFbnRyeRIxCg1zdGFydGVkX2FmdGVyGAwgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIyCg5zdGFydGVkX2JlZm9yZRgNIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEwoLZXJyb3JfdHlwZXMYDiADKAkSLwoLZW5kZWRfYWZ0ZXIYDyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjAKDGVuZGVkX2JlZm9yZRgQIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAaLQoLTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASqiAQoNRXBpc29kZVN0YXR1cxIeChpFUElTT0RFX1NUQVRVU19VTlNQRUNJRklFRBAAEhoKFkVQSVNPREVfU1RBVFVTX1JVTk5JTkcQARIcChhFUElTT0RFX1NUQVRVU19TVUNDRUVERUQQAhIZChVFUElTT0RFX1NUQVRVU19GQUlMRUQQAxIcChhFUElTT0RFX1NUQVRVU19BQkFORE9ORUQQBEJHCg1pby5sb3RncnBjLnYxUAFaNGdpdGh1Yi5jb20vbG90LWdycGMvbG90LWdycGMvY2xpZW50cy9nby9sb3QvdjE7bG90djFiBnByb3RvMw", [file_google_protobuf_struct, file_google_protobuf_timestamp, file_lot_v1_outcome]);
 
 /**
  * Episode is one run of a task, with what happened event by event.
@@ -176,7 +176,8 @@ export type Episode = Message<"lot.v1.Episode"> & {
   eventCount: bigint;
 
   /**
-   * Output only. reused_count is how often its use was reported; 0 in this version.
+   * Output only. reused_count is how many ends named it in used_episode_ids. No edit: it leaves
+   * update_time and etag alone.
    *
    * @generated from field: int64 reused_count = 22;
    */
@@ -190,7 +191,8 @@ export type Episode = Message<"lot.v1.Episode"> & {
   startTime?: Timestamp | undefined;
 
   /**
-   * end_time; absent while RUNNING.
+   * end_time; absent while RUNNING. Of an ABANDONED one the time of its last activity, or its
+   * start_time if that is later.
    *
    * @generated from field: google.protobuf.Timestamp end_time = 24;
    */
@@ -245,6 +247,15 @@ export type Episode = Message<"lot.v1.Episode"> & {
    * @generated from field: google.protobuf.Timestamp update_time = 31;
    */
   updateTime?: Timestamp | undefined;
+
+  /**
+   * used_episode_ids are the episodes whose record was really used, each counted once more in its
+   * reused_count, once however often this end is sent. At most 100, each once. One that is not there
+   * is EPISODE_NOT_FOUND.
+   *
+   * @generated from field: repeated string used_episode_ids = 32;
+   */
+  usedEpisodeIds: string[];
 };
 
 /**
@@ -321,8 +332,8 @@ export type EpisodeEvent = Message<"lot.v1.EpisodeEvent"> & {
   data?: JsonObject | undefined;
 
   /**
-   * event_time at which it happened, by the caller's clock; absent on input is the time of
-   * recording.
+   * event_time at which it happened, by the caller's clock, from 1970 to 9999; what is finer than a
+   * microsecond is cut. Absent on input is the time of recording.
    *
    * @generated from field: google.protobuf.Timestamp event_time = 5;
    */
@@ -447,6 +458,20 @@ export type EpisodeFilter = Message<"lot.v1.EpisodeFilter"> & {
    * @generated from field: repeated string error_types = 14;
    */
   errorTypes: string[];
+
+  /**
+   * ended_after: end_time later than this; never of RUNNING ones.
+   *
+   * @generated from field: google.protobuf.Timestamp ended_after = 15;
+   */
+  endedAfter?: Timestamp | undefined;
+
+  /**
+   * ended_before: end_time earlier than this; never of RUNNING ones.
+   *
+   * @generated from field: google.protobuf.Timestamp ended_before = 16;
+   */
+  endedBefore?: Timestamp | undefined;
 };
 
 /**
@@ -491,7 +516,8 @@ export enum EpisodeStatus {
   FAILED = 3,
 
   /**
-   * Left without an end; a late event or end reopens it. Not set by this version.
+   * Left without an end: neither an event nor an open stream for a time that the server sets (a
+   * day). A late event reopens it, it is RUNNING again and has no end_time; a late end ends it.
    *
    * @generated from enum value: EPISODE_STATUS_ABANDONED = 4;
    */

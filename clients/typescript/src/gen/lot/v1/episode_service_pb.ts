@@ -20,7 +20,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file lot/v1/episode_service.proto.
  */
 export const file_lot_v1_episode_service: GenFile = /*@__PURE__*/
-  fileDesc("Chxsb3QvdjEvZXBpc29kZV9zZXJ2aWNlLnByb3RvEgZsb3QudjEicgoTU3RhcnRFcGlzb2RlUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSIAoHZXBpc29kZRgCIAEoCzIPLmxvdC52MS5FcGlzb2RlEhIKCmVwaXNvZGVfaWQYAyABKAkSEgoKcmVxdWVzdF9pZBgEIAEoCSJqChRTdGFydEVwaXNvZGVSZXNwb25zZRIgCgdlcGlzb2RlGAEgASgLMg8ubG90LnYxLkVwaXNvZGUSDwoHY3JlYXRlZBgCIAEoCBIfCgdub3RpY2VzGAMgAygLMg4ubG90LnYxLk5vdGljZSJ0ChJSZWNvcmRFdmVudFJlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEhIKCmVwaXNvZGVfaWQYAiABKAkSIwoFZXZlbnQYAyABKAsyFC5sb3QudjEuRXBpc29kZUV2ZW50EhIKCnJlcXVlc3RfaWQYBCABKAkiOgoTUmVjb3JkRXZlbnRSZXNwb25zZRIjCgVldmVudBgBIAEoCzIULmxvdC52MS5FcGlzb2RlRXZlbnQihgEKE1JlY29yZEV2ZW50c1JlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEhIKCmVwaXNvZGVfaWQYAiABKAkSIgoIdGFrZW92ZXIYAyABKA4yEC5sb3QudjEuVGFrZW92ZXISJAoGZXZlbnRzGAQgAygLMhQubG90LnYxLkVwaXNvZGVFdmVudCJDChRSZWNvcmRFdmVudHNSZXNwb25zZRIVCg1sYXN0X3NlcXVlbmNlGAEgASgDEhQKDHdyaXRlcl9lcG9jaBgCIAEoAyLyAwoRRW5kRXBpc29kZVJlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEhIKCmVwaXNvZGVfaWQYAiABKAkSJQoGc3RhdHVzGAMgASgOMhUubG90LnYxLkVwaXNvZGVTdGF0dXMSDwoHc3VtbWFyeRgEIAEoCRIjCgVlcnJvchgFIAEoCzIULmxvdC52MS5FcGlzb2RlRXJyb3ISFgoOZXJyb3JfcGF0dGVybnMYBiADKAkSFwoPc3VjY2Vzc19mYWN0b3JzGAcgAygJEhIKCnRvb2xzX3VzZWQYCCADKAkSNwoHbWV0cmljcxgJIAMoCzImLmxvdC52MS5FbmRFcGlzb2RlUmVxdWVzdC5NZXRyaWNzRW50cnkSEwoGcmV3YXJkGAogASgBSACIAQESGAoQdXNlZF9wYXR0ZXJuX2lkcxgLIAMoCRIsCghlbmRfdGltZRgMIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEAoIYXBwcm9hY2gYDSABKAkSHQoVYXV0b19leHRyYWN0X3BhdHRlcm5zGA4gASgIEhIKCnJlcXVlc3RfaWQYDyABKAkaLgoMTWV0cmljc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoAToCOAFCCQoHX3Jld2FyZCKdAQoSRW5kRXBpc29kZVJlc3BvbnNlEiAKB2VwaXNvZGUYASABKAsyDy5sb3QudjEuRXBpc29kZRIrChJleHRyYWN0ZWRfcGF0dGVybnMYAiADKAsyDy5sb3QudjEuUGF0dGVybhI4ChlleHRyYWN0ZWRfZXJyb3Jfc29sdXRpb25zGAMgAygLMhUubG90LnYxLkVycm9yU29sdXRpb24iuAEKFFJlY29yZEVwaXNvZGVSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRIgCgdlcGlzb2RlGAIgASgLMg8ubG90LnYxLkVwaXNvZGUSEgoKZXBpc29kZV9pZBgDIAEoCRIkCgZldmVudHMYBCADKAsyFC5sb3QudjEuRXBpc29kZUV2ZW50Eh0KFWF1dG9fZXh0cmFjdF9wYXR0ZXJucxgFIAEoCBISCgpyZXF1ZXN0X2lkGAYgASgJItIBChVSZWNvcmRFcGlzb2RlUmVzcG9uc2USIAoHZXBpc29kZRgBIAEoCzIPLmxvdC52MS5FcGlzb2RlEg8KB2NyZWF0ZWQYAiABKAgSHwoHbm90aWNlcxgDIAMoCzIOLmxvdC52MS5Ob3RpY2USKwoSZXh0cmFjdGVkX3BhdHRlcm5zGAQgAygLMg8ubG90LnYxLlBhdHRlcm4SOAoZZXh0cmFjdGVkX2Vycm9yX3NvbHV0aW9ucxgFIAMoCzIVLmxvdC52MS5FcnJvclNvbHV0aW9uIjoKEUdldEVwaXNvZGVSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRISCgplcGlzb2RlX2lkGAIgASgJIjYKEkdldEVwaXNvZGVSZXNwb25zZRIgCgdlcGlzb2RlGAEgASgLMg8ubG90LnYxLkVwaXNvZGUidgoTTGlzdEVwaXNvZGVzUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSJQoGZmlsdGVyGAIgASgLMhUubG90LnYxLkVwaXNvZGVGaWx0ZXISEQoJcGFnZV9zaXplGAMgASgFEhIKCnBhZ2VfdG9rZW4YBCABKAkiUgoUTGlzdEVwaXNvZGVzUmVzcG9uc2USIQoIZXBpc29kZXMYASADKAsyDy5sb3QudjEuRXBpc29kZRIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiVAoURGVsZXRlRXBpc29kZVJlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEhIKCmVwaXNvZGVfaWQYAiABKAkSFQoNYWxsb3dfbWlzc2luZxgDIAEoCCJFChVEZWxldGVFcGlzb2RlUmVzcG9uc2USDwoHZGVsZXRlZBgBIAEoCBIbChNkZWxldGVkX2V2ZW50X2NvdW50GAIgASgDIoABChhMaXN0RXBpc29kZUV2ZW50c1JlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEhIKCmVwaXNvZGVfaWQYAiABKAkSEQoJcGFnZV9zaXplGAMgASgFEhIKCnBhZ2VfdG9rZW4YBCABKAkSFgoOYWZ0ZXJfc2VxdWVuY2UYBSABKAMiWgoZTGlzdEVwaXNvZGVFdmVudHNSZXNwb25zZRIkCgZldmVudHMYASADKAsyFC5sb3QudjEuRXBpc29kZUV2ZW50EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSJ0ChRSZXBsYXlFcGlzb2RlUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSEgoKZXBpc29kZV9pZBgCIAEoCRINCgVzcGVlZBgDIAEoARIWCg5hZnRlcl9zZXF1ZW5jZRgEIAEoAxIOCgZmb2xsb3cYBSABKAgiPQoVUmVwbGF5RXBpc29kZVJlc3BvbnNlEiQKBmV2ZW50cxgBIAMoCzIULmxvdC52MS5FcGlzb2RlRXZlbnQixgEKFVJlY2FsbEVwaXNvZGVzUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSDQoFcXVlcnkYAiABKAkSFAoMc3VjY2Vzc19vbmx5GAMgASgIEiUKBmZpbHRlchgEIAEoCzIVLmxvdC52MS5FcGlzb2RlRmlsdGVyEg0KBWxpbWl0GAUgASgFEhsKDm1pbl9zaW1pbGFyaXR5GAYgASgBSACIAQESDwoHZXhwbGFpbhgHIAEoCEIRCg9fbWluX3NpbWlsYXJpdHkicQoWUmVjYWxsRXBpc29kZXNSZXNwb25zZRIgCgRoaXRzGAEgAygLMhIubG90LnYxLkVwaXNvZGVIaXQSFAoMcmV0cmlldmFsX2lkGAIgASgJEh8KB25vdGljZXMYAyADKAsyDi5sb3QudjEuTm90aWNlInkKCkVwaXNvZGVIaXQSIAoHZXBpc29kZRgBIAEoCzIPLmxvdC52MS5FcGlzb2RlEg0KBXNjb3JlGAIgASgBEhIKCnNpbWlsYXJpdHkYAyABKAESJgoLc2NvcmVfcGFydHMYBCADKAsyES5sb3QudjEuU2NvcmVQYXJ0ImEKFkFuYWx5emVGYWlsdXJlc1JlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEiUKBmZpbHRlchgCIAEoCzIVLmxvdC52MS5FcGlzb2RlRmlsdGVyEg0KBWxpbWl0GAMgASgFIlUKF0FuYWx5emVGYWlsdXJlc1Jlc3BvbnNlEiQKBmdyb3VwcxgBIAMoCzIULmxvdC52MS5GYWlsdXJlR3JvdXASFAoMZmFpbGVkX2NvdW50GAIgASgDIuYBCgxGYWlsdXJlR3JvdXASEQoJc2lnbmF0dXJlGAEgASgJEg0KBWNvdW50GAIgASgDEg0KBXNoYXJlGAMgASgBEg0KBXRyZW5kGAQgASgBEhsKE2V4YW1wbGVfZXBpc29kZV9pZHMYBSADKAkSGgoSbGFzdF9nb29kX2FwcHJvYWNoGAYgASgJEg0KBXRvb2xzGAcgAygJEh8KF2ZhaWxlZF9hZnRlcl9ldmVudF90eXBlGAggASgJEi0KCWxhc3RfdGltZRgJIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAqUQoIVGFrZW92ZXISGAoUVEFLRU9WRVJfVU5TUEVDSUZJRUQQABIWChJUQUtFT1ZFUl9UQUtFX09WRVIQARITCg9UQUtFT1ZFUl9SRUZVU0UQAjLQBwoORXBpc29kZVNlcnZpY2USSQoMU3RhcnRFcGlzb2RlEhsubG90LnYxLlN0YXJ0RXBpc29kZVJlcXVlc3QaHC5sb3QudjEuU3RhcnRFcGlzb2RlUmVzcG9uc2USRgoLUmVjb3JkRXZlbnQSGi5sb3QudjEuUmVjb3JkRXZlbnRSZXF1ZXN0GhsubG90LnYxLlJlY29yZEV2ZW50UmVzcG9uc2USTQoMUmVjb3JkRXZlbnRzEhsubG90LnYxLlJlY29yZEV2ZW50c1JlcXVlc3QaHC5sb3QudjEuUmVjb3JkRXZlbnRzUmVzcG9uc2UoATABEkMKCkVuZEVwaXNvZGUSGS5sb3QudjEuRW5kRXBpc29kZVJlcXVlc3QaGi5sb3QudjEuRW5kRXBpc29kZVJlc3BvbnNlEkwKDVJlY29yZEVwaXNvZGUSHC5sb3QudjEuUmVjb3JkRXBpc29kZVJlcXVlc3QaHS5sb3QudjEuUmVjb3JkRXBpc29kZVJlc3BvbnNlEkgKCkdldEVwaXNvZGUSGS5sb3QudjEuR2V0RXBpc29kZVJlcXVlc3QaGi5sb3QudjEuR2V0RXBpc29kZVJlc3BvbnNlIgOQAgESTgoMTGlzdEVwaXNvZGVzEhsubG90LnYxLkxpc3RFcGlzb2Rlc1JlcXVlc3QaHC5sb3QudjEuTGlzdEVwaXNvZGVzUmVzcG9uc2UiA5ACARJMCg1EZWxldGVFcGlzb2RlEhwubG90LnYxLkRlbGV0ZUVwaXNvZGVSZXF1ZXN0Gh0ubG90LnYxLkRlbGV0ZUVwaXNvZGVSZXNwb25zZRJdChFMaXN0RXBpc29kZUV2ZW50cxIgLmxvdC52MS5MaXN0RXBpc29kZUV2ZW50c1JlcXVlc3QaIS5sb3QudjEuTGlzdEVwaXNvZGVFdmVudHNSZXNwb25zZSIDkAIBElMKDVJlcGxheUVwaXNvZGUSHC5sb3QudjEuUmVwbGF5RXBpc29kZVJlcXVlc3QaHS5sb3QudjEuUmVwbGF5RXBpc29kZVJlc3BvbnNlIgOQAgEwARJUCg5SZWNhbGxFcGlzb2RlcxIdLmxvdC52MS5SZWNhbGxFcGlzb2Rlc1JlcXVlc3QaHi5sb3QudjEuUmVjYWxsRXBpc29kZXNSZXNwb25zZSIDkAIBElcKD0FuYWx5emVGYWlsdXJlcxIeLmxvdC52MS5BbmFseXplRmFpbHVyZXNSZXF1ZXN0Gh8ubG90LnYxLkFuYWx5emVGYWlsdXJlc1Jlc3BvbnNlIgOQAgFCRwoNaW8ubG90Z3JwYy52MVABWjRnaXRodWIuY29tL2xvdC1ncnBjL2xvdC1ncnBjL2NsaWVudHMvZ28vbG90L3YxO2xvdHYxYgZwcm90bzM", [file_google_protobuf_timestamp, file_lot_v1_episode, file_lot_v1_error_solution, file_lot_v1_outcome, file_lot_v1_pattern]);
+  fileDesc("Chxsb3QvdjEvZXBpc29kZV9zZXJ2aWNlLnByb3RvEgZsb3QudjEicgoTU3RhcnRFcGlzb2RlUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSIAoHZXBpc29kZRgCIAEoCzIPLmxvdC52MS5FcGlzb2RlEhIKCmVwaXNvZGVfaWQYAyABKAkSEgoKcmVxdWVzdF9pZBgEIAEoCSJqChRTdGFydEVwaXNvZGVSZXNwb25zZRIgCgdlcGlzb2RlGAEgASgLMg8ubG90LnYxLkVwaXNvZGUSDwoHY3JlYXRlZBgCIAEoCBIfCgdub3RpY2VzGAMgAygLMg4ubG90LnYxLk5vdGljZSJ0ChJSZWNvcmRFdmVudFJlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEhIKCmVwaXNvZGVfaWQYAiABKAkSIwoFZXZlbnQYAyABKAsyFC5sb3QudjEuRXBpc29kZUV2ZW50EhIKCnJlcXVlc3RfaWQYBCABKAkiOgoTUmVjb3JkRXZlbnRSZXNwb25zZRIjCgVldmVudBgBIAEoCzIULmxvdC52MS5FcGlzb2RlRXZlbnQihgEKE1JlY29yZEV2ZW50c1JlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEhIKCmVwaXNvZGVfaWQYAiABKAkSIgoIdGFrZW92ZXIYAyABKA4yEC5sb3QudjEuVGFrZW92ZXISJAoGZXZlbnRzGAQgAygLMhQubG90LnYxLkVwaXNvZGVFdmVudCJDChRSZWNvcmRFdmVudHNSZXNwb25zZRIVCg1sYXN0X3NlcXVlbmNlGAEgASgDEhQKDHdyaXRlcl9lcG9jaBgCIAEoAyKMBAoRRW5kRXBpc29kZVJlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEhIKCmVwaXNvZGVfaWQYAiABKAkSJQoGc3RhdHVzGAMgASgOMhUubG90LnYxLkVwaXNvZGVTdGF0dXMSDwoHc3VtbWFyeRgEIAEoCRIjCgVlcnJvchgFIAEoCzIULmxvdC52MS5FcGlzb2RlRXJyb3ISFgoOZXJyb3JfcGF0dGVybnMYBiADKAkSFwoPc3VjY2Vzc19mYWN0b3JzGAcgAygJEhIKCnRvb2xzX3VzZWQYCCADKAkSNwoHbWV0cmljcxgJIAMoCzImLmxvdC52MS5FbmRFcGlzb2RlUmVxdWVzdC5NZXRyaWNzRW50cnkSEwoGcmV3YXJkGAogASgBSACIAQESGAoQdXNlZF9wYXR0ZXJuX2lkcxgLIAMoCRIsCghlbmRfdGltZRgMIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEAoIYXBwcm9hY2gYDSABKAkSHQoVYXV0b19leHRyYWN0X3BhdHRlcm5zGA4gASgIEhIKCnJlcXVlc3RfaWQYDyABKAkSGAoQdXNlZF9lcGlzb2RlX2lkcxgQIAMoCRouCgxNZXRyaWNzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgBOgI4AUIJCgdfcmV3YXJkIp0BChJFbmRFcGlzb2RlUmVzcG9uc2USIAoHZXBpc29kZRgBIAEoCzIPLmxvdC52MS5FcGlzb2RlEisKEmV4dHJhY3RlZF9wYXR0ZXJucxgCIAMoCzIPLmxvdC52MS5QYXR0ZXJuEjgKGWV4dHJhY3RlZF9lcnJvcl9zb2x1dGlvbnMYAyADKAsyFS5sb3QudjEuRXJyb3JTb2x1dGlvbiK4AQoUUmVjb3JkRXBpc29kZVJlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEiAKB2VwaXNvZGUYAiABKAsyDy5sb3QudjEuRXBpc29kZRISCgplcGlzb2RlX2lkGAMgASgJEiQKBmV2ZW50cxgEIAMoCzIULmxvdC52MS5FcGlzb2RlRXZlbnQSHQoVYXV0b19leHRyYWN0X3BhdHRlcm5zGAUgASgIEhIKCnJlcXVlc3RfaWQYBiABKAki0gEKFVJlY29yZEVwaXNvZGVSZXNwb25zZRIgCgdlcGlzb2RlGAEgASgLMg8ubG90LnYxLkVwaXNvZGUSDwoHY3JlYXRlZBgCIAEoCBIfCgdub3RpY2VzGAMgAygLMg4ubG90LnYxLk5vdGljZRIrChJleHRyYWN0ZWRfcGF0dGVybnMYBCADKAsyDy5sb3QudjEuUGF0dGVybhI4ChlleHRyYWN0ZWRfZXJyb3Jfc29sdXRpb25zGAUgAygLMhUubG90LnYxLkVycm9yU29sdXRpb24iOgoRR2V0RXBpc29kZVJlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEhIKCmVwaXNvZGVfaWQYAiABKAkiNgoSR2V0RXBpc29kZVJlc3BvbnNlEiAKB2VwaXNvZGUYASABKAsyDy5sb3QudjEuRXBpc29kZSJ2ChNMaXN0RXBpc29kZXNSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRIlCgZmaWx0ZXIYAiABKAsyFS5sb3QudjEuRXBpc29kZUZpbHRlchIRCglwYWdlX3NpemUYAyABKAUSEgoKcGFnZV90b2tlbhgEIAEoCSJSChRMaXN0RXBpc29kZXNSZXNwb25zZRIhCghlcGlzb2RlcxgBIAMoCzIPLmxvdC52MS5FcGlzb2RlEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSJUChREZWxldGVFcGlzb2RlUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSEgoKZXBpc29kZV9pZBgCIAEoCRIVCg1hbGxvd19taXNzaW5nGAMgASgIIkUKFURlbGV0ZUVwaXNvZGVSZXNwb25zZRIPCgdkZWxldGVkGAEgASgIEhsKE2RlbGV0ZWRfZXZlbnRfY291bnQYAiABKAMigAEKGExpc3RFcGlzb2RlRXZlbnRzUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSEgoKZXBpc29kZV9pZBgCIAEoCRIRCglwYWdlX3NpemUYAyABKAUSEgoKcGFnZV90b2tlbhgEIAEoCRIWCg5hZnRlcl9zZXF1ZW5jZRgFIAEoAyJaChlMaXN0RXBpc29kZUV2ZW50c1Jlc3BvbnNlEiQKBmV2ZW50cxgBIAMoCzIULmxvdC52MS5FcGlzb2RlRXZlbnQSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJInQKFFJlcGxheUVwaXNvZGVSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRISCgplcGlzb2RlX2lkGAIgASgJEg0KBXNwZWVkGAMgASgBEhYKDmFmdGVyX3NlcXVlbmNlGAQgASgDEg4KBmZvbGxvdxgFIAEoCCJQChVSZXBsYXlFcGlzb2RlUmVzcG9uc2USJAoGZXZlbnRzGAEgAygLMhQubG90LnYxLkVwaXNvZGVFdmVudBIRCgljYXVnaHRfdXAYAiABKAgixgEKFVJlY2FsbEVwaXNvZGVzUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSDQoFcXVlcnkYAiABKAkSFAoMc3VjY2Vzc19vbmx5GAMgASgIEiUKBmZpbHRlchgEIAEoCzIVLmxvdC52MS5FcGlzb2RlRmlsdGVyEg0KBWxpbWl0GAUgASgFEhsKDm1pbl9zaW1pbGFyaXR5GAYgASgBSACIAQESDwoHZXhwbGFpbhgHIAEoCEIRCg9fbWluX3NpbWlsYXJpdHkicQoWUmVjYWxsRXBpc29kZXNSZXNwb25zZRIgCgRoaXRzGAEgAygLMhIubG90LnYxLkVwaXNvZGVIaXQSFAoMcmV0cmlldmFsX2lkGAIgASgJEh8KB25vdGljZXMYAyADKAsyDi5sb3QudjEuTm90aWNlInkKCkVwaXNvZGVIaXQSIAoHZXBpc29kZRgBIAEoCzIPLmxvdC52MS5FcGlzb2RlEg0KBXNjb3JlGAIgASgBEhIKCnNpbWlsYXJpdHkYAyABKAESJgoLc2NvcmVfcGFydHMYBCADKAsyES5sb3QudjEuU2NvcmVQYXJ0IokBChZBbmFseXplRmFpbHVyZXNSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRIlCgZmaWx0ZXIYAiABKAsyFS5sb3QudjEuRXBpc29kZUZpbHRlchINCgVsaW1pdBgDIAEoBRIXCgpzaW1pbGFyaXR5GAQgASgBSACIAQFCDQoLX3NpbWlsYXJpdHkivQEKF0FuYWx5emVGYWlsdXJlc1Jlc3BvbnNlEiQKBmdyb3VwcxgBIAMoCzIULmxvdC52MS5GYWlsdXJlR3JvdXASFAoMZmFpbGVkX2NvdW50GAIgASgDEhYKDmFuYWx5emVkX2NvdW50GAMgASgDEhMKC2dyb3VwX2NvdW50GAQgASgDEhcKD3NpZ25hdHVyZV9jb3VudBgFIAEoAxIgChhjb21wYXJlZF9zaWduYXR1cmVfY291bnQYBiABKAMi/gMKDEZhaWx1cmVHcm91cBIRCglzaWduYXR1cmUYASABKAkSDQoFY291bnQYAiABKAMSDQoFc2hhcmUYAyABKAESDQoFdHJlbmQYBCABKAESGwoTZXhhbXBsZV9lcGlzb2RlX2lkcxgFIAMoCRIaChJsYXN0X2dvb2RfYXBwcm9hY2gYBiABKAkSDQoFdG9vbHMYByADKAkSHwoXZmFpbGVkX2FmdGVyX2V2ZW50X3R5cGUYCCABKAkSLQoJbGFzdF90aW1lGAkgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIrCg1leGFtcGxlX2Vycm9yGAogASgLMhQubG90LnYxLkVwaXNvZGVFcnJvchIZChFmYWlsZWRfYWZ0ZXJfdG9vbBgLIAEoCRIaChJmYWlsZWRfYWZ0ZXJfc2hhcmUYDCABKAESLgoKZmlyc3RfdGltZRgNIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASGQoRdHJlbmRfc2lnbmlmaWNhbnQYDiABKAgSEgoKc2lnbmF0dXJlcxgPIAMoCRIXCg9zaWduYXR1cmVfY291bnQYECABKAMSHAoUbGFzdF9nb29kX2VwaXNvZGVfaWQYESABKAkSHAoUbGFzdF9nb29kX3NpbWlsYXJpdHkYEiABKAEqUQoIVGFrZW92ZXISGAoUVEFLRU9WRVJfVU5TUEVDSUZJRUQQABIWChJUQUtFT1ZFUl9UQUtFX09WRVIQARITCg9UQUtFT1ZFUl9SRUZVU0UQAjLQBwoORXBpc29kZVNlcnZpY2USSQoMU3RhcnRFcGlzb2RlEhsubG90LnYxLlN0YXJ0RXBpc29kZVJlcXVlc3QaHC5sb3QudjEuU3RhcnRFcGlzb2RlUmVzcG9uc2USRgoLUmVjb3JkRXZlbnQSGi5sb3QudjEuUmVjb3JkRXZlbnRSZXF1ZXN0GhsubG90LnYxLlJlY29yZEV2ZW50UmVzcG9uc2USTQoMUmVjb3JkRXZlbnRzEhsubG90LnYxLlJlY29yZEV2ZW50c1JlcXVlc3QaHC5sb3QudjEuUmVjb3JkRXZlbnRzUmVzcG9uc2UoATABEkMKCkVuZEVwaXNvZGUSGS5sb3QudjEuRW5kRXBpc29kZVJlcXVlc3QaGi5sb3QudjEuRW5kRXBpc29kZVJlc3BvbnNlEkwKDVJlY29yZEVwaXNvZGUSHC5sb3QudjEuUmVjb3JkRXBpc29kZVJlcXVlc3QaHS5sb3QudjEuUmVjb3JkRXBpc29kZVJlc3BvbnNlEkgKCkdldEVwaXNvZGUSGS5sb3QudjEuR2V0RXBpc29kZVJlcXVlc3QaGi5sb3QudjEuR2V0RXBpc29kZVJlc3BvbnNlIgOQAgESTgoMTGlzdEVwaXNvZGVzEhsubG90LnYxLkxpc3RFcGlzb2Rlc1JlcXVlc3QaHC5sb3QudjEuTGlzdEVwaXNvZGVzUmVzcG9uc2UiA5ACARJMCg1EZWxldGVFcGlzb2RlEhwubG90LnYxLkRlbGV0ZUVwaXNvZGVSZXF1ZXN0Gh0ubG90LnYxLkRlbGV0ZUVwaXNvZGVSZXNwb25zZRJdChFMaXN0RXBpc29kZUV2ZW50cxIgLmxvdC52MS5MaXN0RXBpc29kZUV2ZW50c1JlcXVlc3QaIS5sb3QudjEuTGlzdEVwaXNvZGVFdmVudHNSZXNwb25zZSIDkAIBElMKDVJlcGxheUVwaXNvZGUSHC5sb3QudjEuUmVwbGF5RXBpc29kZVJlcXVlc3QaHS5sb3QudjEuUmVwbGF5RXBpc29kZVJlc3BvbnNlIgOQAgEwARJUCg5SZWNhbGxFcGlzb2RlcxIdLmxvdC52MS5SZWNhbGxFcGlzb2Rlc1JlcXVlc3QaHi5sb3QudjEuUmVjYWxsRXBpc29kZXNSZXNwb25zZSIDkAIBElcKD0FuYWx5emVGYWlsdXJlcxIeLmxvdC52MS5BbmFseXplRmFpbHVyZXNSZXF1ZXN0Gh8ubG90LnYxLkFuYWx5emVGYWlsdXJlc1Jlc3BvbnNlIgOQAgFCRwoNaW8ubG90Z3JwYy52MVABWjRnaXRodWIuY29tL2xvdC1ncnBjL2xvdC1ncnBjL2NsaWVudHMvZ28vbG90L3YxO2xvdHYxYgZwcm90bzM", [file_google_protobuf_timestamp, file_lot_v1_episode, file_lot_v1_error_solution, file_lot_v1_outcome, file_lot_v1_pattern]);
 
 /**
  * Request of StartEpisode.
@@ -194,8 +194,8 @@ export type RecordEventsRequest = Message<"lot.v1.RecordEventsRequest"> & {
   takeover: Takeover;
 
   /**
-   * events in order, at most 1,000 a message, each with its sequence (1 or more). The first message may carry
-   * some too.
+   * events in order, at most 1,000 a message, each with its sequence (1 or more). The first message
+   * may carry some too. None: a heartbeat.
    *
    * @generated from field: repeated lot.v1.EpisodeEvent events = 4;
    */
@@ -353,6 +353,15 @@ export type EndEpisodeRequest = Message<"lot.v1.EndEpisodeRequest"> & {
    * @generated from field: string request_id = 15;
    */
   requestId: string;
+
+  /**
+   * used_episode_ids are the episodes whose record was really used, each counted once more in its
+   * reused_count, once however often this end is sent. At most 100, each once. One that is not there
+   * is EPISODE_NOT_FOUND.
+   *
+   * @generated from field: repeated string used_episode_ids = 16;
+   */
+  usedEpisodeIds: string[];
 };
 
 /**
@@ -790,7 +799,10 @@ export type ReplayEpisodeRequest = Message<"lot.v1.ReplayEpisodeRequest"> & {
   episodeId: string;
 
   /**
-   * speed: 0 as fast as possible, 1 as it happened, 2 twice as fast.
+   * speed: 0 as fast as possible, 1 as it happened, 2 twice as fast. An event is due when as much time
+   * has passed since the first one sent as lies between their event_times, divided by speed; one that
+   * is due already comes at once. However long a gap is, it is waited out: cancel, and go on behind
+   * `after_sequence` or faster.
    *
    * @generated from field: double speed = 3;
    */
@@ -804,7 +816,8 @@ export type ReplayEpisodeRequest = Message<"lot.v1.ReplayEpisodeRequest"> & {
   afterSequence: bigint;
 
   /**
-   * follow a RUNNING episode until it ends.
+   * follow a RUNNING episode: go on with new events as they are stored, until it has ended or is
+   * abandoned.
    *
    * @generated from field: bool follow = 5;
    */
@@ -825,11 +838,20 @@ export const ReplayEpisodeRequestSchema: GenMessage<ReplayEpisodeRequest> = /*@_
  */
 export type ReplayEpisodeResponse = Message<"lot.v1.ReplayEpisodeResponse"> & {
   /**
-   * events, by sequence.
+   * events, by sequence. At most 1 MiB of data, unless it is a single event; empty only with
+   * caught_up.
    *
    * @generated from field: repeated lot.v1.EpisodeEvent events = 1;
    */
   events: EpisodeEvent[];
+
+  /**
+   * caught_up: no events behind these were stored when they were read, and the stream waits for more.
+   * Only with `follow`; if there is nothing to send at first, a message without events says so.
+   *
+   * @generated from field: bool caught_up = 2;
+   */
+  caughtUp: boolean;
 };
 
 /**
@@ -994,7 +1016,8 @@ export type AnalyzeFailuresRequest = Message<"lot.v1.AnalyzeFailuresRequest"> & 
   namespace: string;
 
   /**
-   * filter; empty matches all.
+   * filter of the failures; empty matches all. `statuses` without FAILED leave none. It does not
+   * narrow the successes that `last_good_approach` is sought among.
    *
    * @generated from field: lot.v1.EpisodeFilter filter = 2;
    */
@@ -1006,6 +1029,15 @@ export type AnalyzeFailuresRequest = Message<"lot.v1.AnalyzeFailuresRequest"> & 
    * @generated from field: int32 limit = 3;
    */
   limit: number;
+
+  /**
+   * similarity in [0, 1] from which on errors are merged by meaning; absent: .14, which suits
+   * failures of many kinds. Where all are of one kind, as those of a compiler, ask with .3 or more
+   * for finer groups. 1 merges just equal signatures.
+   *
+   * @generated from field: optional double similarity = 4;
+   */
+  similarity?: number | undefined;
 };
 
 /**
@@ -1022,7 +1054,7 @@ export const AnalyzeFailuresRequestSchema: GenMessage<AnalyzeFailuresRequest> = 
  */
 export type AnalyzeFailuresResponse = Message<"lot.v1.AnalyzeFailuresResponse"> & {
   /**
-   * groups, the largest first.
+   * groups, the largest first; of equally large ones the one that happened last.
    *
    * @generated from field: repeated lot.v1.FailureGroup groups = 1;
    */
@@ -1034,6 +1066,35 @@ export type AnalyzeFailuresResponse = Message<"lot.v1.AnalyzeFailuresResponse"> 
    * @generated from field: int64 failed_count = 2;
    */
   failedCount: bigint;
+
+  /**
+   * analyzed_count of them, the last to end: all up to 10,000. Counts and shares are of these.
+   *
+   * @generated from field: int64 analyzed_count = 3;
+   */
+  analyzedCount: bigint;
+
+  /**
+   * group_count of all groups, also those beyond `limit`.
+   *
+   * @generated from field: int64 group_count = 4;
+   */
+  groupCount: bigint;
+
+  /**
+   * signature_count of different errors.
+   *
+   * @generated from field: int64 signature_count = 5;
+   */
+  signatureCount: bigint;
+
+  /**
+   * compared_signature_count of them, the most frequent, that were compared by meaning: all up to
+   * 2,000; none if `similarity` is 1. Each of the rest is a group by its signature alone.
+   *
+   * @generated from field: int64 compared_signature_count = 6;
+   */
+  comparedSignatureCount: bigint;
 };
 
 /**
@@ -1046,11 +1107,16 @@ export const AnalyzeFailuresResponseSchema: GenMessage<AnalyzeFailuresResponse> 
 /**
  * FailureGroup is a group of failed episodes of one cause.
  *
+ * The error of an episode is its `error`, else that of its last event that tells one (see
+ * `EpisodeEvent.data`; the last 100 are looked at), else the last of its `error_patterns`. Those
+ * that tell none are one group.
+ *
  * @generated from message lot.v1.FailureGroup
  */
 export type FailureGroup = Message<"lot.v1.FailureGroup"> & {
   /**
-   * signature: the error with paths, numbers and names taken out.
+   * signature: the error with paths, numbers and names taken out; as in ErrorSolution. The most
+   * frequent one of the group. Empty: the group of episodes that tell no error.
    *
    * @generated from field: string signature = 1;
    */
@@ -1064,53 +1130,125 @@ export type FailureGroup = Message<"lot.v1.FailureGroup"> & {
   count: bigint;
 
   /**
-   * share of all failures, in [0, 1].
+   * share of all analyzed failures, in [0, 1].
    *
    * @generated from field: double share = 3;
    */
   share: number;
 
   /**
-   * trend of the share: positive is growing. Per day.
+   * trend of the share: its change per day, positive is growing. The slope of the least-squares line
+   * through all analyzed failures, each counting 1 if it is of the group and 0 if not, over the time
+   * it ended. The trends of all groups add up to 0. 0 also with fewer than 10 failures, or with
+   * less than a day from the first to the last of them.
    *
    * @generated from field: double trend = 4;
    */
   trend: number;
 
   /**
-   * example_episode_ids, the newest first.
+   * example_episode_ids, the newest first. At most 5.
    *
    * @generated from field: repeated string example_episode_ids = 5;
    */
   exampleEpisodeIds: string[];
 
   /**
-   * last_good_approach that worked on like tasks; empty: none known.
+   * last_good_approach: that of last_good_episode_id. Empty: none known.
    *
    * @generated from field: string last_good_approach = 6;
    */
   lastGoodApproach: string;
 
   /**
-   * tools involved, the most frequent first.
+   * tools involved: in `tools_used` or in the last events, the most frequent first. At most 10.
    *
    * @generated from field: repeated string tools = 7;
    */
   tools: string[];
 
   /**
-   * failed_after_event_type: the step after which it failed most often.
+   * failed_after_event_type: the step after which it failed most often, which is the last event
+   * before the one that tells the error, or this one itself if it is a step that tells its own error.
+   * Empty: no event says it.
    *
    * @generated from field: string failed_after_event_type = 8;
    */
   failedAfterEventType: string;
 
   /**
-   * last_time of such a failure.
+   * last_time at which such an episode ended.
    *
    * @generated from field: google.protobuf.Timestamp last_time = 9;
    */
   lastTime?: Timestamp | undefined;
+
+  /**
+   * example_error: the newest with `signature`, its message cut to 1 KiB; of a message of over 4,096
+   * characters, as a stack trace, the line that says what went wrong. Absent where signature is
+   * empty.
+   *
+   * @generated from field: lot.v1.EpisodeError example_error = 10;
+   */
+  exampleError?: EpisodeError | undefined;
+
+  /**
+   * failed_after_tool: the tool of that step, if it names one.
+   *
+   * @generated from field: string failed_after_tool = 11;
+   */
+  failedAfterTool: string;
+
+  /**
+   * failed_after_share of the group's episodes that failed after that step, in [0, 1].
+   *
+   * @generated from field: double failed_after_share = 12;
+   */
+  failedAfterShare: number;
+
+  /**
+   * first_time at which such an episode ended, among the analyzed ones.
+   *
+   * @generated from field: google.protobuf.Timestamp first_time = 13;
+   */
+  firstTime?: Timestamp | undefined;
+
+  /**
+   * trend_significant: the trend is more than chance, by the test of Cochran and Armitage at .05.
+   *
+   * @generated from field: bool trend_significant = 14;
+   */
+  trendSignificant: boolean;
+
+  /**
+   * signatures of the group, the most frequent first. At most 10.
+   *
+   * @generated from field: repeated string signatures = 15;
+   */
+  signatures: string[];
+
+  /**
+   * signature_count of different signatures in the group.
+   *
+   * @generated from field: int64 signature_count = 16;
+   */
+  signatureCount: bigint;
+
+  /**
+   * last_good_episode_id: of the SUCCEEDED episodes whose task and context are like those of the
+   * examples (similarity of .8 or more, 20 nearest of each), the last to end that tells its
+   * approach, else the last to end. Empty: there is none.
+   *
+   * @generated from field: string last_good_episode_id = 17;
+   */
+  lastGoodEpisodeId: string;
+
+  /**
+   * last_good_similarity of its task to the nearest of the examples, in [0, 1].
+   *
+   * @generated from field: double last_good_similarity = 18;
+   */
+  lastGoodSimilarity: number;
 };
 
 /**
@@ -1121,7 +1259,8 @@ export const FailureGroupSchema: GenMessage<FailureGroup> = /*@__PURE__*/
   messageDesc(file_lot_v1_episode_service, 25);
 
 /**
- * Takeover says what opening a stream does while another records the same episode.
+ * Takeover says what opening a stream does while another records the same episode, at this server or
+ * at another one on the same store.
  *
  * @generated from enum lot.v1.Takeover
  */
@@ -1189,9 +1328,11 @@ export const EpisodeService: GenService<{
    * RecordEvents appends events in batches over one stream. The first message opens it and is
    * answered with the last sequence stored, from which a resuming client goes on; every later one
    * is acknowledged once its events are stored. A sequence that is stored already is acknowledged
-   * again if its content is the same. Errors end the stream, not the episode: EPISODE_NOT_FOUND,
-   * EPISODE_ENDED, EPISODE_STREAM_OPEN, STREAM_NOT_OPENED, WRITER_REPLACED, EVENT_SEQUENCE_GAP,
-   * EVENT_CONFLICT.
+   * again if its content is the same. A message without events is a heartbeat: it is answered with
+   * the last sequence, and keeps a stream open that would be closed as idle (15 minutes without a
+   * message, unless the server's settings say otherwise). Errors end the stream, not the episode:
+   * EPISODE_NOT_FOUND, EPISODE_ENDED, EPISODE_STREAM_OPEN, STREAM_NOT_OPENED, STREAM_IDLE,
+   * WRITER_REPLACED, EVENT_SEQUENCE_GAP, EVENT_CONFLICT.
    *
    * @generated from rpc lot.v1.EpisodeService.RecordEvents
    */
@@ -1203,7 +1344,7 @@ export const EpisodeService: GenService<{
   /**
    * EndEpisode ends an episode as SUCCEEDED or FAILED. The same end again answers alike; another
    * one is EPISODE_ENDED. An open stream of the episode is closed by it. Errors:
-   * EPISODE_NOT_FOUND, EPISODE_ENDED, REQUEST_ID_REUSED.
+   * EPISODE_NOT_FOUND (of it, or of one in used_episode_ids), EPISODE_ENDED, REQUEST_ID_REUSED.
    *
    * @generated from rpc lot.v1.EpisodeService.EndEpisode
    */
@@ -1214,7 +1355,7 @@ export const EpisodeService: GenService<{
   },
   /**
    * RecordEpisode records a finished episode in one call: start, events and end. Errors:
-   * EPISODE_ID_IN_USE, REQUEST_ID_REUSED.
+   * EPISODE_ID_IN_USE, EPISODE_NOT_FOUND (of one in used_episode_ids), REQUEST_ID_REUSED.
    *
    * @generated from rpc lot.v1.EpisodeService.RecordEpisode
    */
@@ -1265,7 +1406,9 @@ export const EpisodeService: GenService<{
     output: typeof ListEpisodeEventsResponseSchema;
   },
   /**
-   * ReplayEpisode streams an episode's events in order. Not yet carried out.
+   * ReplayEpisode streams an episode's events in order and in batches, of a RUNNING one those that
+   * are stored by then, or with `follow` also those that come. A stream that was cut goes on behind
+   * `after_sequence`. Errors: EPISODE_NOT_FOUND, also when it is deleted meanwhile.
    *
    * @generated from rpc lot.v1.EpisodeService.ReplayEpisode
    */
@@ -1286,7 +1429,10 @@ export const EpisodeService: GenService<{
     output: typeof RecallEpisodesResponseSchema;
   },
   /**
-   * AnalyzeFailures groups failed episodes by their errors. Not yet carried out.
+   * AnalyzeFailures groups FAILED episodes by what went wrong: those whose errors are the same but
+   * for paths, numbers and names, and then those whose errors mean the same. It reads the latest
+   * 10,000 and stores nothing. RUNNING and ABANDONED episodes are no failures: nobody knows how they
+   * went.
    *
    * @generated from rpc lot.v1.EpisodeService.AnalyzeFailures
    */

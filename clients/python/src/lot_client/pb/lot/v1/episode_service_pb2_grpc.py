@@ -127,9 +127,11 @@ class EpisodeServiceServicer(object):
         """RecordEvents appends events in batches over one stream. The first message opens it and is
         answered with the last sequence stored, from which a resuming client goes on; every later one
         is acknowledged once its events are stored. A sequence that is stored already is acknowledged
-        again if its content is the same. Errors end the stream, not the episode: EPISODE_NOT_FOUND,
-        EPISODE_ENDED, EPISODE_STREAM_OPEN, STREAM_NOT_OPENED, WRITER_REPLACED, EVENT_SEQUENCE_GAP,
-        EVENT_CONFLICT.
+        again if its content is the same. A message without events is a heartbeat: it is answered with
+        the last sequence, and keeps a stream open that would be closed as idle (15 minutes without a
+        message, unless the server's settings say otherwise). Errors end the stream, not the episode:
+        EPISODE_NOT_FOUND, EPISODE_ENDED, EPISODE_STREAM_OPEN, STREAM_NOT_OPENED, STREAM_IDLE,
+        WRITER_REPLACED, EVENT_SEQUENCE_GAP, EVENT_CONFLICT.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -138,7 +140,7 @@ class EpisodeServiceServicer(object):
     def EndEpisode(self, request, context):
         """EndEpisode ends an episode as SUCCEEDED or FAILED. The same end again answers alike; another
         one is EPISODE_ENDED. An open stream of the episode is closed by it. Errors:
-        EPISODE_NOT_FOUND, EPISODE_ENDED, REQUEST_ID_REUSED.
+        EPISODE_NOT_FOUND (of it, or of one in used_episode_ids), EPISODE_ENDED, REQUEST_ID_REUSED.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -146,7 +148,7 @@ class EpisodeServiceServicer(object):
 
     def RecordEpisode(self, request, context):
         """RecordEpisode records a finished episode in one call: start, events and end. Errors:
-        EPISODE_ID_IN_USE, REQUEST_ID_REUSED.
+        EPISODE_ID_IN_USE, EPISODE_NOT_FOUND (of one in used_episode_ids), REQUEST_ID_REUSED.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -182,7 +184,9 @@ class EpisodeServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def ReplayEpisode(self, request, context):
-        """ReplayEpisode streams an episode's events in order. Not yet carried out.
+        """ReplayEpisode streams an episode's events in order and in batches, of a RUNNING one those that
+        are stored by then, or with `follow` also those that come. A stream that was cut goes on behind
+        `after_sequence`. Errors: EPISODE_NOT_FOUND, also when it is deleted meanwhile.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -197,7 +201,10 @@ class EpisodeServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def AnalyzeFailures(self, request, context):
-        """AnalyzeFailures groups failed episodes by their errors. Not yet carried out.
+        """AnalyzeFailures groups FAILED episodes by what went wrong: those whose errors are the same but
+        for paths, numbers and names, and then those whose errors mean the same. It reads the latest
+        10,000 and stores nothing. RUNNING and ABANDONED episodes are no failures: nobody knows how they
+        went.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -49,18 +49,20 @@ class EpisodeServiceStub:
     """RecordEvents appends events in batches over one stream. The first message opens it and is
     answered with the last sequence stored, from which a resuming client goes on; every later one
     is acknowledged once its events are stored. A sequence that is stored already is acknowledged
-    again if its content is the same. Errors end the stream, not the episode: EPISODE_NOT_FOUND,
-    EPISODE_ENDED, EPISODE_STREAM_OPEN, STREAM_NOT_OPENED, WRITER_REPLACED, EVENT_SEQUENCE_GAP,
-    EVENT_CONFLICT.
+    again if its content is the same. A message without events is a heartbeat: it is answered with
+    the last sequence, and keeps a stream open that would be closed as idle (15 minutes without a
+    message, unless the server's settings say otherwise). Errors end the stream, not the episode:
+    EPISODE_NOT_FOUND, EPISODE_ENDED, EPISODE_STREAM_OPEN, STREAM_NOT_OPENED, STREAM_IDLE,
+    WRITER_REPLACED, EVENT_SEQUENCE_GAP, EVENT_CONFLICT.
     """
     EndEpisode: _grpc.UnaryUnaryMultiCallable[_episode_service_pb2.EndEpisodeRequest, _episode_service_pb2.EndEpisodeResponse]
     """EndEpisode ends an episode as SUCCEEDED or FAILED. The same end again answers alike; another
     one is EPISODE_ENDED. An open stream of the episode is closed by it. Errors:
-    EPISODE_NOT_FOUND, EPISODE_ENDED, REQUEST_ID_REUSED.
+    EPISODE_NOT_FOUND (of it, or of one in used_episode_ids), EPISODE_ENDED, REQUEST_ID_REUSED.
     """
     RecordEpisode: _grpc.UnaryUnaryMultiCallable[_episode_service_pb2.RecordEpisodeRequest, _episode_service_pb2.RecordEpisodeResponse]
     """RecordEpisode records a finished episode in one call: start, events and end. Errors:
-    EPISODE_ID_IN_USE, REQUEST_ID_REUSED.
+    EPISODE_ID_IN_USE, EPISODE_NOT_FOUND (of one in used_episode_ids), REQUEST_ID_REUSED.
     """
     GetEpisode: _grpc.UnaryUnaryMultiCallable[_episode_service_pb2.GetEpisodeRequest, _episode_service_pb2.GetEpisodeResponse]
     """GetEpisode reads one, without its events. Errors: EPISODE_NOT_FOUND."""
@@ -73,13 +75,20 @@ class EpisodeServiceStub:
     ListEpisodeEvents: _grpc.UnaryUnaryMultiCallable[_episode_service_pb2.ListEpisodeEventsRequest, _episode_service_pb2.ListEpisodeEventsResponse]
     """ListEpisodeEvents lists an episode's events by sequence. Errors: EPISODE_NOT_FOUND."""
     ReplayEpisode: _grpc.UnaryStreamMultiCallable[_episode_service_pb2.ReplayEpisodeRequest, _episode_service_pb2.ReplayEpisodeResponse]
-    """ReplayEpisode streams an episode's events in order. Not yet carried out."""
+    """ReplayEpisode streams an episode's events in order and in batches, of a RUNNING one those that
+    are stored by then, or with `follow` also those that come. A stream that was cut goes on behind
+    `after_sequence`. Errors: EPISODE_NOT_FOUND, also when it is deleted meanwhile.
+    """
     RecallEpisodes: _grpc.UnaryUnaryMultiCallable[_episode_service_pb2.RecallEpisodesRequest, _episode_service_pb2.RecallEpisodesResponse]
     """RecallEpisodes finds the episodes whose task and context are most relevant to a query, by
     meaning and by words.
     """
     AnalyzeFailures: _grpc.UnaryUnaryMultiCallable[_episode_service_pb2.AnalyzeFailuresRequest, _episode_service_pb2.AnalyzeFailuresResponse]
-    """AnalyzeFailures groups failed episodes by their errors. Not yet carried out."""
+    """AnalyzeFailures groups FAILED episodes by what went wrong: those whose errors are the same but
+    for paths, numbers and names, and then those whose errors mean the same. It reads the latest
+    10,000 and stores nothing. RUNNING and ABANDONED episodes are no failures: nobody knows how they
+    went.
+    """
 
 @_typing.type_check_only
 class EpisodeServiceAsyncStub(EpisodeServiceStub):
@@ -102,18 +111,20 @@ class EpisodeServiceAsyncStub(EpisodeServiceStub):
     """RecordEvents appends events in batches over one stream. The first message opens it and is
     answered with the last sequence stored, from which a resuming client goes on; every later one
     is acknowledged once its events are stored. A sequence that is stored already is acknowledged
-    again if its content is the same. Errors end the stream, not the episode: EPISODE_NOT_FOUND,
-    EPISODE_ENDED, EPISODE_STREAM_OPEN, STREAM_NOT_OPENED, WRITER_REPLACED, EVENT_SEQUENCE_GAP,
-    EVENT_CONFLICT.
+    again if its content is the same. A message without events is a heartbeat: it is answered with
+    the last sequence, and keeps a stream open that would be closed as idle (15 minutes without a
+    message, unless the server's settings say otherwise). Errors end the stream, not the episode:
+    EPISODE_NOT_FOUND, EPISODE_ENDED, EPISODE_STREAM_OPEN, STREAM_NOT_OPENED, STREAM_IDLE,
+    WRITER_REPLACED, EVENT_SEQUENCE_GAP, EVENT_CONFLICT.
     """
     EndEpisode: _aio.UnaryUnaryMultiCallable[_episode_service_pb2.EndEpisodeRequest, _episode_service_pb2.EndEpisodeResponse]  # type: ignore[assignment]
     """EndEpisode ends an episode as SUCCEEDED or FAILED. The same end again answers alike; another
     one is EPISODE_ENDED. An open stream of the episode is closed by it. Errors:
-    EPISODE_NOT_FOUND, EPISODE_ENDED, REQUEST_ID_REUSED.
+    EPISODE_NOT_FOUND (of it, or of one in used_episode_ids), EPISODE_ENDED, REQUEST_ID_REUSED.
     """
     RecordEpisode: _aio.UnaryUnaryMultiCallable[_episode_service_pb2.RecordEpisodeRequest, _episode_service_pb2.RecordEpisodeResponse]  # type: ignore[assignment]
     """RecordEpisode records a finished episode in one call: start, events and end. Errors:
-    EPISODE_ID_IN_USE, REQUEST_ID_REUSED.
+    EPISODE_ID_IN_USE, EPISODE_NOT_FOUND (of one in used_episode_ids), REQUEST_ID_REUSED.
     """
     GetEpisode: _aio.UnaryUnaryMultiCallable[_episode_service_pb2.GetEpisodeRequest, _episode_service_pb2.GetEpisodeResponse]  # type: ignore[assignment]
     """GetEpisode reads one, without its events. Errors: EPISODE_NOT_FOUND."""
@@ -126,13 +137,20 @@ class EpisodeServiceAsyncStub(EpisodeServiceStub):
     ListEpisodeEvents: _aio.UnaryUnaryMultiCallable[_episode_service_pb2.ListEpisodeEventsRequest, _episode_service_pb2.ListEpisodeEventsResponse]  # type: ignore[assignment]
     """ListEpisodeEvents lists an episode's events by sequence. Errors: EPISODE_NOT_FOUND."""
     ReplayEpisode: _aio.UnaryStreamMultiCallable[_episode_service_pb2.ReplayEpisodeRequest, _episode_service_pb2.ReplayEpisodeResponse]  # type: ignore[assignment]
-    """ReplayEpisode streams an episode's events in order. Not yet carried out."""
+    """ReplayEpisode streams an episode's events in order and in batches, of a RUNNING one those that
+    are stored by then, or with `follow` also those that come. A stream that was cut goes on behind
+    `after_sequence`. Errors: EPISODE_NOT_FOUND, also when it is deleted meanwhile.
+    """
     RecallEpisodes: _aio.UnaryUnaryMultiCallable[_episode_service_pb2.RecallEpisodesRequest, _episode_service_pb2.RecallEpisodesResponse]  # type: ignore[assignment]
     """RecallEpisodes finds the episodes whose task and context are most relevant to a query, by
     meaning and by words.
     """
     AnalyzeFailures: _aio.UnaryUnaryMultiCallable[_episode_service_pb2.AnalyzeFailuresRequest, _episode_service_pb2.AnalyzeFailuresResponse]  # type: ignore[assignment]
-    """AnalyzeFailures groups failed episodes by their errors. Not yet carried out."""
+    """AnalyzeFailures groups FAILED episodes by what went wrong: those whose errors are the same but
+    for paths, numbers and names, and then those whose errors mean the same. It reads the latest
+    10,000 and stores nothing. RUNNING and ABANDONED episodes are no failures: nobody knows how they
+    went.
+    """
 
 class EpisodeServiceServicer(metaclass=_abc_1.ABCMeta):
     """EpisodeService records what happens while it happens, and finds it again.
@@ -170,9 +188,11 @@ class EpisodeServiceServicer(metaclass=_abc_1.ABCMeta):
         """RecordEvents appends events in batches over one stream. The first message opens it and is
         answered with the last sequence stored, from which a resuming client goes on; every later one
         is acknowledged once its events are stored. A sequence that is stored already is acknowledged
-        again if its content is the same. Errors end the stream, not the episode: EPISODE_NOT_FOUND,
-        EPISODE_ENDED, EPISODE_STREAM_OPEN, STREAM_NOT_OPENED, WRITER_REPLACED, EVENT_SEQUENCE_GAP,
-        EVENT_CONFLICT.
+        again if its content is the same. A message without events is a heartbeat: it is answered with
+        the last sequence, and keeps a stream open that would be closed as idle (15 minutes without a
+        message, unless the server's settings say otherwise). Errors end the stream, not the episode:
+        EPISODE_NOT_FOUND, EPISODE_ENDED, EPISODE_STREAM_OPEN, STREAM_NOT_OPENED, STREAM_IDLE,
+        WRITER_REPLACED, EVENT_SEQUENCE_GAP, EVENT_CONFLICT.
         """
 
     @_abc_1.abstractmethod
@@ -183,7 +203,7 @@ class EpisodeServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_episode_service_pb2.EndEpisodeResponse, _abc.Awaitable[_episode_service_pb2.EndEpisodeResponse]]:
         """EndEpisode ends an episode as SUCCEEDED or FAILED. The same end again answers alike; another
         one is EPISODE_ENDED. An open stream of the episode is closed by it. Errors:
-        EPISODE_NOT_FOUND, EPISODE_ENDED, REQUEST_ID_REUSED.
+        EPISODE_NOT_FOUND (of it, or of one in used_episode_ids), EPISODE_ENDED, REQUEST_ID_REUSED.
         """
 
     @_abc_1.abstractmethod
@@ -193,7 +213,7 @@ class EpisodeServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_episode_service_pb2.RecordEpisodeResponse, _abc.Awaitable[_episode_service_pb2.RecordEpisodeResponse]]:
         """RecordEpisode records a finished episode in one call: start, events and end. Errors:
-        EPISODE_ID_IN_USE, REQUEST_ID_REUSED.
+        EPISODE_ID_IN_USE, EPISODE_NOT_FOUND (of one in used_episode_ids), REQUEST_ID_REUSED.
         """
 
     @_abc_1.abstractmethod
@@ -236,7 +256,10 @@ class EpisodeServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _episode_service_pb2.ReplayEpisodeRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_episode_service_pb2.ReplayEpisodeResponse], _abc.AsyncIterator[_episode_service_pb2.ReplayEpisodeResponse]]:
-        """ReplayEpisode streams an episode's events in order. Not yet carried out."""
+        """ReplayEpisode streams an episode's events in order and in batches, of a RUNNING one those that
+        are stored by then, or with `follow` also those that come. A stream that was cut goes on behind
+        `after_sequence`. Errors: EPISODE_NOT_FOUND, also when it is deleted meanwhile.
+        """
 
     @_abc_1.abstractmethod
     def RecallEpisodes(
@@ -254,6 +277,10 @@ class EpisodeServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _episode_service_pb2.AnalyzeFailuresRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_episode_service_pb2.AnalyzeFailuresResponse, _abc.Awaitable[_episode_service_pb2.AnalyzeFailuresResponse]]:
-        """AnalyzeFailures groups failed episodes by their errors. Not yet carried out."""
+        """AnalyzeFailures groups FAILED episodes by what went wrong: those whose errors are the same but
+        for paths, numbers and names, and then those whose errors mean the same. It reads the latest
+        10,000 and stores nothing. RUNNING and ABANDONED episodes are no failures: nobody knows how they
+        went.
+        """
 
 def add_EpisodeServiceServicer_to_server(servicer: EpisodeServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

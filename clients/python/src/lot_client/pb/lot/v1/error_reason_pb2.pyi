@@ -69,7 +69,8 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
           "metadata": { "namespace": "default", "id": "p-1" } }
     """
     ERROR_REASON_EPISODE_NOT_FOUND: _ErrorReason.ValueType  # 8
-    """No such episode in the namespace. Code NOT_FOUND, with `google.rpc.ResourceInfo`.
+    """No such episode in the namespace. Code NOT_FOUND, with `google.rpc.ResourceInfo`. `field` is where
+    the request names it, for example `used_episode_ids[0]`; absent for its `episode_id`.
 
         { "reason": "EPISODE_NOT_FOUND", "domain": "lot.v1",
           "metadata": { "namespace": "default", "id": "e-1" } }
@@ -132,7 +133,8 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """
     ERROR_REASON_EPISODE_STREAM_OPEN: _ErrorReason.ValueType  # 18
     """A stream is recording the episode: a second stream opened with REFUSE, or RecordEvent was
-    called beside it. Code FAILED_PRECONDITION.
+    called beside it. Whichever server it is open at counts; one whose server died counts as open
+    for 30 seconds. Code FAILED_PRECONDITION. Close it, or open with TAKE_OVER.
 
         { "reason": "EPISODE_STREAM_OPEN", "domain": "lot.v1", "metadata": { "episode_id": "e-1" } }
     """
@@ -297,6 +299,14 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
         { "reason": "ERROR_SOLUTION_ID_IN_USE", "domain": "lot.v1",
           "metadata": { "namespace": "default", "id": "s-1" } }
     """
+    ERROR_REASON_STREAM_IDLE: _ErrorReason.ValueType  # 41
+    """Nothing came over the stream for longer than this server keeps one open (`[streams]
+    idle_seconds`, 15 minutes by default). Code ABORTED. What was acknowledged is kept. Open again
+    and go on from `last_sequence`; send a message without events as a heartbeat.
+
+        { "reason": "STREAM_IDLE", "domain": "lot.v1",
+          "metadata": { "episode_id": "e-1", "idle_seconds": "900" } }
+    """
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """ErrorReason lists the values of `google.rpc.ErrorInfo.reason`, without the prefix
@@ -352,7 +362,8 @@ ERROR_REASON_PATTERN_NOT_FOUND: ErrorReason.ValueType  # 7
       "metadata": { "namespace": "default", "id": "p-1" } }
 """
 ERROR_REASON_EPISODE_NOT_FOUND: ErrorReason.ValueType  # 8
-"""No such episode in the namespace. Code NOT_FOUND, with `google.rpc.ResourceInfo`.
+"""No such episode in the namespace. Code NOT_FOUND, with `google.rpc.ResourceInfo`. `field` is where
+the request names it, for example `used_episode_ids[0]`; absent for its `episode_id`.
 
     { "reason": "EPISODE_NOT_FOUND", "domain": "lot.v1",
       "metadata": { "namespace": "default", "id": "e-1" } }
@@ -415,7 +426,8 @@ ERROR_REASON_EPISODE_ENDED: ErrorReason.ValueType  # 17
 """
 ERROR_REASON_EPISODE_STREAM_OPEN: ErrorReason.ValueType  # 18
 """A stream is recording the episode: a second stream opened with REFUSE, or RecordEvent was
-called beside it. Code FAILED_PRECONDITION.
+called beside it. Whichever server it is open at counts; one whose server died counts as open
+for 30 seconds. Code FAILED_PRECONDITION. Close it, or open with TAKE_OVER.
 
     { "reason": "EPISODE_STREAM_OPEN", "domain": "lot.v1", "metadata": { "episode_id": "e-1" } }
 """
@@ -579,5 +591,13 @@ ERROR_REASON_ERROR_SOLUTION_ID_IN_USE: ErrorReason.ValueType  # 43
 
     { "reason": "ERROR_SOLUTION_ID_IN_USE", "domain": "lot.v1",
       "metadata": { "namespace": "default", "id": "s-1" } }
+"""
+ERROR_REASON_STREAM_IDLE: ErrorReason.ValueType  # 41
+"""Nothing came over the stream for longer than this server keeps one open (`[streams]
+idle_seconds`, 15 minutes by default). Code ABORTED. What was acknowledged is kept. Open again
+and go on from `last_sequence`; send a message without events as a heartbeat.
+
+    { "reason": "STREAM_IDLE", "domain": "lot.v1",
+      "metadata": { "episode_id": "e-1", "idle_seconds": "900" } }
 """
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015

@@ -1,0 +1,169 @@
+"""The subcommands that show what a running server records, and what changes in it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lot_grpc.cli.failures import reported
+from lot_grpc.cli.options import Address, Config, JsonLines, Namespace
+
+_Words = list[str] | None
+
+
+def episodes(
+    episode_id: Annotated[
+        str, typer.Argument(metavar="ID", help="Show this one, and its last events.")
+    ] = "",
+    status: Annotated[
+        _Words,
+        typer.Option(
+            "--status", help="running, succeeded, failed or abandoned. Repeatable, as the next."
+        ),
+    ] = None,
+    category: Annotated[_Words, typer.Option("--category", help="Just this category.")] = None,
+    task_type: Annotated[_Words, typer.Option("--task-type", help="Just this type.")] = None,
+    task_id: Annotated[_Words, typer.Option("--task-id", help="Just this task.")] = None,
+    after: Annotated[
+        str, typer.Option("--after", metavar="TIME", help="Started later: ISO 8601, or 2h, 3d ago.")
+    ] = "",
+    before: Annotated[str, typer.Option("--before", metavar="TIME", help="Started before.")] = "",
+    limit: Annotated[
+        int,
+        typer.Option(
+            "--limit", "-l", min=0, metavar="N", help="0 is 20; 10 events of one; 10 groups."
+        ),
+    ] = 0,
+    failures: Annotated[
+        bool, typer.Option("--failures", help="Tell what makes them fail, in groups.")
+    ] = False,
+    namespace: Namespace = "",
+    address: Address = "",
+    timeout: Annotated[float, typer.Option("--timeout", min=0.1, help="Seconds to wait.")] = 60.0,
+    config: Config = None,
+    json: JsonLines = False,
+) -> None:
+    r"""List episodes, newest first; show one; or tell what makes them fail. Asks a running server.
+
+    Times without an offset are local ones.
+
+    \b
+    lot-grpc episodes --status failed --after 3d
+    lot-grpc episodes e-17
+    lot-grpc episodes --failures --category backend
+    """
+    from lot_grpc.cli.episodes import Wanted, run
+
+    wanted = Wanted(
+        namespace=namespace,
+        statuses=status or (),
+        categories=category or (),
+        task_types=task_type or (),
+        task_ids=task_id or (),
+        after=after,
+        before=before,
+        limit=limit,
+    )
+    if episode_id and (failures or wanted.narrows):
+        raise typer.BadParameter("an ID goes with --limit only: it shows just that episode")
+    with reported():
+        told = run(episode_id, wanted, address, timeout, config, failures=failures, as_json=json)
+        raise typer.Exit(0 if told else 1)
+
+
+def replay(
+    episode_id: Annotated[str, typer.Argument(metavar="ID", help="The episode.")],
+    speed: Annotated[
+        float,
+        typer.Option(
+            "--speed", min=0, max=1e6, metavar="X", help="0 at once, 1 as it happened, 2 twice."
+        ),
+    ] = 0.0,
+    after: Annotated[
+        int, typer.Option("--after", min=0, metavar="N", help="Start behind event N.")
+    ] = 0,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Go on until a running episode ends.")
+    ] = False,
+    full: Annotated[bool, typer.Option("--full", help="Show the data of events whole.")] = False,
+    namespace: Namespace = "",
+    address: Address = "",
+    timeout: Annotated[
+        float,
+        typer.Option("--timeout", min=0, help="Seconds to wait for a lost server; 0: for ever."),
+    ] = 60.0,
+    config: Config = None,
+    json: JsonLines = False,
+) -> None:
+    r"""Show the events of an episode in order, as they come. Ctrl-C ends.
+
+    \b
+    lot-grpc replay e-17 --full
+    lot-grpc replay e-17 --speed 10 --after 40
+    lot-grpc replay e-17 --follow
+    """
+    from lot_grpc.cli.replay import Wanted, run
+
+    if not episode_id:
+        raise typer.BadParameter("ID must not be empty")
+    wanted = Wanted(namespace, episode_id, speed, after, follow, full)
+    with reported():
+        raise typer.Exit(0 if run(wanted, address, timeout, config, as_json=json) else 1)
+
+
+def watch(
+    noun: Annotated[
+        _Words,
+        typer.Option(
+            "--noun",
+            help="memory, pattern, episode, error_solution, preference, learning_event or "
+            "decision. Repeatable.",
+        ),
+    ] = None,
+    kind: Annotated[
+        _Words,
+        typer.Option(
+            "--type",
+            help="stored, updated, deleted, cleared, pattern.learned, pattern.matched or "
+            "context.suggested. Repeatable.",
+        ),
+    ] = None,
+    from_start: Annotated[
+        bool, typer.Option("--from-start", help="First tell everything that is there.")
+    ] = False,
+    after: Annotated[
+        str, typer.Option("--after", metavar="CURSOR", help="Go on behind this change.")
+    ] = "",
+    cursor_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--cursor-file",
+            metavar="FILE",
+            help="Keep the last cursor there; the next watch goes on behind it.",
+        ),
+    ] = None,
+    namespace: Namespace = "",
+    address: Address = "",
+    timeout: Annotated[
+        float,
+        typer.Option("--timeout", min=0, help="Seconds to wait for a lost server; 0: for ever."),
+    ] = 0.0,
+    config: Config = None,
+    json: JsonLines = False,
+) -> None:
+    r"""Print a line for each change: what is stored, updated, deleted, learned. Ctrl-C ends.
+
+    \b
+    lot-grpc watch
+    lot-grpc watch --noun pattern --noun episode --type updated
+    lot-grpc watch --json --from-start --cursor-file seen.cursor
+    """
+    from lot_grpc.cli.watch import Wanted, run
+
+    if after and (from_start or cursor_file):
+        raise typer.BadParameter("--after goes with neither --from-start nor --cursor-file")
+    wanted = Wanted(namespace, noun or (), kind or (), from_start, after, cursor_file)
+    with reported():
+        raise typer.Exit(0 if run(wanted, address, timeout, config, as_json=json) else 1)

@@ -1,0 +1,32 @@
+"""Where people read: a console that knows its width and whether it has colours."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+
+from rich.console import Console
+from rich.text import Text
+
+_WIDTH = 110
+"""Columns where there is no terminal to ask and no COLUMNS in the environment."""
+
+
+def screen() -> Console:
+    """Standard output. Colours on a terminal only, and not with NO_COLOR.
+
+    A letter that the terminal's encoding lacks is written out, it does not end the command.
+    """
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+    console = Console()
+    if not console.is_terminal and "COLUMNS" not in os.environ:
+        console = Console(width=_WIDTH)
+    return console
+
+
+def print_line(console: Console, *parts: tuple[str, str], indent: int = 0) -> None:
+    """One line of texts with their styles, cut to the width. The texts must be clean."""
+    line = Text.assemble(" " * indent, *parts)
+    console.print(line, no_wrap=True, overflow="ellipsis", crop=True)

@@ -1,0 +1,64 @@
+"""Stored texts made fit for a terminal: what would steer it is told, not obeyed."""
+
+from __future__ import annotations
+
+import json
+import unicodedata
+from typing import Any
+
+from google.protobuf.json_format import MessageToDict
+from google.protobuf.struct_pb2 import Struct, Value
+
+_STEERING = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+"""Categories of Unicode that print nothing but move, hide or reorder what is printed."""
+
+_JOINERS = "\u200c\u200d"
+"""Of category Cf too, but letters of some scripts and emoji need them, and they do no harm."""
+
+_BYTES = 0x100
+
+
+def clean(text: str) -> str:
+    r"""The text with each control character written out, as ``\x1b`` or ``\u202e``."""
+    if text.isprintable():
+        return text
+    return "".join(map(_shown, text))
+
+
+def one_line(text: str, most: int = 1000) -> str:
+    """The first ``most`` characters cleaned, each run of white space as one space."""
+    return clean(" ".join(text[:most].split()))
+
+
+def _shown(character: str) -> str:
+    if character in _JOINERS or unicodedata.category(character) not in _STEERING:
+        return character
+    code = ord(character)
+    if code < _BYTES:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
+
+
+def data_text(data: Struct | Value, indent: int | None = None) -> str:
+    """JSON of free-form data as people write it: whole numbers without a point, letters as such.
+
+    Not cleaned.
+    """
+    separators = (",", ":") if indent is None else (",", ": ")
+    return json.dumps(
+        _with_whole_numbers(MessageToDict(data)),
+        ensure_ascii=False,
+        indent=indent,
+        separators=separators,
+        sort_keys=True,  # keys have no order on the wire
+    )
+
+
+def _with_whole_numbers(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _with_whole_numbers(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_with_whole_numbers(one) for one in value]
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
+        return int(value)
+    return value

@@ -1,0 +1,56 @@
+"""Points in time: as people give them, and as they are shown."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+
+from google.protobuf.timestamp_pb2 import Timestamp
+
+_AGO = re.compile(r"(\d+(?:\.\d+)?)(s|m|min|h|d|w)")
+_SECONDS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86_400, "w": 604_800}
+
+
+def moment(text: str, now: datetime) -> datetime:
+    """The time that ``text`` means: ISO 8601, or how long ago (``90s``, ``15min``, ``2h``, ``3d``).
+
+    Without an offset it is local time, a date alone its midnight.
+
+    Raises:
+        ValueError: It is neither, or outside of the years 1 to 9999.
+    """
+    try:
+        if ago := _AGO.fullmatch(text.strip()):
+            return now - timedelta(seconds=float(ago[1]) * _SECONDS[ago[2]])
+        return datetime.fromisoformat(text.strip()).astimezone(UTC)
+    except (ValueError, OverflowError, OSError):
+        raise ValueError(
+            f"{text!r} is no time: give ISO 8601, as 2026-03-01 or 2026-03-01T12:00Z, or how long "
+            "ago, as 90s, 15min, 2h, 3d or 1w"
+        ) from None
+
+
+def local_time(time: Timestamp, form: str = "%Y-%m-%d %H:%M:%S") -> str:
+    """A time as clocks here show it."""
+    told = time.ToDatetime(tzinfo=UTC)
+    try:
+        return told.astimezone().strftime(form)
+    except (OverflowError, OSError):  # at the ends of the calendar
+        return told.strftime(form)
+
+
+def offset(seconds: float) -> str:
+    """How long after the start, as ``+1:02.345`` or ``+3:01:02.345``."""
+    sign = "-" if seconds < 0 else "+"
+    milliseconds = round(abs(seconds) * 1000)
+    whole, rest = divmod(milliseconds, 1000)
+    minutes, second = divmod(whole, 60)
+    hours, minute = divmod(minutes, 60)
+    if hours:
+        return f"{sign}{hours}:{minute:02}:{second:02}.{rest:03}"
+    return f"{sign}{minute}:{second:02}.{rest:03}"
+
+
+def seconds_of(time: Timestamp) -> float:
+    """Seconds since 1970."""
+    return time.seconds + time.nanos / 1e9

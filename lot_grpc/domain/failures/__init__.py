@@ -1,0 +1,1 @@
+"""Failed episodes understood: what an error says, and what a group of them has in common."""

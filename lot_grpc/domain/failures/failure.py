@@ -1,0 +1,78 @@
+"""A failed episode as its analysis reads it: its error, and what was done before it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lot_grpc.domain.error_signature import signature_of
+from lot_grpc.domain.extraction.digest import ErrorSeen, Step, says_error
+
+Place = tuple[str, str]
+"""Event type and tool of a step, "" for none."""
+
+UNKNOWN = ErrorSeen()
+"""Of a failure that tells nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A failed episode. ``end_time`` in microseconds since 1970.
+
+    ``signature`` is empty and ``error`` is ``UNKNOWN`` for one that tells nothing. ``after`` is the
+    step after which it failed; None where no event says it.
+    """
+
+    episode_id: str
+    end_time: int
+    error: ErrorSeen
+    signature: str
+    after: Place | None = None
+    tools: tuple[str, ...] = ()
+
+
+def error_of(
+    ended_by: ErrorSeen | None, steps: Sequence[Step], error_patterns: Sequence[str]
+) -> ErrorSeen:
+    """What an episode failed of.
+
+    Its error, else that of its last event that tells one, else the last of its error patterns;
+    ``UNKNOWN`` without any.
+    """
+    if ended_by is not None and (ended_by.type or ended_by.message):
+        return ended_by
+    for step in reversed(steps):
+        if step.error is not None:
+            return step.error
+    return ErrorSeen(message=error_patterns[-1]) if error_patterns else UNKNOWN
+
+
+def signature_or_none(error: ErrorSeen) -> str:
+    """The signature of an error; empty for one that tells nothing."""
+    return "" if error == UNKNOWN else signature_of(error.type, error.message)
+
+
+def failed_after(steps: Sequence[Step], error: ErrorSeen) -> Place | None:
+    """The step after which an episode failed; ``steps`` are its last ones, in order.
+
+    It is the one before the event that tells the error. A step that tells its own error, as a tool
+    call with its result does, is the step itself. Where no event tells the error it is the last
+    one that is no error.
+    """
+    told = [at for at, step in enumerate(steps) if step.error == error]
+    last = told[-1] if told else len(steps)
+    if told and not says_error(steps[last].event_type):
+        return _place(steps[last])
+    for step in reversed(steps[:last]):
+        if not says_error(step.event_type):
+            return _place(step)
+    return None
+
+
+def tools_of(tools_used: Sequence[str], steps: Sequence[Step]) -> tuple[str, ...]:
+    """The tools of an episode, each once."""
+    return tuple(dict.fromkeys((*tools_used, *(step.tool for step in steps if step.tool))))
+
+
+def _place(step: Step) -> Place:
+    return step.event_type, step.tool

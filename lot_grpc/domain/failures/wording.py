@@ -1,0 +1,172 @@
+"""An error in plain words, as an embedding model reads them best.
+
+A model of sentences knows little of ``ENOSPC``, ``429`` or ``ModuleNotFoundError``. So codes are
+told by what they mean, names of types are taken apart, and what stands for a path, a number or a
+name is left out. What is quoted and has several words is kept: it is a message, not a name.
+
+Every rule reads one line that is cut to ``LONGEST`` and none lets repetitions compete for the same
+characters, so the time is linear.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from lot_grpc.domain.error_headline import headline_of
+from lot_grpc.domain.error_signature import normalised, short_type
+
+LONGEST: Final = 400
+"""Characters of the line that says what went wrong; what lies behind is not compared."""
+
+_MOST_LINES: Final = 4
+"""Of a message that is read beyond that line."""
+
+CODES: Final[Mapping[str, str]] = {
+    "EACCES": "permission denied",
+    "EADDRINUSE": "address already in use",
+    "EADDRNOTAVAIL": "address is not available",
+    "EAGAIN": "resource temporarily unavailable",
+    "EAI_AGAIN": "temporary failure in name resolution",
+    "EBADF": "bad file descriptor",
+    "EBUSY": "device or resource busy",
+    "ECONNABORTED": "connection aborted",
+    "ECONNREFUSED": "connection refused",
+    "ECONNRESET": "connection reset by peer",
+    "EDEADLK": "deadlock avoided",
+    "EDQUOT": "disk quota exceeded",
+    "EEXIST": "file exists",
+    "EFBIG": "file too large",
+    "EHOSTUNREACH": "no route to host",
+    "EINTR": "interrupted",
+    "EINVAL": "invalid argument",
+    "EIO": "input/output error",
+    "EISDIR": "is a directory",
+    "EMFILE": "too many open files",
+    "ENETUNREACH": "network is unreachable",
+    "ENOENT": "no such file or directory",
+    "ENOEXEC": "not executable",
+    "ENOMEM": "cannot allocate memory",
+    "ENOSPC": "no space left on device",
+    "ENOSYS": "function not implemented",
+    "ENOTDIR": "not a directory",
+    "ENOTEMPTY": "directory not empty",
+    "ENOTFOUND": "host name not found",
+    "EPERM": "operation not permitted",
+    "EPIPE": "broken pipe",
+    "EROFS": "read-only file system",
+    "ETIMEDOUT": "connection timed out",
+}
+"""Names of system errors (POSIX ``errno.h``, and those of Node's resolver)."""
+
+STATUSES: Final[Mapping[str, str]] = {
+    "400": "bad request",
+    "401": "unauthorized: credentials are missing, invalid or expired",
+    "402": "payment required",
+    "403": "forbidden",
+    "404": "not found",
+    "405": "method not allowed",
+    "408": "request timeout",
+    "409": "conflict",
+    "410": "gone",
+    "412": "precondition failed",
+    "413": "content too large",
+    "415": "unsupported media type",
+    "422": "content cannot be processed",
+    "429": "too many requests",
+    "500": "internal server error",
+    "501": "not implemented",
+    "502": "bad gateway",
+    "503": "service unavailable",
+    "504": "gateway timeout",
+    "507": "insufficient storage",
+}
+"""What HTTP says by a status (RFC 9110, RFC 6585, RFC 4918)."""
+
+_MESSAGE_IN_QUOTES = re.compile(
+    r"\"([^\"\n]* [^\"\n]*)\"|(?<!\w)'((?:[^'\n]|(?<=\w)'(?=\w))*)'(?!\w)"
+)
+_SPAWN = re.compile(r"\bspawn [^\s:]{1,200} ENOENT\b")
+_IN_OUT = re.compile(r"\b[iI]/[oO]\b")
+_STATUS = re.compile(
+    r"(?:request failed with )?\b(?:HTTP|status code|status|error code|code|returned)[ :=]{1,3}"
+    r"([45]\d\d)\b(?: - )?|^([45]\d\d) (?=[A-Z])",
+    re.IGNORECASE,
+)
+_ERRNO = re.compile(r"\[?\b(?:Errno|WinError|os error) \d{1,5}\]?")
+_AMOUNT = re.compile(r"(?<![\w.:/-])\d[\d.,]*(?= ?[A-Za-z%]+\b)")
+_STAND_IN = re.compile(r"['\"`]?<\w+>['\"`]?")
+_CODE = re.compile(r"\bE[A-Z][A-Z_]{1,20}\b")
+_JOINT = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|_")
+_SAYS_NOTHING = re.compile(r"\b(?:Error|Exception)\b:?|^(?:fatal error|FATAL ERROR|error|fatal):")
+_MARKS = re.compile(r"['\"`()\[\]]+(?!\w)|(?<!\w)['\"`()\[\]]+")
+_GAP = re.compile(r"\s+([:,.;])")
+_PART = re.compile(r": | - ")
+
+
+def _headline(error_type: str, message: str) -> str:
+    """The line that says what went wrong, with its type before it, as it was printed."""
+    found = headline_of(message)
+    kind = error_type or found.type
+    text = found.text
+    if error_type and found.type and short_type(error_type) != short_type(found.type):
+        text = f"{found.type}: {text}"
+    return (f"{kind}: {text}" if kind and text else kind or text)[:LONGEST]
+
+
+def plain_words(error_type: str, message: str) -> str:
+    """An error in plain words; the headline where nothing would be left."""
+    found = headline_of(message)
+    given, named = short_type(error_type), short_type(found.type)
+    kind = given or named
+    text = found.text if not given or not named or given == named else f"{named}: {found.text}"
+    made = _told(_with_next_lines(text[:LONGEST], message))
+    whole = f"{kind}: {made}" if kind else made
+    whole = _STAND_IN.sub(" ", whole)
+    whole = _CODE.sub(lambda found: CODES.get(found[0], found[0]), whole)
+    whole = _MARKS.sub(" ", _SAYS_NOTHING.sub(" ", _JOINT.sub(" ", whole)))
+    whole = _GAP.sub(r"\1", " ".join(whole.split())).strip(" :;,.-")
+    return _each_once(whole) or _headline(error_type, message)
+
+
+def _with_next_lines(text: str, message: str) -> str:
+    """A text with the other lines of a message of a few lines; a longer one is a trace.
+
+    A line of one word, or that ends in a colon, says nothing by itself.
+    """
+    lines = message[: 2 * LONGEST].split("\n", _MOST_LINES)
+    if len(lines) > _MOST_LINES or len(message) > 2 * LONGEST:
+        return text
+    stripped = [line.strip() for line in lines]
+    more = [
+        line
+        for line in stripped
+        if text not in line and line not in text and " " in line and not line.endswith(":")
+    ]
+    return ": ".join([text, *more])
+
+
+def _told(text: str) -> str:
+    """A text with what codes mean, without what differs from case to case."""
+    text = _MESSAGE_IN_QUOTES.sub(_kept_message, text)
+    text = _SPAWN.sub("command not found", text)
+    text = _STATUS.sub(_meaning, _IN_OUT.sub("io", text))
+    return normalised(_AMOUNT.sub(" ", _ERRNO.sub(" ", text)))
+
+
+def _kept_message(found: re.Match[str]) -> str:
+    inner = found[1] or found[2] or ""
+    return f" {inner} " if " " in inner else found[0]
+
+
+def _meaning(found: re.Match[str]) -> str:
+    return f" {STATUSES.get(found[1] or found[2], found[0])} "
+
+
+def _each_once(text: str) -> str:
+    """Parts between colons, each said once."""
+    kept: dict[str, str] = {}
+    for part in _PART.split(text):
+        kept.setdefault(part.lower(), part)
+    return ": ".join(kept.values())

@@ -1,0 +1,66 @@
+"""Errors grouped by meaning: by average linkage, then the few that were told in an odd way.
+
+The levels were measured with the default model on the errors of ``tests/failures``; another model
+puts likenesses elsewhere, though taking out the common mean makes them comparable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from lot_grpc.services.distilling.clustering import Unit, clusters
+from lot_grpc.services.episodes.failure_landscape import Floats
+
+LEVEL: Final = 0.14
+"""Mean likeness from which on two groups are one."""
+
+ODD_LEVEL: Final = 0.1
+"""From which on a rare telling belongs to a larger group that is clearly the nearest one."""
+
+ODD_SHARE: Final = 0.5
+"""At most so large, against the group it goes to, is a rare telling."""
+
+ODD_MARGIN: Final = 0.05
+"""How much nearer that group is than the next of the larger ones."""
+
+
+async def grouped(
+    vectors: Floats, counts: Sequence[int], level: float | None = None
+) -> list[list[int]]:
+    """Which errors are one group, as positions in order; each is in just one.
+
+    ``counts``: how many failures each error has. The order decides between equals. ``level`` stands
+    for ``LEVEL``; then rare tellings stay alone too.
+    """
+    groups = await clusters([Unit(vector) for vector in vectors], LEVEL if level is None else level)
+    if len(groups) < 2 or level is not None:
+        return groups
+    goes_to = _odd_ones(vectors, counts, groups)
+    joined = {at: list(group) for at, group in enumerate(groups) if at not in goes_to}
+    for odd, to in goes_to.items():
+        while to in goes_to:  # larger each time
+            to = goes_to[to]
+        joined[to] += groups[odd]
+    return sorted(sorted(group) for group in joined.values())
+
+
+def _odd_ones(
+    vectors: Floats, counts: Sequence[int], groups: Sequence[Sequence[int]]
+) -> dict[int, int]:
+    """Which group belongs to which other one, as average linkage left them."""
+    means = np.stack([vectors[group].mean(axis=0) for group in groups])
+    sizes = np.array([sum(counts[one] for one in group) for group in groups])
+    goes_to = {}
+    for odd in range(len(groups)):
+        larger = np.flatnonzero(sizes * ODD_SHARE >= sizes[odd])
+        if not len(larger):
+            continue
+        near = means[larger] @ means[odd]
+        best = int(near.argmax())
+        next_best = np.delete(near, best).max(initial=-1.0)
+        if near[best] >= ODD_LEVEL and near[best] - next_best >= ODD_MARGIN:
+            goes_to[odd] = int(larger[best])
+    return goes_to

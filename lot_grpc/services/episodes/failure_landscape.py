@@ -1,0 +1,87 @@
+"""Where errors lie: vectors whose dot product says how much two errors mean the same.
+
+An error is embedded in plain words (``domain.failures.wording``). What all errors have in common,
+the mean of the kinds of failures, is taken out of a vector, which else is most of it (Mu and
+Viswanath, 2018). Beside that an error is told by how likely it is of each of the kinds
+(``domain.failures.kinds``), or of none, so that the dot product is the cosine of the words and the
+chance that both are of one kind, weighted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lot_grpc.domain.extraction.digest import ErrorSeen
+from lot_grpc.domain.failures.kinds import KINDS
+from lot_grpc.domain.failures.wording import plain_words
+from lot_grpc.ports import Embedder
+from lot_grpc.services.pacing import Pace
+
+Floats = NDArray[np.float32]
+
+KINDS_WEIGHT: Final = 0.5
+"""How much the kinds count; the words count for the rest."""
+
+_SHARPNESS: Final = 0.08
+"""A kind that is less near than another one by so much is 1/e as likely."""
+
+_NO_KIND: Final = 0.28
+"""An error so near to a kind is as likely of it as of none."""
+
+_BATCH = 64
+_TINY = 1e-9
+
+
+class FailureLandscape:
+    """Makes the vectors. It keeps those of the kinds, which the model alone decides."""
+
+    def __init__(self, embedder: Embedder) -> None:
+        self._embedder = embedder
+        self._kinds: tuple[Floats, Floats] | None = None
+
+    async def vectors(self, errors: Sequence[ErrorSeen]) -> Floats:
+        """A vector for each error, in order; of none, no rows. Gives way to other calls."""
+        words, pace = [], Pace(rest=1.0)
+        for error in errors:
+            words.append(plain_words(error.type, error.message))
+            await pace.give_way()
+        if not words:
+            return np.zeros((0, 0), dtype=np.float32)
+        mean, kinds = await self._landmarks()
+        return await asyncio.to_thread(_placed, await self._embedded(words), mean, kinds)
+
+    async def _landmarks(self) -> tuple[Floats, Floats]:
+        """The mean of all tellings of all kinds, and what each of them is apart from it."""
+        if self._kinds is None:
+            told = await self._embedded([telling for kind in KINDS for telling in kind])
+            mean = told.mean(axis=0)
+            self._kinds = mean, _unit(told - mean)
+        return self._kinds
+
+    async def _embedded(self, texts: Sequence[str]) -> Floats:
+        rows: list[list[float]] = []
+        for start in range(0, len(texts), _BATCH):
+            embeddings = await self._embedder.embed_documents(texts[start : start + _BATCH])
+            rows += [one.vector for one in embeddings]
+        return np.array(rows, dtype=np.float32)
+
+
+def _placed(told: Floats, mean: Floats, kinds: Floats) -> Floats:
+    words = _unit(told - mean)
+    starts = np.cumsum([0, *(len(kind) for kind in KINDS[:-1])])
+    near = np.maximum.reduceat(words @ kinds.T, starts, axis=1)
+    odds = np.exp((near - _NO_KIND) / _SHARPNESS)
+    likely = odds / (1 + odds.sum(axis=1, keepdims=True))
+    both = (np.sqrt(1 - KINDS_WEIGHT) * words, np.sqrt(KINDS_WEIGHT) * likely)
+    return np.hstack(both).astype(np.float32)
+
+
+def _unit(rows: Floats) -> Floats:
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    unit: Floats = rows / np.maximum(lengths, _TINY)
+    return unit

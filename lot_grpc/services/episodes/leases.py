@@ -1,0 +1,64 @@
+"""The leases of this process's open streams, renewed while it lives.
+
+Other processes see by them that an episode is being recorded. One that was replaced elsewhere is
+found out here, and its stream told, also while it says nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from typing import Final
+
+from lot_grpc.domain.errors import EpisodeEndedError, EpisodeNotFoundError, WriterReplacedError
+from lot_grpc.services.episodes.fencing import LEASE_SECONDS, Fence
+from lot_grpc.services.episodes.writers import Writer, Writers
+
+RENEW_SECONDS: Final = LEASE_SECONDS / 3
+"""How often: two renewals in a row may fail."""
+
+_AT_ONCE = 16
+
+
+class Leases:
+    """Renews."""
+
+    def __init__(self, fence: Fence, writers: Writers) -> None:
+        self._fence = fence
+        self._writers = writers
+
+    async def renew(self) -> None:
+        """Renew all, once; nothing to do where no other process can write.
+
+        Raises StoreUnavailableError, StorageFullError; those that were not renewed may lapse.
+        """
+        if not self._fence.needed:
+            return
+        waiting = deque(self._writers.open())
+
+        async def work() -> None:
+            while waiting:
+                await self._renew(waiting.popleft())
+
+        done = await asyncio.gather(*(work() for _ in range(_AT_ONCE)), return_exceptions=True)
+        for failure in done:
+            if failure is not None:
+                raise failure
+
+    async def _renew(self, writer: Writer) -> None:
+        if self._writers.current(writer.namespace, writer.episode_id) is not writer:
+            return  # it was closed meanwhile
+        if await self._fence.renew(writer):
+            return
+        try:
+            standing = await self._fence.standing(
+                writer.namespace, writer.episode_id, writer.epoch, writer.last
+            )
+        except EpisodeNotFoundError as error:
+            writer.stop(error)
+            return
+        status = standing.episode.status
+        if status.ended:
+            writer.stop(EpisodeEndedError(writer.episode_id, status.name, "its stream is closed"))
+        elif not standing.valid:
+            writer.stop(WriterReplacedError(writer.episode_id))

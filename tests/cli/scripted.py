@@ -1,0 +1,116 @@
+"""A server that answers as it is told, for the commands that are its clients."""
+
+# ruff: noqa: N802 - methods are named like their RPCs
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from concurrent import futures
+from typing import Any
+
+import grpc
+
+from lot_grpc.pb.lot.v1 import change_pb2, episode_pb2, memory_service_pb2_grpc
+from lot_grpc.pb.lot.v1 import episode_service_pb2 as pb
+from lot_grpc.pb.lot.v1 import episode_service_pb2_grpc as pb_grpc
+
+Script = list[Any]
+"""What a stream sends, in order: messages; a StatusCode ends it; a callable is called."""
+
+NASTY = "\x1b]0;owned\x07\x1b[31mred\u202egnp\x9b2J\nnext [bold]x[/bold] :smile:"
+"""A task that would steer a terminal, hide what it is, and be taken for markup."""
+
+
+class Episodes(pb_grpc.EpisodeServiceServicer):
+    """Serves what it holds; replays by one script a call."""
+
+    def __init__(self) -> None:
+        self.episodes: dict[str, episode_pb2.Episode] = {}
+        self.events: list[episode_pb2.EpisodeEvent] = []
+        self.failures = pb.AnalyzeFailuresResponse()
+        self.scripts: list[Script] = []
+        self.asked: list[Any] = []
+        self.fails: tuple[grpc.StatusCode, str] | None = None
+        self.page = 1000
+
+    def _ask(self, request, context):
+        copy = type(request)()
+        copy.CopyFrom(request)
+        self.asked.append(copy)
+        if self.fails:
+            context.abort(*self.fails)
+
+    def ListEpisodes(self, request, context):
+        self._ask(request, context)
+        first = int(request.page_token or 0)
+        end = first + min(request.page_size, self.page)
+        held = list(self.episodes.values())
+        token = str(end) if end < len(held) else ""
+        return pb.ListEpisodesResponse(episodes=held[first:end], next_page_token=token)
+
+    def GetEpisode(self, request, context):
+        self._ask(request, context)
+        if request.episode_id not in self.episodes:
+            context.abort(grpc.StatusCode.NOT_FOUND, f"no episode {request.episode_id}\x1b[2J")
+        return pb.GetEpisodeResponse(episode=self.episodes[request.episode_id])
+
+    def ListEpisodeEvents(self, request, context):
+        self._ask(request, context)
+        first = int(request.page_token or request.after_sequence)
+        end = first + min(request.page_size, self.page)
+        token = str(end) if end < len(self.events) else ""
+        return pb.ListEpisodeEventsResponse(events=self.events[first:end], next_page_token=token)
+
+    def AnalyzeFailures(self, request, context):
+        self._ask(request, context)
+        return self.failures
+
+    def ReplayEpisode(self, request, context):
+        self._ask(request, context)
+        yield from played(self.scripts.pop(0), context)
+
+
+class Changes(memory_service_pb2_grpc.MemoryServiceServicer):
+    """Tells changes by one script a call."""
+
+    def __init__(self) -> None:
+        self.scripts: list[Script] = []
+        self.asked: list[change_pb2.WatchChangesRequest] = []
+
+    def WatchChanges(self, request, context):
+        self.asked.append(request)
+        yield from played(self.scripts.pop(0), context)
+
+
+def played(script: Script, context: grpc.ServicerContext) -> Iterator[Any]:
+    for step in script:
+        if isinstance(step, grpc.StatusCode):
+            context.abort(step, "what to do next\x1b[2J")
+        elif callable(step):
+            step()
+        else:
+            yield step
+
+
+def held_open(release: threading.Event) -> Callable[[], None]:
+    """A step of a script that keeps the stream open until it is let go."""
+    return lambda: (release.wait(30), None)[1]
+
+
+class Fake:
+    """Both, on a port of loopback."""
+
+    def __init__(self) -> None:
+        self.episodes = Episodes()  # type: ignore[abstract]  # the rest is not asked
+        self.changes = Changes()  # type: ignore[abstract]
+        self.release = threading.Event()
+        self._server = grpc.server(futures.ThreadPoolExecutor(4))
+        pb_grpc.add_EpisodeServiceServicer_to_server(self.episodes, self._server)
+        memory_service_pb2_grpc.add_MemoryServiceServicer_to_server(self.changes, self._server)
+        self.address = f"127.0.0.1:{self._server.add_insecure_port('127.0.0.1:0')}"
+        self._server.start()
+
+    def stop(self) -> None:
+        self.release.set()
+        self._server.stop(None).wait()

@@ -1,0 +1,336 @@
+"""`lot-grpc episodes`, `replay` and `watch`, and the page about them, on a real server."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import signal
+import subprocess
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any
+
+import grpc
+import pytest
+from google.protobuf.json_format import ParseDict
+
+from lot_grpc.pb.lot.v1 import episode_pb2 as pb
+from lot_grpc.pb.lot.v1 import (
+    episode_service_pb2,
+    episode_service_pb2_grpc,
+    memory_pb2,
+    memory_service_pb2,
+    memory_service_pb2_grpc,
+)
+from tests.e2e.process import ROOT, Served, command, environment, run, wait_for
+
+PAGE = ROOT / "docs" / "commands.md"
+NASTY = "wipe\x1b[2J it"
+
+
+@dataclass
+class Running:
+    """A command that goes on, and what it has said so far."""
+
+    process: subprocess.Popen[str]
+    out: list[str] = field(default_factory=list)
+    err: list[str] = field(default_factory=list)
+    readers: list[threading.Thread] = field(default_factory=list)
+
+    def has_said(self, *parts: str) -> None:
+        """Wait until stderr has all of them."""
+        wait_for(lambda: all(part in "".join(self.err) for part in parts))
+
+    def has_printed(self, count: int) -> list[dict[str, Any]]:
+        """Wait for so many lines; each is an object."""
+        wait_for(lambda: len(self.out) >= count)
+        return [json.loads(line) for line in self.out]
+
+    def interrupted(self) -> int:
+        """Ctrl-C, and the exit code."""
+        self.process.send_signal(signal.SIGINT)
+        return self.ended()
+
+    def ended(self) -> int:
+        """Wait for its end, and for all that it said; the exit code."""
+        code = self.process.wait(60)
+        for reader in self.readers:
+            reader.join(30)
+        return code
+
+
+@pytest.fixture
+def start(data: Path, tmp_path: Path) -> Iterator[Callable[..., Running]]:
+    started: list[Running] = []
+
+    def begin(address: str, *arguments: str) -> Running:
+        process = subprocess.Popen(
+            command(*arguments),
+            env=environment(data, {"LOT_ADDRESS": address, "PYTHONPATH": str(ROOT)}),
+            cwd=tmp_path,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert process.stdout is not None
+        assert process.stderr is not None
+        running = Running(process)
+        for pipe, lines in ((process.stdout, running.out), (process.stderr, running.err)):
+            reader = threading.Thread(target=_read, args=(pipe, lines), daemon=True)
+            reader.start()
+            running.readers.append(reader)
+        started.append(running)
+        return running
+
+    yield begin
+    for one in started:
+        if one.process.poll() is None:
+            one.process.kill()
+        one.ended()
+
+
+def _read(pipe: IO[str], lines: list[str]) -> None:
+    with pipe:
+        for line in pipe:
+            lines.append(line)  # noqa: PERF402 - one by one, as they come
+
+
+class Calls:
+    """What the tests do to the server."""
+
+    def __init__(self, address: str, namespace: str = "") -> None:
+        self.namespace = namespace
+        self.channel = grpc.insecure_channel(address)
+        self.episodes = episode_service_pb2_grpc.EpisodeServiceStub(self.channel)
+        self.memories = memory_service_pb2_grpc.MemoryServiceStub(self.channel)
+
+    def start(self, episode_id: str, **fields) -> None:
+        request = episode_service_pb2.StartEpisodeRequest(
+            namespace=self.namespace,
+            episode_id=episode_id,
+            episode=pb.Episode(**{"task": NASTY, "category": "backend", **fields}),
+        )
+        self.episodes.StartEpisode(request, timeout=30)
+
+    def event(self, episode_id: str, event_type: str, **data) -> None:
+        event = pb.EpisodeEvent(event_type=event_type)
+        event.data.update(data)
+        request = episode_service_pb2.RecordEventRequest(
+            namespace=self.namespace, episode_id=episode_id, event=event
+        )
+        self.episodes.RecordEvent(request, timeout=30)
+
+    def end(self, episode_id: str, status=pb.EPISODE_STATUS_SUCCEEDED, **fields) -> None:
+        request = episode_service_pb2.EndEpisodeRequest(
+            namespace=self.namespace, episode_id=episode_id, status=status, **fields
+        )
+        self.episodes.EndEpisode(request, timeout=30)
+
+    def events(self, episode_id: str) -> list[pb.EpisodeEvent]:
+        request = episode_service_pb2.ListEpisodeEventsRequest(
+            namespace=self.namespace, episode_id=episode_id
+        )
+        return list(self.episodes.ListEpisodeEvents(request, timeout=30).events)
+
+    def remember(self, memory_id: str, content: str) -> None:
+        request = memory_service_pb2.CreateMemoryRequest(
+            namespace=self.namespace,
+            memory_id=memory_id,
+            memory=memory_pb2.Memory(kind=memory_pb2.MEMORY_KIND_FACT, content=content),
+        )
+        self.memories.CreateMemory(request, timeout=30)
+
+    def forget(self, memory_id: str) -> None:
+        request = memory_service_pb2.DeleteMemoryRequest(
+            namespace=self.namespace, memory_id=memory_id
+        )
+        self.memories.DeleteMemory(request, timeout=30)
+
+
+def steering(text: str) -> list[str]:
+    return [one for one in text if not one.isprintable() and one != "\n"]
+
+
+# --- episodes ---------------------------------------------------------------------------------
+
+
+def test_episodes_are_listed_narrowed_and_shown(running, data):
+    calls = Calls(running.address, "for-the-list")
+    error = pb.EpisodeError(type="TimeoutError", message="too slow")
+    for name in ("good", "bad", "on"):
+        calls.start(name, task_id=f"t-{name}", task_type=f"k-{name}")
+    for n in range(12):
+        calls.event("bad", "tool_call", tool="bash", n=n)
+    calls.end("good")
+    calls.end("bad", pb.EPISODE_STATUS_FAILED, error=error)
+
+    def ids(*options: str) -> list[str]:
+        ran = run(data, *asked, *options, "--json")
+        assert (ran.code, ran.stderr) == (0, "")
+        return [json.loads(line)["episode_id"] for line in ran.stdout.splitlines()]
+
+    asked = ("episodes", "-a", running.address, "-n", calls.namespace)
+    assert ids() == ["on", "bad", "good"]
+    assert ids("--limit", "2") == ["on", "bad"]
+    assert ids("--status", "failed", "--status", "running") == ["on", "bad"]
+    assert ids("--task-id", "t-good") == ids("--task-type", "k-good") == ["good"]
+    assert ids("--category", "backend", "--after", "1h") == ["on", "bad", "good"]
+    assert ids("--category", "other") == ids("--before", "1h") == []
+    table = run(data, *asked)
+    assert (table.code, steering(table.stdout)) == (0, [])
+    assert re.search(r"bad +failed +wipe\\x1b\[2J it +12 ", table.stdout)
+    one = run(data, *asked[:1], "bad", *asked[1:], "--limit", "2")
+    assert re.search(r"error +TimeoutError: too slow", one.stdout)
+    assert re.findall(r"#(\d+)  tool_call", one.stdout) == ["11", "12"]
+    missing = run(data, *asked[:1], "nobody", *asked[1:])
+    assert (missing.code, missing.stdout) == (1, "")
+    assert "NOT_FOUND" in missing.stderr
+
+
+def test_failures_are_told_in_groups(running, data):
+    calls = Calls(running.address, "for-the-failures")
+    for n in range(4):
+        calls.start(f"e-{n}")
+        calls.event(f"e-{n}", "tool_call", tool="bash")
+        error = pb.EpisodeError(type="TimeoutError", message=f"no answer in {n} s")
+        calls.end(f"e-{n}", pb.EPISODE_STATUS_FAILED, error=error, tools_used=["bash"])
+    asked = ("episodes", "--failures", "-a", running.address, "-n", calls.namespace)
+    [line] = run(data, *asked, "--json").stdout.splitlines()
+    answer = ParseDict(json.loads(line), episode_service_pb2.AnalyzeFailuresResponse())
+    assert (answer.failed_count, [group.count for group in answer.groups]) == (4, [4])
+    shown = run(data, *asked)
+    assert shown.code == 0, shown
+    assert shown.stdout.startswith("4 of 4 failures (100.0%)")
+    assert re.search(r"tools +bash", shown.stdout)
+    assert "e-3" in shown.stdout
+    none = run(data, *asked, "--category", "other")
+    assert (none.code, none.stdout) == (0, "No episode has failed.\n")
+
+
+# --- replay -----------------------------------------------------------------------------------
+
+
+def test_a_replay_is_what_was_recorded(running, data):
+    calls = Calls(running.address, "for-the-replay")
+    calls.start("e-1")
+    for n in range(1, 31):
+        calls.event("e-1", "error" if n == 3 else "note", text=NASTY, n=n)
+    asked = ("replay", "e-1", "-a", running.address, "-n", calls.namespace)
+    ran = run(data, *asked, "--json")
+    assert (ran.code, ran.stderr) == (0, "")
+    told = [ParseDict(json.loads(line), pb.EpisodeEvent()) for line in ran.stdout.splitlines()]
+    assert told == calls.events("e-1")
+    shown = run(data, *asked, "--after", "28", "--speed", "1000")
+    assert re.findall(r"#(\d+)  note", shown.stdout) == ["29", "30"]
+    assert steering(shown.stdout) == []
+    assert "wipe\\\\u001b[2J it" in shown.stdout or "wipe\\u001b[2J it" in shown.stdout
+    missing = run(data, "replay", "nobody", "-a", running.address, "--json")
+    assert (missing.code, missing.stdout, "NOT_FOUND" in missing.stderr) == (1, "", True)
+
+
+def test_a_replay_follows_an_episode_over_a_restart_to_its_end(serve, data, start):
+    server = serve(data)
+    calls = Calls(server.address)
+    calls.start("e-1")
+    calls.event("e-1", "note", n=1)
+    follower = start(server.address, "replay", "e-1", "--follow", "--json")
+    follower.has_printed(1)
+    calls.event("e-1", "note", n=2)
+    follower.has_printed(2)
+    assert server.stop() == 0
+    follower.has_said("going on behind event 2")
+    again = serve(data, {"LOT_ADDRESS": server.address})
+    calls = Calls(again.address)
+    calls.event("e-1", "note", n=3)
+    assert [event["sequence"] for event in follower.has_printed(3)] == ["1", "2", "3"]
+    calls.end("e-1")
+    assert follower.ended() == 0
+    follower.has_said("connected again")
+
+
+# --- watch ------------------------------------------------------------------------------------
+
+
+def test_a_watch_goes_on_over_restarts_of_both(serve, data, start, tmp_path):
+    server = serve(data)
+    asked = ("watch", "--json", "--noun", "memory", "--cursor-file", "seen.cursor")
+    first = start(server.address, *asked)
+    first.has_said("watching default")
+    Calls(server.address).remember("m-1", NASTY)
+    [told] = first.has_printed(1)
+    assert (told["type"], told["id"]) == ("CHANGE_TYPE_STORED", "m-1")
+    assert told["memory"]["content"] == NASTY
+    assert server.stop() == 0
+    first.has_said("going on from the last cursor")
+    again = serve(data, {"LOT_ADDRESS": server.address})
+    first.has_said("connected again")
+    Calls(again.address).remember("m-2", "b")
+    assert [one["id"] for one in first.has_printed(2)] == ["m-1", "m-2"]
+    assert first.interrupted() == 130
+    calls = Calls(again.address)
+    calls.remember("m-3", "c")
+    calls.forget("m-1")
+    second = start(server.address, *asked)
+    missed = second.has_printed(2)
+    assert {(one["type"], one["id"]) for one in missed} >= {
+        ("CHANGE_TYPE_STORED", "m-3"),
+        ("CHANGE_TYPE_DELETED", "m-1"),
+    }
+    assert second.interrupted() == 130
+    assert (tmp_path / "seen.cursor").read_text().strip()
+    assert "".join(first.err).count("\n") == 3
+
+
+def test_a_watch_from_the_start_tells_what_there_is(running, start):
+    calls = Calls(running.address, "for-the-watch")
+    calls.remember("m-1", NASTY)
+    calls.start("e-1")
+    watch = start(running.address, "watch", "--from-start", "-n", calls.namespace)
+    wait_for(lambda: len(watch.out) == 2)
+    calls.end("e-1")
+    wait_for(lambda: len(watch.out) >= 3)
+    assert watch.interrupted() == 130
+    shown = sorted(line.split("  ", 1)[1] for line in watch.out)
+    assert shown[:2] == [
+        "memory.stored  episode  e-1  running: wipe\\x1b[2J it\n",
+        "memory.stored  memory  m-1  wipe\\x1b[2J it\n",
+    ]
+    assert set(shown[2:]) == {"memory.updated  episode  e-1  succeeded: wipe\\x1b[2J it\n"}
+
+
+# --- the page ---------------------------------------------------------------------------------
+
+
+def lines_of_the_page() -> list[str]:
+    blocks = re.findall(r"^```sh\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+    return [line.partition("#")[0].strip() for line in "".join(blocks).splitlines() if line.strip()]
+
+
+@pytest.fixture(scope="module")
+def recorded(running: Served) -> Served:
+    calls = Calls(running.address)
+    calls.start("e-17")
+    for n in range(5):
+        calls.event("e-17", "note", n=n)
+    calls.end("e-17")
+    return running
+
+
+@pytest.mark.parametrize("line", lines_of_the_page())
+def test_a_command_of_the_page_runs_as_it_stands(line, recorded, start):
+    name, *arguments = shlex.split(line)
+    assert name == "lot-grpc"
+    ran = start(recorded.address, *arguments)
+    if arguments[0] == "watch":
+        ran.has_said("watching default")
+        assert ran.interrupted() == 130
+    else:
+        assert ran.ended() == 0, ran.err
+
+
+def test_the_page_shows_all_three_commands():
+    assert {line.split()[1] for line in lines_of_the_page()} == {"episodes", "replay", "watch"}
