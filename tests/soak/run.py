@@ -171,7 +171,8 @@ class Soak:
             await asyncio.sleep(_PROGRESS_SECONDS)
             size = self._samples[-1].resident if self._samples else 0
             counts = await asyncio.to_thread(self._counts)
-            self._say(f"{self._now:5.0f} s  {told_counts(counts)} · {size / 2**20:,.0f} MB")
+            wrong = f" · WRONG so far: {len(self._wrong)}" if self._wrong else ""
+            self._say(f"{self._now:5.0f} s  {told_counts(counts)} · {size / 2**20:,.0f} MB{wrong}")
 
     def _counts(self) -> dict[str, int]:
         self._tally.read(self._folder)

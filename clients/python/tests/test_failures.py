@@ -3,6 +3,8 @@
 import dataclasses
 import inspect
 import socket
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import grpc
 import pytest
@@ -18,6 +20,10 @@ from lot_client import (
     RecorderPolicy,
     RetryPolicy,
     fields,
+)
+from lot_client.pb.lot.v1.episode_service_pb2_grpc import (
+    EpisodeServiceServicer,
+    add_EpisodeServiceServicer_to_server,
 )
 from lot_client.recorder_fields import RecorderFields
 from lot_client.retry import Attempts
@@ -170,6 +176,9 @@ def test_the_server_may_ask_for_a_longer_wait():
         (overloaded(), False, True),
         (LotError(grpc.StatusCode.UNAVAILABLE, "gone"), True, True),
         (LotError(grpc.StatusCode.UNAVAILABLE, "gone"), False, False),
+        (LotError(grpc.StatusCode.CANCELLED, "CANCELLED"), True, True),
+        (LotError(grpc.StatusCode.CANCELLED, "CANCELLED"), False, False),
+        (LotError(grpc.StatusCode.CANCELLED, "Channel closed!"), True, False),
         (LotError(grpc.StatusCode.ABORTED, "busy", "CONTENTION"), True, True),
         (LotError(grpc.StatusCode.ABORTED, "busy", "CONTENTION"), False, False),
         (LotError(grpc.StatusCode.ABORTED, "stale", "ETAG_MISMATCH"), True, False),
@@ -209,3 +218,28 @@ def test_a_recorder_takes_every_field_of_its_policy():
 
     assert set(RecorderFields.__annotations__) == policy | episode
     assert not policy & episode
+
+
+def test_a_call_that_runs_when_its_client_is_closed_is_cancelled():
+    asked, over = threading.Event(), threading.Event()
+
+    class Slow(EpisodeServiceServicer):
+        def GetEpisode(self, request, context):  # noqa: N802 - the contract's name
+            asked.set()
+            over.wait(30)
+
+    server = grpc.server(ThreadPoolExecutor(1))
+    add_EpisodeServiceServicer_to_server(Slow(), server)
+    client = LotClient(f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}")
+    server.start()
+    try:
+        with ThreadPoolExecutor(1) as pool:
+            running = pool.submit(client.get_episode, "e")
+            assert asked.wait(30)
+            client.close()
+            with pytest.raises(LotError, match="Channel closed!") as caught:
+                running.result(30)
+    finally:
+        over.set()
+        server.stop(None)
+    assert caught.value.code is grpc.StatusCode.CANCELLED

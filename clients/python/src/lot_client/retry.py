@@ -19,10 +19,15 @@ _CODES_OF_THE_WAY = {
     StatusCode.DEADLINE_EXCEEDED,
 }
 
+_CLOSED_HERE = "Channel closed!"
+"""What gRPC says of calls that ran when their own client was closed: they are not repeated."""
+
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
     """How calls are repeated after UNAVAILABLE, OVERLOADED and CONTENTION.
+
+    A call that a stopping server dropped (CANCELLED without a reason) counts as UNAVAILABLE.
 
     Only where a repeat is safe: reads, and writes with a request id (the clients give each write
     one). The call's deadline covers all its tries.
@@ -46,7 +51,16 @@ class RetryPolicy:
 
 def is_transient(error: LotError) -> bool:
     """Whether the same call may succeed a little later."""
-    return error.code is StatusCode.UNAVAILABLE or error.reason in {"OVERLOADED", "CONTENTION"}
+    return (
+        error.code is StatusCode.UNAVAILABLE
+        or error.reason in {"OVERLOADED", "CONTENTION"}
+        or _was_dropped(error)
+    )
+
+
+def _was_dropped(error: LotError) -> bool:
+    """A server that stops cancels, without a reason, calls that came just before."""
+    return error.code is StatusCode.CANCELLED and not error.reason and error.message != _CLOSED_HERE
 
 
 def cut(what: str) -> LotError:
