@@ -57,7 +57,8 @@ async def test_a_share_that_grows_has_a_trend_per_day(lot):
     for day in range(10):
         word = "walnut" if day < 5 else "sunset"
         await recorded(lot, f"e{day}", day, error={"type": word.title(), "message": word})
-    trends = {g.example_error.message: g for g in (await lot.episodes.AnalyzeFailures()).groups}
+    answer = await lot.episodes.AnalyzeFailures(similarity=1)  # by signature alone
+    trends = {group.example_error.message: group for group in answer.groups}
     # Five days of 0 and five of 1 over 0 .. 9: the sums of squares are 82.5 and 12.5.
     assert trends["sunset"].trend == pytest.approx(12.5 / 82.5)
     assert trends["walnut"].trend == pytest.approx(-12.5 / 82.5)
@@ -67,7 +68,9 @@ async def test_a_share_that_grows_has_a_trend_per_day(lot):
 async def test_a_filter_and_a_limit_narrow_what_is_told(lot):
     for name, category in (("walnut", "web"), ("sunset", "data"), ("harbour", "data")):
         await recorded(lot, name, category=category, error={"message": name})
-    answer = await lot.episodes.AnalyzeFailures(filter={"categories": ["data"]}, limit=1)
+    answer = await lot.episodes.AnalyzeFailures(
+        filter={"categories": ["data"]}, limit=1, similarity=1
+    )
     assert (answer.failed_count, answer.group_count, len(answer.groups)) == (2, 2, 1)
     none = await lot.episodes.AnalyzeFailures(filter={"statuses": [SUCCEEDED]})
     assert (none.failed_count, len(none.groups)) == (0, 0)

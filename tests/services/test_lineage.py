@@ -16,12 +16,14 @@ from lot_grpc.services.patterns.lineage import Lineage, Relation
 from lot_grpc.services.patterns.patterns import PatternEdit
 from lot_grpc.services.records.collections import PATTERNS
 from lot_grpc.services.records.patterns import pattern_point
+from tests.contract.clock import FixedClock
 from tests.services.cases import alike, distils
 from tests.services.invariants import check_invariants
 from tests.services.world import (
     MINUTE,
     NS,
     Interleaving,
+    SharedStore,
     World,
     draft,
     open_world,
@@ -147,7 +149,8 @@ async def test_nothing_supersedes_itself_or_in_a_circle(world):
 
 @pytest.mark.parametrize("seed", range(12))
 async def test_of_several_that_close_a_circle_at_once_one_fails_at_least(seed):
-    world = await open_world()
+    clock = FixedClock()
+    world = await open_world(SharedStore(clock), clock)
     names = ("a", "b", "c")
     for name in names:
         await save(world, f"task {name}", pattern_id=name)
