@@ -19,6 +19,7 @@ from lot_grpc.domain.errors import (
 from lot_grpc.services.episodes.recording import Takeover
 from lot_grpc.services.episodes.writers import Writer
 from lot_grpc.services.records.collections import EPISODES, EVENTS
+from lot_grpc.storage.faults import InjectedFault
 from tests.contract.clock import FixedClock
 from tests.services.world import (
     DAY,
@@ -473,3 +474,28 @@ async def test_a_request_of_yesterday_is_an_event_anew(two):
     first.clock.advance(DAY)
     assert (await first.services.recording.record_event(NS, "e", event(), "r")).sequence == 2
     assert len(await payloads(first, EVENTS)) == 2
+
+
+async def test_a_retry_never_answers_with_an_event_that_came_too_late(two):
+    first, second = two
+    await first.services.episodes.start(NS, start(episode_id="late"))
+    log = first.services.recording._log
+    store_it = log.put_first
+
+    async def late(*given: Any) -> bool:
+        """Another process takes the episode over, then the event comes, then this one dies."""
+        writer = await second.services.recording.open(NS, "late", Takeover.TAKE_OVER)
+        await second.services.recording.close(writer)
+        assert await store_it(*given)
+        raise InjectedFault
+
+    log.put_first = late
+    with pytest.raises(InjectedFault):
+        await first.services.recording.record_event(NS, "late", event(text="x"), "r")
+    again = first.another_process().services
+    stored = await again.recording.record_event(NS, "late", event(text="x"), "r")
+    assert stored.sequence == 1
+    page = await again.episodes.list_events(NS, "late", 0, 10)
+    assert [one.sequence for one in page.events] == [1]
+    repeated = await again.recording.record_event(NS, "late", event(text="x"), "r")
+    assert repeated == stored

@@ -134,13 +134,13 @@ class EventLog:
 
     async def of_request(
         self, namespace: str, episode_id: str, sequence: int, request: str
-    ) -> EpisodeEvent | None:
-        """The event of a number, if it was stored by this request."""
+    ) -> tuple[EpisodeEvent, int] | None:
+        """The event of a number and the epoch of its writer, if this request stored it."""
         point = event_point(namespace, episode_id, sequence)
         record = (await self._store.get(EVENTS, namespace, [point])).get(point)
         if record is None or record.payload.get("request") != request:
             return None
-        return event_from_record(record)
+        return event_from_record(record), record.payload["epoch"]
 
     async def remove(
         self,

@@ -232,7 +232,22 @@ class Recording:
         sequence = (entry.result or entry.plan)["sequence"]
         if not sequence:
             return None
-        event = await self._log.of_request(namespace, episode_id, sequence, entry.point)
-        if event is not None and entry.result is None:
+        found = await self._log.of_request(namespace, episode_id, sequence, entry.point)
+        if found is None:
+            return None
+        event, epoch = found
+        if entry.result is None:
+            if not await self._stands(namespace, episode_id, sequence, epoch):
+                return None
             await self._ledger.finish(entry, {"sequence": sequence})
         return event
+
+    async def _stands(self, namespace: str, episode_id: str, sequence: int, epoch: int) -> bool:
+        """Whether an event is one of the episode's; one that came too late is taken back."""
+        if not self._fence.needed:
+            return True
+        standing = await self._fence.standing(namespace, episode_id, epoch, sequence)
+        if standing.valid or sequence <= standing.kept:
+            return True
+        await self._log.remove(namespace, episode_id, sequence, sequence, epoch=epoch)
+        return False
