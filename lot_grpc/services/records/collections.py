@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lot_grpc.ports import CollectionSpec, Index
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 """Raised whenever a payload written by an older version needs a default or a migration."""
 
 META = "meta"
