@@ -20,7 +20,8 @@ from lot_grpc.embedding.reranking import make_reranker
 from lot_grpc.knowledge import read_packs
 from lot_grpc.ports import Embedder, Reranker, VectorStore
 from lot_grpc.reports import Progress
-from lot_grpc.services.build import ChangeFeed, PatternLearning, Services, build_services
+from lot_grpc.services.build import PatternLearning, Services, build_services
+from lot_grpc.services.changes.build import ChangeFeed
 from lot_grpc.services.distilling.distilling import DistillDefaults
 from lot_grpc.services.recall.reranks import RerankBounds
 from lot_grpc.services.store_contract import open_store

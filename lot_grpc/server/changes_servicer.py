@@ -12,7 +12,8 @@ from lot_grpc.server.call import Context
 from lot_grpc.server.convert.changes import change_event_to_pb, watch_from_pb
 from lot_grpc.server.convert.values import time_to_pb
 from lot_grpc.server.cursors import cursor_to_token
-from lot_grpc.services.changes.watching import News, Watching
+from lot_grpc.services.changes.news import News
+from lot_grpc.services.changes.watching import Watching
 
 _MESSAGE_BYTES = 2**20
 """Of a message, so that a client with gRPC's usual limit of 4 MiB takes it; one change of a large

@@ -14,11 +14,8 @@ from lot_grpc.domain.recommendation import DEFAULT_WEIGHTS, StructuralWeights
 from lot_grpc.knowledge import built_in_packs
 from lot_grpc.ports import Clock, Embedder, Reranker, VectorStore
 from lot_grpc.services.admin import Admin
-from lot_grpc.services.changes.change_writers import ChangeWriters
-from lot_grpc.services.changes.feed import Feed
-from lot_grpc.services.changes.poller import Poller
+from lot_grpc.services.changes.build import ChangeFeed, Changing
 from lot_grpc.services.changes.readers import readers_of
-from lot_grpc.services.changes.stamped_store import StampedStore
 from lot_grpc.services.changes.stamps import Stamps
 from lot_grpc.services.changes.watching import Watching
 from lot_grpc.services.claims import Claims
@@ -100,14 +97,6 @@ class PatternLearning:
 
 
 @dataclass(frozen=True, slots=True)
-class ChangeFeed:
-    """How changes are told (settings), in seconds."""
-
-    keep: float = 7 * 24 * 3600.0
-    interval: float = 0.5
-
-
-@dataclass(frozen=True, slots=True)
 class Services:
     """Every use case."""
 
@@ -175,10 +164,8 @@ def build_services(
     ``abandon_after_hours`` without activity an episode is abandoned, 0: never.
     """
     moments = Moments(clock)
-    changes = changes or ChangeFeed()
-    writers_of_changes = ChangeWriters(store)
-    stamps = Stamps(writers_of_changes, moments, exclusive=store.exclusive)
-    store = StampedStore(store, stamps)
+    changing = Changing(store, moments, changes or ChangeFeed())
+    stamps, store = changing.stamps, changing.store
     ledger = Ledger(store, moments)
     tombstones = Tombstones(store, moments)
     retrievals = Retrievals(store, moments)
@@ -262,19 +249,7 @@ def build_services(
     learned_tasks = LearnedTasks(store)
     evidence = PatternEvidence(store, moments, weights)
 
-    feed = Feed(store)
-    poller = Poller(
-        feed,
-        stamps,
-        writers_of_changes,
-        moments,
-        exclusive=store.exclusive,
-        interval=changes.interval,
-    )
-    keep = round(changes.keep * 1_000_000)
-    watching = Watching(
-        store, moments, writers_of_changes, feed, poller, readers_of(episodes), keep
-    )
+    watching = changing.watching(readers_of(episodes))
 
     def recall(noun: Noun[T]) -> Recall[T]:
         return Recall(store, embedder, retrievals, reranks, weights, noun)
@@ -334,7 +309,7 @@ def build_services(
                 reuse.roll_forward,
             ],
             sweeps=[abandoning.sweep, keeping.sweep, schedule.sweep, watching.sweep],
-            beats=[(changes.interval, stamps.publish), (RENEW_SECONDS, leases.renew)],
+            beats=[(changing.interval, stamps.publish), (RENEW_SECONDS, leases.renew)],
         ),
         retrievals=retrievals,
         stamps=stamps,

@@ -15,7 +15,7 @@ from lot_grpc.domain.change import ChangeType, Cursor, Noun, Positions
 from lot_grpc.domain.errors import CursorTooOldError, LotError, StoreUnavailableError
 from lot_grpc.ports import Record
 from lot_grpc.services.changes.feed import short_of
-from lot_grpc.services.changes.watching import ChangeEvent, News, Watch
+from lot_grpc.services.changes.news import ChangeEvent, News, Watch
 from lot_grpc.services.episodes.recording import Takeover
 from lot_grpc.services.patterns.drafts import Dedupe
 from lot_grpc.services.patterns.patterns import PatternEdit

@@ -23,7 +23,8 @@ from lot_grpc.domain.query import PatternFilter, Ranking
 from lot_grpc.domain.ranking import RankingWeights
 from lot_grpc.embedding.hashing import HashingEmbedder, OverlapReranker
 from lot_grpc.ports import Record, VectorStore
-from lot_grpc.services.build import ChangeFeed, PatternLearning, Services, build_services
+from lot_grpc.services.build import PatternLearning, Services, build_services
+from lot_grpc.services.changes.build import ChangeFeed
 from lot_grpc.services.episodes.episodes import EpisodeDraft
 from lot_grpc.services.learning.decisions import DecisionDraft
 from lot_grpc.services.learning.learning_events import LearningEventDraft

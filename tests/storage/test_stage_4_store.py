@@ -15,7 +15,7 @@ from lot_grpc.embedding.hashing import HashingEmbedder
 from lot_grpc.server.cursors import cursor_from_token
 from lot_grpc.services.backfill import bring_up_to_date
 from lot_grpc.services.build import Services
-from lot_grpc.services.changes.watching import ChangeEvent, Watch
+from lot_grpc.services.changes.news import ChangeEvent, Watch
 from lot_grpc.services.episodes.recording import Takeover
 from lot_grpc.services.episodes.replaying import Replay
 from tests.contract.clock import FixedClock

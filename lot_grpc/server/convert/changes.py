@@ -19,7 +19,7 @@ from lot_grpc.server.convert.patterns import pattern_to_pb
 from lot_grpc.server.convert.preferences import preference_to_pb
 from lot_grpc.server.convert.values import EnumCodec, seconds_from_pb, time_to_pb
 from lot_grpc.server.cursors import cursor_from_token, cursor_to_token
-from lot_grpc.services.changes.watching import ChangeEvent, PatternMatch, Watch
+from lot_grpc.services.changes.news import ChangeEvent, PatternMatch, Watch
 
 TYPE = EnumCodec(pb.ChangeType.DESCRIPTOR, ChangeType, "CHANGE_TYPE_")
 NOUN = EnumCodec(noun_pb2.Noun.DESCRIPTOR, Noun, "NOUN_")

@@ -7,13 +7,13 @@ from collections import deque
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
 
 from lot_grpc.domain.change import ChangeType, Cursor, Noun, Positions, ScanPosition
 from lot_grpc.domain.errors import CursorTooOldError
 from lot_grpc.ports import VectorStore
 from lot_grpc.services.changes.change_writers import ChangeWriters
 from lot_grpc.services.changes.feed import Change, Feed, short_of
+from lot_grpc.services.changes.news import ChangeEvent, News, PatternMatch, Watch
 from lot_grpc.services.changes.poller import Poller
 from lot_grpc.services.changes.readers import Readers
 from lot_grpc.services.moments import Moments
@@ -26,60 +26,6 @@ _AT_ONCE = 100
 
 _LIVE_KEPT = 1000
 """Of what is told live only, for a watcher that is busy; the oldest give way."""
-
-
-@dataclass(frozen=True, slots=True)
-class PatternMatch:
-    """A pattern that was found for a query."""
-
-    pattern_id: str
-    query: str
-    similarity: float
-    retrieval_id: str
-
-
-@dataclass(frozen=True, slots=True)
-class ChangeEvent:
-    """A change as it is told. ``thing`` as it stands now; None for a delete, or if not asked for.
-
-    ``cursor`` None: it is live only.
-    """
-
-    namespace: str
-    type: ChangeType
-    noun: Noun
-    id: str
-    time: int
-    thing: Any
-    cursor: Cursor | None
-
-
-@dataclass(frozen=True, slots=True)
-class News:
-    """Changes, none in a heartbeat, and the cursor behind all of them."""
-
-    changes: list[ChangeEvent]
-    cursor: Cursor
-
-
-@dataclass(frozen=True, slots=True)
-class Watch:
-    """What to watch. ``types`` empty: all. ``cursor`` None: from now on, or from the start.
-
-    ``heartbeat``: seconds without news after which news without changes is given.
-    """
-
-    namespace: str
-    nouns: tuple[Noun, ...] = tuple(WATCHED)
-    types: frozenset[ChangeType] = frozenset()
-    cursor: Cursor | None = None
-    from_start: bool = False
-    payload: bool = True
-    heartbeat: float = 15.0
-
-    def wants(self, kind: ChangeType) -> bool:
-        """Whether changes of this type are asked for."""
-        return not self.types or kind in self.types
 
 
 @dataclass(eq=False, slots=True)
