@@ -42,7 +42,7 @@ from lot_grpc.services.backfill import bring_up_to_date, needs_backfill
 from lot_grpc.services.build import Services
 from lot_grpc.services.cell_backfill import make_cells, needs_cells
 from lot_grpc.services.memories.seeding import Seeds
-from lot_grpc.services.records.collections import META
+from lot_grpc.services.records.collections import CHANGE_WRITERS, META
 from lot_grpc.settings import Settings
 from lot_grpc.storage.edge_maintenance import (
     ShardCompaction,
@@ -55,6 +55,9 @@ _OLDER_RECORDS = (
     "an older version wrote this store; the next start brings its records up to date before it "
     "serves, which takes longer than usual"
 )
+
+_OWN = (META, CHANGE_WRITERS)
+"""Collections of what the service notes for itself."""
 
 _QUIET_SECONDS = 60.0
 """How long a failure that goes on, such as a full disk, is not logged again."""
@@ -218,7 +221,7 @@ async def _ready(settings: Settings, opened: Opened, port: int, seconds: float) 
         address=f"{settings.server.address.rpartition(':')[0]}:{port}",
         store=info.backend,
         location=info.location,
-        points=sum(count for name, count in info.points.items() if name != META),
+        points=sum(count for name, count in info.points.items() if name not in _OWN),
         model=contract.model,
         dimensions=contract.dimensions,
         seconds=seconds,

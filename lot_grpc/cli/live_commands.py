@@ -45,13 +45,14 @@ def episodes(
     config: Config = None,
     json: JsonLines = False,
 ) -> None:
-    r"""List episodes, newest first; show one; or tell what makes them fail. Asks a running server.
+    """List episodes, newest first; show one; or tell what makes them fail. Asks a running server.
 
     Times without an offset are local ones.
 
-    \b
     lot-grpc episodes --status failed --after 3d
+
     lot-grpc episodes e-17
+
     lot-grpc episodes --failures --category backend
     """
     from lot_grpc.cli.episodes import Wanted, run
@@ -97,11 +98,12 @@ def replay(
     config: Config = None,
     json: JsonLines = False,
 ) -> None:
-    r"""Show the events of an episode in order, as they come. Ctrl-C ends.
+    """Show the events of an episode in order, as they come. Ctrl-C ends.
 
-    \b
     lot-grpc replay e-17 --full
+
     lot-grpc replay e-17 --speed 10 --after 40
+
     lot-grpc replay e-17 --follow
     """
     from lot_grpc.cli.replay import Wanted, run
@@ -153,11 +155,12 @@ def watch(
     config: Config = None,
     json: JsonLines = False,
 ) -> None:
-    r"""Print a line for each change: what is stored, updated, deleted, learned. Ctrl-C ends.
+    """Print a line for each change: what is stored, updated, deleted, learned. Ctrl-C ends.
 
-    \b
     lot-grpc watch
+
     lot-grpc watch --noun pattern --noun episode --type updated
+
     lot-grpc watch --json --from-start --cursor-file seen.cursor
     """
     from lot_grpc.cli.watch import Wanted, run

@@ -28,8 +28,8 @@ NO_VECTOR = "_none"
 """Edge refuses a shard without vectors; payload-only collections get a sparse one, never filled."""
 
 _FLUSH_EVERY_POINTS = 10_000
-"""Bounds the replay at the next start to a quarter of a second, and how long a flush holds the loop:
-some 25 ms, where twice as many points take 45."""
+"""Bounds the replay at the next start to a quarter of a second, and how long a flush holds the
+loop: some 25 ms, where twice as many points take 45."""
 
 _RECENT = 10_000
 
