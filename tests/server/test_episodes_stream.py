@@ -205,7 +205,7 @@ async def test_a_gap_is_refused_with_the_number_expected(lot):
     stream = await opened(lot, events=events([1]))
     failed = await failure(stream.send([2, 4]))
     assert (failed.code, failed.reason) == ("FAILED_PRECONDITION", "EVENT_SEQUENCE_GAP")
-    assert failed.metadata == {"episode_id": "e", "expected": "3", "given": "4"}
+    assert failed.metadata == {"episode_id": "e", "expected": "2", "given": "4"}
     assert [event.sequence for event in await events_of(lot, "e")] == [1]
     far = await failure(Stream(lot).open(events=events([2**63 - 1])))
     assert far.metadata["expected"] == "2"

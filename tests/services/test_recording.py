@@ -499,3 +499,11 @@ async def test_a_retry_never_answers_with_an_event_that_came_too_late(two):
     assert [one.sequence for one in page.events] == [1]
     repeated = await again.recording.record_event(NS, "late", event(text="x"), "r")
     assert repeated == stored
+
+
+async def test_a_gap_within_a_batch_says_from_where_nothing_was_stored(world):
+    writer = await world.services.recording.open(NS, "e", Takeover.TAKE_OVER)
+    await world.services.recording.append(writer, events(1, 1))
+    with pytest.raises(EventSequenceGapError, match="resend from 2"):
+        await world.services.recording.append(writer, [event(2), event(4)])
+    assert await world.services.recording.append(writer, events(2, 4)) == 4

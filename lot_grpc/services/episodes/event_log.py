@@ -99,7 +99,7 @@ class EventLog:
         expected = last + 1
         for event in events:
             if event.sequence > expected:
-                raise EventSequenceGapError(episode_id, expected, event.sequence)
+                raise EventSequenceGapError(episode_id, last + 1, event.sequence)
             if event.sequence == expected:
                 fresh.append(event)
                 expected += 1
