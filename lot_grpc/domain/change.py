@@ -32,9 +32,6 @@ class ChangeType(StrEnum):
     CONTEXT_SUGGESTED = "context_suggested"
 
 
-LIVE_ONLY = frozenset({ChangeType.PATTERN_MATCHED, ChangeType.CONTEXT_SUGGESTED})
-"""Told to those who watch just then; nothing of them is kept."""
-
 Positions: TypeAlias = Mapping[str, int]
 """The number of the last change that was told, by the process that wrote it. A process that is not
 named: none of its changes."""

@@ -6,6 +6,11 @@ from lot_client import LotClient
 from lot_client.pb.lot.v1.episode_pb2 import EpisodeStatus
 from scripted import Scripted
 
+
+def nested(depth: int) -> dict:
+    return {"x": nested(depth - 1)} if depth else {}
+
+
 SUCCEEDED = EpisodeStatus.EPISODE_STATUS_SUCCEEDED
 
 
@@ -21,6 +26,8 @@ SUCCEEDED = EpisodeStatus.EPISODE_STATUS_SUCCEEDED
         ("a", {"x": {"\0": 1}}, "NUL"),
         ("a", {"x": ["\0"]}, "NUL"),
         ("a", {"x": "y" * 300_000}, "at most 262,144 bytes"),
+        ("a", nested(17), "deep"),
+        ("a", nested(40), "deep"),
         ("a", {"x": object()}, "Unexpected type"),
         ("a", {"x": "\ud800"}, "surrogates|UTF-8|utf-8"),
         (3, None, "event_type"),

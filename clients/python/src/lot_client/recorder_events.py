@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from google.protobuf.message import DecodeError
+
 from lot_client.contract import check_event, sayable
 from lot_client.fields import EpisodeErrorFields
 from lot_client.messages import build
@@ -24,16 +26,17 @@ def make_event(
     Raises:
         TypeError, ValueError: it does not.
     """
-    made = build(
-        EpisodeEvent,
-        {
-            "event_type": event_type,
-            "data": data,
-            "agent_role": agent_role,
-            "event_time": event_time or datetime.now(UTC),
-        },
-    )
-    check_event(made)
+    fields = {
+        "event_type": event_type,
+        "data": data,
+        "agent_role": agent_role,
+        "event_time": event_time or datetime.now(UTC),
+    }
+    try:
+        made = build(EpisodeEvent, fields)
+        check_event(made)
+    except DecodeError as error:  # protobuf copies a Struct by way of bytes, up to its own depth
+        raise ValueError("data is nested too deep: at most 16 levels") from error
     return made
 
 
