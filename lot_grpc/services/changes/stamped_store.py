@@ -11,18 +11,9 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
-from lot_grpc.ports import (
-    CollectionSpec,
-    Order,
-    Record,
-    Scalar,
-    Scores,
-    SearchQuery,
-    StoreInfo,
-    VectorStore,
-    Where,
-)
+from lot_grpc.ports import Record, VectorStore, Where
 from lot_grpc.services.changes.stamps import Stamps, Taken
+from lot_grpc.services.passing_store import PassingStore
 from lot_grpc.services.records.changes import (
     BY_COLLECTION,
     STAMPED,
@@ -32,19 +23,16 @@ from lot_grpc.services.records.changes import (
 )
 
 
-class StampedStore:
-    """``VectorStore`` over another. Reads, deletes and vectors pass through."""
+class StampedStore(PassingStore):
+    """``VectorStore`` over another.
+
+    Reads and vectors pass through, and so do deletes, which are told by their tombstones. What
+    merely expires is not told.
+    """
 
     def __init__(self, inner: VectorStore, stamps: Stamps) -> None:
-        self._inner = inner
+        super().__init__(inner)
         self._stamps = stamps
-
-    @property
-    def exclusive(self) -> bool:
-        """As the inner store is."""
-        return self._inner.exclusive
-
-    # --- writes that are stamped --------------------------------------------------------------
 
     async def insert(self, collection: str, records: Sequence[Record]) -> set[str]:
         """Insert, each record with a stamp that says that it is new."""
@@ -102,92 +90,6 @@ class StampedStore:
             self._stamps.settle(taken, sure=False)
             raise
         self._stamps.settle(taken)
-
-    # --- what passes through ------------------------------------------------------------------
-
-    async def ensure_collections(self, specs: Sequence[CollectionSpec]) -> None:
-        """Pass on."""
-        await self._inner.ensure_collections(specs)
-
-    async def set_vectors(self, collection: str, records: Sequence[Record]) -> None:
-        """Pass on: a vector is no part of what is told."""
-        await self._inner.set_vectors(collection, records)
-
-    async def delete(self, collection: str, namespace: str | None, where: Where) -> int:
-        """Pass on: a delete is told by its tombstone."""
-        return await self._inner.delete(collection, namespace, where)
-
-    async def get(
-        self, collection: str, namespace: str, ids: Sequence[str], *, vectors: bool = False
-    ) -> dict[str, Record]:
-        """Pass on."""
-        return await self._inner.get(collection, namespace, ids, vectors=vectors)
-
-    async def scroll(
-        self,
-        collection: str,
-        namespace: str | None,
-        where: Where,
-        *,
-        limit: int,
-        order: Order | None = None,
-        payload: bool | tuple[str, ...] = True,
-        vectors: bool = False,
-    ) -> list[Record]:
-        """Pass on."""
-        return await self._inner.scroll(
-            collection,
-            namespace,
-            where,
-            limit=limit,
-            order=order,
-            payload=payload,
-            vectors=vectors,
-        )
-
-    async def search(
-        self, collection: str, namespace: str, queries: Sequence[SearchQuery]
-    ) -> list[Scores]:
-        """Pass on."""
-        return await self._inner.search(collection, namespace, queries)
-
-    async def count(self, collection: str, namespace: str | None, where: Where = ()) -> int:
-        """Pass on."""
-        return await self._inner.count(collection, namespace, where)
-
-    async def facet(
-        self, collection: str, namespace: str | None, key: str, where: Where = (), limit: int = 100
-    ) -> dict[Scalar, int]:
-        """Pass on."""
-        return await self._inner.facet(collection, namespace, key, where, limit)
-
-    async def expired(self, collection: str, *, limit: int) -> list[Record]:
-        """Pass on."""
-        return await self._inner.expired(collection, limit=limit)
-
-    async def delete_expired(self, collection: str) -> int:
-        """Pass on: what merely expires is not told."""
-        return await self._inner.delete_expired(collection)
-
-    async def check(self) -> None:
-        """Pass on."""
-        await self._inner.check()
-
-    async def compact(self) -> bool:
-        """Pass on."""
-        return await self._inner.compact()
-
-    async def info(self) -> StoreInfo:
-        """Pass on."""
-        return await self._inner.info()
-
-    async def flush(self) -> None:
-        """Pass on."""
-        await self._inner.flush()
-
-    async def close(self) -> None:
-        """Pass on."""
-        await self._inner.close()
 
 
 def _numbered(records: Sequence[Record], taken: Taken) -> list[Record]:
