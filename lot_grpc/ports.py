@@ -99,6 +99,13 @@ class IdIn:
 
 
 @dataclass(frozen=True, slots=True)
+class HasVector:
+    """The record has a vector of this name. For filters only: ``when`` refuses it."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class Not:
     """``condition`` does not hold."""
 
@@ -119,7 +126,7 @@ class OneOf:
     conditions: tuple[Condition, ...]
 
 
-Condition: TypeAlias = Equals | AnyOf | Range | Missing | IdIn | Not | AllOf | OneOf
+Condition: TypeAlias = Equals | AnyOf | Range | Missing | IdIn | HasVector | Not | AllOf | OneOf
 Where: TypeAlias = Sequence[Condition]
 """Conditions that must all hold."""
 
@@ -197,6 +204,16 @@ class VectorStore(Protocol):
 
     async def ensure_collections(self, specs: Sequence[CollectionSpec]) -> None:
         """Create what is missing; add indexes and vectors that a spec names anew. Never drops."""
+
+    async def extend(self, spec: CollectionSpec) -> None:
+        """Add the vectors that a spec names anew to its open collection, while it is in use.
+
+        Those of other names stay. A vector of another size is refused as ``ensure_collections``
+        refuses it.
+        """
+
+    async def drop_vectors(self, collection: str, names: Sequence[str]) -> None:
+        """Drop these named vectors, of all records and of the collection. Unknown ones are none."""
 
     async def insert(self, collection: str, records: Sequence[Record]) -> set[str]:
         """Insert records whose id is free; return the ids that were inserted by this call.

@@ -29,6 +29,14 @@ class PassingStore:
         """As the inner store is."""
         return self._inner.exclusive
 
+    async def extend(self, spec: CollectionSpec) -> None:
+        """Pass on."""
+        await self._inner.extend(spec)
+
+    async def drop_vectors(self, collection: str, names: Sequence[str]) -> None:
+        """Pass on."""
+        await self._inner.drop_vectors(collection, names)
+
     async def insert(self, collection: str, records: Sequence[Record]) -> set[str]:
         """Pass on."""
         return await self._inner.insert(collection, records)

@@ -6,7 +6,7 @@ they have just read. The contract tests hold Qdrant's own filters to the same me
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from lot_grpc.ports import (
@@ -15,6 +15,7 @@ from lot_grpc.ports import (
     AnyOf,
     Condition,
     Equals,
+    HasVector,
     IdIn,
     Micros,
     Missing,
@@ -26,9 +27,15 @@ from lot_grpc.ports import (
 )
 
 
-def matches(where: Where, id: str, payload: Mapping[str, Any]) -> bool:
-    """Whether the record meets every condition."""
-    return all(_holds(condition, id, payload) for condition in where)
+def matches(
+    where: Where, id: str, payload: Mapping[str, Any], vectors: Collection[str] | None = None
+) -> bool:
+    """Whether the record meets every condition.
+
+    ``vectors`` are the names of those it has; None where they were not read: then ``ValueError``
+    for a condition on one.
+    """
+    return all(_holds(condition, id, payload, vectors) for condition in where)
 
 
 def keys_of(where: Iterable[Condition]) -> set[str]:
@@ -40,7 +47,7 @@ def keys_of(where: Iterable[Condition]) -> set[str]:
                 keys |= keys_of((inner,))
             case AllOf(conditions) | OneOf(conditions):
                 keys |= keys_of(conditions)
-            case IdIn():
+            case IdIn() | HasVector():
                 pass
             case _:
                 keys.add(condition.key)
@@ -53,7 +60,9 @@ def is_expired(payload: Mapping[str, Any], now: Micros) -> bool:
     return expires is not None and expires <= now
 
 
-def _holds(condition: Condition, id: str, payload: Mapping[str, Any]) -> bool:
+def _holds(
+    condition: Condition, id: str, payload: Mapping[str, Any], vectors: Collection[str] | None
+) -> bool:
     match condition:
         case Equals(key, value):
             return any(_same(item, value) for item in _values(payload, key))
@@ -65,12 +74,16 @@ def _holds(condition: Condition, id: str, payload: Mapping[str, Any]) -> bool:
             return payload.get(key) in (None, [])
         case IdIn(ids):
             return id in ids
+        case HasVector(name):
+            if vectors is None:
+                raise ValueError("a condition on a vector cannot be decided here")
+            return name in vectors
         case Not(inner):
-            return not _holds(inner, id, payload)
+            return not _holds(inner, id, payload, vectors)
         case AllOf(conditions):
-            return all(_holds(inner, id, payload) for inner in conditions)
+            return all(_holds(inner, id, payload, vectors) for inner in conditions)
         case OneOf(conditions):
-            return any(_holds(inner, id, payload) for inner in conditions)
+            return any(_holds(inner, id, payload, vectors) for inner in conditions)
 
 
 def _values(payload: Mapping[str, Any], key: str) -> Iterable[Any]:

@@ -112,6 +112,18 @@ class EdgeStore:
             self._shards[spec.name] = Shard(self._path / spec.name, spec, self._search_threads)
             await asyncio.sleep(0)
 
+    async def extend(self, spec: CollectionSpec) -> None:
+        """Add its new vectors to the open shard."""
+        with EDGE_ERRORS:
+            self._to_write(spec.name, ()).extend(spec)
+        await self._committed()
+
+    async def drop_vectors(self, collection: str, names: Sequence[str]) -> None:
+        """Drop them in the open shard; their room is given back by the next compaction."""
+        with EDGE_ERRORS:
+            self._shard(collection).drop_vectors(names)
+        await self._committed()
+
     # --- writing ---
 
     async def insert(self, collection: str, records: Sequence[Record]) -> set[str]:

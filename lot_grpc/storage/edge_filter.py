@@ -10,6 +10,7 @@ from qdrant_edge import (
     FieldCondition,
     Filter,
     HasIdCondition,
+    HasVectorCondition,
     IsEmptyCondition,
     MatchAny,
     MatchValue,
@@ -23,6 +24,7 @@ from lot_grpc.ports import (
     AnyOf,
     Condition,
     Equals,
+    HasVector,
     IdIn,
     Micros,
     Missing,
@@ -90,6 +92,8 @@ def _condition(condition: Condition) -> Any:
             return IsEmptyCondition(json_path(key))
         case IdIn(ids):
             return HasIdCondition(set(ids))
+        case HasVector(name):
+            return HasVectorCondition(name)
         case Not(inner):
             return Filter(must_not=[_condition(inner)])
         case AllOf(conditions):

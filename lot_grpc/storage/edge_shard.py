@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
@@ -71,6 +72,7 @@ class Shard:
 
     def __init__(self, folder: Path, spec: CollectionSpec, search_threads: int) -> None:
         self.spec = spec
+        self._folder = folder
         self.recent = RecentRecords(_RECENT if spec.dense else 0)
         """Of what is recalled, that is; logs are read once."""
         self.unflushed = 0
@@ -84,6 +86,31 @@ class Shard:
         except BaseException:
             self.raw.close()
             raise
+
+    def extend(self, spec: CollectionSpec) -> None:
+        """Add the vectors that a spec names and the shard lacks."""
+        _add_vectors(self.raw, self._folder, spec)
+        self.spec = replace(
+            self.spec,
+            dense={**self.spec.dense, **spec.dense},
+            sparse=tuple(dict.fromkeys((*self.spec.sparse, *spec.sparse))),
+        )
+        # An unfinished attempt may have left some, which no write of this process told of.
+        new = {name for name in (*spec.dense, *spec.sparse) if name not in self._filled}
+        self._filled |= {name for name in new if self._is_filled(name)}
+
+    def drop_vectors(self, names: Collection[str]) -> None:
+        """Drop named vectors; those that are not there are none."""
+        dense, sparse = _vectors(self._folder)
+        for name in names:
+            if name in dense or name in sparse:
+                self.raw.update(UpdateOperation.delete_vector_name(name))
+        self.spec = replace(
+            self.spec,
+            dense={name: size for name, size in self.spec.dense.items() if name not in names},
+            sparse=tuple(name for name in self.spec.sparse if name not in names),
+        )
+        self._filled.difference_update(names)
 
     def wrote(self, points: int) -> None:
         """Count written points, and flush when a crash would have too many to replay."""

@@ -88,6 +88,18 @@ class FaultInjectingStore:
         """Pass on; not counted."""
         await self._alive().ensure_collections(specs)
 
+    async def extend(self, spec: CollectionSpec) -> None:
+        """A write."""
+        inner, number = self._before("extend", spec.name)
+        await inner.extend(spec)
+        self._after(number)
+
+    async def drop_vectors(self, collection: str, names: Sequence[str]) -> None:
+        """A write."""
+        inner, number = self._before("drop_vectors", collection)
+        await inner.drop_vectors(collection, names)
+        self._after(number)
+
     async def insert(self, collection: str, records: Sequence[Record]) -> set[str]:
         """A write."""
         inner, number = self._before("insert", collection)

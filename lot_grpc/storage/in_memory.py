@@ -63,6 +63,23 @@ class InMemoryStore:
             else:
                 old.spec = _merged(old.spec, spec)
 
+    async def extend(self, spec: CollectionSpec) -> None:
+        """Take the spec's additions."""
+        held = self._open(spec.name)
+        held.spec = _merged(held.spec, spec)
+
+    async def drop_vectors(self, collection: str, names: Sequence[str]) -> None:
+        """Drop them of the spec and of each record."""
+        held = self._open(collection)
+        held.spec = replace(
+            held.spec,
+            dense={name: size for name, size in held.spec.dense.items() if name not in names},
+            sparse=tuple(name for name in held.spec.sparse if name not in names),
+        )
+        for record in held.records.values():
+            vectors = {name: one for name, one in record.vectors.items() if name not in names}
+            held.records[record.id] = replace(record, vectors=vectors)
+
     async def insert(self, collection: str, records: Sequence[Record]) -> set[str]:
         """Insert records whose id is free; return their ids."""
         held = self._open(collection)
@@ -263,7 +280,7 @@ def _in(record: Record, namespace: str | None) -> bool:
 
 
 def _matches(record: Record, where: Where) -> bool:
-    return matches(where, record.id, record.payload)
+    return matches(where, record.id, record.payload, record.vectors)
 
 
 def _merged(old: CollectionSpec, new: CollectionSpec) -> CollectionSpec:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from qdrant_client import AsyncQdrantClient, models
@@ -41,7 +42,12 @@ from lot_grpc.storage.qdrant_points import (
     query_request,
     record,
 )
-from lot_grpc.storage.qdrant_schema import ensure_collection, require_version
+from lot_grpc.storage.qdrant_schema import (
+    drop_vectors,
+    ensure_collection,
+    extend,
+    require_version,
+)
 from lot_grpc.storage.qdrant_stamp import STAMP_KEYS, WRITE_KEY, Stamp
 
 _UPSERT_CHUNK = 256
@@ -110,6 +116,28 @@ class QdrantStore:
                     self._client, self._name(spec), spec, self._replicas, indexes=not self._local
                 )
                 self._specs[spec.name] = spec
+
+    async def extend(self, spec: CollectionSpec) -> None:
+        """Add its new vectors to the collection."""
+        old = known(self._specs, spec.name)
+        with self._ready():
+            await extend(self._client, self._name(spec), spec)
+        self._specs[spec.name] = replace(
+            old,
+            dense={**old.dense, **spec.dense},
+            sparse=tuple(dict.fromkeys((*old.sparse, *spec.sparse))),
+        )
+
+    async def drop_vectors(self, collection: str, names: Sequence[str]) -> None:
+        """Drop them in the collection."""
+        spec = known(self._specs, collection)
+        with self._ready():
+            await drop_vectors(self._client, self._name(spec), names)
+        self._specs[collection] = replace(
+            spec,
+            dense={name: size for name, size in spec.dense.items() if name not in names},
+            sparse=tuple(name for name in spec.sparse if name not in names),
+        )
 
     # --- writing ---
 

@@ -14,6 +14,7 @@ from lot_grpc.ports import (
     AnyOf,
     Condition,
     Equals,
+    HasVector,
     IdIn,
     Micros,
     Missing,
@@ -73,6 +74,8 @@ def _condition(condition: Condition) -> Any:
             return models.IsEmptyCondition(is_empty=models.PayloadField(key=json_path(key)))
         case IdIn(ids):
             return having_ids(ids)
+        case HasVector(name):
+            return models.HasVectorCondition(has_vector=name)
         case Not(inner):
             return models.Filter(must_not=[_condition(inner)])
         case AllOf(conditions):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 from qdrant_client import AsyncQdrantClient, models
@@ -50,6 +51,20 @@ async def ensure_collection(
     await _add_vectors(client, name, spec, info)
     if indexes:
         await _add_indexes(client, name, spec, info)
+
+
+async def extend(client: AsyncQdrantClient, name: str, spec: CollectionSpec) -> None:
+    """Add the vectors that the collection lacks."""
+    await _add_vectors(client, name, spec, await client.get_collection(name))
+
+
+async def drop_vectors(client: AsyncQdrantClient, name: str, vectors: Sequence[str]) -> None:
+    """Drop these named vectors; those that are not there are none."""
+    params = (await client.get_collection(name)).config.params
+    dense = params.vectors if isinstance(params.vectors, dict) else {}
+    for vector in vectors:
+        if vector in dense or vector in (params.sparse_vectors or {}):
+            await client.delete_vector_name(name, vector)
 
 
 async def _create(

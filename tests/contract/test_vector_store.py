@@ -14,6 +14,7 @@ from lot_grpc.ports import (
     AllOf,
     CollectionSpec,
     Equals,
+    HasVector,
     IdIn,
     Index,
     Missing,
@@ -771,6 +772,42 @@ async def test_a_grown_spec_adds_vectors_and_indexes_and_keeps_the_records(
     [hits] = await store.search("things", "a", [SearchQuery("text", [1.0] + [0.0] * 7, 9)])
     assert list(hits) == [uid(1)]
     assert await store.count("log", "a") == 2
+
+
+@pytest.mark.category("grown_specs")
+async def test_a_vector_is_added_filled_and_dropped_while_the_collection_is_in_use(
+    store: VectorStore,
+) -> None:
+    await store.put("things", [thing(i, n=i) for i in range(4)])
+    await store.extend(CollectionSpec("things", dense={"image": 3}))
+    await store.extend(CollectionSpec("things", dense={"image": 3}))
+    lacking = [Not(HasVector("image"))]
+    assert await store.count("things", None, lacking) == 4
+    images = [Record(uid(i), "a", {}, {"image": [0.0, 1.0, float(i)]}) for i in (1, 2)]
+    await store.set_vectors("things", images)
+    assert {r.id for r in await store.scroll("things", None, lacking, limit=9)} == {uid(0), uid(3)}
+    assert await store.count("things", "a", [HasVector("image"), Equals("n", 2)]) == 1
+    assert await store.count("things", "b", [HasVector("image")]) == 0
+    [hits] = await store.search("things", "a", [SearchQuery("image", [0.0, 1.0, 2.0], 9)])
+    assert list(hits) == [uid(2), uid(1)]
+    # What replaces a record replaces its vectors too, so that it lacks this one again.
+    assert await store.replace("things", thing(1, n=9), [Equals("n", 1)])
+    await store.put("things", [thing(2, n=2)])
+    assert await store.count("things", None, lacking) == 4
+    await store.set_vectors("things", images)
+    assert await store.update("things", "a", uid(1), set={"n": 10})
+    assert await store.count("things", None, lacking) == 2
+
+    await store.drop_vectors("things", ["image", "never there"])
+    there = await store.scroll("things", None, (), limit=9, vectors=True)
+    assert {r.id: set(r.vectors) for r in there} == {uid(i): {"text"} for i in range(4)}
+    with pytest.raises(ValueError, match="image"):
+        await store.search("things", "a", [SearchQuery("image", [0.0, 1.0, 2.0], 9)])
+    await store.extend(CollectionSpec("things", dense={"image": 2}))
+    assert await store.count("things", None, lacking) == 4
+    await store.set_vectors("things", [Record(uid(3), "a", {}, {"image": [1.0, 0.0]})])
+    [hits] = await store.search("things", "a", [SearchQuery("image", [1.0, 0.0], 9)])
+    assert list(hits) == [uid(3)]
 
 
 # --- operation ------------------------------------------------------------------------------
