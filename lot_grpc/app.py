@@ -157,7 +157,7 @@ def _build(settings: Settings, opened: Opened) -> LotServer:
         max_batch_items=wanted.max_batch_items,
         needed_bytes=settings.storage.min_free_bytes if edge else 0,
     )
-    return build_server(servicers, limits, log=_call_log())
+    return build_server(servicers, limits, log=_call_log(), gate=opened.services.gate)
 
 
 def _call_log() -> CallLog:

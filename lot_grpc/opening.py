@@ -6,12 +6,14 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import structlog
 
 from lot_grpc.clock import SystemClock
 from lot_grpc.domain.cells import Fading
+from lot_grpc.domain.errors import ModelUnavailableError
 from lot_grpc.domain.ranking import RankingWeights
 from lot_grpc.domain.recommendation import StructuralWeights
 from lot_grpc.embedding.fastembed import open_fastembed
@@ -24,7 +26,8 @@ from lot_grpc.services.build import PatternLearning, Services, build_services
 from lot_grpc.services.changes.build import ChangeFeed
 from lot_grpc.services.distilling.distilling import DistillDefaults
 from lot_grpc.services.recall.reranks import RerankBounds
-from lot_grpc.services.store_contract import open_store
+from lot_grpc.services.reindexing.rebuilding import drop_stale
+from lot_grpc.services.store_contract import REMOTE, open_store
 from lot_grpc.settings import Settings
 from lot_grpc.storage.edge import EdgeStore
 from lot_grpc.storage.edge_maintenance import compact_in_child, needs_compaction
@@ -53,13 +56,14 @@ async def open_all(settings: Settings, progress: Progress | None) -> AsyncIterat
     """
     async with AsyncExitStack() as stack:
         packs = read_packs(settings.seed.packs)
-        embedder = await _open_embedder(settings, progress)
+        embedder = await open_embedder(settings, progress)
         stack.push_async_callback(embedder.close)
         if settings.storage.store == "edge" and settings.storage.maintenance == "auto":
             await _maintain(settings.storage.data_dir, progress)
-        store = _make_store(settings)
+        store = make_store(settings)
         stack.push_async_callback(store.close)
-        await open_store(store, embedder.contract)
+        epoch = await open_store(store, embedder.contract)
+        await drop_stale(store)
         reranker = _make_reranker(settings)
         stack.push_async_callback(reranker.close)
         services = build_services(
@@ -74,8 +78,11 @@ async def open_all(settings: Settings, progress: Progress | None) -> AsyncIterat
             _learning(settings),
             ChangeFeed(settings.changes.keep_days * _DAY, settings.changes.poll_seconds),
             abandon_after_hours=settings.episodes.abandon_after_hours,
+            epoch=epoch,
+            open_model=partial(_open_named, settings),
         )
-        yield Opened(store, embedder, services)
+        stack.push_async_callback(services.model.close)  # it may be another one by then
+        yield Opened(services.model_store, services.model, services)
 
 
 def ranking_weights(settings: Settings) -> RankingWeights:
@@ -117,7 +124,26 @@ def _make_reranker(settings: Settings) -> Reranker:
     )
 
 
-async def _open_embedder(settings: Settings, progress: Progress | None) -> Embedder:
+async def _open_named(settings: Settings, model: str) -> Embedder:
+    """A model to reindex to, by the name that its contract has."""
+    remote = model.startswith(REMOTE)
+    wanted: dict[str, object] = {
+        "provider": "openai" if remote else "fastembed",
+        "model": model.removeprefix(REMOTE),
+    }
+    if model != settings.embedding.model or settings.reindex.path:
+        wanted |= {"path": settings.reindex.path, "sha256": settings.reindex.sha256}
+    embedding = settings.embedding.model_copy(update=wanted)
+    try:
+        return await open_embedder(settings.model_copy(update={"embedding": embedding}), None)
+    except ModelUnavailableError as error:
+        for name in ("PATH", "SHA256"):
+            error.message = error.message.replace(f"LOT_EMBEDDING_{name}", f"LOT_REINDEX_{name}")
+        raise
+
+
+async def open_embedder(settings: Settings, progress: Progress | None) -> Embedder:
+    """The configured model. Raises StartupError."""
     wanted = settings.embedding
     if wanted.provider == "openai":
         return await _open_remote_embedder(settings)
@@ -150,7 +176,8 @@ async def _open_remote_embedder(settings: Settings) -> Embedder:
     )
 
 
-def _make_store(settings: Settings) -> VectorStore:
+def make_store(settings: Settings) -> VectorStore:
+    """The configured store. Raises StartupError."""
     wanted = settings.storage
     if wanted.store == "edge":
         return EdgeStore(

@@ -191,6 +191,15 @@ class RerankSettings(BaseSettings):
     threads: int = Field(default=0, ge=0, le=256)
 
 
+class ReindexSettings(BaseSettings):
+    """Where the files of the model are that Reindex goes to."""
+
+    model_config = _group("LOT_REINDEX_")
+
+    path: OptionalPath = None
+    sha256: str = Field(default="", pattern=r"^([0-9a-f]{64})?$")
+
+
 class RankingSettings(BaseSettings):
     """How far what was learned may move a hit."""
 
@@ -295,6 +304,7 @@ class Settings(BaseModel):
     embedding: EmbeddingSettings = Field(default_factory=EmbeddingSettings)
     openai: OpenAISettings = Field(default_factory=OpenAISettings)
     rerank: RerankSettings = Field(default_factory=RerankSettings)
+    reindex: ReindexSettings = Field(default_factory=ReindexSettings)
     ranking: RankingSettings = Field(default_factory=RankingSettings)
     recommendation: RecommendationSettings = Field(default_factory=RecommendationSettings)
     seed: SeedSettings = Field(default_factory=SeedSettings)

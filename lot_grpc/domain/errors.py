@@ -417,6 +417,40 @@ class CompactOfflineOnlyError(LotError):
         )
 
 
+class ReindexRunningError(LotError):
+    """Another call reindexes already."""
+
+    reason = "REINDEX_RUNNING"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "another Reindex is at work on this server; wait for its end, and call again to see "
+            "that all is done"
+        )
+
+
+class ReindexOfflineOnlyError(LotError):
+    """Other servers may work on the store, and would go on with the former model."""
+
+    reason = "REINDEX_OFFLINE_ONLY"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "other servers may share this store, and none of them would know of the switch: stop "
+            "them all, run `lot-grpc reindex --offline` with the new model configured, and start "
+            "them with it"
+        )
+
+
+class EmbeddingModelUnavailableError(LotError):
+    """A model that was asked for by name cannot be opened on this server."""
+
+    reason = "EMBEDDING_MODEL_UNAVAILABLE"
+
+    def __init__(self, model: str, why: str) -> None:
+        super().__init__(f"the model {model!r} cannot be used: {why}", model=model)
+
+
 class EmbeddingFailedError(LotError):
     """The model could not embed or rerank a text. The cause is in the log."""
 

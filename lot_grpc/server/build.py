@@ -26,6 +26,7 @@ from lot_grpc.server.calllog import CallLog
 from lot_grpc.server.inflight import InFlight
 from lot_grpc.server.layers import Surroundings
 from lot_grpc.server.limits import Limits
+from lot_grpc.services.reindexing.gate import ModelGate
 
 _LAST_WORDS_SECONDS: Final = 1.0
 """How long calls may take to end once they are cancelled, beyond the grace."""
@@ -118,6 +119,7 @@ def build_server(
     limits: Limits | None = None,
     log: CallLog | None = None,
     draining: asyncio.Event | None = None,
+    gate: ModelGate | None = None,
 ) -> LotServer:
     """A server of ``servicers``, with health and reflection. Call it in the loop that will serve.
 
@@ -129,11 +131,12 @@ def build_server(
         limits: None: the defaults.
         log: takes one record for each call; None: no log.
         draining: the event to set when the server begins to stop, for servicers made before it.
+        gate: what calls pass together, so that the model is switched when none is under way.
     """
     limits = limits or Limits()
     draining = draining or asyncio.Event()
     inflight = InFlight(limits, draining)
-    around = Surroundings(limits, inflight, log)
+    around = Surroundings(limits, inflight, log, gate or ModelGate())
     server = grpc.aio.server(options=limits.channel_options())
     for service, sharing in servicers.items():
         _add(server, service.full_name, _handlers(service, sharing, around))

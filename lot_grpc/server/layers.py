@@ -36,6 +36,7 @@ from lot_grpc.server.inflight import InFlight, shutting_down
 from lot_grpc.server.limits import Limits
 from lot_grpc.server.status import DETAILS_KEY, TABLE, Status, internal_status, to_status
 from lot_grpc.server.streams import Requests
+from lot_grpc.services.reindexing.gate import ModelGate
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,7 @@ class Surroundings:
     limits: Limits
     inflight: InFlight
     log: CallLog | None
+    gate: ModelGate
 
 
 Layer: TypeAlias = Callable[[Method, Handler, Surroundings], Handler]
@@ -246,6 +248,24 @@ def _finished_late(log: CallLog | None, call: Call, work: asyncio.Task[Any], lef
         write(log, late, left, late=True)
 
 
+# --- the model ------------------------------------------------------------------------------------
+
+
+def one_model(method: Method, handler: Handler, around: Surroundings) -> Handler:
+    """Keeps the embedding model from being switched under a unary call.
+
+    What of a stream works with vectors passes the gate itself, message by message.
+    """
+    if method.streaming:
+        return handler
+
+    async def steady(call: Call) -> Any:
+        async with around.gate.together():
+            return await handler(call)
+
+    return steady
+
+
 # --- the servicer ---------------------------------------------------------------------------------
 
 
@@ -324,7 +344,13 @@ def not_implemented(name: str) -> Handler:
 OUTER: Final[tuple[Layer, ...]] = (access_log, error_boundary)
 """Around everything, RPCs that are not implemented included."""
 
-INNER: Final[tuple[Layer, ...]] = (admission, checked_requests, time_limit, shield)
+INNER: Final[tuple[Layer, ...]] = (
+    admission,
+    checked_requests,
+    time_limit,
+    shield,
+    one_model,
+)
 """Around what a servicer does."""
 
 

@@ -36,6 +36,7 @@ from lot_grpc.server.performance_servicer import PerformanceServicer
 from lot_grpc.server.policy_servicer import PolicyServicer
 from lot_grpc.server.pruning_servicer import PruningServicer
 from lot_grpc.server.recommendation_servicer import RecommendationServicer
+from lot_grpc.server.reindex_servicer import ReindexServicer
 from lot_grpc.server.replay_servicer import ReplayServicer
 from lot_grpc.server.seed_servicer import SeedServicer
 from lot_grpc.services.build import Services
@@ -104,6 +105,7 @@ def build_servicers(
         _service(admin_service_pb2, "AdminService"): [
             PolicyServicer(services.policies, services.keeping),  # type: ignore[abstract]
             SeedServicer(services.seeding),  # type: ignore[abstract]
+            ReindexServicer(services.reindexing),  # type: ignore[abstract]
         ],
     }
     admin = servicers[_service(admin_service_pb2, "AdminService")]

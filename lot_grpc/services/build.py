@@ -84,6 +84,10 @@ from lot_grpc.services.recall.questions import episode_noun, memory_noun, patter
 from lot_grpc.services.recall.recall import Noun, Recall, T
 from lot_grpc.services.recall.reranks import RerankBounds, Reranks
 from lot_grpc.services.recall.retrievals import Retrievals
+from lot_grpc.services.reindexing.current_model import CurrentModel
+from lot_grpc.services.reindexing.gate import ModelGate
+from lot_grpc.services.reindexing.model_store import ModelStore
+from lot_grpc.services.reindexing.reindexing import OpenModel, Reindexing, no_other_model
 from lot_grpc.services.tombstones import Tombstones
 
 
@@ -142,6 +146,10 @@ class Services:
     lessons: Lessons
     learned_tasks: LearnedTasks
     code_extraction: CodeExtraction
+    model: CurrentModel
+    model_store: ModelStore
+    gate: ModelGate
+    reindexing: Reindexing
 
 
 def build_services(
@@ -157,20 +165,25 @@ def build_services(
     changes: ChangeFeed | None = None,
     *,
     abandon_after_hours: float = DEFAULT_HOURS,
+    epoch: int = 0,
+    open_model: OpenModel = no_other_model,
 ) -> Services:
-    """Wire them. The store is open (``store_contract.open_store``).
+    """Wire them. The store is open (``store_contract.open_store``), with vectors of ``epoch``.
 
     ``packs`` is the knowledge to seed with; None: what comes with the server. After
-    ``abandon_after_hours`` without activity an episode is abandoned, 0: never.
+    ``abandon_after_hours`` without activity an episode is abandoned, 0: never. ``open_model`` opens
+    the models to reindex to.
     """
     moments = Moments(clock)
-    changing = Changing(store, moments, changes or ChangeFeed())
+    embedder = model = CurrentModel(embedder, epoch)
+    model_store, gate = ModelStore(store, model), ModelGate()
+    changing = Changing(model_store, moments, changes or ChangeFeed())
     stamps, store = changing.stamps, changing.store
     ledger = Ledger(store, moments)
     tombstones = Tombstones(store, moments)
-    retrievals = Retrievals(store, moments)
+    retrievals = Retrievals(store, moments, model)
     facts, history = Facts(store, moments), History(store)
-    asked = AskedVectors(retrievals, embedder)
+    asked = AskedVectors(retrievals, model)
     cells = Cells(store, moments, facts, history, asked, weights.fading)
     counting = Counting(store, facts, cells, history)
     claims = Claims(store, moments)
@@ -310,6 +323,7 @@ def build_services(
             ],
             sweeps=[abandoning.sweep, keeping.sweep, schedule.sweep, watching.sweep],
             beats=[(changing.interval, stamps.publish), (RENEW_SECONDS, leases.renew)],
+            gate=gate,
         ),
         retrievals=retrievals,
         stamps=stamps,
@@ -324,4 +338,8 @@ def build_services(
         lessons=lessons,
         learned_tasks=learned_tasks,
         code_extraction=CodeExtraction(saving, patterns, moments),
+        model=model,
+        model_store=model_store,
+        gate=gate,
+        reindexing=Reindexing(model_store, model, gate, open_model),
     )

@@ -26,6 +26,7 @@ from lot_grpc.services.records.collections import (
     SELECTIONS,
 )
 from lot_grpc.services.records.episodes import episode_point
+from lot_grpc.services.reindexing.gate import ModelGate
 from lot_grpc.services.tombstones import Tombstone, Tombstones
 
 _LEAVE_TO_OTHERS = 15 * 60 * 1_000_000
@@ -92,10 +93,12 @@ class Housekeeping:
         finishers: Sequence[FinishBefore] = (),
         sweeps: Sequence[Sweep] = (),
         beats: Sequence[tuple[float, Sweep]] = (),
+        *,
+        gate: ModelGate,
     ) -> None:
         """``finishers`` roll forward what is no outcome; ``sweeps`` are done every minute.
 
-        ``beats`` are done every so many seconds.
+        ``beats`` are done every so many seconds. All pass the ``gate`` together with the calls.
         """
         self._store = store
         self._moments = moments
@@ -108,6 +111,7 @@ class Housekeeping:
         self._finishers = finishers
         self._sweeps = sweeps
         self._beats = beats
+        self._gate = gate
 
     async def roll_forward(self, *, starting: bool = False) -> Finished:
         """Finish what was begun and left. At the start of an own store: all of it."""
@@ -186,7 +190,8 @@ class Housekeeping:
         while True:
             await asyncio.sleep(seconds)
             try:
-                await task()
+                async with self._gate.together():
+                    await task()
                 known = ""
             except Exception as error:  # noqa: BLE001 - it must go on, whatever happens once
                 if known != type(error).__name__:

@@ -7,21 +7,39 @@ from collections.abc import Mapping
 from dataclasses import asdict, replace
 from typing import Any, Final
 
-from lot_grpc.domain.errors import EmbeddingModelMismatchError, SchemaVersionMismatchError
+from lot_grpc.domain.errors import (
+    EmbeddingModelMismatchError,
+    SchemaVersionMismatchError,
+    StartupError,
+)
 from lot_grpc.domain.ids import point_id
 from lot_grpc.lexical.bm25 import TOKENIZER
 from lot_grpc.ports import CollectionSpec, EmbeddingContract, Payload, Record, VectorStore
 from lot_grpc.services.records.collections import META, SCHEMA_VERSION, collection_specs
+from lot_grpc.services.reindexing.epochs import stored_spec
+
+BACKFILL = "backfill"
+"""Key of the contract: how far records of an older version were brought up to date (``backfill``);
+None (or absent) when there is nothing to do."""
 
 CELLS_MADE = "cells_made"
 """Key of the contract: whether each outcome on a query has a cell (``cell_backfill``)."""
+
+EPOCH = "vector_epoch"
+"""Key of the contract: which vectors are those of its model (``reindexing.epochs``); absent: 0."""
+
+REBUILD = "rebuild"
+"""Key of the contract: the epoch and the model that an unfinished reindex makes vectors of."""
+
+STALE_EPOCHS = "stale_epochs"
+"""Key of the contract: epochs whose vectors are of no use and may not all be dropped."""
 
 META_NAMESPACE = "_lot"
 """No caller can name it: namespaces begin with a letter or digit."""
 
 _POINT = point_id(META_NAMESPACE, "meta", "contract")
 
-_REMOTE = "openai:"
+REMOTE = "openai:"
 """How the name of a model begins that another server runs."""
 
 _TERMS_VERSIONS: Final = re.compile(r"lot-terms-(\d+)/bm25-(\d+)")
@@ -32,8 +50,10 @@ def with_terms(contract: EmbeddingContract) -> EmbeddingContract:
     return replace(contract, tokenizer=TOKENIZER)
 
 
-async def open_store(store: VectorStore, contract: EmbeddingContract) -> None:
+async def open_store(store: VectorStore, contract: EmbeddingContract) -> int:
     """Make or check the store's contract, then make its collections complete.
+
+    Returns the epoch of its vectors (``reindexing.epochs``).
 
     Records that an older version wrote still lack vectors (``backfill.bring_up_to_date``), and its
     outcomes cells (``cell_backfill.make_cells``).
@@ -53,7 +73,43 @@ async def open_store(store: VectorStore, contract: EmbeddingContract) -> None:
     _check_schema(stored["schema_version"])
     check_terms(stored)
     _check_embedding(stored["embedding"], asdict(contract))
-    await store.ensure_collections(collection_specs(contract.dimensions))
+    epoch: int = stored.get(EPOCH, 0)
+    await _open_collections(store, contract.dimensions, epoch)
+    return epoch
+
+
+async def open_as_stored(store: VectorStore) -> Payload:
+    """Open a store by its own contract, whatever model it names; return that contract.
+
+    Raises:
+        StartupError: There is no store yet, or a start of the server must bring it up to date.
+        SchemaVersionMismatchError: It was written by a newer version of this service.
+    """
+    await store.ensure_collections([CollectionSpec(META)])
+    try:
+        stored = await contract_row(store)
+    except KeyError:
+        raise StartupError("the store is empty: there is nothing to embed anew") from None
+    _check_schema(stored["schema_version"])
+    check_terms(stored)
+    behind = stored["schema_version"] < SCHEMA_VERSION or stored.get(BACKFILL) is not None
+    if behind or stored["embedding"]["tokenizer"] != TOKENIZER:
+        raise StartupError(
+            "the store is of an older version of lot-grpc: start the server once with its model "
+            f"({stored['embedding']['model']}), which brings it up to date"
+        )
+    await _open_collections(store, stored["embedding"]["dimensions"], stored.get(EPOCH, 0))
+    return stored
+
+
+async def _open_collections(store: VectorStore, dimensions: int, epoch: int) -> None:
+    specs = [stored_spec(spec, epoch) for spec in collection_specs(dimensions)]
+    await store.ensure_collections(specs)
+
+
+def same_model(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Whether two embedding contracts make the same vectors; terms need no model."""
+    return not _different(one, other)
 
 
 async def contract_row(store: VectorStore) -> Payload:
@@ -102,7 +158,7 @@ def _check_schema(stored: int) -> None:
 
 def _check_embedding(stored: Mapping[str, Any], ours: Mapping[str, Any]) -> None:
     """All but the terms, which need no model to be made anew."""
-    different = [key for key in ours if key != "tokenizer" and stored.get(key) != ours[key]]
+    different = _different(stored, ours)
     if not different:
         return
     was = ", ".join(f"{key}={stored.get(key)}" for key in different)
@@ -110,16 +166,20 @@ def _check_embedding(stored: Mapping[str, Any], ours: Mapping[str, Any]) -> None
     raise EmbeddingModelMismatchError(
         f"the store's vectors were made with {was}; configured is {now}. Vectors of two models "
         f"cannot be compared: configure the stored model again ({_settings_of(stored, ours)}), or "
-        "start with an empty LOT_DATA_DIR (LOT_QDRANT_PREFIX)",
+        "embed everything anew with the configured one by `lot-grpc reindex --offline`",
         stored=was,
         configured=now,
     )
 
 
+def _different(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
+    return [key for key in other if key != "tokenizer" and one.get(key) != other[key]]
+
+
 def _settings_of(stored: Mapping[str, Any], ours: Mapping[str, Any]) -> str:
     """The settings that choose the stored model."""
     model, configured = str(stored.get("model")), str(ours["model"])
-    if model.startswith(_REMOTE):
-        return f"LOT_EMBEDDING_PROVIDER=openai, LOT_EMBEDDING_MODEL={model.removeprefix(_REMOTE)}"
-    provider = "LOT_EMBEDDING_PROVIDER=fastembed, " if configured.startswith(_REMOTE) else ""
+    if model.startswith(REMOTE):
+        return f"LOT_EMBEDDING_PROVIDER=openai, LOT_EMBEDDING_MODEL={model.removeprefix(REMOTE)}"
+    provider = "LOT_EMBEDDING_PROVIDER=fastembed, " if configured.startswith(REMOTE) else ""
     return f"{provider}LOT_EMBEDDING_MODEL={model}, LOT_EMBEDDING_PATH"

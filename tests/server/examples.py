@@ -22,6 +22,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "AdminService.UpdateNamespacePolicy": {"policy": {"max_patterns": 9}},
     "EpisodeService.DeleteEpisode": {"episode_id": "e"},
     "AdminService.SeedKnowledge": {},
+    "AdminService.Reindex": {"model": "", "dry_run": True},
     "EpisodeService.AnalyzeFailures": {},
     "EpisodeService.EndEpisode": {"episode_id": "e", "status": 2},
     "EpisodeService.GetEpisode": {"episode_id": "e"},
@@ -89,6 +90,7 @@ async def prepare(lot: Lot) -> None:
     await lot.patterns.SavePattern(pattern={"task": "t"}, pattern_id="p")
     used = await lot.patterns.RecordOutcome(pattern_ids=["p"], outcome=outcome_pb2.OUTCOME_SUCCESS)
     EXAMPLES["PatternService.CorrectOutcome"]["outcome_id"] = used.outcome_id
+    EXAMPLES["AdminService.Reindex"]["model"] = (await lot.admin.GetServerInfo()).model
     await lot.episodes.StartEpisode(episode={"task": "t"}, episode_id="e")
     await lot.memories.CreateMemory(memory={"content": "c"}, memory_id="m")
     decision = {"context": "c", "chosen_option": "o"}

@@ -16,6 +16,7 @@ import grpc
 import grpc.aio
 import pytest
 
+from lot_grpc.domain.errors import ModelUnavailableError
 from lot_grpc.domain.ranking import RankingWeights
 from lot_grpc.embedding.hashing import HashingEmbedder, OverlapReranker
 from lot_grpc.pb.lot.v1 import (
@@ -126,6 +127,16 @@ def new_namespace() -> str:
     return f"test-{secrets.token_hex(8)}"
 
 
+async def open_double(model: str) -> Embedder:
+    """The models of the service in this process, by ``test-double/hashing-`` and dimensions."""
+    name, _, dimensions = model.rpartition("-")
+    if model == HashingEmbedder().contract.model:
+        return HashingEmbedder()
+    if name != HashingEmbedder().contract.model:
+        raise ModelUnavailableError(f"{model!r} is not known to these tests")
+    return HashingEmbedder(int(dimensions))
+
+
 @asynccontextmanager
 async def serving(
     store: VectorStore | None = None,
@@ -141,7 +152,13 @@ async def serving(
     embedder = embedder or HashingEmbedder()
     await open_store(store, embedder.contract)
     services = build_services(
-        store, embedder, OverlapReranker(), clock, RankingWeights(), RerankBounds()
+        store,
+        embedder,
+        OverlapReranker(),
+        clock,
+        RankingWeights(),
+        RerankBounds(),
+        open_model=open_double,
     )
     limits = limits or Limits()
     servicers = build_servicers(
@@ -153,7 +170,9 @@ async def serving(
         needed_bytes=0,
     )
     log: list[Mapping[str, Any]] = []
-    server = build_server(servicers, limits, log=lambda record: log.append(dict(record)))
+    server = build_server(
+        servicers, limits, log=lambda record: log.append(dict(record)), gate=services.gate
+    )
     port = await server.start("127.0.0.1:0")
     async with grpc.aio.insecure_channel(f"127.0.0.1:{port}", options=OPTIONS) as channel:
         try:

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lot_grpc.ports import Embedder
 from lot_grpc.services.recall.retrievals import Retrievals
+from lot_grpc.services.reindexing.current_model import CurrentModel
 
 
 class AskedVectors:
-    """From the recall that asked it, where that is known; else embedded."""
+    """From the recall that asked it, where it is known and of this model; else embedded."""
 
-    def __init__(self, retrievals: Retrievals, embedder: Embedder) -> None:
+    def __init__(self, retrievals: Retrievals, model: CurrentModel) -> None:
         self._retrievals = retrievals
-        self._embedder = embedder
+        self._model = model
 
     async def of(self, namespace: str, query: str, retrieval_id: str) -> Sequence[float]:
         """The query's vector. Raises EmbeddingFailedError."""
         if retrieval_id:
             retrieval = await self._retrievals.find(namespace, retrieval_id)
-            if retrieval is not None and retrieval.query == query:
+            known = retrieval is not None and retrieval.query == query
+            if retrieval is not None and known and retrieval.epoch == self._model.epoch:
                 return retrieval.vector
-        return (await self._embedder.embed_query(query)).vector
+        return (await self._model.embed_query(query)).vector

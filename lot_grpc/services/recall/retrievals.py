@@ -15,6 +15,7 @@ from lot_grpc.services.records.outcomes import (
     retrieval_point,
     retrieval_record,
 )
+from lot_grpc.services.reindexing.current_model import CurrentModel
 
 _BATCH = 256
 _WAITING_AT_MOST = 10_000
@@ -23,9 +24,10 @@ _WAITING_AT_MOST = 10_000
 class Retrievals:
     """Remembers recalls. Rows reach the store within a second and may be lost in a crash."""
 
-    def __init__(self, store: VectorStore, moments: Moments) -> None:
+    def __init__(self, store: VectorStore, moments: Moments, model: CurrentModel) -> None:
         self._store = store
         self._moments = moments
+        self._model = model
         self._waiting: dict[str, Retrieval] = {}
 
     def remember(
@@ -33,7 +35,15 @@ class Retrievals:
     ) -> str:
         """Remember a recall; return its id."""
         retrieval_id = new_id("r")
-        retrieval = Retrieval(namespace, retrieval_id, query, vector, hit_ids, self._moments.now())
+        retrieval = Retrieval(
+            namespace,
+            retrieval_id,
+            query,
+            vector,
+            hit_ids,
+            self._moments.now(),
+            self._model.epoch,
+        )
         if len(self._waiting) >= _WAITING_AT_MOST:  # the store is away: keep the newest
             self._waiting.pop(next(iter(self._waiting)))
         self._waiting[retrieval.point] = retrieval

@@ -127,7 +127,10 @@ def _outcome(stored: str | None) -> Outcome | None:
 
 @dataclass(frozen=True, slots=True)
 class Retrieval:
-    """What was asked and what was answered. ``create_time`` in microseconds."""
+    """What was asked and what was answered. ``create_time`` in microseconds.
+
+    ``epoch``: that of the model that made the vector (``reindexing.epochs``).
+    """
 
     namespace: str
     retrieval_id: str
@@ -135,6 +138,7 @@ class Retrieval:
     vector: Sequence[float]
     hit_ids: tuple[str, ...]
     create_time: int
+    epoch: int = 0
 
     @property
     def point(self) -> str:
@@ -159,6 +163,7 @@ def retrieval_record(retrieval: Retrieval) -> Record:
             "hit_ids": list(retrieval.hit_ids),
             "create_time": retrieval.create_time,
             EXPIRES_KEY: retrieval.create_time + RETRIEVAL_LIFE,
+            **({"epoch": retrieval.epoch} if retrieval.epoch else {}),
         },
     )
 
@@ -173,4 +178,5 @@ def retrieval_from_record(record: Record) -> Retrieval:
         np.frombuffer(b64decode(payload["vector"]), np.float32).tolist(),
         tuple(payload["hit_ids"]),
         payload["create_time"],
+        payload.get("epoch", 0),
     )

@@ -1084,9 +1084,12 @@ type ReindexRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// namespace the caller acts for; the answer is about the whole server, whatever it is.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// Required. model to embed with: a name or a path that the server's settings know.
+	// Required. model to embed with: a name that the server knows, for example
+	// `BAAI/bge-base-en-v1.5`, or `openai:` and the name of a model at the endpoint of the server's
+	// settings. Its files are looked for as those of the present model are; LOT_REINDEX_PATH names a
+	// folder of its own.
 	Model string `protobuf:"bytes,2,opt,name=model,proto3" json:"model,omitempty"`
-	// dry_run counts only.
+	// dry_run opens the model and counts only.
 	DryRun        bool `protobuf:"varint,3,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -67,8 +67,11 @@ type AdminServiceClient interface {
 	// on from the last cursor. Not yet carried out.
 	Import(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[ImportRequest, ImportResponse], error)
 	// Reindex embeds everything anew with another model, while the server goes on with the present
-	// one, and then switches. Stopped half-way it leaves the present vectors whole and goes on when
-	// called again. Not yet carried out.
+	// one, and then switches. Hung up, or stopped anyhow, it leaves the present vectors whole and goes
+	// on when called again. To the model that serves it drops what an unfinished one to another model
+	// left. Calls wait for some milliseconds at the switch; none meets vectors of two models. Of the
+	// embedded store only; the operator configures the new model before the next start. Errors:
+	// REINDEX_RUNNING, REINDEX_OFFLINE_ONLY, EMBEDDING_MODEL_UNAVAILABLE, EMBEDDING_FAILED.
 	Reindex(ctx context.Context, in *ReindexRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ReindexResponse], error)
 	// Compact frees space and speeds up search.
 	//
@@ -256,8 +259,11 @@ type AdminServiceServer interface {
 	// on from the last cursor. Not yet carried out.
 	Import(grpc.BidiStreamingServer[ImportRequest, ImportResponse]) error
 	// Reindex embeds everything anew with another model, while the server goes on with the present
-	// one, and then switches. Stopped half-way it leaves the present vectors whole and goes on when
-	// called again. Not yet carried out.
+	// one, and then switches. Hung up, or stopped anyhow, it leaves the present vectors whole and goes
+	// on when called again. To the model that serves it drops what an unfinished one to another model
+	// left. Calls wait for some milliseconds at the switch; none meets vectors of two models. Of the
+	// embedded store only; the operator configures the new model before the next start. Errors:
+	// REINDEX_RUNNING, REINDEX_OFFLINE_ONLY, EMBEDDING_MODEL_UNAVAILABLE, EMBEDDING_FAILED.
 	Reindex(*ReindexRequest, grpc.ServerStreamingServer[ReindexResponse]) error
 	// Compact frees space and speeds up search.
 	//

@@ -269,6 +269,22 @@ const (
 	//	{ "reason": "STREAM_IDLE", "domain": "lot.v1",
 	//	  "metadata": { "episode_id": "e-1", "idle_seconds": "900" } }
 	ErrorReason_ERROR_REASON_STREAM_IDLE ErrorReason = 41
+	// Another call reindexes on this server. Code FAILED_PRECONDITION. Wait for its end; a call after
+	// it goes on where it stopped, or says that there is nothing to do.
+	//
+	//	{ "reason": "REINDEX_RUNNING", "domain": "lot.v1", "metadata": {} }
+	ErrorReason_ERROR_REASON_REINDEX_RUNNING ErrorReason = 54
+	// Other servers may share the store and would not know of the switch. Code FAILED_PRECONDITION.
+	// Stop them all and run `lot-grpc reindex --offline`.
+	//
+	//	{ "reason": "REINDEX_OFFLINE_ONLY", "domain": "lot.v1", "metadata": {} }
+	ErrorReason_ERROR_REASON_REINDEX_OFFLINE_ONLY ErrorReason = 55
+	// The model that Reindex names is not known to this version, or its files are missing or damaged,
+	// or its endpoint is away. Code FAILED_PRECONDITION. The message says which, and what to do.
+	//
+	//	{ "reason": "EMBEDDING_MODEL_UNAVAILABLE", "domain": "lot.v1",
+	//	  "metadata": { "model": "BAAI/bge-base-en-v1.5" } }
+	ErrorReason_ERROR_REASON_EMBEDDING_MODEL_UNAVAILABLE ErrorReason = 56
 )
 
 // Enum value maps for ErrorReason.
@@ -320,54 +336,60 @@ var (
 		45: "ERROR_REASON_LEARNING_EVENT_ID_IN_USE",
 		43: "ERROR_REASON_ERROR_SOLUTION_ID_IN_USE",
 		41: "ERROR_REASON_STREAM_IDLE",
+		54: "ERROR_REASON_REINDEX_RUNNING",
+		55: "ERROR_REASON_REINDEX_OFFLINE_ONLY",
+		56: "ERROR_REASON_EMBEDDING_MODEL_UNAVAILABLE",
 	}
 	ErrorReason_value = map[string]int32{
-		"ERROR_REASON_UNSPECIFIED":              0,
-		"ERROR_REASON_INTERNAL":                 1,
-		"ERROR_REASON_REQUEST_INVALID":          2,
-		"ERROR_REASON_REQUEST_MALFORMED":        3,
-		"ERROR_REASON_PAGE_TOKEN_MISMATCH":      4,
-		"ERROR_REASON_LIMIT_EXCEEDED":           5,
-		"ERROR_REASON_NOT_IMPLEMENTED":          6,
-		"ERROR_REASON_PATTERN_NOT_FOUND":        7,
-		"ERROR_REASON_EPISODE_NOT_FOUND":        8,
-		"ERROR_REASON_MEMORY_NOT_FOUND":         9,
-		"ERROR_REASON_RETRIEVAL_UNKNOWN":        10,
-		"ERROR_REASON_PATTERN_ID_IN_USE":        11,
-		"ERROR_REASON_EPISODE_ID_IN_USE":        12,
-		"ERROR_REASON_MEMORY_ID_IN_USE":         13,
-		"ERROR_REASON_REQUEST_ID_REUSED":        14,
-		"ERROR_REASON_ETAG_MISMATCH":            15,
-		"ERROR_REASON_CONTENTION":               16,
-		"ERROR_REASON_EPISODE_ENDED":            17,
-		"ERROR_REASON_EPISODE_STREAM_OPEN":      18,
-		"ERROR_REASON_WRITER_REPLACED":          19,
-		"ERROR_REASON_STREAM_NOT_OPENED":        20,
-		"ERROR_REASON_EVENT_SEQUENCE_GAP":       21,
-		"ERROR_REASON_EVENT_CONFLICT":           22,
-		"ERROR_REASON_OVERLOADED":               23,
-		"ERROR_REASON_SHUTTING_DOWN":            24,
-		"ERROR_REASON_CALL_TIME_LIMIT":          25,
-		"ERROR_REASON_STORE_UNAVAILABLE":        26,
-		"ERROR_REASON_STORAGE_FULL":             27,
-		"ERROR_REASON_EMBEDDING_FAILED":         28,
-		"ERROR_REASON_EMBEDDING_MODEL_MISMATCH": 29,
-		"ERROR_REASON_ERROR_SOLUTION_NOT_FOUND": 30,
-		"ERROR_REASON_PREFERENCE_NOT_FOUND":     31,
-		"ERROR_REASON_SESSION_NOT_FOUND":        32,
-		"ERROR_REASON_DECISION_NOT_FOUND":       33,
-		"ERROR_REASON_NAMESPACE_CLEARING":       34,
-		"ERROR_REASON_CURSOR_TOO_OLD":           35,
-		"ERROR_REASON_COMPACT_OFFLINE_ONLY":     36,
-		"ERROR_REASON_EMBEDDING_UNAVAILABLE":    37,
-		"ERROR_REASON_RERANKER_UNAVAILABLE":     38,
-		"ERROR_REASON_OUTCOME_NOT_FOUND":        39,
-		"ERROR_REASON_OUTCOME_CORRECTED":        47,
-		"ERROR_REASON_SELECTION_UNKNOWN":        40,
-		"ERROR_REASON_DECISION_ID_IN_USE":       44,
-		"ERROR_REASON_LEARNING_EVENT_ID_IN_USE": 45,
-		"ERROR_REASON_ERROR_SOLUTION_ID_IN_USE": 43,
-		"ERROR_REASON_STREAM_IDLE":              41,
+		"ERROR_REASON_UNSPECIFIED":                 0,
+		"ERROR_REASON_INTERNAL":                    1,
+		"ERROR_REASON_REQUEST_INVALID":             2,
+		"ERROR_REASON_REQUEST_MALFORMED":           3,
+		"ERROR_REASON_PAGE_TOKEN_MISMATCH":         4,
+		"ERROR_REASON_LIMIT_EXCEEDED":              5,
+		"ERROR_REASON_NOT_IMPLEMENTED":             6,
+		"ERROR_REASON_PATTERN_NOT_FOUND":           7,
+		"ERROR_REASON_EPISODE_NOT_FOUND":           8,
+		"ERROR_REASON_MEMORY_NOT_FOUND":            9,
+		"ERROR_REASON_RETRIEVAL_UNKNOWN":           10,
+		"ERROR_REASON_PATTERN_ID_IN_USE":           11,
+		"ERROR_REASON_EPISODE_ID_IN_USE":           12,
+		"ERROR_REASON_MEMORY_ID_IN_USE":            13,
+		"ERROR_REASON_REQUEST_ID_REUSED":           14,
+		"ERROR_REASON_ETAG_MISMATCH":               15,
+		"ERROR_REASON_CONTENTION":                  16,
+		"ERROR_REASON_EPISODE_ENDED":               17,
+		"ERROR_REASON_EPISODE_STREAM_OPEN":         18,
+		"ERROR_REASON_WRITER_REPLACED":             19,
+		"ERROR_REASON_STREAM_NOT_OPENED":           20,
+		"ERROR_REASON_EVENT_SEQUENCE_GAP":          21,
+		"ERROR_REASON_EVENT_CONFLICT":              22,
+		"ERROR_REASON_OVERLOADED":                  23,
+		"ERROR_REASON_SHUTTING_DOWN":               24,
+		"ERROR_REASON_CALL_TIME_LIMIT":             25,
+		"ERROR_REASON_STORE_UNAVAILABLE":           26,
+		"ERROR_REASON_STORAGE_FULL":                27,
+		"ERROR_REASON_EMBEDDING_FAILED":            28,
+		"ERROR_REASON_EMBEDDING_MODEL_MISMATCH":    29,
+		"ERROR_REASON_ERROR_SOLUTION_NOT_FOUND":    30,
+		"ERROR_REASON_PREFERENCE_NOT_FOUND":        31,
+		"ERROR_REASON_SESSION_NOT_FOUND":           32,
+		"ERROR_REASON_DECISION_NOT_FOUND":          33,
+		"ERROR_REASON_NAMESPACE_CLEARING":          34,
+		"ERROR_REASON_CURSOR_TOO_OLD":              35,
+		"ERROR_REASON_COMPACT_OFFLINE_ONLY":        36,
+		"ERROR_REASON_EMBEDDING_UNAVAILABLE":       37,
+		"ERROR_REASON_RERANKER_UNAVAILABLE":        38,
+		"ERROR_REASON_OUTCOME_NOT_FOUND":           39,
+		"ERROR_REASON_OUTCOME_CORRECTED":           47,
+		"ERROR_REASON_SELECTION_UNKNOWN":           40,
+		"ERROR_REASON_DECISION_ID_IN_USE":          44,
+		"ERROR_REASON_LEARNING_EVENT_ID_IN_USE":    45,
+		"ERROR_REASON_ERROR_SOLUTION_ID_IN_USE":    43,
+		"ERROR_REASON_STREAM_IDLE":                 41,
+		"ERROR_REASON_REINDEX_RUNNING":             54,
+		"ERROR_REASON_REINDEX_OFFLINE_ONLY":        55,
+		"ERROR_REASON_EMBEDDING_MODEL_UNAVAILABLE": 56,
 	}
 )
 
@@ -402,7 +424,7 @@ var File_lot_v1_error_reason_proto protoreflect.FileDescriptor
 
 const file_lot_v1_error_reason_proto_rawDesc = "" +
 	"\n" +
-	"\x19lot/v1/error_reason.proto\x12\x06lot.v1*\xee\f\n" +
+	"\x19lot/v1/error_reason.proto\x12\x06lot.v1*\xe5\r\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12\x19\n" +
 	"\x15ERROR_REASON_INTERNAL\x10\x01\x12 \n" +
@@ -450,7 +472,10 @@ const file_lot_v1_error_reason_proto_rawDesc = "" +
 	"\x1fERROR_REASON_DECISION_ID_IN_USE\x10,\x12)\n" +
 	"%ERROR_REASON_LEARNING_EVENT_ID_IN_USE\x10-\x12)\n" +
 	"%ERROR_REASON_ERROR_SOLUTION_ID_IN_USE\x10+\x12\x1c\n" +
-	"\x18ERROR_REASON_STREAM_IDLE\x10)BG\n" +
+	"\x18ERROR_REASON_STREAM_IDLE\x10)\x12 \n" +
+	"\x1cERROR_REASON_REINDEX_RUNNING\x106\x12%\n" +
+	"!ERROR_REASON_REINDEX_OFFLINE_ONLY\x107\x12,\n" +
+	"(ERROR_REASON_EMBEDDING_MODEL_UNAVAILABLE\x108BG\n" +
 	"\rio.lotgrpc.v1P\x01Z4github.com/lot-grpc/lot-grpc/clients/go/lot/v1;lotv1b\x06proto3"
 
 var (

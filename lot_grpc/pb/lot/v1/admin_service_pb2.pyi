@@ -638,9 +638,13 @@ class ReindexRequest(_message.Message):
     namespace: _builtins.str
     """namespace the caller acts for; the answer is about the whole server, whatever it is."""
     model: _builtins.str
-    """Required. model to embed with: a name or a path that the server's settings know."""
+    """Required. model to embed with: a name that the server knows, for example
+    `BAAI/bge-base-en-v1.5`, or `openai:` and the name of a model at the endpoint of the server's
+    settings. Its files are looked for as those of the present model are; LOT_REINDEX_PATH names a
+    folder of its own.
+    """
     dry_run: _builtins.bool
-    """dry_run counts only."""
+    """dry_run opens the model and counts only."""
     def __init__(
         self,
         *,

@@ -171,8 +171,11 @@ class AdminServiceServicer(object):
 
     def Reindex(self, request, context):
         """Reindex embeds everything anew with another model, while the server goes on with the present
-        one, and then switches. Stopped half-way it leaves the present vectors whole and goes on when
-        called again. Not yet carried out.
+        one, and then switches. Hung up, or stopped anyhow, it leaves the present vectors whole and goes
+        on when called again. To the model that serves it drops what an unfinished one to another model
+        left. Calls wait for some milliseconds at the switch; none meets vectors of two models. Of the
+        embedded store only; the operator configures the new model before the next start. Errors:
+        REINDEX_RUNNING, REINDEX_OFFLINE_ONLY, EMBEDDING_MODEL_UNAVAILABLE, EMBEDDING_FAILED.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -70,8 +70,11 @@ class AdminServiceStub:
     """
     Reindex: _grpc.UnaryStreamMultiCallable[_admin_service_pb2.ReindexRequest, _admin_service_pb2.ReindexResponse]
     """Reindex embeds everything anew with another model, while the server goes on with the present
-    one, and then switches. Stopped half-way it leaves the present vectors whole and goes on when
-    called again. Not yet carried out.
+    one, and then switches. Hung up, or stopped anyhow, it leaves the present vectors whole and goes
+    on when called again. To the model that serves it drops what an unfinished one to another model
+    left. Calls wait for some milliseconds at the switch; none meets vectors of two models. Of the
+    embedded store only; the operator configures the new model before the next start. Errors:
+    REINDEX_RUNNING, REINDEX_OFFLINE_ONLY, EMBEDDING_MODEL_UNAVAILABLE, EMBEDDING_FAILED.
     """
     Compact: _grpc.UnaryUnaryMultiCallable[_admin_service_pb2.CompactRequest, _admin_service_pb2.CompactResponse]
     """Compact frees space and speeds up search.
@@ -126,8 +129,11 @@ class AdminServiceAsyncStub(AdminServiceStub):
     """
     Reindex: _aio.UnaryStreamMultiCallable[_admin_service_pb2.ReindexRequest, _admin_service_pb2.ReindexResponse]  # type: ignore[assignment]
     """Reindex embeds everything anew with another model, while the server goes on with the present
-    one, and then switches. Stopped half-way it leaves the present vectors whole and goes on when
-    called again. Not yet carried out.
+    one, and then switches. Hung up, or stopped anyhow, it leaves the present vectors whole and goes
+    on when called again. To the model that serves it drops what an unfinished one to another model
+    left. Calls wait for some milliseconds at the switch; none meets vectors of two models. Of the
+    embedded store only; the operator configures the new model before the next start. Errors:
+    REINDEX_RUNNING, REINDEX_OFFLINE_ONLY, EMBEDDING_MODEL_UNAVAILABLE, EMBEDDING_FAILED.
     """
     Compact: _aio.UnaryUnaryMultiCallable[_admin_service_pb2.CompactRequest, _admin_service_pb2.CompactResponse]  # type: ignore[assignment]
     """Compact frees space and speeds up search.
@@ -233,8 +239,11 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_admin_service_pb2.ReindexResponse], _abc.AsyncIterator[_admin_service_pb2.ReindexResponse]]:
         """Reindex embeds everything anew with another model, while the server goes on with the present
-        one, and then switches. Stopped half-way it leaves the present vectors whole and goes on when
-        called again. Not yet carried out.
+        one, and then switches. Hung up, or stopped anyhow, it leaves the present vectors whole and goes
+        on when called again. To the model that serves it drops what an unfinished one to another model
+        left. Calls wait for some milliseconds at the switch; none meets vectors of two models. Of the
+        embedded store only; the operator configures the new model before the next start. Errors:
+        REINDEX_RUNNING, REINDEX_OFFLINE_ONLY, EMBEDDING_MODEL_UNAVAILABLE, EMBEDDING_FAILED.
         """
 
     @_abc_1.abstractmethod

@@ -307,6 +307,25 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
         { "reason": "STREAM_IDLE", "domain": "lot.v1",
           "metadata": { "episode_id": "e-1", "idle_seconds": "900" } }
     """
+    ERROR_REASON_REINDEX_RUNNING: _ErrorReason.ValueType  # 54
+    """Another call reindexes on this server. Code FAILED_PRECONDITION. Wait for its end; a call after
+    it goes on where it stopped, or says that there is nothing to do.
+
+        { "reason": "REINDEX_RUNNING", "domain": "lot.v1", "metadata": {} }
+    """
+    ERROR_REASON_REINDEX_OFFLINE_ONLY: _ErrorReason.ValueType  # 55
+    """Other servers may share the store and would not know of the switch. Code FAILED_PRECONDITION.
+    Stop them all and run `lot-grpc reindex --offline`.
+
+        { "reason": "REINDEX_OFFLINE_ONLY", "domain": "lot.v1", "metadata": {} }
+    """
+    ERROR_REASON_EMBEDDING_MODEL_UNAVAILABLE: _ErrorReason.ValueType  # 56
+    """The model that Reindex names is not known to this version, or its files are missing or damaged,
+    or its endpoint is away. Code FAILED_PRECONDITION. The message says which, and what to do.
+
+        { "reason": "EMBEDDING_MODEL_UNAVAILABLE", "domain": "lot.v1",
+          "metadata": { "model": "BAAI/bge-base-en-v1.5" } }
+    """
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """ErrorReason lists the values of `google.rpc.ErrorInfo.reason`, without the prefix
@@ -599,5 +618,24 @@ and go on from `last_sequence`; send a message without events as a heartbeat.
 
     { "reason": "STREAM_IDLE", "domain": "lot.v1",
       "metadata": { "episode_id": "e-1", "idle_seconds": "900" } }
+"""
+ERROR_REASON_REINDEX_RUNNING: ErrorReason.ValueType  # 54
+"""Another call reindexes on this server. Code FAILED_PRECONDITION. Wait for its end; a call after
+it goes on where it stopped, or says that there is nothing to do.
+
+    { "reason": "REINDEX_RUNNING", "domain": "lot.v1", "metadata": {} }
+"""
+ERROR_REASON_REINDEX_OFFLINE_ONLY: ErrorReason.ValueType  # 55
+"""Other servers may share the store and would not know of the switch. Code FAILED_PRECONDITION.
+Stop them all and run `lot-grpc reindex --offline`.
+
+    { "reason": "REINDEX_OFFLINE_ONLY", "domain": "lot.v1", "metadata": {} }
+"""
+ERROR_REASON_EMBEDDING_MODEL_UNAVAILABLE: ErrorReason.ValueType  # 56
+"""The model that Reindex names is not known to this version, or its files are missing or damaged,
+or its endpoint is away. Code FAILED_PRECONDITION. The message says which, and what to do.
+
+    { "reason": "EMBEDDING_MODEL_UNAVAILABLE", "domain": "lot.v1",
+      "metadata": { "model": "BAAI/bge-base-en-v1.5" } }
 """
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015

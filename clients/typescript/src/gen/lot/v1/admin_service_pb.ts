@@ -616,14 +616,17 @@ export type ReindexRequest = Message<"lot.v1.ReindexRequest"> & {
   namespace: string;
 
   /**
-   * Required. model to embed with: a name or a path that the server's settings know.
+   * Required. model to embed with: a name that the server knows, for example
+   * `BAAI/bge-base-en-v1.5`, or `openai:` and the name of a model at the endpoint of the server's
+   * settings. Its files are looked for as those of the present model are; LOT_REINDEX_PATH names a
+   * folder of its own.
    *
    * @generated from field: string model = 2;
    */
   model: string;
 
   /**
-   * dry_run counts only.
+   * dry_run opens the model and counts only.
    *
    * @generated from field: bool dry_run = 3;
    */
@@ -968,8 +971,11 @@ export const AdminService: GenService<{
   },
   /**
    * Reindex embeds everything anew with another model, while the server goes on with the present
-   * one, and then switches. Stopped half-way it leaves the present vectors whole and goes on when
-   * called again. Not yet carried out.
+   * one, and then switches. Hung up, or stopped anyhow, it leaves the present vectors whole and goes
+   * on when called again. To the model that serves it drops what an unfinished one to another model
+   * left. Calls wait for some milliseconds at the switch; none meets vectors of two models. Of the
+   * embedded store only; the operator configures the new model before the next start. Errors:
+   * REINDEX_RUNNING, REINDEX_OFFLINE_ONLY, EMBEDDING_MODEL_UNAVAILABLE, EMBEDDING_FAILED.
    *
    * @generated from rpc lot.v1.AdminService.Reindex
    */

@@ -1,0 +1,91 @@
+"""Embeds a store anew with the configured model while no server has it open."""
+
+from __future__ import annotations
+
+import time
+from contextlib import AsyncExitStack, nullcontext
+from dataclasses import dataclass
+
+from lot_grpc.clock import SystemClock
+from lot_grpc.domain.errors import StartupError
+from lot_grpc.opening import make_store, open_embedder
+from lot_grpc.ports import VectorStore
+from lot_grpc.reports import Progress
+from lot_grpc.services.changes.change_writers import SILENT, ChangeWriters
+from lot_grpc.services.reindexing.rebuilding import Rebuilding, drop_stale
+from lot_grpc.services.store_contract import open_as_stored
+from lot_grpc.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class ReindexReport:
+    """What was done. ``embedded`` records, those of earlier attempts not counted."""
+
+    former: str
+    model: str
+    dimensions: int
+    embedded: int
+    total: int
+    seconds: float
+
+    @property
+    def changed(self) -> bool:
+        """Whether the store was of another model."""
+        return self.former != self.model or self.embedded > 0
+
+
+async def reindex_offline(settings: Settings, progress: Progress | None = None) -> ReindexReport:
+    """Do it under the store's lock. Stopped half-way, it goes on when called again.
+
+    Raises:
+        StartupError: A server has the store, the store is empty or of an older version, or the
+            model cannot be opened.
+        EmbeddingFailedError: The model failed on a text.
+    """
+    started = time.monotonic()
+    async with AsyncExitStack() as stack:
+        embedder = await open_embedder(settings, progress)
+        stack.push_async_callback(embedder.close)
+        store = make_store(settings)
+        stack.push_async_callback(store.close)
+        stored = await open_as_stored(store)
+        if not store.exclusive:
+            await _require_nobody(store)
+        rebuilding = Rebuilding(store, embedder, nullcontext)
+        total, embedded = await rebuilding.total(), 0
+        if await rebuilding.begin():
+            done = total - await rebuilding.left()
+            embedded = -done
+
+            def tell(collection: str, count: int) -> None:
+                nonlocal done
+                done += count
+                if progress:
+                    progress(f"embedding {collection}", min(done, total), total)
+
+            while await rebuilding.left():
+                await rebuilding.embed_all(tell)
+            await rebuilding.name_it()
+            await drop_stale(store)
+            embedded += done
+        contract = embedder.contract
+        return ReindexReport(
+            former=stored["embedding"]["model"],
+            model=contract.model,
+            dimensions=contract.dimensions,
+            embedded=embedded,
+            total=total,
+            seconds=time.monotonic() - started,
+        )
+
+
+async def _require_nobody(store: VectorStore) -> None:
+    """Refuse a shared store that a server works on, or did a moment ago."""
+    now = SystemClock().now()
+    alive = [one for one in await ChangeWriters(store).all() if one.seen_time > now - SILENT]
+    if alive:
+        raise StartupError(
+            f"{len(alive)} server(s) worked on this store within the last {SILENT // 1_000_000} s; "
+            "stop them all, wait so long, and run this again",
+            servers=len(alive),
+        )

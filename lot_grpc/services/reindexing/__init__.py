@@ -1,0 +1,1 @@
+"""Vectors of another model: made beside the present ones, and then switched to."""

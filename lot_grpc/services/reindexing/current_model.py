@@ -1,0 +1,51 @@
+"""The model that serves: an embedder that can be changed for another one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lot_grpc.ports import Embedder, Embedding, EmbeddingContract
+
+
+class CurrentModel:
+    """``Embedder`` over the one that serves now. ``epoch`` says which vectors are its own."""
+
+    def __init__(self, embedder: Embedder, epoch: int = 0) -> None:
+        self._embedder = embedder
+        self._epoch = epoch
+
+    @property
+    def epoch(self) -> int:
+        """The epoch of the store's vectors that it made (``epochs``)."""
+        return self._epoch
+
+    @property
+    def contract(self) -> EmbeddingContract:
+        """What it makes."""
+        return self._embedder.contract
+
+    @property
+    def max_tokens(self) -> int:
+        """Word pieces that it reads at once."""
+        return self._embedder.max_tokens
+
+    async def embed_query(self, text: str) -> Embedding:
+        """Embed a search text."""
+        return await self._embedder.embed_query(text)
+
+    async def embed_documents(self, texts: Sequence[str]) -> list[Embedding]:
+        """Embed texts to store."""
+        return await self._embedder.embed_documents(texts)
+
+    async def close(self) -> None:
+        """Stop the one that serves now."""
+        await self._embedder.close()
+
+    def serves(self, embedder: Embedder) -> bool:
+        """Whether it is the one that serves now."""
+        return self._embedder is embedder
+
+    def switch(self, embedder: Embedder, epoch: int) -> Embedder:
+        """Let another one serve from now on; give back the former, which the caller closes."""
+        former, self._embedder, self._epoch = self._embedder, embedder, epoch
+        return former

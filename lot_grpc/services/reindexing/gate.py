@@ -1,0 +1,72 @@
+"""Keeps what works with vectors apart from the switch to another model.
+
+A call embeds at one moment and searches or writes at a later one; were the model switched between
+the two, vectors of two models would meet. So calls pass together, and the switch waits until none
+is under way and holds new ones up for as long as it takes, some milliseconds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+_BRIEF_SECONDS = 0.25
+"""A call that has lasted longer may last much longer: the gate is not closed behind it."""
+
+_LOOK_SECONDS = 0.05
+
+
+class ModelGate:
+    """Many may be inside together, or one alone. It may not be entered twice by one task."""
+
+    def __init__(self) -> None:
+        self._since: dict[object, float] = {}
+        self._open = asyncio.Event()
+        self._open.set()
+        self._empty = asyncio.Event()
+
+    @asynccontextmanager
+    async def together(self) -> AsyncIterator[None]:
+        """Inside beside others; waits while one is alone."""
+        while not self._open.is_set():
+            await self._open.wait()
+        ticket = object()
+        self._since[ticket] = time.monotonic()
+        try:
+            yield
+        finally:
+            del self._since[ticket]
+            if not self._since:
+                self._empty.set()
+
+    @asynccontextmanager
+    async def alone(self) -> AsyncIterator[None]:
+        """Inside alone. Waits for long calls to end before it holds others up."""
+        await self._close()
+        try:
+            yield
+        finally:
+            self._open.set()
+
+    async def _close(self) -> None:
+        while not await self._closed_behind_brief_calls():  # noqa: ASYNC110 - calls, not events
+            await asyncio.sleep(_LOOK_SECONDS)
+
+    async def _closed_behind_brief_calls(self) -> bool:
+        """Close the gate, unless a call that is under way lasts long: then it stays open."""
+        if self._since and time.monotonic() - min(self._since.values()) > _BRIEF_SECONDS:
+            return False
+        self._open.clear()
+        self._empty.clear()
+        try:
+            async with asyncio.timeout(_BRIEF_SECONDS):
+                if self._since:
+                    await self._empty.wait()
+        except BaseException as error:
+            self._open.set()
+            if isinstance(error, TimeoutError):
+                return False
+            raise
+        return True

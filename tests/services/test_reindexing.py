@@ -1,0 +1,502 @@
+"""To another model: what serves is of one model at every moment, and nothing is lost."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lot_grpc.domain.errors import (
+    EmbeddingModelMismatchError,
+    EmbeddingModelUnavailableError,
+    ReindexOfflineOnlyError,
+    ReindexRunningError,
+    StartupError,
+)
+from lot_grpc.domain.pattern import PatternContent
+from lot_grpc.domain.ranking import RankingWeights
+from lot_grpc.embedding.hashing import HashingEmbedder, OverlapReranker
+from lot_grpc.ports import Embedder, Embedding, EmbeddingContract, VectorStore
+from lot_grpc.services.build import build_services
+from lot_grpc.services.changes.build import ChangeFeed
+from lot_grpc.services.patterns.patterns import PatternEdit
+from lot_grpc.services.recall.reranks import RerankBounds
+from lot_grpc.services.recall.searched import ALL_SEARCHED
+from lot_grpc.services.records.collections import (
+    CELLS,
+    PATTERNS,
+    QUERY_VECTOR,
+    TEXT_VECTOR,
+    collection_specs,
+)
+from lot_grpc.services.reindexing import rebuilding, reindexing
+from lot_grpc.services.reindexing.epochs import stored_name
+from lot_grpc.services.reindexing.rebuilding import drop_stale
+from lot_grpc.services.reindexing.reindexing import ReindexPhase, ReindexStep
+from lot_grpc.services.store_contract import EPOCH, REBUILD, contract_row, open_store
+from lot_grpc.storage.edge import EdgeStore
+from lot_grpc.storage.faults import FaultInjectingStore, InjectedFault, When
+from lot_grpc.storage.in_memory import InMemoryStore
+from tests.contract.clock import FixedClock
+from tests.contract.comparing import same_vector
+from tests.services.world import (
+    NS,
+    Interleaving,
+    SharedStore,
+    World,
+    draft,
+    memory,
+    outcome,
+    recall,
+    save,
+    start,
+)
+
+OLD = "test-double/hashing"
+TURNED = "test-double/turned"
+NARROW = "test-double/narrow"
+OTHER = "others"
+
+
+class TurnedEmbedder(HashingEmbedder):
+    """Another model with as many dimensions: every text lies elsewhere than for the first."""
+
+    closed = False
+
+    @property
+    def contract(self) -> EmbeddingContract:
+        return replace(super().contract, model=TURNED)
+
+    async def embed_query(self, text: str) -> Embedding:
+        return _turned(await super().embed_query(text))
+
+    async def embed_documents(self, texts: Sequence[str]) -> list[Embedding]:
+        await asyncio.sleep(0.005)
+        return [_turned(one) for one in await super().embed_documents(texts)]
+
+    async def close(self) -> None:
+        self.closed = True
+
+
+class NarrowEmbedder(HashingEmbedder):
+    """Another model with fewer dimensions."""
+
+    def __init__(self) -> None:
+        super().__init__(dimensions=24)
+
+    @property
+    def contract(self) -> EmbeddingContract:
+        return replace(super().contract, model=NARROW)
+
+
+MODELS: dict[str, type[Any]] = {
+    OLD: HashingEmbedder,
+    TURNED: TurnedEmbedder,
+    NARROW: NarrowEmbedder,
+}
+
+
+def _turned(one: Embedding) -> Embedding:
+    return replace(one, vector=[*one.vector[7:], *one.vector[:7]])
+
+
+async def opener(model: str) -> Embedder:
+    if model not in MODELS:
+        raise StartupError(f"{model!r} is not known")
+    embedder: Embedder = MODELS[model]()
+    return embedder
+
+
+@dataclass
+class Place:
+    """A store, and processes that open it one after the other."""
+
+    store: Any
+    clock: FixedClock = field(default_factory=FixedClock)
+
+    async def start(self, model: str = OLD) -> World:
+        """As ``opening`` does it. Raises EmbeddingModelMismatchError."""
+        embedder = await opener(model)
+        epoch = await open_store(self.store, embedder.contract)
+        await drop_stale(self.store)
+        services = build_services(
+            self.store,
+            embedder,
+            OverlapReranker(),
+            self.clock,
+            RankingWeights(),
+            RerankBounds(),
+            changes=ChangeFeed(interval=0.02),
+            epoch=epoch,
+            open_model=opener,
+        )
+        await services.stamps.open()
+        return World(self.store, self.clock, services, embedder)  # type: ignore[arg-type]
+
+
+async def reindex(world: World, model: str, **named: Any) -> list[ReindexStep]:
+    return [step async for step in world.services.reindexing.run(model, **named)]
+
+
+async def fill(world: World, count: int = 12) -> None:
+    """Things of every noun that has vectors, in two namespaces, some of them learned from."""
+    services = world.services
+    for number in range(count):
+        code = f"def f{number}(): return {number}" if number % 3 == 0 else ""
+        await save(world, f"Task number {number}", pattern_id=f"p{number}", code=code)
+        await services.memories.create(
+            OTHER, memory(f"Fact number {number}", memory_id=f"m{number}")
+        )
+    await services.saving.save(OTHER, draft("Task of others"))
+    for number in range(3):
+        await services.episodes.start(NS, start(f"Deploy number {number}", f"e{number}"))
+        await outcome(world, f"p{number}", query=f"a task like {number}")
+
+
+async def check_one_model(store: VectorStore, model: str, *, complete: bool = True) -> None:
+    """What the contract's epoch holds is just what ``model`` makes of the texts there are."""
+    row = await contract_row(store)
+    assert row["embedding"]["model"] == model
+    epoch = row.get(EPOCH, 0)
+    embedder = await opener(model)
+    for searched in ALL_SEARCHED:
+        for record in await store.scroll(searched.collection, None, (), limit=999, vectors=True):
+            text = searched.text_of(record)
+            wanted = {TEXT_VECTOR: text.text}
+            if text.code:
+                wanted["code"] = text.spoken_code
+            for name, words in wanted.items():
+                [made] = await embedder.embed_documents([words])
+                stored = record.vectors.get(stored_name(name, epoch))
+                assert stored is not None or not complete, (searched.collection, record.payload)
+                assert stored is None or same_vector(stored, made.vector)
+    for record in await store.scroll(CELLS, None, (), limit=999, vectors=True):
+        made = await embedder.embed_query(record.payload["query"])
+        assert same_vector(record.vectors[stored_name(QUERY_VECTOR, epoch)], made.vector)
+
+
+async def check_names(store: VectorStore, epoch: int) -> None:
+    """No vectors but those of the epoch are left."""
+    for spec in collection_specs(1):
+        allowed = {stored_name(name, epoch) for name in spec.dense} | set(spec.sparse)
+        for record in await store.scroll(spec.name, None, (), limit=999, vectors=True):
+            assert set(record.vectors) <= allowed
+
+
+@pytest.fixture(autouse=True)
+def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rebuilding, "_BATCH", 5)
+    monkeypatch.setattr(reindexing, "_TELL_SECONDS", 0.001)
+
+
+@pytest.fixture(params=["memory", "interleaving", "edge"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    clock = FixedClock()
+    match request.param:
+        case "edge":
+            return Place(EdgeStore(tmp_path / "data", clock, min_free_bytes=0), clock)
+        case "interleaving":
+            return Place(Interleaving(InMemoryStore(clock)), clock)
+        case _:
+            return Place(InMemoryStore(clock), clock)
+
+
+@pytest.mark.parametrize("model", [TURNED, NARROW])
+async def test_afterwards_the_other_model_serves_and_all_is_found_by_it(
+    place: Place, model: str
+) -> None:
+    world = await place.start()
+    await fill(world)
+    steps = await reindex(world, model)
+    assert [step.phase for step in steps][-1] is ReindexPhase.DONE
+    assert steps[-1].done == steps[-1].total == 31
+    assert model in steps[-1].detail
+    assert "LOT_EMBEDDING_MODEL" in steps[-1].detail
+    await check_one_model(place.store, model)
+    await check_names(place.store, 1)
+    assert world.services.model.contract.model == model
+
+    found = await recall(world, "Task number 7")
+    assert found.hits[0].thing.pattern_id == "p7"
+    assert found.hits[0].similarity == pytest.approx(1.0)
+    await save(world, "Written after the switch", pattern_id="late")
+    assert (await recall(world, "Written after the switch")).hits[0].thing.pattern_id == "late"
+    await outcome(world, "late", query="after the switch")
+    await check_one_model(place.store, model)
+
+    again = await place.start(model)
+    assert (await recall(again, "Task number 4")).hits[0].thing.pattern_id == "p4"
+    with pytest.raises(EmbeddingModelMismatchError, match="reindex"):
+        await place.start(OLD)
+    back = await reindex(again, OLD)
+    assert back[-1].total == 33
+    await check_one_model(place.store, OLD)
+    await check_names(place.store, 2)
+
+
+async def test_what_was_learned_moves_the_same_hits(place: Place) -> None:
+    world = await place.start()
+    await save(world, "Log in to the shop as admin", pattern_id="a")
+    await save(world, "Log in to the shop as an admin", pattern_id="b")
+    asked = await recall(world, "Log in to the shop as admin user")
+    for _ in range(6):
+        await outcome(world, "b", retrieval_id=asked.retrieval_id, query=asked_query(asked))
+    before = await recall(world, "Log in to the shop as admin user")
+    assert before.hits[0].thing.pattern_id == "b"
+    await reindex(world, TURNED)
+    after = await recall(world, "Log in to the shop as admin user")
+    assert [hit.thing.pattern_id for hit in after.hits] == ["b", "a"]
+
+
+def asked_query(_: Any) -> str:
+    return "Log in to the shop as admin user"
+
+
+async def test_an_outcome_names_a_recall_of_the_former_model(place: Place) -> None:
+    world = await place.start()
+    await save(world, "Deploy the site", pattern_id="a")
+    asked = await recall(world, "deploy it")
+    await world.services.retrievals.flush()
+    await reindex(world, NARROW)
+    await outcome(world, "a", retrieval_id=asked.retrieval_id, query="deploy it")
+    await check_one_model(place.store, NARROW)
+
+
+async def test_what_is_written_meanwhile_is_of_both_until_the_switch(place: Place) -> None:
+    """Edits, deletes and new things between any two batches."""
+    world = await place.start()
+    await fill(world, 30)
+    rng = random.Random(5)
+    services = world.services
+
+    async def write(number: int) -> None:
+        await save(world, f"Written meanwhile {number}", pattern_id=f"w{number}")
+        edited = f"p{rng.randrange(15)}"
+        edit = PatternEdit(PatternContent(f"Edited meanwhile {number}"), frozenset({"task"}))
+        await services.patterns.update(NS, edited, edit, "")
+        await outcome(world, edited, query=f"edited {number}")
+        if number < 10:
+            await services.patterns.delete(NS, f"p{20 + number}", "")
+            assert f"Written meanwhile {number}" in {
+                hit.thing.content.task
+                for hit in (await recall(world, f"Written meanwhile {number}")).hits
+            }
+
+    written = 0
+    async for step in services.reindexing.run(TURNED):
+        if step.phase is not ReindexPhase.DONE and written < 25:
+            await write(written)
+            written += 1
+    for number in range(written, 12):
+        await write(number)
+    await check_one_model(place.store, TURNED)
+    assert services.model.contract.model == TURNED
+
+
+async def test_many_writers_go_on_through_the_switch(place: Place) -> None:
+    world = await place.start()
+    await fill(world, 20)
+    done = asyncio.Event()
+    seen: set[str] = set()
+
+    async def writer(mine: int) -> None:
+        number = 0
+        while not done.is_set() or number < 3:
+            async with world.services.gate.together():
+                task = f"Writer {mine} wrote {number}"
+                await save(world, task, pattern_id=f"w{mine}-{number}")
+                hits = (await recall(world, task, limit=3)).hits
+                assert task in {hit.thing.content.task for hit in hits}
+                seen.add(world.services.model.contract.model)
+            number += 1
+            await asyncio.sleep(0.02)
+
+    writers = [asyncio.create_task(writer(mine)) for mine in range(4)]
+    await reindex(world, TURNED)
+    done.set()
+    await asyncio.gather(*writers)
+    assert seen == {OLD, TURNED}
+    await check_one_model(place.store, TURNED)
+    await check_names(place.store, 1)
+
+
+async def killed(store: FaultInjectingStore, clock: FixedClock, number: int, when: When) -> str:
+    """Die at the ``number``-th write of a reindex, look, and end it; which model served between.
+
+    Empty if it takes fewer writes.
+    """
+    place = Place(store, clock)
+    world = await place.start()
+    await fill(world, 4)
+    store.fail_at(number, when)
+    try:
+        await reindex(world, TURNED)
+    except InjectedFault:
+        assert store.dead
+    if not store.dead:
+        return ""
+    store.revive()
+    model: str = (await contract_row(store))["embedding"]["model"]
+    await check_one_model(store, model)
+    with pytest.raises(EmbeddingModelMismatchError):
+        await place.start(TURNED if model == OLD else OLD)
+    world = await place.start(model)
+    found = await recall(world, "Task number 2")
+    assert found.hits[0].thing.pattern_id == "p2"
+    await save(world, "Written between the runs", pattern_id="between")
+    await reindex(world, TURNED)
+    await check_one_model(store, TURNED)
+    await check_names(store, 1)
+    assert (await recall(world, "Task number 2")).hits[0].thing.pattern_id == "p2"
+    return model
+
+
+@pytest.mark.parametrize("when", [When.BEFORE, When.AFTER])
+async def test_killed_at_any_write_one_model_serves_whole_and_the_next_run_ends_it(
+    when: When,
+) -> None:
+    served = []
+    for number in range(1, 200):
+        clock = FixedClock()
+        model = await killed(FaultInjectingStore(InMemoryStore(clock)), clock, number, when)
+        if not model:
+            break
+        served.append(model)
+    assert len(served) >= 10
+    assert set(served) == {OLD, TURNED}
+    assert served == sorted(served), "once it serves, the former one never does again"
+
+
+@pytest.mark.parametrize("number", [1, 5, 9, 13, 15])
+async def test_killed_at_five_points_on_the_embedded_store(number: int, tmp_path: Path) -> None:
+    clock = FixedClock()
+    inner = EdgeStore(tmp_path, clock, min_free_bytes=0)
+    assert await killed(FaultInjectingStore(inner), clock, number, When.AFTER)
+    await inner.close()
+
+
+async def test_hung_up_it_stops_and_goes_on_when_called_again(place: Place) -> None:
+    world = await place.start()
+    await fill(world, 30)
+    run = world.services.reindexing.run(TURNED)
+    async for step in run:
+        if step.phase is ReindexPhase.EMBEDDING:
+            break
+    await run.aclose()
+    assert world.services.model.contract.model == OLD
+    await check_one_model(place.store, OLD)
+    row = await contract_row(place.store)
+    assert row[REBUILD]["epoch"] == 1
+    steps = await reindex(world, TURNED)
+    assert steps[-1].phase is ReindexPhase.DONE
+    await check_one_model(place.store, TURNED)
+
+
+async def test_what_an_unfinished_run_left_is_dropped_by_one_to_another_model(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = await place.start()
+    await fill(world, 6)
+    left = rebuilding.Rebuilding(place.store, TurnedEmbedder(), world.services.model_store.turn)
+    await left.begin()
+    await left.embed_all(lambda collection, done: None)
+    await check_one_model(place.store, OLD)
+    await reindex(world, NARROW)
+    await check_one_model(place.store, NARROW)
+    await check_names(place.store, 2)
+
+    left = rebuilding.Rebuilding(place.store, TurnedEmbedder(), world.services.model_store.turn)
+    await left.begin()
+    await left.embed_all(lambda collection, done: None)
+    steps = await reindex(world, NARROW)
+    assert "serves already" in steps[-1].detail
+    await check_names(place.store, 2)
+    assert (await contract_row(place.store)).get(REBUILD) is None
+
+
+async def test_to_the_model_that_serves_nothing_is_done(place: Place) -> None:
+    world = await place.start()
+    await fill(world, 3)
+    steps = await reindex(world, OLD)
+    assert steps[-1].phase is ReindexPhase.DONE
+    assert "serves already" in steps[-1].detail
+    await check_names(place.store, 0)
+
+
+async def test_a_dry_run_counts_and_changes_nothing(place: Place) -> None:
+    world = await place.start()
+    await fill(world, 3)
+    row = await contract_row(place.store)
+    steps = await reindex(world, TURNED, dry_run=True)
+    assert (steps[-1].phase, steps[-1].total) == (ReindexPhase.DONE, 13)
+    assert await contract_row(place.store) == row
+    await check_names(place.store, 0)
+
+
+async def test_a_model_that_cannot_be_opened_is_refused_and_nothing_is_changed(
+    place: Place,
+) -> None:
+    world = await place.start()
+    with pytest.raises(EmbeddingModelUnavailableError, match="is not known"):
+        await reindex(world, "nobody/knows-it")
+    assert world.services.model.contract.model == OLD
+    assert (await reindex(world, TURNED))[-1].phase is ReindexPhase.DONE
+
+
+async def test_only_one_runs_at_a_time(place: Place) -> None:
+    world = await place.start()
+    await fill(world, 12)
+    first = world.services.reindexing.run(TURNED)
+    await anext(first)
+    with pytest.raises(ReindexRunningError):
+        await reindex(world, TURNED)
+    await first.aclose()
+    await reindex(world, TURNED)
+
+
+async def test_a_shared_store_is_reindexed_when_nobody_serves_it() -> None:
+    clock = FixedClock()
+    place = Place(SharedStore(clock), clock)
+    world = await place.start()
+    await fill(world, 3)
+    with pytest.raises(ReindexOfflineOnlyError, match="--offline"):
+        await reindex(world, TURNED)
+    await check_names(place.store, 0)
+
+
+async def test_a_model_that_fails_on_a_text_leaves_the_former_one_serving(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = await place.start()
+    await fill(world, 12)
+    asked = 0
+
+    async def fails(self: TurnedEmbedder, texts: Sequence[str]) -> list[Embedding]:
+        nonlocal asked
+        asked += 1
+        if asked == 2:
+            raise RuntimeError("out of memory")
+        return await HashingEmbedder.embed_documents(self, texts)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(TurnedEmbedder, "embed_documents", fails)
+        with pytest.raises(RuntimeError):
+            await reindex(world, TURNED)
+    assert world.services.model.contract.model == OLD
+    assert (await recall(world, "Task number 7")).hits[0].thing.pattern_id == "p7"
+    await check_one_model(place.store, OLD)
+
+
+async def test_records_that_expired_need_no_vectors(place: Place) -> None:
+    world = await place.start()
+    await save(world, "Short lived", pattern_id="gone", ttl=1_000_000)
+    await save(world, "Long lived", pattern_id="stays")
+    place.clock.advance(2)
+    assert (await reindex(world, TURNED))[-1].total == 1
+    found = await place.store.scroll(PATTERNS, NS, (), limit=9)
+    assert [one.payload["pattern_id"] for one in found] == ["stays"]
