@@ -10,16 +10,29 @@ from concurrent import futures
 from typing import Any
 
 import grpc
+from google.rpc import error_details_pb2, status_pb2
+from grpc_status import rpc_status
 
 from lot_grpc.pb.lot.v1 import change_pb2, episode_pb2, memory_service_pb2_grpc
 from lot_grpc.pb.lot.v1 import episode_service_pb2 as pb
 from lot_grpc.pb.lot.v1 import episode_service_pb2_grpc as pb_grpc
 
 Script = list[Any]
-"""What a stream sends, in order: messages; a StatusCode ends it; a callable is called."""
+"""What a stream sends, in order: messages; a StatusCode ends it, alone or with reason and
+sentence; a callable is called."""
 
 NASTY = "\x1b]0;owned\x07\x1b[31mred\u202egnp\x9b2J\nnext [bold]x[/bold] :smile:"
 """A task that would steer a terminal, hide what it is, and be taken for markup."""
+
+
+def refuse(
+    context: grpc.ServicerContext, code: grpc.StatusCode, reason: str, sentence: str
+) -> None:
+    """End a call as the real server does, with its reason beside the code."""
+    status = status_pb2.Status(code=code.value[0], message=sentence)
+    status.details.add().Pack(error_details_pb2.RetryInfo())
+    status.details.add().Pack(error_details_pb2.ErrorInfo(reason=reason, domain="lot.v1"))
+    context.abort_with_status(rpc_status.to_status(status))
 
 
 class Episodes(pb_grpc.EpisodeServiceServicer):
@@ -32,6 +45,7 @@ class Episodes(pb_grpc.EpisodeServiceServicer):
         self.scripts: list[Script] = []
         self.asked: list[Any] = []
         self.fails: tuple[grpc.StatusCode, str] | None = None
+        self.refuses: tuple[grpc.StatusCode, str, str] | None = None
         self.page = 1000
 
     def _ask(self, request, context):
@@ -40,6 +54,8 @@ class Episodes(pb_grpc.EpisodeServiceServicer):
         self.asked.append(copy)
         if self.fails:
             context.abort(*self.fails)
+        if self.refuses:
+            refuse(context, *self.refuses)
 
     def ListEpisodes(self, request, context):
         self._ask(request, context)
@@ -87,6 +103,8 @@ def played(script: Script, context: grpc.ServicerContext) -> Iterator[Any]:
     for step in script:
         if isinstance(step, grpc.StatusCode):
             context.abort(step, "what to do next\x1b[2J")
+        elif isinstance(step, tuple):
+            refuse(context, *step)
         elif callable(step):
             step()
         else:
