@@ -14,6 +14,7 @@ from google.rpc import error_details_pb2, status_pb2
 from lot_grpc.cli.failures import note, tell
 from lot_grpc.cli.health import reachable
 from lot_grpc.cli.texts import clean
+from lot_grpc.pb.lot.v1 import outcome_pb2
 from lot_grpc.settings_file import load_settings
 
 M = TypeVar("M")
@@ -114,6 +115,12 @@ def tell_failure(
     tell(f"{target}: {_said(error)}", hint)
 
 
+def note_all(notices: Iterable[outcome_pb2.Notice]) -> None:
+    """Say on stderr what the server wants known of an answer."""
+    for one in notices:
+        note(clean(one.message))
+
+
 def _said(error: grpc.RpcError) -> str:
     """The code, the reason if the server gave one, and its sentence."""
     code, reason = _code(error), _reason(error)
@@ -126,7 +133,9 @@ def _said(error: grpc.RpcError) -> str:
 
 def _reason(error: grpc.RpcError) -> str:
     """The reason in the details of a status, such as CURSOR_TOO_OLD; empty without one."""
-    for key, value in (error.trailing_metadata() if isinstance(error, grpc.Call) else None) or ():
+    found = error.trailing_metadata() if isinstance(error, grpc.Call) else None
+    metadata: Iterable[tuple[str, bytes]] = found or ()
+    for key, value in metadata:
         if key == _DETAILS:
             return _reason_in(value)
     return ""
