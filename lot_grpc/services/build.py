@@ -57,6 +57,7 @@ from lot_grpc.services.learning.targets import checks_of, moves_of
 from lot_grpc.services.ledger import Ledger
 from lot_grpc.services.memories import error_solutions as error_solutions_module
 from lot_grpc.services.memories import memories as memories_module
+from lot_grpc.services.memories.error_finding import ErrorFinding
 from lot_grpc.services.memories.error_solutions import ErrorSolutions
 from lot_grpc.services.memories.memories import Memories
 from lot_grpc.services.memories.preferences import Preferences
@@ -124,6 +125,7 @@ class Services:
     recommending: Recommending
     performance: Performance
     error_solutions: ErrorSolutions
+    error_finding: ErrorFinding
     seeding: Seeding
     admin: Admin
     policies: Policies
@@ -279,6 +281,7 @@ def build_services(
         recommending=Recommending(store, embedder, structural_weights, policies.thresholds),
         performance=Performance(store, moments),
         error_solutions=error_solutions,
+        error_finding=ErrorFinding(store, embedder, retrievals),
         seeding=Seeding(
             store, indexing, moments, tombstones, built_in_packs() if packs is None else packs
         ),
