@@ -57,6 +57,8 @@ from lot_grpc.services.learning.targets import checks_of, moves_of
 from lot_grpc.services.ledger import Ledger
 from lot_grpc.services.memories import error_solutions as error_solutions_module
 from lot_grpc.services.memories import memories as memories_module
+from lot_grpc.services.memories.error_finding import ErrorFinding
+from lot_grpc.services.memories.error_outcomes import RecordingErrorOutcomes
 from lot_grpc.services.memories.error_solutions import ErrorSolutions
 from lot_grpc.services.memories.memories import Memories
 from lot_grpc.services.memories.preferences import Preferences
@@ -84,6 +86,7 @@ from lot_grpc.services.recall.questions import episode_noun, memory_noun, patter
 from lot_grpc.services.recall.recall import Noun, Recall, T
 from lot_grpc.services.recall.reranks import RerankBounds, Reranks
 from lot_grpc.services.recall.retrievals import Retrievals
+from lot_grpc.services.records.collections import ERROR_SOLUTIONS, PATTERNS
 from lot_grpc.services.tombstones import Tombstones
 
 
@@ -124,6 +127,8 @@ class Services:
     recommending: Recommending
     performance: Performance
     error_solutions: ErrorSolutions
+    error_finding: ErrorFinding
+    error_outcomes: RecordingErrorOutcomes
     seeding: Seeding
     admin: Admin
     policies: Policies
@@ -279,6 +284,10 @@ def build_services(
         recommending=Recommending(store, embedder, structural_weights, policies.thresholds),
         performance=Performance(store, moments),
         error_solutions=error_solutions,
+        error_finding=ErrorFinding(store, embedder, retrievals),
+        error_outcomes=RecordingErrorOutcomes(
+            moments, ledger, counting, error_solutions, retrievals
+        ),
         seeding=Seeding(
             store, indexing, moments, tombstones, built_in_packs() if packs is None else packs
         ),
@@ -298,7 +307,7 @@ def build_services(
                 episode_deleting_module.NOUN: episode_deleting.finish_delete,
                 error_solutions_module.NOUN: error_solutions.finish_delete,
             },
-            patterns.finish_expiry,
+            {PATTERNS: patterns.finish_expiry, ERROR_SOLUTIONS: error_solutions.finish_expiry},
             finishers=[
                 cells.finish_merges,
                 feedback.roll_forward,
