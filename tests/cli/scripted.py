@@ -18,6 +18,7 @@ from lot_grpc.pb.lot.v1 import (
     admin_service_pb2_grpc,
     change_pb2,
     episode_pb2,
+    error_solution_pb2,
     memory_service_pb2_grpc,
     pattern_pb2,
     pattern_service_pb2,
@@ -161,11 +162,20 @@ class Admin(admin_service_pb2_grpc.AdminServiceServicer):
 
 
 class Changes(memory_service_pb2_grpc.MemoryServiceServicer):
-    """Tells changes by one script a call."""
+    """Tells changes by one script a call, and of errors and tasks what it holds."""
 
     def __init__(self) -> None:
         self.scripts: list[Script] = []
         self.asked: list[change_pb2.WatchChangesRequest] = []
+        self.found = error_solution_pb2.FindErrorSolutionsResponse()
+        self.looked_for: list[error_solution_pb2.FindErrorSolutionsRequest] = []
+        self.refuses: tuple[grpc.StatusCode, str, str] | None = None
+
+    def FindErrorSolutions(self, request, context):
+        self.looked_for.append(request)
+        if self.refuses:
+            refuse(context, *self.refuses)
+        return self.found
 
     def WatchChanges(self, request, context):
         self.asked.append(request)
