@@ -54,7 +54,12 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "MemoryService.DeleteErrorSolution": {"error_solution_id": "s"},
     "MemoryService.DeleteMemory": {"memory_id": "m"},
     "MemoryService.GetMemory": {"memory_id": "m"},
+    "MemoryService.FindErrorSolutions": {"error_message": "e"},
     "MemoryService.ListErrorSolutions": {},
+    "MemoryService.RecordErrorSolutionOutcome": {
+        "error_solution_id": "u",
+        "outcome": outcome_pb2.OUTCOME_SUCCESS,
+    },
     "MemoryService.SaveErrorSolution": {
         "error_solution": {"error_message": "e", "resolution": "r"}
     },
@@ -93,9 +98,10 @@ async def prepare(lot: Lot) -> None:
     await lot.memories.CreateMemory(memory={"content": "c"}, memory_id="m")
     decision = {"context": "c", "chosen_option": "o"}
     await lot.learning.RecordDecision(decision=decision, decision_id="d")
-    await lot.memories.SaveErrorSolution(
-        error_solution={"error_message": "f", "resolution": "r"}, error_solution_id="s"
-    )
+    for name, message in (("s", "f"), ("u", "g")):
+        await lot.memories.SaveErrorSolution(
+            error_solution={"error_message": message, "resolution": "r"}, error_solution_id=name
+        )
 
 
 def method_of(name: str) -> Any:

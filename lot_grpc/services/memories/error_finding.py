@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from lot_grpc.domain.error_differences import Difference, compared
@@ -49,7 +49,8 @@ class ErrorQuestion:
 
     With ``error_type`` those of this type or of none; with ``language`` and ``categories`` (any of
     them) just those. ``min_similarity`` bounds similar ones only; 0: no bound. What did not work
-    is told of the same signature; with ``include_unsolved`` of similar errors too.
+    is told of the same signature; with ``include_unsolved`` of similar errors too. ``explain``
+    fills the parts of scores.
     """
 
     error_type: str = ""
@@ -71,7 +72,7 @@ class ErrorQuestion:
 class ErrorFound:
     """A solution that was found. ``exact``: of the same signature.
 
-    ``parts`` add up to the score. ``differences`` are those of the same signature only.
+    ``parts`` add up to the score, where asked for. ``differences`` are those of the same signature.
     """
 
     error_solution: ErrorSolution
@@ -113,12 +114,12 @@ class ErrorFinding:
         hits = await self._exact(namespace, asked, error, same)
         if len(hits) < asked.limit:
             others = await self._search(namespace, asked, error, worked=True, same=False)
-            hits += await self._similar(namespace, asked.limit - len(hits), others)
+            hits += await self._similar(namespace, asked, others, asked.limit - len(hits))
         failed = await self._search(namespace, asked, error, worked=False, same=True)
         unsolved = await self._exact(namespace, asked, error, failed)
         if asked.include_unsolved and len(unsolved) < asked.limit:
             others = await self._search(namespace, asked, error, worked=False, same=False)
-            unsolved += await self._similar(namespace, asked.limit - len(unsolved), others)
+            unsolved += await self._similar(namespace, asked, others, asked.limit - len(unsolved))
         ids = tuple(hit.error_solution.error_solution_id for hit in (*hits, *unsolved))
         retrieval_id = self._retrievals.remember(namespace, asked.text, same.vector, ids)
         return ErrorAnswer(
@@ -149,16 +150,18 @@ class ErrorFinding:
                 ScorePart("reliability", solution.outcomes.reliability, _RELIABILITY),
             )
             found.append(_found(solution, one.similarity, parts, told.differences, exact=True))
-        return sorted(found, key=_order)[: asked.limit]
+        return _best(found, asked.limit, asked)
 
-    async def _similar(self, namespace: str, limit: int, others: Candidates) -> list[ErrorFound]:
+    async def _similar(
+        self, namespace: str, asked: ErrorQuestion, others: Candidates, limit: int
+    ) -> list[ErrorFound]:
         """The best of other signatures."""
         found = []
         for one, solution in await self._read(namespace, others.found[: pool_size(limit)]):
             reliability = ScorePart("reliability", solution.outcomes.reliability, _RELIABILITY)
             parts = (*one.parts, reliability)
             found.append(_found(solution, one.similarity, parts))
-        return sorted(found, key=_order)[:limit]
+        return _best(found, limit, asked)
 
     async def _read(
         self, namespace: str, found: Sequence[Relevance]
@@ -193,6 +196,11 @@ def _found(
 ) -> ErrorFound:
     score = sum(part.value * part.weight for part in parts)
     return ErrorFound(solution, exact, score, similarity, parts, differences)
+
+
+def _best(found: Sequence[ErrorFound], limit: int, asked: ErrorQuestion) -> list[ErrorFound]:
+    best = sorted(found, key=_order)[:limit]
+    return best if asked.explain else [replace(hit, parts=()) for hit in best]
 
 
 def _order(hit: ErrorFound) -> tuple[float, float, int, str]:
