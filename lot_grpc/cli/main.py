@@ -12,7 +12,7 @@ from lot_grpc.cli.failures import reported
 from lot_grpc.cli.live_commands import episodes, replay, watch
 from lot_grpc.cli.options import Address, Config, Json
 from lot_grpc.cli.pattern_commands import patterns, recall, stats
-from lot_grpc.cli.task_commands import errors
+from lot_grpc.cli.task_commands import context, errors
 
 app = typer.Typer(
     name="lot-grpc",
@@ -194,6 +194,7 @@ app.command()(recall)
 app.command()(patterns)
 app.command()(stats)
 app.command()(errors)
+app.command()(context)
 
 
 @app.command()

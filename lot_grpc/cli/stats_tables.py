@@ -45,7 +45,6 @@ def print_stats(
     print_fields(console, _patterns(whole))
     for title, groups in (("language", languages), ("category", categories)):
         if groups:
-            console.print()
             print_table(console, _columns(title), groups, title)
 
 
@@ -150,9 +149,9 @@ def _share(group: Group) -> str:
 
 
 def counts_text(counts: Mapping[str, int]) -> str:
-    """``3 task, 1 code``, the largest first, without those of which there are none."""
+    """``task 3, code 1``, the largest first, without those of which there are none."""
     names = sorted((name for name in counts if counts[name]), key=lambda one: (-counts[one], one))
-    return ", ".join(f"{counts[name]:,} {name.lower().replace('_', ' ')}" for name in names)
+    return ", ".join(f"{name.lower().replace('_', ' ')} {counts[name]:,}" for name in names)
 
 
 def size_text(size: int) -> str:

@@ -68,3 +68,58 @@ def errors(
     )
     with reported():
         raise typer.Exit(0 if run(wanted, address, timeout, config, as_json=json) else 1)
+
+
+def context(
+    task: Annotated[str, typer.Argument(metavar="TASK", help="What is to be done, in words.")] = "",
+    task_id: Annotated[
+        str,
+        typer.Option(
+            "--task-id", metavar="ID", help="Instead of a TASK: that of the latest episode with it."
+        ),
+    ] = "",
+    category: Annotated[str, typer.Option("--category", help="Category of the task.")] = "",
+    task_type: Annotated[str, typer.Option("--task-type", help="Type of the task.")] = "",
+    language: Annotated[
+        str, typer.Option("--language", help="Leave out what is for another language.")
+    ] = "",
+    preferences: Annotated[
+        Words,
+        typer.Option(
+            "--preferences",
+            metavar="CATEGORY",
+            help="Just preferences of this category. Repeatable.",
+        ),
+    ] = None,
+    limit: Annotated[
+        int,
+        typer.Option("--limit", "-l", min=0, max=100, metavar="N", help="Of each kind; 0 is 3."),
+    ] = 0,
+    max_tokens: Annotated[
+        int,
+        typer.Option(
+            "--max-tokens", min=0, metavar="N", help="Most that the text has; 0: no bound."
+        ),
+    ] = 0,
+    namespace: Namespace = "",
+    address: Address = "",
+    timeout: Timeout = 60.0,
+    config: Config = None,
+    json: Json = False,
+) -> None:
+    """Print what is known of a task as Markdown for a prompt: what worked, what failed, what to do.
+
+    lot-grpc context "add pagination to a REST endpoint" --max-tokens 1500
+
+    lot-grpc context --task-id t-17 --json
+    """
+    from lot_grpc.cli.context import Wanted, run
+
+    if bool(task.strip()) == bool(task_id):
+        raise typer.BadParameter("give just one of TASK and --task-id")
+    wanted = Wanted(
+        namespace, task, task_id, category, task_type, language, preferences or (), limit,
+        max_tokens,
+    )  # fmt: skip
+    with reported():
+        raise typer.Exit(0 if run(wanted, address, timeout, config, as_json=json) else 1)

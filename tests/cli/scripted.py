@@ -23,6 +23,7 @@ from lot_grpc.pb.lot.v1 import (
     pattern_pb2,
     pattern_service_pb2,
     pattern_service_pb2_grpc,
+    task_context_pb2,
 )
 from lot_grpc.pb.lot.v1 import episode_service_pb2 as pb
 from lot_grpc.pb.lot.v1 import episode_service_pb2_grpc as pb_grpc
@@ -169,7 +170,15 @@ class Changes(memory_service_pb2_grpc.MemoryServiceServicer):
         self.asked: list[change_pb2.WatchChangesRequest] = []
         self.found = error_solution_pb2.FindErrorSolutionsResponse()
         self.looked_for: list[error_solution_pb2.FindErrorSolutionsRequest] = []
+        self.known = task_context_pb2.GetTaskContextResponse()
+        self.tasks: list[task_context_pb2.GetTaskContextRequest] = []
         self.refuses: tuple[grpc.StatusCode, str, str] | None = None
+
+    def GetTaskContext(self, request, context):
+        self.tasks.append(request)
+        if self.refuses:
+            refuse(context, *self.refuses)
+        return self.known
 
     def FindErrorSolutions(self, request, context):
         self.looked_for.append(request)

@@ -451,12 +451,12 @@ def test_stats_are_told_in_one_screen(runner, fake):
     assert rows["version"] == "1.2.3"
     assert rows["store"] == "edge, 3.0 MiB taken, 1.0 TiB free"
     assert rows["model"] == "some/model, 384 dimensions"
-    assert rows["holds"] == "1,500 pattern, 2 episode event"
+    assert rows["holds"] == "pattern 1,500, episode event 2"
     assert rows["up for"] == "3 h"
     assert "Patterns in team\n" in result.stdout
     assert rows["count"] == "1,500, 500 used, 1,000 not used yet, 2 pinned"
-    assert rows["kinds"] == "1,000 task, 500 code"
-    assert rows["code"] == "3 error handler"
+    assert rows["kinds"] == "task 1,000, code 500"
+    assert rows["code"] == "error handler 3"
     assert rows["success rate"] == (
         "0.750 on average of those used; 0.900 of all, from 0.100 to 1.000"
     )
@@ -522,7 +522,7 @@ def test_sizes_are_told_in_the_unit_that_fits(size, shown):
 
 def test_counts_are_told_largest_first():
     assert (
-        counts_text({"B": 1, "A": 1, "LONG_NAME": 1000, "NONE": 0}) == "1,000 long name, 1 a, 1 b"
+        counts_text({"B": 1, "A": 1, "LONG_NAME": 1000, "NONE": 0}) == "long name 1,000, a 1, b 1"
     )
 
 

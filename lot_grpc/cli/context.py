@@ -1,0 +1,87 @@
+"""``lot-grpc context``: what is known of a task, as text for a prompt, of a running server."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import grpc
+import typer
+
+from lot_grpc.cli.calls import connected, note_all, target_of, tell_failure
+from lot_grpc.cli.failures import note
+from lot_grpc.cli.screen import screen
+from lot_grpc.cli.texts import clean_lines
+from lot_grpc.cli.words import json_line
+from lot_grpc.pb.lot.v1 import memory_service_pb2_grpc as pb_grpc
+from lot_grpc.pb.lot.v1 import task_context_pb2 as pb
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What was asked for, as in GetTaskContextRequest."""
+
+    namespace: str
+    task: str
+    task_id: str
+    category: str
+    task_type: str
+    language: str
+    preference_categories: Sequence[str]
+    limit: int
+    max_tokens: int
+
+
+def run(
+    wanted: Wanted, address: str, timeout: float, config: Path | None, *, as_json: bool
+) -> bool:
+    """Ask and print, and tell whether there was an answer; that nothing is known is one.
+
+    Raises:
+        SettingsError: No address is given, and the settings cannot be used.
+    """
+    request = pb.GetTaskContextRequest(
+        namespace=wanted.namespace,
+        task=wanted.task,
+        task_id=wanted.task_id,
+        category=wanted.category,
+        task_type=wanted.task_type,
+        language=wanted.language,
+        preference_categories=wanted.preference_categories,
+        limit=wanted.limit,
+        max_tokens=wanted.max_tokens,
+    )
+    target = target_of(address, config)
+    try:
+        with connected(target) as channel:
+            stub = pb_grpc.MemoryServiceStub(channel)
+            answer = stub.GetTaskContext(request, timeout=timeout)
+    except grpc.RpcError as error:
+        tell_failure(target, error)
+        return False
+    if as_json:
+        typer.echo(json_line(answer))
+    else:
+        _show(answer)
+    return True
+
+
+def _show(answer: pb.GetTaskContextResponse) -> None:
+    """The text as it is where a program reads it; what would steer a terminal is written out."""
+    text = answer.prompt_text
+    if screen().is_terminal:
+        text = clean_lines(text)
+    if text:
+        # `color`: without it the echo takes escapes out where there is no terminal.
+        typer.echo(text, nl=not text.endswith("\n"), color=True)
+    elif answer.truncated:
+        note("no part fits into so few tokens: a larger --max-tokens takes more")
+    else:
+        note("nothing is known that fits this task")
+    if text and answer.truncated:
+        note(
+            f"parts were left out to keep to {answer.prompt_token_count:,} tokens; a larger "
+            "--max-tokens takes more"
+        )
+    note_all(answer.notices)
