@@ -6,7 +6,7 @@ inside gRPC is answered by core with INTERNAL and no reason.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import protovalidate
 from google.protobuf.descriptor import Descriptor
@@ -36,6 +36,7 @@ class Checker:
 
     def __init__(self, request_type: type[Message]) -> None:
         self._type = request_type
+        self._descriptor: Any = request_type.DESCRIPTOR
         self._wellformed = WellFormed(request_type)
         self._view = _VIEWS.of(request_type)
         self._validator = _VALIDATOR if self._view is request_type else _VIEW_VALIDATOR
@@ -57,7 +58,7 @@ class Checker:
         broken = self._validator.collect_violations(seen)
         if found or broken:
             known = {violation.field for violation in found}
-            told = [_violation(one, self._type.DESCRIPTOR) for one in broken]
+            told = [_violation(one, self._descriptor) for one in broken]
             found += [violation for violation in told if violation.field not in known]
             raise RequestInvalidError(found)
         return message

@@ -14,6 +14,7 @@ from lot_grpc.domain.errors import RequestInvalidError
 from lot_grpc.pb.buf.validate import validate_pb2
 from lot_grpc.pb.lot.v1 import (
     admin_service_pb2,
+    episode_pb2,
     episode_service_pb2,
     memory_pb2,
     memory_service_pb2,
@@ -24,6 +25,7 @@ from lot_grpc.server.checking import Checker
 from lot_grpc.server.rule_texts import PATTERNS, enum_of
 from tests.server.examples import EXAMPLES, method_of
 
+TASK = pattern_pb2.Pattern(task="t")
 ID = "a letter or digit, then up to 127 letters, digits, `.`, `_`, `:` or `-`"
 
 
@@ -48,7 +50,7 @@ def saving(**fields: Any) -> pattern_service_pb2.SavePatternRequest:
             f"must be {ID}",
         ),
         (
-            pattern_service_pb2.SavePatternRequest(namespace="-", pattern={"task": "t"}),
+            pattern_service_pb2.SavePatternRequest(namespace="-", pattern=TASK),
             "namespace",
             f"must be empty, or {ID}",
         ),
@@ -74,12 +76,19 @@ def saving(**fields: Any) -> pattern_service_pb2.SavePatternRequest:
             "must be one of OUTCOME_SUCCESS, OUTCOME_FAILURE, OUTCOME_PARTIAL",
         ),
         (
-            episode_service_pb2.EndEpisodeRequest(episode_id="e", status=1),
+            episode_service_pb2.EndEpisodeRequest(
+                episode_id="e", status=episode_pb2.EPISODE_STATUS_RUNNING
+            ),
             "status",
             "must be one of EPISODE_STATUS_SUCCEEDED, EPISODE_STATUS_FAILED",
         ),
         (
-            pattern_service_pb2.RecallPatternsRequest(query="x", filter={"code_kinds": [1, 0]}),
+            pattern_service_pb2.RecallPatternsRequest(
+                query="x",
+                filter=pattern_pb2.PatternFilter(
+                    code_kinds=[pattern_pb2.CODE_KIND_ASYNC, pattern_pb2.CODE_KIND_UNSPECIFIED]
+                ),
+            ),
             "filter.code_kinds[1]",
             "must be one of CODE_KIND_FUNCTION, CODE_KIND_METHOD, CODE_KIND_CLASS, "
             "CODE_KIND_ERROR_HANDLER, CODE_KIND_ALGORITHM, CODE_KIND_ASYNC, CODE_KIND_SNIPPET",
@@ -93,9 +102,9 @@ def test_a_rule_is_told_in_words(message, field, description):
 
 
 def test_an_item_deep_in_a_batch_is_told_with_the_names_of_its_enum():
-    batch = pattern_service_pb2.BatchSavePatternsRequest(
-        items=[{"pattern": {"task": "t"}}, {"pattern": {"task": "t", "pattern_type": 77}}]
-    )
+    batch = pattern_service_pb2.BatchSavePatternsRequest()
+    batch.items.add(pattern=TASK)
+    batch.items.add().pattern.MergeFromString(b"\x0a\x01p\x20\x4d\x32\x01t")  # pattern_type 77
     assert told(batch)["items[1].pattern.pattern_type"] == (
         "77 is none of PATTERN_TYPE_SUCCESS, PATTERN_TYPE_FAILURE, PATTERN_TYPE_OPTIMIZATION"
     )
@@ -112,6 +121,8 @@ def test_rules_without_words_of_their_own_stay_as_they_are():
 
 # --- the whole contract -----------------------------------------------------------------------
 
+_RULES: Any = vars(validate_pb2)["field"]
+
 
 def messages() -> Iterator[Descriptor]:
     """Every message that a request of the contract can hold."""
@@ -125,20 +136,18 @@ def messages() -> Iterator[Descriptor]:
     yield from seen.values()
 
 
-def rules(message: Descriptor) -> Iterator[tuple[Any, validate_pb2.FieldRules]]:
-    """The rules of its fields, those of items, keys and values too."""
+def rules(message: Descriptor) -> Iterator[Any]:
+    """The FieldRules of its fields, those of items, keys and values too."""
     for field in message.fields:
-        rule = field.GetOptions().Extensions[validate_pb2.field]
-        yield from ((field, one) for one in (
-            rule, rule.repeated.items, rule.map.keys, rule.map.values,
-        ))  # fmt: skip
+        rule = field.GetOptions().Extensions[_RULES]
+        yield from (rule, rule.repeated.items, rule.map.keys, rule.map.values)
 
 
 def test_every_regular_expression_of_the_contract_has_words():
     used = {
         rule.string.pattern
         for message in messages()
-        for _, rule in rules(message)
+        for rule in rules(message)
         if rule.string.HasField("pattern")
     }
     assert len(used) >= 4
@@ -149,7 +158,7 @@ def test_every_regular_expression_of_the_contract_has_words():
 def test_the_words_of_a_regular_expression_are_true(pattern):
     """The lengths that the words tell are those it takes, and so are the letters."""
     words = PATTERNS[pattern].words
-    most = 1 + int(re.search(r"up to (\d+)", words)[1])
+    most = 1 + int(words.partition("up to ")[2].split()[0])
     assert re.search(pattern, "a" * most)
     assert not re.search(pattern, "a" * (most + 1))
     assert bool(re.search(pattern, "")) == PATTERNS[pattern].optional
