@@ -11,8 +11,7 @@ import typer
 
 from lot_grpc.cli.calls import connected, note_all, target_of, tell_failure
 from lot_grpc.cli.failures import note
-from lot_grpc.cli.screen import screen
-from lot_grpc.cli.texts import clean_lines
+from lot_grpc.cli.screen import print_page
 from lot_grpc.cli.words import json_line
 from lot_grpc.pb.lot.v1 import memory_service_pb2_grpc as pb_grpc
 from lot_grpc.pb.lot.v1 import task_context_pb2 as pb
@@ -68,13 +67,10 @@ def run(
 
 
 def _show(answer: pb.GetTaskContextResponse) -> None:
-    """The text as it is where a program reads it; what would steer a terminal is written out."""
+    """The text on stdout, all else that is to be said on stderr."""
     text = answer.prompt_text
-    if screen().is_terminal:
-        text = clean_lines(text)
     if text:
-        # `color`: without it the echo takes escapes out where there is no terminal.
-        typer.echo(text, nl=not text.endswith("\n"), color=True)
+        print_page(text)
     elif answer.truncated:
         note("no part fits into so few tokens: a larger --max-tokens takes more")
     else:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 from datetime import UTC, datetime
 
 import grpc
@@ -524,6 +526,19 @@ def test_counts_are_told_largest_first():
     assert (
         counts_text({"B": 1, "A": 1, "LONG_NAME": 1000, "NONE": 0}) == "long name 1,000, a 1, b 1"
     )
+
+
+def test_a_reader_that_has_enough_ends_it_quietly(fake):
+    # More than a pipe holds.
+    fake.patterns.patterns = [pattern(n, task="x" * 1000) for n in range(500)]
+    command = [sys.executable, "-m", "lot_grpc", "patterns", "--all", "--json", "-a", fake.address]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
+        assert running.stdout is not None
+        assert running.stderr is not None
+        running.stdout.readline()
+        running.stdout.close()
+        said = running.stderr.read()
+    assert (running.returncode, said) == (1, b"")
 
 
 # --- what cannot be meant, and what fails -----------------------------------------------------
