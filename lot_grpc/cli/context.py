@@ -62,22 +62,23 @@ def run(
     if as_json:
         typer.echo(json_line(answer))
     else:
-        _show(answer)
+        _show(answer, bounded=wanted.max_tokens > 0)
     return True
 
 
-def _show(answer: pb.GetTaskContextResponse) -> None:
+def _show(answer: pb.GetTaskContextResponse, *, bounded: bool) -> None:
     """The text on stdout, all else that is to be said on stderr."""
     text = answer.prompt_text
     if text:
         print_page(text)
     elif answer.truncated:
-        note("no part fits into so few tokens: a larger --max-tokens takes more")
+        note("no part fits into so few tokens; a larger --max-tokens has room")
     else:
         note("nothing is known that fits this task")
     if text and answer.truncated:
+        more = "a larger --max-tokens has room for more, " if bounded else ""
         note(
-            f"parts were left out to keep to {answer.prompt_token_count:,} tokens; a larger "
-            "--max-tokens takes more"
+            f"parts are shortened or left out ({answer.prompt_token_count:,} tokens); {more}"
+            "--json has all of it"
         )
     note_all(answer.notices)

@@ -54,23 +54,33 @@ def test_what_is_asked_goes_to_the_server(runner, fake):
     ]  # fmt: skip
 
 
+CUT = {"prompt_text": "x", "truncated": True, "prompt_token_count": 1234}
+
+
 @pytest.mark.parametrize(
-    ("fields", "said"),
+    ("fields", "options", "said"),
     [
-        ({}, "note: nothing is known that fits this task\n"),
-        ({"truncated": True}, "note: no part fits into so few tokens: a larger --max-tokens"),
+        ({}, [], "nothing is known that fits this task"),
         (
-            {"prompt_text": "x", "truncated": True, "prompt_token_count": 1234},
-            "note: parts were left out to keep to 1,234 tokens; a larger --max-tokens",
+            {"truncated": True},
+            ["--max-tokens", "1"],
+            "no part fits into so few tokens; a larger --max-tokens has room",
         ),
+        (
+            CUT,
+            ["--max-tokens", "1300"],
+            "parts are shortened or left out (1,234 tokens); a larger --max-tokens has room for "
+            "more, --json has all of it",
+        ),
+        (CUT, [], "parts are shortened or left out (1,234 tokens); --json has all of it"),
     ],
 )
-def test_what_is_missing_is_said_on_stderr_only(runner, fake, fields, said):
+def test_what_is_missing_is_said_on_stderr_only(runner, fake, fields, options, said):
     know(fake, **fields)
-    result = ran(runner, fake, "context", "x")
+    result = ran(runner, fake, "context", "x", *options)
     assert result.exit_code == 0
     assert result.stdout == ("x\n" if "prompt_text" in fields else "")
-    assert result.stderr.startswith(said)
+    assert result.stderr == f"note: {said}\n"
 
 
 def test_json_is_the_whole_answer_on_one_line(runner, fake):
