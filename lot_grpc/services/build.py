@@ -57,6 +57,7 @@ from lot_grpc.services.learning.targets import checks_of, moves_of
 from lot_grpc.services.ledger import Ledger
 from lot_grpc.services.memories import error_solutions as error_solutions_module
 from lot_grpc.services.memories import memories as memories_module
+from lot_grpc.services.memories import preferences as preferences_module
 from lot_grpc.services.memories.error_solutions import ErrorSolutions
 from lot_grpc.services.memories.memories import Memories
 from lot_grpc.services.memories.preferences import Preferences
@@ -124,6 +125,7 @@ class Services:
     recommending: Recommending
     performance: Performance
     error_solutions: ErrorSolutions
+    preferences: Preferences
     seeding: Seeding
     admin: Admin
     policies: Policies
@@ -213,11 +215,12 @@ def build_services(
     action_values = ActionValues(store, moments)
     selections = Selections(store, moments, once, action_values)
     decisions = Decisions(store, moments, ledger, once)
+    preferences = Preferences(store, moments, ledger, tombstones)
     submitting_feedback = SubmittingFeedback(
         store,
         moments,
         ledger,
-        Preferences(store, moments),
+        preferences,
         checks_of(
             patterns.get,
             episodes,
@@ -279,6 +282,7 @@ def build_services(
         recommending=Recommending(store, embedder, structural_weights, policies.thresholds),
         performance=Performance(store, moments),
         error_solutions=error_solutions,
+        preferences=preferences,
         seeding=Seeding(
             store, indexing, moments, tombstones, built_in_packs() if packs is None else packs
         ),
@@ -297,6 +301,7 @@ def build_services(
                 memories_module.NOUN: memories.finish_delete,
                 episode_deleting_module.NOUN: episode_deleting.finish_delete,
                 error_solutions_module.NOUN: error_solutions.finish_delete,
+                preferences_module.NOUN: preferences.finish_delete,
             },
             patterns.finish_expiry,
             finishers=[
