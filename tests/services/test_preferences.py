@@ -272,3 +272,22 @@ async def test_texts_of_any_script_are_given_back_as_they_came():
         await put(world, {text: [text]}, f"k{number}", category=text)
         page = await world.services.preferences.list_page(NS, (text,), 10, None)
         assert [(one.value, one.category) for one in page.preferences] == [({text: [text]}, text)]
+
+
+async def test_a_put_that_a_delete_overtakes_leaves_no_former_value_of_what_is_gone():
+    """Another process deletes between the two writes of a put."""
+    clock = FixedClock()
+    world = await open_world(SharedStore(clock), clock)
+    await put(world, "old")
+    other = world.another_process()
+    update = world.store.update
+
+    async def overtaken(collection: str, *given: Any, **named: Any) -> Any:
+        if collection == PREFERENCES:
+            world.store.update = update
+            await other.services.preferences.delete(NS, "k")
+        return await update(collection, *given, **named)
+
+    world.store.update = overtaken
+    assert (await put(world, "new")).revision == 1
+    assert await rows(world.store, PREFERENCE_REVISIONS, NS) == []
