@@ -34,6 +34,7 @@ from lot_grpc.server.outcome_servicer import OutcomeServicer
 from lot_grpc.server.pattern_servicer import PatternServicer
 from lot_grpc.server.performance_servicer import PerformanceServicer
 from lot_grpc.server.policy_servicer import PolicyServicer
+from lot_grpc.server.preference_servicer import PreferenceServicer
 from lot_grpc.server.pruning_servicer import PruningServicer
 from lot_grpc.server.recommendation_servicer import RecommendationServicer
 from lot_grpc.server.replay_servicer import ReplayServicer
@@ -58,6 +59,7 @@ def build_servicers(
             ErrorSolutionServicer(  # type: ignore[abstract]
                 services.error_solutions, services.error_finding, services.error_outcomes
             ),
+            PreferenceServicer(services.preferences),  # type: ignore[abstract]
             ChangesServicer(services.watching, clock),  # type: ignore[abstract]
         ],
         _service(pattern_service_pb2, "PatternService"): [

@@ -57,6 +57,7 @@ from lot_grpc.services.learning.targets import checks_of, moves_of
 from lot_grpc.services.ledger import Ledger
 from lot_grpc.services.memories import error_solutions as error_solutions_module
 from lot_grpc.services.memories import memories as memories_module
+from lot_grpc.services.memories import preferences as preferences_module
 from lot_grpc.services.memories.error_finding import ErrorFinding
 from lot_grpc.services.memories.error_outcomes import RecordingErrorOutcomes
 from lot_grpc.services.memories.error_solutions import ErrorSolutions
@@ -129,6 +130,7 @@ class Services:
     error_solutions: ErrorSolutions
     error_finding: ErrorFinding
     error_outcomes: RecordingErrorOutcomes
+    preferences: Preferences
     seeding: Seeding
     admin: Admin
     policies: Policies
@@ -218,11 +220,12 @@ def build_services(
     action_values = ActionValues(store, moments)
     selections = Selections(store, moments, once, action_values)
     decisions = Decisions(store, moments, ledger, once)
+    preferences = Preferences(store, moments, ledger, tombstones)
     submitting_feedback = SubmittingFeedback(
         store,
         moments,
         ledger,
-        Preferences(store, moments),
+        preferences,
         checks_of(
             patterns.get,
             episodes,
@@ -288,6 +291,7 @@ def build_services(
         error_outcomes=RecordingErrorOutcomes(
             moments, ledger, counting, error_solutions, retrievals
         ),
+        preferences=preferences,
         seeding=Seeding(
             store, indexing, moments, tombstones, built_in_packs() if packs is None else packs
         ),
@@ -306,6 +310,7 @@ def build_services(
                 memories_module.NOUN: memories.finish_delete,
                 episode_deleting_module.NOUN: episode_deleting.finish_delete,
                 error_solutions_module.NOUN: error_solutions.finish_delete,
+                preferences_module.NOUN: preferences.finish_delete,
             },
             {PATTERNS: patterns.finish_expiry, ERROR_SOLUTIONS: error_solutions.finish_expiry},
             finishers=[
