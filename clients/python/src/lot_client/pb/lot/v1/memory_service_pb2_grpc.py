@@ -354,8 +354,9 @@ class MemoryServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def GetTaskContext(self, request, context):
-        """GetTaskContext gathers what is known that helps with a task, ready for a prompt. Errors:
-        EPISODE_NOT_FOUND, for a task_id of no episode. Not yet carried out.
+        """GetTaskContext gathers what is known that helps with a task, ready for a prompt: the call to make
+        first. A namespace that knows nothing answers so, it is no error. Errors: EPISODE_NOT_FOUND, for
+        a task_id of no episode.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -127,8 +127,9 @@ class MemoryServiceStub:
     is a write like any other, which renews the session. Errors: SESSION_NOT_FOUND.
     """
     GetTaskContext: _grpc.UnaryUnaryMultiCallable[_task_context_pb2.GetTaskContextRequest, _task_context_pb2.GetTaskContextResponse]
-    """GetTaskContext gathers what is known that helps with a task, ready for a prompt. Errors:
-    EPISODE_NOT_FOUND, for a task_id of no episode. Not yet carried out.
+    """GetTaskContext gathers what is known that helps with a task, ready for a prompt: the call to make
+    first. A namespace that knows nothing answers so, it is no error. Errors: EPISODE_NOT_FOUND, for
+    a task_id of no episode.
     """
     WatchChanges: _grpc.UnaryStreamMultiCallable[_change_pb2.WatchChangesRequest, _change_pb2.WatchChangesResponse]
     """WatchChanges tells what is stored, updated, deleted and learned, until the caller hangs up. The
@@ -234,8 +235,9 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
     is a write like any other, which renews the session. Errors: SESSION_NOT_FOUND.
     """
     GetTaskContext: _aio.UnaryUnaryMultiCallable[_task_context_pb2.GetTaskContextRequest, _task_context_pb2.GetTaskContextResponse]  # type: ignore[assignment]
-    """GetTaskContext gathers what is known that helps with a task, ready for a prompt. Errors:
-    EPISODE_NOT_FOUND, for a task_id of no episode. Not yet carried out.
+    """GetTaskContext gathers what is known that helps with a task, ready for a prompt: the call to make
+    first. A namespace that knows nothing answers so, it is no error. Errors: EPISODE_NOT_FOUND, for
+    a task_id of no episode.
     """
     WatchChanges: _aio.UnaryStreamMultiCallable[_change_pb2.WatchChangesRequest, _change_pb2.WatchChangesResponse]  # type: ignore[assignment]
     """WatchChanges tells what is stored, updated, deleted and learned, until the caller hangs up. The
@@ -476,8 +478,9 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _task_context_pb2.GetTaskContextRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_task_context_pb2.GetTaskContextResponse, _abc.Awaitable[_task_context_pb2.GetTaskContextResponse]]:
-        """GetTaskContext gathers what is known that helps with a task, ready for a prompt. Errors:
-        EPISODE_NOT_FOUND, for a task_id of no episode. Not yet carried out.
+        """GetTaskContext gathers what is known that helps with a task, ready for a prompt: the call to make
+        first. A namespace that knows nothing answers so, it is no error. Errors: EPISODE_NOT_FOUND, for
+        a task_id of no episode.
         """
 
     @_abc_1.abstractmethod
