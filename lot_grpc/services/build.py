@@ -19,6 +19,7 @@ from lot_grpc.services.changes.readers import readers_of
 from lot_grpc.services.changes.stamps import Stamps
 from lot_grpc.services.changes.watching import Watching
 from lot_grpc.services.claims import Claims
+from lot_grpc.services.context.task_context import TaskContexts
 from lot_grpc.services.distilling.distill_schedule import DistillSchedule
 from lot_grpc.services.distilling.distilling import DistillDefaults, Distilling
 from lot_grpc.services.episodes import episode_deleting as episode_deleting_module
@@ -149,6 +150,7 @@ class Services:
     lessons: Lessons
     learned_tasks: LearnedTasks
     code_extraction: CodeExtraction
+    task_contexts: TaskContexts
 
 
 def build_services(
@@ -262,13 +264,19 @@ def build_services(
     def recall(noun: Noun[T]) -> Recall[T]:
         return Recall(store, embedder, retrievals, reranks, weights, noun)
 
+    pattern_recall = recall(pattern_noun(patterns, evidence, learned_tasks, watching))
+    episode_recall = recall(episode_noun(episodes))
+    memory_recall = recall(memory_noun(memories))
+    error_finding = ErrorFinding(store, embedder, retrievals)
+    recommending = Recommending(store, embedder, structural_weights, policies.thresholds)
+
     return Services(
         saving=saving,
         distilling=distilling,
         distill_schedule=schedule,
         lineage=lineage,
         patterns=patterns,
-        pattern_recall=recall(pattern_noun(patterns, evidence, learned_tasks, watching)),
+        pattern_recall=pattern_recall,
         outcomes=RecordingOutcomes(moments, ledger, counting, patterns, retrievals, asked),
         outcome_log=OutcomeLog(store, moments, ledger, counting, patterns),
         feedback=feedback,
@@ -279,15 +287,15 @@ def build_services(
         abandoning=abandoning,
         recording=Recording(moments, ledger, log, writers, fence, arrivals),
         replaying=Replaying(store, log, arrivals),
-        episode_recall=recall(episode_noun(episodes)),
+        episode_recall=episode_recall,
         episode_deleting=episode_deleting,
         failures=Failures(store, embedder),
         memories=memories,
-        memory_recall=recall(memory_noun(memories)),
-        recommending=Recommending(store, embedder, structural_weights, policies.thresholds),
+        memory_recall=memory_recall,
+        recommending=recommending,
         performance=Performance(store, moments),
         error_solutions=error_solutions,
-        error_finding=ErrorFinding(store, embedder, retrievals),
+        error_finding=error_finding,
         error_outcomes=RecordingErrorOutcomes(
             moments, ledger, counting, error_solutions, retrievals
         ),
@@ -338,4 +346,16 @@ def build_services(
         lessons=lessons,
         learned_tasks=learned_tasks,
         code_extraction=CodeExtraction(saving, patterns, moments),
+        task_contexts=TaskContexts(
+            store,
+            embedder,
+            pattern_recall,
+            episode_recall,
+            memory_recall,
+            error_finding,
+            recommending,
+            learned_tasks,
+            retrievals,
+            watching,
+        ),
     )

@@ -56,6 +56,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "MemoryService.DeletePreference": {"key": "k"},
     "MemoryService.GetMemory": {"memory_id": "m"},
     "MemoryService.FindErrorSolutions": {"error_message": "e"},
+    "MemoryService.GetTaskContext": {"task": "t"},
     "MemoryService.ListErrorSolutions": {},
     "MemoryService.RecordErrorSolutionOutcome": {
         "error_solution_id": "u",
