@@ -53,13 +53,18 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "MemoryService.CreateMemory": {"memory": {"content": "c"}},
     "MemoryService.DeleteErrorSolution": {"error_solution_id": "s"},
     "MemoryService.DeleteMemory": {"memory_id": "m"},
+    "MemoryService.DeletePreference": {"key": "k"},
     "MemoryService.GetMemory": {"memory_id": "m"},
     "MemoryService.FindErrorSolutions": {"error_message": "e"},
+    "MemoryService.GetTaskContext": {"task": "t"},
     "MemoryService.ListErrorSolutions": {},
     "MemoryService.RecordErrorSolutionOutcome": {
         "error_solution_id": "u",
         "outcome": outcome_pb2.OUTCOME_SUCCESS,
     },
+    "MemoryService.GetPreference": {"key": "k"},
+    "MemoryService.ListPreferences": {},
+    "MemoryService.PutPreference": {"key": "k", "value": {"string_value": "v"}},
     "MemoryService.SaveErrorSolution": {
         "error_solution": {"error_message": "e", "resolution": "r"}
     },
@@ -96,6 +101,7 @@ async def prepare(lot: Lot) -> None:
     EXAMPLES["PatternService.CorrectOutcome"]["outcome_id"] = used.outcome_id
     await lot.episodes.StartEpisode(episode={"task": "t"}, episode_id="e")
     await lot.memories.CreateMemory(memory={"content": "c"}, memory_id="m")
+    await lot.memories.PutPreference(key="k", value={"bool_value": True})
     decision = {"context": "c", "chosen_option": "o"}
     await lot.learning.RecordDecision(decision=decision, decision_id="d")
     for name, message in (("s", "f"), ("u", "g")):

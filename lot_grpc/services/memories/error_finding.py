@@ -23,7 +23,7 @@ from lot_grpc.domain.error_solution import ErrorSolution, ErrorSolutionFilter
 from lot_grpc.domain.fusion import FusionWeights, Relevance
 from lot_grpc.domain.ranking import ScorePart, pool_size
 from lot_grpc.domain.search_text import joined
-from lot_grpc.ports import Condition, Embedder, Equals, Missing, Not, OneOf, VectorStore
+from lot_grpc.ports import Condition, Embedder, Embedding, Equals, Missing, Not, OneOf, VectorStore
 from lot_grpc.services.recall.retrievals import Retrievals
 from lot_grpc.services.recall.search import Candidates, Searching, Wanted
 from lot_grpc.services.recall.searched import SEARCHED_ERROR_SOLUTIONS
@@ -50,7 +50,9 @@ class ErrorQuestion:
     With ``error_type`` those of this type or of none; with ``language`` and ``categories`` (any of
     them) just those. ``min_similarity`` bounds similar ones only; 0: no bound. What did not work
     is told of the same signature; with ``include_unsolved`` of similar errors too. ``explain``
-    fills the parts of scores.
+    fills the parts of scores. ``where`` must hold as well. One who asks for more than solutions
+    gives the ``embedding`` of what is asked, and remembers the answer itself: then it is ``quiet``
+    and has no retrieval_id.
     """
 
     error_type: str = ""
@@ -61,6 +63,9 @@ class ErrorQuestion:
     min_similarity: float = 0.0
     include_unsolved: bool = False
     explain: bool = False
+    where: tuple[Condition, ...] = ()
+    embedding: Embedding | None = None
+    quiet: bool = False
 
     @property
     def text(self) -> str:
@@ -121,7 +126,9 @@ class ErrorFinding:
             others = await self._search(namespace, asked, error, worked=False, same=False)
             unsolved += await self._similar(namespace, asked, others, asked.limit - len(unsolved))
         ids = tuple(hit.error_solution.error_solution_id for hit in (*hits, *unsolved))
-        retrieval_id = self._retrievals.remember(namespace, asked.text, same.vector, ids)
+        retrieval_id = ""
+        if not asked.quiet:
+            retrieval_id = self._retrievals.remember(namespace, asked.text, same.vector, ids)
         return ErrorAnswer(
             hits, retrieval_id, error.signature, same.truncated, same.wordless, unsolved
         )
@@ -133,7 +140,7 @@ class ErrorFinding:
         signature = Equals("signature", error.signature)
         where = [*_conditions(asked, worked=worked), signature if same else Not(signature)]
         least = 0.0 if same else asked.min_similarity
-        wanted = Wanted(asked.text, where, pool_size(asked.limit), least)
+        wanted = Wanted(asked.text, where, pool_size(asked.limit), least, embedding=asked.embedding)
         return await self._searching.search(namespace, wanted)
 
     async def _exact(
@@ -180,7 +187,7 @@ def _conditions(asked: ErrorQuestion, *, worked: bool) -> list[Condition]:
         categories=asked.categories,
         worked=worked,
     )
-    where = error_solution_conditions(narrowed)
+    where = [*error_solution_conditions(narrowed), *asked.where]
     if asked.error_type:
         where.append(OneOf((Equals("error_type", asked.error_type), Missing("error_type"))))
     return where

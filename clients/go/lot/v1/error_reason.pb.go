@@ -269,6 +269,13 @@ const (
 	//	{ "reason": "STREAM_IDLE", "domain": "lot.v1",
 	//	  "metadata": { "episode_id": "e-1", "idle_seconds": "900" } }
 	ErrorReason_ERROR_REASON_STREAM_IDLE ErrorReason = 41
+	// The session holds as many values as it may: 1,000, or 8 MiB of them together. Code
+	// FAILED_PRECONDITION. Nothing was put. Clear values that are not needed any more (ClearSession
+	// with `keys`), put smaller ones, or use another session.
+	//
+	//	{ "reason": "SESSION_FULL", "domain": "lot.v1",
+	//	  "metadata": { "namespace": "default", "id": "chat-1", "limit": "1000 values" } }
+	ErrorReason_ERROR_REASON_SESSION_FULL ErrorReason = 48
 )
 
 // Enum value maps for ErrorReason.
@@ -320,6 +327,7 @@ var (
 		45: "ERROR_REASON_LEARNING_EVENT_ID_IN_USE",
 		43: "ERROR_REASON_ERROR_SOLUTION_ID_IN_USE",
 		41: "ERROR_REASON_STREAM_IDLE",
+		48: "ERROR_REASON_SESSION_FULL",
 	}
 	ErrorReason_value = map[string]int32{
 		"ERROR_REASON_UNSPECIFIED":              0,
@@ -368,6 +376,7 @@ var (
 		"ERROR_REASON_LEARNING_EVENT_ID_IN_USE": 45,
 		"ERROR_REASON_ERROR_SOLUTION_ID_IN_USE": 43,
 		"ERROR_REASON_STREAM_IDLE":              41,
+		"ERROR_REASON_SESSION_FULL":             48,
 	}
 )
 
@@ -402,7 +411,7 @@ var File_lot_v1_error_reason_proto protoreflect.FileDescriptor
 
 const file_lot_v1_error_reason_proto_rawDesc = "" +
 	"\n" +
-	"\x19lot/v1/error_reason.proto\x12\x06lot.v1*\xee\f\n" +
+	"\x19lot/v1/error_reason.proto\x12\x06lot.v1*\x8d\r\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12\x19\n" +
 	"\x15ERROR_REASON_INTERNAL\x10\x01\x12 \n" +
@@ -450,7 +459,8 @@ const file_lot_v1_error_reason_proto_rawDesc = "" +
 	"\x1fERROR_REASON_DECISION_ID_IN_USE\x10,\x12)\n" +
 	"%ERROR_REASON_LEARNING_EVENT_ID_IN_USE\x10-\x12)\n" +
 	"%ERROR_REASON_ERROR_SOLUTION_ID_IN_USE\x10+\x12\x1c\n" +
-	"\x18ERROR_REASON_STREAM_IDLE\x10)BG\n" +
+	"\x18ERROR_REASON_STREAM_IDLE\x10)\x12\x1d\n" +
+	"\x19ERROR_REASON_SESSION_FULL\x100BG\n" +
 	"\rio.lotgrpc.v1P\x01Z4github.com/lot-grpc/lot-grpc/clients/go/lot/v1;lotv1b\x06proto3"
 
 var (
