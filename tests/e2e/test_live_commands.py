@@ -371,4 +371,5 @@ def test_a_command_of_the_page_runs_as_it_stands(line, recorded, start, tools, d
 
 def test_the_page_shows_every_command_that_asks_what_there_is():
     shown = {line.partition("lot-grpc ")[2].split()[0] for line in lines_of_the_page()}
-    assert shown == {"episodes", "replay", "watch", "recall", "patterns", "stats", "errors"}
+    patterns = {"recall", "patterns", "stats"}
+    assert shown == {"episodes", "replay", "watch", "errors", "context"} | patterns

@@ -1,4 +1,4 @@
-"""`lot-grpc recall`, `patterns`, `stats` and `errors` on a real server with a real model."""
+"""`lot-grpc recall`, `patterns`, `stats`, `errors` and `context` on a real server."""
 
 from __future__ import annotations
 
@@ -8,7 +8,12 @@ import subprocess
 
 from google.protobuf.json_format import ParseDict
 
-from lot_grpc.pb.lot.v1 import error_solution_pb2, pattern_pb2, pattern_service_pb2
+from lot_grpc.pb.lot.v1 import (
+    error_solution_pb2,
+    pattern_pb2,
+    pattern_service_pb2,
+    task_context_pb2,
+)
 from lot_grpc.pb.lot.v1.outcome_pb2 import OUTCOME_FAILURE, OUTCOME_SUCCESS
 from tests.e2e.process import command, environment, run
 from tests.e2e.test_live_commands import NASTY, Calls, steering
@@ -133,3 +138,27 @@ def test_what_fixed_an_error_is_found(running, data):
     assert answer.hits[0].error_solution.error_solution_id == "yaml"
     none = run(data, "errors", "boom", "--language", "cobol", *asked[2:])
     assert (none.code, none.stdout) == (0, "No solution is known.\n")
+
+
+def test_what_is_known_of_a_task_is_told(running, data):
+    calls = Calls(running.address, "for-the-context")
+    save(calls, "retry", "retry a failed HTTP request with backoff", language="python")
+    error = "ModuleNotFoundError: No module named 'yaml'"
+    solve(calls, "yaml", error, resolution="pip install PyYAML")
+    asked = ("-a", running.address, "-n", calls.namespace)
+    task = f"retry the HTTP request; {error}"
+    told = run(data, "context", task, *asked)
+    assert (told.code, told.stderr) == (0, "")
+    assert "retry a failed HTTP request with backoff" in told.stdout
+    assert "pip install PyYAML" in told.stdout
+    [line] = run(data, "context", task, "--json", *asked).stdout.splitlines()
+    answer = ParseDict(json.loads(line), task_context_pb2.GetTaskContextResponse())
+    assert answer.prompt_text.rstrip("\n") == told.stdout.rstrip("\n")
+    assert [hit.pattern.pattern_id for hit in answer.patterns] == ["retry"]
+    short = run(data, "context", task, "--max-tokens", "60", *asked)
+    assert short.code == 0
+    assert len(short.stdout) < len(told.stdout)
+    assert "a larger --max-tokens has room" in short.stderr
+    missing = run(data, "context", "--task-id", "nobody", *asked)
+    assert (missing.code, missing.stdout) == (1, "")
+    assert "NOT_FOUND EPISODE_NOT_FOUND: " in missing.stderr
