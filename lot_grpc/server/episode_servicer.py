@@ -15,7 +15,7 @@ from lot_grpc.server.call import Context
 from lot_grpc.server.convert import episodes as convert
 from lot_grpc.server.convert.error_solutions import error_solution_to_pb
 from lot_grpc.server.convert.hits import episode_hit_to_pb
-from lot_grpc.server.convert.outcomes import query_notices, score_parts_to_pb, text_notices
+from lot_grpc.server.convert.outcomes import query_notices, text_notices
 from lot_grpc.server.convert.patterns import pattern_to_pb
 from lot_grpc.server.page_token import (
     number_from_token,
