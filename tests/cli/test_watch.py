@@ -68,6 +68,9 @@ def test_a_line_for_each_change(runner, fake):
         learned,
         cleared,
     ]
+    suggestion = pb.ContextSuggestion(task="do it")
+    kind = pb.CHANGE_TYPE_CONTEXT_SUGGESTED
+    changes.append(pb.ChangeEvent(type=kind, id="r-1", context_suggestion=suggestion))
     fake.changes.scripts = [[message(cursor="c0"), message(*changes), message(cursor="c9"), OLD]]
     result = ran(runner, fake, "watch")
     clock = [local_time(one.time, "%H:%M:%S") for one in changes]
@@ -76,6 +79,7 @@ def test_a_line_for_each_change(runner, fake):
         f"{clock[1]}  memory.deleted  memory  m-2",
         f"{clock[2]}  memory.pattern.learned  pattern  m-3  deploy it",
         f"{clock[3]}  memory.cleared  all",
+        f"{clock[4]}  memory.context.suggested  r-1  do it",
     ]
     assert result.stderr.startswith(f"note: watching default on {fake.address}; Ctrl-C ends\n")
 
