@@ -10,9 +10,9 @@ from google.protobuf.json_format import ParseDict
 
 from lot_grpc.pb.lot.v1 import outcome_pb2
 from lot_grpc.pb.lot.v1 import task_context_pb2 as pb
+from tests.cli.patterns import COLOURS
 from tests.cli.scripted import NASTY
 from tests.cli.test_episodes import ran, steering
-from tests.cli.test_patterns import COLOURS
 
 TEXT = "# Task\n\n- [ ] [bold]do[/bold] :smile: 漢字\n\n```go\nfunc f() {\n\treturn\n}\n```\n"
 

@@ -17,9 +17,9 @@ from lot_grpc.cli.error_text import MAX_BYTES, fitting, from_stream, without_esc
 from lot_grpc.cli.main import app as command_line
 from lot_grpc.pb.lot.v1 import error_solution_pb2 as pb
 from lot_grpc.pb.lot.v1 import outcome_pb2
+from tests.cli.patterns import COLOURS, WIDE, outcomes
 from tests.cli.scripted import NASTY
 from tests.cli.test_episodes import ran, rows_of, steering
-from tests.cli.test_patterns import COLOURS, WIDE, outcomes
 
 
 def solution(number: int, **fields) -> pb.ErrorSolution:
