@@ -8,10 +8,13 @@ from pathlib import Path
 from typing import TypeVar
 
 import grpc
+from google.protobuf.message import DecodeError
+from google.rpc import error_details_pb2, status_pb2
 
 from lot_grpc.cli.failures import note, tell
 from lot_grpc.cli.health import reachable
 from lot_grpc.cli.texts import clean
+from lot_grpc.pb.lot.v1 import outcome_pb2
 from lot_grpc.settings_file import load_settings
 
 M = TypeVar("M")
@@ -31,6 +34,14 @@ _OPTIONS = (
 _LOST = {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.RESOURCE_EXHAUSTED}
 """Ends of a stream after which the same server may be asked to go on: it stopped, it is gone, or
 it would not wait for a reader that was held up."""
+
+_USUAL_HINTS = {
+    grpc.StatusCode.UNAVAILABLE: NOT_THERE,
+    grpc.StatusCode.DEADLINE_EXCEEDED: TOO_SLOW,
+}
+"""Of failures that no server explains."""
+
+_DETAILS = "grpc-status-details-bin"
 
 _FIRST_WAIT = 0.5
 _LONGEST_WAIT = 10.0
@@ -97,19 +108,48 @@ def tell_failure(
     target: str, error: grpc.RpcError, hints: Mapping[grpc.StatusCode, str] | None = None
 ) -> None:
     """Say on stderr how a call failed, in the server's own words, and what to look at next."""
-    usual = {
-        grpc.StatusCode.UNAVAILABLE: NOT_THERE,
-        grpc.StatusCode.DEADLINE_EXCEEDED: TOO_SLOW,
-    }
-    tell(f"{target}: {_said(error)}", {**usual, **(hints or {})}.get(_code(error), ""))
+    code = _code(error)
+    hint = {**_USUAL_HINTS, **(hints or {})}.get(code, "")
+    if code in _USUAL_HINTS and _reason(error):
+        hint = ""  # the server answered, and its sentence says what to do
+    tell(f"{target}: {_said(error)}", hint)
+
+
+def note_all(notices: Iterable[outcome_pb2.Notice]) -> None:
+    """Say on stderr what the server wants known of an answer."""
+    for one in notices:
+        note(clean(one.message))
 
 
 def _said(error: grpc.RpcError) -> str:
-    code = _code(error)
+    """The code, the reason if the server gave one, and its sentence."""
+    code, reason = _code(error), _reason(error)
+    said = " ".join(filter(None, (code.name, clean(reason))))
     details = error.details() if isinstance(error, grpc.Call) else ""
-    if details and code is not grpc.StatusCode.UNAVAILABLE:  # gRPC's own words help nobody there
-        return f"{code.name}: {clean(details)}"
-    return code.name
+    if details and (reason or code is not grpc.StatusCode.UNAVAILABLE):
+        return f"{said}: {clean(details)}"
+    return said  # gRPC's own words about a server that is not there help nobody
+
+
+def _reason(error: grpc.RpcError) -> str:
+    """The reason in the details of a status, such as CURSOR_TOO_OLD; empty without one."""
+    found = error.trailing_metadata() if isinstance(error, grpc.Call) else None
+    metadata: Iterable[tuple[str, bytes]] = found or ()
+    for key, value in metadata:
+        if key == _DETAILS:
+            return _reason_in(value)
+    return ""
+
+
+def _reason_in(raw: bytes) -> str:
+    info = error_details_pb2.ErrorInfo()
+    try:
+        for detail in status_pb2.Status.FromString(raw).details:
+            if detail.Unpack(info):
+                return str(info.reason)
+    except DecodeError:  # not from a server of ours
+        pass
+    return ""
 
 
 def _code(error: grpc.RpcError) -> grpc.StatusCode:

@@ -25,11 +25,15 @@ def print_change(console: Console, change: pb.ChangeEvent) -> None:
     """When, what, of which noun, its id, and what it is about, cut to the width."""
     style = _STYLES.get(change.type, "")
     summary = one_line(summary_of(change), 4 * console.width)
+    if change.noun:
+        noun = NOUNS.word(change.noun)
+    else:  # what was cleared is all of them; a context is of none
+        noun = "all" if change.type == pb.CHANGE_TYPE_CLEARED else ""
     print_line(
         console,
         (local_time(change.time, "%H:%M:%S"), "dim"),
         (f"  {CHANGE_TYPES.word(change.type)}", style),
-        (f"  {NOUNS.word(change.noun) if change.noun else 'all'}", ""),
+        (f"  {noun}" if noun else "", ""),
         (f"  {one_line(change.id)}" if change.id else "", "bold"),
         (f"  {summary}" if summary else "", ""),
     )

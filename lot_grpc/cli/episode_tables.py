@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
 
 from google.protobuf.timestamp_pb2 import Timestamp
-from rich.box import SIMPLE_HEAD
-from rich.cells import cell_len
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
+from lot_grpc.cli.tables import Column, print_fields, print_table
 from lot_grpc.cli.texts import clean, data_text, one_line
 from lot_grpc.cli.times import local_time, seconds_of
 from lot_grpc.cli.words import COMPLEXITIES, STATUSES
@@ -24,19 +21,6 @@ _STYLES: dict[int, str] = {
     pb.EPISODE_STATUS_FAILED: "red",
     pb.EPISODE_STATUS_ABANDONED: "yellow",
 }
-_LEAST_TASK = 16
-"""Cells of a task that tell enough; columns that would leave it less are left out."""
-
-_BETWEEN = 2
-"""Cells around each column of a table."""
-
-
-class _Column(NamedTuple):
-    title: str
-    cell: Callable[[pb.Episode], str]
-    importance: int
-    """The least important one goes first where there is little room; 0 never goes."""
-    numeric: bool = False
 
 
 def status_text(status: int) -> Text:
@@ -56,66 +40,24 @@ def _started(episode: pb.Episode) -> str:
 
 
 _COLUMNS = (
-    _Column("id", lambda one: clean(one.episode_id), 0),
-    _Column("status", lambda one: STATUSES.word(one.status), 0),
-    _Column("task", lambda one: one_line(one.task), 0),
-    _Column("events", lambda one: f"{one.event_count:,}", 3, numeric=True),
-    _Column("started", _started, 4),
-    _Column("duration", duration, 2, numeric=True),
-    _Column("reused", lambda one: f"{one.reused_count:,}", 1, numeric=True),
+    Column[pb.Episode]("id", lambda one: clean(one.episode_id), folded=True),
+    Column[pb.Episode]("status", lambda one: status_text(one.status)),
+    Column[pb.Episode]("task", lambda one: one_line(one.task)),
+    Column[pb.Episode]("events", lambda one: f"{one.event_count:,}", 3, numeric=True),
+    Column[pb.Episode]("started", _started, 4),
+    Column[pb.Episode]("duration", duration, 2, numeric=True),
+    Column[pb.Episode]("reused", lambda one: f"{one.reused_count:,}", 1, numeric=True),
 )
 
 
 def print_episodes(console: Console, episodes: Sequence[pb.Episode]) -> None:
     """A row for each, in the columns for which there is room."""
-    table = Table(box=SIMPLE_HEAD, width=console.width, pad_edge=False)
-    rows = [{column.title: column.cell(one) for column in _COLUMNS} for one in episodes]
-    columns = _fitting(console.width, rows)
-    for column in columns:
-        table.add_column(
-            column.title,
-            no_wrap=column.title != "id",
-            overflow="fold" if column.title == "id" else "ellipsis",
-            justify="right" if column.numeric else "left",
-            ratio=1 if column.title == "task" else None,
-        )
-    for episode, row in zip(episodes, rows, strict=True):
-        table.add_row(
-            *(
-                status_text(episode.status) if column.title == "status" else Text(row[column.title])
-                for column in columns
-            )
-        )
-    console.print(table)
-
-
-def _fitting(width: int, rows: Sequence[dict[str, str]]) -> list[_Column]:
-    columns = list(_COLUMNS)
-    while _room_for_task(width, columns, rows) < _LEAST_TASK:
-        spare = [column for column in columns if column.importance]
-        if not spare:
-            break
-        columns.remove(min(spare, key=lambda column: column.importance))
-    return columns
-
-
-def _room_for_task(width: int, columns: Sequence[_Column], rows: Sequence[dict[str, str]]) -> int:
-    taken = sum(
-        max([len(column.title), *(cell_len(row[column.title]) for row in rows)])
-        for column in columns
-        if column.title != "task"
-    )
-    return width - taken - _BETWEEN * len(columns)
+    print_table(console, _COLUMNS, episodes, "task")
 
 
 def print_episode(console: Console, episode: pb.Episode) -> None:
     """Every field that says something, a line or more each."""
-    table = Table.grid(padding=(0, 2))
-    table.add_column(no_wrap=True, style="dim")
-    table.add_column(overflow="fold")
-    for name, text in _fields(episode):
-        table.add_row(name, text if isinstance(text, Text) else Text(_lines(text)))
-    console.print(table)
+    print_fields(console, _fields(episode))
 
 
 def _fields(episode: pb.Episode) -> Iterable[tuple[str, str | Text]]:
@@ -153,7 +95,7 @@ def _fields(episode: pb.Episode) -> Iterable[tuple[str, str | Text]]:
         "created": _time(episode.create_time),
         "updated": _time(episode.update_time),
     }
-    yield from ((name, text) for name, text in told.items() if text)
+    yield from told.items()
 
 
 def _complexity(episode: pb.Episode) -> str:
@@ -162,7 +104,3 @@ def _complexity(episode: pb.Episode) -> str:
 
 def _time(time: Timestamp) -> str:
     return local_time(time) if time.ByteSize() else ""
-
-
-def _lines(text: str) -> str:
-    return "\n".join(map(clean, text.split("\n")))

@@ -19,7 +19,7 @@ from lot_grpc.cli.failure_groups import print_failures
 from lot_grpc.cli.failures import note
 from lot_grpc.cli.screen import screen
 from lot_grpc.cli.texts import clean
-from lot_grpc.cli.times import moment, seconds_of
+from lot_grpc.cli.times import moment
 from lot_grpc.cli.words import STATUSES, json_line
 from lot_grpc.pb.lot.v1 import episode_pb2
 from lot_grpc.pb.lot.v1 import episode_service_pb2 as pb
@@ -171,7 +171,7 @@ def _tell_one(
         return
     console.print()
     for event in tail:
-        print_event(console, event, seconds_of(episode.start_time), full=False)
+        print_event(console, event, episode.start_time, full=False)
     if tail[0].sequence > 1:
         note(
             f"these are the last {len(tail)} of {tail[-1].sequence:,} events; "

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 
 from google.protobuf.struct_pb2 import Struct
+from google.protobuf.timestamp_pb2 import Timestamp
 from rich.console import Console
 from rich.text import Text
 
 from lot_grpc.cli.screen import print_line
 from lot_grpc.cli.texts import clean, data_text, one_line
-from lot_grpc.cli.times import offset, seconds_of
+from lot_grpc.cli.times import local_time, offset, seconds_of
 from lot_grpc.pb.lot.v1 import episode_pb2 as pb
 
 _INDENT = 4
@@ -30,17 +31,17 @@ _ERROR_KEYS = ("error", "error_type", "error_message")
 """Keys of an event's data that tell of an error, as learning reads them."""
 
 
-def print_event(console: Console, event: pb.EpisodeEvent, start: float, *, full: bool) -> None:
+def print_event(console: Console, event: pb.EpisodeEvent, start: Timestamp, *, full: bool) -> None:
     """A block: when, which, what and by whom; then the data on one line, or all of it.
 
     Args:
         console: Where to.
         event: The event.
-        start: Seconds since 1970 from which its time is told.
+        start: From when its time is told; a time of the clock where that is not known.
         full: Show the data whole, on as many lines as it takes.
     """
     parts = [
-        (f"{offset(seconds_of(event.event_time) - start):>12}", "dim"),
+        (f"{_when(event, start):>12}", "dim"),
         (f"  #{event.sequence}  ", "dim"),
         (one_line(event.event_type), _style(event)),
     ]
@@ -57,6 +58,14 @@ def print_event(console: Console, event: pb.EpisodeEvent, start: float, *, full:
         print_line(
             console, (one_line(data_text(event.data), 4 * console.width), ""), indent=_INDENT
         )
+
+
+def _when(event: pb.EpisodeEvent, start: Timestamp) -> str:
+    if not event.HasField("event_time"):
+        return ""
+    if not start.ByteSize():
+        return local_time(event.event_time)
+    return offset(seconds_of(event.event_time) - seconds_of(start))
 
 
 def _style(event: pb.EpisodeEvent) -> str:

@@ -27,9 +27,14 @@ def episodes(
     task_type: Annotated[_Words, typer.Option("--task-type", help="Just this type.")] = None,
     task_id: Annotated[_Words, typer.Option("--task-id", help="Just this task.")] = None,
     after: Annotated[
-        str, typer.Option("--after", metavar="TIME", help="Started later: ISO 8601, or 2h, 3d ago.")
+        str,
+        typer.Option(
+            "--after", metavar="TIME", help="Started after this time: ISO 8601, or 2h, 3d ago."
+        ),
     ] = "",
-    before: Annotated[str, typer.Option("--before", metavar="TIME", help="Started before.")] = "",
+    before: Annotated[
+        str, typer.Option("--before", metavar="TIME", help="Started before this time.")
+    ] = "",
     limit: Annotated[
         int,
         typer.Option(
@@ -83,7 +88,10 @@ def replay(
         ),
     ] = 0.0,
     after: Annotated[
-        int, typer.Option("--after", min=0, metavar="N", help="Start behind event N.")
+        int,
+        typer.Option(
+            "--after", min=0, metavar="N", help="Start behind event number N (here no time)."
+        ),
     ] = 0,
     follow: Annotated[
         bool, typer.Option("--follow", "-f", help="Go on until a running episode ends.")
@@ -136,7 +144,12 @@ def watch(
         bool, typer.Option("--from-start", help="First tell everything that is there.")
     ] = False,
     after: Annotated[
-        str, typer.Option("--after", metavar="CURSOR", help="Go on behind this change.")
+        str,
+        typer.Option(
+            "--after",
+            metavar="CURSOR",
+            help="Go on behind the change with this cursor, as --json prints it (here no time).",
+        ),
     ] = "",
     cursor_file: Annotated[
         Path | None,

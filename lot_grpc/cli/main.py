@@ -12,6 +12,8 @@ from lot_grpc.cli.failures import reported
 from lot_grpc.cli.live_commands import episodes, replay, watch
 from lot_grpc.cli.maintenance_commands import reindex
 from lot_grpc.cli.options import Address, Config, Json
+from lot_grpc.cli.pattern_commands import patterns, recall, stats
+from lot_grpc.cli.task_commands import context, errors
 
 app = typer.Typer(
     name="lot-grpc",
@@ -190,6 +192,11 @@ app.command()(episodes)
 app.command()(replay)
 app.command()(watch)
 app.command()(reindex)
+app.command()(recall)
+app.command()(patterns)
+app.command()(stats)
+app.command()(errors)
+app.command()(context)
 
 
 @app.command()

@@ -19,3 +19,28 @@ Address = Annotated[
 Namespace = Annotated[
     str, typer.Option("--namespace", "-n", help="Whose; empty is `default`.", show_default=False)
 ]
+Timeout = Annotated[float, typer.Option("--timeout", min=0.1, help="Seconds to wait.")]
+
+Words = list[str] | None
+Languages = Annotated[
+    Words, typer.Option("--language", help="In this language. Repeatable, as the next three.")
+]
+Kinds = Annotated[
+    Words, typer.Option("--kind", help="Of this kind: task, code, learned or distilled.")
+]
+Categories = Annotated[Words, typer.Option("--category", help="Of this category.")]
+TaskTypes = Annotated[Words, typer.Option("--task-type", help="Of this type of task.")]
+MinSuccessRate = Annotated[
+    float,
+    typer.Option(
+        "--min-success-rate",
+        min=0,
+        max=1,
+        metavar="RATE",
+        help="Success rate at least this. One that was not used yet has the rate it was saved "
+        "with, mostly 1; see --min-usage.",
+    ),
+]
+MinUsage = Annotated[
+    int, typer.Option("--min-usage", min=0, metavar="N", help="Used at least N times.")
+]

@@ -15,7 +15,6 @@ from lot_grpc.cli.episode_tables import status_text
 from lot_grpc.cli.event_lines import print_event
 from lot_grpc.cli.screen import print_line, screen
 from lot_grpc.cli.texts import one_line
-from lot_grpc.cli.times import seconds_of
 from lot_grpc.cli.words import json_line
 from lot_grpc.pb.lot.v1 import episode_pb2
 from lot_grpc.pb.lot.v1 import episode_service_pb2 as pb
@@ -76,7 +75,7 @@ def _show(target: str, wanted: Wanted, patience: float) -> None:
     episode = _episode(target, wanted)
     _print_title(console, episode)
     for event in _events(target, wanted, patience):
-        print_event(console, event, seconds_of(episode.start_time), full=wanted.full)
+        print_event(console, event, episode.start_time, full=wanted.full)
     if wanted.follow and episode.status == episode_pb2.EPISODE_STATUS_RUNNING:
         _print_title(console, _episode(target, wanted))
 

@@ -10,6 +10,7 @@ from google.protobuf.json_format import MessageToJson
 
 from lot_grpc.cli.calls import connected, target_of, tell_failure
 from lot_grpc.cli.report_tables import print_report
+from lot_grpc.cli.screen import print_page
 from lot_grpc.pb.lot.v1 import learning_service_pb2_grpc as pb_grpc
 from lot_grpc.pb.lot.v1 import performance_pb2 as pb
 
@@ -47,7 +48,7 @@ def run(
             )
         )
     elif as_markdown:
-        typer.echo(report.markdown, nl=False)
+        print_page(report.markdown)
     else:
         print_report(report, namespace or "default")
     return True

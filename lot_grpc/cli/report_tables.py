@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
+from lot_grpc.cli.screen import screen
+from lot_grpc.cli.tables import Column, print_table
+from lot_grpc.cli.texts import clean, one_line
 from lot_grpc.domain.spans import span
 from lot_grpc.pb.lot.v1 import performance_pb2 as pb
-
-_WIDTH = 110
-"""Where there is no terminal to ask."""
 
 _ARROWS = {
     pb.TREND_DIRECTION_IMPROVING: Text("↑ improving", style="green"),
@@ -23,13 +21,11 @@ _ARROWS = {
 
 def print_report(report: pb.PerformanceReport, namespace: str) -> None:
     """What is in all, a row for each category, then advice and insights."""
-    console = Console()
-    if not console.is_terminal:
-        console = Console(width=_WIDTH)
-    console.print(Text(f"Performance of {namespace}", style="bold"))
+    console = screen()
+    console.print(Text(f"Performance of {one_line(namespace)}", style="bold"))
     console.print(Text(f"  {_in_all(report)}"))
     if report.trends:
-        console.print(_table(report))
+        print_table(console, _COLUMNS, report.trends, "best approach")
     _print_lines(console, "Advice", [one.message for one in report.advice])
     _print_lines(console, "What worked", [one.message for one in report.insights])
 
@@ -46,38 +42,37 @@ def _in_all(report: pb.PerformanceReport) -> str:
     return f"{said}."
 
 
-def _table(report: pb.PerformanceReport) -> Table:
-    table = Table(box=SIMPLE_HEAD)
-    table.add_column("category", overflow="ellipsis", no_wrap=True)
-    table.add_column("trend", no_wrap=True)
-    table.add_column("success", justify="right")
-    table.add_column("95 % interval")
-    table.add_column("p", justify="right")
-    table.add_column("time", justify="right")
-    table.add_column("ended", justify="right")
-    table.add_column("best approach", overflow="ellipsis", no_wrap=True)
-    for trend in report.trends:
-        table.add_row(*_cells(trend))
-    return table
+def _time(trend: pb.CategoryTrend) -> str:
+    if not trend.HasField("average_duration"):
+        return ""
+    return span(trend.average_duration.ToTimedelta().total_seconds())
 
 
-def _cells(trend: pb.CategoryTrend) -> tuple[Text, ...]:
-    """Names are texts: what callers wrote is no markup."""
-    took = trend.average_duration.ToTimedelta().total_seconds()
-    best = [f"{one.name} ({one.count})" for one in trend.best_approaches[:1]]
-    return (
-        Text(trend.category or "(none)"),
-        _ARROWS[trend.direction],
-        Text(f"{trend.success_rate:.1%} of {trend.sample_count}"),
-        Text(f"{trend.success_rate_lower:.1%} to {trend.success_rate_upper:.1%}"),
-        Text(
-            f"{trend.change_p_value:.2g}" if trend.HasField("change_p_value") else "",
-            style="" if trend.change_significant else "dim",
-        ),
-        Text(span(took) if trend.HasField("average_duration") else ""),
-        Text(f"{trend.total_count:,}"),
-        Text("".join(best)),
-    )
+def _p_value(trend: pb.CategoryTrend) -> Text:
+    told = f"{trend.change_p_value:.2g}" if trend.HasField("change_p_value") else ""
+    return Text(told, style="" if trend.change_significant else "dim")
+
+
+_COLUMNS = (
+    Column[pb.CategoryTrend]("category", lambda one: one_line(one.category) or "(none)"),
+    Column[pb.CategoryTrend]("trend", lambda one: _ARROWS[one.direction]),
+    Column[pb.CategoryTrend](
+        "success", lambda one: f"{one.success_rate:.1%} of {one.sample_count}", numeric=True
+    ),
+    Column[pb.CategoryTrend](
+        "95 % interval",
+        lambda one: f"{one.success_rate_lower:.1%} to {one.success_rate_upper:.1%}",
+        3,
+    ),
+    Column[pb.CategoryTrend]("p", _p_value, 1, numeric=True),
+    Column[pb.CategoryTrend]("time", _time, 2, numeric=True),
+    Column[pb.CategoryTrend]("ended", lambda one: f"{one.total_count:,}", 4, numeric=True),
+    Column[pb.CategoryTrend]("best approach", lambda one: _best(one)),
+)
+
+
+def _best(trend: pb.CategoryTrend) -> str:
+    return "".join(f"{one_line(one.name)} ({one.count})" for one in trend.best_approaches[:1])
 
 
 def _print_lines(console: Console, title: str, lines: list[str]) -> None:
@@ -85,4 +80,4 @@ def _print_lines(console: Console, title: str, lines: list[str]) -> None:
         return
     console.print(Text(title, style="bold"))
     for line in lines:
-        console.print(Text(f"  {line}"))
+        console.print(Text(f"  {clean(line)}"))

@@ -6,8 +6,11 @@ import io
 import os
 import sys
 
+import typer
 from rich.console import Console
 from rich.text import Text
+
+from lot_grpc.cli.texts import clean_lines
 
 _WIDTH = 110
 """Columns where there is no terminal to ask and no COLUMNS in the environment."""
@@ -30,3 +33,11 @@ def print_line(console: Console, *parts: tuple[str, str], indent: int = 0) -> No
     """One line of texts with their styles, cut to the width. The texts must be clean."""
     line = Text.assemble(" " * indent, *parts)
     console.print(line, no_wrap=True, overflow="ellipsis", crop=True)
+
+
+def print_page(text: str) -> None:
+    """A page of Markdown: as it is for a program, cleaned for a terminal, which would obey it."""
+    if screen().is_terminal:
+        text = clean_lines(text)
+    # `color`: without it the echo takes escapes out where there is no terminal.
+    typer.echo(text, nl=not text.endswith("\n"), color=True)

@@ -16,6 +16,8 @@ _JOINERS = "\u200c\u200d"
 """Of category Cf too, but letters of some scripts and emoji need them, and they do no harm."""
 
 _BYTES = 0x100
+_TAB = 4
+"""Cells from one tab stop to the next."""
 
 
 def clean(text: str) -> str:
@@ -28,6 +30,11 @@ def clean(text: str) -> str:
 def one_line(text: str, most: int = 1000) -> str:
     """The first ``most`` characters cleaned, each run of white space as one space."""
     return clean(" ".join(text[:most].split()))
+
+
+def clean_lines(text: str) -> str:
+    """The text with its lines kept and its tabs as spaces, all else cleaned."""
+    return "\n".join(clean(line.expandtabs(_TAB)) for line in text.split("\n"))
 
 
 def _shown(character: str) -> str:

@@ -41,8 +41,8 @@ def local_time(time: Timestamp, form: str = "%Y-%m-%d %H:%M:%S") -> str:
 
 def offset(seconds: float) -> str:
     """How long after the start, as ``+1:02.345`` or ``+3:01:02.345``."""
-    sign = "-" if seconds < 0 else "+"
     milliseconds = round(abs(seconds) * 1000)
+    sign = "-" if seconds < 0 and milliseconds else "+"
     whole, rest = divmod(milliseconds, 1000)
     minutes, second = divmod(whole, 60)
     hours, minute = divmod(minutes, 60)

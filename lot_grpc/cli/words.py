@@ -9,7 +9,7 @@ import typer
 from google.protobuf.json_format import MessageToJson
 from google.protobuf.message import Message
 
-from lot_grpc.pb.lot.v1 import change_pb2, episode_pb2, noun_pb2, outcome_pb2
+from lot_grpc.pb.lot.v1 import change_pb2, episode_pb2, noun_pb2, outcome_pb2, pattern_pb2
 
 V = TypeVar("V", bound=int)
 
@@ -55,6 +55,11 @@ class Words(Generic[V]):
 
 STATUSES = Words(episode_pb2.EpisodeStatus.items(), "EPISODE_STATUS_")
 COMPLEXITIES = Words(outcome_pb2.Complexity.items(), "COMPLEXITY_")
+OUTCOMES = Words(outcome_pb2.Outcome.items(), "OUTCOME_")
+RANKINGS = Words(outcome_pb2.Ranking.items(), "RANKING_")
+PATTERN_KINDS = Words(pattern_pb2.PatternKind.items(), "PATTERN_KIND_")
+PATTERN_TYPES = Words(pattern_pb2.PatternType.items(), "PATTERN_TYPE_")
+CODE_KINDS = Words(pattern_pb2.CodeKind.items(), "CODE_KIND_")
 NOUNS = Words(noun_pb2.Noun.items(), "NOUN_")
 CHANGE_TYPES = Words(change_pb2.ChangeType.items(), "CHANGE_TYPE_", between=".", lead="memory.")
 

@@ -119,6 +119,20 @@ class ErrorSolutionNotFoundError(NotFoundError):
     noun = "error solution"
 
 
+class PreferenceNotFoundError(NotFoundError):
+    """No such preference."""
+
+    reason = "PREFERENCE_NOT_FOUND"
+    noun = "preference"
+
+
+class SessionNotFoundError(NotFoundError):
+    """No such session, or it lapsed."""
+
+    reason = "SESSION_NOT_FOUND"
+    noun = "session"
+
+
 class RetrievalUnknownError(NotFoundError):
     """A ``retrieval_id`` that was never given, is older than its life, or was lost in a crash."""
 

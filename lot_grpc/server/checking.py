@@ -6,16 +6,21 @@ inside gRPC is answered by core with INTERNAL and no reason.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import protovalidate
+from google.protobuf.descriptor import Descriptor
 from google.protobuf.message import DecodeError, Message
 
 from lot_grpc.domain.errors import RequestInvalidError, RequestMalformedError, Violation
+from lot_grpc.server.rule_texts import enum_of, rule_text
 from lot_grpc.server.views import Views
 from lot_grpc.server.wellformed import WellFormed, subscript
 
 _VALIDATOR: Final = protovalidate.Validator()
+_VIEW_VALIDATOR: Final = protovalidate.Validator()
+"""For views. A validator knows types by their names: one for both would take a view for its type,
+or the type for its view, whichever came first."""
 _VIEWS: Final = Views()
 
 _CAUSES: Final = (
@@ -31,9 +36,11 @@ class Checker:
 
     def __init__(self, request_type: type[Message]) -> None:
         self._type = request_type
+        self._descriptor: Any = request_type.DESCRIPTOR
         self._wellformed = WellFormed(request_type)
         self._view = _VIEWS.of(request_type)
-        _VALIDATOR.collect_violations(self._view(), fail_fast=True)
+        self._validator = _VALIDATOR if self._view is request_type else _VIEW_VALIDATOR
+        self._validator.collect_violations(self._view(), fail_fast=True)
 
     def __call__(self, raw: bytes) -> Message:
         """The message in ``raw``.
@@ -48,10 +55,11 @@ class Checker:
             raise self._malformed(error) from None  # a caller's fault needs no traceback
         found = self._wellformed.check(message, raw)
         seen = message if self._view is self._type else self._view.FromString(raw)
-        broken = _VALIDATOR.collect_violations(seen)
+        broken = self._validator.collect_violations(seen)
         if found or broken:
             known = {violation.field for violation in found}
-            found += [v for v in map(_violation, broken) if v.field not in known]
+            told = [_violation(one, self._descriptor) for one in broken]
+            found += [violation for violation in told if violation.field not in known]
             raise RequestInvalidError(found)
         return message
 
@@ -61,17 +69,20 @@ class Checker:
         return RequestMalformedError(f"the request is no {name}: {cause}", type=name)
 
 
-def _violation(violation: protovalidate.Violation) -> Violation:
-    """A field path as in the proto, the rule's id, and its sentence."""
+def _violation(violation: protovalidate.Violation, request: Descriptor) -> Violation:
+    """A field path as in the proto, the rule's id, and a sentence that says what to do."""
     found = violation.proto
     path = ""
-    for element in found.field.elements if found.field is not None else ():
+    elements = found.field.elements if found.field is not None else ()
+    for element in elements:
         path += f".{element.field_name}"
         if element.subscript is not None:
             key = element.subscript.value
             numbered = element.subscript.field == "index"
             path += f"[{key}]" if numbered else subscript(key)
-    description = found.message or f"breaks the rule {found.rule_id}"
+    enum = enum_of(request, [element.field_name for element in elements])
+    words = rule_text(found.rule_id, violation.rule_value, violation.field_value, enum)
+    description = words or found.message or f"breaks the rule {found.rule_id}"
     return Violation(
         path.removeprefix("."),
         found.rule_id,

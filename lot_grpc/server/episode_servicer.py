@@ -14,7 +14,8 @@ from lot_grpc.pb.lot.v1.outcome_pb2 import Notice
 from lot_grpc.server.call import Context
 from lot_grpc.server.convert import episodes as convert
 from lot_grpc.server.convert.error_solutions import error_solution_to_pb
-from lot_grpc.server.convert.outcomes import query_notices, score_parts_to_pb, text_notices
+from lot_grpc.server.convert.hits import episode_hit_to_pb
+from lot_grpc.server.convert.outcomes import query_notices, text_notices
 from lot_grpc.server.convert.patterns import pattern_to_pb
 from lot_grpc.server.page_token import (
     number_from_token,
@@ -205,15 +206,7 @@ class EpisodeServicer(pb_grpc.EpisodeServiceServicer):
             ),
         )
         return pb.RecallEpisodesResponse(
-            hits=[
-                pb.EpisodeHit(
-                    episode=convert.episode_to_pb(hit.thing),
-                    score=hit.score,
-                    similarity=hit.similarity,
-                    score_parts=score_parts_to_pb(hit.parts) if request.explain else (),
-                )
-                for hit in answer.hits
-            ],
+            hits=[episode_hit_to_pb(hit, explain=request.explain) for hit in answer.hits],
             retrieval_id=answer.retrieval_id,
             notices=query_notices(answer),
         )

@@ -15,15 +15,14 @@ from lot_grpc.pb.lot.v1 import pattern_service_pb2_grpc as pb_grpc
 from lot_grpc.server.call import Context
 from lot_grpc.server.convert import patterns as convert
 from lot_grpc.server.convert.feedback import confidence_notices
+from lot_grpc.server.convert.hits import pattern_hit_to_pb
 from lot_grpc.server.convert.outcomes import (
     OUTCOME,
     RANKING,
     explanation_to_pb,
     kept_notices,
-    learned_from_to_pb,
     merged_notices,
     query_notices,
-    score_parts_to_pb,
     text_notices,
 )
 from lot_grpc.server.convert.values import seconds_from_pb
@@ -36,7 +35,7 @@ from lot_grpc.services.patterns.pattern_stats import PatternStats
 from lot_grpc.services.patterns.patterns import Patterns, Updated
 from lot_grpc.services.patterns.saving import Saving
 from lot_grpc.services.recall.questions import Asked, pattern_question
-from lot_grpc.services.recall.recall import Finding, Recall
+from lot_grpc.services.recall.recall import Recall
 
 _DEFAULT_LIMIT = 5
 _DEFAULT_PAGE = 10
@@ -154,7 +153,7 @@ class PatternServicer(pb_grpc.PatternServiceServicer):
             pattern_question(asked, convert.filter_from_pb(request.filter)),
         )
         return pb.RecallPatternsResponse(
-            hits=[_hit_to_pb(hit, explain=request.explain) for hit in answer.hits],
+            hits=[pattern_hit_to_pb(hit, explain=request.explain) for hit in answer.hits],
             retrieval_id=answer.retrieval_id,
             notices=query_notices(answer),
             explanation=explanation_to_pb(answer.explanation),
@@ -218,16 +217,6 @@ def _result_to_pb(result: Saved | LotError) -> pb.SavePatternResult:
     if isinstance(result, LotError):
         return pb.SavePatternResult(error=to_status(result))
     return pb.SavePatternResult(response=_saved_to_pb(result))
-
-
-def _hit_to_pb(hit: Finding[Pattern], *, explain: bool) -> pb.PatternHit:
-    return pb.PatternHit(
-        pattern=convert.pattern_to_pb(hit.thing),
-        score=hit.score,
-        similarity=hit.similarity,
-        score_parts=score_parts_to_pb(hit.parts) if explain else (),
-        learned_from=learned_from_to_pb(hit.evidence) if explain else (),
-    )
 
 
 def _stats_to_pb(stats: PatternStats) -> pb.GetPatternStatsResponse:

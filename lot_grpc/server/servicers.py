@@ -19,6 +19,7 @@ from lot_grpc.server.admin_servicer import AdminServicer, ServerFacts
 from lot_grpc.server.build import carries_out
 from lot_grpc.server.changes_servicer import ChangesServicer
 from lot_grpc.server.code_servicer import CodeServicer
+from lot_grpc.server.context_servicer import ContextServicer
 from lot_grpc.server.decision_servicer import DecisionServicer
 from lot_grpc.server.distilling_servicer import DistillingServicer
 from lot_grpc.server.episode_deleting_servicer import EpisodeDeletingServicer
@@ -34,6 +35,7 @@ from lot_grpc.server.outcome_servicer import OutcomeServicer
 from lot_grpc.server.pattern_servicer import PatternServicer
 from lot_grpc.server.performance_servicer import PerformanceServicer
 from lot_grpc.server.policy_servicer import PolicyServicer
+from lot_grpc.server.preference_servicer import PreferenceServicer
 from lot_grpc.server.pruning_servicer import PruningServicer
 from lot_grpc.server.recommendation_servicer import RecommendationServicer
 from lot_grpc.server.reindex_servicer import ReindexServicer
@@ -56,7 +58,11 @@ def build_servicers(
     servicers: dict[ServiceDescriptor, list[object]] = {
         _service(memory_service_pb2, "MemoryService"): [
             MemoryServicer(services.memories, services.memory_recall),  # type: ignore[abstract]
-            ErrorSolutionServicer(services.error_solutions),  # type: ignore[abstract]
+            ErrorSolutionServicer(  # type: ignore[abstract]
+                services.error_solutions, services.error_finding, services.error_outcomes
+            ),
+            PreferenceServicer(services.preferences),  # type: ignore[abstract]
+            ContextServicer(services.task_contexts),  # type: ignore[abstract]
             ChangesServicer(services.watching, clock),  # type: ignore[abstract]
         ],
         _service(pattern_service_pb2, "PatternService"): [

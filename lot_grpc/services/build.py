@@ -19,6 +19,7 @@ from lot_grpc.services.changes.readers import readers_of
 from lot_grpc.services.changes.stamps import Stamps
 from lot_grpc.services.changes.watching import Watching
 from lot_grpc.services.claims import Claims
+from lot_grpc.services.context.task_context import TaskContexts
 from lot_grpc.services.distilling.distill_schedule import DistillSchedule
 from lot_grpc.services.distilling.distilling import DistillDefaults, Distilling
 from lot_grpc.services.episodes import episode_deleting as episode_deleting_module
@@ -57,6 +58,9 @@ from lot_grpc.services.learning.targets import checks_of, moves_of
 from lot_grpc.services.ledger import Ledger
 from lot_grpc.services.memories import error_solutions as error_solutions_module
 from lot_grpc.services.memories import memories as memories_module
+from lot_grpc.services.memories import preferences as preferences_module
+from lot_grpc.services.memories.error_finding import ErrorFinding
+from lot_grpc.services.memories.error_outcomes import RecordingErrorOutcomes
 from lot_grpc.services.memories.error_solutions import ErrorSolutions
 from lot_grpc.services.memories.memories import Memories
 from lot_grpc.services.memories.preferences import Preferences
@@ -84,6 +88,7 @@ from lot_grpc.services.recall.questions import episode_noun, memory_noun, patter
 from lot_grpc.services.recall.recall import Noun, Recall, T
 from lot_grpc.services.recall.reranks import RerankBounds, Reranks
 from lot_grpc.services.recall.retrievals import Retrievals
+from lot_grpc.services.records.collections import ERROR_SOLUTIONS, PATTERNS
 from lot_grpc.services.reindexing.current_model import CurrentModel
 from lot_grpc.services.reindexing.gate import ModelGate
 from lot_grpc.services.reindexing.model_store import ModelStore
@@ -128,6 +133,9 @@ class Services:
     recommending: Recommending
     performance: Performance
     error_solutions: ErrorSolutions
+    error_finding: ErrorFinding
+    error_outcomes: RecordingErrorOutcomes
+    preferences: Preferences
     seeding: Seeding
     admin: Admin
     policies: Policies
@@ -150,6 +158,7 @@ class Services:
     model_store: ModelStore
     gate: ModelGate
     reindexing: Reindexing
+    task_contexts: TaskContexts
 
 
 def build_services(
@@ -226,11 +235,12 @@ def build_services(
     action_values = ActionValues(store, moments)
     selections = Selections(store, moments, once, action_values)
     decisions = Decisions(store, moments, ledger, once)
+    preferences = Preferences(store, moments, ledger, tombstones)
     submitting_feedback = SubmittingFeedback(
         store,
         moments,
         ledger,
-        Preferences(store, moments),
+        preferences,
         checks_of(
             patterns.get,
             episodes,
@@ -267,13 +277,19 @@ def build_services(
     def recall(noun: Noun[T]) -> Recall[T]:
         return Recall(store, embedder, retrievals, reranks, weights, noun)
 
+    pattern_recall = recall(pattern_noun(patterns, evidence, learned_tasks, watching))
+    episode_recall = recall(episode_noun(episodes))
+    memory_recall = recall(memory_noun(memories))
+    error_finding = ErrorFinding(store, embedder, retrievals)
+    recommending = Recommending(store, embedder, structural_weights, policies.thresholds)
+
     return Services(
         saving=saving,
         distilling=distilling,
         distill_schedule=schedule,
         lineage=lineage,
         patterns=patterns,
-        pattern_recall=recall(pattern_noun(patterns, evidence, learned_tasks, watching)),
+        pattern_recall=pattern_recall,
         outcomes=RecordingOutcomes(moments, ledger, counting, patterns, retrievals, asked),
         outcome_log=OutcomeLog(store, moments, ledger, counting, patterns),
         feedback=feedback,
@@ -284,14 +300,19 @@ def build_services(
         abandoning=abandoning,
         recording=Recording(moments, ledger, log, writers, fence, arrivals),
         replaying=Replaying(store, log, arrivals),
-        episode_recall=recall(episode_noun(episodes)),
+        episode_recall=episode_recall,
         episode_deleting=episode_deleting,
         failures=Failures(store, embedder),
         memories=memories,
-        memory_recall=recall(memory_noun(memories)),
-        recommending=Recommending(store, embedder, structural_weights, policies.thresholds),
+        memory_recall=memory_recall,
+        recommending=recommending,
         performance=Performance(store, moments),
         error_solutions=error_solutions,
+        error_finding=error_finding,
+        error_outcomes=RecordingErrorOutcomes(
+            moments, ledger, counting, error_solutions, retrievals
+        ),
+        preferences=preferences,
         seeding=Seeding(
             store, indexing, moments, tombstones, built_in_packs() if packs is None else packs
         ),
@@ -310,8 +331,9 @@ def build_services(
                 memories_module.NOUN: memories.finish_delete,
                 episode_deleting_module.NOUN: episode_deleting.finish_delete,
                 error_solutions_module.NOUN: error_solutions.finish_delete,
+                preferences_module.NOUN: preferences.finish_delete,
             },
-            patterns.finish_expiry,
+            {PATTERNS: patterns.finish_expiry, ERROR_SOLUTIONS: error_solutions.finish_expiry},
             finishers=[
                 cells.finish_merges,
                 feedback.roll_forward,
@@ -342,4 +364,16 @@ def build_services(
         model_store=model_store,
         gate=gate,
         reindexing=Reindexing(model_store, model, gate, open_model),
+        task_contexts=TaskContexts(
+            store,
+            embedder,
+            pattern_recall,
+            episode_recall,
+            memory_recall,
+            error_finding,
+            recommending,
+            learned_tasks,
+            retrievals,
+            watching,
+        ),
     )

@@ -73,6 +73,11 @@ def test_wrong_usage_exits_2(runner, arguments):
         "episodes",
         "replay e-1",
         "watch",
+        "recall x",
+        "patterns",
+        "stats",
+        "errors x",
+        "context x",
     ],
 )
 def test_settings_that_cannot_be_used_exit_2_in_one_message(runner, monkeypatch, command):

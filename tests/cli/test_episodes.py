@@ -11,6 +11,7 @@ import pytest
 from google.protobuf.json_format import ParseDict
 from rich.cells import cell_len
 
+from lot_grpc.cli import calls
 from lot_grpc.cli.main import app as command_line
 from lot_grpc.cli.times import local_time
 from lot_grpc.pb.lot.v1 import episode_pb2 as pb
@@ -280,6 +281,29 @@ def test_a_server_that_is_not_there_is_told_with_a_hint(runner, fake):
     assert result.stderr.startswith(
         f"error: {fake.address}: UNAVAILABLE\nhint: is the server running"
     )
+
+
+@pytest.mark.parametrize("code", [grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED])
+def test_a_failure_that_the_server_explains_is_told_with_its_reason_and_no_guess(
+    runner, fake, code
+):
+    fake.episodes.refuses = (
+        code,
+        "STORE_UNAVAILABLE\x1b[2J",
+        "the store is\x1b[2J away; try again",
+    )
+    result = ran(runner, fake, "episodes")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr == (
+        f"error: {fake.address}: {code.name} STORE_UNAVAILABLE\\x1b[2J: "
+        "the store is\\x1b[2J away; try again\n"
+    )
+
+
+def test_details_that_cannot_be_read_leave_the_code_and_the_sentence(runner, fake, monkeypatch):
+    monkeypatch.setattr(calls, "_DETAILS", "x-bin")
+    fake.episodes.refuses = (grpc.StatusCode.NOT_FOUND, "EPISODE_NOT_FOUND", "none")
+    assert ran(runner, fake, "episodes").stderr == f"error: {fake.address}: NOT_FOUND: none\n"
 
 
 def test_colours_come_only_where_they_are_wanted(runner, fake):

@@ -14,6 +14,7 @@ from google.protobuf.json_format import ParseDict
 from rich.cells import cell_len
 
 from lot_grpc.cli import calls
+from lot_grpc.cli.times import local_time
 from lot_grpc.pb.lot.v1 import episode_pb2 as pb
 from lot_grpc.pb.lot.v1 import episode_service_pb2 as service_pb
 from tests.cli.scripted import NASTY, held_open
@@ -59,6 +60,21 @@ def test_a_block_for_each_event(runner, fake):
     [asked] = replays(fake)
     assert (asked.namespace, asked.episode_id, asked.after_sequence) == ("team", "e-1", 7)
     assert (asked.speed, asked.follow) == (2.5, False)
+
+
+def test_a_time_that_is_not_known_is_not_made_up(runner, fake):
+    timeless, timed = event(1, "note"), event(2, "note")
+    timeless.ClearField("event_time")
+    with_start, without = episode(1), episode(1)
+    without.ClearField("start_time")
+    for held, shown in ((with_start, "+0:02.000"), (without, local_time(timed.event_time))):
+        hold(fake, held)
+        fake.episodes.scripts = [[batch(timeless, timed)]]
+        result = ran(runner, fake, "replay", "e-1")
+        assert [line.strip() for line in result.stdout.splitlines()[1:]] == [
+            "#1  note  coder",
+            f"{shown}  #2  note  coder",
+        ]
 
 
 def test_data_is_cut_to_the_width_or_shown_whole(runner, fake):

@@ -9,6 +9,7 @@ from concurrent import futures
 
 import grpc
 import pytest
+from rich.cells import cell_len
 
 from lot_grpc.cli.main import app as command_line
 from lot_grpc.domain.performance import PerformanceReport, advice_on, insights_of
@@ -16,6 +17,8 @@ from lot_grpc.domain.trends import CategoryTrend, Change, NamedCount, TrendDirec
 from lot_grpc.pb.lot.v1 import learning_service_pb2_grpc as pb_grpc
 from lot_grpc.pb.lot.v1 import performance_pb2 as pb
 from lot_grpc.server.convert.performance import report_to_pb
+from tests.cli.scripted import NASTY
+from tests.cli.test_episodes import steering
 
 
 def _trend(category: str, successes: int, change: Change, best: str = "") -> CategoryTrend:
@@ -84,6 +87,25 @@ def test_people_see_rates_with_arrows_and_names_as_they_are(runner, told, addres
             assert part in rows[name]
     assert "Improve tasks without a category" in shown
     assert 'Most successful approach: "[b]plan" (900).' in shown
+
+
+@pytest.mark.parametrize("width", [50, 110])
+def test_nothing_of_a_stored_text_steers_the_terminal(runner, told, address, width):
+    trends = (_trend(NASTY, 13, Change(TrendDirection.DECLINING, 0.9, 0.7, 0.58), NASTY),)
+    told.report = PerformanceReport(
+        f"team{NASTY}", 1, 6000, 5000, 42.0, trends, advice_on(trends),
+        insights_of([NamedCount(NASTY, 900)], [], []),
+    )  # fmt: skip
+    options = ["-a", address, "-n", f"t{NASTY}"]
+    result = runner.invoke(command_line, ["report", *options], env={"COLUMNS": str(width)})
+    assert result.exit_code == 0, result
+    assert steering(result.output) == []
+    assert "\\x1b]0;owned\\x07" in result.stdout
+    page = runner.invoke(
+        command_line, ["report", "--markdown", *options], env={"FORCE_COLOR": "1", "TERM": "xterm"}
+    )
+    assert steering(page.output) == []
+    assert max(cell_len(line) for line in result.stdout.splitlines()) <= width
 
 
 def test_json_has_every_field(runner, address):

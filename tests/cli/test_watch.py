@@ -16,6 +16,7 @@ from rich.cells import cell_len
 
 from lot_grpc.cli import calls
 from lot_grpc.cli.change_lines import summary_of
+from lot_grpc.cli.main import app as command_line
 from lot_grpc.cli.times import local_time
 from lot_grpc.pb.lot.v1 import change_pb2 as pb
 from lot_grpc.pb.lot.v1 import noun_pb2
@@ -67,6 +68,9 @@ def test_a_line_for_each_change(runner, fake):
         learned,
         cleared,
     ]
+    suggestion = pb.ContextSuggestion(task="do it")
+    kind = pb.CHANGE_TYPE_CONTEXT_SUGGESTED
+    changes.append(pb.ChangeEvent(type=kind, id="r-1", context_suggestion=suggestion))
     fake.changes.scripts = [[message(cursor="c0"), message(*changes), message(cursor="c9"), OLD]]
     result = ran(runner, fake, "watch")
     clock = [local_time(one.time, "%H:%M:%S") for one in changes]
@@ -75,6 +79,7 @@ def test_a_line_for_each_change(runner, fake):
         f"{clock[1]}  memory.deleted  memory  m-2",
         f"{clock[2]}  memory.pattern.learned  pattern  m-3  deploy it",
         f"{clock[3]}  memory.cleared  all",
+        f"{clock[4]}  memory.context.suggested  r-1  do it",
     ]
     assert result.stderr.startswith(f"note: watching default on {fake.address}; Ctrl-C ends\n")
 
@@ -166,11 +171,29 @@ def test_a_lost_connection_goes_on_from_the_last_cursor(runner, fake):
 
 
 def test_a_cursor_that_is_too_old_says_what_to_do(runner, fake):
-    fake.changes.scripts = [[OLD]]
+    fake.changes.scripts = [[(OLD, "CURSOR_TOO_OLD", "that cursor is too old")]]
     result = ran(runner, fake, "watch", "--after", "c1")
     assert (result.exit_code, result.stdout) == (1, "")
-    assert "OUT_OF_RANGE: what to do next" in result.stderr
+    assert "OUT_OF_RANGE CURSOR_TOO_OLD: that cursor is too old" in result.stderr
     assert "hint: --from-start tells all" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("command", "metavar", "said"),
+    [
+        ("episodes", "TIME", "Started after this time"),
+        ("replay", "N", "Start behind event number N"),
+        ("watch", "CURSOR", "Go on behind the change with this cursor"),
+    ],
+)
+def test_the_help_says_what_after_takes(runner, command, metavar, said):
+    result = runner.invoke(command_line, [command, "--help"], env={"COLUMNS": "200"})
+    [line] = [
+        line
+        for line in result.stdout.splitlines()
+        if "--after" in line and "Option" not in line and metavar in line
+    ]
+    assert said in line
 
 
 def test_a_server_that_is_not_there_is_told_at_once(runner, fake):

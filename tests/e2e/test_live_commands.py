@@ -1,8 +1,9 @@
-"""`lot-grpc episodes`, `replay` and `watch`, and the page about them, on a real server."""
+"""`lot-grpc episodes`, `replay` and `watch`, and the page of all commands, on a real server."""
 
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 import signal
@@ -24,6 +25,9 @@ from lot_grpc.pb.lot.v1 import (
     memory_pb2,
     memory_service_pb2,
     memory_service_pb2_grpc,
+    pattern_pb2,
+    pattern_service_pb2,
+    pattern_service_pb2_grpc,
 )
 from tests.e2e.process import ROOT, Served, command, environment, run, wait_for
 
@@ -107,6 +111,7 @@ class Calls:
         self.channel = grpc.insecure_channel(address)
         self.episodes = episode_service_pb2_grpc.EpisodeServiceStub(self.channel)
         self.memories = memory_service_pb2_grpc.MemoryServiceStub(self.channel)
+        self.patterns = pattern_service_pb2_grpc.PatternServiceStub(self.channel)
 
     def start(self, episode_id: str, **fields) -> None:
         request = episode_service_pb2.StartEpisodeRequest(
@@ -307,7 +312,9 @@ def test_a_watch_from_the_start_tells_what_there_is(running, start):
 
 def lines_of_the_page() -> list[str]:
     blocks = re.findall(r"^```sh\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
-    return [line.partition("#")[0].strip() for line in "".join(blocks).splitlines() if line.strip()]
+    return [
+        line.partition("  #")[0].strip() for line in "".join(blocks).splitlines() if line.strip()
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -317,11 +324,41 @@ def recorded(running: Served) -> Served:
     for n in range(5):
         calls.event("e-17", "note", n=n)
     calls.end("e-17")
+    pattern = pattern_pb2.Pattern(task="retry a request", language="python")
+    saved = pattern_service_pb2.SavePatternRequest(pattern_id="p-17", pattern=pattern)
+    calls.patterns.SavePattern(saved, timeout=30)
     return running
 
 
+@pytest.fixture
+def tools(tmp_path: Path) -> Path:
+    """A folder with the product's command, and a compiler that fails."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    for name, line in {
+        "lot-grpc": f'exec {shlex.join(command())} "$@"',
+        "cargo": "echo 'error[E0425]: cannot find value `x` in this scope' >&2; exit 101",
+    }.items():
+        (folder / name).write_text(f"#!/bin/sh\n{line}\n")
+        (folder / name).chmod(0o755)
+    return folder
+
+
 @pytest.mark.parametrize("line", lines_of_the_page())
-def test_a_command_of_the_page_runs_as_it_stands(line, recorded, start):
+def test_a_command_of_the_page_runs_as_it_stands(line, recorded, start, tools, data):
+    if "|" in line:
+        path = f"{tools}:{os.environ['PATH']}"
+        settings = {"LOT_ADDRESS": recorded.address, "PYTHONPATH": str(ROOT), "PATH": path}
+        piped = subprocess.run(
+            ["/bin/sh", "-c", line],
+            env=environment(data, settings),
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+        assert piped.returncode == 0, piped.stderr
+        return
     name, *arguments = shlex.split(line)
     assert name == "lot-grpc"
     ran = start(recorded.address, *arguments)
@@ -332,5 +369,7 @@ def test_a_command_of_the_page_runs_as_it_stands(line, recorded, start):
         assert ran.ended() == 0, ran.err
 
 
-def test_the_page_shows_all_three_commands():
-    assert {line.split()[1] for line in lines_of_the_page()} == {"episodes", "replay", "watch"}
+def test_the_page_shows_every_command_that_asks_what_there_is():
+    shown = {line.partition("lot-grpc ")[2].split()[0] for line in lines_of_the_page()}
+    patterns = {"recall", "patterns", "stats"}
+    assert shown == {"episodes", "replay", "watch", "errors", "context"} | patterns

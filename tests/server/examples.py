@@ -54,8 +54,18 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "MemoryService.CreateMemory": {"memory": {"content": "c"}},
     "MemoryService.DeleteErrorSolution": {"error_solution_id": "s"},
     "MemoryService.DeleteMemory": {"memory_id": "m"},
+    "MemoryService.DeletePreference": {"key": "k"},
     "MemoryService.GetMemory": {"memory_id": "m"},
+    "MemoryService.FindErrorSolutions": {"error_message": "e"},
+    "MemoryService.GetTaskContext": {"task": "t"},
     "MemoryService.ListErrorSolutions": {},
+    "MemoryService.RecordErrorSolutionOutcome": {
+        "error_solution_id": "u",
+        "outcome": outcome_pb2.OUTCOME_SUCCESS,
+    },
+    "MemoryService.GetPreference": {"key": "k"},
+    "MemoryService.ListPreferences": {},
+    "MemoryService.PutPreference": {"key": "k", "value": {"string_value": "v"}},
     "MemoryService.SaveErrorSolution": {
         "error_solution": {"error_message": "e", "resolution": "r"}
     },
@@ -93,11 +103,13 @@ async def prepare(lot: Lot) -> None:
     EXAMPLES["AdminService.Reindex"]["model"] = (await lot.admin.GetServerInfo()).model
     await lot.episodes.StartEpisode(episode={"task": "t"}, episode_id="e")
     await lot.memories.CreateMemory(memory={"content": "c"}, memory_id="m")
+    await lot.memories.PutPreference(key="k", value={"bool_value": True})
     decision = {"context": "c", "chosen_option": "o"}
     await lot.learning.RecordDecision(decision=decision, decision_id="d")
-    await lot.memories.SaveErrorSolution(
-        error_solution={"error_message": "f", "resolution": "r"}, error_solution_id="s"
-    )
+    for name, message in (("s", "f"), ("u", "g")):
+        await lot.memories.SaveErrorSolution(
+            error_solution={"error_message": message, "resolution": "r"}, error_solution_id=name
+        )
 
 
 def method_of(name: str) -> Any:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
+import pytest
 from google.protobuf.descriptor import FieldDescriptor
 
 from lot_grpc.pb.lot.v1 import admin_service_pb2, episode_service_pb2, pattern_service_pb2
@@ -37,6 +41,19 @@ def test_rules_hold_beside_a_struct_and_the_message_keeps_it() -> None:
     request = episode_service_pb2.RecordEventsRequest(episode_id="e")
     request.events.add(sequence=1, event_type="tool_call").data.update({"a": [1.5, {"b": "c"}]})
     assert check(request.SerializeToString()) == request
+
+
+@pytest.mark.parametrize("plain_first", [True, False])
+def test_types_with_and_without_a_view_are_checked_in_any_order(plain_first) -> None:
+    """In a process of its own, as a validator remembers which of them it saw first."""
+    code = f"""
+from lot_grpc.pb.lot.v1 import pattern_service_pb2 as pb
+from lot_grpc.server.checking import Checker
+kinds = [pb.GetPatternRequest(pattern_id="p"), pb.SavePatternRequest(pattern={{"task": "t"}})]
+for request in kinds if {plain_first} else kinds[::-1]:
+    assert Checker(type(request))(request.SerializeToString()) == request
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_no_rule_speaks_of_a_struct() -> None:

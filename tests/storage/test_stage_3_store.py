@@ -55,7 +55,7 @@ async def test_what_was_distilled_and_extracted_is_there(services: Services) -> 
     learned = PatternFilter(kinds=(PatternKind.LEARNED,))
     (moving,) = (await services.patterns.list_page(NS, learned, 10, None)).patterns
     assert len(moving.content.source_episode_ids) == 4
-    assert await services.learned_tasks.matching(NS, "move it", [])
+    assert await services.learned_tasks.matching(NS, ("move it",), [])
 
 
 async def test_the_rest_is_there(services: Services) -> None:

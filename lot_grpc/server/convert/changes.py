@@ -19,7 +19,7 @@ from lot_grpc.server.convert.patterns import pattern_to_pb
 from lot_grpc.server.convert.preferences import preference_to_pb
 from lot_grpc.server.convert.values import EnumCodec, seconds_from_pb, time_to_pb
 from lot_grpc.server.cursors import cursor_from_token, cursor_to_token
-from lot_grpc.services.changes.news import ChangeEvent, PatternMatch, Watch
+from lot_grpc.services.changes.news import ChangeEvent, ContextSuggestion, PatternMatch, Watch
 
 TYPE = EnumCodec(pb.ChangeType.DESCRIPTOR, ChangeType, "CHANGE_TYPE_")
 NOUN = EnumCodec(noun_pb2.Noun.DESCRIPTOR, Noun, "NOUN_")
@@ -72,7 +72,9 @@ def change_event_to_pb(change: ChangeEvent) -> pb.ChangeEvent:
     )
     if isinstance(change.thing, PatternMatch):
         message.pattern_match.CopyFrom(_match_to_pb(change.thing))
-    elif change.thing is not None:
+    elif isinstance(change.thing, ContextSuggestion):
+        message.context_suggestion.CopyFrom(_suggestion_to_pb(change.thing))
+    elif change.thing is not None and change.noun is not None:
         getattr(message, change.noun.value).CopyFrom(_PAYLOADS[change.noun](change.thing))
     return message
 
@@ -83,4 +85,13 @@ def _match_to_pb(match: PatternMatch) -> pb.PatternMatch:
         query=match.query,
         similarity=match.similarity,
         retrieval_id=match.retrieval_id,
+    )
+
+
+def _suggestion_to_pb(suggestion: ContextSuggestion) -> pb.ContextSuggestion:
+    return pb.ContextSuggestion(
+        task=suggestion.task,
+        pattern_ids=suggestion.pattern_ids,
+        episode_ids=suggestion.episode_ids,
+        retrieval_id=suggestion.retrieval_id,
     )

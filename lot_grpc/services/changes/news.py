@@ -20,15 +20,25 @@ class PatternMatch:
 
 
 @dataclass(frozen=True, slots=True)
+class ContextSuggestion:
+    """A context that was given for a task."""
+
+    task: str
+    pattern_ids: tuple[str, ...]
+    episode_ids: tuple[str, ...]
+    retrieval_id: str
+
+
+@dataclass(frozen=True, slots=True)
 class ChangeEvent:
     """A change as it is told. ``thing`` as it stands now; None for a delete, or if not asked for.
 
-    ``cursor`` None: it is live only.
+    ``cursor`` None: it is live only. ``noun`` None: it is of no noun alone.
     """
 
     namespace: str
     type: ChangeType
-    noun: Noun
+    noun: Noun | None
     id: str
     time: int
     thing: Any

@@ -13,7 +13,13 @@ from lot_grpc.domain.errors import CursorTooOldError
 from lot_grpc.ports import VectorStore
 from lot_grpc.services.changes.change_writers import ChangeWriters
 from lot_grpc.services.changes.feed import Change, Feed, short_of
-from lot_grpc.services.changes.news import ChangeEvent, News, PatternMatch, Watch
+from lot_grpc.services.changes.news import (
+    ChangeEvent,
+    ContextSuggestion,
+    News,
+    PatternMatch,
+    Watch,
+)
 from lot_grpc.services.changes.poller import Poller
 from lot_grpc.services.changes.readers import Readers
 from lot_grpc.services.moments import Moments
@@ -103,6 +109,27 @@ class Watching:
                     ChangeEvent(namespace, kind, Noun.PATTERN, pattern_id, now, thing, None)
                 )
             follower.wake.set()
+
+    def suggested(
+        self,
+        namespace: str,
+        task: str,
+        pattern_ids: Sequence[str],
+        episode_ids: Sequence[str],
+        retrieval_id: str,
+    ) -> None:
+        """Tell those who watch just now, patterns or episodes, that a context was given."""
+        suggestion = ContextSuggestion(task, tuple(pattern_ids), tuple(episode_ids), retrieval_id)
+        kind, now = ChangeType.CONTEXT_SUGGESTED, self._moments.now()
+        for follower in self._followers:
+            ask = follower.ask
+            concerned = Noun.PATTERN in ask.nouns or Noun.EPISODE in ask.nouns
+            if ask.namespace == namespace and concerned and ask.wants(kind):
+                thing = suggestion if ask.payload else None
+                follower.live.append(
+                    ChangeEvent(namespace, kind, None, retrieval_id, now, thing, None)
+                )
+                follower.wake.set()
 
     async def sweep(self) -> None:
         """Drop the rows of processes that no good cursor can name any more."""

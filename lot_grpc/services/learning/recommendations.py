@@ -31,6 +31,7 @@ from lot_grpc.lexical.bm25 import lexical_query
 from lot_grpc.ports import (
     Condition,
     Embedder,
+    Embedding,
     Equals,
     Not,
     Order,
@@ -121,19 +122,26 @@ class Recommending:
         self._thresholds = thresholds
 
     async def recommend(
-        self, namespace: str, profile: TaskProfile, limit: int, min_score: float | None = None
+        self,
+        namespace: str,
+        profile: TaskProfile,
+        limit: int,
+        min_score: float | None = None,
+        embedding: Embedding | None = None,
     ) -> Recommended:
         """What worked on like tasks, with the best ``limit`` of them.
 
-        ``min_score`` None: the namespace's own threshold.
+        ``min_score`` None: the namespace's own threshold. ``embedding`` of the task, where it was
+        made already.
         """
         threshold, boost = await self._thresholds(namespace)
         bound = threshold if min_score is None else min_score
         groups = list(_groups(profile, self._weights, bound))
         wanted = max(limit, NEIGHBOURS)
         wordless = bool(profile.task) and not lexical_query(profile.task).terms
-        embedding = None
-        if profile.task and not wordless:
+        if wordless or not profile.task:
+            embedding = None
+        elif embedding is None:
             embedding = await self._embedder.embed_query(profile.task)
         vector = embedding.vector if embedding else None
         hits = await self._best(namespace, groups, vector, wanted, bound)

@@ -21,9 +21,12 @@ class LearnedTasks:
     def __init__(self, store: VectorStore) -> None:
         self._store = store
 
-    async def matching(self, namespace: str, query: str, where: Sequence[Condition]) -> set[str]:
+    async def matching(
+        self, namespace: str, texts: Sequence[str], where: Sequence[Condition]
+    ) -> set[str]:
         """The points of LEARNED patterns among ``where`` whose ``task_type_pattern`` matches.
 
+        It is enough that it matches one of the texts.
         The newest ``MOST_TRIED`` that have one are tried. An expression that RE2 refuses, which a
         store of an older version may hold, matches nothing.
         """
@@ -42,7 +45,7 @@ class LearnedTasks:
             payload=("task_type_pattern",),
             descending=True,
         ):
-            if _matches(record.payload["task_type_pattern"], query):
+            if _matches(record.payload["task_type_pattern"], texts):
                 found.add(record.id)
             tried += 1
             if tried >= MOST_TRIED:
@@ -51,8 +54,9 @@ class LearnedTasks:
         return found
 
 
-def _matches(regex: str, query: str) -> bool:
+def _matches(regex: str, texts: Sequence[str]) -> bool:
     try:
-        return compiled(regex).matches(query)
+        made = compiled(regex)
+        return any(made.matches(text) for text in texts)
     except ValueError:
         return False

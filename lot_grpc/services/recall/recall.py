@@ -25,7 +25,7 @@ from lot_grpc.domain.ranking import (
     rank,
     within_gate,
 )
-from lot_grpc.ports import AllOf, Condition, Embedder, Not, Record, VectorStore
+from lot_grpc.ports import AllOf, Condition, Embedder, Embedding, Not, Record, VectorStore
 from lot_grpc.services.recall.reranks import Reranks
 from lot_grpc.services.recall.retrievals import Retrievals
 from lot_grpc.services.recall.search import Searching, Wanted
@@ -41,9 +41,9 @@ class Matching(Protocol):
     """Which things say themselves that they are for a query."""
 
     async def matching(
-        self, namespace: str, query: str, where: Sequence[Condition]
+        self, namespace: str, texts: Sequence[str], where: Sequence[Condition]
     ) -> Collection[str]:
-        """Their points, of those for which ``where`` holds."""
+        """The points of those that are for any of the texts and for which ``where`` holds."""
 
 
 class Learned(Protocol):
@@ -76,7 +76,10 @@ class Noun(Generic[T]):
 class Question:
     """What is asked. ``min_similarity`` 0: no bound. ``seed`` None: any.
 
-    ``filters`` are conditions by the name of the field that asks for them.
+    ``filters`` are conditions by the name of the field that asks for them. One who asks several
+    nouns at once gives the ``embedding`` of the query and ``meant``, the points of things that say
+    themselves that they are for it (None: not looked for yet), and remembers and tells of all the
+    answers itself: then each is ``quiet`` and has no retrieval_id.
     """
 
     query: str
@@ -88,6 +91,9 @@ class Question:
     rerank: bool = False
     explain: bool = False
     legs: Legs = Legs.HYBRID
+    embedding: Embedding | None = None
+    meant: frozenset[str] | None = None
+    quiet: bool = False
 
     @property
     def where(self) -> list[Condition]:
@@ -167,6 +173,7 @@ class Recall(Generic[T]):
             asked.min_similarity,
             asked.legs,
             partial(self._meant, namespace, asked),
+            asked.embedding,
         )
         candidates = await self._searching.search(namespace, wanted)
         found, unreached = candidates.found, 0
@@ -190,15 +197,7 @@ class Recall(Generic[T]):
             await self._finding(ranked, relevant[ranked.candidate.id], records, known)
             for ranked in rank(near, ranking, self._weights, asked.limit, seed or 0)
         ]
-        retrieval_id = self._retrievals.remember(
-            namespace,
-            asked.query,
-            candidates.vector,
-            tuple(self._noun.id_of(hit.thing) for hit in hits),
-        )
-        if self._noun.tell is not None:
-            pairs = [(self._noun.id_of(hit.thing), hit.similarity) for hit in hits]
-            self._noun.tell(namespace, asked.query, pairs, retrieval_id)
+        retrieval_id = "" if asked.quiet else self._told(namespace, asked, candidates.vector, hits)
         explanation = None
         if asked.explain:
             explanation = await self._explain(namespace, asked, ranking, len(found), seed)
@@ -211,11 +210,29 @@ class Recall(Generic[T]):
             explanation,
         )
 
+    def _told(
+        self,
+        namespace: str,
+        asked: Question,
+        vector: Sequence[float],
+        hits: Sequence[Finding[T]],
+    ) -> str:
+        """Remember the answer and tell of it; return its retrieval_id."""
+        pairs = [(self._noun.id_of(hit.thing), hit.similarity) for hit in hits]
+        retrieval_id = self._retrievals.remember(
+            namespace, asked.query, vector, tuple(found for found, _ in pairs)
+        )
+        if self._noun.tell is not None:
+            self._noun.tell(namespace, asked.query, pairs, retrieval_id)
+        return retrieval_id
+
     async def _meant(self, namespace: str, asked: Question) -> frozenset[str]:
         """What says itself that it is for the query. Leg by leg is measured without."""
+        if asked.meant is not None:
+            return asked.meant
         if self._noun.tasks is None or asked.legs is not Legs.HYBRID:
             return frozenset()
-        return frozenset(await self._noun.tasks.matching(namespace, asked.query, asked.where))
+        return frozenset(await self._noun.tasks.matching(namespace, (asked.query,), asked.where))
 
     async def _records(
         self, namespace: str, found: Sequence[Relevance], ranking: Ranking, limit: int

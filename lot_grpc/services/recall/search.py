@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from lot_grpc.domain.fusion import FusionWeights, Relevance, fuse
 from lot_grpc.domain.query import Legs
 from lot_grpc.lexical.bm25 import NO_OVERLAP, LexicalQuery, Overlap, lexical_query
-from lot_grpc.ports import Condition, Embedder, IdIn, Scores, SearchQuery, VectorStore
+from lot_grpc.ports import Condition, Embedder, Embedding, IdIn, Scores, SearchQuery, VectorStore
 from lot_grpc.services.recall.searched import Searched
 from lot_grpc.services.records.collections import SPARSE_VECTOR
 
@@ -28,7 +28,7 @@ class Wanted:
     """What to look for. ``min_similarity`` 0: no bound. ``pool``: hits of each leg.
 
     ``also`` finds points that are candidates whatever the legs say; ``where`` must hold for them.
-    It is asked while the query is embedded.
+    It is asked while the query is embedded. ``embedding`` of the query, where it was made already.
     """
 
     query: str
@@ -37,6 +37,7 @@ class Wanted:
     min_similarity: float = 0.0
     legs: Legs = Legs.HYBRID
     also: Callable[[], Awaitable[frozenset[str]]] | None = None
+    embedding: Embedding | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +75,10 @@ class Searching:
         """What comes into question, the most relevant first."""
         words = lexical_query(wanted.query)
         if not words.terms:
-            embedding = await self._embedder.embed_query(wanted.query[:_WORDLESS_CHARACTERS])
+            embedding = wanted.embedding or await embed_wordless(self._embedder, wanted.query)
             return Candidates([], embedding.vector, wordless=True)
         embedding, also = await asyncio.gather(
-            self._embedder.embed_query(wanted.query), wanted.also() if wanted.also else _nothing()
+            self._embedding(wanted), wanted.also() if wanted.also else _nothing()
         )
         pools, lexical = await self._legs(namespace, wanted, embedding.vector, words)
         cosines = await self._cosines(namespace, wanted, pools, lexical, embedding.vector, also)
@@ -92,6 +93,9 @@ class Searching:
             overlap=overlap,
             also=also,
         )
+
+    async def _embedding(self, wanted: Wanted) -> Embedding:
+        return wanted.embedding or await self._embedder.embed_query(wanted.query)
 
     async def _legs(
         self, namespace: str, wanted: Wanted, vector: Sequence[float], words: LexicalQuery
@@ -155,6 +159,11 @@ class Searching:
         if legs is not Legs.HYBRID:
             return 1.0 if legs is Legs.DENSE else 0.0
         return self._weights.meaning(overlap.coverage, overlap.likeness, overlap.common)
+
+
+async def embed_wordless(embedder: Embedder, query: str) -> Embedding:
+    """The vector of a query that has no words; whatever it is, it is remembered with the query."""
+    return await embedder.embed_query(query[:_WORDLESS_CHARACTERS])
 
 
 async def _nothing() -> frozenset[str]:

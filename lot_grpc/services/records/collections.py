@@ -95,7 +95,13 @@ def collection_specs(dimensions: int) -> list[CollectionSpec]:
         ),
         CollectionSpec(
             OUTCOMES,
-            indexes={"pattern_id": _K, "outcome_id": _K, "settled": _B, SORT_KEY: _I},
+            indexes={
+                "pattern_id": _K,
+                "error_solution_id": _K,
+                "outcome_id": _K,
+                "settled": _B,
+                SORT_KEY: _I,
+            },
         ),
         CollectionSpec(
             CELLS,
@@ -177,7 +183,7 @@ def collection_specs(dimensions: int) -> list[CollectionSpec]:
         CollectionSpec(TRAJECTORIES, indexes={"settled": _B}),
         CollectionSpec(ACTION_VALUES, indexes={"state": _K, "value_order": _I, SORT_KEY: _I}),
         CollectionSpec(PREFERENCES, indexes={"category": _K, SORT_KEY: _I, **_STAMP}),
-        CollectionSpec(PREFERENCE_REVISIONS),
+        CollectionSpec(PREFERENCE_REVISIONS, indexes={"key": _K, "revision": _I, SORT_KEY: _I}),
         CollectionSpec(
             ERROR_SOLUTIONS,
             dense={TEXT_VECTOR: dimensions},

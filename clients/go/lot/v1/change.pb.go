@@ -44,7 +44,8 @@ const (
 	// `memory.pattern.matched`: a pattern was found for a query by RecallPatterns. Live only: told to
 	// those who watch this server just then, without a cursor.
 	ChangeType_CHANGE_TYPE_PATTERN_MATCHED ChangeType = 6
-	// `memory.context.suggested`: GetTaskContext answered. Live only; not told by this version.
+	// `memory.context.suggested`: GetTaskContext answered. Live only: told to those who watch patterns
+	// or episodes on this server just then, without a cursor.
 	ChangeType_CHANGE_TYPE_CONTEXT_SUGGESTED ChangeType = 7
 )
 
@@ -105,7 +106,8 @@ type WatchChangesRequest struct {
 	// namespace; empty is `default`.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// nouns to watch; empty: all. These can be watched: memories, patterns, episodes, error solutions,
-	// preferences, learning events and decisions; not their logs, and sessions not in this version.
+	// preferences, learning events, decisions and sessions; not their logs. Each value, message or
+	// clearing of a part is told as an UPDATED session.
 	Nouns []Noun `protobuf:"varint,2,rep,packed,name=nouns,proto3,enum=lot.v1.Noun" json:"nouns,omitempty"`
 	// after_cursor: go on behind the change or heartbeat that had this cursor, also after a restart of
 	// the server and with other nouns or types. Empty: from now on. One older than the server keeps
@@ -275,9 +277,10 @@ type ChangeEvent struct {
 	Cursor string `protobuf:"bytes,1,opt,name=cursor,proto3" json:"cursor,omitempty"`
 	// type.
 	Type ChangeType `protobuf:"varint,2,opt,name=type,proto3,enum=lot.v1.ChangeType" json:"type,omitempty"`
-	// noun of what changed. Unspecified for CLEARED of all nouns.
+	// noun of what changed. Unspecified for CLEARED of all nouns, and for CONTEXT_SUGGESTED.
 	Noun Noun `protobuf:"varint,3,opt,name=noun,proto3,enum=lot.v1.Noun" json:"noun,omitempty"`
-	// id of what changed; of a preference its key. Empty for CLEARED.
+	// id of what changed; of a preference its key, for CONTEXT_SUGGESTED the retrieval_id. Empty for
+	// CLEARED.
 	Id string `protobuf:"bytes,4,opt,name=id,proto3" json:"id,omitempty"`
 	// time of the change; of a thing told by from_start its creation.
 	Time *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=time,proto3" json:"time,omitempty"`
@@ -502,7 +505,7 @@ type ChangeEvent_Preference struct {
 }
 
 type ChangeEvent_Session struct {
-	// session.
+	// session, without its values and messages; GetSession reads them.
 	Session *Session `protobuf:"bytes,11,opt,name=session,proto3,oneof"`
 }
 

@@ -285,6 +285,13 @@ const (
 	//	{ "reason": "EMBEDDING_MODEL_UNAVAILABLE", "domain": "lot.v1",
 	//	  "metadata": { "model": "BAAI/bge-base-en-v1.5" } }
 	ErrorReason_ERROR_REASON_EMBEDDING_MODEL_UNAVAILABLE ErrorReason = 56
+	// The session holds as many values as it may: 1,000, or 8 MiB of them together. Code
+	// FAILED_PRECONDITION. Nothing was put. Clear values that are not needed any more (ClearSession
+	// with `keys`), put smaller ones, or use another session.
+	//
+	//	{ "reason": "SESSION_FULL", "domain": "lot.v1",
+	//	  "metadata": { "namespace": "default", "id": "chat-1", "limit": "1000 values" } }
+	ErrorReason_ERROR_REASON_SESSION_FULL ErrorReason = 48
 )
 
 // Enum value maps for ErrorReason.
@@ -339,6 +346,7 @@ var (
 		54: "ERROR_REASON_REINDEX_RUNNING",
 		55: "ERROR_REASON_REINDEX_OFFLINE_ONLY",
 		56: "ERROR_REASON_EMBEDDING_MODEL_UNAVAILABLE",
+		48: "ERROR_REASON_SESSION_FULL",
 	}
 	ErrorReason_value = map[string]int32{
 		"ERROR_REASON_UNSPECIFIED":                 0,
@@ -390,6 +398,7 @@ var (
 		"ERROR_REASON_REINDEX_RUNNING":             54,
 		"ERROR_REASON_REINDEX_OFFLINE_ONLY":        55,
 		"ERROR_REASON_EMBEDDING_MODEL_UNAVAILABLE": 56,
+		"ERROR_REASON_SESSION_FULL":                48,
 	}
 )
 
@@ -424,7 +433,7 @@ var File_lot_v1_error_reason_proto protoreflect.FileDescriptor
 
 const file_lot_v1_error_reason_proto_rawDesc = "" +
 	"\n" +
-	"\x19lot/v1/error_reason.proto\x12\x06lot.v1*\xe5\r\n" +
+	"\x19lot/v1/error_reason.proto\x12\x06lot.v1*\x84\x0e\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12\x19\n" +
 	"\x15ERROR_REASON_INTERNAL\x10\x01\x12 \n" +
@@ -475,7 +484,8 @@ const file_lot_v1_error_reason_proto_rawDesc = "" +
 	"\x18ERROR_REASON_STREAM_IDLE\x10)\x12 \n" +
 	"\x1cERROR_REASON_REINDEX_RUNNING\x106\x12%\n" +
 	"!ERROR_REASON_REINDEX_OFFLINE_ONLY\x107\x12,\n" +
-	"(ERROR_REASON_EMBEDDING_MODEL_UNAVAILABLE\x108BG\n" +
+	"(ERROR_REASON_EMBEDDING_MODEL_UNAVAILABLE\x108\x12\x1d\n" +
+	"\x19ERROR_REASON_SESSION_FULL\x100BG\n" +
 	"\rio.lotgrpc.v1P\x01Z4github.com/lot-grpc/lot-grpc/clients/go/lot/v1;lotv1b\x06proto3"
 
 var (

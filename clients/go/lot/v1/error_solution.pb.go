@@ -85,7 +85,8 @@ type ErrorSolution struct {
 	ErrorSolutionId string `protobuf:"bytes,1,opt,name=error_solution_id,json=errorSolutionId,proto3" json:"error_solution_id,omitempty"`
 	// error_type, for example `TypeError` or `ECONNREFUSED`. Compared as it stands.
 	ErrorType string `protobuf:"bytes,2,opt,name=error_type,json=errorType,proto3" json:"error_type,omitempty"`
-	// Required. error_message as it was raised. At most 64 KiB.
+	// Required. error_message as it was raised, or a whole trace or log. At most 64 KiB: of a longer
+	// one send the part that says what went wrong, for most tools the end.
 	ErrorMessage string `protobuf:"bytes,3,opt,name=error_message,json=errorMessage,proto3" json:"error_message,omitempty"`
 	// Output only. signature is the type and the message with paths, numbers, quoted names,
 	// addresses and ids made alike; equal signatures are the same error. Of a stack trace the error
@@ -643,7 +644,8 @@ type FindErrorSolutionsRequest struct {
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// error_type. Given, just solutions of this type or of none are found.
 	ErrorType string `protobuf:"bytes,2,opt,name=error_type,json=errorType,proto3" json:"error_type,omitempty"`
-	// error_message as it was raised. Required unless error_type is given.
+	// error_message as it was raised, or a whole trace or log. Required unless error_type is given.
+	// At most 64 KiB, as for ErrorSolution.error_message.
 	ErrorMessage string `protobuf:"bytes,3,opt,name=error_message,json=errorMessage,proto3" json:"error_message,omitempty"`
 	// language; mapped like ErrorSolution.language. Empty: all.
 	Language string `protobuf:"bytes,4,opt,name=language,proto3" json:"language,omitempty"`
@@ -653,7 +655,8 @@ type FindErrorSolutionsRequest struct {
 	Limit int32 `protobuf:"varint,6,opt,name=limit,proto3" json:"limit,omitempty"`
 	// min_similarity in [0, 1] that every SIMILAR hit has. 0 or absent: no bound.
 	MinSimilarity *float64 `protobuf:"fixed64,7,opt,name=min_similarity,json=minSimilarity,proto3,oneof" json:"min_similarity,omitempty"`
-	// include_unsolved also gives those with `worked` false: what was tried and did not help.
+	// include_unsolved widens `unsolved` by what did not help with similar errors. What did not help
+	// with an error of the same signature is always told.
 	IncludeUnsolved bool `protobuf:"varint,8,opt,name=include_unsolved,json=includeUnsolved,proto3" json:"include_unsolved,omitempty"`
 	// explain fills score_parts of each hit.
 	Explain       bool `protobuf:"varint,9,opt,name=explain,proto3" json:"explain,omitempty"`
@@ -757,14 +760,17 @@ func (x *FindErrorSolutionsRequest) GetExplain() bool {
 // Response of FindErrorSolutions.
 type FindErrorSolutionsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// hits: those of the same signature first, each group best first.
+	// hits: solutions that worked, at most `limit`; those of the same signature first, each group
+	// best first.
 	Hits []*ErrorSolutionHit `protobuf:"bytes,1,rep,name=hits,proto3" json:"hits,omitempty"`
 	// retrieval_id to give back to RecordErrorSolutionOutcome, kept for 7 days.
 	RetrievalId string `protobuf:"bytes,2,opt,name=retrieval_id,json=retrievalId,proto3" json:"retrieval_id,omitempty"`
 	// notices, for example that the message is longer than the model reads.
 	Notices []*Notice `protobuf:"bytes,3,rep,name=notices,proto3" json:"notices,omitempty"`
 	// signature of the error that was asked for.
-	Signature     string `protobuf:"bytes,4,opt,name=signature,proto3" json:"signature,omitempty"`
+	Signature string `protobuf:"bytes,4,opt,name=signature,proto3" json:"signature,omitempty"`
+	// unsolved: what did not help (`worked` false), in the order of hits; at most `limit` of them.
+	Unsolved      []*ErrorSolutionHit `protobuf:"bytes,5,rep,name=unsolved,proto3" json:"unsolved,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -827,6 +833,13 @@ func (x *FindErrorSolutionsResponse) GetSignature() string {
 	return ""
 }
 
+func (x *FindErrorSolutionsResponse) GetUnsolved() []*ErrorSolutionHit {
+	if x != nil {
+		return x.Unsolved
+	}
+	return nil
+}
+
 // ErrorSolutionHit is an error solution that was found.
 type ErrorSolutionHit struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -834,7 +847,9 @@ type ErrorSolutionHit struct {
 	ErrorSolution *ErrorSolution `protobuf:"bytes,1,opt,name=error_solution,json=errorSolution,proto3" json:"error_solution,omitempty"`
 	// match.
 	Match ErrorMatch `protobuf:"varint,2,opt,name=match,proto3,enum=lot.v1.ErrorMatch" json:"match,omitempty"`
-	// score that hits are ordered by within their match, larger first.
+	// score that hits are ordered by within their match, larger first. Of the same signature it is
+	// half the similarity and half whether what differs matters; a hundredth is the reliability, which
+	// decides between equals.
 	Score float64 `protobuf:"fixed64,3,opt,name=score,proto3" json:"score,omitempty"`
 	// similarity in [0, 1] of the raw messages: their cosine, negative ones as 0.
 	Similarity float64 `protobuf:"fixed64,4,opt,name=similarity,proto3" json:"similarity,omitempty"`
@@ -922,7 +937,8 @@ func (x *ErrorSolutionHit) GetDifferences() []*ErrorDifference {
 // ErrorDifference is a part in which two errors of one signature differ.
 type ErrorDifference struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// part, for example `path`, `number`, `name`, `address`, `id`.
+	// part: `name`, `path`, `url`, `version`, `number`, `address`, `id` or `time`. Another name is
+	// often another fix.
 	Part string `protobuf:"bytes,1,opt,name=part,proto3" json:"part,omitempty"`
 	// given is its text in the error asked for.
 	Given string `protobuf:"bytes,2,opt,name=given,proto3" json:"given,omitempty"`
@@ -1477,12 +1493,13 @@ const file_lot_v1_error_solution_proto_rawDesc = "" +
 	"\x0emin_similarity\x18\a \x01(\x01H\x00R\rminSimilarity\x88\x01\x01\x12)\n" +
 	"\x10include_unsolved\x18\b \x01(\bR\x0fincludeUnsolved\x12\x18\n" +
 	"\aexplain\x18\t \x01(\bR\aexplainB\x11\n" +
-	"\x0f_min_similarity\"\xb5\x01\n" +
+	"\x0f_min_similarity\"\xeb\x01\n" +
 	"\x1aFindErrorSolutionsResponse\x12,\n" +
 	"\x04hits\x18\x01 \x03(\v2\x18.lot.v1.ErrorSolutionHitR\x04hits\x12!\n" +
 	"\fretrieval_id\x18\x02 \x01(\tR\vretrievalId\x12(\n" +
 	"\anotices\x18\x03 \x03(\v2\x0e.lot.v1.NoticeR\anotices\x12\x1c\n" +
-	"\tsignature\x18\x04 \x01(\tR\tsignature\"\x9f\x02\n" +
+	"\tsignature\x18\x04 \x01(\tR\tsignature\x124\n" +
+	"\bunsolved\x18\x05 \x03(\v2\x18.lot.v1.ErrorSolutionHitR\bunsolved\"\x9f\x02\n" +
 	"\x10ErrorSolutionHit\x12<\n" +
 	"\x0eerror_solution\x18\x01 \x01(\v2\x15.lot.v1.ErrorSolutionR\rerrorSolution\x12(\n" +
 	"\x05match\x18\x02 \x01(\x0e2\x12.lot.v1.ErrorMatchR\x05match\x12\x14\n" +
@@ -1589,20 +1606,21 @@ var file_lot_v1_error_solution_proto_depIdxs = []int32{
 	21, // 12: lot.v1.SaveErrorSolutionResponse.notices:type_name -> lot.v1.Notice
 	7,  // 13: lot.v1.FindErrorSolutionsResponse.hits:type_name -> lot.v1.ErrorSolutionHit
 	21, // 14: lot.v1.FindErrorSolutionsResponse.notices:type_name -> lot.v1.Notice
-	1,  // 15: lot.v1.ErrorSolutionHit.error_solution:type_name -> lot.v1.ErrorSolution
-	0,  // 16: lot.v1.ErrorSolutionHit.match:type_name -> lot.v1.ErrorMatch
-	22, // 17: lot.v1.ErrorSolutionHit.score_parts:type_name -> lot.v1.ScorePart
-	8,  // 18: lot.v1.ErrorSolutionHit.differences:type_name -> lot.v1.ErrorDifference
-	23, // 19: lot.v1.RecordErrorSolutionOutcomeRequest.outcome:type_name -> lot.v1.Outcome
-	20, // 20: lot.v1.RecordErrorSolutionOutcomeRequest.duration:type_name -> google.protobuf.Duration
-	1,  // 21: lot.v1.RecordErrorSolutionOutcomeResponse.error_solution:type_name -> lot.v1.ErrorSolution
-	2,  // 22: lot.v1.ListErrorSolutionsRequest.filter:type_name -> lot.v1.ErrorSolutionFilter
-	1,  // 23: lot.v1.ListErrorSolutionsResponse.error_solutions:type_name -> lot.v1.ErrorSolution
-	24, // [24:24] is the sub-list for method output_type
-	24, // [24:24] is the sub-list for method input_type
-	24, // [24:24] is the sub-list for extension type_name
-	24, // [24:24] is the sub-list for extension extendee
-	0,  // [0:24] is the sub-list for field type_name
+	7,  // 15: lot.v1.FindErrorSolutionsResponse.unsolved:type_name -> lot.v1.ErrorSolutionHit
+	1,  // 16: lot.v1.ErrorSolutionHit.error_solution:type_name -> lot.v1.ErrorSolution
+	0,  // 17: lot.v1.ErrorSolutionHit.match:type_name -> lot.v1.ErrorMatch
+	22, // 18: lot.v1.ErrorSolutionHit.score_parts:type_name -> lot.v1.ScorePart
+	8,  // 19: lot.v1.ErrorSolutionHit.differences:type_name -> lot.v1.ErrorDifference
+	23, // 20: lot.v1.RecordErrorSolutionOutcomeRequest.outcome:type_name -> lot.v1.Outcome
+	20, // 21: lot.v1.RecordErrorSolutionOutcomeRequest.duration:type_name -> google.protobuf.Duration
+	1,  // 22: lot.v1.RecordErrorSolutionOutcomeResponse.error_solution:type_name -> lot.v1.ErrorSolution
+	2,  // 23: lot.v1.ListErrorSolutionsRequest.filter:type_name -> lot.v1.ErrorSolutionFilter
+	1,  // 24: lot.v1.ListErrorSolutionsResponse.error_solutions:type_name -> lot.v1.ErrorSolution
+	25, // [25:25] is the sub-list for method output_type
+	25, // [25:25] is the sub-list for method input_type
+	25, // [25:25] is the sub-list for extension type_name
+	25, // [25:25] is the sub-list for extension extendee
+	0,  // [0:25] is the sub-list for field type_name
 }
 
 func init() { file_lot_v1_error_solution_proto_init() }

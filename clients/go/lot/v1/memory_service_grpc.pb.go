@@ -83,41 +83,51 @@ type MemoryServiceClient interface {
 	// REQUEST_ID_REUSED.
 	SaveErrorSolution(ctx context.Context, in *SaveErrorSolutionRequest, opts ...grpc.CallOption) (*SaveErrorSolutionResponse, error)
 	// FindErrorSolutions finds what fixed an error like this one: first those of the same signature,
-	// then those of a similar one. Not yet carried out.
+	// then those of a similar one. What was tried and did not help comes back apart, in `unsolved`.
+	//
+	// Two errors of one signature need not have one fix: `No module named 'yaml'` and `No module
+	// named 'PIL'` differ in a name. Each hit of the same signature names what differs, and scores
+	// less the more that is.
 	FindErrorSolutions(ctx context.Context, in *FindErrorSolutionsRequest, opts ...grpc.CallOption) (*FindErrorSolutionsResponse, error)
-	// RecordErrorSolutionOutcome records whether a solution helped. Errors: ERROR_SOLUTION_NOT_FOUND,
-	// REQUEST_ID_REUSED. Not yet carried out.
+	// RecordErrorSolutionOutcome records whether a solution helped: SUCCESS counts 1, PARTIAL 1/2,
+	// FAILURE 0. Errors: ERROR_SOLUTION_NOT_FOUND, RETRIEVAL_UNKNOWN (a retrieval_id without
+	// error_message), REQUEST_ID_REUSED, CONTENTION.
 	RecordErrorSolutionOutcome(ctx context.Context, in *RecordErrorSolutionOutcomeRequest, opts ...grpc.CallOption) (*RecordErrorSolutionOutcomeResponse, error)
 	// ListErrorSolutions lists by time of creation, newest first. Errors:
 	// PAGE_TOKEN_MISMATCH.
 	ListErrorSolutions(ctx context.Context, in *ListErrorSolutionsRequest, opts ...grpc.CallOption) (*ListErrorSolutionsResponse, error)
 	// DeleteErrorSolution deletes one. Errors: ERROR_SOLUTION_NOT_FOUND.
 	DeleteErrorSolution(ctx context.Context, in *DeleteErrorSolutionRequest, opts ...grpc.CallOption) (*DeleteErrorSolutionResponse, error)
-	// PutPreference sets a preference; the value it had goes into its history. Errors: ETAG_MISMATCH.
-	// Not yet carried out.
+	// PutPreference sets a preference; the value it had goes into its history, of which the latest 100
+	// are kept. The value and category that it has already change nothing: no revision, no
+	// `update_time`. Errors: ETAG_MISMATCH, PREFERENCE_NOT_FOUND, REQUEST_ID_REUSED.
 	PutPreference(ctx context.Context, in *PutPreferenceRequest, opts ...grpc.CallOption) (*PutPreferenceResponse, error)
-	// GetPreference reads one. Errors: PREFERENCE_NOT_FOUND. Not yet carried out.
+	// GetPreference reads one. Errors: PREFERENCE_NOT_FOUND; LIMIT_EXCEEDED for a history larger than
+	// a message may be.
 	GetPreference(ctx context.Context, in *GetPreferenceRequest, opts ...grpc.CallOption) (*GetPreferenceResponse, error)
-	// ListPreferences lists by time of creation, newest first. Not yet carried out.
+	// ListPreferences lists by time of creation, newest first. Errors: PAGE_TOKEN_MISMATCH.
 	ListPreferences(ctx context.Context, in *ListPreferencesRequest, opts ...grpc.CallOption) (*ListPreferencesResponse, error)
-	// DeletePreference deletes one with its history. Errors: PREFERENCE_NOT_FOUND. Not yet carried
-	// out.
+	// DeletePreference deletes one with its history. Errors: PREFERENCE_NOT_FOUND, ETAG_MISMATCH.
 	DeletePreference(ctx context.Context, in *DeletePreferenceRequest, opts ...grpc.CallOption) (*DeletePreferenceResponse, error)
-	// PutSessionValue sets a value of a session, which comes to be if it is not there. Not yet
-	// carried out.
+	// PutSessionValue sets a value of a session, which comes to be if it is not there. Sent again it
+	// sets the same once more. Errors: SESSION_FULL.
 	PutSessionValue(ctx context.Context, in *PutSessionValueRequest, opts ...grpc.CallOption) (*PutSessionValueResponse, error)
-	// GetSessionValue reads a value of a session. Errors: SESSION_NOT_FOUND. Not yet carried out.
+	// GetSessionValue reads a value of a session. Errors: SESSION_NOT_FOUND.
 	GetSessionValue(ctx context.Context, in *GetSessionValueRequest, opts ...grpc.CallOption) (*GetSessionValueResponse, error)
 	// AppendSessionMessage adds a message to the window of a session, which comes to be if it is not
-	// there; beyond `max_messages` the oldest fall out. Not yet carried out.
+	// there; beyond `max_messages` the oldest fall out and are deleted. Messages of several callers
+	// are in the order of their sequences. Errors: REQUEST_ID_REUSED; SESSION_NOT_FOUND for a repeat
+	// whose session was cleared or lapsed since.
 	AppendSessionMessage(ctx context.Context, in *AppendSessionMessageRequest, opts ...grpc.CallOption) (*AppendSessionMessageResponse, error)
-	// GetSession reads the values and the window of a session. Errors: SESSION_NOT_FOUND. Not yet
-	// carried out.
+	// GetSession reads the values and the window of a session, messages in order. Reading renews
+	// nothing. Errors: SESSION_NOT_FOUND; LIMIT_EXCEEDED for one larger than a message may be.
 	GetSession(ctx context.Context, in *GetSessionRequest, opts ...grpc.CallOption) (*GetSessionResponse, error)
-	// ClearSession forgets a session or parts of it. Errors: SESSION_NOT_FOUND. Not yet carried out.
+	// ClearSession forgets a session or parts of it. The id of one that was forgotten is free; a part
+	// is a write like any other, which renews the session. Errors: SESSION_NOT_FOUND.
 	ClearSession(ctx context.Context, in *ClearSessionRequest, opts ...grpc.CallOption) (*ClearSessionResponse, error)
-	// GetTaskContext gathers what is known that helps with a task, ready for a prompt. Errors:
-	// EPISODE_NOT_FOUND, for a task_id of no episode. Not yet carried out.
+	// GetTaskContext gathers what is known that helps with a task, ready for a prompt: the call to make
+	// first. A namespace that knows nothing answers so, it is no error. Errors: EPISODE_NOT_FOUND, for
+	// a task_id of no episode.
 	GetTaskContext(ctx context.Context, in *GetTaskContextRequest, opts ...grpc.CallOption) (*GetTaskContextResponse, error)
 	// WatchChanges tells what is stored, updated, deleted and learned, until the caller hangs up. The
 	// first message comes at once, with a cursor and no changes. Order holds per thing; each change
@@ -424,41 +434,51 @@ type MemoryServiceServer interface {
 	// REQUEST_ID_REUSED.
 	SaveErrorSolution(context.Context, *SaveErrorSolutionRequest) (*SaveErrorSolutionResponse, error)
 	// FindErrorSolutions finds what fixed an error like this one: first those of the same signature,
-	// then those of a similar one. Not yet carried out.
+	// then those of a similar one. What was tried and did not help comes back apart, in `unsolved`.
+	//
+	// Two errors of one signature need not have one fix: `No module named 'yaml'` and `No module
+	// named 'PIL'` differ in a name. Each hit of the same signature names what differs, and scores
+	// less the more that is.
 	FindErrorSolutions(context.Context, *FindErrorSolutionsRequest) (*FindErrorSolutionsResponse, error)
-	// RecordErrorSolutionOutcome records whether a solution helped. Errors: ERROR_SOLUTION_NOT_FOUND,
-	// REQUEST_ID_REUSED. Not yet carried out.
+	// RecordErrorSolutionOutcome records whether a solution helped: SUCCESS counts 1, PARTIAL 1/2,
+	// FAILURE 0. Errors: ERROR_SOLUTION_NOT_FOUND, RETRIEVAL_UNKNOWN (a retrieval_id without
+	// error_message), REQUEST_ID_REUSED, CONTENTION.
 	RecordErrorSolutionOutcome(context.Context, *RecordErrorSolutionOutcomeRequest) (*RecordErrorSolutionOutcomeResponse, error)
 	// ListErrorSolutions lists by time of creation, newest first. Errors:
 	// PAGE_TOKEN_MISMATCH.
 	ListErrorSolutions(context.Context, *ListErrorSolutionsRequest) (*ListErrorSolutionsResponse, error)
 	// DeleteErrorSolution deletes one. Errors: ERROR_SOLUTION_NOT_FOUND.
 	DeleteErrorSolution(context.Context, *DeleteErrorSolutionRequest) (*DeleteErrorSolutionResponse, error)
-	// PutPreference sets a preference; the value it had goes into its history. Errors: ETAG_MISMATCH.
-	// Not yet carried out.
+	// PutPreference sets a preference; the value it had goes into its history, of which the latest 100
+	// are kept. The value and category that it has already change nothing: no revision, no
+	// `update_time`. Errors: ETAG_MISMATCH, PREFERENCE_NOT_FOUND, REQUEST_ID_REUSED.
 	PutPreference(context.Context, *PutPreferenceRequest) (*PutPreferenceResponse, error)
-	// GetPreference reads one. Errors: PREFERENCE_NOT_FOUND. Not yet carried out.
+	// GetPreference reads one. Errors: PREFERENCE_NOT_FOUND; LIMIT_EXCEEDED for a history larger than
+	// a message may be.
 	GetPreference(context.Context, *GetPreferenceRequest) (*GetPreferenceResponse, error)
-	// ListPreferences lists by time of creation, newest first. Not yet carried out.
+	// ListPreferences lists by time of creation, newest first. Errors: PAGE_TOKEN_MISMATCH.
 	ListPreferences(context.Context, *ListPreferencesRequest) (*ListPreferencesResponse, error)
-	// DeletePreference deletes one with its history. Errors: PREFERENCE_NOT_FOUND. Not yet carried
-	// out.
+	// DeletePreference deletes one with its history. Errors: PREFERENCE_NOT_FOUND, ETAG_MISMATCH.
 	DeletePreference(context.Context, *DeletePreferenceRequest) (*DeletePreferenceResponse, error)
-	// PutSessionValue sets a value of a session, which comes to be if it is not there. Not yet
-	// carried out.
+	// PutSessionValue sets a value of a session, which comes to be if it is not there. Sent again it
+	// sets the same once more. Errors: SESSION_FULL.
 	PutSessionValue(context.Context, *PutSessionValueRequest) (*PutSessionValueResponse, error)
-	// GetSessionValue reads a value of a session. Errors: SESSION_NOT_FOUND. Not yet carried out.
+	// GetSessionValue reads a value of a session. Errors: SESSION_NOT_FOUND.
 	GetSessionValue(context.Context, *GetSessionValueRequest) (*GetSessionValueResponse, error)
 	// AppendSessionMessage adds a message to the window of a session, which comes to be if it is not
-	// there; beyond `max_messages` the oldest fall out. Not yet carried out.
+	// there; beyond `max_messages` the oldest fall out and are deleted. Messages of several callers
+	// are in the order of their sequences. Errors: REQUEST_ID_REUSED; SESSION_NOT_FOUND for a repeat
+	// whose session was cleared or lapsed since.
 	AppendSessionMessage(context.Context, *AppendSessionMessageRequest) (*AppendSessionMessageResponse, error)
-	// GetSession reads the values and the window of a session. Errors: SESSION_NOT_FOUND. Not yet
-	// carried out.
+	// GetSession reads the values and the window of a session, messages in order. Reading renews
+	// nothing. Errors: SESSION_NOT_FOUND; LIMIT_EXCEEDED for one larger than a message may be.
 	GetSession(context.Context, *GetSessionRequest) (*GetSessionResponse, error)
-	// ClearSession forgets a session or parts of it. Errors: SESSION_NOT_FOUND. Not yet carried out.
+	// ClearSession forgets a session or parts of it. The id of one that was forgotten is free; a part
+	// is a write like any other, which renews the session. Errors: SESSION_NOT_FOUND.
 	ClearSession(context.Context, *ClearSessionRequest) (*ClearSessionResponse, error)
-	// GetTaskContext gathers what is known that helps with a task, ready for a prompt. Errors:
-	// EPISODE_NOT_FOUND, for a task_id of no episode. Not yet carried out.
+	// GetTaskContext gathers what is known that helps with a task, ready for a prompt: the call to make
+	// first. A namespace that knows nothing answers so, it is no error. Errors: EPISODE_NOT_FOUND, for
+	// a task_id of no episode.
 	GetTaskContext(context.Context, *GetTaskContextRequest) (*GetTaskContextResponse, error)
 	// WatchChanges tells what is stored, updated, deleted and learned, until the caller hangs up. The
 	// first message comes at once, with a cursor and no changes. Order holds per thing; each change

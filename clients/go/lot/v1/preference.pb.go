@@ -28,19 +28,22 @@ type Preference struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// key identifies it in its namespace; rules as for Memory.memory_id.
 	Key string `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
-	// value of any JSON type; null is a value. Numbers are doubles; nested at most 16 deep.
+	// value of any JSON type; null is a value. Numbers are doubles, NaN and infinity are refused;
+	// nested at most 16 deep, at most 256 KiB serialized.
 	Value *structpb.Value `protobuf:"bytes,2,opt,name=value,proto3" json:"value,omitempty"`
 	// category, for example `editor`; what feedback taught is in `learned`.
 	Category string `protobuf:"bytes,3,opt,name=category,proto3" json:"category,omitempty"`
 	// Output only. namespace it is in.
 	Namespace string `protobuf:"bytes,4,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// Output only. etag of the value and category.
+	// Output only. etag of the value and category. That of a deleted preference does not fit one that
+	// is put under its key later.
 	Etag string `protobuf:"bytes,5,opt,name=etag,proto3" json:"etag,omitempty"`
 	// Output only. create_time of the first value.
 	CreateTime *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
 	// Output only. update_time of the present value.
 	UpdateTime *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=update_time,json=updateTime,proto3" json:"update_time,omitempty"`
-	// Output only. revision counts the values it has had; the first is 1.
+	// Output only. revision counts the values it has had; the first is 1. To put the value and
+	// category that it has is no new revision.
 	Revision      int64 `protobuf:"varint,8,opt,name=revision,proto3" json:"revision,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -212,13 +215,15 @@ type PutPreferenceRequest struct {
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Required. key.
 	Key string `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`
-	// Required. value.
+	// Required. value of any JSON type, null included; at most 256 KiB serialized.
 	Value *structpb.Value `protobuf:"bytes,3,opt,name=value,proto3" json:"value,omitempty"`
 	// category; empty keeps the one it has, of a new one it is `general`.
 	Category string `protobuf:"bytes,4,opt,name=category,proto3" json:"category,omitempty"`
-	// etag that the preference must still have. Empty: whatever it has, or none.
+	// etag that the preference must still have; of one that is not there it is PREFERENCE_NOT_FOUND.
+	// Empty: whatever it has, or none.
 	Etag string `protobuf:"bytes,5,opt,name=etag,proto3" json:"etag,omitempty"`
-	// request_id makes a repeat safe for 24 h.
+	// request_id makes a repeat safe for 24 h: it puts nothing again over what was put since, and
+	// does not bring back what was deleted since (PREFERENCE_NOT_FOUND).
 	RequestId     string `protobuf:"bytes,6,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -358,7 +363,8 @@ type GetPreferenceRequest struct {
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Required. key.
 	Key string `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`
-	// history_limit is how many former values to give as well; at most 100.
+	// history_limit is how many former values to give as well, the latest; at most 100, as many as
+	// are kept. 0 gives none.
 	HistoryLimit  int32 `protobuf:"varint,3,opt,name=history_limit,json=historyLimit,proto3" json:"history_limit,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -546,7 +552,7 @@ func (x *ListPreferencesRequest) GetPageToken() string {
 // Response of ListPreferences.
 type ListPreferencesResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// preferences, newest first by creation.
+	// preferences, newest first by creation; a new value does not move one.
 	Preferences []*Preference `protobuf:"bytes,1,rep,name=preferences,proto3" json:"preferences,omitempty"`
 	// next_page_token; empty at the end.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`

@@ -25,12 +25,13 @@ const (
 )
 
 // Session is the short-term memory of one conversation or run: values by key, and a window of the
-// latest messages. It lapses `ttl` after the last write.
+// latest messages. It lapses `ttl` after the last write; then it is absent everywhere, and another
+// one may begin under its id, empty and with sequence 1.
 type Session struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// session_id identifies it in its namespace; rules as for Memory.memory_id.
 	SessionId string `protobuf:"bytes,1,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
-	// values by key.
+	// values by key; at most 1,000, and at most 8 MiB of them together, serialized.
 	Values map[string]*structpb.Value `protobuf:"bytes,2,rep,name=values,proto3" json:"values,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// messages in the window, oldest first.
 	Messages []*SessionMessage `protobuf:"bytes,3,rep,name=messages,proto3" json:"messages,omitempty"`
@@ -38,7 +39,7 @@ type Session struct {
 	MaxMessages int32 `protobuf:"varint,4,opt,name=max_messages,json=maxMessages,proto3" json:"max_messages,omitempty"`
 	// ttl that every write renews.
 	Ttl *durationpb.Duration `protobuf:"bytes,5,opt,name=ttl,proto3" json:"ttl,omitempty"`
-	// expire_time at which it lapses unless written before.
+	// expire_time at which it lapses unless written before. What lapsed is deleted within minutes.
 	ExpireTime *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=expire_time,json=expireTime,proto3" json:"expire_time,omitempty"`
 	// create_time.
 	CreateTime *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
@@ -161,11 +162,12 @@ type SessionMessage struct {
 	Content string `protobuf:"bytes,2,opt,name=content,proto3" json:"content,omitempty"`
 	// name of the speaker or the tool.
 	Name string `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
-	// metadata is carried and given back, as for Memory.metadata.
+	// metadata is carried and given back, as for Memory.metadata; at most 256 KiB serialized.
 	Metadata *structpb.Struct `protobuf:"bytes,4,opt,name=metadata,proto3" json:"metadata,omitempty"`
 	// message_time as the caller says; absent: when it was appended.
 	MessageTime *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=message_time,json=messageTime,proto3" json:"message_time,omitempty"`
-	// Output only. sequence in the session, from 1; not reused when messages fall out.
+	// Output only. sequence in the session, from 1 without gaps; not used again when messages fall
+	// out or are cleared, but by the next session of the id.
 	Sequence      int64 `protobuf:"varint,6,opt,name=sequence,proto3" json:"sequence,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -252,7 +254,8 @@ type PutSessionValueRequest struct {
 	SessionId string `protobuf:"bytes,2,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
 	// Required. key.
 	Key string `protobuf:"bytes,3,opt,name=key,proto3" json:"key,omitempty"`
-	// Required. value of any JSON type, at most 256 KiB; a session holds at most 1,000.
+	// Required. value of any JSON type, null included; at most 256 KiB serialized. A session holds at
+	// most 1,000, and 8 MiB of them together; beyond that it is SESSION_FULL.
 	Value *structpb.Value `protobuf:"bytes,4,opt,name=value,proto3" json:"value,omitempty"`
 	// ttl of the session from now on; absent keeps what it has, of a new one it is 24 h.
 	Ttl           *durationpb.Duration `protobuf:"bytes,5,opt,name=ttl,proto3" json:"ttl,omitempty"`
@@ -504,7 +507,8 @@ type AppendSessionMessageRequest struct {
 	MaxMessages int32 `protobuf:"varint,4,opt,name=max_messages,json=maxMessages,proto3" json:"max_messages,omitempty"`
 	// ttl of the session from now on; absent keeps what it has, of a new one it is 24 h.
 	Ttl *durationpb.Duration `protobuf:"bytes,5,opt,name=ttl,proto3" json:"ttl,omitempty"`
-	// request_id makes a repeat safe for 24 h: a message is not appended twice.
+	// request_id makes a repeat safe for 24 h: a message is not appended twice. A repeat whose session
+	// was cleared or lapsed since the first try is SESSION_NOT_FOUND.
 	RequestId     string `protobuf:"bytes,6,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -585,7 +589,7 @@ func (x *AppendSessionMessageRequest) GetRequestId() string {
 // Response of AppendSessionMessage.
 type AppendSessionMessageResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// message with its sequence.
+	// message with its sequence. A repeat is told it too, though it may have fallen out since.
 	Message *SessionMessage `protobuf:"bytes,1,opt,name=message,proto3" json:"message,omitempty"`
 	// message_count in the window now.
 	MessageCount int32 `protobuf:"varint,2,opt,name=message_count,json=messageCount,proto3" json:"message_count,omitempty"`
@@ -653,7 +657,8 @@ type GetSessionRequest struct {
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Required. session_id.
 	SessionId string `protobuf:"bytes,2,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
-	// message_limit: just the latest so many, at most 1,000; 0 is the whole window.
+	// message_limit: just the latest so many, at most 1,000; 0 is the whole window. An answer that
+	// would be larger than a message may be (16 MiB by default) is LIMIT_EXCEEDED: ask for fewer.
 	MessageLimit  int32 `protobuf:"varint,3,opt,name=message_limit,json=messageLimit,proto3" json:"message_limit,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -763,9 +768,11 @@ type ClearSessionRequest struct {
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Required. session_id.
 	SessionId string `protobuf:"bytes,2,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
-	// keys: forget just these values. Empty, and messages_only unset: the whole session.
+	// keys: forget just these values; those that are not there are passed over. Empty, and
+	// messages_only unset: the whole session.
 	Keys []string `protobuf:"bytes,3,rep,name=keys,proto3" json:"keys,omitempty"`
-	// messages_only: forget just the messages, and the keys if some are given.
+	// messages_only: forget just the messages, and the keys if some are given. Their sequences are
+	// not used again.
 	MessagesOnly bool `protobuf:"varint,4,opt,name=messages_only,json=messagesOnly,proto3" json:"messages_only,omitempty"`
 	// allow_missing: one that is not there is no error.
 	AllowMissing  bool `protobuf:"varint,5,opt,name=allow_missing,json=allowMissing,proto3" json:"allow_missing,omitempty"`

@@ -28,23 +28,31 @@ type GetTaskContextRequest struct {
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// task in natural language, at most 64 KiB.
 	Task string `protobuf:"bytes,2,opt,name=task,proto3" json:"task,omitempty"`
-	// task_id of an earlier episode (Episode.task_id), whose task and fields are taken; fields given
-	// here come first.
+	// task_id of earlier episodes (Episode.task_id): the newest one's task, category, task_type and
+	// complexity are taken; fields given here come first.
 	TaskId string `protobuf:"bytes,3,opt,name=task_id,json=taskId,proto3" json:"task_id,omitempty"`
 	// category of the task. Compared as it stands.
 	Category string `protobuf:"bytes,4,opt,name=category,proto3" json:"category,omitempty"`
-	// task_type of the task. Compared as it stands.
+	// task_type of the task. Compared as it stands; the regular expressions of LEARNED patterns are
+	// tried on it as well as on the task.
 	TaskType string `protobuf:"bytes,5,opt,name=task_type,json=taskType,proto3" json:"task_type,omitempty"`
-	// language; mapped like Pattern.language. Given, patterns and solutions of other languages are
-	// left out; those without a language stay.
+	// language; mapped like Pattern.language. Given, patterns, error solutions and memories of other
+	// languages are left out; those without a language stay.
 	Language string `protobuf:"bytes,6,opt,name=language,proto3" json:"language,omitempty"`
-	// limit of each kind of thing: 0 is 3; at most 100.
+	// limit of each kind of thing, preferences apart: 0 is 3; at most 100.
 	Limit int32 `protobuf:"varint,7,opt,name=limit,proto3" json:"limit,omitempty"`
-	// max_tokens that prompt_text has at most, as the server estimates them. 0: no bound.
+	// max_tokens that prompt_text has at most, as the server estimates them: by characters, since it
+	// does not know the reader's tokenizer, and rather too many. A word of ASCII letters counts one for
+	// each three letters begun, one with digits two for each three, other visible ASCII characters and
+	// line breaks one each; a Korean syllable three, all else two for each three bytes of UTF-8 begun
+	// (so two for a Chinese character). 0: no bound.
 	MaxTokens int32 `protobuf:"varint,8,opt,name=max_tokens,json=maxTokens,proto3" json:"max_tokens,omitempty"`
-	// min_similarity in [0, 1] that every hit has. 0 or absent: no bound.
+	// min_similarity in [0, 1] that every hit has, but error solutions of the same signature. Episodes
+	// of `recommendations` have the bound that GetRecommendations has. 0 or absent: no bound; then the
+	// nearest are told however far they are.
 	MinSimilarity *float64 `protobuf:"fixed64,9,opt,name=min_similarity,json=minSimilarity,proto3,oneof" json:"min_similarity,omitempty"`
-	// preference_categories to give; empty: all.
+	// preference_categories to give; empty: all, with no more than a few of those that feedback taught,
+	// that of this very task among them.
 	PreferenceCategories []string `protobuf:"bytes,10,rep,name=preference_categories,json=preferenceCategories,proto3" json:"preference_categories,omitempty"`
 	// complexity of the task; unspecified: the server derives it.
 	Complexity    Complexity `protobuf:"varint,11,opt,name=complexity,proto3,enum=lot.v1.Complexity" json:"complexity,omitempty"`
@@ -162,30 +170,41 @@ func (x *GetTaskContextRequest) GetComplexity() Complexity {
 // Response of GetTaskContext.
 type GetTaskContextResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// episodes that are similar, best first.
+	// episodes that are similar and ended, in success or failure, best first. Of runs of one task that
+	// went alike one comes before others.
 	Episodes []*EpisodeHit `protobuf:"bytes,1,rep,name=episodes,proto3" json:"episodes,omitempty"`
-	// patterns that fit, best first: similar ones, and LEARNED ones whose task_type_pattern matches
-	// task or task type.
+	// patterns that fit: similar and proven ones that are unlike each other, the first place for the
+	// best (ranked as RecallPatterns does). Of several places one at least is for a LEARNED pattern
+	// whose task_type_pattern matches task or task type, if there is one.
 	Patterns []*PatternHit `protobuf:"bytes,2,rep,name=patterns,proto3" json:"patterns,omitempty"`
 	// matched_pattern_ids are those of `patterns` whose task_type_pattern matches.
 	MatchedPatternIds []string `protobuf:"bytes,3,rep,name=matched_pattern_ids,json=matchedPatternIds,proto3" json:"matched_pattern_ids,omitempty"`
 	// memories that fit, best first.
 	Memories []*MemoryHit `protobuf:"bytes,4,rep,name=memories,proto3" json:"memories,omitempty"`
-	// error_solutions for errors that came in like tasks.
+	// error_solutions for the error that the task names; none where it names none. Those of the same
+	// signature come first; behind all that worked, what did not help (`worked` is false).
 	ErrorSolutions []*ErrorSolutionHit `protobuf:"bytes,5,rep,name=error_solutions,json=errorSolutions,proto3" json:"error_solutions,omitempty"`
-	// warnings from failures of like tasks.
+	// warnings from the up to 20 most similar failed episodes that are about as like the task as the
+	// most similar episode, the most frequent error first.
 	Warnings []*TaskWarning `protobuf:"bytes,6,rep,name=warnings,proto3" json:"warnings,omitempty"`
-	// preferences.
+	// preferences, at most 50, the newest ones by creation.
 	Preferences []*Preference `protobuf:"bytes,7,rep,name=preferences,proto3" json:"preferences,omitempty"`
-	// recommendations as GetRecommendations would give them.
+	// recommendations as GetRecommendations gives them.
 	Recommendations *Recommendations `protobuf:"bytes,8,opt,name=recommendations,proto3" json:"recommendations,omitempty"`
-	// prompt_text puts it all in words, within max_tokens; what matters most comes first.
+	// prompt_text puts it all in words, as Markdown within max_tokens. Each thing comes with its id and
+	// the day (UTC) it is of. Of every section the best has room first; what has none is shortened, then
+	// left out whole. Stored texts cannot break its structure: but for code in its fence, each stands
+	// on one line. The same store and request give the same text. It has no retrieval_id, so give
+	// that of this answer along with what the reader says it used. Empty where max_tokens has no room
+	// for anything.
 	PromptText string `protobuf:"bytes,9,opt,name=prompt_text,json=promptText,proto3" json:"prompt_text,omitempty"`
 	// prompt_token_count is the estimate for prompt_text.
 	PromptTokenCount int32 `protobuf:"varint,10,opt,name=prompt_token_count,json=promptTokenCount,proto3" json:"prompt_token_count,omitempty"`
-	// truncated is true where something had to be left out of prompt_text.
+	// truncated is true where something was left out of prompt_text or shortened: for want of tokens,
+	// or since it is long; of a field it has at most 2,000 characters (of code 4,000). The fields above
+	// have all of it.
 	Truncated bool `protobuf:"varint,11,opt,name=truncated,proto3" json:"truncated,omitempty"`
-	// retrieval_id to give back to RecordOutcome, kept for 7 days.
+	// retrieval_id to give back to RecordOutcome and RecordErrorSolutionOutcome, kept for 7 days.
 	RetrievalId string `protobuf:"bytes,12,opt,name=retrieval_id,json=retrievalId,proto3" json:"retrieval_id,omitempty"`
 	// notices, for example that the task is longer than the model reads.
 	Notices       []*Notice `protobuf:"bytes,13,rep,name=notices,proto3" json:"notices,omitempty"`
@@ -317,13 +336,13 @@ func (x *GetTaskContextResponse) GetNotices() []*Notice {
 // TaskWarning is what went wrong with a like task.
 type TaskWarning struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// message is a sentence for a prompt.
+	// message is a sentence for a prompt, on one line.
 	Message string `protobuf:"bytes,1,opt,name=message,proto3" json:"message,omitempty"`
-	// episode_ids of the failures it comes from.
+	// episode_ids of the failures it comes from, the most similar first.
 	EpisodeIds []string `protobuf:"bytes,2,rep,name=episode_ids,json=episodeIds,proto3" json:"episode_ids,omitempty"`
 	// error_type, if known.
 	ErrorType string `protobuf:"bytes,3,opt,name=error_type,json=errorType,proto3" json:"error_type,omitempty"`
-	// count of failures like it.
+	// count of those failures.
 	Count         int64 `protobuf:"varint,4,opt,name=count,proto3" json:"count,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

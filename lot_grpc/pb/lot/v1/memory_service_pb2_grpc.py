@@ -247,15 +247,20 @@ class MemoryServiceServicer(object):
 
     def FindErrorSolutions(self, request, context):
         """FindErrorSolutions finds what fixed an error like this one: first those of the same signature,
-        then those of a similar one. Not yet carried out.
+        then those of a similar one. What was tried and did not help comes back apart, in `unsolved`.
+
+        Two errors of one signature need not have one fix: `No module named 'yaml'` and `No module
+        named 'PIL'` differ in a name. Each hit of the same signature names what differs, and scores
+        less the more that is.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def RecordErrorSolutionOutcome(self, request, context):
-        """RecordErrorSolutionOutcome records whether a solution helped. Errors: ERROR_SOLUTION_NOT_FOUND,
-        REQUEST_ID_REUSED. Not yet carried out.
+        """RecordErrorSolutionOutcome records whether a solution helped: SUCCESS counts 1, PARTIAL 1/2,
+        FAILURE 0. Errors: ERROR_SOLUTION_NOT_FOUND, RETRIEVAL_UNKNOWN (a retrieval_id without
+        error_message), REQUEST_ID_REUSED, CONTENTION.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -277,45 +282,46 @@ class MemoryServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def PutPreference(self, request, context):
-        """PutPreference sets a preference; the value it had goes into its history. Errors: ETAG_MISMATCH.
-        Not yet carried out.
+        """PutPreference sets a preference; the value it had goes into its history, of which the latest 100
+        are kept. The value and category that it has already change nothing: no revision, no
+        `update_time`. Errors: ETAG_MISMATCH, PREFERENCE_NOT_FOUND, REQUEST_ID_REUSED.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def GetPreference(self, request, context):
-        """GetPreference reads one. Errors: PREFERENCE_NOT_FOUND. Not yet carried out.
+        """GetPreference reads one. Errors: PREFERENCE_NOT_FOUND; LIMIT_EXCEEDED for a history larger than
+        a message may be.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ListPreferences(self, request, context):
-        """ListPreferences lists by time of creation, newest first. Not yet carried out.
+        """ListPreferences lists by time of creation, newest first. Errors: PAGE_TOKEN_MISMATCH.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def DeletePreference(self, request, context):
-        """DeletePreference deletes one with its history. Errors: PREFERENCE_NOT_FOUND. Not yet carried
-        out.
+        """DeletePreference deletes one with its history. Errors: PREFERENCE_NOT_FOUND, ETAG_MISMATCH.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def PutSessionValue(self, request, context):
-        """PutSessionValue sets a value of a session, which comes to be if it is not there. Not yet
-        carried out.
+        """PutSessionValue sets a value of a session, which comes to be if it is not there. Sent again it
+        sets the same once more. Errors: SESSION_FULL.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def GetSessionValue(self, request, context):
-        """GetSessionValue reads a value of a session. Errors: SESSION_NOT_FOUND. Not yet carried out.
+        """GetSessionValue reads a value of a session. Errors: SESSION_NOT_FOUND.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -323,30 +329,34 @@ class MemoryServiceServicer(object):
 
     def AppendSessionMessage(self, request, context):
         """AppendSessionMessage adds a message to the window of a session, which comes to be if it is not
-        there; beyond `max_messages` the oldest fall out. Not yet carried out.
+        there; beyond `max_messages` the oldest fall out and are deleted. Messages of several callers
+        are in the order of their sequences. Errors: REQUEST_ID_REUSED; SESSION_NOT_FOUND for a repeat
+        whose session was cleared or lapsed since.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def GetSession(self, request, context):
-        """GetSession reads the values and the window of a session. Errors: SESSION_NOT_FOUND. Not yet
-        carried out.
+        """GetSession reads the values and the window of a session, messages in order. Reading renews
+        nothing. Errors: SESSION_NOT_FOUND; LIMIT_EXCEEDED for one larger than a message may be.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ClearSession(self, request, context):
-        """ClearSession forgets a session or parts of it. Errors: SESSION_NOT_FOUND. Not yet carried out.
+        """ClearSession forgets a session or parts of it. The id of one that was forgotten is free; a part
+        is a write like any other, which renews the session. Errors: SESSION_NOT_FOUND.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def GetTaskContext(self, request, context):
-        """GetTaskContext gathers what is known that helps with a task, ready for a prompt. Errors:
-        EPISODE_NOT_FOUND, for a task_id of no episode. Not yet carried out.
+        """GetTaskContext gathers what is known that helps with a task, ready for a prompt: the call to make
+        first. A namespace that knows nothing answers so, it is no error. Errors: EPISODE_NOT_FOUND, for
+        a task_id of no episode.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

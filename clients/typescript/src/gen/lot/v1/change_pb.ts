@@ -47,7 +47,8 @@ export type WatchChangesRequest = Message<"lot.v1.WatchChangesRequest"> & {
 
   /**
    * nouns to watch; empty: all. These can be watched: memories, patterns, episodes, error solutions,
-   * preferences, learning events and decisions; not their logs, and sessions not in this version.
+   * preferences, learning events, decisions and sessions; not their logs. Each value, message or
+   * clearing of a part is told as an UPDATED session.
    *
    * @generated from field: repeated lot.v1.Noun nouns = 2;
    */
@@ -156,14 +157,15 @@ export type ChangeEvent = Message<"lot.v1.ChangeEvent"> & {
   type: ChangeType;
 
   /**
-   * noun of what changed. Unspecified for CLEARED of all nouns.
+   * noun of what changed. Unspecified for CLEARED of all nouns, and for CONTEXT_SUGGESTED.
    *
    * @generated from field: lot.v1.Noun noun = 3;
    */
   noun: Noun;
 
   /**
-   * id of what changed; of a preference its key. Empty for CLEARED.
+   * id of what changed; of a preference its key, for CONTEXT_SUGGESTED the retrieval_id. Empty for
+   * CLEARED.
    *
    * @generated from field: string id = 4;
    */
@@ -224,7 +226,7 @@ export type ChangeEvent = Message<"lot.v1.ChangeEvent"> & {
     case: "preference";
   } | {
     /**
-     * session.
+     * session, without its values and messages; GetSession reads them.
      *
      * @generated from field: lot.v1.Session session = 11;
      */
@@ -422,7 +424,8 @@ export enum ChangeType {
   PATTERN_MATCHED = 6,
 
   /**
-   * `memory.context.suggested`: GetTaskContext answered. Live only; not told by this version.
+   * `memory.context.suggested`: GetTaskContext answered. Live only: told to those who watch patterns
+   * or episodes on this server just then, without a cursor.
    *
    * @generated from enum value: CHANGE_TYPE_CONTEXT_SUGGESTED = 7;
    */

@@ -798,7 +798,11 @@ export const MemoryService: GenService<{
   },
   /**
    * FindErrorSolutions finds what fixed an error like this one: first those of the same signature,
-   * then those of a similar one. Not yet carried out.
+   * then those of a similar one. What was tried and did not help comes back apart, in `unsolved`.
+   *
+   * Two errors of one signature need not have one fix: `No module named 'yaml'` and `No module
+   * named 'PIL'` differ in a name. Each hit of the same signature names what differs, and scores
+   * less the more that is.
    *
    * @generated from rpc lot.v1.MemoryService.FindErrorSolutions
    */
@@ -808,8 +812,9 @@ export const MemoryService: GenService<{
     output: typeof FindErrorSolutionsResponseSchema;
   },
   /**
-   * RecordErrorSolutionOutcome records whether a solution helped. Errors: ERROR_SOLUTION_NOT_FOUND,
-   * REQUEST_ID_REUSED. Not yet carried out.
+   * RecordErrorSolutionOutcome records whether a solution helped: SUCCESS counts 1, PARTIAL 1/2,
+   * FAILURE 0. Errors: ERROR_SOLUTION_NOT_FOUND, RETRIEVAL_UNKNOWN (a retrieval_id without
+   * error_message), REQUEST_ID_REUSED, CONTENTION.
    *
    * @generated from rpc lot.v1.MemoryService.RecordErrorSolutionOutcome
    */
@@ -840,8 +845,9 @@ export const MemoryService: GenService<{
     output: typeof DeleteErrorSolutionResponseSchema;
   },
   /**
-   * PutPreference sets a preference; the value it had goes into its history. Errors: ETAG_MISMATCH.
-   * Not yet carried out.
+   * PutPreference sets a preference; the value it had goes into its history, of which the latest 100
+   * are kept. The value and category that it has already change nothing: no revision, no
+   * `update_time`. Errors: ETAG_MISMATCH, PREFERENCE_NOT_FOUND, REQUEST_ID_REUSED.
    *
    * @generated from rpc lot.v1.MemoryService.PutPreference
    */
@@ -851,7 +857,8 @@ export const MemoryService: GenService<{
     output: typeof PutPreferenceResponseSchema;
   },
   /**
-   * GetPreference reads one. Errors: PREFERENCE_NOT_FOUND. Not yet carried out.
+   * GetPreference reads one. Errors: PREFERENCE_NOT_FOUND; LIMIT_EXCEEDED for a history larger than
+   * a message may be.
    *
    * @generated from rpc lot.v1.MemoryService.GetPreference
    */
@@ -861,7 +868,7 @@ export const MemoryService: GenService<{
     output: typeof GetPreferenceResponseSchema;
   },
   /**
-   * ListPreferences lists by time of creation, newest first. Not yet carried out.
+   * ListPreferences lists by time of creation, newest first. Errors: PAGE_TOKEN_MISMATCH.
    *
    * @generated from rpc lot.v1.MemoryService.ListPreferences
    */
@@ -871,8 +878,7 @@ export const MemoryService: GenService<{
     output: typeof ListPreferencesResponseSchema;
   },
   /**
-   * DeletePreference deletes one with its history. Errors: PREFERENCE_NOT_FOUND. Not yet carried
-   * out.
+   * DeletePreference deletes one with its history. Errors: PREFERENCE_NOT_FOUND, ETAG_MISMATCH.
    *
    * @generated from rpc lot.v1.MemoryService.DeletePreference
    */
@@ -882,8 +888,8 @@ export const MemoryService: GenService<{
     output: typeof DeletePreferenceResponseSchema;
   },
   /**
-   * PutSessionValue sets a value of a session, which comes to be if it is not there. Not yet
-   * carried out.
+   * PutSessionValue sets a value of a session, which comes to be if it is not there. Sent again it
+   * sets the same once more. Errors: SESSION_FULL.
    *
    * @generated from rpc lot.v1.MemoryService.PutSessionValue
    */
@@ -893,7 +899,7 @@ export const MemoryService: GenService<{
     output: typeof PutSessionValueResponseSchema;
   },
   /**
-   * GetSessionValue reads a value of a session. Errors: SESSION_NOT_FOUND. Not yet carried out.
+   * GetSessionValue reads a value of a session. Errors: SESSION_NOT_FOUND.
    *
    * @generated from rpc lot.v1.MemoryService.GetSessionValue
    */
@@ -904,7 +910,9 @@ export const MemoryService: GenService<{
   },
   /**
    * AppendSessionMessage adds a message to the window of a session, which comes to be if it is not
-   * there; beyond `max_messages` the oldest fall out. Not yet carried out.
+   * there; beyond `max_messages` the oldest fall out and are deleted. Messages of several callers
+   * are in the order of their sequences. Errors: REQUEST_ID_REUSED; SESSION_NOT_FOUND for a repeat
+   * whose session was cleared or lapsed since.
    *
    * @generated from rpc lot.v1.MemoryService.AppendSessionMessage
    */
@@ -914,8 +922,8 @@ export const MemoryService: GenService<{
     output: typeof AppendSessionMessageResponseSchema;
   },
   /**
-   * GetSession reads the values and the window of a session. Errors: SESSION_NOT_FOUND. Not yet
-   * carried out.
+   * GetSession reads the values and the window of a session, messages in order. Reading renews
+   * nothing. Errors: SESSION_NOT_FOUND; LIMIT_EXCEEDED for one larger than a message may be.
    *
    * @generated from rpc lot.v1.MemoryService.GetSession
    */
@@ -925,7 +933,8 @@ export const MemoryService: GenService<{
     output: typeof GetSessionResponseSchema;
   },
   /**
-   * ClearSession forgets a session or parts of it. Errors: SESSION_NOT_FOUND. Not yet carried out.
+   * ClearSession forgets a session or parts of it. The id of one that was forgotten is free; a part
+   * is a write like any other, which renews the session. Errors: SESSION_NOT_FOUND.
    *
    * @generated from rpc lot.v1.MemoryService.ClearSession
    */
@@ -935,8 +944,9 @@ export const MemoryService: GenService<{
     output: typeof ClearSessionResponseSchema;
   },
   /**
-   * GetTaskContext gathers what is known that helps with a task, ready for a prompt. Errors:
-   * EPISODE_NOT_FOUND, for a task_id of no episode. Not yet carried out.
+   * GetTaskContext gathers what is known that helps with a task, ready for a prompt: the call to make
+   * first. A namespace that knows nothing answers so, it is no error. Errors: EPISODE_NOT_FOUND, for
+   * a task_id of no episode.
    *
    * @generated from rpc lot.v1.MemoryService.GetTaskContext
    */

@@ -28,7 +28,8 @@ export type Preference = Message<"lot.v1.Preference"> & {
   key: string;
 
   /**
-   * value of any JSON type; null is a value. Numbers are doubles; nested at most 16 deep.
+   * value of any JSON type; null is a value. Numbers are doubles, NaN and infinity are refused;
+   * nested at most 16 deep, at most 256 KiB serialized.
    *
    * @generated from field: google.protobuf.Value value = 2;
    */
@@ -49,7 +50,8 @@ export type Preference = Message<"lot.v1.Preference"> & {
   namespace: string;
 
   /**
-   * Output only. etag of the value and category.
+   * Output only. etag of the value and category. That of a deleted preference does not fit one that
+   * is put under its key later.
    *
    * @generated from field: string etag = 5;
    */
@@ -70,7 +72,8 @@ export type Preference = Message<"lot.v1.Preference"> & {
   updateTime?: Timestamp | undefined;
 
   /**
-   * Output only. revision counts the values it has had; the first is 1.
+   * Output only. revision counts the values it has had; the first is 1. To put the value and
+   * category that it has is no new revision.
    *
    * @generated from field: int64 revision = 8;
    */
@@ -147,7 +150,7 @@ export type PutPreferenceRequest = Message<"lot.v1.PutPreferenceRequest"> & {
   key: string;
 
   /**
-   * Required. value.
+   * Required. value of any JSON type, null included; at most 256 KiB serialized.
    *
    * @generated from field: google.protobuf.Value value = 3;
    */
@@ -161,14 +164,16 @@ export type PutPreferenceRequest = Message<"lot.v1.PutPreferenceRequest"> & {
   category: string;
 
   /**
-   * etag that the preference must still have. Empty: whatever it has, or none.
+   * etag that the preference must still have; of one that is not there it is PREFERENCE_NOT_FOUND.
+   * Empty: whatever it has, or none.
    *
    * @generated from field: string etag = 5;
    */
   etag: string;
 
   /**
-   * request_id makes a repeat safe for 24 h.
+   * request_id makes a repeat safe for 24 h: it puts nothing again over what was put since, and
+   * does not bring back what was deleted since (PREFERENCE_NOT_FOUND).
    *
    * @generated from field: string request_id = 6;
    */
@@ -231,7 +236,8 @@ export type GetPreferenceRequest = Message<"lot.v1.GetPreferenceRequest"> & {
   key: string;
 
   /**
-   * history_limit is how many former values to give as well; at most 100.
+   * history_limit is how many former values to give as well, the latest; at most 100, as many as
+   * are kept. 0 gives none.
    *
    * @generated from field: int32 history_limit = 3;
    */
@@ -322,7 +328,7 @@ export const ListPreferencesRequestSchema: GenMessage<ListPreferencesRequest> = 
  */
 export type ListPreferencesResponse = Message<"lot.v1.ListPreferencesResponse"> & {
   /**
-   * preferences, newest first by creation.
+   * preferences, newest first by creation; a new value does not move one.
    *
    * @generated from field: repeated lot.v1.Preference preferences = 1;
    */

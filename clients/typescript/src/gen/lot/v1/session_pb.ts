@@ -16,7 +16,8 @@ export const file_lot_v1_session: GenFile = /*@__PURE__*/
 
 /**
  * Session is the short-term memory of one conversation or run: values by key, and a window of the
- * latest messages. It lapses `ttl` after the last write.
+ * latest messages. It lapses `ttl` after the last write; then it is absent everywhere, and another
+ * one may begin under its id, empty and with sequence 1.
  *
  * @generated from message lot.v1.Session
  */
@@ -29,7 +30,7 @@ export type Session = Message<"lot.v1.Session"> & {
   sessionId: string;
 
   /**
-   * values by key.
+   * values by key; at most 1,000, and at most 8 MiB of them together, serialized.
    *
    * @generated from field: map<string, google.protobuf.Value> values = 2;
    */
@@ -57,7 +58,7 @@ export type Session = Message<"lot.v1.Session"> & {
   ttl?: Duration | undefined;
 
   /**
-   * expire_time at which it lapses unless written before.
+   * expire_time at which it lapses unless written before. What lapsed is deleted within minutes.
    *
    * @generated from field: google.protobuf.Timestamp expire_time = 6;
    */
@@ -127,7 +128,7 @@ export type SessionMessage = Message<"lot.v1.SessionMessage"> & {
   name: string;
 
   /**
-   * metadata is carried and given back, as for Memory.metadata.
+   * metadata is carried and given back, as for Memory.metadata; at most 256 KiB serialized.
    *
    * @generated from field: google.protobuf.Struct metadata = 4;
    */
@@ -141,7 +142,8 @@ export type SessionMessage = Message<"lot.v1.SessionMessage"> & {
   messageTime?: Timestamp | undefined;
 
   /**
-   * Output only. sequence in the session, from 1; not reused when messages fall out.
+   * Output only. sequence in the session, from 1 without gaps; not used again when messages fall
+   * out or are cleared, but by the next session of the id.
    *
    * @generated from field: int64 sequence = 6;
    */
@@ -183,7 +185,8 @@ export type PutSessionValueRequest = Message<"lot.v1.PutSessionValueRequest"> & 
   key: string;
 
   /**
-   * Required. value of any JSON type, at most 256 KiB; a session holds at most 1,000.
+   * Required. value of any JSON type, null included; at most 256 KiB serialized. A session holds at
+   * most 1,000, and 8 MiB of them together; beyond that it is SESSION_FULL.
    *
    * @generated from field: google.protobuf.Value value = 4;
    */
@@ -331,7 +334,8 @@ export type AppendSessionMessageRequest = Message<"lot.v1.AppendSessionMessageRe
   ttl?: Duration | undefined;
 
   /**
-   * request_id makes a repeat safe for 24 h: a message is not appended twice.
+   * request_id makes a repeat safe for 24 h: a message is not appended twice. A repeat whose session
+   * was cleared or lapsed since the first try is SESSION_NOT_FOUND.
    *
    * @generated from field: string request_id = 6;
    */
@@ -352,7 +356,7 @@ export const AppendSessionMessageRequestSchema: GenMessage<AppendSessionMessageR
  */
 export type AppendSessionMessageResponse = Message<"lot.v1.AppendSessionMessageResponse"> & {
   /**
-   * message with its sequence.
+   * message with its sequence. A repeat is told it too, though it may have fallen out since.
    *
    * @generated from field: lot.v1.SessionMessage message = 1;
    */
@@ -401,7 +405,8 @@ export type GetSessionRequest = Message<"lot.v1.GetSessionRequest"> & {
   sessionId: string;
 
   /**
-   * message_limit: just the latest so many, at most 1,000; 0 is the whole window.
+   * message_limit: just the latest so many, at most 1,000; 0 is the whole window. An answer that
+   * would be larger than a message may be (16 MiB by default) is LIMIT_EXCEEDED: ask for fewer.
    *
    * @generated from field: int32 message_limit = 3;
    */
@@ -457,14 +462,16 @@ export type ClearSessionRequest = Message<"lot.v1.ClearSessionRequest"> & {
   sessionId: string;
 
   /**
-   * keys: forget just these values. Empty, and messages_only unset: the whole session.
+   * keys: forget just these values; those that are not there are passed over. Empty, and
+   * messages_only unset: the whole session.
    *
    * @generated from field: repeated string keys = 3;
    */
   keys: string[];
 
   /**
-   * messages_only: forget just the messages, and the keys if some are given.
+   * messages_only: forget just the messages, and the keys if some are given. Their sequences are
+   * not used again.
    *
    * @generated from field: bool messages_only = 4;
    */

@@ -47,8 +47,8 @@ export type GetTaskContextRequest = Message<"lot.v1.GetTaskContextRequest"> & {
   task: string;
 
   /**
-   * task_id of an earlier episode (Episode.task_id), whose task and fields are taken; fields given
-   * here come first.
+   * task_id of earlier episodes (Episode.task_id): the newest one's task, category, task_type and
+   * complexity are taken; fields given here come first.
    *
    * @generated from field: string task_id = 3;
    */
@@ -62,43 +62,51 @@ export type GetTaskContextRequest = Message<"lot.v1.GetTaskContextRequest"> & {
   category: string;
 
   /**
-   * task_type of the task. Compared as it stands.
+   * task_type of the task. Compared as it stands; the regular expressions of LEARNED patterns are
+   * tried on it as well as on the task.
    *
    * @generated from field: string task_type = 5;
    */
   taskType: string;
 
   /**
-   * language; mapped like Pattern.language. Given, patterns and solutions of other languages are
-   * left out; those without a language stay.
+   * language; mapped like Pattern.language. Given, patterns, error solutions and memories of other
+   * languages are left out; those without a language stay.
    *
    * @generated from field: string language = 6;
    */
   language: string;
 
   /**
-   * limit of each kind of thing: 0 is 3; at most 100.
+   * limit of each kind of thing, preferences apart: 0 is 3; at most 100.
    *
    * @generated from field: int32 limit = 7;
    */
   limit: number;
 
   /**
-   * max_tokens that prompt_text has at most, as the server estimates them. 0: no bound.
+   * max_tokens that prompt_text has at most, as the server estimates them: by characters, since it
+   * does not know the reader's tokenizer, and rather too many. A word of ASCII letters counts one for
+   * each three letters begun, one with digits two for each three, other visible ASCII characters and
+   * line breaks one each; a Korean syllable three, all else two for each three bytes of UTF-8 begun
+   * (so two for a Chinese character). 0: no bound.
    *
    * @generated from field: int32 max_tokens = 8;
    */
   maxTokens: number;
 
   /**
-   * min_similarity in [0, 1] that every hit has. 0 or absent: no bound.
+   * min_similarity in [0, 1] that every hit has, but error solutions of the same signature. Episodes
+   * of `recommendations` have the bound that GetRecommendations has. 0 or absent: no bound; then the
+   * nearest are told however far they are.
    *
    * @generated from field: optional double min_similarity = 9;
    */
   minSimilarity?: number | undefined;
 
   /**
-   * preference_categories to give; empty: all.
+   * preference_categories to give; empty: all, with no more than a few of those that feedback taught,
+   * that of this very task among them.
    *
    * @generated from field: repeated string preference_categories = 10;
    */
@@ -126,15 +134,17 @@ export const GetTaskContextRequestSchema: GenMessage<GetTaskContextRequest> = /*
  */
 export type GetTaskContextResponse = Message<"lot.v1.GetTaskContextResponse"> & {
   /**
-   * episodes that are similar, best first.
+   * episodes that are similar and ended, in success or failure, best first. Of runs of one task that
+   * went alike one comes before others.
    *
    * @generated from field: repeated lot.v1.EpisodeHit episodes = 1;
    */
   episodes: EpisodeHit[];
 
   /**
-   * patterns that fit, best first: similar ones, and LEARNED ones whose task_type_pattern matches
-   * task or task type.
+   * patterns that fit: similar and proven ones that are unlike each other, the first place for the
+   * best (ranked as RecallPatterns does). Of several places one at least is for a LEARNED pattern
+   * whose task_type_pattern matches task or task type, if there is one.
    *
    * @generated from field: repeated lot.v1.PatternHit patterns = 2;
    */
@@ -155,35 +165,42 @@ export type GetTaskContextResponse = Message<"lot.v1.GetTaskContextResponse"> & 
   memories: MemoryHit[];
 
   /**
-   * error_solutions for errors that came in like tasks.
+   * error_solutions for the error that the task names; none where it names none. Those of the same
+   * signature come first; behind all that worked, what did not help (`worked` is false).
    *
    * @generated from field: repeated lot.v1.ErrorSolutionHit error_solutions = 5;
    */
   errorSolutions: ErrorSolutionHit[];
 
   /**
-   * warnings from failures of like tasks.
+   * warnings from the up to 20 most similar failed episodes that are about as like the task as the
+   * most similar episode, the most frequent error first.
    *
    * @generated from field: repeated lot.v1.TaskWarning warnings = 6;
    */
   warnings: TaskWarning[];
 
   /**
-   * preferences.
+   * preferences, at most 50, the newest ones by creation.
    *
    * @generated from field: repeated lot.v1.Preference preferences = 7;
    */
   preferences: Preference[];
 
   /**
-   * recommendations as GetRecommendations would give them.
+   * recommendations as GetRecommendations gives them.
    *
    * @generated from field: lot.v1.Recommendations recommendations = 8;
    */
   recommendations?: Recommendations | undefined;
 
   /**
-   * prompt_text puts it all in words, within max_tokens; what matters most comes first.
+   * prompt_text puts it all in words, as Markdown within max_tokens. Each thing comes with its id and
+   * the day (UTC) it is of. Of every section the best has room first; what has none is shortened, then
+   * left out whole. Stored texts cannot break its structure: but for code in its fence, each stands
+   * on one line. The same store and request give the same text. It has no retrieval_id, so give
+   * that of this answer along with what the reader says it used. Empty where max_tokens has no room
+   * for anything.
    *
    * @generated from field: string prompt_text = 9;
    */
@@ -197,14 +214,16 @@ export type GetTaskContextResponse = Message<"lot.v1.GetTaskContextResponse"> & 
   promptTokenCount: number;
 
   /**
-   * truncated is true where something had to be left out of prompt_text.
+   * truncated is true where something was left out of prompt_text or shortened: for want of tokens,
+   * or since it is long; of a field it has at most 2,000 characters (of code 4,000). The fields above
+   * have all of it.
    *
    * @generated from field: bool truncated = 11;
    */
   truncated: boolean;
 
   /**
-   * retrieval_id to give back to RecordOutcome, kept for 7 days.
+   * retrieval_id to give back to RecordOutcome and RecordErrorSolutionOutcome, kept for 7 days.
    *
    * @generated from field: string retrieval_id = 12;
    */
@@ -232,14 +251,14 @@ export const GetTaskContextResponseSchema: GenMessage<GetTaskContextResponse> = 
  */
 export type TaskWarning = Message<"lot.v1.TaskWarning"> & {
   /**
-   * message is a sentence for a prompt.
+   * message is a sentence for a prompt, on one line.
    *
    * @generated from field: string message = 1;
    */
   message: string;
 
   /**
-   * episode_ids of the failures it comes from.
+   * episode_ids of the failures it comes from, the most similar first.
    *
    * @generated from field: repeated string episode_ids = 2;
    */
@@ -253,7 +272,7 @@ export type TaskWarning = Message<"lot.v1.TaskWarning"> & {
   errorType: string;
 
   /**
-   * count of failures like it.
+   * count of those failures.
    *
    * @generated from field: int64 count = 4;
    */

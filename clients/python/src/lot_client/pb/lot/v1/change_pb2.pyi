@@ -57,7 +57,9 @@ class _ChangeTypeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ChangeType
     those who watch this server just then, without a cursor.
     """
     CHANGE_TYPE_CONTEXT_SUGGESTED: _ChangeType.ValueType  # 7
-    """`memory.context.suggested`: GetTaskContext answered. Live only; not told by this version."""
+    """`memory.context.suggested`: GetTaskContext answered. Live only: told to those who watch patterns
+    or episodes on this server just then, without a cursor.
+    """
 
 class ChangeType(_ChangeType, metaclass=_ChangeTypeEnumTypeWrapper):
     """ChangeType is what happened."""
@@ -83,7 +85,9 @@ CHANGE_TYPE_PATTERN_MATCHED: ChangeType.ValueType  # 6
 those who watch this server just then, without a cursor.
 """
 CHANGE_TYPE_CONTEXT_SUGGESTED: ChangeType.ValueType  # 7
-"""`memory.context.suggested`: GetTaskContext answered. Live only; not told by this version."""
+"""`memory.context.suggested`: GetTaskContext answered. Live only: told to those who watch patterns
+or episodes on this server just then, without a cursor.
+"""
 Global___ChangeType: _TypeAlias = ChangeType  # noqa: Y015
 
 @_typing.final
@@ -115,7 +119,8 @@ class WatchChangesRequest(_message.Message):
     @_builtins.property
     def nouns(self) -> _containers.RepeatedScalarFieldContainer[_noun_pb2.Noun.ValueType]:
         """nouns to watch; empty: all. These can be watched: memories, patterns, episodes, error solutions,
-        preferences, learning events and decisions; not their logs, and sessions not in this version.
+        preferences, learning events, decisions and sessions; not their logs. Each value, message or
+        clearing of a part is told as an UPDATED session.
         """
 
     @_builtins.property
@@ -208,9 +213,11 @@ class ChangeEvent(_message.Message):
     type: Global___ChangeType.ValueType
     """type."""
     noun: _noun_pb2.Noun.ValueType
-    """noun of what changed. Unspecified for CLEARED of all nouns."""
+    """noun of what changed. Unspecified for CLEARED of all nouns, and for CONTEXT_SUGGESTED."""
     id: _builtins.str
-    """id of what changed; of a preference its key. Empty for CLEARED."""
+    """id of what changed; of a preference its key, for CONTEXT_SUGGESTED the retrieval_id. Empty for
+    CLEARED.
+    """
     namespace: _builtins.str
     """namespace it is in."""
     @_builtins.property
@@ -239,7 +246,7 @@ class ChangeEvent(_message.Message):
 
     @_builtins.property
     def session(self) -> _session_pb2.Session:
-        """session."""
+        """session, without its values and messages; GetSession reads them."""
 
     @_builtins.property
     def learning_event(self) -> _learning_event_pb2.LearningEvent:

@@ -326,6 +326,14 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
         { "reason": "EMBEDDING_MODEL_UNAVAILABLE", "domain": "lot.v1",
           "metadata": { "model": "BAAI/bge-base-en-v1.5" } }
     """
+    ERROR_REASON_SESSION_FULL: _ErrorReason.ValueType  # 48
+    """The session holds as many values as it may: 1,000, or 8 MiB of them together. Code
+    FAILED_PRECONDITION. Nothing was put. Clear values that are not needed any more (ClearSession
+    with `keys`), put smaller ones, or use another session.
+
+        { "reason": "SESSION_FULL", "domain": "lot.v1",
+          "metadata": { "namespace": "default", "id": "chat-1", "limit": "1000 values" } }
+    """
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """ErrorReason lists the values of `google.rpc.ErrorInfo.reason`, without the prefix
@@ -637,5 +645,13 @@ or its endpoint is away. Code FAILED_PRECONDITION. The message says which, and w
 
     { "reason": "EMBEDDING_MODEL_UNAVAILABLE", "domain": "lot.v1",
       "metadata": { "model": "BAAI/bge-base-en-v1.5" } }
+"""
+ERROR_REASON_SESSION_FULL: ErrorReason.ValueType  # 48
+"""The session holds as many values as it may: 1,000, or 8 MiB of them together. Code
+FAILED_PRECONDITION. Nothing was put. Clear values that are not needed any more (ClearSession
+with `keys`), put smaller ones, or use another session.
+
+    { "reason": "SESSION_FULL", "domain": "lot.v1",
+      "metadata": { "namespace": "default", "id": "chat-1", "limit": "1000 values" } }
 """
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015

@@ -47,28 +47,40 @@ class GetTaskContextRequest(_message.Message):
     task: _builtins.str
     """task in natural language, at most 64 KiB."""
     task_id: _builtins.str
-    """task_id of an earlier episode (Episode.task_id), whose task and fields are taken; fields given
-    here come first.
+    """task_id of earlier episodes (Episode.task_id): the newest one's task, category, task_type and
+    complexity are taken; fields given here come first.
     """
     category: _builtins.str
     """category of the task. Compared as it stands."""
     task_type: _builtins.str
-    """task_type of the task. Compared as it stands."""
+    """task_type of the task. Compared as it stands; the regular expressions of LEARNED patterns are
+    tried on it as well as on the task.
+    """
     language: _builtins.str
-    """language; mapped like Pattern.language. Given, patterns and solutions of other languages are
-    left out; those without a language stay.
+    """language; mapped like Pattern.language. Given, patterns, error solutions and memories of other
+    languages are left out; those without a language stay.
     """
     limit: _builtins.int
-    """limit of each kind of thing: 0 is 3; at most 100."""
+    """limit of each kind of thing, preferences apart: 0 is 3; at most 100."""
     max_tokens: _builtins.int
-    """max_tokens that prompt_text has at most, as the server estimates them. 0: no bound."""
+    """max_tokens that prompt_text has at most, as the server estimates them: by characters, since it
+    does not know the reader's tokenizer, and rather too many. A word of ASCII letters counts one for
+    each three letters begun, one with digits two for each three, other visible ASCII characters and
+    line breaks one each; a Korean syllable three, all else two for each three bytes of UTF-8 begun
+    (so two for a Chinese character). 0: no bound.
+    """
     min_similarity: _builtins.float
-    """min_similarity in [0, 1] that every hit has. 0 or absent: no bound."""
+    """min_similarity in [0, 1] that every hit has, but error solutions of the same signature. Episodes
+    of `recommendations` have the bound that GetRecommendations has. 0 or absent: no bound; then the
+    nearest are told however far they are.
+    """
     complexity: _outcome_pb2.Complexity.ValueType
     """complexity of the task; unspecified: the server derives it."""
     @_builtins.property
     def preference_categories(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """preference_categories to give; empty: all."""
+        """preference_categories to give; empty: all, with no more than a few of those that feedback taught,
+        that of this very task among them.
+        """
 
     def __init__(
         self,
@@ -115,21 +127,33 @@ class GetTaskContextResponse(_message.Message):
     RETRIEVAL_ID_FIELD_NUMBER: _builtins.int
     NOTICES_FIELD_NUMBER: _builtins.int
     prompt_text: _builtins.str
-    """prompt_text puts it all in words, within max_tokens; what matters most comes first."""
+    """prompt_text puts it all in words, as Markdown within max_tokens. Each thing comes with its id and
+    the day (UTC) it is of. Of every section the best has room first; what has none is shortened, then
+    left out whole. Stored texts cannot break its structure: but for code in its fence, each stands
+    on one line. The same store and request give the same text. It has no retrieval_id, so give
+    that of this answer along with what the reader says it used. Empty where max_tokens has no room
+    for anything.
+    """
     prompt_token_count: _builtins.int
     """prompt_token_count is the estimate for prompt_text."""
     truncated: _builtins.bool
-    """truncated is true where something had to be left out of prompt_text."""
+    """truncated is true where something was left out of prompt_text or shortened: for want of tokens,
+    or since it is long; of a field it has at most 2,000 characters (of code 4,000). The fields above
+    have all of it.
+    """
     retrieval_id: _builtins.str
-    """retrieval_id to give back to RecordOutcome, kept for 7 days."""
+    """retrieval_id to give back to RecordOutcome and RecordErrorSolutionOutcome, kept for 7 days."""
     @_builtins.property
     def episodes(self) -> _containers.RepeatedCompositeFieldContainer[_episode_service_pb2.EpisodeHit]:
-        """episodes that are similar, best first."""
+        """episodes that are similar and ended, in success or failure, best first. Of runs of one task that
+        went alike one comes before others.
+        """
 
     @_builtins.property
     def patterns(self) -> _containers.RepeatedCompositeFieldContainer[_pattern_service_pb2.PatternHit]:
-        """patterns that fit, best first: similar ones, and LEARNED ones whose task_type_pattern matches
-        task or task type.
+        """patterns that fit: similar and proven ones that are unlike each other, the first place for the
+        best (ranked as RecallPatterns does). Of several places one at least is for a LEARNED pattern
+        whose task_type_pattern matches task or task type, if there is one.
         """
 
     @_builtins.property
@@ -142,19 +166,23 @@ class GetTaskContextResponse(_message.Message):
 
     @_builtins.property
     def error_solutions(self) -> _containers.RepeatedCompositeFieldContainer[_error_solution_pb2.ErrorSolutionHit]:
-        """error_solutions for errors that came in like tasks."""
+        """error_solutions for the error that the task names; none where it names none. Those of the same
+        signature come first; behind all that worked, what did not help (`worked` is false).
+        """
 
     @_builtins.property
     def warnings(self) -> _containers.RepeatedCompositeFieldContainer[Global___TaskWarning]:
-        """warnings from failures of like tasks."""
+        """warnings from the up to 20 most similar failed episodes that are about as like the task as the
+        most similar episode, the most frequent error first.
+        """
 
     @_builtins.property
     def preferences(self) -> _containers.RepeatedCompositeFieldContainer[_preference_pb2.Preference]:
-        """preferences."""
+        """preferences, at most 50, the newest ones by creation."""
 
     @_builtins.property
     def recommendations(self) -> _recommendation_pb2.Recommendations:
-        """recommendations as GetRecommendations would give them."""
+        """recommendations as GetRecommendations gives them."""
 
     @_builtins.property
     def notices(self) -> _containers.RepeatedCompositeFieldContainer[_outcome_pb2.Notice]:
@@ -196,14 +224,14 @@ class TaskWarning(_message.Message):
     ERROR_TYPE_FIELD_NUMBER: _builtins.int
     COUNT_FIELD_NUMBER: _builtins.int
     message: _builtins.str
-    """message is a sentence for a prompt."""
+    """message is a sentence for a prompt, on one line."""
     error_type: _builtins.str
     """error_type, if known."""
     count: _builtins.int
-    """count of failures like it."""
+    """count of those failures."""
     @_builtins.property
     def episode_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """episode_ids of the failures it comes from."""
+        """episode_ids of the failures it comes from, the most similar first."""
 
     def __init__(
         self,

@@ -1,0 +1,1 @@
+"""What is known for a task, and how it is put into words for a prompt."""

@@ -1,0 +1,169 @@
+"""How each thing that is known is put into words, with its id and its day."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from lot_grpc.domain.context.entry import Bounds, Entry
+from lot_grpc.domain.context.failing import TaskWarning
+from lot_grpc.domain.context.known import KnownError, KnownPattern
+from lot_grpc.domain.context.markdown import day, span, times
+from lot_grpc.domain.episode import Episode, EpisodeStatus
+from lot_grpc.domain.memory import ConversationSummary, Memory, MemoryKind, Project
+from lot_grpc.domain.outcomes import Outcomes
+from lot_grpc.domain.pattern import Action, PatternType
+from lot_grpc.domain.preference import Preference
+from lot_grpc.domain.recommendation import Recommendations
+
+_MOST_IDS = 5
+
+
+def error_entry(known: KnownError, bounds: Bounds) -> Entry:
+    """A solution of an error, or what did not help."""
+    solution, content = known.solution, known.solution.content
+    said = [span(solution.error_solution_id), "the same error" if known.exact else "a like error"]
+    if not content.worked:
+        said.append("NOT solved by this")
+    said.append(_used(solution.outcomes, "helped", solution.update_time))
+    message = content.error_message
+    if content.error_type and content.error_type not in message:
+        message = f"{content.error_type}: {message}"
+    entry = Entry.headed(bounds, ", ".join(said), message)
+    for one in known.differences[: bounds.listed]:
+        entry.part(
+            f"Differs in a {one.part}", f"{_quoted(one.given)} here, {_quoted(one.stored)} there"
+        )
+    entry.part("When", content.context)
+    entry.part("Fix" if content.worked else "Tried", content.resolution)
+    entry.steps(content.steps)
+    return entry
+
+
+def pattern_entry(known: KnownPattern, bounds: Bounds) -> Entry:
+    """A pattern: what to do, or what not to do."""
+    pattern, content = known.pattern, known.pattern.content
+    said = [span(pattern.pattern_id)]
+    if content.pattern_type is PatternType.FAILURE:
+        said.append("TO AVOID")
+    if known.matched:
+        said.append("learned for tasks like this")
+    said.append(_used(pattern.outcomes, "worked", pattern.update_time))
+    entry = Entry.headed(bounds, ", ".join(said), content.title or content.task)
+    if content.title and content.title != content.task:
+        entry.part("Task", content.task)
+    entry.part("When", content.context)
+    entry.part("Needs", content.recommended_context)
+    entry.part("Approach", content.approach)
+    entry.steps(_action(one) for one in content.actions)
+    entry.listing("What helped", content.success_factors)
+    if not content.actions:
+        entry.listing("Tools", content.tools)
+    entry.listing("Signs that it goes well", content.success_indicators)
+    entry.listing("Signs that it fails", content.failure_indicators)
+    entry.code(content.code, content.language)
+    return entry
+
+
+def warning_entry(warning: TaskWarning, bounds: Bounds) -> Entry:
+    """Of what like tasks failed."""
+    failed = times(warning.count, "like task")
+    ids = _ids("episode", warning.episode_ids)
+    said = f"{failed} failed, last on {day(warning.last_time)} ({ids})"
+    return Entry.headed(bounds, said, warning.error or "without saying why")
+
+
+def advice_entry(advice: Recommendations, episode_ids: tuple[str, ...], bounds: Bounds) -> Entry:
+    """What to do, by what went well."""
+    said = f"From {times(advice.similar_count, 'like task')} that went well"
+    if episode_ids:
+        said = f"{said} (among them {_ids('episode', episode_ids)})"
+    first, *others = advice.sentences
+    entry = Entry.headed(bounds, said, first)
+    for sentence in others:
+        label, _, text = sentence.partition(": ")
+        entry.part(label, text)
+    return entry
+
+
+def preference_entry(preference: Preference, bounds: Bounds) -> Entry:
+    """A preference. What feedback taught is told in its words."""
+    value = preference.value
+    said = f"{span(preference.key)}, set on {day(preference.update_time)}"
+    if isinstance(value, dict) and isinstance(value.get("feedback"), str):
+        entry = Entry.headed(bounds, f"{said}, feedback", value["feedback"])
+        if isinstance(value.get("task"), str):
+            entry.part("On", value["task"])
+        return entry
+    return Entry.headed(bounds, said, value if isinstance(value, str) else _json(value))
+
+
+def memory_entry(memory: Memory, bounds: Bounds) -> Entry:
+    """A memory."""
+    content = memory.content
+    kind = content.kind.value.replace("_", " ")
+    said = f"{span(memory.memory_id)}, {kind}, {day(memory.update_time)}"
+    if content.kind is MemoryKind.CODE_SNIPPET:
+        entry = Entry.headed(bounds, said, content.title or content.language or "code")
+        entry.code(content.content, content.language)
+    elif content.title:
+        entry = Entry.headed(bounds, said, content.title)
+        entry.part("Text", content.content)
+    else:
+        entry = Entry.headed(bounds, said, content.content)
+    if isinstance(content.details, ConversationSummary):
+        entry.listing("Decided", content.details.key_decisions)
+        entry.part("The user said", content.details.user_feedback)
+    if isinstance(content.details, Project):
+        entry.part("Path", content.details.path)
+        entry.listing("Built with", content.details.tech_stack)
+        entry.part("Status", content.details.status)
+    entry.part("Source", content.source_uri)
+    return entry
+
+
+def episode_entry(episode: Episode, bounds: Bounds) -> Entry:
+    """A run of a like task."""
+    went = "went well" if episode.status is EpisodeStatus.SUCCEEDED else "FAILED"
+    ended = day(episode.start_time if episode.end_time is None else episode.end_time)
+    said = f"{span(episode.episode_id)}, {went} on {ended}"
+    entry = Entry.headed(bounds, said, episode.start.task)
+    entry.part("Approach", episode.approach)
+    if (end := episode.end) is not None:
+        entry.part("Summary", end.summary)
+        if end.error is not None:
+            kind, message = end.error.type, end.error.message
+            entry.part("Failed of", f"{kind}: {message}" if kind and message else kind or message)
+        entry.listing("What helped", end.success_factors)
+        entry.listing("Tools", end.tools_used)
+    return entry
+
+
+def _used(outcomes: Outcomes, verb: str, update_time: int) -> str:
+    """How often it worked and when it was used last."""
+    if not outcomes.usage_count:
+        return f"not used yet, stored on {day(update_time)}"
+    worked = f"{verb} {outcomes.success_count:,} of {times(outcomes.usage_count, 'time')}"
+    if outcomes.partial_count:
+        worked = f"{worked} and partly {outcomes.partial_count:,}"
+    return f"{worked}, last on {day(outcomes.last_used_time or update_time)}"
+
+
+def _action(action: Action) -> str:
+    args = f" {_json(dict(action.args))}" if action.args else ""
+    note = f" ({action.note})" if action.note else ""
+    return f"{action.tool}{args}{note}"
+
+
+def _ids(noun: str, ids: tuple[str, ...]) -> str:
+    shown = ", ".join(span(one) for one in ids[:_MOST_IDS])
+    more = f" and {len(ids) - _MOST_IDS:,} more" if len(ids) > _MOST_IDS else ""
+    return f"{noun if len(ids) == 1 else f'{noun}s'} {shown}{more}"
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, sort_keys=True)
+
+
+def _quoted(text: str) -> str:
+    return f'"{text}"' if text else "nothing"

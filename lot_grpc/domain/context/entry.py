@@ -1,0 +1,80 @@
+"""An entry of the prompt: what it is on its first line, its parts below."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from lot_grpc.domain.context.markdown import fenced, inline_and_cut
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """How much of a field an entry has.
+
+    ``line``: characters of a text, ``code``: of a piece of code, ``listed``: parts of a list.
+    """
+
+    line: int
+    code: int
+    listed: int
+
+
+FULL: Final = Bounds(2_000, 4_000, 20)
+BRIEF: Final = Bounds(240, 600, 4)
+"""Where the full entry has no room."""
+
+
+@dataclass(slots=True)
+class Entry:
+    """Lines of Markdown. ``cut``: something was left out of them."""
+
+    bounds: Bounds
+    lines: list[str]
+    cut: bool = False
+
+    @classmethod
+    def headed(cls, bounds: Bounds, said: str, text: str) -> Entry:
+        """An entry: what we say of it, and behind it a stored text."""
+        entry = cls(bounds, [])
+        entry.lines.append(f"- {said}: {entry._inline(text)}")
+        return entry
+
+    @property
+    def text(self) -> str:
+        """All lines."""
+        return "\n".join(self.lines)
+
+    def part(self, label: str, text: str) -> None:
+        """A stored text below; nothing if it is empty."""
+        if line := self._inline(text):
+            self.lines.append(f"  - {label}: {line}")
+
+    def listing(self, label: str, names: Sequence[str]) -> None:
+        """Names on one line."""
+        shown = names[: self.bounds.listed]
+        self.cut = self.cut or len(shown) < len(names)
+        self.part(label, "; ".join(shown) + ("; […]" if len(shown) < len(names) else ""))
+
+    def steps(self, texts: Iterable[str]) -> None:
+        """Numbered, each on a line."""
+        for number, text in enumerate(texts, 1):
+            if number > self.bounds.listed:
+                self.cut = True
+                self.lines.append("  - […]")
+                break
+            self.part(f"Step {number}", text)
+
+    def code(self, code: str, language: str) -> None:
+        """A block of code; nothing if it is empty."""
+        if not code.strip():
+            return
+        lines, cut = fenced(code, language, self.bounds.code, " " * 4)
+        self.lines += ["  - Code:", *lines]
+        self.cut = self.cut or cut
+
+    def _inline(self, text: str) -> str:
+        line, cut = inline_and_cut(text, self.bounds.line)
+        self.cut = self.cut or cut
+        return line

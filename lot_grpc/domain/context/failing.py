@@ -1,0 +1,84 @@
+"""Warnings: of what like tasks failed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lot_grpc.domain.context.markdown import day, inline, times
+from lot_grpc.domain.episode import Episode
+from lot_grpc.domain.error_headline import headline_of
+from lot_grpc.domain.extraction.digest import ErrorSeen
+from lot_grpc.domain.failures.failure import UNKNOWN, error_of, signature_or_none
+
+_ERROR_CHARACTERS = 300
+_READ_CHARACTERS = 16_384
+"""Of an error's message: its line is at one of its ends."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskWarning:
+    """Failures of one kind. ``error`` on one line, "" where none of them tells one.
+
+    ``episode_ids``: those of the most similar tasks first. ``last_time`` in microseconds.
+    """
+
+    error: str
+    error_type: str
+    episode_ids: tuple[str, ...]
+    last_time: int
+
+    @property
+    def count(self) -> int:
+        """How many."""
+        return len(self.episode_ids)
+
+    @property
+    def message(self) -> str:
+        """It in a sentence."""
+        told = f": {self.error}" if self.error else " without saying why"
+        failed = times(self.count, "like task")
+        return f"{failed} failed, last on {day(self.last_time)}{told}"
+
+
+def warnings_of(failures: Sequence[Episode], limit: int) -> tuple[TaskWarning, ...]:
+    """Failed episodes, the most similar first, by what they failed of (its signature).
+
+    The most frequent first, of equally frequent ones that of the most similar task.
+    """
+    groups: dict[str, list[tuple[Episode, ErrorSeen]]] = {}
+    for episode in failures:
+        error = _error(episode)
+        groups.setdefault(signature_or_none(error), []).append((episode, error))
+    warned = [_warning(group) for group in groups.values()]
+    return tuple(sorted(warned, key=lambda one: -one.count)[:limit])
+
+
+def _error(episode: Episode) -> ErrorSeen:
+    """What its end tells; its events are not read."""
+    end = episode.end
+    if end is None:
+        return UNKNOWN
+    ended_by = ErrorSeen(end.error.type, _both_ends(end.error.message)) if end.error else None
+    return error_of(ended_by, (), [_both_ends(one) for one in end.error_patterns[-1:]])
+
+
+def _both_ends(message: str) -> str:
+    half = _READ_CHARACTERS // 2
+    return message if len(message) <= 2 * half else f"{message[:half]}\n{message[-half:]}"
+
+
+def _warning(group: Sequence[tuple[Episode, ErrorSeen]]) -> TaskWarning:
+    episode, error = group[0]
+    headline = headline_of(error.message)
+    kind = error.type or headline.type
+    said = headline.text or headline.type
+    told = f"{kind}: {said}" if kind and said != kind else said or kind
+    if not told and episode.end is not None:
+        told = episode.end.summary
+    return TaskWarning(
+        inline(told, _ERROR_CHARACTERS),
+        kind,
+        tuple(one.episode_id for one, _ in group),
+        max(one.end_time or one.start_time for one, _ in group),
+    )

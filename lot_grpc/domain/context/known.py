@@ -1,0 +1,48 @@
+"""What is known for a task, of every noun."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lot_grpc.domain.context.failing import TaskWarning
+from lot_grpc.domain.episode import Episode
+from lot_grpc.domain.error_differences import Difference
+from lot_grpc.domain.error_solution import ErrorSolution
+from lot_grpc.domain.memory import Memory
+from lot_grpc.domain.pattern import Pattern
+from lot_grpc.domain.preference import Preference
+from lot_grpc.domain.recommendation import Recommendations
+
+
+@dataclass(frozen=True, slots=True)
+class KnownError:
+    """A solution of an error that the task names. ``exact``: of the same signature.
+
+    ``differences`` are those of the same signature.
+    """
+
+    solution: ErrorSolution
+    exact: bool
+    differences: tuple[Difference, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class KnownPattern:
+    """A pattern. ``matched``: its own regular expression matches the task or its type."""
+
+    pattern: Pattern
+    matched: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """All of it, each best first. ``advised_by``: episodes that the recommendations come from."""
+
+    recommendations: Recommendations
+    advised_by: tuple[str, ...] = ()
+    errors: tuple[KnownError, ...] = ()
+    patterns: tuple[KnownPattern, ...] = ()
+    warnings: tuple[TaskWarning, ...] = ()
+    preferences: tuple[Preference, ...] = ()
+    memories: tuple[Memory, ...] = ()
+    episodes: tuple[Episode, ...] = ()

@@ -1,0 +1,93 @@
+"""What a caller is told of a rule that a request breaks, where the validator's words are no help.
+
+It tells enums by their numbers and ids by a regular expression; a caller wants names and letters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from google.protobuf.descriptor import Descriptor, EnumDescriptor
+
+
+class Form(NamedTuple):
+    """What a text must be; ``optional``: or empty."""
+
+    words: str
+    optional: bool = False
+
+
+_ID: Final = "a letter or digit, then up to 127 letters, digits, `.`, `_`, `:` or `-`"
+
+PATTERNS: Final[Mapping[str, Form]] = {
+    "^([A-Za-z0-9][A-Za-z0-9._:-]{0,127})?$": Form(_ID, optional=True),
+    "^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$": Form(_ID),
+    "^[A-Za-z0-9][A-Za-z0-9_./-]{0,62}$": Form(
+        "a letter or digit, then up to 62 letters, digits, `_`, `.`, `/` or `-`"
+    ),
+    "^[a-z][a-z0-9_-]{0,63}$": Form(
+        "a lower-case letter, then up to 63 lower-case letters, digits, `_` or `-`"
+    ),
+}
+"""Every regular expression of the contract, in words; a test holds them complete and true."""
+
+
+def rule_text(rule_id: str, rule: Any, value: Any, enum: EnumDescriptor | None) -> str:
+    """The rule in words; empty where the validator's own are good.
+
+    Args:
+        rule_id: The validator's name of the rule, as ``string.min_len``.
+        rule: What the contract says, as the 1 of ``min_len``.
+        value: What was given.
+        enum: Whose value it is, if it is of an enum.
+    """
+    match rule_id:
+        case "string.pattern":
+            return _pattern_text(rule, value)
+        case "string.min_len" | "repeated.min_items" if rule == 1:
+            return "must not be empty"
+        case "repeated.max_items":
+            return f"must have at most {rule:,} items"
+        case "repeated.unique":
+            return "must not have the same item twice"
+        case "required":
+            return "must be given"
+        case "enum.defined_only" if enum is not None:
+            return f"{value} is none of {_names(enum, without=[0])}"
+        case "enum.not_in" if enum is not None:
+            return f"must be one of {_names(enum, without=rule)}"
+        case "enum.in" if enum is not None:
+            allowed = set(rule)
+            others = [one.number for one in enum.values if one.number not in allowed]
+            return f"must be one of {_names(enum, without=others)}"
+    return ""
+
+
+def _pattern_text(pattern: str, value: str) -> str:
+    form = PATTERNS.get(pattern)
+    if form is None:
+        return ""
+    if form.optional:
+        return f"must be empty, or {form.words}"
+    return f"must be {form.words}" if value else f"must not be empty, but {form.words}"
+
+
+def _names(enum: EnumDescriptor, without: Iterable[int]) -> str:
+    left_out = set(without)
+    return ", ".join(one.name for one in enum.values if one.number not in left_out)
+
+
+def enum_of(message: Descriptor, path: Sequence[str]) -> EnumDescriptor | None:
+    """The enum of the field at a path of names, or of its items; None if it is of none."""
+    at: Descriptor | None = message
+    enum: EnumDescriptor | None = None
+    for name in path:
+        field = at.fields_by_name.get(name) if at is not None else None
+        if field is None:
+            return None
+        at, enum = field.message_type, field.enum_type
+        if at is not None and at.GetOptions().map_entry:
+            value = at.fields_by_name["value"]
+            at, enum = value.message_type, value.enum_type
+    return enum

@@ -1,0 +1,1 @@
+"""What is known for a task, gathered in one call."""

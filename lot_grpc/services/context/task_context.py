@@ -1,0 +1,245 @@
+"""The context of a task: all that is known for it, in one call and with one embedding.
+
+The task is embedded once; all nouns are asked at the same time, each with this vector. One
+retrieval remembers the answer, so that an outcome of a pattern is learned for this task.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final, TypeVar
+
+from lot_grpc.domain.context.apart import told_apart
+from lot_grpc.domain.context.failing import TaskWarning, warnings_of
+from lot_grpc.domain.context.known import Known, KnownError, KnownPattern
+from lot_grpc.domain.context.named_error import named_error
+from lot_grpc.domain.context.prompt import Prompt, prompt_of
+from lot_grpc.domain.episode import Episode, EpisodeStatus
+from lot_grpc.domain.memory import Memory
+from lot_grpc.domain.pattern import Pattern
+from lot_grpc.domain.preference import Preference
+from lot_grpc.domain.query import EpisodeFilter, MemoryFilter, PatternFilter
+from lot_grpc.lexical.bm25 import lexical_query
+from lot_grpc.ports import Embedder, Embedding, VectorStore
+from lot_grpc.services.changes.watching import Watching
+from lot_grpc.services.context.asked import ContextQuestion, filled_in
+from lot_grpc.services.context.fitting_patterns import ChoosingPatterns, FittingPatterns
+from lot_grpc.services.context.liked import liked
+from lot_grpc.services.learning.recommendations import Recommended, Recommending
+from lot_grpc.services.memories.error_finding import ErrorFinding, ErrorFound, ErrorQuestion
+from lot_grpc.services.recall.learned_tasks import LearnedTasks
+from lot_grpc.services.recall.questions import (
+    Asked,
+    episode_question,
+    memory_question,
+    pattern_question,
+)
+from lot_grpc.services.recall.recall import Finding, Question, Recall
+from lot_grpc.services.recall.retrievals import Retrievals
+from lot_grpc.services.recall.search import embed_wordless
+
+FAILURES: Final = 20
+"""Of the most similar failed episodes, which warnings are drawn from."""
+
+_AS_LIKE: Final = 0.2
+"""A failure warns if its similarity is at most this much below that of the most similar episode,
+failed or not: what is less like the task than that is of another task."""
+
+_EPISODES: Final = 3
+"""Read for each place, so that runs of one task that went alike need not fill them all."""
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class TaskContext:
+    """What is known. ``errors`` that worked come first, then what did not help.
+
+    ``truncated``: not all of the task was read. ``wordless``: it has nothing to look for.
+    """
+
+    episodes: list[Finding[Episode]]
+    patterns: FittingPatterns
+    memories: list[Finding[Memory]]
+    errors: list[ErrorFound]
+    warnings: tuple[TaskWarning, ...]
+    preferences: tuple[Preference, ...]
+    recommended: Recommended
+    prompt: Prompt
+    retrieval_id: str
+
+    @property
+    def truncated(self) -> bool:
+        """Whether not all of the task was read."""
+        return self.patterns.truncated
+
+    @property
+    def wordless(self) -> bool:
+        """Whether the task has nothing to look for."""
+        return self.patterns.wordless
+
+
+class TaskContexts:
+    """Gathers them."""
+
+    def __init__(
+        self,
+        store: VectorStore,
+        embedder: Embedder,
+        patterns: Recall[Pattern],
+        episodes: Recall[Episode],
+        memories: Recall[Memory],
+        errors: ErrorFinding,
+        recommending: Recommending,
+        learned: LearnedTasks,
+        retrievals: Retrievals,
+        watching: Watching,
+    ) -> None:
+        self._store = store
+        self._embedder = embedder
+        self._patterns = ChoosingPatterns(store, patterns)
+        self._episodes = episodes
+        self._memories = memories
+        self._errors = errors
+        self._recommending = recommending
+        self._learned = learned
+        self._retrievals = retrievals
+        self._watching = watching
+
+    async def gather(self, namespace: str, asked: ContextQuestion) -> TaskContext:
+        """All that is known for the task. Raises EpisodeNotFoundError."""
+        asked = await filled_in(self._store, namespace, asked)
+        question = pattern_question(_recall(asked, asked.limit), PatternFilter())
+        question = _narrowed(question, asked)
+        embedding, meant, preferences = await asyncio.gather(
+            self._embed(asked.task),
+            self._learned.matching(namespace, asked.own_words, question.where),
+            liked(self._store, namespace, asked.task, asked.preference_categories),
+        )
+        with_it = _Shared(embedding)
+        patterns, (episodes, warnings), memories, recommended, errors = await asyncio.gather(
+            self._patterns.choose(
+                namespace, replace(with_it.question(question), meant=frozenset(meant))
+            ),
+            self._runs(namespace, asked, with_it),
+            self._remembered(namespace, asked, with_it),
+            self._recommending.recommend(
+                namespace, asked.profile, asked.limit, embedding=embedding
+            ),
+            self._solutions(namespace, asked, embedding),
+        )
+        known = _known(episodes, patterns, memories, errors, warnings, preferences, recommended)
+        pattern_ids = [hit.thing.pattern_id for hit in patterns.hits]
+        solution_ids = [hit.error_solution.error_solution_id for hit in errors]
+        retrieval_id = self._retrievals.remember(
+            namespace, asked.task, embedding.vector, (*pattern_ids, *solution_ids)
+        )
+        episode_ids = [hit.thing.episode_id for hit in episodes]
+        self._watching.suggested(namespace, asked.task, pattern_ids, episode_ids, retrieval_id)
+        return TaskContext(
+            episodes,
+            patterns,
+            memories,
+            errors,
+            warnings,
+            preferences,
+            recommended,
+            prompt_of(known, asked.max_tokens),
+            retrieval_id,
+        )
+
+    async def _embed(self, task: str) -> Embedding:
+        if lexical_query(task).terms:
+            return await self._embedder.embed_query(task)
+        return await embed_wordless(self._embedder, task)
+
+    async def _runs(
+        self, namespace: str, asked: ContextQuestion, with_it: _Shared
+    ) -> tuple[list[Finding[Episode]], tuple[TaskWarning, ...]]:
+        """Ended episodes that tell different things, and warnings from those that failed."""
+        ended = EpisodeFilter(statuses=(EpisodeStatus.SUCCEEDED, EpisodeStatus.FAILED))
+        failed = EpisodeFilter(statuses=(EpisodeStatus.FAILED,))
+        questions = [
+            episode_question(_recall(asked, _EPISODES * asked.limit), ended, success_only=False),
+            episode_question(_recall(asked, FAILURES), failed, success_only=False),
+        ]
+        found, failures = await asyncio.gather(
+            *(self._episodes.find(namespace, with_it.question(one)) for one in questions)
+        )
+        nearest = max((hit.similarity for hit in found.hits), default=0.0)
+        like = [hit.thing for hit in failures.hits if hit.similarity >= nearest - _AS_LIKE]
+        apart = told_apart([(hit, hit.thing) for hit in found.hits], asked.limit)
+        return apart, warnings_of(like, asked.limit)
+
+    async def _remembered(
+        self, namespace: str, asked: ContextQuestion, with_it: _Shared
+    ) -> list[Finding[Memory]]:
+        question = _narrowed(memory_question(_recall(asked, asked.limit), MemoryFilter()), asked)
+        return (await self._memories.find(namespace, with_it.question(question))).hits
+
+    async def _solutions(
+        self, namespace: str, asked: ContextQuestion, embedding: Embedding
+    ) -> list[ErrorFound]:
+        """Solutions of the error that the task names, if it names one, then what did not help."""
+        error = named_error(asked.task)
+        if not error:
+            return []
+        question = ErrorQuestion(
+            error_message=error,
+            limit=asked.limit,
+            min_similarity=asked.min_similarity,
+            where=tuple(asked.in_language),
+            embedding=embedding,
+            quiet=True,
+        )
+        answer = await self._errors.find(namespace, question)
+        return [*answer.hits, *answer.unsolved][: asked.limit]
+
+
+@dataclass(frozen=True, slots=True)
+class _Shared:
+    """What all questions have in common."""
+
+    embedding: Embedding
+
+    def question(self, one: Question) -> Question:
+        """A question that is asked with it; its answer is remembered with all others."""
+        return replace(one, embedding=self.embedding, quiet=True)
+
+
+def _recall(asked: ContextQuestion, limit: int) -> Asked:
+    return Asked(asked.task, limit, asked.min_similarity)
+
+
+def _narrowed(question: Question, asked: ContextQuestion) -> Question:
+    """To things of the language and of none."""
+    if not asked.language:
+        return question
+    return replace(question, filters={**question.filters, "language": asked.in_language})
+
+
+def _known(
+    episodes: Sequence[Finding[Episode]],
+    patterns: FittingPatterns,
+    memories: Sequence[Finding[Memory]],
+    errors: Sequence[ErrorFound],
+    warnings: tuple[TaskWarning, ...],
+    preferences: tuple[Preference, ...],
+    recommended: Recommended,
+) -> Known:
+    """The same without how it was found, for the prompt."""
+    return Known(
+        recommendations=recommended.recommendations,
+        advised_by=tuple(one.episode.episode_id for one in recommended.similar),
+        errors=tuple(KnownError(hit.error_solution, hit.exact, hit.differences) for hit in errors),
+        patterns=tuple(
+            KnownPattern(hit.thing, hit.thing.pattern_id in patterns.matched)
+            for hit in patterns.hits
+        ),
+        warnings=warnings,
+        preferences=preferences,
+        memories=tuple(hit.thing for hit in memories),
+        episodes=tuple(hit.thing for hit in episodes),
+    )
