@@ -21,6 +21,7 @@ from lot_grpc.domain.error_differences import Difference, compared
 from lot_grpc.domain.error_signature import ErrorRead, read_error
 from lot_grpc.domain.error_solution import ErrorSolution, ErrorSolutionFilter
 from lot_grpc.domain.fusion import FusionWeights, Relevance
+from lot_grpc.domain.query import Legs
 from lot_grpc.domain.ranking import ScorePart, pool_size
 from lot_grpc.domain.search_text import joined
 from lot_grpc.ports import Condition, Embedder, Equals, Missing, Not, OneOf, VectorStore
@@ -61,6 +62,8 @@ class ErrorQuestion:
     min_similarity: float = 0.0
     include_unsolved: bool = False
     explain: bool = False
+    legs: Legs = Legs.HYBRID
+    """For measuring; one leg alone is searched without the signature."""
 
     @property
     def text(self) -> str:
@@ -110,6 +113,8 @@ class ErrorFinding:
     async def find(self, namespace: str, asked: ErrorQuestion) -> ErrorAnswer:
         """The solutions of an error, those of its signature first."""
         error = await _read(asked.error_type, asked.error_message)
+        if asked.legs is not Legs.HYBRID:
+            return await self._by_leg(namespace, asked, error)
         same = await self._search(namespace, asked, error, worked=True, same=True)
         hits = await self._exact(namespace, asked, error, same)
         if len(hits) < asked.limit:
@@ -125,6 +130,14 @@ class ErrorFinding:
         return ErrorAnswer(
             hits, retrieval_id, error.signature, same.truncated, same.wordless, unsolved
         )
+
+    async def _by_leg(self, namespace: str, asked: ErrorQuestion, error: ErrorRead) -> ErrorAnswer:
+        """What one leg alone finds."""
+        where = _conditions(asked, worked=True)
+        wanted = Wanted(asked.text, where, pool_size(asked.limit), asked.min_similarity, asked.legs)
+        found = await self._searching.search(namespace, wanted)
+        hits = await self._similar(namespace, asked, found, asked.limit)
+        return ErrorAnswer(hits, "", error.signature, found.truncated, found.wordless)
 
     async def _search(
         self, namespace: str, asked: ErrorQuestion, error: ErrorRead, *, worked: bool, same: bool
