@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, replace
 from typing import Any, Final
 
+from lot_grpc.domain.error_signature import VERSION
 from lot_grpc.domain.errors import EmbeddingModelMismatchError, SchemaVersionMismatchError
 from lot_grpc.domain.ids import point_id
 from lot_grpc.lexical.bm25 import TOKENIZER
@@ -15,6 +16,9 @@ from lot_grpc.services.records.collections import META, SCHEMA_VERSION, collecti
 
 CELLS_MADE = "cells_made"
 """Key of the contract: whether each outcome on a query has a cell (``cell_backfill``)."""
+
+ERRORS_READ = "errors_read"
+"""Key of the contract: by which version of the rules all errors were read (``error_backfill``)."""
 
 META_NAMESPACE = "_lot"
 """No caller can name it: namespaces begin with a letter or digit."""
@@ -36,7 +40,8 @@ async def open_store(store: VectorStore, contract: EmbeddingContract) -> None:
     """Make or check the store's contract, then make its collections complete.
 
     Records that an older version wrote still lack vectors (``backfill.bring_up_to_date``), and its
-    outcomes cells (``cell_backfill.make_cells``).
+    outcomes cells (``cell_backfill.make_cells``); its errors were read by the rules of that version
+    (``error_backfill``).
 
     Raises:
         SchemaVersionMismatchError: It was written by a newer version of this service.
@@ -47,6 +52,7 @@ async def open_store(store: VectorStore, contract: EmbeddingContract) -> None:
         "schema_version": SCHEMA_VERSION,
         "embedding": asdict(with_terms(contract)),
         CELLS_MADE: True,
+        ERRORS_READ: VERSION,
     }
     await store.insert(META, [Record(_POINT, META_NAMESPACE, ours)])
     stored = await contract_row(store)
