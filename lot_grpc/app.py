@@ -41,6 +41,7 @@ from lot_grpc.server.servicers import build_servicers
 from lot_grpc.services.backfill import bring_up_to_date, needs_backfill
 from lot_grpc.services.build import Services
 from lot_grpc.services.cell_backfill import make_cells, needs_cells
+from lot_grpc.services.error_backfill import needs_reading, read_errors_anew
 from lot_grpc.services.memories.seeding import Seeds
 from lot_grpc.services.records.collections import CHANGE_WRITERS, META
 from lot_grpc.settings import Settings
@@ -95,6 +96,9 @@ async def serve(
         )
         if made:
             _log.info("learned from the outcomes of an older version", cells=made)
+        read = await read_errors_anew(opened.store, opened.embedder, progress, stop.is_set)
+        if read:
+            _log.info("read the errors of an older version anew", error_solutions=read)
         if stop.is_set():
             return  # it may be half done: the next start goes on with it
         await opened.services.stamps.open()
@@ -253,7 +257,8 @@ async def check(settings: Settings) -> CheckReport:
             looked_at = await opened.services.admin.ready_checks()
             checks += [Check(one.name, one.ok, one.detail) for one in looked_at]
             checks.append(_reranker_check(settings))
-            if await needs_backfill(opened.store) or await needs_cells(opened.store):
+            older = [needs_backfill, needs_cells, needs_reading]
+            if any([await needs(opened.store) for needs in older]):
                 checks.append(Check("records", ok=True, detail=_OLDER_RECORDS))
             return CheckReport(tuple(checks), model, _store_report(await opened.store.info()))
     except LotError as error:

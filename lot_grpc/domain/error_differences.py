@@ -42,22 +42,21 @@ def compared(given: Sequence[LeftOut], stored: Sequence[LeftOut]) -> Compared:
     """Compare what was left out of two errors of one signature, part by part.
 
     Of paths the name of the file is what agrees or not, since folders are those of a machine; the
-    difference is told all the same. What one of them has and the other has not counts as "".
+    difference is told all the same. What one of them has and the other has not counts as "". Where
+    just a number or an address differs, the errors agree nearly in full.
     """
     differences: list[Difference] = []
-    weight_of_all = weight_of_same = 0.0
+    weight_of_all = weight_of_others = 0.0
     for number in range(max(len(given), len(stored))):
         one = given[number] if number < len(given) else LeftOut(stored[number].part, "")
         other = stored[number] if number < len(stored) else LeftOut(one.part, "")
-        part = one.part if one.text else other.part
-        weight = _WEIGHTS.get(part, _LITTLE)
+        weight, part = max((_WEIGHTS.get(kind, _LITTLE), kind) for kind in (one.part, other.part))
         weight_of_all += weight
         if one.text != other.text:
             differences.append(Difference(part, one.text, other.text))
-        if _core(one) == _core(other):
-            weight_of_same += weight
-    agreement = weight_of_same / weight_of_all if weight_of_all else 1.0
-    return Compared(_each_once(differences), agreement)
+        if _core(one) != _core(other):
+            weight_of_others += weight
+    return Compared(_each_once(differences), 1.0 - weight_of_others / max(1.0, weight_of_all))
 
 
 def _core(one: LeftOut) -> str:

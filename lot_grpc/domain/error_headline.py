@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from lot_grpc.domain.error_line import ANY_TYPED, CODED, THREAD, TYPED, Headline, typed
+from lot_grpc.domain.error_tools import READERS, maven_error, with_symbol
 
 _LONGEST_LINE = 1024
 """Characters of a line that are read; what lies behind is no part of a signature."""
@@ -18,38 +20,34 @@ _LONGEST_LINE = 1024
 _LINES = 1000
 """So many lines are read from the beginning, and so many from the end."""
 
-_ESCAPES = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+_ESCAPES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]{0,2000}(?:\x07|\x1b\\)")
+"""Colours, and the links that compilers give to terminals."""
+
+_LOGGED = re.compile(
+    r"(?:\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)? ?"
+    r"|#\d{1,4} (?:\d+\.\d+ )?)(?:##\[error\])?"
+)
+"""What a build server or a container build puts before every line."""
+
 _GROUP = "Exception Group Traceback"
 _GROUP_MARGIN = re.compile(r"[ \t]*(?:\+-[+-].*|[|+] ?)")
 """What Python draws to the left of the members of an exception group, and between them."""
 
 _TRACEBACK = "Traceback (most recent call last):"
 _CAUSES = re.compile(r"[ \t]*(?:Caused by:|\[cause\]:|caused by:)[ \t]*(?=\S)")
-_THREAD = re.compile(r'Exception in thread "[^"]*" ')
 _GO = re.compile(r"[ \t]*(?:panic: |fatal error: )(?=\S)")
 _RUST_NEW = re.compile(r"thread '[^']*' (?:\(\d+\) )?panicked at [^'\s]\S*:$")
 _RUST_OLD = re.compile(r"thread '[^']*' panicked at '(.*)', \S+:\d+:\d+$")
+_PYTHON_FRAME = re.compile(r"[ \t]+File \"[^\"]+\", line \d+")
 _FRAME = re.compile(r"[ \t]+at \S|[ \t]+File \"|goroutine \d|[ \t]+\.\.\. \d+ more")
-_CODED = re.compile(r"(?:.*?[\s:])??error(?:\[([A-Z]\w{1,12})\]| ([A-Z]{1,6}\d{1,6}))?: (?=\S)")
-"""A compiler's line: ``error[E0382]: …``, ``src/a.ts(3,5): error TS2322: …``, ``error: …``."""
+_PLACE = re.compile(r"(?:vet: )?(?:[A-Za-z]:)?[\w./\\@-]+\.[A-Za-z]\w{0,5}:\d+(?::\d+)?: (?=\S)")
+"""A file and its line before what is wrong there, as Go and many linters print."""
 
-_TYPE = (
-    r"(?:[A-Za-z_][\w$]*(?:\.|::|/))*"
-    r"(?:[A-Za-z_]\w*(?:Error|Exception|Warning|Fault|Failure|Interrupt|Timeout|Exit|Panic|Group)"
-    r"|Error|Exception)"
+_TOOL = re.compile(r"ERROR: (?=\S)|\w{0,5}make(?:\[\d+\])?: \*\*\* (?!\[.*\] Error \d)(?=\S)")
+_SHELL = re.compile(
+    r"(?:\S+: )?(?:line \d+: |\d+: )?[^\s:]+: (?:command )?not found$|\S+: command not found: \S+$"
+    r"|(?:\S+: )*\S+: (?:No such file or directory|Permission denied)$"
 )
-_TYPED = re.compile(
-    rf"(?:Uncaught |Unhandled |uncaught )?({_TYPE})(?: \[([A-Z]\w*)\])?(?:: ?(.*)|$)"
-)
-_ANY_TYPED = re.compile(r"([A-Za-z_][\w.$]*)(?:: ?(.*)|$)")
-"""Behind a Python traceback whatever stands there is the type, however it is called."""
-
-_SYSTEM_CODE = re.compile(r"(E[A-Z]{3,20}[0-9]?|ERR_[A-Z_]{2,60})(?:: ?| )(.*)")
-_SYSTEM_CALL = re.compile(r"[a-z]\w{1,30}(?: \S{1,200})? (E[A-Z][A-Z_]{2,20})\b")
-"""``connect ECONNREFUSED …``, ``getaddrinfo ENOTFOUND …``, ``spawn x ENOENT``."""
-
-_CODE_ALONE = re.compile(r"([A-Z]{1,6}\d{2,6}): (.*)")
-
 
 _TOLD = 16_384
 """Characters of a task that are looked at."""
@@ -75,14 +73,6 @@ _TELLS = re.compile(
 """What names an error. No repetition is longer than a word, so that the time is linear."""
 
 
-@dataclass(frozen=True, slots=True)
-class Headline:
-    """``type`` as it stands in the message, "" where it names none; the ``text`` behind it."""
-
-    type: str
-    text: str
-
-
 def headline_of(message: str) -> Headline:
     """The headline of a message. A message without one counts by its first line."""
     given = _ESCAPES.sub("", message).splitlines()
@@ -92,9 +82,12 @@ def headline_of(message: str) -> Headline:
     if any(_GROUP in line for line in lines):
         lines = [_GROUP_MARGIN.sub("", line, count=1) for line in lines]
     lines = [line for line in lines if line]
+    if len(lines) > 1 and sum(_LOGGED.match(line) is not None for line in lines) > len(lines) // 2:
+        lines = [line for line in (_LOGGED.sub("", one, count=1) for one in lines) if line]
     if not lines:
         return Headline("", "")
-    return _caused(lines) or _after_traceback(lines) or _panicked(lines) or _thrown(lines)
+    found = (read(lines) for read in (_panicked, *READERS, _caused, _after_traceback, maven_error))
+    return next((one for one in found if one is not None), None) or _thrown(lines)
 
 
 def looks_like_error(text: str) -> bool:
@@ -112,19 +105,24 @@ def _caused(lines: Sequence[str]) -> Headline | None:
     """The last cause that a trace names."""
     for line in reversed(lines):
         if found := _CAUSES.match(line):
-            return _typed(line[found.end() :])
+            return typed(line[found.end() :])
     return None
 
 
 def _after_traceback(lines: Sequence[str]) -> Headline | None:
-    """The first line behind the last Python traceback that is not indented any more."""
+    """The first line behind the last Python traceback that is not indented any more.
+
+    An error of syntax comes without the traceback's own line.
+    """
     last = max((n for n, line in enumerate(lines) if _TRACEBACK in line), default=None)
     if last is None:
-        return None
+        if not _PYTHON_FRAME.match(lines[0]):
+            return None
+        last = 0
     for line in lines[last + 1 :]:
         if line[0].strip():
-            found = _ANY_TYPED.match(line)
-            return Headline(found[1], found[2] or "") if found else _typed(line)
+            found = ANY_TYPED.match(line)
+            return Headline(found[1], found[2] or "") if found else typed(line)
     return None
 
 
@@ -143,37 +141,24 @@ def _panicked(lines: Sequence[str]) -> Headline | None:
 
 
 def _thrown(lines: Sequence[str]) -> Headline:
-    """The line above the first frame; else the first one that names a type; else the first."""
+    """The line above the first frame; else the first one that says what is wrong; else the first.
+
+    What a linker, a shell or make says counts where no compiler and no program says more.
+    """
     frames = [n for n, line in enumerate(lines) if _FRAME.match(line)]
-    above = lines[: frames[0]] if frames else lines
-    for line in above:
-        if _THREAD.match(line) or _CODED.match(line) or _TYPED.match(line):
-            return _typed(line)
-    first = (above or lines)[0]
-    if first.endswith(":") and len(above) > 1:
-        first = f"{first} {above[1].strip()}"
-    return _typed(first)
+    above = lines[: frames[0]] if frames and frames[0] else lines
+    for rules in ((THREAD, CODED, TYPED), (_TOOL, _SHELL, _PLACE)):
+        for number, line in enumerate(above):
+            if any(rule.match(line) for rule in rules):
+                return with_symbol(_bare(line, above[number + 1 :]), lines[number + 1 :])
+    return _bare(above[0], above[1:])
 
 
-def _typed(line: str) -> Headline:
-    """A line parted into the type that it begins with and the rest."""
-    line = line.strip()
-    if found := _THREAD.match(line):
-        line = line[found.end() :]
-    if (found := _CODED.match(line)) and not _TYPED.match(line):
-        return Headline(found[1] or found[2] or "", line[found.end() :])
-    if found := _CODE_ALONE.match(line):
-        return Headline(found[1], found[2])
-    if found := _SYSTEM_CODE.match(line):
-        return Headline(found[1], found[2])
-    if found := _SYSTEM_CALL.match(line):
-        return Headline(found[1], line)
-    if not (found := _TYPED.match(line)):
-        return Headline("", line)
-    text = found[3] or ""
-    if found[1] == "Error" and found[2]:
-        return Headline(found[2], text)
-    if found[1] == "Error":  # as Node calls them all; the code says more
-        coded = _typed(text) if _SYSTEM_CODE.match(text) or _SYSTEM_CALL.match(text) else None
-        return coded or Headline(found[1], text)
-    return Headline(found[1], text)
+def _bare(line: str, behind: Sequence[str]) -> Headline:
+    """A line without its place and the tool; with the next one where it only announces that."""
+    for rule in (_PLACE, _TOOL):
+        if found := rule.match(line):
+            line = line[found.end() :]
+    if line.endswith(":") and behind:
+        line = f"{line} {behind[0].strip()}"
+    return typed(line)

@@ -22,9 +22,9 @@ from typing import Final
 from lot_grpc.domain.error_headline import headline_of
 from lot_grpc.domain.ids import content_hash
 
-VERSION: Final = 1
-"""Raised whenever a rule changes: signatures begin with it, and those of another one are made anew
-from the messages, which are stored as they came."""
+VERSION: Final = 2
+"""Raised whenever a rule changes: signatures begin with it. At the next start those of another one
+are made anew from the messages, which are stored as they came (``services.error_backfill``)."""
 
 _LONGEST = 400
 """Characters of a signature. Of a longer one the rest is hashed."""
@@ -89,28 +89,38 @@ _MARKS: Final = re.compile("[\ue000-\uf8ff]")
 
 _M = "[\ue000-\uf8ff]"
 _UNQUOTED: Final = tuple(
-    (re.compile(rule), part)
-    for rule, part in (
+    (re.compile(rule), part, behind)
+    for rule, part, behind in (
         (r"^(?P<part>[\w$.\[\]]+(?:\(\.\.\.\))?)"
-         r"(?= is not (?:defined|a function|a constructor|iterable))", "name"),
-        (r"(?<=undefined: )(?P<part>[\w.]+)$", "name"),
-        (r"(?<=ENOTFOUND )(?P<part>[\w.-]+)$", "name"),
-        (r"(?<=EAI_AGAIN )(?P<part>[\w.-]+)$", "name"),
-        (r"(?<=^spawn )(?P<part>\S+)(?= E)", "name"),
-        (rf"(?:\S+: )?(?:line {_M}: |{_M}: )?(?P<part>\S+)(?=: (?:command )?not found$)", "name"),
-        (r"(?<=command not found: )(?P<part>\S+)$", "name"),
+         r"(?= is not (?:defined|a function|a constructor|iterable))", "name", ""),
+        (r"(?<=undefined: )(?P<part>[\w.]+)$", "name", ""),
+        (r"(?<=declared and not used: )(?P<part>\w+)$", "name", ""),
+        (r"(?<=^package )(?P<part>[\w.]+)(?= does not exist$)", "name", ""),
+        (r"(?<=ENOTFOUND )(?P<part>[\w.-]+)$", "name", ""),
+        (r"(?<=EAI_AGAIN )(?P<part>[\w.-]+)$", "name", ""),
+        (r"(?<=^spawn )(?P<part>\S+)(?= E)", "name", ""),
+        (r"(?<=satisfies the requirement )(?P<part>\S+)(?: \(from versions: .*)?", "name", ""),
+        (r"(?<=No matching distribution found for )(?P<part>\S+)$", "name", ""),
+        (r"(?<=While resolving: )(?P<part>\S+)$", "name", ""),
+        (rf"^(?:\S+: )?(?:line {_M}: |{_M}: )?(?P<part>[^\s:]+): command not found$",
+         "name", ": command not found"),
+        (rf"^\S+: {_M}: (?P<part>[^\s:]+): not found$", "name", ": command not found"),
+        (r"^(?:\S+: )?command not found: (?P<part>\S+)$", "name", ": command not found"),
         (r"^(?:\S+: )*(?P<part>\S+)"
-         r"(?=: (?:No such file or directory|Permission denied|Is a directory)$)", "path"),
+         r"(?=: (?:No such file or directory|Permission denied|Is a directory)$)", "path", ""),
+        (r"^(?:\S+: )?permission denied: (?P<part>\S+)$", "path", ": Permission denied"),
     )
 )  # fmt: skip
-"""Names that shells, Go and JavaScript do not quote: ``part`` is what is left out, and with it
-whatever else the rule takes in."""
+"""Names that shells, Go, pip and JavaScript do not quote: ``part`` is what is left out, and with it
+whatever else the rule takes in; what comes behind it instead makes shells alike."""
 
 _FIRST_MARK: Final = 0xE000
 _MOST_MARKS: Final = 6_000
 _STAND_INS: Final = {"qualified": "name"}
 _VERSION: Final = re.compile(r"v\d[\w.+-]*|[-+]?\d+(?:\.\d+){2,}[\w.+-]*")
 _PATH: Final = re.compile(rf"(?:{_DRIVE}|{_ROOTED}|{_FILE}){_PLACE}")
+_IMPORTED: Final = re.compile(r"[a-zA-Z0-9-]+(?:\.[a-zA-Z0-9-]+)+(?:/[\w.-]+)+")
+"""What Go imports by; no other path begins with the name of a host."""
 _URL: Final = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]{1,15}://\S+")
 _NUMBER: Final = re.compile(r"[-+]?\d[\d.,]*")
 
@@ -146,7 +156,7 @@ class ErrorRead:
 
 
 def signature_of(error_type: str, message: str) -> str:
-    """The signature of an error, never empty: ``1:Type: message``.
+    """The signature of an error, never empty: ``2:Type: message``.
 
     ``error_type`` may be empty: then it is what the message names. Of a qualified name
     (``asyncio.exceptions.TimeoutError``, ``java.net.ConnectException``) the last part counts.
@@ -176,6 +186,16 @@ def read_error(error_type: str, message: str) -> ErrorRead:
     return ErrorRead(f"{VERSION}:{whole}", apart.left_out, line)
 
 
+def signed_by_these_rules(signature: str) -> bool:
+    """Whether a signature was made by this version of the rules."""
+    return signature.startswith(f"{VERSION}:")
+
+
+def without_version(signature: str) -> str:
+    """A signature for what must not change with the rules of others."""
+    return signature.partition(":")[2]
+
+
 def short_type(error_type: str) -> str:
     """The last part of a qualified name of a type."""
     return error_type.strip().replace("::", ".").replace("/", ".").rpartition(".")[2]
@@ -201,7 +221,7 @@ def taken_apart(text: str) -> TakenApart:
         if len(stands) >= _MOST_MARKS:
             return f"<{_STAND_INS.get(kind, kind)}>"
         if kind == "quoted":
-            return mark(f"{whole[0]}<name>{whole[-1]}", _quoted(whole[1:-1]))
+            return mark("'<name>'", _quoted(whole[1:-1]))  # tools change their quotes
         return mark(f"<{_STAND_INS.get(kind, kind)}>", LeftOut(_part(kind, whole), whole))
 
     def written_out(made: str) -> str:
@@ -209,11 +229,10 @@ def taken_apart(text: str) -> TakenApart:
 
     made = _PARTS.sub(leave_out, _MARKS.sub("\ufffd", text))
     made = _SPACES.sub(" ", made).strip(" .:;,")
-    for rule, part in _UNQUOTED:
-        made = rule.sub(
-            lambda found, part=part: mark(f"<{part}>", LeftOut(part, written_out(found["part"]))),
-            made,
-        )
+    for rule, part, behind in _UNQUOTED:
+        if found := rule.search(made):
+            one = mark(f"<{part}>", LeftOut(part, written_out(found["part"])))
+            made = f"{made[: found.start()]}{one}{behind}{made[found.end() :]}"
     left = [stands[ord(one) - _FIRST_MARK] for one in _MARKS.findall(made)]
     rest = iter(left)
     return TakenApart(
@@ -225,6 +244,8 @@ def _part(kind: str, text: str) -> str:
     """What a part is called to callers."""
     if kind == "number" and _VERSION.fullmatch(text):
         return "version"
+    if kind == "path" and _IMPORTED.fullmatch(text):
+        return "name"
     return _STAND_INS.get(kind, kind)
 
 

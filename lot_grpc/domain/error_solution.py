@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Any, Final
 
-from lot_grpc.domain.error_signature import signature_of
+from lot_grpc.domain.error_signature import read_error, signature_of, without_version
 from lot_grpc.domain.errors import invalid
 from lot_grpc.domain.ids import content_hash
 from lot_grpc.domain.outcomes import Outcomes
 from lot_grpc.domain.search_text import SearchText, joined
+
+_FENCED: Final = re.compile(r"^[ \t]*```.*?^[ \t]*```[^\n]*$", re.DOTALL | re.MULTILINE)
+"""A block of code as Markdown has it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,19 +99,27 @@ class ErrorSolutionFilter:
 def search_text(content: ErrorSolutionContent) -> SearchText:
     """What an error solution is found by.
 
-    Meaning is compared on the error alone, since an error is what is asked with; words also on when
-    it came and what fixed it, for those who ask in words of their own.
+    Meaning is compared on the error as it was raised; and, for those who ask in words of their own,
+    on the line that says what went wrong together with the fix. Code that is fenced off in a fix
+    says little of the error, so it counts by its words only, as does when the error came.
     """
+    error = joined(content.error_type, content.error_message)
+    told = (_FENCED.sub("", text).strip() for text in (content.resolution, *content.steps))
+    line = read_error(content.error_type, content.error_message).line
     return SearchText(
-        joined(content.error_type, content.error_message),
+        error,
         more=joined(content.context, content.resolution, *content.steps),
+        solved=joined(line or error, *told),
     )
 
 
 def same_solution_id(content: ErrorSolutionContent) -> str:
-    """The id of a solution that nobody named: the same for the same solution of the same error."""
+    """The id of a solution that nobody named: the same for the same solution of the same error.
+
+    It stays through versions of the rules where those make no difference to the error.
+    """
     parts = [
-        content.signature,
+        f"1:{without_version(content.signature)}",
         content.language,
         " ".join(content.resolution.split()),
         [" ".join(step.split()) for step in content.steps],

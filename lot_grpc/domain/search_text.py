@@ -12,12 +12,14 @@ _JOINT = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|(?<=\w)_+(
 class SearchText:
     """``text`` is prose, ``code`` what is written in a programming language, "" for none.
 
-    ``more`` is compared by words only, not by meaning.
+    ``more`` is compared by words only, not by meaning. ``solved`` is the other way to say it: an
+    error together with its fix, compared by meaning only.
     """
 
     text: str
     code: str = ""
     more: str = ""
+    solved: str = ""
 
     @property
     def whole(self) -> str:

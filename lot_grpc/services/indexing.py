@@ -9,7 +9,12 @@ from dataclasses import dataclass
 from lot_grpc.domain.search_text import SearchText
 from lot_grpc.lexical.bm25 import document_vector
 from lot_grpc.ports import Embedder, SparseVector, Vector
-from lot_grpc.services.records.collections import CODE_VECTOR, SPARSE_VECTOR, TEXT_VECTOR
+from lot_grpc.services.records.collections import (
+    CODE_VECTOR,
+    SOLVED_VECTOR,
+    SPARSE_VECTOR,
+    TEXT_VECTOR,
+)
 
 _LONG = 16_384
 """Characters from which on a text is prepared in a thread: a quarter of a million take 0.2 s."""
@@ -25,7 +30,10 @@ class Indexed:
 
 
 class Indexing:
-    """Makes them: ``text`` always, ``code`` where there is code, ``bm25`` over both."""
+    """Makes them: ``text`` always, ``code`` where there is code, ``bm25`` over both.
+
+    ``solved`` is that of an error with its fix.
+    """
 
     def __init__(self, embedder: Embedder) -> None:
         self._embedder = embedder
@@ -39,9 +47,11 @@ class Indexing:
         for one in prepared:
             text = next(embeddings)
             vectors: dict[str, Vector] = {TEXT_VECTOR: text.vector}
-            code = next(embeddings) if len(one.embedded) > 1 else None
+            code = next(embeddings) if one.coded else None
             if code is not None:
                 vectors[CODE_VECTOR] = code.vector
+            if one.solved:
+                vectors[SOLVED_VECTOR] = next(embeddings).vector
             vectors[SPARSE_VECTOR] = one.terms
             indexed.append(Indexed(vectors, text.truncated, code is not None and code.truncated))
         return indexed
@@ -53,15 +63,17 @@ class Indexing:
 
 @dataclass(frozen=True, slots=True)
 class _Prepared:
-    """What is embedded of a text, and its terms."""
+    """What is embedded of a text, and its terms: the text, code and ``solved`` if there are."""
 
     embedded: tuple[str, ...]
+    coded: bool
+    solved: bool
     terms: SparseVector
 
 
 async def _prepared(one: SearchText) -> _Prepared:
     """Without holding the event loop: in a thread when long, else giving way after each."""
-    if len(one.text) + len(one.code) + len(one.more) > _LONG:
+    if len(one.text) + len(one.code) + len(one.more) + len(one.solved) > _LONG:
         return await asyncio.to_thread(_prepare, one)
     prepared = _prepare(one)
     await asyncio.sleep(0)
@@ -70,4 +82,6 @@ async def _prepared(one: SearchText) -> _Prepared:
 
 def _prepare(one: SearchText) -> _Prepared:
     embedded = (one.text, one.spoken_code) if one.code else (one.text,)
-    return _Prepared(embedded, document_vector(one.whole))
+    if one.solved:
+        embedded += (one.solved,)
+    return _Prepared(embedded, bool(one.code), bool(one.solved), document_vector(one.whole))

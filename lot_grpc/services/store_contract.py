@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, replace
 from typing import Any, Final
 
+from lot_grpc.domain.error_signature import VERSION
 from lot_grpc.domain.errors import (
     EmbeddingModelMismatchError,
     SchemaVersionMismatchError,
@@ -34,6 +35,9 @@ REBUILD = "rebuild"
 STALE_EPOCHS = "stale_epochs"
 """Key of the contract: epochs whose vectors are of no use and may not all be dropped."""
 
+ERRORS_READ = "errors_read"
+"""Key of the contract: by which version of the rules all errors were read (``error_backfill``)."""
+
 META_NAMESPACE = "_lot"
 """No caller can name it: namespaces begin with a letter or digit."""
 
@@ -56,7 +60,8 @@ async def open_store(store: VectorStore, contract: EmbeddingContract) -> int:
     Returns the epoch of its vectors (``reindexing.epochs``).
 
     Records that an older version wrote still lack vectors (``backfill.bring_up_to_date``), and its
-    outcomes cells (``cell_backfill.make_cells``).
+    outcomes cells (``cell_backfill.make_cells``); its errors were read by the rules of that version
+    (``error_backfill``).
 
     Raises:
         SchemaVersionMismatchError: It was written by a newer version of this service.
@@ -67,6 +72,7 @@ async def open_store(store: VectorStore, contract: EmbeddingContract) -> int:
         "schema_version": SCHEMA_VERSION,
         "embedding": asdict(with_terms(contract)),
         CELLS_MADE: True,
+        ERRORS_READ: VERSION,
     }
     await store.insert(META, [Record(_POINT, META_NAMESPACE, ours)])
     stored = await contract_row(store)
@@ -92,8 +98,12 @@ async def open_as_stored(store: VectorStore) -> Payload:
         raise StartupError("the store is empty: there is nothing to embed anew") from None
     _check_schema(stored["schema_version"])
     check_terms(stored)
-    behind = stored["schema_version"] < SCHEMA_VERSION or stored.get(BACKFILL) is not None
-    if behind or stored["embedding"]["tokenizer"] != TOKENIZER:
+    if (
+        stored["schema_version"] < SCHEMA_VERSION
+        or stored.get(BACKFILL) is not None
+        or stored["embedding"]["tokenizer"] != TOKENIZER
+        or stored.get(ERRORS_READ) != VERSION
+    ):
         raise StartupError(
             "the store is of an older version of lot-grpc: start the server once with its model "
             f"({stored['embedding']['model']}), which brings it up to date"

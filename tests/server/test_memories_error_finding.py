@@ -51,7 +51,7 @@ async def test_the_same_error_comes_first_another_name_is_told_and_then_similar_
     assert not same.differences
     [told] = other.differences
     assert (told.part, told.given, told.stored) == ("name", "yaml", "PIL")
-    assert same.score > 0.9 > 0.52 > other.score
+    assert same.score > 0.9 > 0.42 > other.score
     assert similar.score > 0
     assert answer.signature == f"{VERSION}:ModuleNotFoundError: No module named '<name>'"
     assert answer.retrieval_id

@@ -51,7 +51,7 @@ async def test_a_solution_comes_back_as_it_was_given(lot):
     solution = answer.error_solution
     given = error_solution_pb2.ErrorSolution(**FULL)
     assert output_only(solution, *GIVEN_BY_SERVER) == given
-    assert solution.signature == "1:KeyError: '<name>'"
+    assert solution.signature == "2:KeyError: '<name>'"
     assert solution.namespace == lot.namespace
     assert solution.create_time == solution.update_time
     assert (solution.outcomes.success_rate, solution.outcomes.usage_count) == (1.0, 0)
@@ -134,7 +134,7 @@ FILTERS: list[tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = [
     ({"error_types": ["A", "B"]}, {"error_type": "B"}, {"error_type": "b"}),
     ({"languages": ["PY"]}, {"language": "python"}, {"language": "go"}),
     ({"categories": ["x", "y"]}, {"categories": ["y", "z"]}, {"categories": ["z"]}),
-    ({"signatures": ["1:E: <number>"]}, {"message": "E: 5"}, {"message": "E: five"}),
+    ({"signatures": ["2:E: <number>"]}, {"message": "E: 5"}, {"message": "E: five"}),
     ({"worked": False}, {"worked": False}, {}),
     ({"worked": True}, {}, {"worked": False}),
     ({"tags_any": ["x", "y"]}, {"tags": ["y"]}, {"tags": ["z"]}),

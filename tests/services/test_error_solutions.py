@@ -32,7 +32,7 @@ async def test_a_solution_is_there_as_it_was_given_with_its_signature(world):
     assert made.created
     solution = made.error_solution
     assert await world.services.error_solutions.get(NS, solution.error_solution_id) == solution
-    assert solution.signature == "1:KeyError: '<name>'"
+    assert solution.signature == "2:KeyError: '<name>'"
     assert (solution.outcomes.success_rate, solution.outcomes.usage_count) == (1.0, 0)
 
 
@@ -78,7 +78,7 @@ async def test_solutions_saved_at_once_are_one(world):
 async def test_a_solution_has_the_vectors_that_it_is_found_by(world):
     await save(world)
     (record,) = await world.store.scroll(ERROR_SOLUTIONS, NS, [], limit=1, vectors=True)
-    assert set(record.vectors) == {"text", SPARSE_VECTOR}
+    assert set(record.vectors) == {"text", "solved", SPARSE_VECTOR}
 
 
 async def test_an_id_of_its_own_stores_it_beside_the_same(world):

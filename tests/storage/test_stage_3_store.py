@@ -13,6 +13,8 @@ from lot_grpc.embedding.hashing import HashingEmbedder
 from lot_grpc.services.backfill import bring_up_to_date
 from lot_grpc.services.build import Services
 from lot_grpc.services.cell_backfill import needs_cells
+from lot_grpc.services.error_backfill import needs_reading, read_errors_anew
+from lot_grpc.services.memories.error_finding import ErrorQuestion
 from lot_grpc.services.recall.questions import Asked, pattern_question
 from tests.contract.clock import FixedClock
 from tests.fixtures.archive import unpack
@@ -27,6 +29,12 @@ async def services(tmp_path: Path) -> AsyncIterator[Services]:
     store, opened = await open_services(tmp_path, FixedClock())
     assert await bring_up_to_date(store, HashingEmbedder()) == 0
     assert not await needs_cells(store)
+    assert await needs_reading(store)
+    assert await read_errors_anew(store, HashingEmbedder(), stop=lambda: True) == 0
+    assert await needs_reading(store)
+    assert await read_errors_anew(store, HashingEmbedder()) == 1
+    assert await read_errors_anew(store, HashingEmbedder()) == 0
+    assert not await needs_reading(store)
     await opened.housekeeping.roll_forward(starting=True)
     await check_invariants(store, NS)
     yield opened
@@ -65,3 +73,14 @@ async def test_the_rest_is_there(services: Services) -> None:
     (best,) = await services.action_values.best(NS, STATE, 3)
     assert best.action == "canary"
     assert best.value == pytest.approx(0.1)
+
+
+async def test_errors_signed_by_the_rules_of_stage_3_are_found_by_those_of_today(
+    services: Services,
+) -> None:
+    answer = await services.error_finding.find(NS, ErrorQuestion(error_message="KeyError: 'b'"))
+    [hit] = answer.hits
+    assert (hit.error_solution.error_solution_id, hit.exact) == ("key-error", True)
+    assert hit.error_solution.signature == answer.signature
+    answer = await services.error_finding.find(NS, ErrorQuestion(error_message="use get"))
+    assert [hit.error_solution.error_solution_id for hit in answer.hits] == ["key-error"]

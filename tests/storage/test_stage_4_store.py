@@ -18,6 +18,7 @@ from lot_grpc.services.build import Services
 from lot_grpc.services.changes.news import ChangeEvent, Watch
 from lot_grpc.services.episodes.recording import Takeover
 from lot_grpc.services.episodes.replaying import Replay
+from lot_grpc.services.error_backfill import read_errors_anew
 from tests.contract.clock import FixedClock
 from tests.fixtures.archive import unpack
 from tests.fixtures.stage_1 import NS, open_services
@@ -32,6 +33,7 @@ async def services(tmp_path: Path) -> AsyncIterator[Services]:
     clock.advance(26 * 3600)
     store, opened = await open_services(tmp_path, clock)
     assert await bring_up_to_date(store, HashingEmbedder()) == 0
+    assert await read_errors_anew(store, HashingEmbedder()) > 0
     await opened.housekeeping.roll_forward(starting=True)
     await check_invariants(store, NS)
     yield opened

@@ -109,11 +109,11 @@ READ = [
     ("", GO_PANIC, "panic: runtime error: index out of range [<number>] with length <number>"),
     ("", RUST_PANIC_OLD,
      "panic: index out of bounds: the len is <number> but the index is <number>"),
-    ("", RUSTC, "E0382: borrow of moved value: `<name>`"),
+    ("", RUSTC, "E0382: borrow of moved value: '<name>'"),
     ("", JAVA_TRACE, "ConnectException: Connection refused"),
     ("", "bash: line 3: kubectl: command not found", "<name>: command not found"),
     ("", "cat: /etc/app.conf: No such file or directory", "<path>: No such file or directory"),
-    ("", "./main.go:5:2: undefined: parse", "<path>: undefined: <name>"),
+    ("", "./main.go:5:2: undefined: parse", "undefined: <name>"),
     ("", "src/a.ts(3,5): error TS2304: Cannot find name 'foo'.",
      "TS2304: Cannot find name '<name>'"),
     ("", "Error: ENOENT: no such file or directory, open '/a'",
@@ -134,7 +134,7 @@ def test_the_line_that_says_what_went_wrong_is_the_signature(kind, message, expe
 
 
 def test_rust_tells_what_it_unwrapped_on_the_next_line():
-    assert signature_of("", RUST_PANIC).startswith(f"{VERSION}:panic: called `<name>` on an")
+    assert signature_of("", RUST_PANIC).startswith(f"{VERSION}:panic: called '<name>' on an")
 
 
 ALIKE = [

@@ -1,11 +1,11 @@
 """Finding what fixed an error: those of the same signature first, then those of a similar one.
 
 Of the same signature (``domain.error_signature``) both legs look for the nearest, so that of many
-the one with the same names is among those read. They are ordered by how alike the raw messages are:
-half by their cosine, half by whether the parts that the signature leaves out are the same
-(``domain.error_differences``): another module's name is another fix, and no cosine of a long log
-tells that surely. Reliability orders what is all but the same. The rest is found as any recall
-finds (``recall.search``).
+the one with the same names is among those read. They are ordered by how alike the raw messages are,
+in two ways: whether the parts that the signature leaves out are the same
+(``domain.error_differences``), since another module's name is another fix and no cosine of a long
+log tells that surely; and by their cosine. Reliability orders what is all but the same. The rest is
+found as any recall finds (``recall.search``).
 
 What did not work is found in the same way and told apart.
 """
@@ -18,26 +18,28 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from lot_grpc.domain.error_differences import Difference, compared
-from lot_grpc.domain.error_signature import ErrorRead, read_error
+from lot_grpc.domain.error_signature import ErrorRead, read_error, signed_by_these_rules
 from lot_grpc.domain.error_solution import ErrorSolution, ErrorSolutionFilter
 from lot_grpc.domain.fusion import FusionWeights, Relevance
+from lot_grpc.domain.query import Legs
 from lot_grpc.domain.ranking import ScorePart, pool_size
 from lot_grpc.domain.search_text import joined
 from lot_grpc.ports import Condition, Embedder, Embedding, Equals, Missing, Not, OneOf, VectorStore
 from lot_grpc.services.recall.retrievals import Retrievals
 from lot_grpc.services.recall.search import Candidates, Searching, Wanted
 from lot_grpc.services.recall.searched import SEARCHED_ERROR_SOLUTIONS
-from lot_grpc.services.records.collections import ERROR_SOLUTIONS
+from lot_grpc.services.records.collections import ERROR_SOLUTIONS, TEXT_VECTOR
 from lot_grpc.services.records.error_solutions import (
     error_solution_conditions,
     error_solution_from_record,
 )
 
-_SIMILARITY: Final = 0.5
-_AGREEMENT: Final = 0.49
+_SIMILARITY: Final = 0.4
+_AGREEMENT: Final = 0.59
 _RELIABILITY: Final = 0.01
-"""Weights in the score of the same signature; that of reliability is added to the relevance of
-similar ones as well. It decides between what is all but the same, no more."""
+"""Weights in the score of the same signature: another name weighs more than any likeness. That of
+reliability is added to the relevance of similar ones as well; it decides between what is all but
+the same, no more."""
 
 _LONG: Final = 16_384
 """Characters from which on a message is read in a thread."""
@@ -66,6 +68,8 @@ class ErrorQuestion:
     where: tuple[Condition, ...] = ()
     embedding: Embedding | None = None
     quiet: bool = False
+    legs: Legs = Legs.HYBRID
+    """For measuring; one leg alone is searched without the signature."""
 
     @property
     def text(self) -> str:
@@ -110,21 +114,27 @@ class ErrorFinding:
     def __init__(self, store: VectorStore, embedder: Embedder, retrievals: Retrievals) -> None:
         self._store = store
         self._searching = Searching(store, embedder, SEARCHED_ERROR_SOLUTIONS, FusionWeights())
+        raw = replace(SEARCHED_ERROR_SOLUTIONS, dense=(TEXT_VECTOR,))
+        self._searching_raw = Searching(store, embedder, raw, FusionWeights())
         self._retrievals = retrievals
 
     async def find(self, namespace: str, asked: ErrorQuestion) -> ErrorAnswer:
         """The solutions of an error, those of its signature first."""
         error = await _read(asked.error_type, asked.error_message)
+        if asked.legs is not Legs.HYBRID:
+            return await self._by_leg(namespace, asked, error)
         same = await self._search(namespace, asked, error, worked=True, same=True)
         hits = await self._exact(namespace, asked, error, same)
         if len(hits) < asked.limit:
             others = await self._search(namespace, asked, error, worked=True, same=False)
-            hits += await self._similar(namespace, asked, others, asked.limit - len(hits))
+            hits += await self._similar(namespace, asked, error, others, asked.limit - len(hits))
         failed = await self._search(namespace, asked, error, worked=False, same=True)
         unsolved = await self._exact(namespace, asked, error, failed)
         if asked.include_unsolved and len(unsolved) < asked.limit:
             others = await self._search(namespace, asked, error, worked=False, same=False)
-            unsolved += await self._similar(namespace, asked, others, asked.limit - len(unsolved))
+            unsolved += await self._similar(
+                namespace, asked, error, others, asked.limit - len(unsolved)
+            )
         ids = tuple(hit.error_solution.error_solution_id for hit in (*hits, *unsolved))
         retrieval_id = ""
         if not asked.quiet:
@@ -132,6 +142,14 @@ class ErrorFinding:
         return ErrorAnswer(
             hits, retrieval_id, error.signature, same.truncated, same.wordless, unsolved
         )
+
+    async def _by_leg(self, namespace: str, asked: ErrorQuestion, error: ErrorRead) -> ErrorAnswer:
+        """What one leg alone finds."""
+        where = _conditions(asked, worked=True)
+        wanted = Wanted(asked.text, where, pool_size(asked.limit), asked.min_similarity, asked.legs)
+        found = await self._searching.search(namespace, wanted)
+        hits = await self._similar(namespace, asked, error, found, asked.limit)
+        return ErrorAnswer(hits, "", error.signature, found.truncated, found.wordless)
 
     async def _search(
         self, namespace: str, asked: ErrorQuestion, error: ErrorRead, *, worked: bool, same: bool
@@ -141,33 +159,43 @@ class ErrorFinding:
         where = [*_conditions(asked, worked=worked), signature if same else Not(signature)]
         least = 0.0 if same else asked.min_similarity
         wanted = Wanted(asked.text, where, pool_size(asked.limit), least, embedding=asked.embedding)
-        return await self._searching.search(namespace, wanted)
+        searching = self._searching_raw if same else self._searching
+        return await searching.search(namespace, wanted)
 
     async def _exact(
         self, namespace: str, asked: ErrorQuestion, error: ErrorRead, same: Candidates
     ) -> list[ErrorFound]:
         """The best of the same signature."""
-        found = []
-        for one, solution in await self._read(namespace, same.found[: pool_size(asked.limit)]):
-            stored = await _read(solution.content.error_type, solution.content.error_message)
-            told = compared(error.left_out, stored.left_out)
-            parts = (
-                ScorePart("similarity", one.similarity, _SIMILARITY),
-                ScorePart("agreement", told.agreement, _AGREEMENT),
-                ScorePart("reliability", solution.outcomes.reliability, _RELIABILITY),
-            )
-            found.append(_found(solution, one.similarity, parts, told.differences, exact=True))
+        found = [
+            _exactly(one, solution, error, await _read(*_error_of(solution)))
+            for one, solution in await self._read(namespace, same.found[: pool_size(asked.limit)])
+        ]
         return _best(found, asked.limit, asked)
 
     async def _similar(
-        self, namespace: str, asked: ErrorQuestion, others: Candidates, limit: int
+        self,
+        namespace: str,
+        asked: ErrorQuestion,
+        error: ErrorRead,
+        others: Candidates,
+        limit: int,
     ) -> list[ErrorFound]:
-        """The best of other signatures."""
+        """The best of other signatures. Reliability can lift none from further below.
+
+        What another version of this service writes meanwhile has a signature by its own rules; it
+        is read again here.
+        """
+        least = others.found[limit - 1].value - _RELIABILITY if len(others.found) > limit else 0.0
+        near = [one for one in others.found if one.value >= least]
         found = []
-        for one, solution in await self._read(namespace, others.found[: pool_size(limit)]):
+        for one, solution in await self._read(namespace, near):
+            if not signed_by_these_rules(solution.signature):
+                stored = await _read(*_error_of(solution))
+                if stored.signature == error.signature:
+                    found.append(_exactly(one, solution, error, stored))
+                    continue
             reliability = ScorePart("reliability", solution.outcomes.reliability, _RELIABILITY)
-            parts = (*one.parts, reliability)
-            found.append(_found(solution, one.similarity, parts))
+            found.append(_found(solution, one.similarity, (*one.parts, reliability)))
         return _best(found, limit, asked)
 
     async def _read(
@@ -193,6 +221,23 @@ def _conditions(asked: ErrorQuestion, *, worked: bool) -> list[Condition]:
     return where
 
 
+def _error_of(solution: ErrorSolution) -> tuple[str, str]:
+    return solution.content.error_type, solution.content.error_message
+
+
+def _exactly(
+    one: Relevance, solution: ErrorSolution, error: ErrorRead, stored: ErrorRead
+) -> ErrorFound:
+    """A hit of the same signature."""
+    told = compared(error.left_out, stored.left_out)
+    parts = (
+        ScorePart("similarity", one.similarity, _SIMILARITY),
+        ScorePart("agreement", told.agreement, _AGREEMENT),
+        ScorePart("reliability", solution.outcomes.reliability, _RELIABILITY),
+    )
+    return _found(solution, one.similarity, parts, told.differences, exact=True)
+
+
 def _found(
     solution: ErrorSolution,
     similarity: float,
@@ -210,10 +255,11 @@ def _best(found: Sequence[ErrorFound], limit: int, asked: ErrorQuestion) -> list
     return best if asked.explain else [replace(hit, parts=()) for hit in best]
 
 
-def _order(hit: ErrorFound) -> tuple[float, float, int, str]:
-    """Best first; of equal ones the more successful, then the newer."""
+def _order(hit: ErrorFound) -> tuple[bool, float, float, int, str]:
+    """The same signature first, then best first; of equal ones the more successful, the newer."""
     solution = hit.error_solution
     return (
+        not hit.exact,
         -hit.score,
         -solution.outcomes.success_rate,
         -solution.create_time,

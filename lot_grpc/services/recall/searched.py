@@ -18,6 +18,7 @@ from lot_grpc.services.records.collections import (
     ERROR_SOLUTIONS,
     MEMORIES,
     PATTERNS,
+    SOLVED_VECTOR,
     TEXT_VECTOR,
 )
 from lot_grpc.services.records.episodes import episode_from_record
@@ -48,7 +49,7 @@ SEARCHED_MEMORIES: Final = Searched(
 )
 SEARCHED_ERROR_SOLUTIONS: Final = Searched(
     ERROR_SOLUTIONS,
-    (TEXT_VECTOR,),
+    (TEXT_VECTOR, SOLVED_VECTOR),
     lambda record: error_solution_text(error_solution_from_record(record).content),
 )
 ALL_SEARCHED: Final = (

@@ -45,6 +45,8 @@ END_TIME = "end_time"
 TEXT_VECTOR = "text"
 CODE_VECTOR = "code"
 """Of what has code."""
+SOLVED_VECTOR = "solved"
+"""Of an error solution: the error together with its fix, for who asks in words of their own."""
 SPARSE_VECTOR = "bm25"
 QUERY_VECTOR = "query"
 """Of a cell: the query that its outcomes answered."""
@@ -186,7 +188,7 @@ def collection_specs(dimensions: int) -> list[CollectionSpec]:
         CollectionSpec(PREFERENCE_REVISIONS, indexes={"key": _K, "revision": _I, SORT_KEY: _I}),
         CollectionSpec(
             ERROR_SOLUTIONS,
-            dense={TEXT_VECTOR: dimensions},
+            dense={TEXT_VECTOR: dimensions, SOLVED_VECTOR: dimensions},
             sparse=(SPARSE_VECTOR,),
             indexes={
                 **_COMMON,

@@ -91,7 +91,7 @@ type ErrorSolution struct {
 	// Output only. signature is the type and the message with paths, numbers, quoted names,
 	// addresses and ids made alike; equal signatures are the same error. Of a stack trace the error
 	// that caused it counts. It begins with the version of these rules, as in
-	// `1:KeyError: '<name>'`; it is of use for comparing, not for reading.
+	// `2:KeyError: '<name>'`; it is of use for comparing, not for reading.
 	Signature string `protobuf:"bytes,4,opt,name=signature,proto3" json:"signature,omitempty"`
 	// context says when it came: the command, the code around it, the versions. At most 64 KiB.
 	Context string `protobuf:"bytes,5,opt,name=context,proto3" json:"context,omitempty"`
@@ -847,11 +847,13 @@ type ErrorSolutionHit struct {
 	ErrorSolution *ErrorSolution `protobuf:"bytes,1,opt,name=error_solution,json=errorSolution,proto3" json:"error_solution,omitempty"`
 	// match.
 	Match ErrorMatch `protobuf:"varint,2,opt,name=match,proto3,enum=lot.v1.ErrorMatch" json:"match,omitempty"`
-	// score that hits are ordered by within their match, larger first. Of the same signature it is
-	// half the similarity and half whether what differs matters; a hundredth is the reliability, which
-	// decides between equals.
+	// score that hits are ordered by within their match, larger first. Of the same signature it is .4
+	// times the similarity, .59 times how far what the signature leaves out agrees (a name counts most,
+	// a number hardly), and .01 times the reliability, which decides between equals. So a hit of another
+	// name is below .42.
 	Score float64 `protobuf:"fixed64,3,opt,name=score,proto3" json:"score,omitempty"`
-	// similarity in [0, 1] of the raw messages: their cosine, negative ones as 0.
+	// similarity in [0, 1], a cosine, negative ones as 0. Of the same signature it is that of the raw
+	// messages; of a similar one that to the message or to the error with its fix, the nearer of both.
 	Similarity float64 `protobuf:"fixed64,4,opt,name=similarity,proto3" json:"similarity,omitempty"`
 	// score_parts whose weighted sum is the score; only with explain.
 	ScoreParts []*ScorePart `protobuf:"bytes,5,rep,name=score_parts,json=scoreParts,proto3" json:"score_parts,omitempty"`

@@ -108,7 +108,7 @@ class ErrorSolution(_message.Message):
     """Output only. signature is the type and the message with paths, numbers, quoted names,
     addresses and ids made alike; equal signatures are the same error. Of a stack trace the error
     that caused it counts. It begins with the version of these rules, as in
-    `1:KeyError: '<name>'`; it is of use for comparing, not for reading.
+    `2:KeyError: '<name>'`; it is of use for comparing, not for reading.
     """
     context: _builtins.str
     """context says when it came: the command, the code around it, the versions. At most 64 KiB."""
@@ -530,12 +530,15 @@ class ErrorSolutionHit(_message.Message):
     match: Global___ErrorMatch.ValueType
     """match."""
     score: _builtins.float
-    """score that hits are ordered by within their match, larger first. Of the same signature it is
-    half the similarity and half whether what differs matters; a hundredth is the reliability, which
-    decides between equals.
+    """score that hits are ordered by within their match, larger first. Of the same signature it is .4
+    times the similarity, .59 times how far what the signature leaves out agrees (a name counts most,
+    a number hardly), and .01 times the reliability, which decides between equals. So a hit of another
+    name is below .42.
     """
     similarity: _builtins.float
-    """similarity in [0, 1] of the raw messages: their cosine, negative ones as 0."""
+    """similarity in [0, 1], a cosine, negative ones as 0. Of the same signature it is that of the raw
+    messages; of a similar one that to the message or to the error with its fix, the nearer of both.
+    """
     @_builtins.property
     def error_solution(self) -> Global___ErrorSolution:
         """error_solution."""

@@ -49,7 +49,7 @@ export type ErrorSolution = Message<"lot.v1.ErrorSolution"> & {
    * Output only. signature is the type and the message with paths, numbers, quoted names,
    * addresses and ids made alike; equal signatures are the same error. Of a stack trace the error
    * that caused it counts. It begins with the version of these rules, as in
-   * `1:KeyError: '<name>'`; it is of use for comparing, not for reading.
+   * `2:KeyError: '<name>'`; it is of use for comparing, not for reading.
    *
    * @generated from field: string signature = 4;
    */
@@ -529,16 +529,18 @@ export type ErrorSolutionHit = Message<"lot.v1.ErrorSolutionHit"> & {
   match: ErrorMatch;
 
   /**
-   * score that hits are ordered by within their match, larger first. Of the same signature it is
-   * half the similarity and half whether what differs matters; a hundredth is the reliability, which
-   * decides between equals.
+   * score that hits are ordered by within their match, larger first. Of the same signature it is .4
+   * times the similarity, .59 times how far what the signature leaves out agrees (a name counts most,
+   * a number hardly), and .01 times the reliability, which decides between equals. So a hit of another
+   * name is below .42.
    *
    * @generated from field: double score = 3;
    */
   score: number;
 
   /**
-   * similarity in [0, 1] of the raw messages: their cosine, negative ones as 0.
+   * similarity in [0, 1], a cosine, negative ones as 0. Of the same signature it is that of the raw
+   * messages; of a similar one that to the message or to the error with its fix, the nearer of both.
    *
    * @generated from field: double similarity = 4;
    */

@@ -1,0 +1,59 @@
+"""One line of an error message, parted into the type that it begins with and the rest."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+THREAD = re.compile(r'Exception in thread "[^"]*" ')
+CODED = re.compile(r"(?:.*?[\s:])??error(?:\[([A-Z]\w{1,12})\]| ([A-Z]{1,6}\d{1,6}))?: (?=\S)")
+"""A compiler's line: ``error[E0382]: …``, ``src/a.ts(3,5): error TS2322: …``, ``error: …``."""
+
+_TYPE = (
+    r"(?:[A-Za-z_][\w$]*(?:\.|::|/))*"
+    r"(?:[A-Za-z_]\w*(?:Error|Exception|Warning|Fault|Failure|Interrupt|Timeout|Exit|Panic|Group)"
+    r"|Error|Exception)"
+)
+TYPED = re.compile(
+    rf"(?:Uncaught |Unhandled |uncaught )?({_TYPE})(?: \[([A-Z]\w*)\])?(?:: ?(.*)|$)"
+)
+ANY_TYPED = re.compile(r"([A-Za-z_][\w.$]*)(?:: ?(.*)|$)")
+"""Behind a Python traceback whatever stands there is the type, however it is called."""
+
+_SYSTEM_CODE = re.compile(r"(E[A-Z]{3,20}[0-9]?|ERR_[A-Z_]{2,60})(?:: ?| )(.*)")
+_SYSTEM_CALL = re.compile(r"[a-z]\w{1,30}(?: \S{1,200})? (E[A-Z][A-Z_]{2,20})\b")
+"""``connect ECONNREFUSED …``, ``getaddrinfo ENOTFOUND …``, ``spawn x ENOENT``."""
+
+_CODE_ALONE = re.compile(r"([A-Z]{1,6}\d{2,6}): (.*)")
+
+
+@dataclass(frozen=True, slots=True)
+class Headline:
+    """``type`` as it stands in the message, "" where it names none; the ``text`` behind it."""
+
+    type: str
+    text: str
+
+
+def typed(line: str) -> Headline:
+    """A line parted into the type that it begins with and the rest."""
+    line = line.strip()
+    if found := THREAD.match(line):
+        line = line[found.end() :]
+    if (found := CODED.match(line)) and not TYPED.match(line):
+        return Headline(found[1] or found[2] or "", line[found.end() :])
+    if found := _CODE_ALONE.match(line):
+        return Headline(found[1], found[2])
+    if found := _SYSTEM_CODE.match(line):
+        return Headline(found[1], found[2])
+    if found := _SYSTEM_CALL.match(line):
+        return Headline(found[1], line)
+    if not (found := TYPED.match(line)):
+        return Headline("", line)
+    text = found[3] or ""
+    if found[1] == "Error" and found[2]:
+        return Headline(found[2], text)
+    if found[1] == "Error":  # as Node calls them all; the code says more
+        coded = typed(text) if _SYSTEM_CODE.match(text) or _SYSTEM_CALL.match(text) else None
+        return coded or Headline(found[1], text)
+    return Headline(found[1], text)
