@@ -19,6 +19,10 @@ from lot_grpc.services.changes.readers import readers_of
 from lot_grpc.services.changes.stamps import Stamps
 from lot_grpc.services.changes.watching import Watching
 from lot_grpc.services.claims import Claims
+from lot_grpc.services.clearing.clearing import Clearing
+from lot_grpc.services.clearing.clears import LOOK_SECONDS, Clears
+from lot_grpc.services.clearing.guarded_store import GuardedStore
+from lot_grpc.services.clearing.namespaces import Namespaces
 from lot_grpc.services.distilling.distill_schedule import DistillSchedule
 from lot_grpc.services.distilling.distilling import DistillDefaults, Distilling
 from lot_grpc.services.episodes import episode_deleting as episode_deleting_module
@@ -84,6 +88,7 @@ from lot_grpc.services.recall.questions import episode_noun, memory_noun, patter
 from lot_grpc.services.recall.recall import Noun, Recall, T
 from lot_grpc.services.recall.reranks import RerankBounds, Reranks
 from lot_grpc.services.recall.retrievals import Retrievals
+from lot_grpc.services.records.collections import PATTERNS
 from lot_grpc.services.tombstones import Tombstones
 
 
@@ -128,6 +133,8 @@ class Services:
     admin: Admin
     policies: Policies
     keeping: Keeping
+    namespaces: Namespaces
+    clearing: Clearing
     housekeeping: Housekeeping
     retrievals: Retrievals
     stamps: Stamps
@@ -157,15 +164,18 @@ def build_services(
     changes: ChangeFeed | None = None,
     *,
     abandon_after_hours: float = DEFAULT_HOURS,
+    look_seconds: float = LOOK_SECONDS,
 ) -> Services:
     """Wire them. The store is open (``store_contract.open_store``).
 
     ``packs`` is the knowledge to seed with; None: what comes with the server. After
-    ``abandon_after_hours`` without activity an episode is abandoned, 0: never.
+    ``abandon_after_hours`` without activity an episode is abandoned, 0: never. ``look_seconds``:
+    how often a shared store is asked whether another process clears a namespace.
     """
     moments = Moments(clock)
     changing = Changing(store, moments, changes or ChangeFeed())
-    stamps, store = changing.stamps, changing.store
+    stamps, clears = changing.stamps, Clears(store, moments, look_seconds)
+    store = GuardedStore(changing.store, clears)
     ledger = Ledger(store, moments)
     tombstones = Tombstones(store, moments)
     retrievals = Retrievals(store, moments)
@@ -209,6 +219,7 @@ def build_services(
     nouns = kept_nouns(patterns, memories, episode_deleting, error_solutions)
     keeping = Keeping(store, moments, policies, nouns)
 
+    clearing = Clearing(changing.store, moments, clears, writers, arrivals, retrievals)
     once = Once(store, ledger)
     action_values = ActionValues(store, moments)
     selections = Selections(store, moments, once, action_values)
@@ -285,6 +296,8 @@ def build_services(
         admin=Admin(store, embedder),
         policies=policies,
         keeping=keeping,
+        namespaces=Namespaces(store, clears),
+        clearing=clearing,
         housekeeping=Housekeeping(
             store,
             moments,
@@ -298,7 +311,8 @@ def build_services(
                 episode_deleting_module.NOUN: episode_deleting.finish_delete,
                 error_solutions_module.NOUN: error_solutions.finish_delete,
             },
-            patterns.finish_expiry,
+            {PATTERNS: patterns.finish_expiry},
+            clearing.finish,
             finishers=[
                 cells.finish_merges,
                 feedback.roll_forward,

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from lot_grpc.domain.cells import CELLS_AT_MOST
+from lot_grpc.domain.change import Noun
 from lot_grpc.domain.episode import EpisodeError, EpisodeStart, EpisodeStatus
 from lot_grpc.domain.errors import (
     EpisodeNotFoundError,
@@ -571,6 +572,13 @@ def extracts_code(world: World, ns: str) -> Any:
     return world.services.code_extraction.extract(ns, CodeDraft(code, "python"))
 
 
+def clears(*nouns: Noun) -> Step:
+    async def run(world: World, ns: str) -> Any:
+        return await world.services.clearing.clear(ns, nouns)
+
+    return run
+
+
 CASES = [
     Case("save new", nothing, saves("new"), repeatable=False, contents=("new",)),
     Case("save new by request", nothing, saves("new", request_id="r"), contents=("new",)),
@@ -712,4 +720,6 @@ CASES = [
         seeded_and_one_deleted,
         seeds("common_errors", restore_deleted=True),
     ),
+    Case("clear memories", a_memory, clears(Noun.MEMORY), repeatable=False),
+    Case("clear patterns", three_patterns, clears(Noun.PATTERN), repeatable=False),
 ]

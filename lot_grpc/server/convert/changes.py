@@ -73,7 +73,7 @@ def change_event_to_pb(change: ChangeEvent) -> pb.ChangeEvent:
     )
     if isinstance(change.thing, PatternMatch):
         message.pattern_match.CopyFrom(_match_to_pb(change.thing))
-    elif change.thing is not None:
+    elif change.thing is not None and change.noun is not None:
         getattr(message, change.noun.value).CopyFrom(_PAYLOADS[change.noun](change.thing))
     return message
 

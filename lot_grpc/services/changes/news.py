@@ -23,12 +23,12 @@ class PatternMatch:
 class ChangeEvent:
     """A change as it is told. ``thing`` as it stands now; None for a delete, or if not asked for.
 
-    ``cursor`` None: it is live only.
+    ``noun`` None and ``id`` empty: everything was cleared. ``cursor`` None: it is live only.
     """
 
     namespace: str
     type: ChangeType
-    noun: Noun
+    noun: Noun | None
     id: str
     time: int
     thing: Any
