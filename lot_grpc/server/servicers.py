@@ -30,6 +30,7 @@ from lot_grpc.server.feedback_servicer import FeedbackServicer
 from lot_grpc.server.learning_event_servicer import LearningEventServicer
 from lot_grpc.server.limits import Limits
 from lot_grpc.server.memory_servicer import MemoryServicer
+from lot_grpc.server.namespace_servicer import NamespaceServicer
 from lot_grpc.server.outcome_servicer import OutcomeServicer
 from lot_grpc.server.pattern_servicer import PatternServicer
 from lot_grpc.server.performance_servicer import PerformanceServicer
@@ -104,6 +105,7 @@ def build_servicers(
         _service(admin_service_pb2, "AdminService"): [
             PolicyServicer(services.policies, services.keeping),  # type: ignore[abstract]
             SeedServicer(services.seeding),  # type: ignore[abstract]
+            NamespaceServicer(services.namespaces, services.clearing),  # type: ignore[abstract]
         ],
     }
     admin = servicers[_service(admin_service_pb2, "AdminService")]
