@@ -10,6 +10,7 @@ import typer
 from lot_grpc import __version__
 from lot_grpc.cli.failures import reported
 from lot_grpc.cli.live_commands import episodes, replay, watch
+from lot_grpc.cli.namespace_commands import clear, namespaces
 from lot_grpc.cli.options import Address, Config, Json
 
 app = typer.Typer(
@@ -188,6 +189,8 @@ def report(
 app.command()(episodes)
 app.command()(replay)
 app.command()(watch)
+app.command()(namespaces)
+app.command()(clear)
 
 
 @app.command()
