@@ -174,7 +174,7 @@ def build_services(
     """
     moments = Moments(clock)
     changing = Changing(store, moments, changes or ChangeFeed())
-    stamps, clears = changing.stamps, Clears(store, moments, look_seconds)
+    stamps, clears = changing.stamps, Clears(store, moments, look_seconds, changing.stamps.pass_by)
     store = GuardedStore(changing.store, clears)
     ledger = Ledger(store, moments)
     tombstones = Tombstones(store, moments)
@@ -219,7 +219,7 @@ def build_services(
     nouns = kept_nouns(patterns, memories, episode_deleting, error_solutions)
     keeping = Keeping(store, moments, policies, nouns)
 
-    clearing = Clearing(changing.store, moments, clears, writers, arrivals, retrievals)
+    clearing = Clearing(changing.store, moments, clears, stamps, writers, arrivals, retrievals)
     once = Once(store, ledger)
     action_values = ActionValues(store, moments)
     selections = Selections(store, moments, once, action_values)

@@ -196,7 +196,7 @@ async def test_an_empty_namespace_can_be_cleared_again_and_again():
 
 async def met_while_clearing(
     world: World, tried: Callable[[], Awaitable[Any]], nouns: tuple[Noun, ...] = ()
-) -> BaseException | Any:
+) -> Any:
     """What comes of a call that is made in the midst of a clear."""
     answers: list[Any] = []
 
@@ -543,6 +543,20 @@ async def test_a_noun_is_told_to_those_who_watch_it():
     assert [one.type for one in others.told] == [ChangeType.STORED]
 
 
+async def test_what_another_process_stores_anew_is_told_behind_the_clear(two):
+    """However its clock goes, and however seldom the other says how far it has come."""
+    one, other = two
+    await save(other, "before")
+    async with watching(other) as watcher:
+        one.services.stamps.pass_by(one.clock.now() + 3_600_000_000)  # its clock is ahead
+        await one.services.clearing.clear(NS)
+        await asyncio.sleep(0.02)
+        await save(other, "after")
+        await watcher.until(lambda: len(watcher.told) == 2)
+    assert [told.type for told in watcher.told] == [ChangeType.CLEARED, ChangeType.STORED]
+    assert watcher.told[0].time < watcher.told[1].time
+
+
 async def test_a_watch_from_the_start_is_told_of_a_clear_in_its_midst():
     world = await two_filled()
     async with watching(world, from_start=True, nouns=(Noun.MEMORY,)) as watcher:
@@ -565,10 +579,10 @@ async def test_a_mark_is_not_made_twice_by_a_clear_that_died_behind_it():
         done: bool = await update(collection, *given, **named)
         return done
 
-    inner.update = dies  # type: ignore[method-assign]
+    inner.update = dies
     with pytest.raises(InjectedFault):
         await world.services.clearing.clear(NS)
-    inner.update = update  # type: ignore[method-assign]
+    inner.update = update
     (before,) = await rows(world.store, TOMBSTONES, NS)
     world = world.another_process()
     async with watching(world, cursor=cursor) as watcher:

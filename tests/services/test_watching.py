@@ -457,7 +457,7 @@ class Busy:
 
 async def replayed(world: World, told: list[ChangeEvent]) -> None:
     """What was told comes to what there is."""
-    known: dict[tuple[Noun, str], Any] = {}
+    known: dict[tuple[Noun | None, str], Any] = {}
     for one in told:
         if one.type is ChangeType.DELETED:
             known.pop((one.noun, one.id), None)

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from lot_grpc.domain.change import Noun
 from lot_grpc.domain.errors import NamespaceClearingError
 from lot_grpc.ports import Condition, IdIn, Not, Record, VectorStore
+from lot_grpc.services.changes.stamps import Stamps
 from lot_grpc.services.clearing.clears import SILENT, Clear, Clears
 from lot_grpc.services.clearing.extent import Part, check_clearable, counted, keeps, parts_of
 from lot_grpc.services.episodes.arrivals import Arrivals
@@ -52,6 +53,7 @@ class Clearing:
         store: VectorStore,
         moments: Moments,
         clears: Clears,
+        stamps: Stamps,
         writers: Writers,
         arrivals: Arrivals,
         retrievals: Retrievals,
@@ -60,6 +62,7 @@ class Clearing:
         self._store = store
         self._moments = moments
         self._clears = clears
+        self._stamps = stamps
         self._writers = writers
         self._arrivals = arrivals
         self._retrievals = retrievals
@@ -132,8 +135,10 @@ class Clearing:
             pass
         self._retrievals.forget(namespace)
         await self._mark(clear)
+        # Before any process writes here again, so that nobody is told of that first.
+        await self._stamps.publish()
         self._arrivals.tell_all(namespace)
-        await self._clears.end(hold.clear)
+        await self._clears.end(hold.clear, self._stamps.touched.get(TOMBSTONES, 0))
         return counts
 
     async def _end_streams(self, namespace: str) -> None:

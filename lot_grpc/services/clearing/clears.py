@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 
 from lot_grpc.domain.change import Noun
@@ -78,8 +78,14 @@ class Clears:
     """The rows of all namespaces, and who writes to which."""
 
     def __init__(
-        self, store: VectorStore, moments: Moments, look_seconds: float = LOOK_SECONDS
+        self,
+        store: VectorStore,
+        moments: Moments,
+        look_seconds: float = LOOK_SECONDS,
+        on_ended: Callable[[int], None] | None = None,
     ) -> None:
+        """``on_ended`` is given the time of each clear that this process sees has ended."""
+        self._on_ended = on_ended
         self._store = store
         self._moments = moments
         self._look = look_seconds
@@ -166,6 +172,8 @@ class Clears:
             else:
                 age = max(0, self._moments.now() - clear.clear_time)
                 ended = looked - age / 1_000_000
+                if self._on_ended is not None:
+                    self._on_ended(clear.clear_time)
         if known is None and len(self._known) >= _KNOWN_AT_MOST:
             self._known.pop(next(iter(self._known)))
         self._known[namespace] = _Known(looked, clear, ended)
@@ -197,9 +205,9 @@ class Clears:
         written = await self._update(clear, {"seen_time": held.seen_time})
         return held if written else None
 
-    async def end(self, clear: Clear) -> None:
-        """It is done: writes are taken again."""
-        done = replace(clear, clear_time=self._moments.now())
+    async def end(self, clear: Clear, told: int) -> None:
+        """It is done: writes are taken again. ``told``: up to which change it was told."""
+        done = replace(clear, clear_time=max(self._moments.now(), told))
         if await self._update(clear, {"clear_time": done.clear_time, "clearing": False}):
             self._note(clear.namespace, done, time.monotonic())
 
