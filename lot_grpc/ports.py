@@ -255,9 +255,12 @@ class VectorStore(Protocol):
         expired, is left out, never created.
         """
 
-    async def delete(self, collection: str, namespace: str | None, where: Where) -> int:
+    async def delete(
+        self, collection: str, namespace: str | None, where: Where, limit: int = 0
+    ) -> int:
         """Delete matching records, expired ones included; return how many there were.
 
+        ``limit``: no more than so many, whichever; 0: all of them.
         ``where`` must not be empty when ``namespace`` is None.
         """
 
@@ -298,11 +301,20 @@ class VectorStore(Protocol):
     ) -> dict[Scalar, int]:
         """Exact counts by value of an indexed keyword, integer or bool key, most frequent first."""
 
+    async def namespaces(self, collection: str) -> set[str]:
+        """The namespaces that have records, perhaps with some whose records are all gone.
+
+        Cheap, however many records there are.
+        """
+
     async def expired(self, collection: str, *, limit: int) -> list[Record]:
         """Up to ``limit`` records whose expiry has passed and that still take up room."""
 
-    async def delete_expired(self, collection: str) -> int:
-        """Delete records whose expiry has passed; return how many."""
+    async def delete_expired(self, collection: str, *, limit: int) -> int:
+        """Delete up to ``limit`` records whose expiry has passed; return how many.
+
+        Fewer than ``limit``: there are no more.
+        """
 
     async def check(self) -> None:
         """Raise what a write would meet now (``StorageFullError``, ``StoreUnavailableError``)."""

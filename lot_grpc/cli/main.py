@@ -11,6 +11,7 @@ from lot_grpc import __version__
 from lot_grpc.cli.failures import reported
 from lot_grpc.cli.live_commands import episodes, replay, watch
 from lot_grpc.cli.maintenance_commands import reindex
+from lot_grpc.cli.namespace_commands import clear, namespaces
 from lot_grpc.cli.options import Address, Config, Json
 from lot_grpc.cli.pattern_commands import patterns, recall, stats
 from lot_grpc.cli.task_commands import context, errors
@@ -197,6 +198,8 @@ app.command()(patterns)
 app.command()(stats)
 app.command()(errors)
 app.command()(context)
+app.command()(namespaces)
+app.command()(clear)
 
 
 @app.command()

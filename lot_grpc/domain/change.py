@@ -9,15 +9,20 @@ from typing import TypeAlias
 
 
 class Noun(StrEnum):
-    """What can be watched."""
+    """A kind of thing that a namespace holds. ``services.records.changes`` says what is watched."""
 
     MEMORY = "memory"
     PATTERN = "pattern"
+    OUTCOME = "outcome"
     EPISODE = "episode"
+    EPISODE_EVENT = "episode_event"
     ERROR_SOLUTION = "error_solution"
     PREFERENCE = "preference"
+    SESSION = "session"
     LEARNING_EVENT = "learning_event"
     DECISION = "decision"
+    ACTION_VALUE = "action_value"
+    POLICY = "policy"
 
 
 class ChangeType(StrEnum):

@@ -378,6 +378,19 @@ class CursorTooOldError(LotError):
         )
 
 
+class NamespaceClearingError(LotError):
+    """A write to a namespace that is being cleared, or of a call from before it was."""
+
+    reason = "NAMESPACE_CLEARING"
+
+    def __init__(self, namespace: str, why: str) -> None:
+        super().__init__(
+            f"namespace {namespace!r} {why}; nothing was written, call again once it is done",
+            namespace=namespace,
+        )
+        self.namespace = namespace
+
+
 class OverloadedError(LotError):
     """The server is at its limit of calls or streams."""
 

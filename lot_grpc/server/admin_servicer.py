@@ -11,31 +11,15 @@ from lot_grpc.server.call import Context
 from lot_grpc.server.convert.values import duration_to_pb, time_to_pb
 from lot_grpc.server.limits import Limits
 from lot_grpc.services.admin import Admin
-from lot_grpc.services.records.collections import (
-    EPISODES,
-    ERROR_SOLUTIONS,
-    EVENTS,
-    MEMORIES,
-    OUTCOMES,
-    PATTERNS,
-    POLICIES,
-    SCHEMA_VERSION,
-)
+from lot_grpc.services.records.collections import SCHEMA_VERSION
+from lot_grpc.services.records.nouns import COLLECTIONS
 
 MAX_PAGE_SIZE = 1000
 MAX_LIMIT = 100
 MAX_STRUCT_DEPTH = 16
 """As the contract has them: proto annotations, and ``server.wellformed``."""
 
-_COUNTED = {
-    PATTERNS: "PATTERN",
-    OUTCOMES: "OUTCOME",
-    EPISODES: "EPISODE",
-    EVENTS: "EPISODE_EVENT",
-    MEMORIES: "MEMORY",
-    POLICIES: "POLICY",
-    ERROR_SOLUTIONS: "ERROR_SOLUTION",
-}
+_COUNTED = {names[0]: noun.name for noun, names in COLLECTIONS.items() if names}
 
 
 @dataclass(frozen=True, slots=True)

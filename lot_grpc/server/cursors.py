@@ -13,6 +13,7 @@ from typing import Any
 
 from lot_grpc.domain.change import Cursor, Noun, ScanPosition
 from lot_grpc.domain.errors import RequestInvalidError, invalid
+from lot_grpc.services.records.changes import WATCHED
 
 _VERSION = 1
 _WRITER = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -56,9 +57,9 @@ def _scan(value: Any) -> ScanPosition | None:
     match value:
         case None:
             return None
-        case [str(noun), None] if noun in set(Noun):
+        case [str(noun), None] if noun in WATCHED:
             return ScanPosition(Noun(noun))
-        case [str(noun), key, *seen] if noun in set(Noun) and _is_number(key):
+        case [str(noun), key, *seen] if noun in WATCHED and _is_number(key):
             if len(seen) <= _MOST_WRITERS and all(map(_is_point, seen)):
                 return ScanPosition(Noun(noun), key, tuple(seen))
     raise _damaged()

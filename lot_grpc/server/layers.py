@@ -37,6 +37,7 @@ from lot_grpc.server.limits import Limits
 from lot_grpc.server.status import DETAILS_KEY, TABLE, Status, internal_status, to_status
 from lot_grpc.server.streams import Requests
 from lot_grpc.services.reindexing.gate import ModelGate
+from lot_grpc.services.work import begin_work
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +81,7 @@ def error_boundary(method: Method, handler: Handler, around: Surroundings) -> Ha
 
     async def bounded(call: Call) -> Any:
         current_call_id.set(call.id)
+        begin_work()
         call.context.set_trailing_metadata(((CALL_ID_KEY, call.id),))
         try:
             return await handler(call)

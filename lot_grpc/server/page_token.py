@@ -83,6 +83,21 @@ def number_from_token(request: Message, token: str) -> int | None:
     return number
 
 
+def name_to_token(request: Message, name: str) -> str:
+    """The token of the next page of a list by name; empty at the end."""
+    return _encode(request, name) if name else ""
+
+
+def name_from_token(request: Message, token: str) -> str:
+    """The name to go on behind; empty at the beginning. Raises PageTokenMismatchError."""
+    if not token:
+        return ""
+    name = _decode(request, token)
+    if not isinstance(name, str):
+        raise _damaged()
+    return name
+
+
 def _is_number(value: Any) -> bool:
     return type(value) is int and 0 <= value < 2**63
 

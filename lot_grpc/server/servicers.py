@@ -31,6 +31,7 @@ from lot_grpc.server.feedback_servicer import FeedbackServicer
 from lot_grpc.server.learning_event_servicer import LearningEventServicer
 from lot_grpc.server.limits import Limits
 from lot_grpc.server.memory_servicer import MemoryServicer
+from lot_grpc.server.namespace_servicer import NamespaceServicer
 from lot_grpc.server.outcome_servicer import OutcomeServicer
 from lot_grpc.server.pattern_servicer import PatternServicer
 from lot_grpc.server.performance_servicer import PerformanceServicer
@@ -112,6 +113,7 @@ def build_servicers(
             PolicyServicer(services.policies, services.keeping),  # type: ignore[abstract]
             SeedServicer(services.seeding),  # type: ignore[abstract]
             ReindexServicer(services.reindexing),  # type: ignore[abstract]
+            NamespaceServicer(services.namespaces, services.clearing),  # type: ignore[abstract]
         ],
     }
     admin = servicers[_service(admin_service_pb2, "AdminService")]

@@ -19,6 +19,10 @@ from lot_grpc.services.changes.readers import readers_of
 from lot_grpc.services.changes.stamps import Stamps
 from lot_grpc.services.changes.watching import Watching
 from lot_grpc.services.claims import Claims
+from lot_grpc.services.clearing.clearing import Clearing
+from lot_grpc.services.clearing.clears import LOOK_SECONDS, Clears
+from lot_grpc.services.clearing.guarded_store import GuardedStore
+from lot_grpc.services.clearing.namespaces import Namespaces
 from lot_grpc.services.context.task_context import TaskContexts
 from lot_grpc.services.distilling.distill_schedule import DistillSchedule
 from lot_grpc.services.distilling.distilling import DistillDefaults, Distilling
@@ -140,6 +144,8 @@ class Services:
     admin: Admin
     policies: Policies
     keeping: Keeping
+    namespaces: Namespaces
+    clearing: Clearing
     housekeeping: Housekeeping
     retrievals: Retrievals
     stamps: Stamps
@@ -176,18 +182,22 @@ def build_services(
     abandon_after_hours: float = DEFAULT_HOURS,
     epoch: int = 0,
     open_model: OpenModel = no_other_model,
+    look_seconds: float = LOOK_SECONDS,
 ) -> Services:
     """Wire them. The store is open (``store_contract.open_store``), with vectors of ``epoch``.
 
     ``packs`` is the knowledge to seed with; None: what comes with the server. After
     ``abandon_after_hours`` without activity an episode is abandoned, 0: never. ``open_model`` opens
-    the models to reindex to.
+    the models to reindex to. ``look_seconds``: how often a shared store is asked whether another
+    process clears a namespace.
     """
     moments = Moments(clock)
     embedder = model = CurrentModel(embedder, epoch)
     model_store, gate = ModelStore(store, model), ModelGate()
     changing = Changing(model_store, moments, changes or ChangeFeed())
-    stamps, store = changing.stamps, changing.store
+    stamps = changing.stamps
+    clears = Clears(model_store, moments, look_seconds, stamps.pass_by)
+    store = GuardedStore(changing.store, clears)
     ledger = Ledger(store, moments)
     tombstones = Tombstones(store, moments)
     retrievals = Retrievals(store, moments, model)
@@ -231,6 +241,7 @@ def build_services(
     nouns = kept_nouns(patterns, memories, episode_deleting, error_solutions)
     keeping = Keeping(store, moments, policies, nouns)
 
+    clearing = Clearing(changing.store, moments, clears, stamps, writers, arrivals, retrievals)
     once = Once(store, ledger)
     action_values = ActionValues(store, moments)
     selections = Selections(store, moments, once, action_values)
@@ -319,6 +330,8 @@ def build_services(
         admin=Admin(store, embedder),
         policies=policies,
         keeping=keeping,
+        namespaces=Namespaces(store, clears),
+        clearing=clearing,
         housekeeping=Housekeeping(
             store,
             moments,
@@ -334,6 +347,7 @@ def build_services(
                 preferences_module.NOUN: preferences.finish_delete,
             },
             {PATTERNS: patterns.finish_expiry, ERROR_SOLUTIONS: error_solutions.finish_expiry},
+            clearing.finish,
             finishers=[
                 cells.finish_merges,
                 feedback.roll_forward,

@@ -8,13 +8,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
-from lot_grpc.ports import Equals, Record, VectorStore
+from lot_grpc.domain.errors import NamespaceClearingError
+from lot_grpc.ports import EXPIRES_KEY, Equals, IdIn, Range, Record, VectorStore
 from lot_grpc.services.episodes.episodes import RECORD_METHOD
 from lot_grpc.services.episodes.event_log import EventLog
 from lot_grpc.services.ledger import REQUEST_KIND
 from lot_grpc.services.moments import Moments
 from lot_grpc.services.outcomes.counting import Counting
+from lot_grpc.services.pacing import Pace
 from lot_grpc.services.recall.retrievals import Retrievals
 from lot_grpc.services.records.collections import (
     EPISODES,
@@ -28,6 +31,9 @@ from lot_grpc.services.records.collections import (
 from lot_grpc.services.records.episodes import episode_point
 from lot_grpc.services.reindexing.gate import ModelGate
 from lot_grpc.services.tombstones import Tombstone, Tombstones
+from lot_grpc.services.work import begin_work
+
+T = TypeVar("T")
 
 _LEAVE_TO_OTHERS = 15 * 60 * 1_000_000
 """How long a shared store's unfinished work is left to the process that began it, in
@@ -36,14 +42,20 @@ microseconds: longer than any call may take."""
 _EVER = 2**62
 """Later than any time; what is dated in the future, since a clock stepped back, counts too."""
 
-_EXPIRING = (REQUESTS, RETRIEVALS, SELECTIONS, PATTERNS, MEMORIES, ERROR_SOLUTIONS)
-_BATCH = 500
-_EXPIRED_AT_ONCE = 100_000
+EXPIRING = (REQUESTS, RETRIEVALS, SELECTIONS, PATTERNS, MEMORIES, ERROR_SOLUTIONS)
+"""Whatever can expire. What hangs on it is named in ``finish_expiry``."""
+
+_BATCH = 100
+"""Of what is read or deleted at once: with vectors it holds the embedded store 7 ms."""
+
+_LATE_AT_ONCE = 500
 
 _FLUSH_SECONDS = 1.0
 _SWEEP_SECONDS = 60.0
 
 Finish = Callable[[Tombstone], Awaitable[bool]]
+FinishExpiry = Callable[[Record], Awaitable[None]]
+"""Deletes what hangs on an expired record."""
 FinishBefore = Callable[[int], Awaitable[int]]
 """Finishes what was begun before a time and left; says how many."""
 Sweep = Callable[[], Awaitable[object]]
@@ -89,7 +101,8 @@ class Housekeeping:
         log: EventLog,
         retrievals: Retrievals,
         finish_delete: Mapping[str, Finish],
-        finish_expiry: Mapping[str, Callable[[Record], Awaitable[None]]],
+        finish_expiry: Mapping[str, FinishExpiry],
+        finish_clears: FinishBefore,
         finishers: Sequence[FinishBefore] = (),
         sweeps: Sequence[Sweep] = (),
         beats: Sequence[tuple[float, Sweep]] = (),
@@ -98,9 +111,9 @@ class Housekeeping:
     ) -> None:
         """``finish_expiry`` deletes what hangs on an expired record, by its collection.
 
-        ``finishers`` roll forward what is no outcome; ``sweeps`` are done every minute.
-
-        ``beats`` are done every so many seconds. All pass the ``gate`` together with the calls.
+        ``finish_clears`` goes before all others; ``finishers`` roll forward what is no outcome;
+        ``sweeps`` are done every minute and ``beats`` every so many seconds. All pass the ``gate``
+        together with the calls.
         """
         self._store = store
         self._moments = moments
@@ -110,26 +123,46 @@ class Housekeeping:
         self._retrievals = retrievals
         self._finish_delete = finish_delete
         self._finish_expiry = finish_expiry
+        self._finish_clears = finish_clears
         self._finishers = finishers
         self._sweeps = sweeps
         self._beats = beats
         self._gate = gate
 
     async def roll_forward(self, *, starting: bool = False) -> Finished:
-        """Finish what was begun and left. At the start of an own store: all of it."""
+        """Finish what was begun and left. At the start of an own store: all of it.
+
+        What is of a namespace that another process is clearing just now is left to that.
+        """
         all_of_it = starting and self._store.exclusive
         before = _EVER if all_of_it else self._moments.now() - _LEAVE_TO_OTHERS
-        outcomes = deletes = recordings = 0
-        while batch := await self._counting.roll_forward(before, _BATCH):
+        clears = await self._finish_clears(before)
+        outcomes = await _unless_clearing(self._count_outcomes, before)
+        deletes = await _unless_clearing(self._finish_deletes, before)
+        recordings = await _unless_clearing(self._drop_recordings, before)
+        others = [await _unless_clearing(finish, before) for finish in self._finishers]
+        return Finished(outcomes, deletes, recordings, clears + sum(others))
+
+    async def _count_outcomes(self, before: int) -> int:
+        outcomes = 0
+        while batch := await self._counting.roll_forward(before, _LATE_AT_ONCE):
             outcomes += batch
+        return outcomes
+
+    async def _finish_deletes(self, before: int) -> int:
+        deletes, pace = 0, Pace()
         for stone in await self._tombstones.unfinished():
             if stone.delete_time <= before:
                 await self._finish_delete[stone.noun](stone)
                 deletes += 1
+                await pace.give_way()
+        return deletes
+
+    async def _drop_recordings(self, before: int) -> int:
+        recordings = 0
         for namespace, point, episode_id in await self._recordings(before):
             recordings += await self._drop_recording(namespace, point, episode_id)
-        others = sum([await finish(before) for finish in self._finishers])
-        return Finished(outcomes, deletes, recordings, others)
+        return recordings
 
     async def _recordings(self, before: int) -> list[tuple[str, str, str]]:
         rows = await self._store.scroll(
@@ -157,11 +190,32 @@ class Housekeeping:
 
     async def drop_expired(self) -> int:
         """Delete what lapsed and what hangs on it; return how many."""
-        for collection, finish in self._finish_expiry.items():
-            for record in await self._store.expired(collection, limit=_EXPIRED_AT_ONCE):
-                await finish(record)
-                await asyncio.sleep(0)
-        return sum([await self._store.delete_expired(name) for name in _EXPIRING])
+        return sum([await self._drop_expired_of(collection) for collection in EXPIRING])
+
+    async def _drop_expired_of(self, collection: str) -> int:
+        """In small batches: what hangs on a record goes before it, so that a death leaves none."""
+        dropped, pace = 0, Pace()
+        finish = self._finish_expiry.get(collection)
+        while True:
+            if finish is None:
+                batch = await self._store.delete_expired(collection, limit=_BATCH)
+            else:
+                batch = await self._drop_some(collection, finish, pace)
+            if not batch:
+                return dropped
+            dropped += batch
+            await pace.give_way()
+
+    async def _drop_some(self, collection: str, finish: FinishExpiry, pace: Pace) -> int:
+        records = await self._store.expired(collection, limit=_BATCH)
+        for record in records:
+            await finish(record)
+            await pace.give_way()
+        ids = tuple(record.id for record in records)
+        if ids:
+            still = Range(EXPIRES_KEY, lte=self._moments.now())
+            await self._store.delete(collection, None, [IdIn(ids), still])
+        return len(records)
 
     async def run(self, report: Report, tell: Tell) -> None:
         """Write recalls behind every second, renew leases, sweep every minute, until cancelled.
@@ -178,9 +232,9 @@ class Housekeeping:
     async def sweep(self, tell: Tell) -> None:
         """Finish what was left, drop what lapsed, and do all sweeps, once."""
         await self.roll_forward()
-        await self.drop_expired()
+        await _unless_clearing(self.drop_expired)
         for sweep in self._sweeps:
-            done = await sweep()
+            done = await _unless_clearing(sweep)
             if isinstance(done, Swept):
                 for namespace, counts in done.counts.items():
                     tell(done.what, namespace, counts)
@@ -192,6 +246,7 @@ class Housekeeping:
         known = ""
         while True:
             await asyncio.sleep(seconds)
+            begin_work()
             try:
                 async with self._gate.together():
                     await task()
@@ -200,3 +255,14 @@ class Housekeeping:
                 if known != type(error).__name__:
                     report("housekeeping failed, it will be tried again", error)
                 known = type(error).__name__
+
+
+async def _unless_clearing(task: Callable[..., Awaitable[T]], *given: int) -> T | int:
+    """What the task answers; 0 if it met a namespace that is being cleared.
+
+    What it left undone is done by the next sweep.
+    """
+    try:
+        return await task(*given)
+    except NamespaceClearingError:
+        return 0

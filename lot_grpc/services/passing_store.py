@@ -70,9 +70,11 @@ class PassingStore:
         """Pass on."""
         await self._inner.set_vectors(collection, records)
 
-    async def delete(self, collection: str, namespace: str | None, where: Where) -> int:
+    async def delete(
+        self, collection: str, namespace: str | None, where: Where, limit: int = 0
+    ) -> int:
         """Pass on."""
-        return await self._inner.delete(collection, namespace, where)
+        return await self._inner.delete(collection, namespace, where, limit)
 
     async def get(
         self, collection: str, namespace: str, ids: Sequence[str], *, vectors: bool = False
@@ -118,13 +120,17 @@ class PassingStore:
         """Pass on."""
         return await self._inner.facet(collection, namespace, key, where, limit)
 
+    async def namespaces(self, collection: str) -> set[str]:
+        """Pass on."""
+        return await self._inner.namespaces(collection)
+
     async def expired(self, collection: str, *, limit: int) -> list[Record]:
         """Pass on."""
         return await self._inner.expired(collection, limit=limit)
 
-    async def delete_expired(self, collection: str) -> int:
+    async def delete_expired(self, collection: str, *, limit: int) -> int:
         """Pass on."""
-        return await self._inner.delete_expired(collection)
+        return await self._inner.delete_expired(collection, limit=limit)
 
     async def check(self) -> None:
         """Pass on."""

@@ -142,19 +142,25 @@ class FaultInjectingStore:
         await inner.set_vectors(collection, records)
         self._after(number)
 
-    async def delete(self, collection: str, namespace: str | None, where: Where) -> int:
+    async def delete(
+        self, collection: str, namespace: str | None, where: Where, limit: int = 0
+    ) -> int:
         """A write."""
         inner, number = self._before("delete", collection)
-        result = await inner.delete(collection, namespace, where)
+        result = await inner.delete(collection, namespace, where, limit)
         self._after(number)
         return result
 
-    async def delete_expired(self, collection: str) -> int:
+    async def delete_expired(self, collection: str, *, limit: int) -> int:
         """A write."""
         inner, number = self._before("delete_expired", collection)
-        result = await inner.delete_expired(collection)
+        result = await inner.delete_expired(collection, limit=limit)
         self._after(number)
         return result
+
+    async def namespaces(self, collection: str) -> set[str]:
+        """Pass on."""
+        return await self._alive().namespaces(collection)
 
     async def expired(self, collection: str, *, limit: int) -> list[Record]:
         """Pass on."""

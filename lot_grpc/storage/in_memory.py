@@ -139,11 +139,14 @@ class InMemoryStore:
                 vectors = {**current.vectors, **_stored(record).vectors}
                 held.records[record.id] = replace(current, vectors=vectors)
 
-    async def delete(self, collection: str, namespace: str | None, where: Where) -> int:
+    async def delete(
+        self, collection: str, namespace: str | None, where: Where, limit: int = 0
+    ) -> int:
         """Delete matching records, expired ones included."""
         check_delete(namespace, where)
         held = self._open(collection)
         gone = [r.id for r in held.records.values() if _in(r, namespace) and _matches(r, where)]
+        gone = gone[: limit or None]
         for gone_id in gone:
             del held.records[gone_id]
         return len(gone)
@@ -201,6 +204,10 @@ class InMemoryStore:
         ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
         return dict(ranked[:limit])
 
+    async def namespaces(self, collection: str) -> set[str]:
+        """Those of all records."""
+        return {record.namespace for record in self._open(collection).records.values()}
+
     async def expired(self, collection: str, *, limit: int) -> list[Record]:
         """Records whose expiry has passed."""
         now = self._clock.now()
@@ -208,11 +215,11 @@ class InMemoryStore:
         found.sort(key=lambda r: r.id)
         return [_shown(r, payload=True, vectors=False) for r in found[:limit]]
 
-    async def delete_expired(self, collection: str) -> int:
+    async def delete_expired(self, collection: str, *, limit: int) -> int:
         """Delete records whose expiry has passed."""
         held = self._open(collection)
         now = self._clock.now()
-        gone = [r.id for r in held.records.values() if is_expired(r.payload, now)]
+        gone = [r.id for r in held.records.values() if is_expired(r.payload, now)][:limit]
         for gone_id in gone:
             del held.records[gone_id]
         return len(gone)

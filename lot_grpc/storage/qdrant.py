@@ -51,6 +51,7 @@ from lot_grpc.storage.qdrant_schema import (
 from lot_grpc.storage.qdrant_stamp import STAMP_KEYS, WRITE_KEY, Stamp
 
 _UPSERT_CHUNK = 256
+_MOST_NAMESPACES = 1_000_000
 _INSERT_ROUNDS = 3
 _CAS_ROUNDS = 16
 _BACKOFF_SECONDS = 0.005
@@ -227,16 +228,33 @@ class QdrantStore:
             with self._ready():
                 await self._set_vectors(spec, records[start : start + _UPSERT_CHUNK])
 
-    async def delete(self, collection: str, namespace: str | None, where: Where) -> int:
-        """Count, then delete by filter."""
+    async def delete(
+        self, collection: str, namespace: str | None, where: Where, limit: int = 0
+    ) -> int:
+        """Count, then delete by filter; with a limit find, then delete by id."""
         check_delete(namespace, where)
         spec = known(self._specs, collection)
         chosen = qdrant_filter(namespace, where, None)
         with self._ready():
+            if limit:
+                return await self._delete_some(spec, chosen, limit)
             count = await self._count(spec, chosen)
             if count:
                 await self._delete(spec, [chosen])
         return count
+
+    async def namespaces(self, collection: str) -> set[str]:
+        """Those of all records."""
+        spec = known(self._specs, collection)
+        with self._ready():
+            response = await self._client.facet(
+                self._name(spec),
+                NAMESPACE_KEY,
+                limit=_MOST_NAMESPACES,
+                exact=True,
+                consistency=self._consistency,
+            )
+        return {str(hit.value) for hit in response.hits}
 
     async def expired(self, collection: str, *, limit: int) -> list[Record]:
         """Records whose expiry has passed."""
@@ -251,15 +269,12 @@ class QdrantStore:
             )
         return [record(one, None) for one in found]
 
-    async def delete_expired(self, collection: str) -> int:
+    async def delete_expired(self, collection: str, *, limit: int) -> int:
         """Delete records whose expiry has passed."""
         spec = known(self._specs, collection)
         chosen = models.Filter(must=[expired(self._clock.now())])
         with self._ready():
-            count = await self._count(spec, chosen)
-            if count:
-                await self._delete(spec, [chosen])
-        return count
+            return await self._delete_some(spec, chosen, limit)
 
     # --- reading ---
 
@@ -453,6 +468,19 @@ class QdrantStore:
     async def _count(self, spec: CollectionSpec, chosen: models.Filter) -> int:
         # The client offers no read consistency here; with wait=True a lagging replica is rare.
         return (await self._client.count(self._name(spec), chosen, exact=True)).count
+
+    async def _delete_some(self, spec: CollectionSpec, chosen: models.Filter, limit: int) -> int:
+        """Delete those that are found first, if they still match; return how many were found."""
+        found, _ = await self._client.scroll(
+            self._name(spec),
+            scroll_filter=chosen,
+            limit=limit,
+            with_payload=False,
+            consistency=self._consistency,
+        )
+        if found:
+            await self._delete(spec, [chosen, having_ids([str(one.id) for one in found])])
+        return len(found)
 
     async def _delete(self, spec: CollectionSpec, must: Sequence[Any]) -> None:
         await self._client.delete(

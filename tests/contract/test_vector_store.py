@@ -635,17 +635,19 @@ async def test_the_sweep_deletes_just_what_has_expired(
     )
     await store.put("log", [entry("stays", seq=99)])
     assert [r.payload["seq"] for r in await store.expired("log", limit=5)] == [0]
-    assert await store.delete_expired("log") == 1
+    assert await store.delete_expired("log", limit=9) == 1
     assert await store.expired("log", limit=5) == []
     clock.advance(0.000009)
     assert len(await store.expired("log", limit=5)) == 5
     assert len(await store.expired("log", limit=50)) == 9
-    assert await store.delete_expired("log") == 9
-    assert await store.delete_expired("log") == 0
+    assert await store.delete_expired("log", limit=5) == 5
+    assert await store.delete_expired("log", limit=5) == 4
+    assert await store.delete_expired("log", limit=5) == 0
     clock.advance(-1)
     assert await store.count("log", None) == 11
     clock.advance(2)
-    assert await store.delete_expired("log") == 10
+    assert await store.delete_expired("log", limit=10) == 10
+    assert await store.delete_expired("log", limit=10) == 0
     assert await store.count("log", None) == 1
 
 
@@ -654,6 +656,31 @@ async def test_delete_counts_expired_records_too(store: VectorStore, clock: Fixe
     await store.put("log", [entry(1, seq=1, expires=clock.now() + 1), entry(2, seq=1)])
     clock.advance(1)
     assert await store.delete("log", "a", [Equals("seq", 1)]) == 2
+
+
+@pytest.mark.category("delete")
+async def test_a_delete_stops_at_its_limit(store: VectorStore, clock: FixedClock) -> None:
+    await store.put("log", [entry(n, seq=n % 2) for n in range(10)])
+    await store.put("log", [entry("gone", seq=1, expires=clock.now() + 1)])
+    await store.put("log", [entry("other", "b", seq=1)])
+    clock.advance(1)
+    assert await store.delete("log", "a", [Equals("seq", 1)], 4) == 4
+    assert await store.delete("log", "a", [Equals("seq", 1)], 4) == 2
+    assert await store.delete("log", "a", [Equals("seq", 1)], 4) == 0
+    assert await store.delete("log", "a", (), 5) == 5
+    assert await store.count("log", None) == 1
+
+
+@pytest.mark.category("facet")
+async def test_every_namespace_that_has_records_is_named(store: VectorStore) -> None:
+    assert await store.namespaces("log") == set()
+    await store.put("log", [entry(n, f"n{n % 30}", seq=n) for n in range(90)])
+    await store.put("things", [thing("one", n=1)])
+    everyone = {f"n{n}" for n in range(30)}
+    assert await store.namespaces("log") == everyone
+    assert await store.namespaces("things") == {"a"}
+    await store.delete("log", "n3", ())
+    assert everyone - {"n3"} <= await store.namespaces("log") <= everyone
 
 
 # --- payloads and schema --------------------------------------------------------------------

@@ -16,9 +16,11 @@ from tests.server.service import SERVICES, Lot
 
 EXAMPLES: dict[str, dict[str, Any]] = {
     "AdminService.CheckReady": {},
+    "AdminService.ClearNamespace": {},
     "AdminService.Compact": {},
     "AdminService.GetServerInfo": {},
     "AdminService.GetNamespacePolicy": {},
+    "AdminService.ListNamespaces": {},
     "AdminService.UpdateNamespacePolicy": {"policy": {"max_patterns": 9}},
     "EpisodeService.DeleteEpisode": {"episode_id": "e"},
     "AdminService.SeedKnowledge": {},
@@ -125,8 +127,11 @@ def path_of(name: str) -> str:
 
 
 def example(name: str, namespace: str) -> Any:
-    """The good request of ``Service.Method``."""
-    return method_of(name).input_type._concrete_class(namespace=namespace, **EXAMPLES[name])
+    """The good request of ``Service.Method``; a namespace to confirm is repeated."""
+    request = method_of(name).input_type._concrete_class(namespace=namespace, **EXAMPLES[name])
+    if "confirm_namespace" in request.DESCRIPTOR.fields_by_name:
+        request.confirm_namespace = namespace or "default"
+    return request
 
 
 @dataclass(frozen=True)

@@ -191,6 +191,7 @@ WRITING: dict[str, tuple[Callable[[Lot], Awaitable[Any]], Any, Any]] = {
     "EndEpisode": (_status, 1, 2),
     "CreateMemory": (_memories, ["c"], ["c", "c2"]),
     "DeleteMemory": (_memories, ["c"], []),
+    "ClearNamespace": (_memories, ["c"], []),
     "DeleteEpisode": (_episodes, ["e"], []),
     "GiveFeedback": (_confidences, [0.5], [0.6]),
     "PrunePatterns": (_confidences, [0.5], []),
@@ -252,6 +253,8 @@ def service_of(method: str) -> str:
 def ask(lot: Lot, method: str, **more: Any) -> Any:
     [name] = [rpc for rpc in EXAMPLES if rpc.endswith(f".{method}")]
     fields = ASKS.get(method, EXAMPLES[name])
+    if method == "ClearNamespace":
+        more["confirm_namespace"] = lot.namespace
     return getattr(getattr(lot, service_of(method)), method)(**fields, **more)
 
 

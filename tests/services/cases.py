@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from lot_grpc.domain.cells import CELLS_AT_MOST
+from lot_grpc.domain.change import Noun
 from lot_grpc.domain.episode import EpisodeError, EpisodeStart, EpisodeStatus
 from lot_grpc.domain.errors import (
     EpisodeNotFoundError,
@@ -596,6 +597,13 @@ def helps(request_id: str, outcome: Outcome = Outcome.SUCCESS) -> Step:
     return run
 
 
+def clears(*nouns: Noun) -> Step:
+    async def run(world: World, ns: str) -> Any:
+        return await world.services.clearing.clear(ns, nouns)
+
+    return run
+
+
 async def few_error_solutions(world: World, ns: str) -> None:
     """One used solution more than the policy allows."""
     await used_error_solutions(world, ns)
@@ -748,4 +756,6 @@ CASES = [
     Case("first outcome of an error solution by request", two_error_solutions, helps("r")),
     Case("delete a used error solution", used_error_solutions, deletes_error_solution),
     Case("sweep error solutions by a policy", few_error_solutions, sweeps),
+    Case("clear memories", a_memory, clears(Noun.MEMORY), repeatable=False),
+    Case("clear patterns", three_patterns, clears(Noun.PATTERN), repeatable=False),
 ]

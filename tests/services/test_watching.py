@@ -125,7 +125,7 @@ async def test_every_noun_is_told():
         await services.learning_events.record(NS, learning_event())
         episode = (await services.episodes.start(NS, start())).episode
         await watcher.until(
-            lambda: {one.noun for one in watcher.told} == set(Noun) - {"preference"}
+            lambda: {one.noun for one in watcher.told} == set(WATCHED) - {"preference"}
         )
         assert {one.type for one in watcher.told} == {ChangeType.STORED}
         writer = await services.recording.open(NS, episode.episode_id, Takeover.TAKE_OVER)

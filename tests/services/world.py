@@ -113,6 +113,7 @@ def _services(
         RerankBounds(),
         learning=learning,
         changes=ChangeFeed(interval=0.02),
+        look_seconds=0.01,
     )
 
 

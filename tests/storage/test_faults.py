@@ -17,7 +17,7 @@ WRITES: dict[str, Callable[[FaultInjectingStore], Awaitable[object]]] = {
     "update": lambda store: store.update(NAME, "a", sample_id(1), set={"n": 7}),
     "set_vectors": lambda store: store.set_vectors(NAME, [sample(1)]),
     "delete": lambda store: store.delete(NAME, "a", ()),
-    "delete_expired": lambda store: store.delete_expired(NAME),
+    "delete_expired": lambda store: store.delete_expired(NAME, limit=9),
 }
 
 

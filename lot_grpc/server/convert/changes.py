@@ -20,6 +20,7 @@ from lot_grpc.server.convert.preferences import preference_to_pb
 from lot_grpc.server.convert.values import EnumCodec, seconds_from_pb, time_to_pb
 from lot_grpc.server.cursors import cursor_from_token, cursor_to_token
 from lot_grpc.services.changes.news import ChangeEvent, ContextSuggestion, PatternMatch, Watch
+from lot_grpc.services.records.changes import WATCHED
 
 TYPE = EnumCodec(pb.ChangeType.DESCRIPTOR, ChangeType, "CHANGE_TYPE_")
 NOUN = EnumCodec(noun_pb2.Noun.DESCRIPTOR, Noun, "NOUN_")
@@ -40,18 +41,18 @@ _PAYLOADS: Mapping[Noun, Callable[[Any], Any]] = {
 
 def watch_from_pb(request: pb.WatchChangesRequest) -> Watch:
     """What is to be watched. Raises for nouns that cannot be."""
-    for place, number in enumerate(request.nouns):
-        if NOUN.from_pb(number) is None:
+    asked = NOUN.all_from_pb(request.nouns)
+    for place, (number, noun) in enumerate(zip(request.nouns, asked, strict=True)):
+        if noun not in WATCHED:
             raise invalid(
                 f"nouns[{place}]",
                 "noun.watched",
                 f"{noun_pb2.Noun.Name(number)} cannot be watched; these can: "
-                + ", ".join(noun_pb2.Noun.Name(NOUN.to_pb(noun)) for noun in Noun),
+                + ", ".join(noun_pb2.Noun.Name(NOUN.to_pb(noun)) for noun in WATCHED),
             )
-    asked = {NOUN.from_pb(number) for number in request.nouns}
     return Watch(
         namespace=namespace_or_default(request.namespace),
-        nouns=tuple(noun for noun in Noun if not asked or noun in asked),
+        nouns=tuple(noun for noun in WATCHED if not asked or noun in asked),
         types=frozenset(TYPE.all_from_pb(request.types)),
         cursor=cursor_from_token(request.after_cursor),
         from_start=request.from_start,

@@ -14,6 +14,7 @@ from lot_grpc.domain.change import ChangeType, Noun, Positions
 from lot_grpc.ports import AllOf, Condition, Equals, OneOf, Order, Range, Record, VectorStore
 from lot_grpc.services.records.changes import (
     BY_COLLECTION,
+    GENERATION,
     STORED_BY,
     STORED_SEQ,
     WATCHED,
@@ -24,7 +25,7 @@ from lot_grpc.services.records.collections import CHANGE_SEQ, PATTERNS, TOMBSTON
 _BATCH = 500
 _BY_NUMBER = Order(CHANGE_SEQ)
 _STAMP_KEYS = (WRITER_ID, CHANGE_SEQ, STORED_BY, STORED_SEQ)
-_STONE_KEYS: tuple[str, ...] = (WRITER_ID, CHANGE_SEQ, "noun", "id", "done")
+_STONE_KEYS: tuple[str, ...] = (WRITER_ID, CHANGE_SEQ, "noun", "id", "done", GENERATION)
 _SOURCES = ("kind", "source_episode_ids", "source_pattern_ids")
 _LEARNED_KINDS = ("learned", "distilled")
 
@@ -34,30 +35,36 @@ class Change:
     """That a thing was changed, by whom and when; not the thing itself.
 
     ``stored`` is the stamp of the write that made it, None where an older version did. ``learned``:
-    it is a pattern with sources.
+    it is a pattern with sources. ``cleared``: not one thing, but all of the noun; then ``noun``
+    None is everything.
     """
 
     namespace: str
-    noun: Noun
+    noun: Noun | None
     id: str
     writer_id: str
     seq: int
     deleted: bool = False
     stored: tuple[str, int] | None = None
     learned: bool = False
+    cleared: bool = False
+
+    def concerns(self, nouns: Collection[Noun]) -> bool:
+        """Whether it is of one of these nouns."""
+        return self.noun is None or self.noun in nouns
 
     @property
-    def watched(self) -> Watched:
-        """Where the thing lies."""
-        return WATCHED[self.noun]
-
-    @property
-    def point(self) -> str:
-        """Its record."""
-        return self.watched.point(self.namespace, self.id)
+    def place(self) -> tuple[Watched, str] | None:
+        """Where the thing lies, and its record; None for a clear."""
+        if self.noun is None or self.cleared:
+            return None
+        watched = WATCHED[self.noun]
+        return watched, watched.point(self.namespace, self.id)
 
     def type_since(self, since: Positions) -> ChangeType:
         """What it is to a reader who knows all up to ``since``."""
+        if self.cleared:
+            return ChangeType.CLEARED
         if self.deleted:
             return ChangeType.DELETED
         if self.stored is None or self.stored[1] <= since.get(self.stored[0], 0):
@@ -113,7 +120,7 @@ class Feed:
         changes = [
             change
             for watched, record in found
-            if (change := _change(watched, record)) is not None and change.noun in nouns
+            if (change := _change(watched, record)) is not None and change.concerns(nouns)
         ]
         changes.sort(key=lambda one: (one.seq, one.writer_id))
         return Stretch(changes, reached)
@@ -143,6 +150,9 @@ def _change(watched: Watched | None, record: Record) -> Change | None:
     """The change that a stamp tells of; None for a delete that is under way or of other nouns."""
     payload = record.payload
     by, seq = payload[WRITER_ID], payload[CHANGE_SEQ]
+    if watched is None and GENERATION in payload:
+        cleared = Noun(payload["noun"]) if payload["noun"] else None
+        return Change(record.namespace, cleared, "", by, seq, cleared=True)
     if watched is None:
         if not payload["done"] or payload["noun"] not in WATCHED:
             return None

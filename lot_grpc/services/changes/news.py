@@ -33,7 +33,8 @@ class ContextSuggestion:
 class ChangeEvent:
     """A change as it is told. ``thing`` as it stands now; None for a delete, or if not asked for.
 
-    ``cursor`` None: it is live only. ``noun`` None: it is of no noun alone.
+    ``noun`` None and ``id`` empty: everything was cleared, or a context of no noun alone was
+    suggested. ``cursor`` None: it is live only.
     """
 
     namespace: str

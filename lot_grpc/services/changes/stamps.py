@@ -90,6 +90,10 @@ class Stamps:
         else:
             asyncio.get_running_loop().call_later(_LATE, self.settle, taken)
 
+    def pass_by(self, seq: int) -> None:
+        """Give no number up to this one: what another process wrote comes before."""
+        self._last = max(self._last, seq)
+
     async def publish(self) -> None:
         """Say on a shared store that this process lives, and up to where it has settled."""
         if self._exclusive or not self._writer_id:

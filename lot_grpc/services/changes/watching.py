@@ -260,18 +260,22 @@ class Watching:
             return []
         follower.positions[change.writer_id] = change.seq
         kind = change.type_since(follower.since)
-        if change.namespace != ask.namespace or change.noun not in ask.nouns or not ask.wants(kind):
+        if (
+            change.namespace != ask.namespace
+            or not change.concerns(ask.nouns)
+            or not ask.wants(kind)
+        ):
             return []
         thing = None
-        if ask.payload or change.deleted:
-            found = await self._store.get(
-                change.watched.collection, change.namespace, [change.point]
-            )
-            record = found.get(change.point)
+        place = change.place
+        if place is not None and (ask.payload or change.deleted):
+            watched, point = place
+            found = await self._store.get(watched.collection, change.namespace, [point])
+            record = found.get(point)
             if (record is None) is not change.deleted:
                 return []  # deleted since, or stored again: that is told by its own change
             if record is not None:
-                thing = await self._readers[change.noun](record)
+                thing = await self._readers[watched.noun](record)
         cursor = self._cursor(follower)
         return [
             ChangeEvent(change.namespace, kind, change.noun, change.id, change.seq, thing, cursor)

@@ -81,6 +81,12 @@ class Arrivals:
         for watch in self._by_episode.get((namespace, episode_id), ()):
             watch.wake()
 
+    def tell_all(self, namespace: str) -> None:
+        """Any episode of the namespace may be gone."""
+        for watch in self._watches:
+            if watch.namespace == namespace:
+                watch.wake()
+
     @contextmanager
     def watch(self, namespace: str, episode_id: str) -> Iterator[Watch]:
         """Follow an episode inside the block."""

@@ -11,8 +11,10 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Sequence
+from contextvars import Context
 from dataclasses import dataclass
 
+from lot_grpc.domain.errors import NamespaceClearingError
 from lot_grpc.ports import Record, VectorStore
 from lot_grpc.services.records.collections import EVENTS
 
@@ -30,6 +32,10 @@ class _Append:
 
     records: Sequence[Record]
     inserted: asyncio.Future[set[str]]
+
+    def of(self, namespace: str) -> bool:
+        """Whether it is of this namespace."""
+        return any(record.namespace == namespace for record in self.records)
 
 
 class EventWriting:
@@ -53,7 +59,8 @@ class EventWriting:
         append = _Append(records, asyncio.get_running_loop().create_future())
         self._waiting.append(append)
         if self._flusher is None:
-            self._flusher = asyncio.create_task(self._flush())
+            # It writes for many callers, and belongs to the call of none.
+            self._flusher = asyncio.create_task(self._flush(), context=Context())
         return await append.inserted
 
     async def _flush(self) -> None:
@@ -90,6 +97,13 @@ class EventWriting:
         records = [record for append in appends for record in append.records]
         try:
             inserted = await self._store.insert(EVENTS, records)
+        except NamespaceClearingError as error:
+            cleared = [one for one in appends if one.of(error.namespace)]
+            for append in cleared:
+                if not append.inserted.done():
+                    append.inserted.set_exception(error)
+            await self._write([one for one in appends if one not in cleared])
+            return
         except asyncio.CancelledError:
             for append in appends:
                 append.inserted.cancel()

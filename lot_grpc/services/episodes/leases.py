@@ -10,7 +10,12 @@ import asyncio
 from collections import deque
 from typing import Final
 
-from lot_grpc.domain.errors import EpisodeEndedError, EpisodeNotFoundError, WriterReplacedError
+from lot_grpc.domain.errors import (
+    EpisodeEndedError,
+    EpisodeNotFoundError,
+    NamespaceClearingError,
+    WriterReplacedError,
+)
 from lot_grpc.services.episodes.fencing import LEASE_SECONDS, Fence
 from lot_grpc.services.episodes.writers import Writer, Writers
 
@@ -48,13 +53,13 @@ class Leases:
     async def _renew(self, writer: Writer) -> None:
         if self._writers.current(writer.namespace, writer.episode_id) is not writer:
             return  # it was closed meanwhile
-        if await self._fence.renew(writer):
-            return
         try:
+            if await self._fence.renew(writer):
+                return
             standing = await self._fence.standing(
                 writer.namespace, writer.episode_id, writer.epoch, writer.last
             )
-        except EpisodeNotFoundError as error:
+        except (EpisodeNotFoundError, NamespaceClearingError) as error:
             writer.stop(error)
             return
         status = standing.episode.status

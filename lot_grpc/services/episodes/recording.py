@@ -19,6 +19,7 @@ from lot_grpc.domain.errors import (
     EpisodeNotFoundError,
     EpisodeStreamOpenError,
     EventConflictError,
+    NamespaceClearingError,
     StorageFullError,
     StoreUnavailableError,
     WriterReplacedError,
@@ -120,7 +121,8 @@ class Recording:
         if self._fence.needed and writer.stopped is None:
             async with self._writers.turn(writer.namespace, writer.episode_id):
                 self._writers.leave(writer)
-                with suppress(StoreUnavailableError, StorageFullError):  # then the lease lapses
+                # then the lease lapses
+                with suppress(StoreUnavailableError, StorageFullError, NamespaceClearingError):
                     await self._fence.release(writer)
         self._writers.leave(writer)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
+from lot_grpc.domain.errors import NamespaceClearingError
 from lot_grpc.domain.ids import new_id
 from lot_grpc.ports import VectorStore
 from lot_grpc.services.moments import Moments
@@ -57,11 +58,20 @@ class Retrievals:
         found = await self._store.get(RETRIEVALS, namespace, [point])
         return retrieval_from_record(found[point]) if point in found else None
 
+    def forget(self, namespace: str) -> None:
+        """Drop what waits of a namespace: it is being cleared."""
+        for point in [p for p, one in self._waiting.items() if one.namespace == namespace]:
+            del self._waiting[point]
+
     async def flush(self) -> None:
         """Write what waits. What cannot be written waits on."""
         while self._waiting:
             batch = list(self._waiting.values())[:_BATCH]
-            await self._store.put(RETRIEVALS, [retrieval_record(one) for one in batch])
+            try:
+                await self._store.put(RETRIEVALS, [retrieval_record(one) for one in batch])
+            except NamespaceClearingError as error:
+                self.forget(error.namespace)
+                continue
             for one in batch:
                 self._waiting.pop(one.point, None)
             await asyncio.sleep(0)

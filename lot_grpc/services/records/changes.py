@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from lot_grpc.domain.change import Noun
+from lot_grpc.domain.ids import point_id
+from lot_grpc.ports import Payload
 from lot_grpc.services.records.collections import (
     CHANGE_SEQ,
     DECISIONS,
@@ -97,6 +99,20 @@ BY_COLLECTION: Mapping[str, Watched] = {one.collection: one for one in WATCHED.v
 
 STAMPED = frozenset({*BY_COLLECTION, TOMBSTONES})
 """The collections whose records carry a stamp."""
+
+
+GENERATION = "generation"
+"""Of a mark that a namespace was cleared: which of its clears that was. No tombstone has it."""
+
+
+def clear_mark_point(namespace: str, noun: Noun | None) -> str:
+    """Where the mark lies that a noun was cleared, None: everything."""
+    return point_id(namespace, "cleared", noun or "")
+
+
+def clear_mark(noun: Noun | None, generation: int, time: int) -> Payload:
+    """The mark, as it lies among the tombstones."""
+    return {"noun": noun or "", "id": "", GENERATION: generation, "delete_time": time, "done": True}
 
 
 def stamp(writer: str, seq: int) -> dict[str, Any]:

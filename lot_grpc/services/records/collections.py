@@ -59,7 +59,7 @@ _STAMP = {WRITER_ID: _K, CHANGE_SEQ: _I}
 def collection_specs(dimensions: int) -> list[CollectionSpec]:
     """Every collection, for an embedding model of so many dimensions."""
     return [
-        CollectionSpec(META, indexes={"turn": _I}),
+        CollectionSpec(META, indexes={"turn": _I, "clearing": _B}),
         CollectionSpec(REQUESTS, indexes={"kind": _K, "pattern_id": _K, "done": _B}),
         CollectionSpec(TOMBSTONES, indexes={"done": _B, **_STAMP}),
         CollectionSpec(CHANGE_WRITERS),

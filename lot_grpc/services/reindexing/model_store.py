@@ -87,9 +87,12 @@ class ModelStore(PassingStore):
         async with self.turn():
             await self._inner.set_vectors(collection, self._stored(collection, records))
 
-    async def delete(self, collection: str, namespace: str | None, where: Where) -> int:
+    async def delete(
+        self, collection: str, namespace: str | None, where: Where, limit: int = 0
+    ) -> int:
         """Pass on."""
-        return await self._inner.delete(collection, namespace, self._where(collection, where))
+        where = self._where(collection, where)
+        return await self._inner.delete(collection, namespace, where, limit)
 
     # --- reading ------------------------------------------------------------------------------
 

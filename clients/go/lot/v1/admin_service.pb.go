@@ -774,7 +774,7 @@ type NamespaceUsage struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// namespace.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// counts by Noun without its prefix, for example `PATTERN`.
+	// counts by Noun without its prefix, for example `PATTERN`. Nouns with none are left out.
 	Counts map[string]int64 `protobuf:"bytes,2,rep,name=counts,proto3" json:"counts,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
 	// clearing is true while ClearNamespace is at work.
 	Clearing      bool `protobuf:"varint,3,opt,name=clearing,proto3" json:"clearing,omitempty"`
@@ -1354,8 +1354,10 @@ type ClearNamespaceRequest struct {
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Required. confirm_namespace repeats the name; `default` where `namespace` is empty.
 	ConfirmNamespace string `protobuf:"bytes,2,opt,name=confirm_namespace,json=confirmNamespace,proto3" json:"confirm_namespace,omitempty"`
-	// nouns to clear; empty: everything, policy included. With EPISODE go its events, with PATTERN
-	// its outcomes.
+	// nouns to clear; empty: everything, policy included, and what is remembered of calls. With
+	// EPISODE go its events, with PATTERN and ERROR_SOLUTION their outcomes, with ACTION_VALUE its
+	// selections and trajectories; EPISODE_EVENT and OUTCOME are not cleared by themselves. What
+	// stays may name what is gone.
 	Nouns []Noun `protobuf:"varint,3,rep,packed,name=nouns,proto3,enum=lot.v1.Noun" json:"nouns,omitempty"`
 	// dry_run deletes nothing.
 	DryRun        bool `protobuf:"varint,4,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
@@ -1424,7 +1426,8 @@ func (x *ClearNamespaceRequest) GetDryRun() bool {
 // Response of ClearNamespace.
 type ClearNamespaceResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// deleted_counts of what was, or would be, deleted, by Noun without its prefix.
+	// deleted_counts of what was, or would be, deleted, by Noun without its prefix. Nouns with none
+	// are left out.
 	DeletedCounts map[string]int64 `protobuf:"bytes,1,rep,name=deleted_counts,json=deletedCounts,proto3" json:"deleted_counts,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
 	// deleted_count of it all.
 	DeletedCount  int64 `protobuf:"varint,2,opt,name=deleted_count,json=deletedCount,proto3" json:"deleted_count,omitempty"`

@@ -45,7 +45,8 @@ type AdminServiceClient interface {
 	GetServerInfo(ctx context.Context, in *GetServerInfoRequest, opts ...grpc.CallOption) (*GetServerInfoResponse, error)
 	// CheckReady tries the store and the model, and says of each whether it works.
 	CheckReady(ctx context.Context, in *CheckReadyRequest, opts ...grpc.CallOption) (*CheckReadyResponse, error)
-	// ListNamespaces lists by name, with what each holds. Not yet carried out.
+	// ListNamespaces lists by name the namespaces that hold anything, or are being cleared, with what
+	// each holds. A namespace begins with the first thing in it and is not made by a call.
 	ListNamespaces(ctx context.Context, in *ListNamespacesRequest, opts ...grpc.CallOption) (*ListNamespacesResponse, error)
 	// GetNamespacePolicy reads the policy of a namespace.
 	GetNamespacePolicy(ctx context.Context, in *GetNamespacePolicyRequest, opts ...grpc.CallOption) (*GetNamespacePolicyResponse, error)
@@ -80,8 +81,12 @@ type AdminServiceClient interface {
 	// Qdrant server does it by itself: there nothing is done, and the answer says so.
 	Compact(ctx context.Context, in *CompactRequest, opts ...grpc.CallOption) (*CompactResponse, error)
 	// ClearNamespace deletes what a namespace holds, for good. Writes to it are refused with
-	// NAMESPACE_CLEARING until it is done; stopped half-way it goes on by itself. Not yet carried
-	// out.
+	// NAMESPACE_CLEARING until it is done, and so are late writes of calls from before; streams that
+	// record into it end so. Reads go on and see less and less. Stopped half-way it goes on by
+	// itself, in any server of the store.
+	//
+	// Request ids from before are forgotten: the same request again is a new one. Watchers are told
+	// one CLEARED, or one for each noun, and no DELETED. Errors: NAMESPACE_CLEARING.
 	ClearNamespace(ctx context.Context, in *ClearNamespaceRequest, opts ...grpc.CallOption) (*ClearNamespaceResponse, error)
 }
 
@@ -237,7 +242,8 @@ type AdminServiceServer interface {
 	GetServerInfo(context.Context, *GetServerInfoRequest) (*GetServerInfoResponse, error)
 	// CheckReady tries the store and the model, and says of each whether it works.
 	CheckReady(context.Context, *CheckReadyRequest) (*CheckReadyResponse, error)
-	// ListNamespaces lists by name, with what each holds. Not yet carried out.
+	// ListNamespaces lists by name the namespaces that hold anything, or are being cleared, with what
+	// each holds. A namespace begins with the first thing in it and is not made by a call.
 	ListNamespaces(context.Context, *ListNamespacesRequest) (*ListNamespacesResponse, error)
 	// GetNamespacePolicy reads the policy of a namespace.
 	GetNamespacePolicy(context.Context, *GetNamespacePolicyRequest) (*GetNamespacePolicyResponse, error)
@@ -272,8 +278,12 @@ type AdminServiceServer interface {
 	// Qdrant server does it by itself: there nothing is done, and the answer says so.
 	Compact(context.Context, *CompactRequest) (*CompactResponse, error)
 	// ClearNamespace deletes what a namespace holds, for good. Writes to it are refused with
-	// NAMESPACE_CLEARING until it is done; stopped half-way it goes on by itself. Not yet carried
-	// out.
+	// NAMESPACE_CLEARING until it is done, and so are late writes of calls from before; streams that
+	// record into it end so. Reads go on and see less and less. Stopped half-way it goes on by
+	// itself, in any server of the store.
+	//
+	// Request ids from before are forgotten: the same request again is a new one. Watchers are told
+	// one CLEARED, or one for each noun, and no DELETED. Errors: NAMESPACE_CLEARING.
 	ClearNamespace(context.Context, *ClearNamespaceRequest) (*ClearNamespaceResponse, error)
 	mustEmbedUnimplementedAdminServiceServer()
 }

@@ -36,7 +36,9 @@ const (
 	ChangeType_CHANGE_TYPE_UPDATED ChangeType = 2
 	// `memory.deleted`: it was deleted. What merely expires is not told.
 	ChangeType_CHANGE_TYPE_DELETED ChangeType = 3
-	// `memory.cleared`: the namespace, or one noun of it, was cleared. Not told by this version.
+	// `memory.cleared`: the namespace, or one noun of it, was cleared. It is told once the clear is
+	// done, to all who watch any noun of it; nothing that was deleted by it is told by itself. A
+	// later clear of the whole namespace takes the place of those before.
 	ChangeType_CHANGE_TYPE_CLEARED ChangeType = 4
 	// `memory.pattern.learned`: in place of STORED, a pattern that was extracted or distilled: it is
 	// LEARNED or DISTILLED, or names the episodes or patterns that it comes from.

@@ -44,7 +44,9 @@ class AdminServiceStub:
     CheckReady: _grpc.UnaryUnaryMultiCallable[_admin_service_pb2.CheckReadyRequest, _admin_service_pb2.CheckReadyResponse]
     """CheckReady tries the store and the model, and says of each whether it works."""
     ListNamespaces: _grpc.UnaryUnaryMultiCallable[_admin_service_pb2.ListNamespacesRequest, _admin_service_pb2.ListNamespacesResponse]
-    """ListNamespaces lists by name, with what each holds. Not yet carried out."""
+    """ListNamespaces lists by name the namespaces that hold anything, or are being cleared, with what
+    each holds. A namespace begins with the first thing in it and is not made by a call.
+    """
     GetNamespacePolicy: _grpc.UnaryUnaryMultiCallable[_namespace_policy_pb2.GetNamespacePolicyRequest, _namespace_policy_pb2.GetNamespacePolicyResponse]
     """GetNamespacePolicy reads the policy of a namespace."""
     UpdateNamespacePolicy: _grpc.UnaryUnaryMultiCallable[_namespace_policy_pb2.UpdateNamespacePolicyRequest, _namespace_policy_pb2.UpdateNamespacePolicyResponse]
@@ -85,8 +87,12 @@ class AdminServiceStub:
     """
     ClearNamespace: _grpc.UnaryUnaryMultiCallable[_admin_service_pb2.ClearNamespaceRequest, _admin_service_pb2.ClearNamespaceResponse]
     """ClearNamespace deletes what a namespace holds, for good. Writes to it are refused with
-    NAMESPACE_CLEARING until it is done; stopped half-way it goes on by itself. Not yet carried
-    out.
+    NAMESPACE_CLEARING until it is done, and so are late writes of calls from before; streams that
+    record into it end so. Reads go on and see less and less. Stopped half-way it goes on by
+    itself, in any server of the store.
+
+    Request ids from before are forgotten: the same request again is a new one. Watchers are told
+    one CLEARED, or one for each noun, and no DELETED. Errors: NAMESPACE_CLEARING.
     """
 
 @_typing.type_check_only
@@ -103,7 +109,9 @@ class AdminServiceAsyncStub(AdminServiceStub):
     CheckReady: _aio.UnaryUnaryMultiCallable[_admin_service_pb2.CheckReadyRequest, _admin_service_pb2.CheckReadyResponse]  # type: ignore[assignment]
     """CheckReady tries the store and the model, and says of each whether it works."""
     ListNamespaces: _aio.UnaryUnaryMultiCallable[_admin_service_pb2.ListNamespacesRequest, _admin_service_pb2.ListNamespacesResponse]  # type: ignore[assignment]
-    """ListNamespaces lists by name, with what each holds. Not yet carried out."""
+    """ListNamespaces lists by name the namespaces that hold anything, or are being cleared, with what
+    each holds. A namespace begins with the first thing in it and is not made by a call.
+    """
     GetNamespacePolicy: _aio.UnaryUnaryMultiCallable[_namespace_policy_pb2.GetNamespacePolicyRequest, _namespace_policy_pb2.GetNamespacePolicyResponse]  # type: ignore[assignment]
     """GetNamespacePolicy reads the policy of a namespace."""
     UpdateNamespacePolicy: _aio.UnaryUnaryMultiCallable[_namespace_policy_pb2.UpdateNamespacePolicyRequest, _namespace_policy_pb2.UpdateNamespacePolicyResponse]  # type: ignore[assignment]
@@ -144,8 +152,12 @@ class AdminServiceAsyncStub(AdminServiceStub):
     """
     ClearNamespace: _aio.UnaryUnaryMultiCallable[_admin_service_pb2.ClearNamespaceRequest, _admin_service_pb2.ClearNamespaceResponse]  # type: ignore[assignment]
     """ClearNamespace deletes what a namespace holds, for good. Writes to it are refused with
-    NAMESPACE_CLEARING until it is done; stopped half-way it goes on by itself. Not yet carried
-    out.
+    NAMESPACE_CLEARING until it is done, and so are late writes of calls from before; streams that
+    record into it end so. Reads go on and see less and less. Stopped half-way it goes on by
+    itself, in any server of the store.
+
+    Request ids from before are forgotten: the same request again is a new one. Watchers are told
+    one CLEARED, or one for each noun, and no DELETED. Errors: NAMESPACE_CLEARING.
     """
 
 class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
@@ -177,7 +189,9 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _admin_service_pb2.ListNamespacesRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_admin_service_pb2.ListNamespacesResponse, _abc.Awaitable[_admin_service_pb2.ListNamespacesResponse]]:
-        """ListNamespaces lists by name, with what each holds. Not yet carried out."""
+        """ListNamespaces lists by name the namespaces that hold anything, or are being cleared, with what
+        each holds. A namespace begins with the first thing in it and is not made by a call.
+        """
 
     @_abc_1.abstractmethod
     def GetNamespacePolicy(
@@ -266,8 +280,12 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_admin_service_pb2.ClearNamespaceResponse, _abc.Awaitable[_admin_service_pb2.ClearNamespaceResponse]]:
         """ClearNamespace deletes what a namespace holds, for good. Writes to it are refused with
-        NAMESPACE_CLEARING until it is done; stopped half-way it goes on by itself. Not yet carried
-        out.
+        NAMESPACE_CLEARING until it is done, and so are late writes of calls from before; streams that
+        record into it end so. Reads go on and see less and less. Stopped half-way it goes on by
+        itself, in any server of the store.
+
+        Request ids from before are forgotten: the same request again is a new one. Watchers are told
+        one CLEARED, or one for each noun, and no DELETED. Errors: NAMESPACE_CLEARING.
         """
 
 def add_AdminServiceServicer_to_server(servicer: AdminServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

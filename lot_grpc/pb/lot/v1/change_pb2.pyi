@@ -47,7 +47,10 @@ class _ChangeTypeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ChangeType
     CHANGE_TYPE_DELETED: _ChangeType.ValueType  # 3
     """`memory.deleted`: it was deleted. What merely expires is not told."""
     CHANGE_TYPE_CLEARED: _ChangeType.ValueType  # 4
-    """`memory.cleared`: the namespace, or one noun of it, was cleared. Not told by this version."""
+    """`memory.cleared`: the namespace, or one noun of it, was cleared. It is told once the clear is
+    done, to all who watch any noun of it; nothing that was deleted by it is told by itself. A
+    later clear of the whole namespace takes the place of those before.
+    """
     CHANGE_TYPE_PATTERN_LEARNED: _ChangeType.ValueType  # 5
     """`memory.pattern.learned`: in place of STORED, a pattern that was extracted or distilled: it is
     LEARNED or DISTILLED, or names the episodes or patterns that it comes from.
@@ -75,7 +78,10 @@ CHANGE_TYPE_UPDATED: ChangeType.ValueType  # 2
 CHANGE_TYPE_DELETED: ChangeType.ValueType  # 3
 """`memory.deleted`: it was deleted. What merely expires is not told."""
 CHANGE_TYPE_CLEARED: ChangeType.ValueType  # 4
-"""`memory.cleared`: the namespace, or one noun of it, was cleared. Not told by this version."""
+"""`memory.cleared`: the namespace, or one noun of it, was cleared. It is told once the clear is
+done, to all who watch any noun of it; nothing that was deleted by it is told by itself. A
+later clear of the whole namespace takes the place of those before.
+"""
 CHANGE_TYPE_PATTERN_LEARNED: ChangeType.ValueType  # 5
 """`memory.pattern.learned`: in place of STORED, a pattern that was extracted or distilled: it is
 LEARNED or DISTILLED, or names the episodes or patterns that it comes from.

@@ -229,8 +229,9 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
           "metadata": { "namespace": "default", "id": "d-1" } }
     """
     ERROR_REASON_NAMESPACE_CLEARING: _ErrorReason.ValueType  # 34
-    """The namespace is being cleared: writes are refused until that is done. Code
-    FAILED_PRECONDITION, with `google.rpc.RetryInfo`.
+    """The namespace is being cleared: writes are refused until that is done. Also for a call that was
+    at work when it was cleared, and would bring something back. Code FAILED_PRECONDITION, with
+    `google.rpc.RetryInfo`.
 
         { "reason": "NAMESPACE_CLEARING", "domain": "lot.v1",
           "metadata": { "namespace": "default" } }
@@ -549,8 +550,9 @@ ERROR_REASON_DECISION_NOT_FOUND: ErrorReason.ValueType  # 33
       "metadata": { "namespace": "default", "id": "d-1" } }
 """
 ERROR_REASON_NAMESPACE_CLEARING: ErrorReason.ValueType  # 34
-"""The namespace is being cleared: writes are refused until that is done. Code
-FAILED_PRECONDITION, with `google.rpc.RetryInfo`.
+"""The namespace is being cleared: writes are refused until that is done. Also for a call that was
+at work when it was cleared, and would bring something back. Code FAILED_PRECONDITION, with
+`google.rpc.RetryInfo`.
 
     { "reason": "NAMESPACE_CLEARING", "domain": "lot.v1",
       "metadata": { "namespace": "default" } }

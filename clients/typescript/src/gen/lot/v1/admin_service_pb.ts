@@ -434,7 +434,7 @@ export type NamespaceUsage = Message<"lot.v1.NamespaceUsage"> & {
   namespace: string;
 
   /**
-   * counts by Noun without its prefix, for example `PATTERN`.
+   * counts by Noun without its prefix, for example `PATTERN`. Nouns with none are left out.
    *
    * @generated from field: map<string, int64> counts = 2;
    */
@@ -773,8 +773,10 @@ export type ClearNamespaceRequest = Message<"lot.v1.ClearNamespaceRequest"> & {
   confirmNamespace: string;
 
   /**
-   * nouns to clear; empty: everything, policy included. With EPISODE go its events, with PATTERN
-   * its outcomes.
+   * nouns to clear; empty: everything, policy included, and what is remembered of calls. With
+   * EPISODE go its events, with PATTERN and ERROR_SOLUTION their outcomes, with ACTION_VALUE its
+   * selections and trajectories; EPISODE_EVENT and OUTCOME are not cleared by themselves. What
+   * stays may name what is gone.
    *
    * @generated from field: repeated lot.v1.Noun nouns = 3;
    */
@@ -802,7 +804,8 @@ export const ClearNamespaceRequestSchema: GenMessage<ClearNamespaceRequest> = /*
  */
 export type ClearNamespaceResponse = Message<"lot.v1.ClearNamespaceResponse"> & {
   /**
-   * deleted_counts of what was, or would be, deleted, by Noun without its prefix.
+   * deleted_counts of what was, or would be, deleted, by Noun without its prefix. Nouns with none
+   * are left out.
    *
    * @generated from field: map<string, int64> deleted_counts = 1;
    */
@@ -901,7 +904,8 @@ export const AdminService: GenService<{
     output: typeof CheckReadyResponseSchema;
   },
   /**
-   * ListNamespaces lists by name, with what each holds. Not yet carried out.
+   * ListNamespaces lists by name the namespaces that hold anything, or are being cleared, with what
+   * each holds. A namespace begins with the first thing in it and is not made by a call.
    *
    * @generated from rpc lot.v1.AdminService.ListNamespaces
    */
@@ -1000,8 +1004,12 @@ export const AdminService: GenService<{
   },
   /**
    * ClearNamespace deletes what a namespace holds, for good. Writes to it are refused with
-   * NAMESPACE_CLEARING until it is done; stopped half-way it goes on by itself. Not yet carried
-   * out.
+   * NAMESPACE_CLEARING until it is done, and so are late writes of calls from before; streams that
+   * record into it end so. Reads go on and see less and less. Stopped half-way it goes on by
+   * itself, in any server of the store.
+   *
+   * Request ids from before are forgotten: the same request again is a new one. Watchers are told
+   * one CLEARED, or one for each noun, and no DELETED. Errors: NAMESPACE_CLEARING.
    *
    * @generated from rpc lot.v1.AdminService.ClearNamespace
    */

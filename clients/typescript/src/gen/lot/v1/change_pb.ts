@@ -401,7 +401,9 @@ export enum ChangeType {
   DELETED = 3,
 
   /**
-   * `memory.cleared`: the namespace, or one noun of it, was cleared. Not told by this version.
+   * `memory.cleared`: the namespace, or one noun of it, was cleared. It is told once the clear is
+   * done, to all who watch any noun of it; nothing that was deleted by it is told by itself. A
+   * later clear of the whole namespace takes the place of those before.
    *
    * @generated from enum value: CHANGE_TYPE_CLEARED = 4;
    */

@@ -364,8 +364,9 @@ export enum ErrorReason {
   DECISION_NOT_FOUND = 33,
 
   /**
-   * The namespace is being cleared: writes are refused until that is done. Code
-   * FAILED_PRECONDITION, with `google.rpc.RetryInfo`.
+   * The namespace is being cleared: writes are refused until that is done. Also for a call that was
+   * at work when it was cleared, and would bring something back. Code FAILED_PRECONDITION, with
+   * `google.rpc.RetryInfo`.
    *
    *     { "reason": "NAMESPACE_CLEARING", "domain": "lot.v1",
    *       "metadata": { "namespace": "default" } }

@@ -447,7 +447,7 @@ class NamespaceUsage(_message.Message):
     """clearing is true while ClearNamespace is at work."""
     @_builtins.property
     def counts(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
-        """counts by Noun without its prefix, for example `PATTERN`."""
+        """counts by Noun without its prefix, for example `PATTERN`. Nouns with none are left out."""
 
     def __init__(
         self,
@@ -776,8 +776,10 @@ class ClearNamespaceRequest(_message.Message):
     """dry_run deletes nothing."""
     @_builtins.property
     def nouns(self) -> _containers.RepeatedScalarFieldContainer[_noun_pb2.Noun.ValueType]:
-        """nouns to clear; empty: everything, policy included. With EPISODE go its events, with PATTERN
-        its outcomes.
+        """nouns to clear; empty: everything, policy included, and what is remembered of calls. With
+        EPISODE go its events, with PATTERN and ERROR_SOLUTION their outcomes, with ACTION_VALUE its
+        selections and trajectories; EPISODE_EVENT and OUTCOME are not cleared by themselves. What
+        stays may name what is gone.
         """
 
     def __init__(
@@ -828,7 +830,9 @@ class ClearNamespaceResponse(_message.Message):
     """deleted_count of it all."""
     @_builtins.property
     def deleted_counts(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
-        """deleted_counts of what was, or would be, deleted, by Noun without its prefix."""
+        """deleted_counts of what was, or would be, deleted, by Noun without its prefix. Nouns with none
+        are left out.
+        """
 
     def __init__(
         self,

@@ -119,7 +119,8 @@ class AdminServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def ListNamespaces(self, request, context):
-        """ListNamespaces lists by name, with what each holds. Not yet carried out.
+        """ListNamespaces lists by name the namespaces that hold anything, or are being cleared, with what
+        each holds. A namespace begins with the first thing in it and is not made by a call.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -194,8 +195,12 @@ class AdminServiceServicer(object):
 
     def ClearNamespace(self, request, context):
         """ClearNamespace deletes what a namespace holds, for good. Writes to it are refused with
-        NAMESPACE_CLEARING until it is done; stopped half-way it goes on by itself. Not yet carried
-        out.
+        NAMESPACE_CLEARING until it is done, and so are late writes of calls from before; streams that
+        record into it end so. Reads go on and see less and less. Stopped half-way it goes on by
+        itself, in any server of the store.
+
+        Request ids from before are forgotten: the same request again is a new one. Watchers are told
+        one CLEARED, or one for each noun, and no DELETED. Errors: NAMESPACE_CLEARING.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -1,0 +1,1 @@
+"""Namespaces as a whole: what there is, and clearing them."""

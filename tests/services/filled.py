@@ -1,0 +1,67 @@
+"""A namespace that holds something of everything."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lot_grpc.domain.outcomes import Outcome
+from lot_grpc.domain.policy import NamespacePolicy, PolicyEdit
+from lot_grpc.ports import VectorStore
+from lot_grpc.services.episodes.recording import Takeover
+from lot_grpc.services.outcomes.outcomes import OutcomeDraft
+from lot_grpc.services.patterns.feedback import FeedbackDraft
+from lot_grpc.services.records.nouns import BESIDE, COLLECTIONS
+from tests.services.world import (
+    World,
+    decision,
+    draft,
+    end,
+    error_solution,
+    events,
+    judgement,
+    learning_event,
+    memory,
+    rows,
+    select,
+    start,
+    steps,
+)
+
+EVERYWHERE = sorted({name for names in COLLECTIONS.values() for name in names} | {*BESIDE})
+
+
+async def fill(world: World, ns: str, count: int = 3) -> None:
+    """Store ``count`` of the most important nouns, and at least one of the others."""
+    services = world.services
+    for n in range(count):
+        await services.saving.save(ns, draft(f"task {n}", pattern_id=f"p{n}", request_id=f"p{n}"))
+        await services.memories.create(ns, memory(f"fact {n}", memory_id=f"m{n}"))
+        await services.error_solutions.save(
+            ns, error_solution(f"KeyError: 'k{n}'", error_solution_id=f"s{n}")
+        )
+        await services.episodes.start(ns, start(episode_id=f"e{n}"))
+        writer = await services.recording.open(ns, f"e{n}", Takeover.TAKE_OVER)
+        await services.recording.append(writer, events(1, 4))
+        await services.recording.close(writer)
+        await services.decisions.record(ns, decision(f"Which {n}?", decision_id=f"d{n}"))
+        await services.learning_events.record(ns, learning_event(learning_event_id=f"l{n}"))
+    await services.saving.save(ns, draft("by content"))
+    await services.episodes.end(ns, "e0", end(), "")
+    used = OutcomeDraft(("p0", "p1"), Outcome.SUCCESS, query="how")
+    await services.outcomes.record(ns, used)
+    await services.feedback.give(ns, FeedbackDraft("p0", helpful=True))
+    await services.selections.select(ns, select("a", "b", seed=1))
+    await services.recording_steps.record(ns, steps(("a", 1.0), ("b", 0.5)))
+    for _ in range(2):  # a preference and its former value
+        await services.submitting_feedback.submit(ns, judgement(text="Great work", reward=1.0))
+    edit = PolicyEdit(NamespacePolicy(max_patterns=90), frozenset({"max_patterns"}))
+    await services.policies.update(ns, edit, "")
+    services.retrievals.remember(ns, "how", [1.0] * 64, ("p0",))
+    await services.retrievals.flush()
+    await services.memories.delete(ns, "m0", "")
+
+
+async def held(store: VectorStore, ns: str) -> dict[str, list[Any]]:
+    """All that a namespace holds, by collection; those with nothing are left out."""
+    found = {name: await rows(store, name, ns) for name in EVERYWHERE}
+    return {name: records for name, records in found.items() if records}

@@ -1,0 +1,260 @@
+"""What expired is absent everywhere before it is swept, its id is free, and sweeps give way."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+
+from lot_grpc.domain.errors import (
+    ErrorSolutionNotFoundError,
+    LotError,
+    MemoryNotFoundError,
+    PatternNotFoundError,
+    RetrievalUnknownError,
+    SelectionUnknownError,
+)
+from lot_grpc.domain.learning_event import TargetKind
+from lot_grpc.domain.pattern import PatternContent
+from lot_grpc.domain.query import PatternFilter
+from lot_grpc.ports import EXPIRES_KEY, Record
+from lot_grpc.services.housekeeping import EXPIRING
+from lot_grpc.services.passing_store import PassingStore
+from lot_grpc.services.patterns.patterns import PatternEdit
+from lot_grpc.services.records.collections import (
+    CELLS,
+    ERROR_SOLUTIONS,
+    FEEDBACK,
+    MEMORIES,
+    OUTCOMES,
+    PATTERNS,
+    REQUESTS,
+)
+from lot_grpc.storage.in_memory import InMemoryStore
+from tests.contract.clock import FixedClock
+from tests.services.world import (
+    DAY,
+    NS,
+    World,
+    decision,
+    draft,
+    error_solution,
+    feedback,
+    judgement,
+    memory,
+    open_world,
+    outcome,
+    recall,
+    rows,
+    save,
+    select,
+    sweep,
+)
+
+SECOND = 1_000_000
+Act = Callable[[World], Awaitable[Any]]
+
+
+@dataclass(frozen=True)
+class Expiring:
+    """A noun that can expire: how to store one under the id ``x``, and all that names one."""
+
+    collection: str
+    store: Act
+    again: Act
+    named: tuple[Act, ...]
+    missing: type[LotError]
+
+    def __str__(self) -> str:
+        return self.collection
+
+
+def edit(world: World) -> Any:
+    wanted = PatternEdit(PatternContent("unused", title="t"), frozenset({"title"}))
+    return world.services.patterns.update(NS, "x", wanted, "")
+
+
+NOUNS = [
+    Expiring(
+        PATTERNS,
+        lambda world: save(world, "old", pattern_id="x", ttl=SECOND),
+        lambda world: save(world, "new", pattern_id="x"),
+        (
+            lambda world: world.services.patterns.get(NS, "x"),
+            edit,
+            lambda world: outcome(world, "x"),
+            lambda world: feedback(world, "x", helpful=True),
+            lambda world: world.services.patterns.delete(NS, "x", ""),
+            lambda world: save(world, "successor", supersedes="x"),
+            lambda world: world.services.submitting_feedback.submit(
+                NS, judgement(TargetKind.PATTERN, "x", text="good")
+            ),
+        ),
+        PatternNotFoundError,
+    ),
+    Expiring(
+        MEMORIES,
+        lambda world: world.services.memories.create(NS, memory("old", memory_id="x", ttl=SECOND)),
+        lambda world: world.services.memories.create(NS, memory("new", memory_id="x")),
+        (
+            lambda world: world.services.memories.get(NS, "x"),
+            lambda world: world.services.memories.delete(NS, "x", ""),
+        ),
+        MemoryNotFoundError,
+    ),
+    Expiring(
+        ERROR_SOLUTIONS,
+        lambda world: world.services.error_solutions.save(
+            NS, error_solution("old", error_solution_id="x", ttl=SECOND)
+        ),
+        lambda world: world.services.error_solutions.save(
+            NS, error_solution("new", error_solution_id="x")
+        ),
+        (
+            lambda world: world.services.error_solutions.get(NS, "x"),
+            lambda world: world.services.error_solutions.delete(NS, "x"),
+        ),
+        ErrorSolutionNotFoundError,
+    ),
+]
+
+
+@pytest.mark.parametrize("noun", NOUNS, ids=str)
+async def test_an_expired_thing_is_absent_to_whatever_names_it(noun):
+    world = await open_world()
+    await noun.store(world)
+    world.clock.advance(1)
+    for name in noun.named:
+        with pytest.raises(noun.missing):
+            await name(world)
+    assert await world.store.count(noun.collection, NS) == 0
+    assert len(await world.store.expired(noun.collection, limit=9)) == 1, "nothing swept it"
+
+
+@pytest.mark.parametrize("swept", [False, True], ids=["not swept", "swept"])
+@pytest.mark.parametrize("noun", NOUNS, ids=str)
+async def test_the_id_of_an_expired_thing_is_free_and_the_new_one_stays(noun, swept):
+    world = await open_world()
+    await noun.store(world)
+    if noun.collection == PATTERNS:
+        await outcome(world, "x", query="how")
+        await feedback(world, "x", helpful=False)
+    world.clock.advance(1)
+    if swept:
+        await sweep(world)
+    made = await noun.again(world)
+    assert made.created
+    await sweep(world)
+    world.clock.advance(DAY)
+    await sweep(world)
+    assert await world.store.count(noun.collection, NS) == 1
+    for log in (OUTCOMES, CELLS, FEEDBACK):
+        assert await rows(world.store, log) == [], "it inherits nothing"
+
+
+async def test_what_expired_is_neither_recalled_nor_listed_nor_counted():
+    world = await open_world()
+    for n in range(3):
+        ttl = SECOND if n else None
+        await save(world, f"deploy {n}", pattern_id=f"p{n}", ttl=ttl)
+    world.clock.advance(1)
+    assert [hit.thing.pattern_id for hit in (await recall(world, "deploy")).hits] == ["p0"]
+    page = await world.services.patterns.list_page(NS, PatternFilter(), 9, None)
+    assert [one.pattern_id for one in page.patterns] == ["p0"]
+    assert (await world.services.patterns.stats(NS, PatternFilter())).total == 1
+    usage = (await world.services.namespaces.page(9, "")).namespaces
+    assert [sum(one.counts.values()) for one in usage] == [1]
+
+
+async def test_a_request_of_the_day_before_is_a_new_one():
+    world = await open_world()
+    first = draft("first", request_id="r")
+    await world.services.saving.save(NS, first)
+    world.clock.advance(DAY)
+    other = await world.services.saving.save(NS, replace(first, content=PatternContent("other")))
+    assert other.created
+    assert await world.store.count(PATTERNS, NS) == 2
+
+
+async def test_a_recall_and_a_selection_expire():
+    world = await open_world()
+    await save(world, "x", pattern_id="p")
+    retrieval_id = (await recall(world, "x")).retrieval_id
+    chosen = await world.services.selections.select(NS, select("a", seed=1))
+    await world.services.retrievals.flush()
+    await outcome(world, "p", retrieval_id=retrieval_id)
+    world.clock.advance(31 * DAY)
+    with pytest.raises(RetrievalUnknownError):
+        await outcome(world, "p", retrieval_id=retrieval_id)
+    with pytest.raises(SelectionUnknownError):
+        await world.services.submitting_feedback.submit(
+            NS, judgement(TargetKind.SELECTION, chosen.selection_id, text="good")
+        )
+    await world.services.decisions.record(NS, decision())
+
+
+# --- sweeps -----------------------------------------------------------------------------------
+
+
+class Watched(PassingStore):
+    """Notes how many records each read or delete of a sweep is about."""
+
+    def __init__(self, inner: Any) -> None:
+        super().__init__(inner)
+        self.sizes: list[int] = []
+
+    async def expired(self, collection: str, *, limit: int) -> list[Record]:
+        found = await super().expired(collection, limit=limit)
+        self.sizes.append(len(found))
+        return found
+
+    async def delete_expired(self, collection: str, *, limit: int) -> int:
+        deleted = await super().delete_expired(collection, limit=limit)
+        self.sizes.append(deleted)
+        return deleted
+
+    async def delete(self, collection: Any, namespace: Any, where: Any, limit: int = 0) -> int:
+        deleted = await super().delete(collection, namespace, where, limit)
+        self.sizes.append(deleted)
+        return deleted
+
+
+@pytest.mark.parametrize("collection", EXPIRING)
+async def test_a_sweep_works_in_small_batches_whatever_expired(collection):
+    clock = FixedClock()
+    store = Watched(InMemoryStore(clock))
+    world = await open_world(store, clock)
+    past = clock.now() + 1
+    payload = {"pattern_id": "p", "sort_key": 1, "kind": "x", "done": True, EXPIRES_KEY: past}
+    for number in range(10):
+        made = [Record(f"{number}-{n}", NS, payload) for n in range(73)]
+        await store.put(collection, made)
+    clock.advance(1)
+    store.sizes.clear()
+    assert await world.services.housekeeping.drop_expired() == 730
+    assert max(store.sizes) == 100
+    assert await store.expired(collection, limit=1) == []
+
+
+async def test_what_hangs_on_a_pattern_goes_before_it():
+    """Else a death in between would leave it for good."""
+    world = await open_world()
+    await save(world, "x", pattern_id="p", ttl=SECOND)
+    await outcome(world, "p")
+    world.clock.advance(1)
+    seen: list[int] = []
+    delete = world.store.delete
+
+    async def looked(collection: Any, *given: Any, **named: Any) -> int:
+        if collection == PATTERNS:
+            seen.append(len(await rows(world.store, OUTCOMES)))
+        done: int = await delete(collection, *given, **named)
+        return done
+
+    world.store.delete = looked
+    await world.services.housekeeping.drop_expired()
+    assert seen == [0]
+    claims = [one for one in await rows(world.store, REQUESTS) if one.payload["kind"] == "claim"]
+    assert claims == []
