@@ -275,19 +275,18 @@ async def test_texts_of_any_script_are_given_back_as_they_came():
 
 
 async def test_a_put_that_a_delete_overtakes_leaves_no_former_value_of_what_is_gone():
-    """Another process deletes between the two writes of a put."""
+    """Another process deletes between what a put reads and its first write."""
     clock = FixedClock()
     world = await open_world(SharedStore(clock), clock)
     await put(world, "old")
     other = world.another_process()
-    update = world.store.update
+    insert = world.store.insert
 
-    async def overtaken(collection: str, *given: Any, **named: Any) -> Any:
-        if collection == PREFERENCES:
-            world.store.update = update
+    async def overtaken(collection: str, records: Any) -> Any:
+        if collection == PREFERENCE_REVISIONS:
             await other.services.preferences.delete(NS, "k")
-        return await update(collection, *given, **named)
+        return await insert(collection, records)
 
-    world.store.update = overtaken
+    world.store.insert = overtaken
     assert (await put(world, "new")).revision == 1
     assert await rows(world.store, PREFERENCE_REVISIONS, NS) == []
