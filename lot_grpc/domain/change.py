@@ -18,6 +18,7 @@ class Noun(StrEnum):
     PREFERENCE = "preference"
     LEARNING_EVENT = "learning_event"
     DECISION = "decision"
+    SESSION = "session"
 
 
 class ChangeType(StrEnum):

@@ -85,6 +85,11 @@ from lot_grpc.services.recall.questions import episode_noun, memory_noun, patter
 from lot_grpc.services.recall.recall import Noun, Recall, T
 from lot_grpc.services.recall.reranks import RerankBounds, Reranks
 from lot_grpc.services.recall.retrievals import Retrievals
+from lot_grpc.services.sessions import rows as session_rows_module
+from lot_grpc.services.sessions.rows import SessionRows
+from lot_grpc.services.sessions.session_messages import SessionMessages
+from lot_grpc.services.sessions.session_values import SessionValues
+from lot_grpc.services.sessions.sessions import Sessions
 from lot_grpc.services.tombstones import Tombstones
 
 
@@ -126,6 +131,9 @@ class Services:
     performance: Performance
     error_solutions: ErrorSolutions
     preferences: Preferences
+    sessions: Sessions
+    session_values: SessionValues
+    session_messages: SessionMessages
     seeding: Seeding
     admin: Admin
     policies: Policies
@@ -233,6 +241,10 @@ def build_services(
         moves_of(feedback, decisions, selections, action_values),
     )
 
+    session_rows = SessionRows(store, moments)
+    session_messages = SessionMessages(store, moments, ledger, tombstones, session_rows)
+    sessions = Sessions(store, moments, tombstones, session_rows, session_messages)
+
     digesting = Digesting(log)
     gathering = Gathering(store, digesting)
     learned = LearnedPatterns(store, indexing, moments)
@@ -283,6 +295,9 @@ def build_services(
         performance=Performance(store, moments),
         error_solutions=error_solutions,
         preferences=preferences,
+        sessions=sessions,
+        session_values=SessionValues(store, session_rows),
+        session_messages=session_messages,
         seeding=Seeding(
             store, indexing, moments, tombstones, built_in_packs() if packs is None else packs
         ),
@@ -302,6 +317,7 @@ def build_services(
                 episode_deleting_module.NOUN: episode_deleting.finish_delete,
                 error_solutions_module.NOUN: error_solutions.finish_delete,
                 preferences_module.NOUN: preferences.finish_delete,
+                session_rows_module.NOUN: sessions.finish_delete,
             },
             patterns.finish_expiry,
             finishers=[
@@ -313,7 +329,13 @@ def build_services(
                 lineage.roll_forward,
                 reuse.roll_forward,
             ],
-            sweeps=[abandoning.sweep, keeping.sweep, schedule.sweep, watching.sweep],
+            sweeps=[
+                abandoning.sweep,
+                keeping.sweep,
+                schedule.sweep,
+                watching.sweep,
+                sessions.sweep,
+            ],
             beats=[(changing.interval, stamps.publish), (RENEW_SECONDS, leases.renew)],
         ),
         retrievals=retrievals,
