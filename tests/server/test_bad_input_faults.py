@@ -151,6 +151,20 @@ async def _error_solutions(lot: Lot) -> list[str]:
     return sorted(one.error_message for one in answer.error_solutions)
 
 
+async def _preferences(lot: Lot) -> list[tuple[str, int]]:
+    answer = await lot.memories.ListPreferences()
+    return [(one.value.string_value, one.revision) for one in answer.preferences]
+
+
+async def _session(lot: Lot) -> tuple[list[str], list[int]] | None:
+    """The keys and the sequences; None where there is no session."""
+    try:
+        session = (await lot.memories.GetSession(session_id="c")).session
+    except grpc.aio.AioRpcError:
+        return None
+    return sorted(session.values), [message.sequence for message in session.messages]
+
+
 async def _seeded(lot: Lot) -> int:
     answer = await lot.memories.SearchMemories(
         query="c", filter={"labels": {"seed": "best_practices"}}, limit=100
@@ -198,6 +212,11 @@ WRITING: dict[str, tuple[Callable[[Lot], Awaitable[Any]], Any, Any]] = {
     "SubmitFeedback": (_learning_events, [], ["user_feedback"]),
     "SaveErrorSolution": (_error_solutions, ["f"], ["f", "f2"]),
     "DeleteErrorSolution": (_error_solutions, ["f"], []),
+    "PutPreference": (_preferences, [("", 1)], [("v", 2)]),
+    "DeletePreference": (_preferences, [("", 1)], []),
+    "PutSessionValue": (_session, (["k"], []), (["k", "k2"], [])),
+    "AppendSessionMessage": (_session, (["k"], []), (["k"], [1])),
+    "ClearSession": (_session, (["k"], []), None),
     "SeedKnowledge": (_seeded, 0, 12),
     "ExtractPatternsFromCode": (_pieces, [], ["f"]),
 }
@@ -223,6 +242,7 @@ ASKS: dict[str, dict[str, Any]] = {
     "RecordDecision": {"decision": {"context": "a new one", "chosen_option": "o"}},
     "SeedKnowledge": {"packs": ["best_practices"]},
     "SaveErrorSolution": {"error_solution": {"error_message": "f2", "resolution": "r"}},
+    "PutSessionValue": {"session_id": "c", "key": "k2", "value": {"bool_value": True}},
 }
 
 
@@ -285,8 +305,12 @@ async def test_a_write_whose_caller_leaves_is_carried_out_whole(method, how, aft
 
 
 @pytest.mark.parametrize(
-    "method", ["SavePattern", "RecordOutcome", "RecordEvent", "CreateMemory", "StartEpisode"]
-)
+    "method",
+    [
+        "SavePattern", "RecordOutcome", "RecordEvent", "CreateMemory", "StartEpisode",
+        "PutPreference", "AppendSessionMessage",
+    ],
+)  # fmt: skip
 async def test_a_retry_of_what_the_caller_gave_up_counts_once(method):
     store, service = held_service()
     async with service as lot:
@@ -305,6 +329,12 @@ async def test_a_retry_of_what_the_caller_gave_up_counts_once(method):
         elif method == "RecordEvent":
             assert again == first
             assert await _events(lot) == [1]
+        elif method == "PutPreference":
+            assert again == first
+            assert again.preference.revision == 2  # one was there
+        elif method == "AppendSessionMessage":
+            assert again == first
+            assert await _session(lot) == (["k"], [1])
         else:
             [noun] = {"pattern", "memory", "episode"} & set(again.DESCRIPTOR.fields_by_name)
             ids = {getattr(getattr(one, noun), f"{noun}_id") for one in (first, again)}

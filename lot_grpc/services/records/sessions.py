@@ -27,8 +27,8 @@ first write."""
 UNSETTLED = "unsettled_requests"
 """The sequence and time of the message that a request appended, while it may be sent again."""
 
-REQUEST = "request"
-"""The request that a message came with, if that had an id."""
+LATEST = "latest"
+"""The message appended last; the others are parts."""
 
 GENERATION = "generation"
 SEQUENCE = "sequence"
@@ -49,8 +49,10 @@ Places = Mapping[str, tuple[int, int]]
 class SessionRow:
     """The row of a session.
 
-    ``cleared_sequence``: messages up to there were cleared. ``values_put`` and ``bytes_put`` are at
-    least as large as its values are many and large: what was put since they were counted.
+    ``gone_sequence``: messages up to there fell out of the window or were cleared. ``latest``: the
+    payload of the message of ``last_sequence``, empty where that is gone. ``values_put`` and
+    ``bytes_put`` are at least as large as its values are many and large: what was put since they
+    were counted.
     """
 
     namespace: str
@@ -63,9 +65,10 @@ class SessionRow:
     expire_time: int
     revision: int = 1
     last_sequence: int = 0
-    cleared_sequence: int = 0
+    gone_sequence: int = 0
     values_put: int = 0
     bytes_put: int = 0
+    latest: Payload = field(default_factory=dict)
     unsettled: Places = field(default_factory=dict)
     former: tuple[int, ...] = ()
 
@@ -73,11 +76,6 @@ class SessionRow:
     def point(self) -> str:
         """Where it lies."""
         return session_point(self.namespace, self.session_id)
-
-    @property
-    def gone_sequence(self) -> int:
-        """Messages up to there fell out of the window or were cleared."""
-        return max(self.cleared_sequence, self.last_sequence - self.max_messages)
 
     @property
     def message_count(self) -> int:
@@ -113,13 +111,14 @@ def session_record(row: SessionRow) -> Record:
         "session_id": row.session_id,
         "create_time": row.create_time,
         SORT_KEY: row.generation,
+        LATEST: row.latest,
         **written_payload(row),
     }
     return Record(row.point, row.namespace, payload)
 
 
 def written_payload(row: SessionRow) -> Payload:
-    """The keys that each write of a session writes."""
+    """The keys that each write of a session writes; a message is one more."""
     return {
         REVISION: row.revision,
         "max_messages": row.max_messages,
@@ -127,7 +126,7 @@ def written_payload(row: SessionRow) -> Payload:
         "update_time": row.update_time,
         EXPIRES_KEY: row.expire_time,
         "last_sequence": row.last_sequence,
-        "cleared_sequence": row.cleared_sequence,
+        "gone_sequence": row.gone_sequence,
         "values_put": row.values_put,
         "bytes_put": row.bytes_put,
         UNSETTLED: {point: list(place) for point, place in row.unsettled.items()},
@@ -149,9 +148,10 @@ def session_row(record: Record) -> SessionRow:
         payload[EXPIRES_KEY],
         payload[REVISION],
         payload["last_sequence"],
-        payload["cleared_sequence"],
+        payload["gone_sequence"],
         payload["values_put"],
         payload["bytes_put"],
+        payload[LATEST],
         {point: (place[0], place[1]) for point, place in payload[UNSETTLED].items()},
         tuple(payload[FORMER]),
     )
@@ -201,11 +201,11 @@ def message_point(row: SessionRow, sequence: int) -> str:
     return point_id(row.namespace, "session_message", row.session_id, number, str(sequence))
 
 
-def message_record(row: SessionRow, message: SessionMessage, request: str) -> Record:
-    """A message that has its time and sequence. ``request``: its point, empty without one."""
+def message_payload(message: SessionMessage) -> Payload:
+    """A message that has its time and sequence, as the row or a part keeps it."""
     texts = sum(len(text.encode()) for text in (message.role, message.content, message.name))
     payload: Payload = {
-        **_part(row, MESSAGE, texts + len(message.metadata)),
+        SIZE: texts + len(message.metadata),
         SEQUENCE: message.sequence,
         "role": message.role,
         "message_time": message.message_time,
@@ -216,14 +216,17 @@ def message_record(row: SessionRow, message: SessionMessage, request: str) -> Re
         payload["name"] = message.name
     if message.metadata:
         payload["metadata"] = b64encode(message.metadata).decode()
-    if request:
-        payload[REQUEST] = request
-    return Record(message_point(row, message.sequence), row.namespace, payload)
+    return payload
 
 
-def message_from_record(record: Record) -> SessionMessage:
-    """The message of a part."""
-    payload = record.payload
+def message_record(row: SessionRow, message: Payload) -> Record:
+    """The part of a message."""
+    point = message_point(row, message[SEQUENCE])
+    return Record(point, row.namespace, {**_part(row, MESSAGE, message[SIZE]), **message})
+
+
+def message_from_payload(payload: Payload) -> SessionMessage:
+    """A message as the row or a part keeps it."""
     return SessionMessage(
         payload["role"],
         payload.get("content", ""),

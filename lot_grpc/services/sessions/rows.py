@@ -19,6 +19,7 @@ from lot_grpc.services.moments import Moments
 from lot_grpc.services.records.collections import SESSION_PARTS, SESSIONS
 from lot_grpc.services.records.sessions import (
     GENERATION,
+    LATEST,
     SessionRow,
     parts_of,
     session_point,
@@ -118,11 +119,14 @@ class SessionRows:
             former=(),
             **changed,
         )
+        payload = written_payload(new)
+        if "latest" in changed:
+            payload[LATEST] = new.latest
         written = await self._store.update(
             SESSIONS,
             row.namespace,
             row.point,
-            set=written_payload(new),
+            set=payload,
             when=row.conditions(),
         )
         return new if written else None

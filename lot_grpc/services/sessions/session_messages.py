@@ -1,11 +1,9 @@
 """The messages of a session: appended once, numbered without gaps.
 
-A message takes the number behind the last one by being inserted there: insert-only decides between
-two. Then the row is renewed to that number. Whoever finds numbers taken that the row does not know
-yet, as a process leaves them that died in between, takes them along in its own renewal, together
-with the requests that they came with. So each message that a request appended is at any time either
-behind the row's last number, where it is found, or known to the row until the request is done. A
-repeat finds it, even when the message has fallen out of the window since.
+The row holds the latest message itself, and each older one is a part. So an append first copies
+that one out of the row, insert-only under its sequence, and then one compare-and-set of the row
+brings the new message, its sequence and the request that it came with, all or nothing. A reader who
+has read the row finds all older messages; a repeat finds its request in the row until that is done.
 """
 
 from __future__ import annotations
@@ -16,17 +14,17 @@ from dataclasses import asdict, dataclass, replace
 from lot_grpc.domain.errors import ContentionError, SessionNotFoundError
 from lot_grpc.domain.ids import content_hash
 from lot_grpc.domain.session import DEFAULT_TTL, SessionMessage
-from lot_grpc.ports import Order, Range, Record, VectorStore
+from lot_grpc.ports import Range, VectorStore
 from lot_grpc.services.ledger import Ask, Entry, Ledger
 from lot_grpc.services.moments import Moments
 from lot_grpc.services.pacing import pause_before_retry
 from lot_grpc.services.records.collections import REQUESTS, SESSION_PARTS
 from lot_grpc.services.records.sessions import (
     MESSAGE,
-    REQUEST,
     SEQUENCE,
     SessionRow,
     kind_of,
+    message_payload,
     message_record,
 )
 from lot_grpc.services.sessions.rows import NO_TERMS, NOUN, TRIES, SessionRows, Terms
@@ -34,10 +32,7 @@ from lot_grpc.services.settling import settled_among
 from lot_grpc.services.tombstones import Tombstones
 
 _METHOD = "AppendSessionMessage"
-_CLAIMS = 5
-_AHEAD = 1000
-_IN_ORDER = Order(SEQUENCE)
-_TRIED_BEFORE = "it was cleared or lapsed after this request's first try; use a new request_id"
+_GONE = "it was cleared or lapsed after this request's first try; use a new request_id"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,17 +60,6 @@ class Appended:
     expire_time: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Own:
-    """The place of the message that is being appended."""
-
-    generation: int
-    point: str
-    request: str
-    sequence: int
-    message_time: int
-
-
 class SessionMessages:
     """Appends messages."""
 
@@ -101,54 +85,43 @@ class SessionMessages:
         """
         async with self._rows.turn(namespace, draft.session_id):
             entry = await self._begin(namespace, draft) if draft.request_id else None
-            if entry is not None and entry.result is not None:
-                row = await self._rows.find(namespace, draft.session_id)
-                if row is None or row.generation != entry.plan["generation"]:
-                    raise SessionNotFoundError(namespace, draft.session_id, _TRIED_BEFORE)
-                return _appended(draft, row, entry.result["place"])
-            return await self._append(namespace, draft, entry)
-
-    async def ahead(self, row: SessionRow) -> list[Record]:
-        """Messages that were written behind the last one the row knows, in order."""
-        where = [*kind_of(row, MESSAGE), Range(SEQUENCE, gt=row.last_sequence)]
-        return await self._store.scroll(
-            SESSION_PARTS,
-            row.namespace,
-            where,
-            limit=_AHEAD,
-            order=_IN_ORDER,
-            payload=(SEQUENCE, REQUEST, "message_time"),
-        )
-
-    async def unsettled(
-        self, row: SessionRow, ahead: Sequence[Record]
-    ) -> dict[str, tuple[int, int]]:
-        """The requests that the row must know with these messages: those that are not done."""
-        places: dict[str, tuple[int, int]] = {**row.unsettled, **_places(ahead)}
-        done = await settled_among(self._store, REQUESTS, row.namespace, list(places), "done")
-        return {point: place for point, place in places.items() if point not in done}
+            for attempt in range(TRIES):
+                if entry is not None and entry.result is not None:
+                    return await self._told(namespace, draft, entry)
+                generation = entry.plan["generation"] if entry is not None else 0
+                row = await self._rows.open(namespace, draft.session_id, draft.terms, generation)
+                if row is not None and entry is not None:
+                    entry = await self._as_it_stands(row, draft, entry)
+                if row is not None and (entry is None or entry.result is None):
+                    appended = await self._append(row, draft, entry)
+                    if appended is not None:
+                        return appended
+                    await pause_before_retry(attempt)
+        raise ContentionError(NOUN, draft.session_id)
 
     async def trim(self, row: SessionRow) -> None:
         """Delete messages that fell out of the window or were cleared."""
         gone = [*kind_of(row, MESSAGE), Range(SEQUENCE, lte=row.gone_sequence)]
         await self._store.delete(SESSION_PARTS, row.namespace, gone)
 
-    # --- steps --------------------------------------------------------------------------------
+    # --- requests -----------------------------------------------------------------------------
 
     async def _begin(self, namespace: str, draft: MessageDraft) -> Entry:
         """Enter the request with the generation that it appends to. Raises SessionNotFoundError."""
         row = await self._rows.find(namespace, draft.session_id)
-        generation = row.generation if row else self._moments.sort_key()
-        plan = {"generation": generation, "existed": row is not None}
-        ask = Ask(namespace, _METHOD, draft.request_id, draft.hash(), plan)
-        entry = await self._ledger.begin(ask)
+        entry = await self._ledger.begin(self._ask(namespace, draft, row))
         if entry.first or entry.result is not None:
             return entry
         if row is not None and row.generation == entry.plan["generation"]:
             return entry
         if await self._may_be_gone(namespace, draft, entry):
-            raise SessionNotFoundError(namespace, draft.session_id, _TRIED_BEFORE)
+            raise SessionNotFoundError(namespace, draft.session_id, _GONE)
         return entry
+
+    def _ask(self, namespace: str, draft: MessageDraft, row: SessionRow | None) -> Ask:
+        generation = row.generation if row is not None else self._moments.sort_key()
+        plan = {"generation": generation, "existed": row is not None}
+        return Ask(namespace, _METHOD, draft.request_id, draft.hash(), plan)
 
     async def _may_be_gone(self, namespace: str, draft: MessageDraft, entry: Entry) -> bool:
         """Whether the session of the first try, which is not there, may have been there since."""
@@ -158,66 +131,62 @@ class SessionMessages:
         stone = await self._tombstones.find(namespace, NOUN, draft.session_id)
         return stone is not None and stone.delete_time >= entry.create_time
 
-    async def _append(self, namespace: str, draft: MessageDraft, entry: Entry | None) -> Appended:
-        own: _Own | None = None
-        for attempt in range(TRIES):
-            generation = entry.plan["generation"] if entry is not None else 0
-            row = await self._rows.open(namespace, draft.session_id, draft.terms, generation)
-            if row is not None:
-                if entry is not None and row.generation != generation:
-                    plan = {"generation": row.generation, "existed": True}
-                    entry = await self._ledger.replan(entry, plan)
-                if own is None and entry is not None and entry.point in row.unsettled:
-                    return await self._finish(draft, row, entry, row.unsettled[entry.point])
-                if own is None or own.generation != row.generation:
-                    own = await self._place(row, draft, entry)
-                if own is not None:
-                    renewed = await self._renew(row, draft, own)
-                    if renewed is not None:
-                        place = (own.sequence, own.message_time)
-                        return await self._finish(draft, renewed, entry, place)
-                    if await self._rows.took_back(row, [own.point]):
-                        own = None
-            await pause_before_retry(attempt)
-        raise ContentionError(NOUN, draft.session_id)
+    async def _as_it_stands(self, row: SessionRow, draft: MessageDraft, entry: Entry) -> Entry:
+        """The request as it is now that the row was read: another try may have done it."""
+        if entry.point not in row.unsettled:
+            done = await settled_among(self._store, REQUESTS, row.namespace, [entry.point], "done")
+            if done:
+                entry = await self._ledger.begin(self._ask(row.namespace, draft, row))
+        if entry.result is None and entry.plan["generation"] != row.generation:
+            plan = {"generation": row.generation, "existed": True}
+            entry = await self._ledger.replan(entry, plan)
+        return entry
 
-    async def _place(
+    async def _told(self, namespace: str, draft: MessageDraft, entry: Entry) -> Appended:
+        """The answer to a repeat of what is done. Raises SessionNotFoundError."""
+        row = await self._rows.find(namespace, draft.session_id)
+        if row is None or row.generation != entry.plan["generation"] or entry.result is None:
+            raise SessionNotFoundError(namespace, draft.session_id, _GONE)
+        return _appended(draft, row, entry.result["place"])
+
+    # --- steps --------------------------------------------------------------------------------
+
+    async def _append(
         self, row: SessionRow, draft: MessageDraft, entry: Entry | None
-    ) -> _Own | None:
-        """Write the message behind all that are there, unless an earlier try did.
-
-        None if others are faster each time.
-        """
-        request = entry.point if entry is not None else ""
-        if entry is not None and not entry.first:
-            for record in await self.ahead(row):
-                if record.payload.get(REQUEST) == request:
-                    return _own(row, record)
-        given = draft.message
-        time = given.message_time
-        message = replace(given, message_time=self._moments.now() if time is None else time)
-        last = row.last_sequence
-        for _ in range(_CLAIMS):
-            record = message_record(row, replace(message, sequence=last + 1), request)
-            if record.id in await self._store.insert(SESSION_PARTS, [record]):
-                return _own(row, record)
-            ahead = await self.ahead(row)
-            if not ahead:  # it is the row that is behind
-                return None
-            last = ahead[-1].payload[SEQUENCE]
+    ) -> Appended | None:
+        """Append behind the latest message, unless the request did; None if others were faster."""
+        if entry is not None and entry.point in row.unsettled:
+            return await self._finish(draft, row, entry, row.unsettled[entry.point], trim=True)
+        given, sequence = draft.message, row.last_sequence + 1
+        time = self._moments.now() if given.message_time is None else given.message_time
+        message = replace(given, message_time=time, sequence=sequence)
+        window = draft.terms.max_messages or row.max_messages
+        gone = max(row.gone_sequence, sequence - window)
+        copied = [message_record(row, row.latest)] if row.latest and gone < sequence - 1 else []
+        await self._store.insert(SESSION_PARTS, copied)
+        unsettled = await self.unsettled(row)
+        if entry is not None:
+            unsettled[entry.point] = (sequence, time)
+        renewed = await self._rows.renew(
+            row,
+            draft.terms,
+            last_sequence=sequence,
+            gone_sequence=gone,
+            latest=message_payload(message),
+            unsettled=unsettled,
+        )
+        if renewed is not None:
+            trim = gone > row.gone_sequence
+            return await self._finish(draft, renewed, entry, (sequence, time), trim=trim)
+        if copied:
+            await self._rows.took_back(row, [copied[0].id])
         return None
 
-    async def _renew(self, row: SessionRow, draft: MessageDraft, own: _Own) -> SessionRow | None:
-        """Renew the row up to the message, and take along what lies between."""
-        between: list[Record] = []
-        if own.sequence > row.last_sequence + 1:
-            ahead = await self.ahead(row)
-            between = [one for one in ahead if one.payload[SEQUENCE] < own.sequence]
-        unsettled = await self.unsettled(row, between)
-        if own.request:
-            unsettled[own.request] = (own.sequence, own.message_time)
-        last = max(row.last_sequence, own.sequence)
-        return await self._rows.renew(row, draft.terms, last_sequence=last, unsettled=unsettled)
+    async def unsettled(self, row: SessionRow) -> dict[str, tuple[int, int]]:
+        """The requests that the row must go on to know: those that are not done."""
+        points = list(row.unsettled)
+        done = await settled_among(self._store, REQUESTS, row.namespace, points, "done")
+        return {point: place for point, place in row.unsettled.items() if point not in done}
 
     async def _finish(
         self,
@@ -225,27 +194,14 @@ class SessionMessages:
         row: SessionRow,
         entry: Entry | None,
         place: tuple[int, int],
+        *,
+        trim: bool,
     ) -> Appended:
-        if row.gone_sequence > row.cleared_sequence:
+        if trim:
             await self.trim(row)
         if entry is not None:
             await self._ledger.finish(entry, {"place": list(place)})
         return _appended(draft, row, place)
-
-
-def _own(row: SessionRow, record: Record) -> _Own:
-    payload = record.payload
-    request = payload.get(REQUEST, "")
-    return _Own(row.generation, record.id, request, payload[SEQUENCE], payload["message_time"])
-
-
-def _places(messages: Sequence[Record]) -> dict[str, tuple[int, int]]:
-    """Where the messages that came by a request are."""
-    return {
-        one.payload[REQUEST]: (one.payload[SEQUENCE], one.payload["message_time"])
-        for one in messages
-        if REQUEST in one.payload
-    }
 
 
 def _appended(draft: MessageDraft, row: SessionRow, place: Sequence[int]) -> Appended:

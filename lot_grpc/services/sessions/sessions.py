@@ -30,7 +30,7 @@ from lot_grpc.services.records.sessions import (
     VALUE,
     SessionRow,
     kind_of,
-    message_from_record,
+    message_from_payload,
     session_point,
     session_record,
     session_row,
@@ -88,14 +88,21 @@ class Sessions:
 
     async def _read(self, row: SessionRow, message_limit: int, max_bytes: int) -> Session | None:
         """The session of a row; None if it was cleared meanwhile."""
-        most = min(message_limit or row.max_messages, row.max_messages)
-        messages = await self._store.scroll(
-            SESSION_PARTS,
-            row.namespace,
-            [*kind_of(row, MESSAGE), Range(SEQUENCE, gt=row.cleared_sequence)],
-            limit=most,
-            order=_NEWEST_FIRST,
-            payload=(SEQUENCE, SIZE),
+        older = min(message_limit or row.message_count, row.message_count) - bool(row.latest)
+        messages = (
+            await self._store.scroll(
+                SESSION_PARTS,
+                row.namespace,
+                [
+                    *kind_of(row, MESSAGE),
+                    Range(SEQUENCE, gt=row.gone_sequence, lt=row.last_sequence),
+                ],
+                limit=older,
+                order=_NEWEST_FIRST,
+                payload=(SEQUENCE, SIZE),
+            )
+            if older > 0
+            else []
         )
         values = await self._store.scroll(
             SESSION_PARTS,
@@ -105,24 +112,23 @@ class Sessions:
             payload=("key", SIZE),
         )
         if max_bytes:
-            _check_size(row.session_id, values, messages, max_bytes)
+            _check_size(row, values, messages, max_bytes)
         found = await self._read_parts(row, [*values, *messages])
-        if len(messages) < min(most, row.message_count) or len(found) < len(values) + len(messages):
+        if len(messages) < older or len(found) < len(values) + len(messages):
             there = await self._rows.find(row.namespace, row.session_id)
             if there is None or there.generation != row.generation:
                 return None
-        newest = messages[0].payload[SEQUENCE] if messages else 0
+        told = [found[one.id].payload for one in reversed(messages) if one.id in found]
+        if row.latest:
+            told.append(row.latest)
         return replace(
             row.session(),
-            last_sequence=max(row.last_sequence, newest),
             values={
                 one.payload["key"]: value_from_record(found[one.id])
                 for one in sorted(values, key=lambda one: str(one.payload["key"]))
                 if one.id in found
             },
-            messages=tuple(
-                message_from_record(found[one.id]) for one in reversed(messages) if one.id in found
-            ),
+            messages=tuple(map(message_from_payload, told)),
         )
 
     async def _read_parts(self, row: SessionRow, parts: Sequence[Record]) -> dict[str, Record]:
@@ -194,14 +200,12 @@ class Sessions:
             await self._store.delete(SESSION_PARTS, row.namespace, [IdIn(points)])
         if not messages:
             return await self._rows.renew(row, NO_TERMS) is not None
-        ahead = await self._messages.ahead(row)
-        last = ahead[-1].payload[SEQUENCE] if ahead else row.last_sequence
         renewed = await self._rows.renew(
             row,
             NO_TERMS,
-            last_sequence=last,
-            cleared_sequence=last,
-            unsettled=await self._messages.unsettled(row, ahead),
+            gone_sequence=row.last_sequence,
+            latest={},
+            unsettled=await self._messages.unsettled(row),
         )
         if renewed is None:
             return False
@@ -242,16 +246,19 @@ class Sessions:
 
 
 def _check_size(
-    session_id: str, values: Sequence[Record], messages: Sequence[Record], max_bytes: int
+    row: SessionRow, values: Sequence[Record], messages: Sequence[Record], max_bytes: int
 ) -> None:
     """Refuse to read what could not be sent, and say what could be."""
-    total = sum(one.payload[SIZE] + OVERHEAD for one in (*values, *messages))
+    sizes = [one.payload[SIZE] + OVERHEAD for one in messages]
+    if row.latest:
+        sizes.insert(0, row.latest[SIZE] + OVERHEAD)
+    room = max_bytes - sum(one.payload[SIZE] + OVERHEAD for one in values)
+    total = max_bytes - room + sum(sizes)
     if total <= max_bytes:
         return
-    room = max_bytes - sum(one.payload[SIZE] + OVERHEAD for one in values)
     fitting = 0
-    for one in messages:
-        room -= one.payload[SIZE] + OVERHEAD
+    for size in sizes:
+        room -= size
         if room < 0:
             break
         fitting += 1
@@ -259,7 +266,7 @@ def _check_size(
     if fitting:
         advice = f"ask for its latest {fitting:,} messages (message_limit)"
     raise LimitExceededError(
-        f"session {session_id!r} has about {total:,} bytes and at most {max_bytes:,} are sent; "
+        f"session {row.session_id!r} has about {total:,} bytes and at most {max_bytes:,} are sent; "
         f"{advice}",
         limit=max_bytes,
         given=total,
