@@ -106,6 +106,47 @@ async def test_updates_and_deletes_are_told_and_a_cursor_goes_on(lot):
     assert (deleted.id, deleted.WhichOneof("payload")) == (pattern.pattern_id, None)
 
 
+async def test_each_write_of_a_session_is_told_without_its_values_and_messages(lot):
+    message = {"role": "user", "content": "secret"}
+    async with watching(lot, nouns=["NOUN_SESSION"]) as watcher:
+
+        async def told(count: int) -> pb.ChangeEvent:
+            return (await watcher.until(count))[-1]
+
+        await lot.memories.AppendSessionMessage(session_id="s", message=message)
+        first = await told(1)
+        assert (first.type, first.id) == (pb.CHANGE_TYPE_STORED, "s")
+        writes = (
+            lambda: lot.memories.AppendSessionMessage(session_id="s", message=message),
+            lambda: lot.memories.PutSessionValue(
+                session_id="s", key="k", value={"bool_value": True}
+            ),
+            lambda: lot.memories.ClearSession(session_id="s", keys=["k"]),
+            lambda: lot.memories.ClearSession(session_id="s", messages_only=True),
+        )
+        for number, write in enumerate(writes, 2):
+            await write()
+            one = await told(number)
+            session = (await lot.memories.GetSession(session_id="s")).session
+            session.ClearField("messages")
+            session.ClearField("values")
+            assert (one.type, one.session) == (pb.CHANGE_TYPE_UPDATED, session)
+        await lot.memories.ClearSession(session_id="s")
+        gone = await told(len(writes) + 2)
+    assert (gone.type, gone.id, gone.WhichOneof("payload")) == (pb.CHANGE_TYPE_DELETED, "s", None)
+
+
+async def test_puts_and_deletes_of_a_preference_are_told(lot):
+    async with watching(lot, nouns=["NOUN_PREFERENCE"]) as watcher:
+        for number in range(2):
+            put = await lot.memories.PutPreference(key="k", value={"number_value": number})
+            one = (await watcher.until(number + 1))[-1]
+            kind = pb.CHANGE_TYPE_UPDATED if number else pb.CHANGE_TYPE_STORED
+            assert (one.type, one.id, one.preference) == (kind, "k", put.preference)
+        await lot.memories.DeletePreference(key="k")
+        assert (await watcher.until(3))[-1].type == pb.CHANGE_TYPE_DELETED
+
+
 async def test_payloads_can_be_left_out_and_types_chosen(lot):
     asked = {"omit_payload": True, "types": [pb.CHANGE_TYPE_STORED], "nouns": ["NOUN_MEMORY"]}
     async with watching(lot, **asked) as watcher:
@@ -156,7 +197,7 @@ async def test_a_large_answer_comes_in_messages_that_a_usual_client_takes(lot):
 
 
 @pytest.mark.parametrize(
-    "noun", ["NOUN_OUTCOME", "NOUN_EPISODE_EVENT", "NOUN_SESSION", "NOUN_POLICY"]
+    "noun", ["NOUN_OUTCOME", "NOUN_EPISODE_EVENT", "NOUN_ACTION_VALUE", "NOUN_POLICY"]
 )
 async def test_what_cannot_be_watched_is_refused(lot, noun):
     failed = await failure(lot.memories.WatchChanges(nouns=["NOUN_PATTERN", noun]).read())

@@ -255,6 +255,7 @@ class Preferences:
         """Write a value over the record that was read; None if it is another by now."""
         now = self._moments.now()
         if record is None:
+            await self._finish_former(namespace, key)
             made = Preference(namespace, key, *given, revision=1, create_time=now, update_time=now)
             first = preference_record(made, self._moments.sort_key())
             first.payload.update(further)
@@ -284,6 +285,12 @@ class Preferences:
                 PREFERENCE_REVISIONS, namespace, [*revisions_of(record), too_old]
             )
         return new
+
+    async def _finish_former(self, namespace: str, key: str) -> None:
+        """Finish a delete of the key that was left half done, before the next one may begin."""
+        stone = await self._tombstones.find(namespace, NOUN, key)
+        if stone is not None and not stone.done:
+            await self.finish_delete(stone)
 
     async def _drop_former_of_none(self, record: Record) -> None:
         """Drop what was written down of a preference that was deleted just then."""
