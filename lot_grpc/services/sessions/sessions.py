@@ -11,8 +11,6 @@ from lot_grpc.ports import (
     EXPIRES_KEY,
     Equals,
     IdIn,
-    Missing,
-    Not,
     Order,
     Range,
     Record,
@@ -236,7 +234,7 @@ class Sessions:
 
     async def _sweep_former(self) -> None:
         """Finish what a process left that made a session and died before its first write."""
-        left = [Not(Missing(FORMER))]
+        left = [Range(FORMER, gt=0)]
         for record in await self._store.scroll(SESSIONS, None, left, limit=_SWEEP_BATCH):
             row = session_row(record)
             await self._rows.forget(row.namespace, row.session_id, row.former)
