@@ -56,7 +56,7 @@ def summary_of(change: pb.ChangeEvent) -> str:
         case "preference":
             return data_text(change.preference.value)
         case "session":
-            return f"{len(change.session.messages)} messages, {len(change.session.values)} values"
+            return f"up to message {change.session.last_sequence}"
         case "learning_event":
             event = change.learning_event
             return ": ".join(filter(None, (event.event_type, event.text or event.task)))

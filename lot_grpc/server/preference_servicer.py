@@ -10,6 +10,7 @@ from lot_grpc.server.call import Context
 from lot_grpc.server.convert import preferences as convert
 from lot_grpc.server.page_token import position_from_token, position_to_token
 from lot_grpc.services.memories.preferences import Preferences
+from lot_grpc.services.pacing import Pace
 
 _DEFAULT_PAGE = 10
 
@@ -36,10 +37,12 @@ class PreferenceServicer(memory_service_pb2_grpc.MemoryServiceServicer):
         preference, history = await self._preferences.get_with_history(
             namespace_or_default(request.namespace), request.key, request.history_limit
         )
-        return pb.GetPreferenceResponse(
-            preference=convert.preference_to_pb(preference),
-            history=[convert.revision_to_pb(one) for one in history],
-        )
+        answer = pb.GetPreferenceResponse(preference=convert.preference_to_pb(preference))
+        pace = Pace()  # values may be large
+        for one in history:
+            answer.history.append(convert.revision_to_pb(one))
+            await pace.give_way()
+        return answer
 
     async def ListPreferences(
         self, request: pb.ListPreferencesRequest, context: Context
@@ -50,10 +53,12 @@ class PreferenceServicer(memory_service_pb2_grpc.MemoryServiceServicer):
             request.page_size or _DEFAULT_PAGE,
             position_from_token(request, request.page_token),
         )
-        return pb.ListPreferencesResponse(
-            preferences=[convert.preference_to_pb(one) for one in page.preferences],
-            next_page_token=position_to_token(request, page.next),
-        )
+        answer = pb.ListPreferencesResponse(next_page_token=position_to_token(request, page.next))
+        pace = Pace()  # values may be large
+        for one in page.preferences:
+            answer.preferences.append(convert.preference_to_pb(one))
+            await pace.give_way()
+        return answer
 
     async def DeletePreference(
         self, request: pb.DeletePreferenceRequest, context: Context

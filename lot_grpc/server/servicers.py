@@ -42,6 +42,7 @@ from lot_grpc.server.recommendation_servicer import RecommendationServicer
 from lot_grpc.server.reindex_servicer import ReindexServicer
 from lot_grpc.server.replay_servicer import ReplayServicer
 from lot_grpc.server.seed_servicer import SeedServicer
+from lot_grpc.server.session_servicer import SessionServicer
 from lot_grpc.services.build import Services
 
 
@@ -64,6 +65,12 @@ def build_servicers(
             ),
             PreferenceServicer(services.preferences),  # type: ignore[abstract]
             ContextServicer(services.task_contexts),  # type: ignore[abstract]
+            SessionServicer(  # type: ignore[abstract]
+                services.sessions,
+                services.session_values,
+                services.session_messages,
+                limits.max_message_bytes,
+            ),
             ChangesServicer(services.watching, clock),  # type: ignore[abstract]
         ],
         _service(pattern_service_pb2, "PatternService"): [

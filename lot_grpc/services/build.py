@@ -97,6 +97,11 @@ from lot_grpc.services.reindexing.current_model import CurrentModel
 from lot_grpc.services.reindexing.gate import ModelGate
 from lot_grpc.services.reindexing.model_store import ModelStore
 from lot_grpc.services.reindexing.reindexing import OpenModel, Reindexing, no_other_model
+from lot_grpc.services.sessions import rows as session_rows_module
+from lot_grpc.services.sessions.rows import SessionRows
+from lot_grpc.services.sessions.session_messages import SessionMessages
+from lot_grpc.services.sessions.session_values import SessionValues
+from lot_grpc.services.sessions.sessions import Sessions
 from lot_grpc.services.tombstones import Tombstones
 
 
@@ -140,6 +145,9 @@ class Services:
     error_finding: ErrorFinding
     error_outcomes: RecordingErrorOutcomes
     preferences: Preferences
+    sessions: Sessions
+    session_values: SessionValues
+    session_messages: SessionMessages
     seeding: Seeding
     admin: Admin
     policies: Policies
@@ -264,6 +272,10 @@ def build_services(
         moves_of(feedback, decisions, selections, action_values),
     )
 
+    session_rows = SessionRows(store, moments)
+    session_messages = SessionMessages(store, moments, ledger, tombstones, session_rows)
+    sessions = Sessions(store, moments, tombstones, session_rows, session_messages)
+
     digesting = Digesting(log)
     gathering = Gathering(store, digesting)
     learned = LearnedPatterns(store, indexing, moments)
@@ -324,6 +336,9 @@ def build_services(
             moments, ledger, counting, error_solutions, retrievals
         ),
         preferences=preferences,
+        sessions=sessions,
+        session_values=SessionValues(store, session_rows),
+        session_messages=session_messages,
         seeding=Seeding(
             store, indexing, moments, tombstones, built_in_packs() if packs is None else packs
         ),
@@ -345,6 +360,7 @@ def build_services(
                 episode_deleting_module.NOUN: episode_deleting.finish_delete,
                 error_solutions_module.NOUN: error_solutions.finish_delete,
                 preferences_module.NOUN: preferences.finish_delete,
+                session_rows_module.NOUN: sessions.finish_delete,
             },
             {PATTERNS: patterns.finish_expiry, ERROR_SOLUTIONS: error_solutions.finish_expiry},
             clearing.finish,
@@ -357,7 +373,13 @@ def build_services(
                 lineage.roll_forward,
                 reuse.roll_forward,
             ],
-            sweeps=[abandoning.sweep, keeping.sweep, schedule.sweep, watching.sweep],
+            sweeps=[
+                abandoning.sweep,
+                keeping.sweep,
+                schedule.sweep,
+                watching.sweep,
+                sessions.sweep,
+            ],
             beats=[(changing.interval, stamps.publish), (RENEW_SECONDS, leases.renew)],
             gate=gate,
         ),

@@ -27,7 +27,7 @@ from lot_grpc.pb.lot.v1.learning_event_pb2 import LearningEvent
 from lot_grpc.pb.lot.v1.memory_pb2 import Memory
 from lot_grpc.pb.lot.v1.pattern_pb2 import Pattern
 from lot_grpc.pb.lot.v1.preference_pb2 import Preference
-from lot_grpc.pb.lot.v1.session_pb2 import Session, SessionMessage
+from lot_grpc.pb.lot.v1.session_pb2 import Session
 from tests.cli.scripted import NASTY, held_open
 from tests.cli.test_episodes import ran, steering
 
@@ -95,7 +95,7 @@ def test_a_line_for_each_change(runner, fake):
             {"error_solution": ErrorSolution(error_type="T", error_message="m", resolution="r")},
             "T: m → r",
         ),
-        ({"session": Session(messages=[SessionMessage(role="user")])}, "1 messages, 0 values"),
+        ({"session": Session(last_sequence=3)}, "up to message 3"),
         ({"learning_event": LearningEvent(event_type="praise", text="well")}, "praise: well"),
         ({"decision": Decision(chosen_option="a", context="b")}, "a: b"),
         ({"pattern_match": pb.PatternMatch(query="q", similarity=0.5)}, "0.50 for q"),

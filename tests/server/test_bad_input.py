@@ -88,10 +88,8 @@ async def prepared(lot: Lot) -> Lot:
 async def test_the_examples_are_good_and_are_all_that_is_carried_out(prepared):
     told = await prepared.admin.GetServerInfo()
     assert sorted(EXAMPLES) == list(told.capabilities)
-    changing = {
-        "DeletePattern": 1, "DeleteMemory": 1, "EndEpisode": 2, "DeleteEpisode": 3,
-        "ClearNamespace": 4,
-    }  # fmt: skip
+    changing = {"DeletePattern": 1, "DeleteMemory": 1, "EndEpisode": 2, "DeleteEpisode": 3}
+    changing |= {"DeletePreference": 1, "ClearSession": 1, "ClearNamespace": 4}
     for rpc in sorted(EXAMPLES, key=lambda rpc: changing.get(rpc.partition(".")[2], 0)):
         if rpc == "AdminService.Compact":  # refused by the embedded store
             continue

@@ -156,6 +156,20 @@ async def _uses_of_solutions(lot: Lot) -> list[int]:
     return sorted(one.outcomes.usage_count for one in answer.error_solutions)
 
 
+async def _preferences(lot: Lot) -> list[tuple[str, int]]:
+    answer = await lot.memories.ListPreferences()
+    return [(one.value.string_value, one.revision) for one in answer.preferences]
+
+
+async def _session(lot: Lot) -> tuple[list[str], list[int]] | None:
+    """The keys and the sequences; None where there is no session."""
+    try:
+        session = (await lot.memories.GetSession(session_id="c")).session
+    except grpc.aio.AioRpcError:
+        return None
+    return sorted(session.values), [message.sequence for message in session.messages]
+
+
 async def _seeded(lot: Lot) -> int:
     answer = await lot.memories.SearchMemories(
         query="c", filter={"labels": {"seed": "best_practices"}}, limit=100
@@ -205,6 +219,11 @@ WRITING: dict[str, tuple[Callable[[Lot], Awaitable[Any]], Any, Any]] = {
     "SaveErrorSolution": (_error_solutions, ["f", "g"], ["f", "f2", "g"]),
     "DeleteErrorSolution": (_error_solutions, ["f", "g"], ["g"]),
     "RecordErrorSolutionOutcome": (_uses_of_solutions, [0, 0], [0, 1]),
+    "PutPreference": (_preferences, [("", 1)], [("v", 2)]),
+    "DeletePreference": (_preferences, [("", 1)], []),
+    "PutSessionValue": (_session, (["k"], []), (["k", "k2"], [])),
+    "AppendSessionMessage": (_session, (["k"], []), (["k"], [1])),
+    "ClearSession": (_session, (["k"], []), None),
     "SeedKnowledge": (_seeded, 0, 12),
     "ExtractPatternsFromCode": (_pieces, [], ["f"]),
 }
@@ -230,6 +249,7 @@ ASKS: dict[str, dict[str, Any]] = {
     "RecordDecision": {"decision": {"context": "a new one", "chosen_option": "o"}},
     "SeedKnowledge": {"packs": ["best_practices"]},
     "SaveErrorSolution": {"error_solution": {"error_message": "f2", "resolution": "r"}},
+    "PutSessionValue": {"session_id": "c", "key": "k2", "value": {"bool_value": True}},
 }
 
 
@@ -294,8 +314,12 @@ async def test_a_write_whose_caller_leaves_is_carried_out_whole(method, how, aft
 
 
 @pytest.mark.parametrize(
-    "method", ["SavePattern", "RecordOutcome", "RecordEvent", "CreateMemory", "StartEpisode"]
-)
+    "method",
+    [
+        "SavePattern", "RecordOutcome", "RecordEvent", "CreateMemory", "StartEpisode",
+        "PutPreference", "AppendSessionMessage",
+    ],
+)  # fmt: skip
 async def test_a_retry_of_what_the_caller_gave_up_counts_once(method):
     store, service = held_service()
     async with service as lot:
@@ -314,6 +338,12 @@ async def test_a_retry_of_what_the_caller_gave_up_counts_once(method):
         elif method == "RecordEvent":
             assert again == first
             assert await _events(lot) == [1]
+        elif method == "PutPreference":
+            assert again == first
+            assert again.preference.revision == 2  # one was there
+        elif method == "AppendSessionMessage":
+            assert again == first
+            assert await _session(lot) == (["k"], [1])
         else:
             [noun] = {"pattern", "memory", "episode"} & set(again.DESCRIPTOR.fields_by_name)
             ids = {getattr(getattr(one, noun), f"{noun}_id") for one in (first, again)}

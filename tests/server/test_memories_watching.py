@@ -106,6 +106,46 @@ async def test_updates_and_deletes_are_told_and_a_cursor_goes_on(lot):
     assert (deleted.id, deleted.WhichOneof("payload")) == (pattern.pattern_id, None)
 
 
+async def test_each_write_of_a_session_is_told_without_its_values_and_messages(lot):
+    message = {"role": "user", "content": "secret"}
+    async with watching(lot, nouns=["NOUN_SESSION"]) as watcher:
+        for write in (
+            lambda: lot.memories.AppendSessionMessage(session_id="s", message=message),
+            lambda: lot.memories.AppendSessionMessage(session_id="s", message=message),
+            lambda: lot.memories.PutSessionValue(
+                session_id="s", key="k", value={"bool_value": True}
+            ),
+            lambda: lot.memories.ClearSession(session_id="s", keys=["k"]),
+            lambda: lot.memories.ClearSession(session_id="s", messages_only=True),
+        ):
+            before = len(watcher.told)
+            await write()
+            session = (await lot.memories.GetSession(session_id="s")).session
+            session.ClearField("messages")
+            session.ClearField("values")
+            while len(watcher.told) == before or watcher.told[-1].session != session:
+                await watcher.next()
+        await lot.memories.ClearSession(session_id="s")
+        while watcher.told[-1].type != pb.CHANGE_TYPE_DELETED:
+            await watcher.next()
+    assert {one.id for one in watcher.told} == {"s"}
+    first, *between, last = [one.type for one in watcher.told]
+    assert (first, last) == (pb.CHANGE_TYPE_STORED, pb.CHANGE_TYPE_DELETED)
+    assert set(between) == {pb.CHANGE_TYPE_UPDATED}
+    assert watcher.told[-1].WhichOneof("payload") is None
+
+
+async def test_puts_and_deletes_of_a_preference_are_told(lot):
+    async with watching(lot, nouns=["NOUN_PREFERENCE"]) as watcher:
+        for number in range(2):
+            put = await lot.memories.PutPreference(key="k", value={"number_value": number})
+            one = (await watcher.until(number + 1))[-1]
+            kind = pb.CHANGE_TYPE_UPDATED if number else pb.CHANGE_TYPE_STORED
+            assert (one.type, one.id, one.preference) == (kind, "k", put.preference)
+        await lot.memories.DeletePreference(key="k")
+        assert (await watcher.until(3))[-1].type == pb.CHANGE_TYPE_DELETED
+
+
 async def test_payloads_can_be_left_out_and_types_chosen(lot):
     asked = {"omit_payload": True, "types": [pb.CHANGE_TYPE_STORED], "nouns": ["NOUN_MEMORY"]}
     async with watching(lot, **asked) as watcher:
@@ -156,7 +196,7 @@ async def test_a_large_answer_comes_in_messages_that_a_usual_client_takes(lot):
 
 
 @pytest.mark.parametrize(
-    "noun", ["NOUN_OUTCOME", "NOUN_EPISODE_EVENT", "NOUN_SESSION", "NOUN_POLICY"]
+    "noun", ["NOUN_OUTCOME", "NOUN_EPISODE_EVENT", "NOUN_ACTION_VALUE", "NOUN_POLICY"]
 )
 async def test_what_cannot_be_watched_is_refused(lot, noun):
     failed = await failure(lot.memories.WatchChanges(nouns=["NOUN_PATTERN", noun]).read())

@@ -16,12 +16,15 @@ from lot_grpc.domain.errors import (
     MemoryNotFoundError,
     OutcomeCorrectedError,
     PatternNotFoundError,
+    PreferenceNotFoundError,
+    SessionNotFoundError,
 )
 from lot_grpc.domain.learning_event import TargetKind
 from lot_grpc.domain.outcomes import Outcome
 from lot_grpc.domain.pattern import PatternContent
 from lot_grpc.domain.policy import NamespacePolicy, PolicyEdit
 from lot_grpc.domain.query import PatternFilter
+from lot_grpc.domain.session import SessionMessage
 from lot_grpc.services.distilling.distilling import DistillAsk
 from lot_grpc.services.episodes.episodes import EpisodeDraft
 from lot_grpc.services.episodes.recording import Takeover
@@ -29,6 +32,7 @@ from lot_grpc.services.extraction.code_extraction import CodeDraft
 from lot_grpc.services.extraction.extraction import ExtractionDraft
 from lot_grpc.services.learning.decisions import DecisionOutcomeDraft
 from lot_grpc.services.memories.error_outcomes import ErrorOutcomeDraft
+from lot_grpc.services.memories.preferences import PreferenceDraft
 from lot_grpc.services.memories.seeding import Seeds
 from lot_grpc.services.outcomes.outcome_log import CorrectionDraft
 from lot_grpc.services.outcomes.outcomes import OutcomeDraft
@@ -37,6 +41,8 @@ from lot_grpc.services.patterns.feedback import FeedbackDraft
 from lot_grpc.services.patterns.patterns import PatternEdit
 from lot_grpc.services.patterns.pruning import PruneDraft
 from lot_grpc.services.records.collections import ERROR_SOLUTIONS
+from lot_grpc.services.sessions.rows import Terms
+from lot_grpc.services.sessions.session_messages import MessageDraft
 from tests.services.world import (
     DAY,
     World,
@@ -597,9 +603,51 @@ def helps(request_id: str, outcome: Outcome = Outcome.SUCCESS) -> Step:
     return run
 
 
+async def two_preferences(world: World, ns: str) -> None:
+    """``k``, which had two values before, and ``other``."""
+    for key, value in (("k", "first"), ("k", "second"), ("k", "third"), ("other", None)):
+        await world.services.preferences.put(ns, PreferenceDraft(key, value))
+
+
+def prefers(key: str, value: Any, request_id: str = "") -> Step:
+    async def run(world: World, ns: str) -> Any:
+        given = PreferenceDraft(key, value, request_id=request_id)
+        return await world.services.preferences.put(ns, given)
+
+    return run
+
+
 def clears(*nouns: Noun) -> Step:
     async def run(world: World, ns: str) -> Any:
         return await world.services.clearing.clear(ns, nouns)
+
+    return run
+
+
+async def deletes_preference(world: World, ns: str) -> None:
+    with suppress(PreferenceNotFoundError):
+        await world.services.preferences.delete(ns, "k")
+
+
+async def a_session(world: World, ns: str) -> None:
+    """``s`` with a full window of three messages, and two values."""
+    for number in range(4):
+        await says(f"before {number}", max_messages=3)(world, ns)
+    for key in ("a", "b"):
+        await world.services.session_values.put(ns, "s", key, b"before")
+
+
+async def a_lapsed_session(world: World, ns: str) -> None:
+    await a_session(world, ns)
+    await world.services.session_values.put(ns, "s", "a", b"last", 1_000_000)
+    world.clock.advance(120)
+
+
+def says(content: str, request_id: str = "", max_messages: int = 0) -> Step:
+    async def run(world: World, ns: str) -> Any:
+        message = SessionMessage("user", content)
+        given = MessageDraft("s", message, Terms(max_messages), request_id)
+        return await world.services.session_messages.append(ns, given)
 
     return run
 
@@ -608,6 +656,22 @@ async def few_error_solutions(world: World, ns: str) -> None:
     """One used solution more than the policy allows."""
     await used_error_solutions(world, ns)
     await sets_policy(max_error_solutions=1)(world, ns)
+
+
+async def puts_session_value(world: World, ns: str) -> None:
+    await world.services.session_values.put(ns, "s", "a", b"new")
+
+
+def clears_session(*keys: str, messages_only: bool = False) -> Step:
+    async def run(world: World, ns: str) -> None:
+        with suppress(SessionNotFoundError):
+            await world.services.sessions.clear(ns, "s", keys, messages_only=messages_only)
+
+    return run
+
+
+async def sweeps_sessions(world: World, ns: str) -> None:
+    await world.services.sessions.sweep()
 
 
 CASES = [
@@ -758,4 +822,25 @@ CASES = [
     Case("sweep error solutions by a policy", few_error_solutions, sweeps),
     Case("clear memories", a_memory, clears(Noun.MEMORY), repeatable=False),
     Case("clear patterns", three_patterns, clears(Noun.PATTERN), repeatable=False),
+    Case("put a new preference", nothing, prefers("k", "new")),
+    Case("put a new preference by request", nothing, prefers("k", "new", "r")),
+    Case("put a preference", two_preferences, prefers("k", ["new"])),
+    Case("put a preference by request", two_preferences, prefers("k", ["new"], "r")),
+    Case("put the value it has by request", two_preferences, prefers("k", "third", "r")),
+    Case("delete a preference", two_preferences, deletes_preference),
+    Case("first message", nothing, says("new"), repeatable=False),
+    Case("first message by request", nothing, says("new", "r")),
+    Case("message", a_session, says("new"), repeatable=False),
+    Case("message by request", a_session, says("new", "r")),
+    Case("message that narrows the window by request", a_session, says("new", "r", 1)),
+    Case("message after a lapse", a_lapsed_session, says("new"), repeatable=False),
+    Case("message after a lapse by request", a_lapsed_session, says("new", "r")),
+    Case("first value of a session", nothing, puts_session_value),
+    Case("value of a session", a_session, puts_session_value),
+    Case("value after a lapse", a_lapsed_session, puts_session_value),
+    Case("clear a session", a_session, clears_session()),
+    Case("clear a value", a_session, clears_session("a", "none")),
+    Case("clear messages", a_session, clears_session(messages_only=True)),
+    Case("clear messages and values", a_session, clears_session("a", "b", messages_only=True)),
+    Case("sweep sessions", a_lapsed_session, sweeps_sessions),
 ]

@@ -12,6 +12,7 @@ from lot_grpc.domain.error_solution import same_solution_id
 from lot_grpc.domain.feedback import adjustment_of, moved
 from lot_grpc.domain.outcomes import Outcome, wilson_lower_bound
 from lot_grpc.domain.pattern import PatternContent, dedupe_hash
+from lot_grpc.domain.preference import HISTORY
 from lot_grpc.ports import Record, VectorStore
 from lot_grpc.services.patterns.lineage import NOTE_KIND
 from lot_grpc.services.records.changes import STAMPED
@@ -32,6 +33,8 @@ from lot_grpc.services.records.collections import (
     PREFERENCES,
     REQUESTS,
     SELECTIONS,
+    SESSION_PARTS,
+    SESSIONS,
     TOMBSTONES,
     TRAJECTORIES,
 )
@@ -232,9 +235,50 @@ async def _check_learning(store: VectorStore, ns: str) -> None:
     for event in await rows(store, LEARNING_EVENTS, ns):
         assert event.payload["settled"], f"a judgement moved nothing: {event.payload}"
         await _check_moved(store, ns, event.payload)
-    former = Counter(one.payload["key"] for one in await rows(store, PREFERENCE_REVISIONS, ns))
-    for one in await rows(store, PREFERENCES, ns):
-        assert former[one.payload["key"]] == one.payload["revision"] - 1, "a value was lost"
+    _check_preferences(
+        await rows(store, PREFERENCES, ns), await rows(store, PREFERENCE_REVISIONS, ns)
+    )
+    await _check_sessions(store, ns)
+
+
+def _check_preferences(preferences: list[Record], former: list[Record]) -> None:
+    """The history is every value that was put before, and of nothing else."""
+    theirs: dict[tuple[str, int], dict[int, Any]] = {}
+    for row in former:
+        place = (row.payload["key"], row.payload["sort_key"])
+        theirs.setdefault(place, {})[row.payload["revision"]] = row.payload["value"]
+    for one in preferences:
+        payload = one.payload
+        values = theirs.pop((payload["key"], payload["sort_key"]), {})
+        present = payload["revision"]
+        # What a process left that died before it put the next value is the present one.
+        assert values.pop(present, payload["value"]) == payload["value"]
+        assert set(values) == set(range(max(1, present - HISTORY), present)), "a value was lost"
+    assert not theirs, f"former values of what is gone: {theirs}"
+
+
+async def _check_sessions(store: VectorStore, ns: str) -> None:
+    """Messages are there once and without gaps; parts are of a session, or of one to be swept."""
+    there = {one.payload["sort_key"]: one.payload for one in await rows(store, SESSIONS, ns)}
+    lapsed = {one.payload["sort_key"] for one in await store.expired(SESSIONS, limit=1000)}
+    former = {one for payload in there.values() for one in payload["former_generations"]}
+    numbers: dict[int, list[int]] = {}
+    said: dict[int, list[str]] = {}
+    for part in await rows(store, SESSION_PARTS, ns):
+        generation = part.payload["generation"]
+        assert generation in lapsed | former | there.keys(), "a part of what is gone"
+        if part.payload["part"] != "message" or generation not in there:
+            continue
+        if part.payload["sequence"] > there[generation]["gone_sequence"]:
+            numbers.setdefault(generation, []).append(part.payload["sequence"])
+            said.setdefault(generation, []).append(part.payload["content"])
+    for generation, payload in there.items():
+        last, gone = payload["last_sequence"], payload["gone_sequence"]
+        older = {one for one in numbers.get(generation, []) if one < last}
+        assert older == set(range(gone + 1, last)), "a message was lost"
+        assert payload["latest"].get("sequence", gone) == last
+        texts = [one for one in said.get(generation, []) if one != payload["latest"].get("content")]
+        assert len(set(texts)) == len(texts), "a message is there twice"
 
 
 async def _check_moved(store: VectorStore, ns: str, event: Any) -> None:
@@ -291,6 +335,7 @@ _HOW_IT_CAME_ABOUT = {
     "unsettled_steps", "unsettled_events",
     "unsettled_requests", "expires", "result_revision", "time", "target_key", "taught_pattern_ids",
     "writer_id", "change_seq", "stored_by", "stored_seq",
+    "generation", "former_generations", "values_put", "bytes_put", "message_time", "created_by",
 }  # fmt: skip
 
 
@@ -302,11 +347,13 @@ async def state(store: VectorStore, ns: str) -> Any:
     for collection in (
         PATTERNS, EPISODES, MEMORIES, ERROR_SOLUTIONS, TOMBSTONES, OUTCOMES, FEEDBACK, EVENTS,
         POLICIES, LEARNING_EVENTS, DECISIONS, SELECTIONS, TRAJECTORIES, ACTION_VALUES,
-        PREFERENCES, PREFERENCE_REVISIONS,
+        PREFERENCES, PREFERENCE_REVISIONS, SESSIONS, SESSION_PARTS,
     ):  # fmt: skip
         told[collection] = []
         for record in await rows(store, collection, ns):
             payload = _without_times(record.payload)
+            if collection == SESSIONS:
+                del payload["revision"]  # each renewal of the life is one
             for key in sorted(_RANDOM & payload.keys()):
                 payload[key] = names.setdefault(payload[key], _named(payload, key))
             if successor := payload.get("superseded_by"):

@@ -208,6 +208,9 @@ SOME = [
         "extract patterns again", "record with a lesson learned before",
         "end a failure with a lesson",
         "end that used others by request", "abandon", "late event by request",
+        "put a preference by request", "delete a preference", "message by request",
+        "message after a lapse by request", "value of a session", "clear a session",
+        "clear messages and values", "sweep sessions",
     }
 ]  # fmt: skip
 

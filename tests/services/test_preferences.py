@@ -275,19 +275,38 @@ async def test_texts_of_any_script_are_given_back_as_they_came():
 
 
 async def test_a_put_that_a_delete_overtakes_leaves_no_former_value_of_what_is_gone():
-    """Another process deletes between the two writes of a put."""
+    """Another process deletes between what a put reads and its first write."""
     clock = FixedClock()
     world = await open_world(SharedStore(clock), clock)
     await put(world, "old")
     other = world.another_process()
-    update = world.store.update
+    insert = world.store.insert
 
-    async def overtaken(collection: str, *given: Any, **named: Any) -> Any:
-        if collection == PREFERENCES:
-            world.store.update = update
+    async def overtaken(collection: str, records: Any) -> Any:
+        if collection == PREFERENCE_REVISIONS:
             await other.services.preferences.delete(NS, "k")
-        return await update(collection, *given, **named)
+        return await insert(collection, records)
 
-    world.store.update = overtaken
+    world.store.insert = overtaken
     assert (await put(world, "new")).revision == 1
+    assert await rows(world.store, PREFERENCE_REVISIONS, NS) == []
+
+
+async def test_a_delete_that_died_is_finished_before_its_key_is_put_and_deleted_again():
+    world = await open_world()
+    await put(world, "old")
+    await put(world, "older")
+    delete = world.store.delete
+
+    async def dies(collection: str, *given: Any) -> int:
+        if collection == PREFERENCE_REVISIONS:
+            raise RuntimeError("the process died")
+        return int(await delete(collection, *given))
+
+    world.store.delete = dies
+    with pytest.raises(RuntimeError):
+        await world.services.preferences.delete(NS, "k")
+    world.store.delete = delete
+    await put(world, "new")
+    await world.services.preferences.delete(NS, "k")
     assert await rows(world.store, PREFERENCE_REVISIONS, NS) == []

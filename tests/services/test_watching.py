@@ -13,14 +13,18 @@ import pytest
 
 from lot_grpc.domain.change import ChangeType, Cursor, Noun, Positions
 from lot_grpc.domain.errors import CursorTooOldError, LotError, StoreUnavailableError
+from lot_grpc.domain.session import SessionMessage
 from lot_grpc.ports import Record
 from lot_grpc.services.changes.feed import short_of
 from lot_grpc.services.changes.news import ChangeEvent, News, Watch
 from lot_grpc.services.episodes.recording import Takeover
+from lot_grpc.services.memories.preferences import PreferenceDraft
 from lot_grpc.services.patterns.drafts import Dedupe
 from lot_grpc.services.patterns.patterns import PatternEdit
 from lot_grpc.services.records.changes import WATCHED
 from lot_grpc.services.records.patterns import pattern_from_record
+from lot_grpc.services.sessions.rows import Terms
+from lot_grpc.services.sessions.session_messages import MessageDraft
 from lot_grpc.storage.in_memory import InMemoryStore
 from tests.contract.clock import FixedClock
 from tests.services.world import (
@@ -123,10 +127,11 @@ async def test_every_noun_is_told():
         await services.error_solutions.save(NS, error_solution())
         await services.decisions.record(NS, decision())
         await services.learning_events.record(NS, learning_event())
+        await services.preferences.put(NS, PreferenceDraft("k", 1.0))
+        said = MessageDraft("s", SessionMessage("user", "hello"))
+        await services.session_messages.append(NS, said)
         episode = (await services.episodes.start(NS, start())).episode
-        await watcher.until(
-            lambda: {one.noun for one in watcher.told} == set(WATCHED) - {"preference"}
-        )
+        await watcher.until(lambda: {one.noun for one in watcher.told} == set(WATCHED))
         assert {one.type for one in watcher.told} == {ChangeType.STORED}
         writer = await services.recording.open(NS, episode.episode_id, Takeover.TAKE_OVER)
         await services.recording.append(writer, events(1, 3))
@@ -134,6 +139,21 @@ async def test_every_noun_is_told():
         await watcher.until(lambda: len(watcher.types(episode.episode_id)) == 2)
     ended = watcher.told[-1]
     assert (ended.type, ended.thing.event_count) == (ChangeType.UPDATED, 3)
+
+
+def test_nouns_are_told_from_the_start_in_the_order_in_which_they_are_asked_for():
+    assert [noun for noun in Noun if noun in WATCHED] == list(WATCHED)
+
+
+async def test_a_session_that_lapsed_is_not_told_and_the_next_of_its_id_is_new():
+    world = await open_world()
+    said = MessageDraft("s", SessionMessage("user", "hello"), Terms(ttl=1_000_000))
+    await world.services.session_messages.append(NS, said)
+    async with watching(world) as watcher:
+        world.clock.advance(2)
+        await world.services.session_messages.append(NS, said)
+        await watcher.until(lambda: bool(watcher.told))
+    assert {(one.type, one.id) for one in watcher.told} == {(ChangeType.STORED, "s")}
 
 
 async def test_events_of_an_episode_are_no_changes():

@@ -7,9 +7,9 @@ is late reads again. A row of a revision that the preference still has is no for
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from lot_grpc.domain.errors import (
     ContentionError,
@@ -21,7 +21,7 @@ from lot_grpc.domain.preference import GENERAL, HISTORY, Preference, PreferenceR
 from lot_grpc.ports import Equals, IdIn, Order, Range, Record, VectorStore
 from lot_grpc.services.ledger import Ask, Entry, Ledger
 from lot_grpc.services.moments import Moments
-from lot_grpc.services.pacing import pause_before_retry
+from lot_grpc.services.pacing import Pace, pause_before_retry
 from lot_grpc.services.paging import Position, read_page
 from lot_grpc.services.records.collections import (
     LEARNING_EVENTS,
@@ -53,6 +53,8 @@ NOUN = "preference"
 _METHOD = "PutPreference"
 _TRIES = 50
 _NEWEST_FIRST = Order(REVISION, descending=True)
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +133,7 @@ class Preferences:
             limit=limit,
             order=_NEWEST_FIRST,
         )
-        return preference, [revision_from_record(row) for row in rows]
+        return preference, await _all_of(rows, revision_from_record)
 
     async def list_page(
         self, namespace: str, categories: tuple[str, ...], size: int, after: Position | None
@@ -139,7 +141,7 @@ class Preferences:
         """A page of those in any of the categories (empty: of all), newest first by creation."""
         where = preference_conditions(categories)
         page = await read_page(self._store, PREFERENCES, namespace, where, size, after)
-        return PreferencePage([preference_from_record(one) for one in page.records], page.next)
+        return PreferencePage(await _all_of(page.records, preference_from_record), page.next)
 
     # --- putting ------------------------------------------------------------------------------
 
@@ -255,6 +257,7 @@ class Preferences:
         """Write a value over the record that was read; None if it is another by now."""
         now = self._moments.now()
         if record is None:
+            await self._finish_former(namespace, key)
             made = Preference(namespace, key, *given, revision=1, create_time=now, update_time=now)
             first = preference_record(made, self._moments.sort_key())
             first.payload.update(further)
@@ -284,6 +287,12 @@ class Preferences:
                 PREFERENCE_REVISIONS, namespace, [*revisions_of(record), too_old]
             )
         return new
+
+    async def _finish_former(self, namespace: str, key: str) -> None:
+        """Finish a delete of the key that was left half done, before the next one may begin."""
+        stone = await self._tombstones.find(namespace, NOUN, key)
+        if stone is not None and not stone.done:
+            await self.finish_delete(stone)
 
     async def _drop_former_of_none(self, record: Record) -> None:
         """Drop what was written down of a preference that was deleted just then."""
@@ -323,6 +332,16 @@ class Preferences:
     async def _record(self, namespace: str, key: str) -> Record | None:
         point = preference_point(namespace, key)
         return (await self._store.get(PREFERENCES, namespace, [point])).get(point)
+
+
+async def _all_of(records: Sequence[Record], read: Callable[[Record], T]) -> list[T]:
+    """What the records say; a value may be large, so other calls go on in between."""
+    pace = Pace()
+    found = []
+    for record in records:
+        found.append(read(record))
+        await pace.give_way()
+    return found
 
 
 def _check_etag(namespace: str, draft: PreferenceDraft, record: Record | None) -> None:

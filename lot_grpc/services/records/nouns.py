@@ -28,6 +28,8 @@ from lot_grpc.services.records.collections import (
     REQUESTS,
     RETRIEVALS,
     SELECTIONS,
+    SESSION_PARTS,
+    SESSIONS,
     TOMBSTONES,
     TRAJECTORIES,
 )
@@ -40,14 +42,13 @@ COLLECTIONS: Mapping[Noun, tuple[str, ...]] = {
     Noun.EPISODE_EVENT: (EVENTS,),
     Noun.ERROR_SOLUTION: (ERROR_SOLUTIONS,),
     Noun.PREFERENCE: (PREFERENCES, PREFERENCE_REVISIONS),
-    Noun.SESSION: (),
+    Noun.SESSION: (SESSIONS, SESSION_PARTS),
     Noun.LEARNING_EVENT: (LEARNING_EVENTS,),
     Noun.DECISION: (DECISIONS,),
     Noun.ACTION_VALUE: (ACTION_VALUES,),
     Noun.POLICY: (POLICIES,),
 }
-"""By noun: the collection of its things first, then those of what hangs on them. Empty where the
-noun is not stored. A log that is a noun of its own is named by both."""
+"""By noun: the collection of its things first, then those of what hangs on them. A log that is a noun of its own is named by both."""
 
 BESIDE: tuple[str, ...] = (REQUESTS, TOMBSTONES, RETRIEVALS, SELECTIONS, TRAJECTORIES)
 """What a namespace holds beside its nouns: bookkeeping of calls, of any noun."""

@@ -31,7 +31,7 @@ type Session struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// session_id identifies it in its namespace; rules as for Memory.memory_id.
 	SessionId string `protobuf:"bytes,1,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
-	// values by key; at most 1,000, and at most 8 MiB of them together, serialized.
+	// values by key; at most 1,000, and with their keys at most 8 MiB together, serialized.
 	Values map[string]*structpb.Value `protobuf:"bytes,2,rep,name=values,proto3" json:"values,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// messages in the window, oldest first.
 	Messages []*SessionMessage `protobuf:"bytes,3,rep,name=messages,proto3" json:"messages,omitempty"`
@@ -255,7 +255,7 @@ type PutSessionValueRequest struct {
 	// Required. key.
 	Key string `protobuf:"bytes,3,opt,name=key,proto3" json:"key,omitempty"`
 	// Required. value of any JSON type, null included; at most 256 KiB serialized. A session holds at
-	// most 1,000, and 8 MiB of them together; beyond that it is SESSION_FULL.
+	// most 1,000, and with their keys 8 MiB together; beyond that it is SESSION_FULL.
 	Value *structpb.Value `protobuf:"bytes,4,opt,name=value,proto3" json:"value,omitempty"`
 	// ttl of the session from now on; absent keeps what it has, of a new one it is 24 h.
 	Ttl           *durationpb.Duration `protobuf:"bytes,5,opt,name=ttl,proto3" json:"ttl,omitempty"`

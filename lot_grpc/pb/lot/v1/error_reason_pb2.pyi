@@ -328,12 +328,12 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
           "metadata": { "model": "BAAI/bge-base-en-v1.5" } }
     """
     ERROR_REASON_SESSION_FULL: _ErrorReason.ValueType  # 48
-    """The session holds as many values as it may: 1,000, or 8 MiB of them together. Code
+    """The session holds as many values as it may: 1,000, or 8 MiB of them together with their keys. Code
     FAILED_PRECONDITION. Nothing was put. Clear values that are not needed any more (ClearSession
     with `keys`), put smaller ones, or use another session.
 
         { "reason": "SESSION_FULL", "domain": "lot.v1",
-          "metadata": { "namespace": "default", "id": "chat-1", "limit": "1000 values" } }
+          "metadata": { "namespace": "default", "id": "chat-1", "limit": "1,000 values" } }
     """
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
@@ -649,11 +649,11 @@ or its endpoint is away. Code FAILED_PRECONDITION. The message says which, and w
       "metadata": { "model": "BAAI/bge-base-en-v1.5" } }
 """
 ERROR_REASON_SESSION_FULL: ErrorReason.ValueType  # 48
-"""The session holds as many values as it may: 1,000, or 8 MiB of them together. Code
+"""The session holds as many values as it may: 1,000, or 8 MiB of them together with their keys. Code
 FAILED_PRECONDITION. Nothing was put. Clear values that are not needed any more (ClearSession
 with `keys`), put smaller ones, or use another session.
 
     { "reason": "SESSION_FULL", "domain": "lot.v1",
-      "metadata": { "namespace": "default", "id": "chat-1", "limit": "1000 values" } }
+      "metadata": { "namespace": "default", "id": "chat-1", "limit": "1,000 values" } }
 """
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015

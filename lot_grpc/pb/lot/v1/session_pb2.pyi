@@ -71,7 +71,7 @@ class Session(_message.Message):
     """last_sequence of the messages ever appended; 0 before the first."""
     @_builtins.property
     def values(self) -> _containers.MessageMap[_builtins.str, _struct_pb2.Value]:
-        """values by key; at most 1,000, and at most 8 MiB of them together, serialized."""
+        """values by key; at most 1,000, and with their keys at most 8 MiB together, serialized."""
 
     @_builtins.property
     def messages(self) -> _containers.RepeatedCompositeFieldContainer[Global___SessionMessage]:
@@ -183,7 +183,7 @@ class PutSessionValueRequest(_message.Message):
     @_builtins.property
     def value(self) -> _struct_pb2.Value:
         """Required. value of any JSON type, null included; at most 256 KiB serialized. A session holds at
-        most 1,000, and 8 MiB of them together; beyond that it is SESSION_FULL.
+        most 1,000, and with their keys 8 MiB together; beyond that it is SESSION_FULL.
         """
 
     @_builtins.property

@@ -30,7 +30,7 @@ export type Session = Message<"lot.v1.Session"> & {
   sessionId: string;
 
   /**
-   * values by key; at most 1,000, and at most 8 MiB of them together, serialized.
+   * values by key; at most 1,000, and with their keys at most 8 MiB together, serialized.
    *
    * @generated from field: map<string, google.protobuf.Value> values = 2;
    */
@@ -186,7 +186,7 @@ export type PutSessionValueRequest = Message<"lot.v1.PutSessionValueRequest"> & 
 
   /**
    * Required. value of any JSON type, null included; at most 256 KiB serialized. A session holds at
-   * most 1,000, and 8 MiB of them together; beyond that it is SESSION_FULL.
+   * most 1,000, and with their keys 8 MiB together; beyond that it is SESSION_FULL.
    *
    * @generated from field: google.protobuf.Value value = 4;
    */
