@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lot_grpc.ports import CollectionSpec, Index
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 """Raised whenever a payload written by an older version needs a default or a migration."""
 
 META = "meta"
@@ -45,6 +45,8 @@ END_TIME = "end_time"
 TEXT_VECTOR = "text"
 CODE_VECTOR = "code"
 """Of what has code."""
+PASSAGE_VECTORS = "passages"
+"""Of a text that has several passages: a vector of each, in order."""
 SPARSE_VECTOR = "bm25"
 QUERY_VECTOR = "query"
 """Of a cell: the query that its outcomes answered."""
@@ -131,7 +133,8 @@ def collection_specs(dimensions: int) -> list[CollectionSpec]:
         CollectionSpec(EVENTS),
         CollectionSpec(
             MEMORIES,
-            dense={TEXT_VECTOR: dimensions},
+            dense={TEXT_VECTOR: dimensions, CODE_VECTOR: dimensions},
+            multi={PASSAGE_VECTORS: dimensions},
             sparse=(SPARSE_VECTOR,),
             indexes={
                 **_COMMON,
