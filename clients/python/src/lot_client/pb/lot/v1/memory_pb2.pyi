@@ -76,10 +76,11 @@ class Memory(_message.Message):
     """Memory is a piece of knowledge that outlives a task.
 
     `title` and `content` are what it is found by. Texts hold no NUL. A content of more than some 250
-    words is read in passages, up to 256 of them (some 50,000 words); it is found by the best one, and
-    comes back whole with that passage named. What lies behind them is stored and found by its words
-    but not by its meaning, which a notice says. Code (kind CODE_SNIPPET, or a language that programs
-    are written in) is read as code.
+    words is read in passages of some 50 words, of more than 12,000 words in up to 512 longer ones,
+    which reach over some 100,000 words; it is found by the best one, and comes back whole with that
+    passage named. What lies behind them is stored, and found by its words but not by its meaning,
+    which a notice says. Code (kind CODE_SNIPPET, or a language that programs are written in) is read
+    as code.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
