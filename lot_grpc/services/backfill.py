@@ -193,8 +193,7 @@ class _Backfill:
         if collection != MEMORIES or not self._passages:
             return int(self._embeds and bool(text.code))
         passages = 0 if is_short(text.long) else len(passages_of(text.long).spans)
-        several = passages if passages > 1 else 0
-        return 1 + bool(text.code) + several if text.code or several else 0
+        return passages if passages > 1 else 2 * bool(text.code)
 
     async def _write(self, collection: str, records: Sequence[Record]) -> int:
         """Give them what they lack; how many lacked something."""
@@ -245,18 +244,17 @@ class _Backfill:
     async def _all_vectors(
         self, collection: str, texts: Mapping[str, SearchText], *, edited: bool = False
     ) -> dict[str, dict[str, Vector]]:
-        """All of them, by id. What was taken out may have left its vector: that of the text then."""
+        """All of them, by id.
+
+        ``edited``: code and passages that were taken out may have left vectors; the text's then.
+        """
         indexed = await self._indexing.vectors(list(texts.values()))
         vectors = {record: one.vectors for record, one in zip(texts, indexed, strict=True)}
-        for one in vectors.values():
+        for one in vectors.values() if edited else ():
             text = one[TEXT_VECTOR]
-            if collection in (PATTERNS, MEMORIES) and edited:
+            if collection in (PATTERNS, MEMORIES):
                 one.setdefault(CODE_VECTOR, text)
-            if (
-                collection == MEMORIES
-                and edited
-                and not isinstance(text, MultiVector | SparseVector)
-            ):
+            if collection == MEMORIES and not isinstance(text, MultiVector | SparseVector):
                 one.setdefault(PASSAGE_VECTORS, MultiVector([text]))
         return vectors
 

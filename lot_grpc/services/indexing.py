@@ -7,6 +7,8 @@ from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from lot_grpc.domain.passages import is_short, passages_of
 from lot_grpc.domain.search_text import SearchText
 from lot_grpc.lexical.bm25 import document_vector
@@ -37,8 +39,8 @@ class Indexed:
 class Indexing:
     """Makes them: ``text`` always, ``code`` where there is code, ``bm25`` over both.
 
-    What is long has ``passages`` besides, one vector each; then the text counts as read as far as
-    they go.
+    What is long has ``passages`` instead, one vector each, and for ``text`` their mean, in which
+    the n-th counts one n-th: the beginning mostly says what a text is about.
     """
 
     def __init__(self, embedder: Embedder) -> None:
@@ -80,34 +82,38 @@ def _packed(embedding: Embedding) -> _Packed:
 class _Prepared:
     """What is embedded of a text, and its terms.
 
-    Embedded are the text, its code if it has some (``coded``), and its passages if it has several;
-    ``cut``: some of it lies behind them.
+    Embedded are its passages if it has several (``cut``: some of it lies behind them), else the
+    text, and its code if it has some.
     """
 
     embedded: tuple[str, ...]
-    coded: bool
-    cut: bool
     terms: SparseVector
-
-    @property
-    def passages(self) -> int:
-        """How many passages are embedded."""
-        return len(self.embedded) - 1 - self.coded
+    several: bool = False
+    cut: bool = False
 
 
 def _indexed(one: _Prepared, embeddings: Iterator[_Packed]) -> Indexed:
-    text = next(embeddings)
-    vectors: dict[str, Vector] = {TEXT_VECTOR: text.vector}
-    code = next(embeddings) if one.coded else None
-    if code is not None:
-        vectors[CODE_VECTOR] = code.vector
-    if one.passages:
-        several = [next(embeddings).vector for _ in range(one.passages)]
-        vectors[PASSAGE_VECTORS] = MultiVector(several)
-        vectors[SPARSE_VECTOR] = one.terms
+    first, *others = [next(embeddings) for _ in one.embedded]
+    if one.several:
+        passages = [first.vector, *(other.vector for other in others)]
+        vectors: dict[str, Vector] = {
+            TEXT_VECTOR: _mean(passages),
+            PASSAGE_VECTORS: MultiVector(passages),
+            SPARSE_VECTOR: one.terms,
+        }
         return Indexed(vectors, one.cut)
-    vectors[SPARSE_VECTOR] = one.terms
-    return Indexed(vectors, text.truncated, code is not None and code.truncated)
+    vectors = {TEXT_VECTOR: first.vector, SPARSE_VECTOR: one.terms}
+    for code in others:
+        vectors[CODE_VECTOR] = code.vector
+    return Indexed(vectors, first.truncated, any(code.truncated for code in others))
+
+
+def _mean(vectors: Sequence[Sequence[float]]) -> list[float]:
+    """Their weighted mean, as a unit vector; the first one where they cancel out."""
+    weights = 1.0 / np.arange(1, len(vectors) + 1)
+    total = weights @ np.asarray(vectors, np.float64)
+    length = float(np.linalg.norm(total))
+    return [float(value) for value in total / length] if length else list(vectors[0])
 
 
 async def _prepared(one: SearchText) -> _Prepared:
@@ -120,9 +126,9 @@ async def _prepared(one: SearchText) -> _Prepared:
 
 
 def _prepare(one: SearchText) -> _Prepared:
-    embedded = (one.text, one.spoken_code) if one.code else (one.text,)
-    passages = () if is_short(one.long) else passages_of(one.long)
-    spans, cut = passages or ((), False)
+    terms = document_vector(one.whole)
+    spans, cut = passages_of(one.long) if not is_short(one.long) else ((), False)
     if len(spans) > 1:
-        embedded += tuple(one.passage(*span) for span in spans)
-    return _Prepared(embedded, bool(one.code), cut, document_vector(one.whole))
+        embedded = tuple(one.passage(*span) for span in spans)
+        return _Prepared(embedded, terms, several=True, cut=cut)
+    return _Prepared((one.text, one.spoken_code) if one.code else (one.text,), terms)

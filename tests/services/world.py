@@ -216,7 +216,7 @@ def call(tool: str, **data: Any) -> EpisodeEvent:
 
 
 def memory(content: str = "The port is 8080", **named: Any) -> MemoryDraft:
-    own = {"memory_id", "request_id", "ttl"}
+    own = {"memory_id", "request_id", "ttl", "once"}
     return MemoryDraft(
         MemoryContent(content, **{k: v for k, v in named.items() if k not in own}),
         **{k: v for k, v in named.items() if k in own},

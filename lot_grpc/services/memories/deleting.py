@@ -77,7 +77,7 @@ class DeletingMemories:
     async def _delete(self, doomed: Sequence[Record], gone: list[Record]) -> list[Record]:
         """Delete them, and give back those that were edited meanwhile."""
         pace = Pace()
-        spared = []
+        spared: list[Record] = []
         for record in doomed:
             deleted = await self._memories.delete_as_seen(record)
             (gone if deleted else spared).append(record)

@@ -36,7 +36,7 @@ class MatchingPassages:
     async def of(self, memories: Sequence[Memory], vector: Sequence[float]) -> list[Passage | None]:
         """The passage nearest to the query's vector, for each memory that has several."""
         pace = Pace()
-        found = []
+        found: list[Passage | None] = []
         for memory in memories:
             if is_short(memory.content.content):
                 found.append(None)
