@@ -7,7 +7,7 @@ these protocols; ``app`` hands them to the services.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Protocol, TypeAlias
 
@@ -35,7 +35,14 @@ class SparseVector:
     values: Sequence[float]
 
 
-Vector: TypeAlias = Sequence[float] | SparseVector
+@dataclass(frozen=True, slots=True)
+class MultiVector:
+    """Several dense vectors under one name, at least one. A search counts the nearest of them."""
+
+    vectors: Sequence[Sequence[float]]
+
+
+Vector: TypeAlias = Sequence[float] | SparseVector | MultiVector
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,14 +154,39 @@ class Index(StrEnum):
 class CollectionSpec:
     """A collection: dense vectors by name and dimensions (cosine), sparse ones (IDF), indexes.
 
-    ``namespace`` (keyword, tenant) and ``expires`` (integer) are indexed in every collection and
-    are not listed. ``dense`` and ``sparse`` may be empty: then points carry a payload only.
+    ``multi`` are dense ones of which a record has several under one name. ``namespace`` (keyword,
+    tenant) and ``expires`` (integer) are indexed in every collection and are not listed. All
+    vectors may be absent: then points carry a payload only.
     """
 
     name: str
     dense: Mapping[str, int] = field(default_factory=dict)
     sparse: tuple[str, ...] = ()
     indexes: Mapping[str, Index] = field(default_factory=dict)
+    multi: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def vector_names(self) -> tuple[str, ...]:
+        """Every name under which a record may have vectors."""
+        return (*self.dense, *self.sparse, *self.multi)
+
+    def extended(self, other: CollectionSpec) -> CollectionSpec:
+        """With the vectors of another spec as well."""
+        return replace(
+            self,
+            dense={**self.dense, **other.dense},
+            sparse=tuple(dict.fromkeys((*self.sparse, *other.sparse))),
+            multi={**self.multi, **other.multi},
+        )
+
+    def without(self, names: Sequence[str]) -> CollectionSpec:
+        """Without the vectors of these names."""
+        return replace(
+            self,
+            dense={name: size for name, size in self.dense.items() if name not in names},
+            sparse=tuple(name for name in self.sparse if name not in names),
+            multi={name: size for name, size in self.multi.items() if name not in names},
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +199,10 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class SearchQuery:
-    """One leg. Only what has the vector ``using`` is found; ``min_score`` None: no bound."""
+    """One leg. Only what has the vector ``using`` is found; ``min_score`` None: no bound.
+
+    ``vector`` is a single one, dense or sparse, also where records have several under the name.
+    """
 
     using: str
     vector: Vector

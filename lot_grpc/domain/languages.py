@@ -36,8 +36,23 @@ _ALIASES = {
     "zsh": "shell",
 }
 
+_OF_CODE = frozenset(
+    {
+        *(name for name in _ALIASES.values() if name not in ("markdown", "yaml")),
+        *("c", "clojure", "dart", "elixir", "erlang", "groovy", "java", "julia", "lua"),
+        *("matlab", "nim", "objective-c", "ocaml", "php", "r", "scala", "solidity", "swift"),
+        *("assembly", "cobol", "delphi", "fortran", "lisp", "pascal", "racket", "scheme"),
+        *("terraform", "vb", "verilog", "vhdl", "zig"),
+    }
+)
+
 
 def language_name(given: str) -> str:
     """The one name of a language: lower case, trimmed, aliases mapped (``py`` → ``python``)."""
     name = given.strip().lower()
     return _ALIASES.get(name, name)
+
+
+def is_code(language: str) -> bool:
+    """Whether a language, by its one name, is one that programs are written in."""
+    return language in _OF_CODE

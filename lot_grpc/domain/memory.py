@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from typing import Any
 
+from lot_grpc.domain.errors import invalid
+from lot_grpc.domain.ids import content_hash
+from lot_grpc.domain.languages import is_code
 from lot_grpc.domain.search_text import SearchText, joined
 
 
@@ -41,6 +44,12 @@ class Project:
     last_accessed_time: int | None = None
 
 
+_KIND_OF = {
+    ConversationSummary: MemoryKind.CONVERSATION_SUMMARY,
+    Project: MemoryKind.PROJECT,
+}
+
+
 @dataclass(frozen=True, slots=True)
 class MemoryContent:
     """What callers edit. Field by field as in ``lot.v1.Memory``; empty means not given."""
@@ -58,6 +67,19 @@ class MemoryContent:
     details: ConversationSummary | Project | None = None
     expire_time: int | None = None
     """Microseconds since 1970; None is never."""
+
+    def check(self) -> None:
+        """Raise what annotations cannot say of an edit's outcome: content, details of the kind."""
+        if not self.content:
+            raise invalid("memory.content", "required", "content must not be empty")
+        if self.details is not None and self.kind is not _KIND_OF[type(self.details)]:
+            raise invalid(
+                "memory.kind",
+                "memory.details.kind",
+                f"details must be those of the kind, and the memory has those of a "
+                f"{_KIND_OF[type(self.details)].name}; set kind and details together, or name "
+                "details in the mask to clear them",
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +99,39 @@ class Memory:
         return f"{self.revision:x}"
 
 
+def same_memory_id(content: MemoryContent, number: int = 0) -> str:
+    """The id of a memory that is stored once: the same for the same kind, title and content.
+
+    White space is folded, but for code. ``number`` counts the ids of one content: the next is
+    tried where a memory that has the first was edited to say something else.
+    """
+    said = content.content if _is_code(content) else " ".join(content.content.split())
+    parts = [content.kind.value, " ".join(content.title.split()), said, content.language]
+    return f"m-{content_hash([*parts, number] if number else parts)[:20]}"
+
+
+def different_fields(stored: MemoryContent, given: MemoryContent) -> tuple[str, ...]:
+    """The fields in which two memories of one content differ; what is not given does not."""
+    nothing = MemoryContent(stored.content, given.kind)
+    return tuple(
+        name
+        for name in (each.name for each in fields(MemoryContent))
+        if name not in {"content", "title"}
+        and getattr(given, name) not in (getattr(stored, name), getattr(nothing, name))
+    )
+
+
 def search_text(content: MemoryContent) -> SearchText:
-    """What a memory is found by: title and content."""
-    return SearchText(joined(content.title, content.content))
+    """What a memory is found by: title and content, and the content passage by passage."""
+    code = content.content if _is_code(content) else ""
+    return SearchText(
+        joined(content.title, content.content),
+        code,
+        code_in_text=bool(code),
+        long=content.content,
+        title=content.title,
+    )
+
+
+def _is_code(content: MemoryContent) -> bool:
+    return content.kind is MemoryKind.CODE_SNIPPET or is_code(content.language)

@@ -7,6 +7,9 @@ from its outcomes on like queries (``domain.cells``), S successes in n trials, o
 at what is usual among the near-ties, though at least one half: ``(S + 2 * usual) / (n + 2)``.
 BALANCED goes by that mean, EXPLORE by a sample, RELIABLE by the lower Wilson bound. Hits below the
 gate learn nothing and stay behind all within it.
+
+Things without outcomes that were given an importance are moved by it in the same way, by
+``weight * 2 * (importance - 1/2)``, with ``IMPORTANCE`` as the weight.
 """
 
 from __future__ import annotations
@@ -26,6 +29,9 @@ POOL_MINIMUM = 50
 
 PRIOR_TRIALS = 2.0
 """How many trials what is usual counts for."""
+
+IMPORTANCE = 0.05
+"""The most that importance adds to a relevance or takes from it, of things that are given one."""
 
 PRIOR_AT_LEAST = 0.5
 """What is usual is never taken for worse, or nothing new would be tried where all went wrong."""
@@ -65,12 +71,16 @@ class ScorePart:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A hit before ranking, with its outcomes on like queries: weighted, PARTIAL as ½."""
+    """A hit before ranking, with its outcomes on like queries: weighted, PARTIAL as ½.
+
+    ``importance`` in [0, 1] is that of what was given one, which has no outcomes; ½ is neutral.
+    """
 
     id: str
     relevance: float
     successes: float = 0.0
     trials: float = 0.0
+    importance: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +171,9 @@ def _parts(
     near = within_gate([one.relevance for one in by_relevance], ranking, weights)
     prior, name = usual(by_relevance[:near]), _PART_NAMES[ranking]
     parts = [
-        (name, 2.0 * (_chance(candidate, ranking, prior, seed) - 0.5), weight)
+        ("importance", 2.0 * (candidate.importance - 0.5), weight)
+        if candidate.importance is not None
+        else (name, 2.0 * (_chance(candidate, ranking, prior, seed) - 0.5), weight)
         for candidate in by_relevance[:near]
     ]
     return parts + [("below_gate", 1.0, -weight)] * (len(by_relevance) - near)

@@ -7,26 +7,34 @@ from dataclasses import dataclass
 
 _JOINT = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|(?<=\w)_+(?=\w)")
 
+_LONGEST_HEADING = 200
+
 
 @dataclass(frozen=True, slots=True)
 class SearchText:
     """``text`` is prose, ``code`` what is written in a programming language, "" for none.
 
     ``more`` is compared by words only, not by meaning. ``solved`` is the other way to say it: an
-    error together with its fix, compared by meaning only.
+    error together with its fix, compared by meaning only. ``code_in_text``: the text holds the code
+    already. ``long`` is the part of the text that is also compared passage by passage, where it has
+    several; ``title`` is what it is called.
     """
 
     text: str
     code: str = ""
     more: str = ""
     solved: str = ""
+    code_in_text: bool = False
+    long: str = ""
+    title: str = ""
 
     @property
     def whole(self) -> str:
         """All of it, the code behind the text, and what is more at the end."""
         if not self.code and not self.more:
             return self.text
-        return "\n".join(part for part in (self.text, self.code, self.more) if part)
+        code = "" if self.code_in_text else self.code
+        return "\n".join(part for part in (self.text, code, self.more) if part)
 
     @property
     def spoken_code(self) -> str:
@@ -36,6 +44,11 @@ class SearchText:
         where the code as it stands gives .806.
         """
         return spoken(self.code)
+
+    def passage(self, start: int, end: int) -> str:
+        """A passage of what is long, as it is embedded: under the title, code as it is spoken."""
+        text = self.long[start:end]
+        return joined(self.title[:_LONGEST_HEADING], spoken(text) if self.code else text)
 
 
 def spoken(code: str) -> str:

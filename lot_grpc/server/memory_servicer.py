@@ -2,44 +2,99 @@
 
 from __future__ import annotations
 
-from lot_grpc.domain.errors import MemoryNotFoundError
+import asyncio
+
+from lot_grpc.domain.errors import LimitExceededError, LotError, MemoryNotFoundError
 from lot_grpc.domain.ids import namespace_or_default
 from lot_grpc.domain.memory import Memory
 from lot_grpc.domain.query import Ranking
-from lot_grpc.pb.lot.v1 import memory_pb2, memory_service_pb2_grpc
 from lot_grpc.pb.lot.v1 import memory_service_pb2 as pb
+from lot_grpc.pb.lot.v1 import memory_service_pb2_grpc
 from lot_grpc.server.call import Context
 from lot_grpc.server.convert import memories as convert
 from lot_grpc.server.convert.outcomes import (
     RANKING,
     explanation_to_pb,
     query_notices,
-    score_parts_to_pb,
-    text_notices,
 )
+from lot_grpc.server.convert.patterns import same_id
+from lot_grpc.server.page_token import position_from_token, position_to_token
+from lot_grpc.server.status import to_status
+from lot_grpc.services.memories.deleting import DeletingMemories
+from lot_grpc.services.memories.drafts import Created, MemoryDraft
 from lot_grpc.services.memories.memories import Memories
+from lot_grpc.services.memories.passages import MatchingPassages
 from lot_grpc.services.recall.questions import Asked, memory_question
 from lot_grpc.services.recall.recall import Recall
 
 _DEFAULT_LIMIT = 5
+_DEFAULT_PAGE = 10
 
 
 class MemoryServicer(memory_service_pb2_grpc.MemoryServiceServicer):
     """Converts, calls a service, converts back."""
 
-    def __init__(self, memories: Memories, recall: Recall[Memory]) -> None:
+    def __init__(
+        self,
+        memories: Memories,
+        recall: Recall[Memory],
+        passages: MatchingPassages,
+        deleting: DeletingMemories,
+        max_batch_items: int,
+    ) -> None:
         self._memories = memories
         self._recall = recall
+        self._passages = passages
+        self._deleting = deleting
+        self._max_batch_items = max_batch_items
 
     async def CreateMemory(
         self, request: pb.CreateMemoryRequest, context: Context
     ) -> pb.CreateMemoryResponse:
         draft = convert.draft_from_pb(request)
         created = await self._memories.create(namespace_or_default(request.namespace), draft)
-        return pb.CreateMemoryResponse(
-            memory=convert.memory_to_pb(created.memory),
-            created=created.created,
-            notices=text_notices("memory.content", truncated=created.truncated),
+        return convert.created_to_pb(created)
+
+    async def BatchCreateMemories(
+        self, request: pb.BatchCreateMemoriesRequest, context: Context
+    ) -> pb.BatchCreateMemoriesResponse:
+        if len(request.items) > self._max_batch_items:
+            raise LimitExceededError(
+                f"at most {self._max_batch_items} items a batch here; split it",
+                limit=self._max_batch_items,
+                given=len(request.items),
+            )
+        drafts: list[MemoryDraft | LotError] = []
+        for item in request.items:
+            drafts.append(_draft_or_error(item))
+            await asyncio.sleep(0)  # a batch of large items must not hold all other calls
+        created = iter(
+            await self._memories.create_many(
+                namespace_or_default(request.namespace),
+                [draft for draft in drafts if isinstance(draft, MemoryDraft)],
+            )
+        )
+        results = [draft if isinstance(draft, LotError) else next(created) for draft in drafts]
+        return pb.BatchCreateMemoriesResponse(
+            results=[_result_to_pb(result) for result in results],
+            # One that is named twice by its request id was new once.
+            created_count=len(
+                {r.memory.memory_id for r in results if isinstance(r, Created) and r.created}
+            ),
+            failed_count=sum(isinstance(r, LotError) for r in results),
+        )
+
+    async def UpdateMemory(
+        self, request: pb.UpdateMemoryRequest, context: Context
+    ) -> pb.UpdateMemoryResponse:
+        same_id("memory", request.memory.memory_id, request.memory_id)
+        edit = convert.edit_from_pb(request.memory, request.update_mask)
+        updated = await self._memories.update(
+            namespace_or_default(request.namespace), request.memory_id, edit, request.etag
+        )
+        return pb.UpdateMemoryResponse(
+            memory=convert.memory_to_pb(updated.memory),
+            notices=convert.unread_notices(truncated=updated.truncated),
         )
 
     async def GetMemory(
@@ -78,17 +133,50 @@ class MemoryServicer(memory_service_pb2_grpc.MemoryServiceServicer):
             namespace_or_default(request.namespace),
             memory_question(asked, convert.filter_from_pb(request.filter)),
         )
+        passages = await self._passages.of([hit.thing for hit in found.hits], found.vector)
         return pb.SearchMemoriesResponse(
             hits=[
-                memory_pb2.MemoryHit(
-                    memory=convert.memory_to_pb(hit.thing),
-                    score=hit.score,
-                    similarity=hit.similarity,
-                    score_parts=score_parts_to_pb(hit.parts) if request.explain else (),
-                )
-                for hit in found.hits
+                convert.memory_hit_to_pb(hit, passage, explain=request.explain)
+                for hit, passage in zip(found.hits, passages, strict=True)
             ],
             retrieval_id=found.retrieval_id,
             notices=query_notices(found),
             explanation=explanation_to_pb(found.explanation),
         )
+
+    async def ListMemories(
+        self, request: pb.ListMemoriesRequest, context: Context
+    ) -> pb.ListMemoriesResponse:
+        page = await self._memories.list_page(
+            namespace_or_default(request.namespace),
+            convert.filter_from_pb(request.filter),
+            request.page_size or _DEFAULT_PAGE,
+            position_from_token(request, request.page_token),
+        )
+        return pb.ListMemoriesResponse(
+            memories=[convert.memory_to_pb(memory) for memory in page.memories],
+            next_page_token=position_to_token(request, page.next),
+        )
+
+    async def DeleteMemories(
+        self, request: pb.DeleteMemoriesRequest, context: Context
+    ) -> pb.DeleteMemoriesResponse:
+        deleted = await self._deleting.delete(
+            namespace_or_default(request.namespace),
+            convert.filter_from_pb(request.filter),
+            dry_run=request.dry_run,
+        )
+        return pb.DeleteMemoriesResponse(deleted_count=deleted.count, memory_ids=deleted.memory_ids)
+
+
+def _draft_or_error(item: pb.CreateMemoryItem) -> MemoryDraft | LotError:
+    try:
+        return convert.draft_from_pb(item)
+    except LotError as error:
+        return error
+
+
+def _result_to_pb(result: Created | LotError) -> pb.CreateMemoryResult:
+    if isinstance(result, LotError):
+        return pb.CreateMemoryResult(error=to_status(result))
+    return pb.CreateMemoryResult(response=convert.created_to_pb(result))

@@ -59,7 +59,13 @@ def build_servicers(
     # Abstract only to the type checker: what is missing answers NOT_IMPLEMENTED (server.build).
     servicers: dict[ServiceDescriptor, list[object]] = {
         _service(memory_service_pb2, "MemoryService"): [
-            MemoryServicer(services.memories, services.memory_recall),  # type: ignore[abstract]
+            MemoryServicer(  # type: ignore[abstract]
+                services.memories,
+                services.memory_recall,
+                services.memory_passages,
+                services.deleting_memories,
+                max_batch_items,
+            ),
             ErrorSolutionServicer(  # type: ignore[abstract]
                 services.error_solutions, services.error_finding, services.error_outcomes
             ),

@@ -12,16 +12,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
+from lot_grpc.domain.passages import is_short, passages_of
 from lot_grpc.domain.search_text import SearchText
 from lot_grpc.lexical.bm25 import TOKENIZER, document_vector
 from lot_grpc.ports import (
     Condition,
     Embedder,
     IdIn,
+    MultiVector,
     Not,
     Order,
     Range,
     Record,
+    SparseVector,
     Vector,
     VectorStore,
 )
@@ -29,6 +32,8 @@ from lot_grpc.services.indexing import Indexing
 from lot_grpc.services.recall.searched import ALL_SEARCHED
 from lot_grpc.services.records.collections import (
     CODE_VECTOR,
+    MEMORIES,
+    PASSAGE_VECTORS,
     PATTERNS,
     SCHEMA_VERSION,
     SORT_KEY,
@@ -50,6 +55,12 @@ _EMBEDDED_BATCH = 32
 _WHAT = "bringing the store up to date"
 _STATE = "backfill"
 """Key of the contract: how far it is, None (or absent) when there is nothing to do."""
+
+_WITH_PASSAGES = 5
+"""The schema version from which on memories have vectors of their code and passages."""
+
+_MEMORIES_TOO = "memories"
+"""Key of the state: whether memories get those."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,14 +106,22 @@ async def bring_up_to_date(
     if row["schema_version"] < SCHEMA_VERSION:
         # First of all: from here on an older version must not write, since it would write records
         # without the vectors, behind the place where this one goes on.
-        await change_contract(store, {"schema_version": SCHEMA_VERSION})
+        changed: dict[str, Any] = {"schema_version": SCHEMA_VERSION}
+        if row["schema_version"] < _WITH_PASSAGES:
+            changed[_STATE] = _with_memories(row.get(_STATE))
+        await change_contract(store, changed)
+        row = {**row, **changed}
     if not _behind(row):
         return 0
     return await _Backfill(store, embedder, row, progress).run(stop)
 
 
 class _Backfill:
-    """One run of it. Code is embedded for stores that had no terms: those had none of it either."""
+    """One run of it.
+
+    Code is embedded for stores that had no terms: those had none of it either. Memories get the
+    vectors of their code and passages where the store is older than those are.
+    """
 
     def __init__(
         self,
@@ -115,19 +134,25 @@ class _Backfill:
         self._embedder = embedder
         self._indexing = Indexing(embedder)
         self._embeds = row["embedding"]["tokenizer"] == ""
+        state = row.get(_STATE) or {}
+        self._terms = (
+            row["embedding"]["tokenizer"] != TOKENIZER or state.get("to", TOKENIZER) != TOKENIZER
+        )
+        self._passages = self._embeds or state.get(_MEMORIES_TOO, False)
+        self._collections = tuple(_TEXTS) if self._terms else (MEMORIES,)
         self._progress = progress
         self._cursors = _cursors(row)
         self._written = self._done = self._total = 0
 
     async def run(self, stop: Callable[[], bool]) -> int:
         """All collections, and then the contract."""
-        for collection in _TEXTS:
+        for collection in self._collections:
             count = await self._store.count(collection, None)
             self._total += count
             if cursor := self._cursors.get(collection):
                 self._done += count - await self._store.count(collection, None, cursor.rest)
         self._tell()
-        for collection in _TEXTS:
+        for collection in self._collections:
             while not stop() and await self._batch(collection):
                 pass
         if not stop():
@@ -144,11 +169,11 @@ class _Backfill:
         if not found:
             return False
         records = self._affordable(collection, found)
-        await self._write(collection, records)
+        self._written += await self._write(collection, records)
         self._cursors[collection] = _Cursor.after(records, cursor)
         await self._store.flush()  # else the cursor might outlive the vectors when power is lost
-        await change_contract(self._store, {_STATE: _state(self._cursors)})
-        self._written += len(records)
+        state = _state(self._cursors, memories=self._passages)
+        await change_contract(self._store, {_STATE: state})
         self._done += len(records)
         self._tell()
         await asyncio.sleep(0)
@@ -156,19 +181,34 @@ class _Backfill:
 
     def _affordable(self, collection: str, records: Sequence[Record]) -> Sequence[Record]:
         """The first of them, up to what is embedded at once."""
-        text_of = _TEXTS[collection]
-        coded = [n for n, one in enumerate(records, 1) if self._embeds and text_of(one).code]
-        return records[: coded[_EMBEDDED_BATCH - 1]] if len(coded) >= _EMBEDDED_BATCH else records
+        embedded = 0
+        for number, record in enumerate(records, 1):
+            embedded += self._embedded_of(collection, _TEXTS[collection](record))
+            if embedded >= _EMBEDDED_BATCH:
+                return records[:number]
+        return records
 
-    async def _write(self, collection: str, records: Sequence[Record]) -> None:
+    def _embedded_of(self, collection: str, text: SearchText) -> int:
+        """How many texts of a record have to be embedded."""
+        if collection != MEMORIES or not self._passages:
+            return int(self._embeds and bool(text.code))
+        passages = 0 if is_short(text.long) else len(passages_of(text.long).spans)
+        return passages if passages > 1 else 2 * bool(text.code)
+
+    async def _write(self, collection: str, records: Sequence[Record]) -> int:
+        """Give them what they lack; how many lacked something."""
         text_of = _TEXTS[collection]
         texts = {record.id: text_of(record) for record in records}
-        vectors = await self._vectors(texts)
-        await self._set(collection, records, vectors)
+        vectors = await self._vectors(collection, texts)
+        lacking = [record for record in records if record.id in vectors]
+        await self._set(collection, lacking, vectors)
+        texts = {record.id: texts[record.id] for record in lacking}
         while not self._store.exclusive and (edited := await self._edited(collection, texts)):
             # Another process serves already, and what it wrote was overwritten just now.
             texts = {record.id: text_of(record) for record in edited}
-            await self._set(collection, edited, await self._all_vectors(collection, texts))
+            again = await self._all_vectors(collection, texts, edited=True)
+            await self._set(collection, edited, again)
+        return len(lacking)
 
     async def _set(
         self, collection: str, records: Sequence[Record], vectors: Mapping[str, dict[str, Vector]]
@@ -182,13 +222,19 @@ class _Backfill:
         found = await self._store.scroll(collection, None, [ids], limit=len(texts))
         return [one for one in found if _TEXTS[collection](one) != texts[one.id]]
 
-    async def _vectors(self, texts: Mapping[str, SearchText]) -> dict[str, dict[str, Vector]]:
+    async def _vectors(
+        self, collection: str, texts: Mapping[str, SearchText]
+    ) -> dict[str, dict[str, Vector]]:
         """What is lacking, by id."""
-        vectors: dict[str, dict[str, Vector]] = {
-            record: {SPARSE_VECTOR: document_vector(text.whole)} for record, text in texts.items()
-        }
+        vectors: dict[str, dict[str, Vector]] = {}
+        if self._terms:
+            for record, text in texts.items():
+                vectors[record] = {SPARSE_VECTOR: document_vector(text.whole)}
         coded = {record: text for record, text in texts.items() if text.code}
-        if self._embeds and coded:
+        if collection == MEMORIES:
+            anew = {r: text for r, text in texts.items() if self._embedded_of(collection, text)}
+            vectors |= await self._all_vectors(collection, anew)
+        elif self._embeds and coded:
             spoken = [text.spoken_code for text in coded.values()]
             embeddings = await self._embedder.embed_documents(spoken)
             for record, embedding in zip(coded, embeddings, strict=True):
@@ -196,14 +242,20 @@ class _Backfill:
         return vectors
 
     async def _all_vectors(
-        self, collection: str, texts: Mapping[str, SearchText]
+        self, collection: str, texts: Mapping[str, SearchText], *, edited: bool = False
     ) -> dict[str, dict[str, Vector]]:
-        """All of them, by id. Code that was taken out may have left its vector: its text's then."""
+        """All of them, by id.
+
+        ``edited``: code and passages that were taken out may have left vectors; the text's then.
+        """
         indexed = await self._indexing.vectors(list(texts.values()))
         vectors = {record: one.vectors for record, one in zip(texts, indexed, strict=True)}
-        if collection == PATTERNS:
-            for one in vectors.values():
-                one.setdefault(CODE_VECTOR, one[TEXT_VECTOR])
+        for one in vectors.values() if edited else ():
+            text = one[TEXT_VECTOR]
+            if collection in (PATTERNS, MEMORIES):
+                one.setdefault(CODE_VECTOR, text)
+            if collection == MEMORIES and not isinstance(text, MultiVector | SparseVector):
+                one.setdefault(PASSAGE_VECTORS, MultiVector([text]))
         return vectors
 
     async def _finish(self) -> None:
@@ -236,6 +288,14 @@ def _cursors(row: Mapping[str, Any]) -> dict[str, _Cursor]:
     }
 
 
-def _state(cursors: Mapping[str, _Cursor]) -> dict[str, Any]:
+def _with_memories(state: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The state of a run that goes over the memories, whatever an older version did of them."""
+    left = state or {"to": TOKENIZER, "cursors": {}}
+    cursors = {name: cursor for name, cursor in left["cursors"].items() if name != MEMORIES}
+    return {"to": left["to"], "cursors": cursors, _MEMORIES_TOO: True}
+
+
+def _state(cursors: Mapping[str, _Cursor], *, memories: bool) -> dict[str, Any]:
     kept = {name: {"key": one.key, "ids": list(one.ids)} for name, one in cursors.items()}
-    return {"to": TOKENIZER, "cursors": kept}
+    state = {"to": TOKENIZER, "cursors": kept}
+    return {**state, _MEMORIES_TOO: True} if memories else state

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from lot_grpc.domain.episode import Episode
 from lot_grpc.domain.knowledge import KnowledgePack
 from lot_grpc.domain.memory import Memory
 from lot_grpc.domain.pattern import Pattern
-from lot_grpc.domain.ranking import RankingWeights
+from lot_grpc.domain.ranking import IMPORTANCE, RankingWeights
 from lot_grpc.domain.recommendation import DEFAULT_WEIGHTS, StructuralWeights
 from lot_grpc.knowledge import built_in_packs
 from lot_grpc.ports import Clock, Embedder, Reranker, VectorStore
@@ -60,13 +60,15 @@ from lot_grpc.services.learning.selections import Selections
 from lot_grpc.services.learning.submitting_feedback import SubmittingFeedback
 from lot_grpc.services.learning.targets import checks_of, moves_of
 from lot_grpc.services.ledger import Ledger
+from lot_grpc.services.memories import drafts as memory_drafts
 from lot_grpc.services.memories import error_solutions as error_solutions_module
-from lot_grpc.services.memories import memories as memories_module
 from lot_grpc.services.memories import preferences as preferences_module
+from lot_grpc.services.memories.deleting import DeletingMemories
 from lot_grpc.services.memories.error_finding import ErrorFinding
 from lot_grpc.services.memories.error_outcomes import RecordingErrorOutcomes
 from lot_grpc.services.memories.error_solutions import ErrorSolutions
 from lot_grpc.services.memories.memories import Memories
+from lot_grpc.services.memories.passages import MatchingPassages
 from lot_grpc.services.memories.preferences import Preferences
 from lot_grpc.services.memories.seeding import Seeding
 from lot_grpc.services.moments import Moments
@@ -139,6 +141,8 @@ class Services:
     failures: Failures
     memories: Memories
     memory_recall: Recall[Memory]
+    memory_passages: MatchingPassages
+    deleting_memories: DeletingMemories
     recommending: Recommending
     performance: Performance
     error_solutions: ErrorSolutions
@@ -297,12 +301,12 @@ def build_services(
 
     watching = changing.watching(readers_of(episodes))
 
-    def recall(noun: Noun[T]) -> Recall[T]:
-        return Recall(store, embedder, retrievals, reranks, weights, noun)
+    def recall(noun: Noun[T], ranked: RankingWeights = weights) -> Recall[T]:
+        return Recall(store, embedder, retrievals, reranks, ranked, noun)
 
     pattern_recall = recall(pattern_noun(patterns, evidence, learned_tasks, watching))
     episode_recall = recall(episode_noun(episodes))
-    memory_recall = recall(memory_noun(memories))
+    memory_recall = recall(memory_noun(memories), replace(weights, learned=IMPORTANCE))
     error_finding = ErrorFinding(store, embedder, retrievals)
     recommending = Recommending(store, embedder, structural_weights, policies.thresholds)
 
@@ -328,6 +332,8 @@ def build_services(
         failures=Failures(store, embedder),
         memories=memories,
         memory_recall=memory_recall,
+        memory_passages=MatchingPassages(store),
+        deleting_memories=DeletingMemories(store, memories),
         recommending=recommending,
         performance=Performance(store, moments),
         error_solutions=error_solutions,
@@ -356,7 +362,7 @@ def build_services(
             retrievals,
             {
                 patterns_module.NOUN: patterns.finish_delete,
-                memories_module.NOUN: memories.finish_delete,
+                memory_drafts.NOUN: memories.finish_delete,
                 episode_deleting_module.NOUN: episode_deleting.finish_delete,
                 error_solutions_module.NOUN: error_solutions.finish_delete,
                 preferences_module.NOUN: preferences.finish_delete,

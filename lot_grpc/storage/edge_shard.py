@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
@@ -33,6 +32,9 @@ _FLUSH_EVERY_POINTS = 10_000
 loop: some 25 ms, where twice as many points take 45."""
 
 _RECENT = 10_000
+
+_MAX_SIM: Final = edge.MultiVectorConfig(edge.MultiVectorComparator.MaxSim)
+"""With one vector in the query it is the cosine of the nearest."""
 
 _SCHEMA_TYPES: Final = {
     Index.KEYWORD: edge.PayloadSchemaType.Keyword,
@@ -82,7 +84,7 @@ class Shard:
                 _complete(self.raw, folder, spec)
             self.next_expiry: Micros | None = None
             self.find_next_expiry()
-            self._filled = {name for name in (*spec.dense, *spec.sparse) if self._is_filled(name)}
+            self._filled = {name for name in spec.vector_names if self._is_filled(name)}
         except BaseException:
             self.raw.close()
             raise
@@ -90,26 +92,18 @@ class Shard:
     def extend(self, spec: CollectionSpec) -> None:
         """Add the vectors that a spec names and the shard lacks."""
         _add_vectors(self.raw, self._folder, spec)
-        self.spec = replace(
-            self.spec,
-            dense={**self.spec.dense, **spec.dense},
-            sparse=tuple(dict.fromkeys((*self.spec.sparse, *spec.sparse))),
-        )
+        self.spec = self.spec.extended(spec)
         # An unfinished attempt may have left some, which no write of this process told of.
-        new = {name for name in (*spec.dense, *spec.sparse) if name not in self._filled}
+        new = {name for name in spec.vector_names if name not in self._filled}
         self._filled |= {name for name in new if self._is_filled(name)}
 
-    def drop_vectors(self, names: Collection[str]) -> None:
+    def drop_vectors(self, names: Sequence[str]) -> None:
         """Drop named vectors; those that are not there are none."""
         dense, sparse = _vectors(self._folder)
         for name in names:
             if name in dense or name in sparse:
                 self.raw.update(UpdateOperation.delete_vector_name(name))
-        self.spec = replace(
-            self.spec,
-            dense={name: size for name, size in self.spec.dense.items() if name not in names},
-            sparse=tuple(name for name in self.spec.sparse if name not in names),
-        )
+        self.spec = self.spec.without(names)
         self._filled.difference_update(names)
 
     def wrote(self, points: int) -> None:
@@ -203,12 +197,16 @@ def _create(folder: Path, spec: CollectionSpec, search_threads: int) -> None:
     shutil.rmtree(new, ignore_errors=True)
     new.mkdir()
     sparse = {name: edge.EdgeSparseVectorParams(modifier=edge.Modifier.Idf) for name in spec.sparse}
-    if not sparse and not spec.dense:
+    if not spec.vector_names:
         sparse[NO_VECTOR] = edge.EdgeSparseVectorParams()
     config = edge.EdgeConfig(
         vectors={
-            name: edge.EdgeVectorParams(size, edge.Distance.Cosine)
-            for name, size in spec.dense.items()
+            name: edge.EdgeVectorParams(
+                size,
+                edge.Distance.Cosine,
+                multivector_config=_MAX_SIM if name in spec.multi else None,
+            )
+            for name, size in {**spec.dense, **spec.multi}.items()
         },
         sparse_vectors=sparse,
         max_search_threads=search_threads,
@@ -241,9 +239,12 @@ def _vectors(folder: Path) -> tuple[dict[str, int], set[str]]:
 
 def _add_vectors(shard: edge.EdgeShard, folder: Path, spec: CollectionSpec) -> None:
     dense, sparse = _vectors(folder)
-    for name, size in spec.dense.items():
+    for name, size in {**spec.dense, **spec.multi}.items():
         if name not in dense:
-            shard.update(UpdateOperation.create_dense_vector(name, size, edge.Distance.Cosine))
+            several = _MAX_SIM if name in spec.multi else None
+            shard.update(
+                UpdateOperation.create_dense_vector(name, size, edge.Distance.Cosine, several)
+            )
         elif problem := check_dimensions(spec.name, name, dense[name], size):
             raise StartupError(problem, collection=spec.name)
     for name in spec.sparse:

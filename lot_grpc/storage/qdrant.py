@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from qdrant_client import AsyncQdrantClient, models
@@ -123,22 +122,14 @@ class QdrantStore:
         old = known(self._specs, spec.name)
         with self._ready():
             await extend(self._client, self._name(spec), spec)
-        self._specs[spec.name] = replace(
-            old,
-            dense={**old.dense, **spec.dense},
-            sparse=tuple(dict.fromkeys((*old.sparse, *spec.sparse))),
-        )
+        self._specs[spec.name] = old.extended(spec)
 
     async def drop_vectors(self, collection: str, names: Sequence[str]) -> None:
         """Drop them in the collection."""
         spec = known(self._specs, collection)
         with self._ready():
             await drop_vectors(self._client, self._name(spec), names)
-        self._specs[collection] = replace(
-            spec,
-            dense={name: size for name, size in spec.dense.items() if name not in names},
-            sparse=tuple(name for name in spec.sparse if name not in names),
-        )
+        self._specs[collection] = spec.without(names)
 
     # --- writing ---
 
@@ -341,7 +332,10 @@ class QdrantStore:
         with self._ready():
             responses = await self._client.query_batch_points(
                 self._name(spec),
-                requests=[query_request(namespace, query, now) for query in asked],
+                requests=[
+                    query_request(namespace, query, now, several=query.using in spec.multi)
+                    for query in asked
+                ],
                 consistency=self._consistency,
             )
         legs = iter(

@@ -55,8 +55,10 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "LearningService.SubmitFeedback": {"text": "good"},
     "MemoryService.AppendSessionMessage": {"session_id": "c", "message": {"role": "user"}},
     "MemoryService.ClearSession": {"session_id": "c"},
+    "MemoryService.BatchCreateMemories": {"items": [{"memory": {"content": "c"}}]},
     "MemoryService.CreateMemory": {"memory": {"content": "c"}},
     "MemoryService.DeleteErrorSolution": {"error_solution_id": "s"},
+    "MemoryService.DeleteMemories": {"filter": {"max_importance": 0.1}},
     "MemoryService.DeleteMemory": {"memory_id": "m"},
     "MemoryService.DeletePreference": {"key": "k"},
     "MemoryService.GetMemory": {"memory_id": "m"},
@@ -77,10 +79,12 @@ EXAMPLES: dict[str, dict[str, Any]] = {
         "key": "k",
         "value": {"string_value": "v"},
     },
+    "MemoryService.ListMemories": {},
     "MemoryService.SaveErrorSolution": {
         "error_solution": {"error_message": "e", "resolution": "r"}
     },
     "MemoryService.SearchMemories": {"query": "c"},
+    "MemoryService.UpdateMemory": {"memory_id": "m", "memory": {"title": "x"}},
     "MemoryService.WatchChanges": {},
     "PatternService.BatchSavePatterns": {"items": [{"pattern": {"task": "t"}}]},
     "PatternService.DeletePattern": {"pattern_id": "p"},

@@ -20,10 +20,11 @@ from lot_grpc.domain.errors import (
     SessionNotFoundError,
 )
 from lot_grpc.domain.learning_event import TargetKind
+from lot_grpc.domain.memory import MemoryContent
 from lot_grpc.domain.outcomes import Outcome
 from lot_grpc.domain.pattern import PatternContent
 from lot_grpc.domain.policy import NamespacePolicy, PolicyEdit
-from lot_grpc.domain.query import PatternFilter
+from lot_grpc.domain.query import MemoryFilter, PatternFilter
 from lot_grpc.domain.session import SessionMessage
 from lot_grpc.services.distilling.distilling import DistillAsk
 from lot_grpc.services.episodes.episodes import EpisodeDraft
@@ -31,6 +32,7 @@ from lot_grpc.services.episodes.recording import Takeover
 from lot_grpc.services.extraction.code_extraction import CodeDraft
 from lot_grpc.services.extraction.extraction import ExtractionDraft
 from lot_grpc.services.learning.decisions import DecisionOutcomeDraft
+from lot_grpc.services.memories.drafts import MemoryEdit
 from lot_grpc.services.memories.error_outcomes import ErrorOutcomeDraft
 from lot_grpc.services.memories.preferences import PreferenceDraft
 from lot_grpc.services.memories.seeding import Seeds
@@ -417,6 +419,42 @@ def creates(**named: Any) -> Step:
         return await world.services.memories.create(ns, memory("new", **named))
 
     return run
+
+
+LONG = "A sentence of some words. " * 200
+
+
+def creates_many(*, with_requests: bool) -> Step:
+    async def run(world: World, ns: str) -> Any:
+        contents = ("a", LONG, "c")
+        drafts = [
+            memory(content, request_id=f"r{n}" if with_requests else "")
+            for n, content in enumerate(contents)
+        ]
+        return await world.services.memories.create_many(ns, drafts)
+
+    return run
+
+
+async def long_memories(world: World, ns: str) -> None:
+    """``m``, ``long`` and one that is pinned."""
+    await a_memory(world, ns)
+    await world.services.memories.create(ns, memory(LONG, memory_id="long"))
+    await world.services.memories.create(ns, memory("kept", memory_id="p", pinned=True))
+
+
+def edits_memory(**changes: Any) -> Step:
+    async def run(world: World, ns: str) -> Any:
+        content = replace(MemoryContent(LONG), **changes)
+        edit = MemoryEdit(content, frozenset(changes))
+        return await world.services.memories.update(ns, "m", edit, "")
+
+    return run
+
+
+def deletes_memories(world: World, ns: str) -> Any:
+    asked = MemoryFilter(max_importance=0.6)
+    return world.services.deleting_memories.delete(ns, asked, dry_run=False)
 
 
 async def chosen_and_decided(world: World, ns: str) -> None:
@@ -843,4 +881,12 @@ CASES = [
     Case("clear messages", a_session, clears_session(messages_only=True)),
     Case("clear messages and values", a_session, clears_session("a", "b", messages_only=True)),
     Case("sweep sessions", a_lapsed_session, sweeps_sessions),
+    # memories of every kind
+    Case("create memories", a_memory, creates_many(with_requests=False), repeatable=False),
+    Case("create memories by requests", a_memory, creates_many(with_requests=True)),
+    Case("create a memory once", a_memory, creates(once=True)),
+    Case("create a memory once by request", a_memory, creates(once=True, request_id="r")),
+    Case("edit the content of a memory", a_memory, edits_memory(content=LONG)),
+    Case("edit the rest of a memory", a_memory, edits_memory(tags=("t",))),
+    Case("delete memories", long_memories, deletes_memories),
 ]

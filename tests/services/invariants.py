@@ -11,9 +11,10 @@ from typing import Any
 from lot_grpc.domain.error_solution import same_solution_id
 from lot_grpc.domain.feedback import adjustment_of, moved
 from lot_grpc.domain.outcomes import Outcome, wilson_lower_bound
+from lot_grpc.domain.passages import passages_of
 from lot_grpc.domain.pattern import PatternContent, dedupe_hash
 from lot_grpc.domain.preference import HISTORY
-from lot_grpc.ports import Record, VectorStore
+from lot_grpc.ports import MultiVector, Record, VectorStore
 from lot_grpc.services.patterns.lineage import NOTE_KIND
 from lot_grpc.services.records.changes import STAMPED
 from lot_grpc.services.records.collections import (
@@ -27,6 +28,7 @@ from lot_grpc.services.records.collections import (
     LEARNING_EVENTS,
     MEMORIES,
     OUTCOMES,
+    PASSAGE_VECTORS,
     PATTERNS,
     POLICIES,
     PREFERENCE_REVISIONS,
@@ -64,6 +66,7 @@ async def check_invariants(store: VectorStore, ns: str) -> None:
     of_solutions = [fact for fact in facts if "error_solution_id" in fact.payload]
     _check_counters(solutions, of_solutions, "error_solution_id")
     assert len(facts) == len(of_patterns) + len(of_solutions), "an outcome of both, or of neither"
+    _check_memories(await store.scroll(MEMORIES, ns, [], limit=100_000, vectors=True))
     open_stones = [r.payload for r in await rows(store, TOMBSTONES, ns) if not r.payload["done"]]
     assert not open_stones, f"a delete was begun and never finished: {open_stones}"
     await _check_stamps(store, ns)
@@ -78,6 +81,15 @@ async def _check_stamps(store: VectorStore, ns: str) -> None:
         if "writer_id" in one.payload
     )
     assert all(count == 1 for count in stamps.values()), f"two changes have one number: {stamps}"
+
+
+def _check_memories(memories: list[Record]) -> None:
+    """Each has as many vectors of passages as its content has passages."""
+    for record in memories:
+        spans = passages_of(record.payload["content"]).spans
+        several = record.vectors.get(PASSAGE_VECTORS)
+        have = len(several.vectors) if isinstance(several, MultiVector) else 0
+        assert have == (len(spans) if len(spans) > 1 else 0), record.payload["memory_id"]
 
 
 def _check_counters(used: list[Record], facts: list[Record], id_key: str) -> None:

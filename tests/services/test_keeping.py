@@ -12,7 +12,7 @@ from lot_grpc.domain.outcomes import Outcome
 from lot_grpc.domain.pattern import PatternContent
 from lot_grpc.domain.policy import NamespacePolicy, PolicyEdit
 from lot_grpc.ports import Record
-from lot_grpc.services.memories.memories import MemoryDraft
+from lot_grpc.services.memories.drafts import MemoryDraft
 from lot_grpc.services.patterns.patterns import PatternEdit
 from lot_grpc.services.records.collections import (
     EPISODES,

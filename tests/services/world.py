@@ -31,8 +31,8 @@ from lot_grpc.services.learning.learning_events import LearningEventDraft
 from lot_grpc.services.learning.recording_steps import StepDraft, StepsDraft
 from lot_grpc.services.learning.selections import SelectionDraft
 from lot_grpc.services.learning.submitting_feedback import FeedbackTextDraft
+from lot_grpc.services.memories.drafts import MemoryDraft
 from lot_grpc.services.memories.error_solutions import ErrorSolutionDraft
-from lot_grpc.services.memories.memories import MemoryDraft
 from lot_grpc.services.outcomes.outcomes import OutcomeDraft
 from lot_grpc.services.patterns.drafts import PatternDraft, Saved
 from lot_grpc.services.patterns.feedback import FeedbackDraft
@@ -217,7 +217,7 @@ def call(tool: str, **data: Any) -> EpisodeEvent:
 
 
 def memory(content: str = "The port is 8080", **named: Any) -> MemoryDraft:
-    own = {"memory_id", "request_id", "ttl"}
+    own = {"memory_id", "request_id", "ttl", "once"}
     return MemoryDraft(
         MemoryContent(content, **{k: v for k, v in named.items() if k not in own}),
         **{k: v for k, v in named.items() if k in own},

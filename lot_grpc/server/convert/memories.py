@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import fields
+
+from google.protobuf.field_mask_pb2 import FieldMask
+
+from lot_grpc.domain.errors import RequestInvalidError, Violation
 from lot_grpc.domain.languages import language_name
 from lot_grpc.domain.memory import (
     ConversationSummary,
@@ -10,9 +16,12 @@ from lot_grpc.domain.memory import (
     MemoryKind,
     Project,
 )
+from lot_grpc.domain.passages import MOST_PASSAGES
 from lot_grpc.domain.query import MemoryFilter
 from lot_grpc.pb.lot.v1 import memory_pb2 as pb
 from lot_grpc.pb.lot.v1 import memory_service_pb2 as service_pb
+from lot_grpc.pb.lot.v1 import outcome_pb2, pattern_service_pb2
+from lot_grpc.server.convert.outcomes import score_parts_to_pb
 from lot_grpc.server.convert.patterns import same_id
 from lot_grpc.server.convert.values import (
     EnumCodec,
@@ -22,9 +31,22 @@ from lot_grpc.server.convert.values import (
     time_from_pb,
     time_to_pb,
 )
-from lot_grpc.services.memories.memories import MemoryDraft
+from lot_grpc.services.memories.drafts import Created, MemoryDraft, MemoryEdit
+from lot_grpc.services.memories.passages import Passage
+from lot_grpc.services.recall.recall import Finding
 
 KIND = EnumCodec(pb.MemoryKind.DESCRIPTOR, MemoryKind, "MEMORY_KIND_")
+
+_OUTPUT_ONLY = {"memory_id", "namespace", "etag", "create_time", "update_time"}
+_FIELD_OF = {
+    "conversation_summary": "details",
+    "project": "details",
+    "expiration": "expire_time",
+    "ttl": "expire_time",
+}
+"""The field of a content that a field of the message goes into, where it has another name."""
+
+_EDITABLE = {field.name for field in fields(MemoryContent)} | _FIELD_OF.keys()
 
 
 def memory_to_pb(memory: Memory) -> pb.Memory:
@@ -99,11 +121,9 @@ def _kind_from_pb(message: pb.Memory) -> MemoryKind:
     return MemoryKind.NOTE
 
 
-def draft_from_pb(message: service_pb.CreateMemoryRequest) -> MemoryDraft:
-    """A memory to create."""
-    memory = message.memory
-    same_id("memory", memory.memory_id, message.memory_id)
-    content = MemoryContent(
+def content_from_pb(memory: pb.Memory) -> MemoryContent:
+    """What a caller gave of a memory; output-only fields and ``ttl`` are not read."""
+    return MemoryContent(
         content=memory.content,
         kind=_kind_from_pb(memory),
         title=memory.title,
@@ -117,8 +137,102 @@ def draft_from_pb(message: service_pb.CreateMemoryRequest) -> MemoryDraft:
         details=_details_from_pb(memory),
         expire_time=time_from_pb(memory, "expire_time", "memory"),
     )
-    ttl = micros_from_pb(memory, "ttl", "memory")
-    return MemoryDraft(content, message.memory_id, message.request_id, ttl)
+
+
+def draft_from_pb(
+    message: service_pb.CreateMemoryRequest | service_pb.CreateMemoryItem,
+) -> MemoryDraft:
+    """A memory to create."""
+    same_id("memory", message.memory.memory_id, message.memory_id)
+    return MemoryDraft(
+        content_from_pb(message.memory),
+        message.memory_id,
+        message.request_id,
+        micros_from_pb(message.memory, "ttl", "memory"),
+        once=message.dedupe == pattern_service_pb2.DEDUPE_EXACT,
+    )
+
+
+def edit_from_pb(message: pb.Memory, mask: FieldMask) -> MemoryEdit:
+    """An edit: the fields that the mask names, or those that the memory has set."""
+    given = {field.name for field, _ in message.ListFields()}
+    names = _mask_fields(mask.paths) if mask.paths else given - _OUTPUT_ONLY
+    edited = {_FIELD_OF.get(name, name) for name in names}
+    ttl = micros_from_pb(message, "ttl", "memory") if "expire_time" in edited else None
+    return MemoryEdit(content_from_pb(message), frozenset(edited), ttl)
+
+
+def _mask_fields(paths: Iterable[str]) -> set[str]:
+    names: set[str] = set()
+    violations = []
+    for path in paths:
+        if path == "*":
+            names |= _EDITABLE
+        elif path in _EDITABLE:
+            names.add(path)
+        else:
+            why = "is output only" if path in _OUTPUT_ONLY else "is no field of Memory"
+            violations.append(
+                Violation(
+                    "update_mask", "update_mask.path", f"{path!r} {why}; name editable fields"
+                )
+            )
+    if violations:
+        raise RequestInvalidError(violations)
+    return names
+
+
+def created_to_pb(created: Created) -> service_pb.CreateMemoryResponse:
+    """What became of a create."""
+    return service_pb.CreateMemoryResponse(
+        memory=memory_to_pb(created.memory),
+        created=created.created,
+        notices=[*unread_notices(truncated=created.truncated), *_kept_notices(created.kept)],
+    )
+
+
+def unread_notices(*, truncated: bool) -> list[outcome_pb2.Notice]:
+    """Tells that not all of a content was read."""
+    if not truncated:
+        return []
+    return [
+        outcome_pb2.Notice(
+            code=outcome_pb2.NOTICE_CODE_TEXT_TRUNCATED,
+            field="memory.content",
+            message=f"longer than the {MOST_PASSAGES} passages that are read of a content: stored "
+            "whole, and found by all of its words, but what lies behind them takes no part in "
+            "similarity; split it into several memories",
+        )
+    ]
+
+
+def _kept_notices(kept: Iterable[str]) -> list[outcome_pb2.Notice]:
+    """Tells which fields a repeat gave otherwise, in vain."""
+    return [
+        outcome_pb2.Notice(
+            code=outcome_pb2.NOTICE_CODE_FIELDS_KEPT,
+            field=f"memory.{name}",
+            message="this content is stored already and keeps its own; use UpdateMemory to change "
+            "it, or dedupe NONE to store another beside it",
+        )
+        for name in kept
+    ]
+
+
+def memory_hit_to_pb(
+    hit: Finding[Memory], passage: Passage | None, *, explain: bool
+) -> pb.MemoryHit:
+    """A memory that was found, and the passage that answers best."""
+    message = pb.MemoryHit(
+        memory=memory_to_pb(hit.thing),
+        score=hit.score,
+        similarity=hit.similarity,
+        score_parts=score_parts_to_pb(hit.parts) if explain else (),
+    )
+    if passage is not None:
+        message.passage.text = passage.text
+        message.passage.start_offset, message.passage.end_offset = passage.span
+    return message
 
 
 def filter_from_pb(message: pb.MemoryFilter) -> MemoryFilter:

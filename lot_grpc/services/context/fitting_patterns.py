@@ -13,7 +13,7 @@ from typing import Final
 
 from lot_grpc.domain.diversity import diverse
 from lot_grpc.domain.pattern import Pattern
-from lot_grpc.ports import IdIn, SparseVector, VectorStore
+from lot_grpc.ports import IdIn, MultiVector, SparseVector, VectorStore
 from lot_grpc.services.recall.recall import Finding, Question, Recall
 from lot_grpc.services.records.collections import PATTERNS, TEXT_VECTOR
 from lot_grpc.services.records.patterns import pattern_point
@@ -73,7 +73,7 @@ class ChoosingPatterns:
         vectors = []
         for hit in there:
             vector = records[_point(hit)].vectors[TEXT_VECTOR]
-            if isinstance(vector, SparseVector):
+            if isinstance(vector, SparseVector | MultiVector):
                 raise TypeError(f"{TEXT_VECTOR} is a dense vector")
             vectors.append(vector)
         return [there[one] for one in diverse([hit.score for hit in there], vectors, limit)]

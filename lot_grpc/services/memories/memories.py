@@ -1,58 +1,55 @@
-"""Memories: create, read, delete, search."""
+"""Memories: create, read, edit, list, delete."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from lot_grpc.domain.errors import (
+    ContentionError,
     EtagMismatchError,
-    MemoryIdInUseError,
+    LotError,
     MemoryNotFoundError,
 )
-from lot_grpc.domain.ids import content_hash, new_id
 from lot_grpc.domain.memory import Memory, MemoryContent, search_text
-from lot_grpc.domain.sameness import same_content
+from lot_grpc.domain.query import MemoryFilter
 from lot_grpc.ports import Equals, IdIn, Record, VectorStore
-from lot_grpc.services.expiry import check_expiry, with_ttl
-from lot_grpc.services.indexing import Indexing
-from lot_grpc.services.ledger import Ask, Entry, Ledger
+from lot_grpc.services.expiry import check_expiry
+from lot_grpc.services.indexing import Indexed, Indexing
+from lot_grpc.services.ledger import Ledger
+from lot_grpc.services.memories.creating import Creating
+from lot_grpc.services.memories.drafts import (
+    NOUN,
+    Created,
+    MemoryDraft,
+    MemoryEdit,
+    Updated,
+)
 from lot_grpc.services.moments import Moments
+from lot_grpc.services.pacing import pause_before_retry
+from lot_grpc.services.paging import Position, read_page
 from lot_grpc.services.records.collections import MEMORIES, SORT_KEY
 from lot_grpc.services.records.memories import (
+    kept_in_edits,
+    memory_conditions,
     memory_from_record,
     memory_point,
     memory_record,
 )
 from lot_grpc.services.tombstones import Tombstone, Tombstones
 
-NOUN = "memory"
-_METHOD = "CreateMemory"
+_TRIES = 50
 
 SEEN_KEYS = ("memory_id", "revision", SORT_KEY)
 """What ``delete_as_seen`` must know of a memory."""
 
 
 @dataclass(frozen=True, slots=True)
-class MemoryDraft:
-    """A memory to create. ``ttl`` in microseconds, instead of ``content.expire_time``."""
+class MemoryPage:
+    """A page of memories, newest first; ``next`` is None at the end."""
 
-    content: MemoryContent
-    memory_id: str = ""
-    request_id: str = ""
-    ttl: int | None = None
-
-    def hash(self) -> str:
-        """The same for the same request."""
-        return content_hash([asdict(self.content), self.memory_id, self.ttl])
-
-
-@dataclass(frozen=True, slots=True)
-class Created:
-    """A created memory. ``truncated``: the model did not read all of its text."""
-
-    memory: Memory
-    created: bool
-    truncated: bool = False
+    memories: list[Memory]
+    next: Position | None
 
 
 class Memories:
@@ -69,79 +66,101 @@ class Memories:
         self._store = store
         self._indexing = indexing
         self._moments = moments
-        self._ledger = ledger
         self._tombstones = tombstones
+        self._creating = Creating(store, indexing, moments, ledger, tombstones)
 
     async def create(self, namespace: str, draft: MemoryDraft) -> Created:
-        """Create a memory. Raises MemoryIdInUseError, RequestIdReusedError."""
-        check_expiry(NOUN, draft.content.expire_time, self._moments.now())
-        memory_id = draft.memory_id or new_id("m")
-        entry = None
-        if draft.request_id:
-            plan = {"memory_id": memory_id}
-            ask = Ask(namespace, _METHOD, draft.request_id, draft.hash(), plan)
-            entry = await self._ledger.begin(ask)
-            memory_id = entry.plan["memory_id"]
-            if not entry.first:
-                earlier = await self._earlier(namespace, memory_id, draft, entry)
-                if earlier is not None:
-                    return earlier
-        created = await self._write(namespace, memory_id, draft, entry)
-        if entry is not None:
-            await self._ledger.finish(entry, {"memory_id": memory_id, "created": created.created})
-        return created
+        """Create a memory.
 
-    async def _earlier(
-        self, namespace: str, memory_id: str, draft: MemoryDraft, entry: Entry
-    ) -> Created | None:
-        """The answer to a repeat; None if the first try did not get as far as the memory."""
-        record = await self._record(namespace, memory_id)
-        if record is not None:
-            created = entry.result["created"] if entry.result else True
-            if entry.result is None:
-                _require_same(namespace, memory_id, memory_from_record(record), draft.content)
-                await self._ledger.finish(entry, {"memory_id": memory_id, "created": created})
-            return Created(memory_from_record(record), created)
-        stone = await self._tombstones.find(namespace, NOUN, memory_id)
-        if entry.result or (stone and stone.delete_time >= entry.create_time):
-            raise MemoryNotFoundError(
-                namespace, memory_id, "it was deleted after this request created it"
-            )
-        return None
+        Raises MemoryIdInUseError, RequestIdReusedError, RequestInvalidError; MemoryNotFoundError
+        where a repeat meets what was deleted since.
+        """
+        result = (await self.create_many(namespace, [draft]))[0]
+        if isinstance(result, LotError):
+            raise result
+        return result
 
-    async def _write(
-        self, namespace: str, memory_id: str, draft: MemoryDraft, entry: Entry | None
-    ) -> Created:
-        indexed = await self._indexing.vectors_of(search_text(draft.content))
-        now = self._moments.now()
-        content = with_ttl(draft.content, draft.ttl, now)
-        memory = Memory(namespace, memory_id, content, 1, now, now)
-        record = memory_record(memory, self._moments.sort_key(), indexed.vectors)
-        if record.id in await self._store.insert(MEMORIES, [record]):
-            return Created(memory, created=True, truncated=indexed.text_truncated)
-        stored = await self.get(namespace, memory_id)
-        _require_same(namespace, memory_id, stored, content)
-        return Created(stored, created=False)
+    async def create_many(
+        self, namespace: str, drafts: Sequence[MemoryDraft]
+    ) -> list[Created | LotError]:
+        """Create each as ``create`` would; one result each, in order. Store errors end the call."""
+        return await self._creating.create_many(namespace, drafts)
 
     async def get(self, namespace: str, memory_id: str) -> Memory:
         """One memory. Raises MemoryNotFoundError."""
-        record = await self._record(namespace, memory_id)
-        if record is None:
-            raise MemoryNotFoundError(namespace, memory_id)
+        return memory_from_record(await self._record(namespace, memory_id))
+
+    async def read(self, record: Record) -> Memory:
+        """The memory of a record that recall found."""
         return memory_from_record(record)
 
+    async def list_page(
+        self, namespace: str, asked: MemoryFilter, size: int, after: Position | None
+    ) -> MemoryPage:
+        """A page, newest first."""
+        where = memory_conditions(asked)
+        page = await read_page(self._store, MEMORIES, namespace, where, size, after)
+        return MemoryPage([memory_from_record(record) for record in page.records], page.next)
+
+    # --- editing ------------------------------------------------------------------------------
+
+    async def update(self, namespace: str, memory_id: str, edit: MemoryEdit, etag: str) -> Updated:
+        """Apply an edit to the memory that has ``etag`` (empty: any).
+
+        Raises MemoryNotFoundError, EtagMismatchError, RequestInvalidError, ContentionError.
+        """
+        for attempt in range(_TRIES):
+            record = await self._record(namespace, memory_id, vectors=True)
+            memory = memory_from_record(record)
+            if etag and etag != memory.etag:
+                raise EtagMismatchError(NOUN, memory_id, etag, memory.etag)
+            now = self._moments.now()
+            content = edit.apply(memory.content, now)
+            content.check()
+            if content.expire_time != memory.content.expire_time:
+                check_expiry(NOUN, content.expire_time, now)
+            if content == memory.content:
+                return Updated(memory)
+            indexed = await self._indexed(memory.content, content, record)
+            edited = replace(
+                memory,
+                content=content,
+                revision=memory.revision + 1,
+                update_time=max(now, memory.update_time),
+            )
+            kept = kept_in_edits(record.payload)
+            written = await self._store.replace(
+                MEMORIES,
+                memory_record(edited, record.payload[SORT_KEY], indexed.vectors, kept),
+                when=[
+                    Equals("revision", memory.revision),
+                    Equals(SORT_KEY, record.payload[SORT_KEY]),
+                ],
+            )
+            if written:
+                return Updated(edited, indexed.text_truncated)
+            await pause_before_retry(attempt)
+        raise ContentionError(NOUN, memory_id)
+
+    async def _indexed(self, old: MemoryContent, new: MemoryContent, record: Record) -> Indexed:
+        if search_text(new) == search_text(old):
+            return Indexed(dict(record.vectors))
+        return await self._indexing.vectors_of(search_text(new))
+
+    # --- deleting -----------------------------------------------------------------------------
+
     async def delete(self, namespace: str, memory_id: str, etag: str) -> None:
-        """Delete one. Raises MemoryNotFoundError, EtagMismatchError."""
-        while True:
+        """Delete one. Raises MemoryNotFoundError, EtagMismatchError, ContentionError."""
+        for attempt in range(_TRIES):
             record = await self._record(namespace, memory_id)
-            if record is None:
-                raise MemoryNotFoundError(namespace, memory_id)
             memory = memory_from_record(record)
             if etag and etag != memory.etag:
                 raise EtagMismatchError(NOUN, memory_id, etag, memory.etag)
             stone = await self._tombstones.begin(NOUN, memory_id, record)
             if await self.finish_delete(stone):
                 return
+            await pause_before_retry(attempt)
+        raise ContentionError(NOUN, memory_id)
 
     async def delete_as_seen(self, record: Record) -> bool:
         """Delete a memory that is still as its record says, read with ``SEEN_KEYS`` at least.
@@ -162,16 +181,9 @@ class Memories:
         await self._tombstones.finish(stone)
         return left is None or left.payload[SORT_KEY] != stone.sort_key
 
-    async def read(self, record: Record) -> Memory:
-        """The memory of a record that recall found."""
-        return memory_from_record(record)
-
-    async def _record(self, namespace: str, memory_id: str) -> Record | None:
+    async def _record(self, namespace: str, memory_id: str, *, vectors: bool = False) -> Record:
         point = memory_point(namespace, memory_id)
-        return (await self._store.get(MEMORIES, namespace, [point])).get(point)
-
-
-def _require_same(namespace: str, memory_id: str, stored: Memory, given: MemoryContent) -> None:
-    """Refuse to take another memory of this id for the one given; a ttl moves its expiry."""
-    if not same_content(stored.content, given):
-        raise MemoryIdInUseError(namespace, memory_id)
+        found = await self._store.get(MEMORIES, namespace, [point], vectors=vectors)
+        if point not in found:
+            raise MemoryNotFoundError(namespace, memory_id)
+        return found[point]

@@ -24,7 +24,7 @@ from lot_grpc.domain.pattern import search_text as pattern_text
 from lot_grpc.domain.search_text import SearchText
 from lot_grpc.ports import AnyOf, Condition, Range, Record, Vector, VectorStore
 from lot_grpc.services.indexing import Indexing
-from lot_grpc.services.memories import error_solutions, memories
+from lot_grpc.services.memories import drafts, error_solutions
 from lot_grpc.services.moments import Moments
 from lot_grpc.services.patterns import patterns
 from lot_grpc.services.records.collections import (
@@ -45,7 +45,7 @@ _AT_ONCE: Final = 256
 _COLLECTIONS: Final = (PATTERNS, MEMORIES, ERROR_SOLUTIONS)
 _NOUNS: Final = {
     PATTERNS: patterns.NOUN,
-    MEMORIES: memories.NOUN,
+    MEMORIES: drafts.NOUN,
     ERROR_SOLUTIONS: error_solutions.NOUN,
 }
 _POINTS: Final[Mapping[str, Callable[[str, str], str]]] = {

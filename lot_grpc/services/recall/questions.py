@@ -49,8 +49,13 @@ def episode_noun(episodes: Episodes) -> Noun[Episode]:
 
 
 def memory_noun(memories: Memories) -> Noun[Memory]:
-    """Memories."""
-    return Noun(SEARCHED_MEMORIES, memories.read, lambda m: m.memory_id)
+    """Memories; of near-ties the more important ones come first."""
+    return Noun(
+        SEARCHED_MEMORIES,
+        memories.read,
+        lambda m: m.memory_id,
+        importance=lambda record: float(record.payload["importance"]),
+    )
 
 
 @dataclass(frozen=True, slots=True)

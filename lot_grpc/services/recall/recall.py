@@ -59,7 +59,8 @@ class Learned(Protocol):
 class Noun(Generic[T]):
     """What is found: where it lies and by what, how it is read, what was learned of it.
 
-    Without ``learned`` relevance alone ranks; what ``tasks`` names is a near-tie at least. ``read``
+    Without ``learned`` and ``importance`` (in [0, 1], by its record) relevance alone ranks; what
+    ``tasks`` names is a near-tie at least. ``read``
     makes a thing of its record; ``id_of`` names one. ``tell`` is told of every answer: namespace,
     query, (id, similarity) best first, retrieval_id.
     """
@@ -70,6 +71,12 @@ class Noun(Generic[T]):
     learned: Learned | None = None
     tasks: Matching | None = None
     tell: Callable[[str, str, Sequence[tuple[str, float]], str], None] | None = None
+    importance: Callable[[Record], float] | None = None
+
+    @property
+    def ranks(self) -> bool:
+        """Whether anything but relevance ranks."""
+        return self.learned is not None or self.importance is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +138,7 @@ class Explanation:
 
 @dataclass(frozen=True, slots=True)
 class Answer(Generic[T]):
-    """What was found, and what is to be said about it.
+    """What was found, and what is to be said about it. ``vector`` is the query's.
 
     ``truncated``: not all of the query was read. ``wordless``: it has nothing to look for.
     ``unreached``: candidates that the cross-encoder was to read and had no time for.
@@ -143,6 +150,7 @@ class Answer(Generic[T]):
     wordless: bool = False
     unreached: int = 0
     explanation: Explanation | None = None
+    vector: Sequence[float] = ()
 
 
 class Recall(Generic[T]):
@@ -182,16 +190,14 @@ class Recall(Generic[T]):
                 namespace, self._noun.searched, asked.query, found
             )
         found = lift(found, candidates.also, self._weights.gate)
-        ranking = asked.ranking if self._noun.learned else Ranking.SIMILARITY
+        ranking = asked.ranking if self._noun.ranks else Ranking.SIMILARITY
         seed = _seed(asked, ranking)
         relevant = {one.id: one for one in found}
         records = await self._records(namespace, found, ranking, asked.limit)
         known = await self._evidence(namespace, candidates.vector, found, records, ranking)
         near = [
-            Candidate(one, relevant[one].value, known[one].successes, known[one].trials)
-            if one in known
-            else Candidate(one, relevant[one].value)
-            for one in records
+            self._candidate(relevant[one], record, known.get(one, NOTHING_KNOWN))
+            for one, record in records.items()
         ]
         hits = [
             await self._finding(ranked, relevant[ranked.candidate.id], records, known)
@@ -208,6 +214,7 @@ class Recall(Generic[T]):
             candidates.wordless,
             unreached,
             explanation,
+            candidates.vector,
         )
 
     def _told(
@@ -257,6 +264,10 @@ class Recall(Generic[T]):
             return {}
         there = [records[one.id] for one in near if one.id in records]
         return await self._noun.learned.of(namespace, vector, there)
+
+    def _candidate(self, found: Relevance, record: Record, known: Evidence) -> Candidate:
+        importance = self._noun.importance and self._noun.importance(record)
+        return Candidate(found.id, found.value, known.successes, known.trials, importance)
 
     async def _finding(
         self,

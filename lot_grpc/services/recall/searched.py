@@ -17,6 +17,7 @@ from lot_grpc.services.records.collections import (
     EPISODES,
     ERROR_SOLUTIONS,
     MEMORIES,
+    PASSAGE_VECTORS,
     PATTERNS,
     SOLVED_VECTOR,
     TEXT_VECTOR,
@@ -45,7 +46,9 @@ SEARCHED_EPISODES: Final = Searched(
     EPISODES, (TEXT_VECTOR,), lambda record: episode_text(episode_from_record(record).start)
 )
 SEARCHED_MEMORIES: Final = Searched(
-    MEMORIES, (TEXT_VECTOR,), lambda record: memory_text(memory_from_record(record).content)
+    MEMORIES,
+    (TEXT_VECTOR, CODE_VECTOR, PASSAGE_VECTORS),
+    lambda record: memory_text(memory_from_record(record).content),
 )
 SEARCHED_ERROR_SOLUTIONS: Final = Searched(
     ERROR_SOLUTIONS,

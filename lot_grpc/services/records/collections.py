@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lot_grpc.ports import CollectionSpec, Index
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 """Raised whenever a payload written by an older version needs a default or a migration."""
 
 META = "meta"
@@ -50,6 +50,8 @@ CODE_VECTOR = "code"
 """Of what has code."""
 SOLVED_VECTOR = "solved"
 """Of an error solution: the error together with its fix, for who asks in words of their own."""
+PASSAGE_VECTORS = "passages"
+"""Of a text that has several passages: a vector of each, in order."""
 SPARSE_VECTOR = "bm25"
 QUERY_VECTOR = "query"
 """Of a cell: the query that its outcomes answered."""
@@ -142,7 +144,8 @@ def collection_specs(dimensions: int) -> list[CollectionSpec]:
         CollectionSpec(EVENTS),
         CollectionSpec(
             MEMORIES,
-            dense={TEXT_VECTOR: dimensions},
+            dense={TEXT_VECTOR: dimensions, CODE_VECTOR: dimensions},
+            multi={PASSAGE_VECTORS: dimensions},
             sparse=(SPARSE_VECTOR,),
             indexes={
                 **_COMMON,

@@ -33,6 +33,11 @@ from lot_grpc.services.records.fields import (
     plain,
 )
 
+REQUEST = "request"
+"""Key that names the request that created it, so that a repeat knows its own."""
+
+_KEPT = (REQUEST,)
+
 _CONTENT = FieldCodec(
     MemoryContent, {"kind": MemoryKind}, skip=frozenset({"expire_time", "details"})
 )
@@ -67,9 +72,12 @@ def content_payload(content: MemoryContent) -> Payload:
     return payload
 
 
-def memory_record(memory: Memory, sort_key: int, vectors: Mapping[str, Vector]) -> Record:
-    """The whole record."""
+def memory_record(
+    memory: Memory, sort_key: int, vectors: Mapping[str, Vector], kept: Payload | None = None
+) -> Record:
+    """The whole record. ``kept`` are keys of a record that is replaced (``kept_in_edits``)."""
     payload = content_payload(memory.content)
+    payload.update(kept or {})
     payload["memory_id"] = memory.memory_id
     payload["revision"] = memory.revision
     payload["create_time"] = memory.create_time
@@ -77,6 +85,11 @@ def memory_record(memory: Memory, sort_key: int, vectors: Mapping[str, Vector]) 
     payload[SORT_KEY] = sort_key
     point = memory_point(memory.namespace, memory.memory_id)
     return Record(point, memory.namespace, payload, vectors)
+
+
+def kept_in_edits(payload: Mapping[str, Any]) -> Payload:
+    """The keys of a record that belong to no field of a memory and outlive an edit."""
+    return {key: payload[key] for key in _KEPT if key in payload}
 
 
 def _details(stored: Mapping[str, Any] | None) -> ConversationSummary | Project | None:

@@ -48,7 +48,8 @@ COLLECTIONS: Mapping[Noun, tuple[str, ...]] = {
     Noun.ACTION_VALUE: (ACTION_VALUES,),
     Noun.POLICY: (POLICIES,),
 }
-"""By noun: the collection of its things first, then those of what hangs on them. A log that is a noun of its own is named by both."""
+"""By noun: the collection of its things first, then those of what hangs on them. A log that is a
+noun of its own is named by both."""
 
 BESIDE: tuple[str, ...] = (REQUESTS, TOMBSTONES, RETRIEVALS, SELECTIONS, TRAJECTORIES)
 """What a namespace holds beside its nouns: bookkeeping of calls, of any noun."""

@@ -21,7 +21,9 @@ def stored_name(name: str, epoch: int) -> str:
 def stored_spec(spec: CollectionSpec, epoch: int) -> CollectionSpec:
     """The spec with the dense vectors of an epoch."""
     return replace(
-        spec, dense={stored_name(name, epoch): size for name, size in spec.dense.items()}
+        spec,
+        dense={stored_name(name, epoch): size for name, size in spec.dense.items()},
+        multi={stored_name(name, epoch): size for name, size in spec.multi.items()},
     )
 
 

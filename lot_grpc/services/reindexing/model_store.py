@@ -187,4 +187,4 @@ class ModelStore(PassingStore):
 def dense_of(collection: str) -> frozenset[str]:
     """The names of a collection's dense vectors, which a model makes."""
     spec = _SPECS.get(collection)
-    return frozenset(spec.dense) if spec else frozenset()
+    return frozenset((*spec.dense, *spec.multi)) if spec else frozenset()

@@ -193,7 +193,7 @@ async def drop_stale(store: VectorStore) -> None:
     if not stale:
         return
     for spec in collection_specs(1):
-        names = [stored_name(name, epoch) for name in spec.dense for epoch in stale]
+        names = [stored_name(name, epoch) for name in (*spec.dense, *spec.multi) for epoch in stale]
         if names:
             await store.drop_vectors(spec.name, names)
             await asyncio.sleep(0)

@@ -103,9 +103,12 @@ func (MemoryKind) EnumDescriptor() ([]byte, []int) {
 
 // Memory is a piece of knowledge that outlives a task.
 //
-// `title` and `content` are what it is found by. Texts hold no NUL. A text longer than the model
-// reads at once (512 word pieces) is read in up to 8 windows; what lies behind them is stored but
-// not read, which a notice says.
+// `title` and `content` are what it is found by. Texts hold no NUL. A content of more than some 250
+// words is read in passages of some 50 words, of more than 12,000 words in up to 512 longer ones,
+// which reach over some 100,000 words; it is found by the best one, and comes back whole with that
+// passage named. What lies behind them is stored, and found by its words but not by its meaning,
+// which a notice says. Code (kind CODE_SNIPPET, or a language that programs are written in) is read
+// as code.
 type Memory struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// memory_id identifies the memory in its namespace: a letter or digit, then up to 127 letters,
@@ -127,7 +130,8 @@ type Memory struct {
 	// metadata is carried and given back, never interpreted. Its numbers are doubles, good to 15
 	// digits; nested at most 16 deep, at most 256 KiB; no NaN or infinity.
 	Metadata *structpb.Struct `protobuf:"bytes,8,opt,name=metadata,proto3" json:"metadata,omitempty"`
-	// importance in [0, 1]; absent on input is stored as 0.5. Always given back.
+	// importance in [0, 1]; absent on input is stored as 0.5. Always given back. SearchMemories lets it
+	// reorder hits that are nearly as relevant as the best one, by at most 0.05 either way.
 	Importance *float64 `protobuf:"fixed64,9,opt,name=importance,proto3,oneof" json:"importance,omitempty"`
 	// pinned things are never pruned.
 	Pinned bool `protobuf:"varint,10,opt,name=pinned,proto3" json:"pinned,omitempty"`
@@ -676,7 +680,8 @@ type MemoryHit struct {
 	Similarity float64 `protobuf:"fixed64,3,opt,name=similarity,proto3" json:"similarity,omitempty"`
 	// score_parts whose weighted sum is the score; only with explain.
 	ScoreParts []*ScorePart `protobuf:"bytes,4,rep,name=score_parts,json=scoreParts,proto3" json:"score_parts,omitempty"`
-	// passage of a long content that answers the query best; absent where the content is one passage.
+	// passage of a long content whose meaning is nearest to the query's; absent where the content is
+	// one passage.
 	Passage       *Passage `protobuf:"bytes,5,opt,name=passage,proto3" json:"passage,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -750,7 +755,7 @@ func (x *MemoryHit) GetPassage() *Passage {
 // Passage is a part of a memory's content.
 type Passage struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// text of it.
+	// text of it: whole paragraphs or sentences as a rule, without the white space around them.
 	Text string `protobuf:"bytes,1,opt,name=text,proto3" json:"text,omitempty"`
 	// start_offset in the content, in Unicode characters from 0.
 	StartOffset int32 `protobuf:"varint,2,opt,name=start_offset,json=startOffset,proto3" json:"start_offset,omitempty"`

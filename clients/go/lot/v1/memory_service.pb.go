@@ -36,7 +36,10 @@ type CreateMemoryRequest struct {
 	MemoryId string `protobuf:"bytes,3,opt,name=memory_id,json=memoryId,proto3" json:"memory_id,omitempty"`
 	// request_id makes a repeat safe for 24 h: the same request again finishes or repeats the same
 	// write and answers with the current state; with other content it is REQUEST_ID_REUSED.
-	RequestId     string `protobuf:"bytes,4,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	RequestId string `protobuf:"bytes,4,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	// dedupe: EXACT stores the same content once, and not with a memory_id; NONE, which is also what
+	// unspecified means here, stores another one. SEMANTIC has no meaning for memories and is refused.
+	Dedupe        Dedupe `protobuf:"varint,5,opt,name=dedupe,proto3,enum=lot.v1.Dedupe" json:"dedupe,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -97,6 +100,13 @@ func (x *CreateMemoryRequest) GetRequestId() string {
 		return x.RequestId
 	}
 	return ""
+}
+
+func (x *CreateMemoryRequest) GetDedupe() Dedupe {
+	if x != nil {
+		return x.Dedupe
+	}
+	return Dedupe_DEDUPE_UNSPECIFIED
 }
 
 // Response of CreateMemory.
@@ -226,7 +236,9 @@ type CreateMemoryItem struct {
 	// memory_id to store it under; empty: one is made.
 	MemoryId string `protobuf:"bytes,2,opt,name=memory_id,json=memoryId,proto3" json:"memory_id,omitempty"`
 	// request_id of this item.
-	RequestId     string `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	RequestId string `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	// dedupe of this item.
+	Dedupe        Dedupe `protobuf:"varint,4,opt,name=dedupe,proto3,enum=lot.v1.Dedupe" json:"dedupe,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -280,6 +292,13 @@ func (x *CreateMemoryItem) GetRequestId() string {
 		return x.RequestId
 	}
 	return ""
+}
+
+func (x *CreateMemoryItem) GetDedupe() Dedupe {
+	if x != nil {
+		return x.Dedupe
+	}
+	return Dedupe_DEDUPE_UNSPECIFIED
 }
 
 // Response of BatchCreateMemories.
@@ -544,8 +563,9 @@ type UpdateMemoryRequest struct {
 	// Required. memory_id of the memory to edit.
 	MemoryId string `protobuf:"bytes,3,opt,name=memory_id,json=memoryId,proto3" json:"memory_id,omitempty"`
 	// update_mask names the fields to set, each at the top level of Memory (`content`, `tags`, …;
-	// `details` and `expiration` set or clear those). Empty: all fields that the given memory has
-	// set. `*` is all editable fields. Output-only fields and unknown paths are refused.
+	// `details` and `expiration` set or clear those; so do the fields within them). Empty: all fields
+	// that the given memory has set. `*` is all editable fields. Output-only fields and unknown paths
+	// are refused. Afterwards `details` must still be those of the kind.
 	UpdateMask *fieldmaskpb.FieldMask `protobuf:"bytes,4,opt,name=update_mask,json=updateMask,proto3" json:"update_mask,omitempty"`
 	// etag that the memory must still have. Empty: whatever it has.
 	Etag          string `protobuf:"bytes,5,opt,name=etag,proto3" json:"etag,omitempty"`
@@ -934,7 +954,8 @@ type SearchMemoriesRequest struct {
 	// min_similarity in [0, 1] that every hit has. 0 or absent: no bound. With the default model
 	// unrelated texts reach 0.3 and more, and half of the relevant ones stay below 0.7.
 	MinSimilarity *float64 `protobuf:"fixed64,5,opt,name=min_similarity,json=minSimilarity,proto3,oneof" json:"min_similarity,omitempty"`
-	// ranking. RELIABLE and EXPLORE have no meaning for memories and are refused.
+	// ranking. BALANCED goes by importance among the most relevant hits, SIMILARITY by relevance alone.
+	// RELIABLE and EXPLORE have no meaning for memories and are refused.
 	Ranking Ranking `protobuf:"varint,6,opt,name=ranking,proto3,enum=lot.v1.Ranking" json:"ranking,omitempty"`
 	// rerank by a cross-encoder: it reads the query together with each of the best candidates (10,
 	// within 2 s, unless the server is set otherwise) and moves them by what it finds. Slower by some
@@ -1111,7 +1132,7 @@ type DeleteMemoriesRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// namespace; empty is `default`.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// Required. filter of what to delete; an empty one is refused.
+	// Required. filter of what to delete; one that lets all through is refused.
 	Filter *MemoryFilter `protobuf:"bytes,2,opt,name=filter,proto3" json:"filter,omitempty"`
 	// dry_run deletes nothing.
 	DryRun        bool `protobuf:"varint,3,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
@@ -1229,25 +1250,27 @@ var File_lot_v1_memory_service_proto protoreflect.FileDescriptor
 
 const file_lot_v1_memory_service_proto_rawDesc = "" +
 	"\n" +
-	"\x1blot/v1/memory_service.proto\x12\x06lot.v1\x1a google/protobuf/field_mask.proto\x1a\x17google/rpc/status.proto\x1a\x13lot/v1/change.proto\x1a\x1blot/v1/error_solution.proto\x1a\x13lot/v1/memory.proto\x1a\x14lot/v1/outcome.proto\x1a\x1clot/v1/pattern_service.proto\x1a\x17lot/v1/preference.proto\x1a\x14lot/v1/session.proto\x1a\x19lot/v1/task_context.proto\"\x97\x01\n" +
+	"\x1blot/v1/memory_service.proto\x12\x06lot.v1\x1a google/protobuf/field_mask.proto\x1a\x17google/rpc/status.proto\x1a\x13lot/v1/change.proto\x1a\x1blot/v1/error_solution.proto\x1a\x13lot/v1/memory.proto\x1a\x14lot/v1/outcome.proto\x1a\x1clot/v1/pattern_service.proto\x1a\x17lot/v1/preference.proto\x1a\x14lot/v1/session.proto\x1a\x19lot/v1/task_context.proto\"\xbf\x01\n" +
 	"\x13CreateMemoryRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12&\n" +
 	"\x06memory\x18\x02 \x01(\v2\x0e.lot.v1.MemoryR\x06memory\x12\x1b\n" +
 	"\tmemory_id\x18\x03 \x01(\tR\bmemoryId\x12\x1d\n" +
 	"\n" +
-	"request_id\x18\x04 \x01(\tR\trequestId\"\x82\x01\n" +
+	"request_id\x18\x04 \x01(\tR\trequestId\x12&\n" +
+	"\x06dedupe\x18\x05 \x01(\x0e2\x0e.lot.v1.DedupeR\x06dedupe\"\x82\x01\n" +
 	"\x14CreateMemoryResponse\x12&\n" +
 	"\x06memory\x18\x01 \x01(\v2\x0e.lot.v1.MemoryR\x06memory\x12\x18\n" +
 	"\acreated\x18\x02 \x01(\bR\acreated\x12(\n" +
 	"\anotices\x18\x03 \x03(\v2\x0e.lot.v1.NoticeR\anotices\"j\n" +
 	"\x1aBatchCreateMemoriesRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12.\n" +
-	"\x05items\x18\x02 \x03(\v2\x18.lot.v1.CreateMemoryItemR\x05items\"v\n" +
+	"\x05items\x18\x02 \x03(\v2\x18.lot.v1.CreateMemoryItemR\x05items\"\x9e\x01\n" +
 	"\x10CreateMemoryItem\x12&\n" +
 	"\x06memory\x18\x01 \x01(\v2\x0e.lot.v1.MemoryR\x06memory\x12\x1b\n" +
 	"\tmemory_id\x18\x02 \x01(\tR\bmemoryId\x12\x1d\n" +
 	"\n" +
-	"request_id\x18\x03 \x01(\tR\trequestId\"\x9b\x01\n" +
+	"request_id\x18\x03 \x01(\tR\trequestId\x12&\n" +
+	"\x06dedupe\x18\x04 \x01(\x0e2\x0e.lot.v1.DedupeR\x06dedupe\"\x9b\x01\n" +
 	"\x1bBatchCreateMemoriesResponse\x124\n" +
 	"\aresults\x18\x01 \x03(\v2\x1a.lot.v1.CreateMemoryResultR\aresults\x12#\n" +
 	"\rcreated_count\x18\x02 \x01(\x05R\fcreatedCount\x12!\n" +
@@ -1371,121 +1394,124 @@ var file_lot_v1_memory_service_proto_goTypes = []any{
 	(*DeleteMemoriesRequest)(nil),              // 16: lot.v1.DeleteMemoriesRequest
 	(*DeleteMemoriesResponse)(nil),             // 17: lot.v1.DeleteMemoriesResponse
 	(*Memory)(nil),                             // 18: lot.v1.Memory
-	(*Notice)(nil),                             // 19: lot.v1.Notice
-	(*status.Status)(nil),                      // 20: google.rpc.Status
-	(*fieldmaskpb.FieldMask)(nil),              // 21: google.protobuf.FieldMask
-	(*MemoryFilter)(nil),                       // 22: lot.v1.MemoryFilter
-	(Ranking)(0),                               // 23: lot.v1.Ranking
-	(*MemoryHit)(nil),                          // 24: lot.v1.MemoryHit
-	(*RecallExplanation)(nil),                  // 25: lot.v1.RecallExplanation
-	(*SaveErrorSolutionRequest)(nil),           // 26: lot.v1.SaveErrorSolutionRequest
-	(*FindErrorSolutionsRequest)(nil),          // 27: lot.v1.FindErrorSolutionsRequest
-	(*RecordErrorSolutionOutcomeRequest)(nil),  // 28: lot.v1.RecordErrorSolutionOutcomeRequest
-	(*ListErrorSolutionsRequest)(nil),          // 29: lot.v1.ListErrorSolutionsRequest
-	(*DeleteErrorSolutionRequest)(nil),         // 30: lot.v1.DeleteErrorSolutionRequest
-	(*PutPreferenceRequest)(nil),               // 31: lot.v1.PutPreferenceRequest
-	(*GetPreferenceRequest)(nil),               // 32: lot.v1.GetPreferenceRequest
-	(*ListPreferencesRequest)(nil),             // 33: lot.v1.ListPreferencesRequest
-	(*DeletePreferenceRequest)(nil),            // 34: lot.v1.DeletePreferenceRequest
-	(*PutSessionValueRequest)(nil),             // 35: lot.v1.PutSessionValueRequest
-	(*GetSessionValueRequest)(nil),             // 36: lot.v1.GetSessionValueRequest
-	(*AppendSessionMessageRequest)(nil),        // 37: lot.v1.AppendSessionMessageRequest
-	(*GetSessionRequest)(nil),                  // 38: lot.v1.GetSessionRequest
-	(*ClearSessionRequest)(nil),                // 39: lot.v1.ClearSessionRequest
-	(*GetTaskContextRequest)(nil),              // 40: lot.v1.GetTaskContextRequest
-	(*WatchChangesRequest)(nil),                // 41: lot.v1.WatchChangesRequest
-	(*SaveErrorSolutionResponse)(nil),          // 42: lot.v1.SaveErrorSolutionResponse
-	(*FindErrorSolutionsResponse)(nil),         // 43: lot.v1.FindErrorSolutionsResponse
-	(*RecordErrorSolutionOutcomeResponse)(nil), // 44: lot.v1.RecordErrorSolutionOutcomeResponse
-	(*ListErrorSolutionsResponse)(nil),         // 45: lot.v1.ListErrorSolutionsResponse
-	(*DeleteErrorSolutionResponse)(nil),        // 46: lot.v1.DeleteErrorSolutionResponse
-	(*PutPreferenceResponse)(nil),              // 47: lot.v1.PutPreferenceResponse
-	(*GetPreferenceResponse)(nil),              // 48: lot.v1.GetPreferenceResponse
-	(*ListPreferencesResponse)(nil),            // 49: lot.v1.ListPreferencesResponse
-	(*DeletePreferenceResponse)(nil),           // 50: lot.v1.DeletePreferenceResponse
-	(*PutSessionValueResponse)(nil),            // 51: lot.v1.PutSessionValueResponse
-	(*GetSessionValueResponse)(nil),            // 52: lot.v1.GetSessionValueResponse
-	(*AppendSessionMessageResponse)(nil),       // 53: lot.v1.AppendSessionMessageResponse
-	(*GetSessionResponse)(nil),                 // 54: lot.v1.GetSessionResponse
-	(*ClearSessionResponse)(nil),               // 55: lot.v1.ClearSessionResponse
-	(*GetTaskContextResponse)(nil),             // 56: lot.v1.GetTaskContextResponse
-	(*WatchChangesResponse)(nil),               // 57: lot.v1.WatchChangesResponse
+	(Dedupe)(0),                                // 19: lot.v1.Dedupe
+	(*Notice)(nil),                             // 20: lot.v1.Notice
+	(*status.Status)(nil),                      // 21: google.rpc.Status
+	(*fieldmaskpb.FieldMask)(nil),              // 22: google.protobuf.FieldMask
+	(*MemoryFilter)(nil),                       // 23: lot.v1.MemoryFilter
+	(Ranking)(0),                               // 24: lot.v1.Ranking
+	(*MemoryHit)(nil),                          // 25: lot.v1.MemoryHit
+	(*RecallExplanation)(nil),                  // 26: lot.v1.RecallExplanation
+	(*SaveErrorSolutionRequest)(nil),           // 27: lot.v1.SaveErrorSolutionRequest
+	(*FindErrorSolutionsRequest)(nil),          // 28: lot.v1.FindErrorSolutionsRequest
+	(*RecordErrorSolutionOutcomeRequest)(nil),  // 29: lot.v1.RecordErrorSolutionOutcomeRequest
+	(*ListErrorSolutionsRequest)(nil),          // 30: lot.v1.ListErrorSolutionsRequest
+	(*DeleteErrorSolutionRequest)(nil),         // 31: lot.v1.DeleteErrorSolutionRequest
+	(*PutPreferenceRequest)(nil),               // 32: lot.v1.PutPreferenceRequest
+	(*GetPreferenceRequest)(nil),               // 33: lot.v1.GetPreferenceRequest
+	(*ListPreferencesRequest)(nil),             // 34: lot.v1.ListPreferencesRequest
+	(*DeletePreferenceRequest)(nil),            // 35: lot.v1.DeletePreferenceRequest
+	(*PutSessionValueRequest)(nil),             // 36: lot.v1.PutSessionValueRequest
+	(*GetSessionValueRequest)(nil),             // 37: lot.v1.GetSessionValueRequest
+	(*AppendSessionMessageRequest)(nil),        // 38: lot.v1.AppendSessionMessageRequest
+	(*GetSessionRequest)(nil),                  // 39: lot.v1.GetSessionRequest
+	(*ClearSessionRequest)(nil),                // 40: lot.v1.ClearSessionRequest
+	(*GetTaskContextRequest)(nil),              // 41: lot.v1.GetTaskContextRequest
+	(*WatchChangesRequest)(nil),                // 42: lot.v1.WatchChangesRequest
+	(*SaveErrorSolutionResponse)(nil),          // 43: lot.v1.SaveErrorSolutionResponse
+	(*FindErrorSolutionsResponse)(nil),         // 44: lot.v1.FindErrorSolutionsResponse
+	(*RecordErrorSolutionOutcomeResponse)(nil), // 45: lot.v1.RecordErrorSolutionOutcomeResponse
+	(*ListErrorSolutionsResponse)(nil),         // 46: lot.v1.ListErrorSolutionsResponse
+	(*DeleteErrorSolutionResponse)(nil),        // 47: lot.v1.DeleteErrorSolutionResponse
+	(*PutPreferenceResponse)(nil),              // 48: lot.v1.PutPreferenceResponse
+	(*GetPreferenceResponse)(nil),              // 49: lot.v1.GetPreferenceResponse
+	(*ListPreferencesResponse)(nil),            // 50: lot.v1.ListPreferencesResponse
+	(*DeletePreferenceResponse)(nil),           // 51: lot.v1.DeletePreferenceResponse
+	(*PutSessionValueResponse)(nil),            // 52: lot.v1.PutSessionValueResponse
+	(*GetSessionValueResponse)(nil),            // 53: lot.v1.GetSessionValueResponse
+	(*AppendSessionMessageResponse)(nil),       // 54: lot.v1.AppendSessionMessageResponse
+	(*GetSessionResponse)(nil),                 // 55: lot.v1.GetSessionResponse
+	(*ClearSessionResponse)(nil),               // 56: lot.v1.ClearSessionResponse
+	(*GetTaskContextResponse)(nil),             // 57: lot.v1.GetTaskContextResponse
+	(*WatchChangesResponse)(nil),               // 58: lot.v1.WatchChangesResponse
 }
 var file_lot_v1_memory_service_proto_depIdxs = []int32{
 	18, // 0: lot.v1.CreateMemoryRequest.memory:type_name -> lot.v1.Memory
-	18, // 1: lot.v1.CreateMemoryResponse.memory:type_name -> lot.v1.Memory
-	19, // 2: lot.v1.CreateMemoryResponse.notices:type_name -> lot.v1.Notice
-	3,  // 3: lot.v1.BatchCreateMemoriesRequest.items:type_name -> lot.v1.CreateMemoryItem
-	18, // 4: lot.v1.CreateMemoryItem.memory:type_name -> lot.v1.Memory
-	5,  // 5: lot.v1.BatchCreateMemoriesResponse.results:type_name -> lot.v1.CreateMemoryResult
-	1,  // 6: lot.v1.CreateMemoryResult.response:type_name -> lot.v1.CreateMemoryResponse
-	20, // 7: lot.v1.CreateMemoryResult.error:type_name -> google.rpc.Status
-	18, // 8: lot.v1.GetMemoryResponse.memory:type_name -> lot.v1.Memory
-	18, // 9: lot.v1.UpdateMemoryRequest.memory:type_name -> lot.v1.Memory
-	21, // 10: lot.v1.UpdateMemoryRequest.update_mask:type_name -> google.protobuf.FieldMask
-	18, // 11: lot.v1.UpdateMemoryResponse.memory:type_name -> lot.v1.Memory
-	19, // 12: lot.v1.UpdateMemoryResponse.notices:type_name -> lot.v1.Notice
-	22, // 13: lot.v1.ListMemoriesRequest.filter:type_name -> lot.v1.MemoryFilter
-	18, // 14: lot.v1.ListMemoriesResponse.memories:type_name -> lot.v1.Memory
-	22, // 15: lot.v1.SearchMemoriesRequest.filter:type_name -> lot.v1.MemoryFilter
-	23, // 16: lot.v1.SearchMemoriesRequest.ranking:type_name -> lot.v1.Ranking
-	24, // 17: lot.v1.SearchMemoriesResponse.hits:type_name -> lot.v1.MemoryHit
-	19, // 18: lot.v1.SearchMemoriesResponse.notices:type_name -> lot.v1.Notice
-	25, // 19: lot.v1.SearchMemoriesResponse.explanation:type_name -> lot.v1.RecallExplanation
-	22, // 20: lot.v1.DeleteMemoriesRequest.filter:type_name -> lot.v1.MemoryFilter
-	0,  // 21: lot.v1.MemoryService.CreateMemory:input_type -> lot.v1.CreateMemoryRequest
-	2,  // 22: lot.v1.MemoryService.BatchCreateMemories:input_type -> lot.v1.BatchCreateMemoriesRequest
-	6,  // 23: lot.v1.MemoryService.GetMemory:input_type -> lot.v1.GetMemoryRequest
-	8,  // 24: lot.v1.MemoryService.UpdateMemory:input_type -> lot.v1.UpdateMemoryRequest
-	10, // 25: lot.v1.MemoryService.DeleteMemory:input_type -> lot.v1.DeleteMemoryRequest
-	12, // 26: lot.v1.MemoryService.ListMemories:input_type -> lot.v1.ListMemoriesRequest
-	14, // 27: lot.v1.MemoryService.SearchMemories:input_type -> lot.v1.SearchMemoriesRequest
-	16, // 28: lot.v1.MemoryService.DeleteMemories:input_type -> lot.v1.DeleteMemoriesRequest
-	26, // 29: lot.v1.MemoryService.SaveErrorSolution:input_type -> lot.v1.SaveErrorSolutionRequest
-	27, // 30: lot.v1.MemoryService.FindErrorSolutions:input_type -> lot.v1.FindErrorSolutionsRequest
-	28, // 31: lot.v1.MemoryService.RecordErrorSolutionOutcome:input_type -> lot.v1.RecordErrorSolutionOutcomeRequest
-	29, // 32: lot.v1.MemoryService.ListErrorSolutions:input_type -> lot.v1.ListErrorSolutionsRequest
-	30, // 33: lot.v1.MemoryService.DeleteErrorSolution:input_type -> lot.v1.DeleteErrorSolutionRequest
-	31, // 34: lot.v1.MemoryService.PutPreference:input_type -> lot.v1.PutPreferenceRequest
-	32, // 35: lot.v1.MemoryService.GetPreference:input_type -> lot.v1.GetPreferenceRequest
-	33, // 36: lot.v1.MemoryService.ListPreferences:input_type -> lot.v1.ListPreferencesRequest
-	34, // 37: lot.v1.MemoryService.DeletePreference:input_type -> lot.v1.DeletePreferenceRequest
-	35, // 38: lot.v1.MemoryService.PutSessionValue:input_type -> lot.v1.PutSessionValueRequest
-	36, // 39: lot.v1.MemoryService.GetSessionValue:input_type -> lot.v1.GetSessionValueRequest
-	37, // 40: lot.v1.MemoryService.AppendSessionMessage:input_type -> lot.v1.AppendSessionMessageRequest
-	38, // 41: lot.v1.MemoryService.GetSession:input_type -> lot.v1.GetSessionRequest
-	39, // 42: lot.v1.MemoryService.ClearSession:input_type -> lot.v1.ClearSessionRequest
-	40, // 43: lot.v1.MemoryService.GetTaskContext:input_type -> lot.v1.GetTaskContextRequest
-	41, // 44: lot.v1.MemoryService.WatchChanges:input_type -> lot.v1.WatchChangesRequest
-	1,  // 45: lot.v1.MemoryService.CreateMemory:output_type -> lot.v1.CreateMemoryResponse
-	4,  // 46: lot.v1.MemoryService.BatchCreateMemories:output_type -> lot.v1.BatchCreateMemoriesResponse
-	7,  // 47: lot.v1.MemoryService.GetMemory:output_type -> lot.v1.GetMemoryResponse
-	9,  // 48: lot.v1.MemoryService.UpdateMemory:output_type -> lot.v1.UpdateMemoryResponse
-	11, // 49: lot.v1.MemoryService.DeleteMemory:output_type -> lot.v1.DeleteMemoryResponse
-	13, // 50: lot.v1.MemoryService.ListMemories:output_type -> lot.v1.ListMemoriesResponse
-	15, // 51: lot.v1.MemoryService.SearchMemories:output_type -> lot.v1.SearchMemoriesResponse
-	17, // 52: lot.v1.MemoryService.DeleteMemories:output_type -> lot.v1.DeleteMemoriesResponse
-	42, // 53: lot.v1.MemoryService.SaveErrorSolution:output_type -> lot.v1.SaveErrorSolutionResponse
-	43, // 54: lot.v1.MemoryService.FindErrorSolutions:output_type -> lot.v1.FindErrorSolutionsResponse
-	44, // 55: lot.v1.MemoryService.RecordErrorSolutionOutcome:output_type -> lot.v1.RecordErrorSolutionOutcomeResponse
-	45, // 56: lot.v1.MemoryService.ListErrorSolutions:output_type -> lot.v1.ListErrorSolutionsResponse
-	46, // 57: lot.v1.MemoryService.DeleteErrorSolution:output_type -> lot.v1.DeleteErrorSolutionResponse
-	47, // 58: lot.v1.MemoryService.PutPreference:output_type -> lot.v1.PutPreferenceResponse
-	48, // 59: lot.v1.MemoryService.GetPreference:output_type -> lot.v1.GetPreferenceResponse
-	49, // 60: lot.v1.MemoryService.ListPreferences:output_type -> lot.v1.ListPreferencesResponse
-	50, // 61: lot.v1.MemoryService.DeletePreference:output_type -> lot.v1.DeletePreferenceResponse
-	51, // 62: lot.v1.MemoryService.PutSessionValue:output_type -> lot.v1.PutSessionValueResponse
-	52, // 63: lot.v1.MemoryService.GetSessionValue:output_type -> lot.v1.GetSessionValueResponse
-	53, // 64: lot.v1.MemoryService.AppendSessionMessage:output_type -> lot.v1.AppendSessionMessageResponse
-	54, // 65: lot.v1.MemoryService.GetSession:output_type -> lot.v1.GetSessionResponse
-	55, // 66: lot.v1.MemoryService.ClearSession:output_type -> lot.v1.ClearSessionResponse
-	56, // 67: lot.v1.MemoryService.GetTaskContext:output_type -> lot.v1.GetTaskContextResponse
-	57, // 68: lot.v1.MemoryService.WatchChanges:output_type -> lot.v1.WatchChangesResponse
-	45, // [45:69] is the sub-list for method output_type
-	21, // [21:45] is the sub-list for method input_type
-	21, // [21:21] is the sub-list for extension type_name
-	21, // [21:21] is the sub-list for extension extendee
-	0,  // [0:21] is the sub-list for field type_name
+	19, // 1: lot.v1.CreateMemoryRequest.dedupe:type_name -> lot.v1.Dedupe
+	18, // 2: lot.v1.CreateMemoryResponse.memory:type_name -> lot.v1.Memory
+	20, // 3: lot.v1.CreateMemoryResponse.notices:type_name -> lot.v1.Notice
+	3,  // 4: lot.v1.BatchCreateMemoriesRequest.items:type_name -> lot.v1.CreateMemoryItem
+	18, // 5: lot.v1.CreateMemoryItem.memory:type_name -> lot.v1.Memory
+	19, // 6: lot.v1.CreateMemoryItem.dedupe:type_name -> lot.v1.Dedupe
+	5,  // 7: lot.v1.BatchCreateMemoriesResponse.results:type_name -> lot.v1.CreateMemoryResult
+	1,  // 8: lot.v1.CreateMemoryResult.response:type_name -> lot.v1.CreateMemoryResponse
+	21, // 9: lot.v1.CreateMemoryResult.error:type_name -> google.rpc.Status
+	18, // 10: lot.v1.GetMemoryResponse.memory:type_name -> lot.v1.Memory
+	18, // 11: lot.v1.UpdateMemoryRequest.memory:type_name -> lot.v1.Memory
+	22, // 12: lot.v1.UpdateMemoryRequest.update_mask:type_name -> google.protobuf.FieldMask
+	18, // 13: lot.v1.UpdateMemoryResponse.memory:type_name -> lot.v1.Memory
+	20, // 14: lot.v1.UpdateMemoryResponse.notices:type_name -> lot.v1.Notice
+	23, // 15: lot.v1.ListMemoriesRequest.filter:type_name -> lot.v1.MemoryFilter
+	18, // 16: lot.v1.ListMemoriesResponse.memories:type_name -> lot.v1.Memory
+	23, // 17: lot.v1.SearchMemoriesRequest.filter:type_name -> lot.v1.MemoryFilter
+	24, // 18: lot.v1.SearchMemoriesRequest.ranking:type_name -> lot.v1.Ranking
+	25, // 19: lot.v1.SearchMemoriesResponse.hits:type_name -> lot.v1.MemoryHit
+	20, // 20: lot.v1.SearchMemoriesResponse.notices:type_name -> lot.v1.Notice
+	26, // 21: lot.v1.SearchMemoriesResponse.explanation:type_name -> lot.v1.RecallExplanation
+	23, // 22: lot.v1.DeleteMemoriesRequest.filter:type_name -> lot.v1.MemoryFilter
+	0,  // 23: lot.v1.MemoryService.CreateMemory:input_type -> lot.v1.CreateMemoryRequest
+	2,  // 24: lot.v1.MemoryService.BatchCreateMemories:input_type -> lot.v1.BatchCreateMemoriesRequest
+	6,  // 25: lot.v1.MemoryService.GetMemory:input_type -> lot.v1.GetMemoryRequest
+	8,  // 26: lot.v1.MemoryService.UpdateMemory:input_type -> lot.v1.UpdateMemoryRequest
+	10, // 27: lot.v1.MemoryService.DeleteMemory:input_type -> lot.v1.DeleteMemoryRequest
+	12, // 28: lot.v1.MemoryService.ListMemories:input_type -> lot.v1.ListMemoriesRequest
+	14, // 29: lot.v1.MemoryService.SearchMemories:input_type -> lot.v1.SearchMemoriesRequest
+	16, // 30: lot.v1.MemoryService.DeleteMemories:input_type -> lot.v1.DeleteMemoriesRequest
+	27, // 31: lot.v1.MemoryService.SaveErrorSolution:input_type -> lot.v1.SaveErrorSolutionRequest
+	28, // 32: lot.v1.MemoryService.FindErrorSolutions:input_type -> lot.v1.FindErrorSolutionsRequest
+	29, // 33: lot.v1.MemoryService.RecordErrorSolutionOutcome:input_type -> lot.v1.RecordErrorSolutionOutcomeRequest
+	30, // 34: lot.v1.MemoryService.ListErrorSolutions:input_type -> lot.v1.ListErrorSolutionsRequest
+	31, // 35: lot.v1.MemoryService.DeleteErrorSolution:input_type -> lot.v1.DeleteErrorSolutionRequest
+	32, // 36: lot.v1.MemoryService.PutPreference:input_type -> lot.v1.PutPreferenceRequest
+	33, // 37: lot.v1.MemoryService.GetPreference:input_type -> lot.v1.GetPreferenceRequest
+	34, // 38: lot.v1.MemoryService.ListPreferences:input_type -> lot.v1.ListPreferencesRequest
+	35, // 39: lot.v1.MemoryService.DeletePreference:input_type -> lot.v1.DeletePreferenceRequest
+	36, // 40: lot.v1.MemoryService.PutSessionValue:input_type -> lot.v1.PutSessionValueRequest
+	37, // 41: lot.v1.MemoryService.GetSessionValue:input_type -> lot.v1.GetSessionValueRequest
+	38, // 42: lot.v1.MemoryService.AppendSessionMessage:input_type -> lot.v1.AppendSessionMessageRequest
+	39, // 43: lot.v1.MemoryService.GetSession:input_type -> lot.v1.GetSessionRequest
+	40, // 44: lot.v1.MemoryService.ClearSession:input_type -> lot.v1.ClearSessionRequest
+	41, // 45: lot.v1.MemoryService.GetTaskContext:input_type -> lot.v1.GetTaskContextRequest
+	42, // 46: lot.v1.MemoryService.WatchChanges:input_type -> lot.v1.WatchChangesRequest
+	1,  // 47: lot.v1.MemoryService.CreateMemory:output_type -> lot.v1.CreateMemoryResponse
+	4,  // 48: lot.v1.MemoryService.BatchCreateMemories:output_type -> lot.v1.BatchCreateMemoriesResponse
+	7,  // 49: lot.v1.MemoryService.GetMemory:output_type -> lot.v1.GetMemoryResponse
+	9,  // 50: lot.v1.MemoryService.UpdateMemory:output_type -> lot.v1.UpdateMemoryResponse
+	11, // 51: lot.v1.MemoryService.DeleteMemory:output_type -> lot.v1.DeleteMemoryResponse
+	13, // 52: lot.v1.MemoryService.ListMemories:output_type -> lot.v1.ListMemoriesResponse
+	15, // 53: lot.v1.MemoryService.SearchMemories:output_type -> lot.v1.SearchMemoriesResponse
+	17, // 54: lot.v1.MemoryService.DeleteMemories:output_type -> lot.v1.DeleteMemoriesResponse
+	43, // 55: lot.v1.MemoryService.SaveErrorSolution:output_type -> lot.v1.SaveErrorSolutionResponse
+	44, // 56: lot.v1.MemoryService.FindErrorSolutions:output_type -> lot.v1.FindErrorSolutionsResponse
+	45, // 57: lot.v1.MemoryService.RecordErrorSolutionOutcome:output_type -> lot.v1.RecordErrorSolutionOutcomeResponse
+	46, // 58: lot.v1.MemoryService.ListErrorSolutions:output_type -> lot.v1.ListErrorSolutionsResponse
+	47, // 59: lot.v1.MemoryService.DeleteErrorSolution:output_type -> lot.v1.DeleteErrorSolutionResponse
+	48, // 60: lot.v1.MemoryService.PutPreference:output_type -> lot.v1.PutPreferenceResponse
+	49, // 61: lot.v1.MemoryService.GetPreference:output_type -> lot.v1.GetPreferenceResponse
+	50, // 62: lot.v1.MemoryService.ListPreferences:output_type -> lot.v1.ListPreferencesResponse
+	51, // 63: lot.v1.MemoryService.DeletePreference:output_type -> lot.v1.DeletePreferenceResponse
+	52, // 64: lot.v1.MemoryService.PutSessionValue:output_type -> lot.v1.PutSessionValueResponse
+	53, // 65: lot.v1.MemoryService.GetSessionValue:output_type -> lot.v1.GetSessionValueResponse
+	54, // 66: lot.v1.MemoryService.AppendSessionMessage:output_type -> lot.v1.AppendSessionMessageResponse
+	55, // 67: lot.v1.MemoryService.GetSession:output_type -> lot.v1.GetSessionResponse
+	56, // 68: lot.v1.MemoryService.ClearSession:output_type -> lot.v1.ClearSessionResponse
+	57, // 69: lot.v1.MemoryService.GetTaskContext:output_type -> lot.v1.GetTaskContextResponse
+	58, // 70: lot.v1.MemoryService.WatchChanges:output_type -> lot.v1.WatchChangesResponse
+	47, // [47:71] is the sub-list for method output_type
+	23, // [23:47] is the sub-list for method input_type
+	23, // [23:23] is the sub-list for extension type_name
+	23, // [23:23] is the sub-list for extension extendee
+	0,  // [0:23] is the sub-list for field type_name
 }
 
 func init() { file_lot_v1_memory_service_proto_init() }

@@ -54,24 +54,29 @@ const (
 // In every request `namespace` is the tenant, empty meaning `default`; nothing is ever read across
 // namespaces. `limit` and `page_size`: 0 is the default, above the maximum is refused.
 type MemoryServiceClient interface {
-	// CreateMemory stores a memory. Errors: MEMORY_ID_IN_USE, REQUEST_ID_REUSED.
+	// CreateMemory stores a memory.
+	//
+	// With `dedupe` EXACT the same content is stored once: kind, title, content (white space folded,
+	// but for code) and language make it the same. The stored one is given back with `created` false,
+	// and a notice names what was given otherwise. Errors: MEMORY_ID_IN_USE, MEMORY_NOT_FOUND (a retry
+	// of a create whose memory was deleted since), REQUEST_ID_REUSED.
 	CreateMemory(ctx context.Context, in *CreateMemoryRequest, opts ...grpc.CallOption) (*CreateMemoryResponse, error)
 	// BatchCreateMemories creates up to 500 memories, each as CreateMemory would. Items succeed or
-	// fail by themselves: look at each result. Not yet carried out.
+	// fail by themselves: look at each result. Errors: LIMIT_EXCEEDED.
 	BatchCreateMemories(ctx context.Context, in *BatchCreateMemoriesRequest, opts ...grpc.CallOption) (*BatchCreateMemoriesResponse, error)
 	// GetMemory reads one. Errors: MEMORY_NOT_FOUND.
 	GetMemory(ctx context.Context, in *GetMemoryRequest, opts ...grpc.CallOption) (*GetMemoryResponse, error)
-	// UpdateMemory edits one. Errors: MEMORY_NOT_FOUND, ETAG_MISMATCH. Not yet carried out.
+	// UpdateMemory edits one. Errors: MEMORY_NOT_FOUND, ETAG_MISMATCH.
 	UpdateMemory(ctx context.Context, in *UpdateMemoryRequest, opts ...grpc.CallOption) (*UpdateMemoryResponse, error)
 	// DeleteMemory deletes one. Errors: MEMORY_NOT_FOUND, ETAG_MISMATCH.
 	DeleteMemory(ctx context.Context, in *DeleteMemoryRequest, opts ...grpc.CallOption) (*DeleteMemoryResponse, error)
-	// ListMemories lists by time of creation, newest first. Not yet carried out.
+	// ListMemories lists by time of creation, newest first. Errors: PAGE_TOKEN_MISMATCH.
 	ListMemories(ctx context.Context, in *ListMemoriesRequest, opts ...grpc.CallOption) (*ListMemoriesResponse, error)
 	// SearchMemories finds the memories most relevant to a query by meaning and words, among those that the
 	// filter lets through.
 	SearchMemories(ctx context.Context, in *SearchMemoriesRequest, opts ...grpc.CallOption) (*SearchMemoriesResponse, error)
 	// DeleteMemories deletes all that a filter lets through; an empty filter is refused. Pinned
-	// memories stay, unless the filter says `pinned = true`. Not yet carried out.
+	// memories stay, unless the filter says `pinned = true`. What is created meanwhile may stay.
 	DeleteMemories(ctx context.Context, in *DeleteMemoriesRequest, opts ...grpc.CallOption) (*DeleteMemoriesResponse, error)
 	// SaveErrorSolution stores what fixed an error, or that nothing did yet.
 	//
@@ -405,24 +410,29 @@ type MemoryService_WatchChangesClient = grpc.ServerStreamingClient[WatchChangesR
 // In every request `namespace` is the tenant, empty meaning `default`; nothing is ever read across
 // namespaces. `limit` and `page_size`: 0 is the default, above the maximum is refused.
 type MemoryServiceServer interface {
-	// CreateMemory stores a memory. Errors: MEMORY_ID_IN_USE, REQUEST_ID_REUSED.
+	// CreateMemory stores a memory.
+	//
+	// With `dedupe` EXACT the same content is stored once: kind, title, content (white space folded,
+	// but for code) and language make it the same. The stored one is given back with `created` false,
+	// and a notice names what was given otherwise. Errors: MEMORY_ID_IN_USE, MEMORY_NOT_FOUND (a retry
+	// of a create whose memory was deleted since), REQUEST_ID_REUSED.
 	CreateMemory(context.Context, *CreateMemoryRequest) (*CreateMemoryResponse, error)
 	// BatchCreateMemories creates up to 500 memories, each as CreateMemory would. Items succeed or
-	// fail by themselves: look at each result. Not yet carried out.
+	// fail by themselves: look at each result. Errors: LIMIT_EXCEEDED.
 	BatchCreateMemories(context.Context, *BatchCreateMemoriesRequest) (*BatchCreateMemoriesResponse, error)
 	// GetMemory reads one. Errors: MEMORY_NOT_FOUND.
 	GetMemory(context.Context, *GetMemoryRequest) (*GetMemoryResponse, error)
-	// UpdateMemory edits one. Errors: MEMORY_NOT_FOUND, ETAG_MISMATCH. Not yet carried out.
+	// UpdateMemory edits one. Errors: MEMORY_NOT_FOUND, ETAG_MISMATCH.
 	UpdateMemory(context.Context, *UpdateMemoryRequest) (*UpdateMemoryResponse, error)
 	// DeleteMemory deletes one. Errors: MEMORY_NOT_FOUND, ETAG_MISMATCH.
 	DeleteMemory(context.Context, *DeleteMemoryRequest) (*DeleteMemoryResponse, error)
-	// ListMemories lists by time of creation, newest first. Not yet carried out.
+	// ListMemories lists by time of creation, newest first. Errors: PAGE_TOKEN_MISMATCH.
 	ListMemories(context.Context, *ListMemoriesRequest) (*ListMemoriesResponse, error)
 	// SearchMemories finds the memories most relevant to a query by meaning and words, among those that the
 	// filter lets through.
 	SearchMemories(context.Context, *SearchMemoriesRequest) (*SearchMemoriesResponse, error)
 	// DeleteMemories deletes all that a filter lets through; an empty filter is refused. Pinned
-	// memories stay, unless the filter says `pinned = true`. Not yet carried out.
+	// memories stay, unless the filter says `pinned = true`. What is created meanwhile may stay.
 	DeleteMemories(context.Context, *DeleteMemoriesRequest) (*DeleteMemoriesResponse, error)
 	// SaveErrorSolution stores what fixed an error, or that nothing did yet.
 	//

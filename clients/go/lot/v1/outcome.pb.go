@@ -210,8 +210,8 @@ const (
 	// Never sent.
 	NoticeCode_NOTICE_CODE_UNSPECIFIED NoticeCode = 0
 	// A text was longer than the embedding model reads, which is up to 8 windows of
-	// ServerLimits.max_embedding_tokens; it is stored whole, but what lies behind them does not take
-	// part in similarity.
+	// ServerLimits.max_embedding_tokens, of a memory up to 512 passages; it is stored whole, but what
+	// lies behind them does not take part in similarity.
 	NoticeCode_NOTICE_CODE_TEXT_TRUNCATED NoticeCode = 1
 	// A query was longer than the embedding model reads, as above, or has more than 512 different terms;
 	// the rest did not take part.

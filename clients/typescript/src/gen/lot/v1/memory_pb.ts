@@ -19,9 +19,12 @@ export const file_lot_v1_memory: GenFile = /*@__PURE__*/
 /**
  * Memory is a piece of knowledge that outlives a task.
  *
- * `title` and `content` are what it is found by. Texts hold no NUL. A text longer than the model
- * reads at once (512 word pieces) is read in up to 8 windows; what lies behind them is stored but
- * not read, which a notice says.
+ * `title` and `content` are what it is found by. Texts hold no NUL. A content of more than some 250
+ * words is read in passages of some 50 words, of more than 12,000 words in up to 512 longer ones,
+ * which reach over some 100,000 words; it is found by the best one, and comes back whole with that
+ * passage named. What lies behind them is stored, and found by its words but not by its meaning,
+ * which a notice says. Code (kind CODE_SNIPPET, or a language that programs are written in) is read
+ * as code.
  *
  * @generated from message lot.v1.Memory
  */
@@ -86,7 +89,8 @@ export type Memory = Message<"lot.v1.Memory"> & {
   metadata?: JsonObject | undefined;
 
   /**
-   * importance in [0, 1]; absent on input is stored as 0.5. Always given back.
+   * importance in [0, 1]; absent on input is stored as 0.5. Always given back. SearchMemories lets it
+   * reorder hits that are nearly as relevant as the best one, by at most 0.05 either way.
    *
    * @generated from field: optional double importance = 9;
    */
@@ -401,7 +405,8 @@ export type MemoryHit = Message<"lot.v1.MemoryHit"> & {
   scoreParts: ScorePart[];
 
   /**
-   * passage of a long content that answers the query best; absent where the content is one passage.
+   * passage of a long content whose meaning is nearest to the query's; absent where the content is
+   * one passage.
    *
    * @generated from field: lot.v1.Passage passage = 5;
    */
@@ -422,7 +427,7 @@ export const MemoryHitSchema: GenMessage<MemoryHit> = /*@__PURE__*/
  */
 export type Passage = Message<"lot.v1.Passage"> & {
   /**
-   * text of it.
+   * text of it: whole paragraphs or sentences as a rule, without the white space around them.
    *
    * @generated from field: string text = 1;
    */

@@ -16,7 +16,7 @@ import type { Memory, MemoryFilter, MemoryHit } from "./memory_pb.js";
 import { file_lot_v1_memory } from "./memory_pb.js";
 import type { Notice, Ranking } from "./outcome_pb.js";
 import { file_lot_v1_outcome } from "./outcome_pb.js";
-import type { RecallExplanation } from "./pattern_service_pb.js";
+import type { Dedupe, RecallExplanation } from "./pattern_service_pb.js";
 import { file_lot_v1_pattern_service } from "./pattern_service_pb.js";
 import type { DeletePreferenceRequestSchema, DeletePreferenceResponseSchema, GetPreferenceRequestSchema, GetPreferenceResponseSchema, ListPreferencesRequestSchema, ListPreferencesResponseSchema, PutPreferenceRequestSchema, PutPreferenceResponseSchema } from "./preference_pb.js";
 import { file_lot_v1_preference } from "./preference_pb.js";
@@ -30,7 +30,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file lot/v1/memory_service.proto.
  */
 export const file_lot_v1_memory_service: GenFile = /*@__PURE__*/
-  fileDesc("Chtsb3QvdjEvbWVtb3J5X3NlcnZpY2UucHJvdG8SBmxvdC52MSJvChNDcmVhdGVNZW1vcnlSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRIeCgZtZW1vcnkYAiABKAsyDi5sb3QudjEuTWVtb3J5EhEKCW1lbW9yeV9pZBgDIAEoCRISCgpyZXF1ZXN0X2lkGAQgASgJImgKFENyZWF0ZU1lbW9yeVJlc3BvbnNlEh4KBm1lbW9yeRgBIAEoCzIOLmxvdC52MS5NZW1vcnkSDwoHY3JlYXRlZBgCIAEoCBIfCgdub3RpY2VzGAMgAygLMg4ubG90LnYxLk5vdGljZSJYChpCYXRjaENyZWF0ZU1lbW9yaWVzUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSJwoFaXRlbXMYAiADKAsyGC5sb3QudjEuQ3JlYXRlTWVtb3J5SXRlbSJZChBDcmVhdGVNZW1vcnlJdGVtEh4KBm1lbW9yeRgBIAEoCzIOLmxvdC52MS5NZW1vcnkSEQoJbWVtb3J5X2lkGAIgASgJEhIKCnJlcXVlc3RfaWQYAyABKAkidwobQmF0Y2hDcmVhdGVNZW1vcmllc1Jlc3BvbnNlEisKB3Jlc3VsdHMYASADKAsyGi5sb3QudjEuQ3JlYXRlTWVtb3J5UmVzdWx0EhUKDWNyZWF0ZWRfY291bnQYAiABKAUSFAoMZmFpbGVkX2NvdW50GAMgASgFInUKEkNyZWF0ZU1lbW9yeVJlc3VsdBIwCghyZXNwb25zZRgBIAEoCzIcLmxvdC52MS5DcmVhdGVNZW1vcnlSZXNwb25zZUgAEiMKBWVycm9yGAIgASgLMhIuZ29vZ2xlLnJwYy5TdGF0dXNIAEIICgZyZXN1bHQiOAoQR2V0TWVtb3J5UmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSEQoJbWVtb3J5X2lkGAIgASgJIjMKEUdldE1lbW9yeVJlc3BvbnNlEh4KBm1lbW9yeRgBIAEoCzIOLmxvdC52MS5NZW1vcnkimgEKE1VwZGF0ZU1lbW9yeVJlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEh4KBm1lbW9yeRgCIAEoCzIOLmxvdC52MS5NZW1vcnkSEQoJbWVtb3J5X2lkGAMgASgJEi8KC3VwZGF0ZV9tYXNrGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLkZpZWxkTWFzaxIMCgRldGFnGAUgASgJIlcKFFVwZGF0ZU1lbW9yeVJlc3BvbnNlEh4KBm1lbW9yeRgBIAEoCzIOLmxvdC52MS5NZW1vcnkSHwoHbm90aWNlcxgCIAMoCzIOLmxvdC52MS5Ob3RpY2UiYAoTRGVsZXRlTWVtb3J5UmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSEQoJbWVtb3J5X2lkGAIgASgJEgwKBGV0YWcYAyABKAkSFQoNYWxsb3dfbWlzc2luZxgEIAEoCCInChREZWxldGVNZW1vcnlSZXNwb25zZRIPCgdkZWxldGVkGAEgASgIInUKE0xpc3RNZW1vcmllc1JlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEiQKBmZpbHRlchgCIAEoCzIULmxvdC52MS5NZW1vcnlGaWx0ZXISEQoJcGFnZV9zaXplGAMgASgFEhIKCnBhZ2VfdG9rZW4YBCABKAkiUQoUTGlzdE1lbW9yaWVzUmVzcG9uc2USIAoIbWVtb3JpZXMYASADKAsyDi5sb3QudjEuTWVtb3J5EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSLhAQoVU2VhcmNoTWVtb3JpZXNSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRINCgVxdWVyeRgCIAEoCRIkCgZmaWx0ZXIYAyABKAsyFC5sb3QudjEuTWVtb3J5RmlsdGVyEg0KBWxpbWl0GAQgASgFEhsKDm1pbl9zaW1pbGFyaXR5GAUgASgBSACIAQESIAoHcmFua2luZxgGIAEoDjIPLmxvdC52MS5SYW5raW5nEg4KBnJlcmFuaxgHIAEoCBIPCgdleHBsYWluGAggASgIQhEKD19taW5fc2ltaWxhcml0eSKgAQoWU2VhcmNoTWVtb3JpZXNSZXNwb25zZRIfCgRoaXRzGAEgAygLMhEubG90LnYxLk1lbW9yeUhpdBIUCgxyZXRyaWV2YWxfaWQYAiABKAkSHwoHbm90aWNlcxgDIAMoCzIOLmxvdC52MS5Ob3RpY2USLgoLZXhwbGFuYXRpb24YBCABKAsyGS5sb3QudjEuUmVjYWxsRXhwbGFuYXRpb24iYQoVRGVsZXRlTWVtb3JpZXNSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRIkCgZmaWx0ZXIYAiABKAsyFC5sb3QudjEuTWVtb3J5RmlsdGVyEg8KB2RyeV9ydW4YAyABKAgiQwoWRGVsZXRlTWVtb3JpZXNSZXNwb25zZRIVCg1kZWxldGVkX2NvdW50GAEgASgDEhIKCm1lbW9yeV9pZHMYAiADKAkynxAKDU1lbW9yeVNlcnZpY2USSQoMQ3JlYXRlTWVtb3J5EhsubG90LnYxLkNyZWF0ZU1lbW9yeVJlcXVlc3QaHC5sb3QudjEuQ3JlYXRlTWVtb3J5UmVzcG9uc2USXgoTQmF0Y2hDcmVhdGVNZW1vcmllcxIiLmxvdC52MS5CYXRjaENyZWF0ZU1lbW9yaWVzUmVxdWVzdBojLmxvdC52MS5CYXRjaENyZWF0ZU1lbW9yaWVzUmVzcG9uc2USRQoJR2V0TWVtb3J5EhgubG90LnYxLkdldE1lbW9yeVJlcXVlc3QaGS5sb3QudjEuR2V0TWVtb3J5UmVzcG9uc2UiA5ACARJJCgxVcGRhdGVNZW1vcnkSGy5sb3QudjEuVXBkYXRlTWVtb3J5UmVxdWVzdBocLmxvdC52MS5VcGRhdGVNZW1vcnlSZXNwb25zZRJJCgxEZWxldGVNZW1vcnkSGy5sb3QudjEuRGVsZXRlTWVtb3J5UmVxdWVzdBocLmxvdC52MS5EZWxldGVNZW1vcnlSZXNwb25zZRJOCgxMaXN0TWVtb3JpZXMSGy5sb3QudjEuTGlzdE1lbW9yaWVzUmVxdWVzdBocLmxvdC52MS5MaXN0TWVtb3JpZXNSZXNwb25zZSIDkAIBElQKDlNlYXJjaE1lbW9yaWVzEh0ubG90LnYxLlNlYXJjaE1lbW9yaWVzUmVxdWVzdBoeLmxvdC52MS5TZWFyY2hNZW1vcmllc1Jlc3BvbnNlIgOQAgESTwoORGVsZXRlTWVtb3JpZXMSHS5sb3QudjEuRGVsZXRlTWVtb3JpZXNSZXF1ZXN0Gh4ubG90LnYxLkRlbGV0ZU1lbW9yaWVzUmVzcG9uc2USWAoRU2F2ZUVycm9yU29sdXRpb24SIC5sb3QudjEuU2F2ZUVycm9yU29sdXRpb25SZXF1ZXN0GiEubG90LnYxLlNhdmVFcnJvclNvbHV0aW9uUmVzcG9uc2USYAoSRmluZEVycm9yU29sdXRpb25zEiEubG90LnYxLkZpbmRFcnJvclNvbHV0aW9uc1JlcXVlc3QaIi5sb3QudjEuRmluZEVycm9yU29sdXRpb25zUmVzcG9uc2UiA5ACARJzChpSZWNvcmRFcnJvclNvbHV0aW9uT3V0Y29tZRIpLmxvdC52MS5SZWNvcmRFcnJvclNvbHV0aW9uT3V0Y29tZVJlcXVlc3QaKi5sb3QudjEuUmVjb3JkRXJyb3JTb2x1dGlvbk91dGNvbWVSZXNwb25zZRJgChJMaXN0RXJyb3JTb2x1dGlvbnMSIS5sb3QudjEuTGlzdEVycm9yU29sdXRpb25zUmVxdWVzdBoiLmxvdC52MS5MaXN0RXJyb3JTb2x1dGlvbnNSZXNwb25zZSIDkAIBEl4KE0RlbGV0ZUVycm9yU29sdXRpb24SIi5sb3QudjEuRGVsZXRlRXJyb3JTb2x1dGlvblJlcXVlc3QaIy5sb3QudjEuRGVsZXRlRXJyb3JTb2x1dGlvblJlc3BvbnNlEkwKDVB1dFByZWZlcmVuY2USHC5sb3QudjEuUHV0UHJlZmVyZW5jZVJlcXVlc3QaHS5sb3QudjEuUHV0UHJlZmVyZW5jZVJlc3BvbnNlElEKDUdldFByZWZlcmVuY2USHC5sb3QudjEuR2V0UHJlZmVyZW5jZVJlcXVlc3QaHS5sb3QudjEuR2V0UHJlZmVyZW5jZVJlc3BvbnNlIgOQAgESVwoPTGlzdFByZWZlcmVuY2VzEh4ubG90LnYxLkxpc3RQcmVmZXJlbmNlc1JlcXVlc3QaHy5sb3QudjEuTGlzdFByZWZlcmVuY2VzUmVzcG9uc2UiA5ACARJVChBEZWxldGVQcmVmZXJlbmNlEh8ubG90LnYxLkRlbGV0ZVByZWZlcmVuY2VSZXF1ZXN0GiAubG90LnYxLkRlbGV0ZVByZWZlcmVuY2VSZXNwb25zZRJSCg9QdXRTZXNzaW9uVmFsdWUSHi5sb3QudjEuUHV0U2Vzc2lvblZhbHVlUmVxdWVzdBofLmxvdC52MS5QdXRTZXNzaW9uVmFsdWVSZXNwb25zZRJXCg9HZXRTZXNzaW9uVmFsdWUSHi5sb3QudjEuR2V0U2Vzc2lvblZhbHVlUmVxdWVzdBofLmxvdC52MS5HZXRTZXNzaW9uVmFsdWVSZXNwb25zZSIDkAIBEmEKFEFwcGVuZFNlc3Npb25NZXNzYWdlEiMubG90LnYxLkFwcGVuZFNlc3Npb25NZXNzYWdlUmVxdWVzdBokLmxvdC52MS5BcHBlbmRTZXNzaW9uTWVzc2FnZVJlc3BvbnNlEkgKCkdldFNlc3Npb24SGS5sb3QudjEuR2V0U2Vzc2lvblJlcXVlc3QaGi5sb3QudjEuR2V0U2Vzc2lvblJlc3BvbnNlIgOQAgESSQoMQ2xlYXJTZXNzaW9uEhsubG90LnYxLkNsZWFyU2Vzc2lvblJlcXVlc3QaHC5sb3QudjEuQ2xlYXJTZXNzaW9uUmVzcG9uc2USVAoOR2V0VGFza0NvbnRleHQSHS5sb3QudjEuR2V0VGFza0NvbnRleHRSZXF1ZXN0Gh4ubG90LnYxLkdldFRhc2tDb250ZXh0UmVzcG9uc2UiA5ACARJQCgxXYXRjaENoYW5nZXMSGy5sb3QudjEuV2F0Y2hDaGFuZ2VzUmVxdWVzdBocLmxvdC52MS5XYXRjaENoYW5nZXNSZXNwb25zZSIDkAIBMAFCRwoNaW8ubG90Z3JwYy52MVABWjRnaXRodWIuY29tL2xvdC1ncnBjL2xvdC1ncnBjL2NsaWVudHMvZ28vbG90L3YxO2xvdHYxYgZwcm90bzM", [file_google_protobuf_field_mask, file_google_rpc_status, file_lot_v1_change, file_lot_v1_error_solution, file_lot_v1_memory, file_lot_v1_outcome, file_lot_v1_pattern_service, file_lot_v1_preference, file_lot_v1_session, file_lot_v1_task_context]);
+  fileDesc("Chtsb3QvdjEvbWVtb3J5X3NlcnZpY2UucHJvdG8SBmxvdC52MSKPAQoTQ3JlYXRlTWVtb3J5UmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSHgoGbWVtb3J5GAIgASgLMg4ubG90LnYxLk1lbW9yeRIRCgltZW1vcnlfaWQYAyABKAkSEgoKcmVxdWVzdF9pZBgEIAEoCRIeCgZkZWR1cGUYBSABKA4yDi5sb3QudjEuRGVkdXBlImgKFENyZWF0ZU1lbW9yeVJlc3BvbnNlEh4KBm1lbW9yeRgBIAEoCzIOLmxvdC52MS5NZW1vcnkSDwoHY3JlYXRlZBgCIAEoCBIfCgdub3RpY2VzGAMgAygLMg4ubG90LnYxLk5vdGljZSJYChpCYXRjaENyZWF0ZU1lbW9yaWVzUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSJwoFaXRlbXMYAiADKAsyGC5sb3QudjEuQ3JlYXRlTWVtb3J5SXRlbSJ5ChBDcmVhdGVNZW1vcnlJdGVtEh4KBm1lbW9yeRgBIAEoCzIOLmxvdC52MS5NZW1vcnkSEQoJbWVtb3J5X2lkGAIgASgJEhIKCnJlcXVlc3RfaWQYAyABKAkSHgoGZGVkdXBlGAQgASgOMg4ubG90LnYxLkRlZHVwZSJ3ChtCYXRjaENyZWF0ZU1lbW9yaWVzUmVzcG9uc2USKwoHcmVzdWx0cxgBIAMoCzIaLmxvdC52MS5DcmVhdGVNZW1vcnlSZXN1bHQSFQoNY3JlYXRlZF9jb3VudBgCIAEoBRIUCgxmYWlsZWRfY291bnQYAyABKAUidQoSQ3JlYXRlTWVtb3J5UmVzdWx0EjAKCHJlc3BvbnNlGAEgASgLMhwubG90LnYxLkNyZWF0ZU1lbW9yeVJlc3BvbnNlSAASIwoFZXJyb3IYAiABKAsyEi5nb29nbGUucnBjLlN0YXR1c0gAQggKBnJlc3VsdCI4ChBHZXRNZW1vcnlSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRIRCgltZW1vcnlfaWQYAiABKAkiMwoRR2V0TWVtb3J5UmVzcG9uc2USHgoGbWVtb3J5GAEgASgLMg4ubG90LnYxLk1lbW9yeSKaAQoTVXBkYXRlTWVtb3J5UmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSHgoGbWVtb3J5GAIgASgLMg4ubG90LnYxLk1lbW9yeRIRCgltZW1vcnlfaWQYAyABKAkSLwoLdXBkYXRlX21hc2sYBCABKAsyGi5nb29nbGUucHJvdG9idWYuRmllbGRNYXNrEgwKBGV0YWcYBSABKAkiVwoUVXBkYXRlTWVtb3J5UmVzcG9uc2USHgoGbWVtb3J5GAEgASgLMg4ubG90LnYxLk1lbW9yeRIfCgdub3RpY2VzGAIgAygLMg4ubG90LnYxLk5vdGljZSJgChNEZWxldGVNZW1vcnlSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRIRCgltZW1vcnlfaWQYAiABKAkSDAoEZXRhZxgDIAEoCRIVCg1hbGxvd19taXNzaW5nGAQgASgIIicKFERlbGV0ZU1lbW9yeVJlc3BvbnNlEg8KB2RlbGV0ZWQYASABKAgidQoTTGlzdE1lbW9yaWVzUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSJAoGZmlsdGVyGAIgASgLMhQubG90LnYxLk1lbW9yeUZpbHRlchIRCglwYWdlX3NpemUYAyABKAUSEgoKcGFnZV90b2tlbhgEIAEoCSJRChRMaXN0TWVtb3JpZXNSZXNwb25zZRIgCghtZW1vcmllcxgBIAMoCzIOLmxvdC52MS5NZW1vcnkSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIuEBChVTZWFyY2hNZW1vcmllc1JlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEg0KBXF1ZXJ5GAIgASgJEiQKBmZpbHRlchgDIAEoCzIULmxvdC52MS5NZW1vcnlGaWx0ZXISDQoFbGltaXQYBCABKAUSGwoObWluX3NpbWlsYXJpdHkYBSABKAFIAIgBARIgCgdyYW5raW5nGAYgASgOMg8ubG90LnYxLlJhbmtpbmcSDgoGcmVyYW5rGAcgASgIEg8KB2V4cGxhaW4YCCABKAhCEQoPX21pbl9zaW1pbGFyaXR5IqABChZTZWFyY2hNZW1vcmllc1Jlc3BvbnNlEh8KBGhpdHMYASADKAsyES5sb3QudjEuTWVtb3J5SGl0EhQKDHJldHJpZXZhbF9pZBgCIAEoCRIfCgdub3RpY2VzGAMgAygLMg4ubG90LnYxLk5vdGljZRIuCgtleHBsYW5hdGlvbhgEIAEoCzIZLmxvdC52MS5SZWNhbGxFeHBsYW5hdGlvbiJhChVEZWxldGVNZW1vcmllc1JlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEiQKBmZpbHRlchgCIAEoCzIULmxvdC52MS5NZW1vcnlGaWx0ZXISDwoHZHJ5X3J1bhgDIAEoCCJDChZEZWxldGVNZW1vcmllc1Jlc3BvbnNlEhUKDWRlbGV0ZWRfY291bnQYASABKAMSEgoKbWVtb3J5X2lkcxgCIAMoCTKfEAoNTWVtb3J5U2VydmljZRJJCgxDcmVhdGVNZW1vcnkSGy5sb3QudjEuQ3JlYXRlTWVtb3J5UmVxdWVzdBocLmxvdC52MS5DcmVhdGVNZW1vcnlSZXNwb25zZRJeChNCYXRjaENyZWF0ZU1lbW9yaWVzEiIubG90LnYxLkJhdGNoQ3JlYXRlTWVtb3JpZXNSZXF1ZXN0GiMubG90LnYxLkJhdGNoQ3JlYXRlTWVtb3JpZXNSZXNwb25zZRJFCglHZXRNZW1vcnkSGC5sb3QudjEuR2V0TWVtb3J5UmVxdWVzdBoZLmxvdC52MS5HZXRNZW1vcnlSZXNwb25zZSIDkAIBEkkKDFVwZGF0ZU1lbW9yeRIbLmxvdC52MS5VcGRhdGVNZW1vcnlSZXF1ZXN0GhwubG90LnYxLlVwZGF0ZU1lbW9yeVJlc3BvbnNlEkkKDERlbGV0ZU1lbW9yeRIbLmxvdC52MS5EZWxldGVNZW1vcnlSZXF1ZXN0GhwubG90LnYxLkRlbGV0ZU1lbW9yeVJlc3BvbnNlEk4KDExpc3RNZW1vcmllcxIbLmxvdC52MS5MaXN0TWVtb3JpZXNSZXF1ZXN0GhwubG90LnYxLkxpc3RNZW1vcmllc1Jlc3BvbnNlIgOQAgESVAoOU2VhcmNoTWVtb3JpZXMSHS5sb3QudjEuU2VhcmNoTWVtb3JpZXNSZXF1ZXN0Gh4ubG90LnYxLlNlYXJjaE1lbW9yaWVzUmVzcG9uc2UiA5ACARJPCg5EZWxldGVNZW1vcmllcxIdLmxvdC52MS5EZWxldGVNZW1vcmllc1JlcXVlc3QaHi5sb3QudjEuRGVsZXRlTWVtb3JpZXNSZXNwb25zZRJYChFTYXZlRXJyb3JTb2x1dGlvbhIgLmxvdC52MS5TYXZlRXJyb3JTb2x1dGlvblJlcXVlc3QaIS5sb3QudjEuU2F2ZUVycm9yU29sdXRpb25SZXNwb25zZRJgChJGaW5kRXJyb3JTb2x1dGlvbnMSIS5sb3QudjEuRmluZEVycm9yU29sdXRpb25zUmVxdWVzdBoiLmxvdC52MS5GaW5kRXJyb3JTb2x1dGlvbnNSZXNwb25zZSIDkAIBEnMKGlJlY29yZEVycm9yU29sdXRpb25PdXRjb21lEikubG90LnYxLlJlY29yZEVycm9yU29sdXRpb25PdXRjb21lUmVxdWVzdBoqLmxvdC52MS5SZWNvcmRFcnJvclNvbHV0aW9uT3V0Y29tZVJlc3BvbnNlEmAKEkxpc3RFcnJvclNvbHV0aW9ucxIhLmxvdC52MS5MaXN0RXJyb3JTb2x1dGlvbnNSZXF1ZXN0GiIubG90LnYxLkxpc3RFcnJvclNvbHV0aW9uc1Jlc3BvbnNlIgOQAgESXgoTRGVsZXRlRXJyb3JTb2x1dGlvbhIiLmxvdC52MS5EZWxldGVFcnJvclNvbHV0aW9uUmVxdWVzdBojLmxvdC52MS5EZWxldGVFcnJvclNvbHV0aW9uUmVzcG9uc2USTAoNUHV0UHJlZmVyZW5jZRIcLmxvdC52MS5QdXRQcmVmZXJlbmNlUmVxdWVzdBodLmxvdC52MS5QdXRQcmVmZXJlbmNlUmVzcG9uc2USUQoNR2V0UHJlZmVyZW5jZRIcLmxvdC52MS5HZXRQcmVmZXJlbmNlUmVxdWVzdBodLmxvdC52MS5HZXRQcmVmZXJlbmNlUmVzcG9uc2UiA5ACARJXCg9MaXN0UHJlZmVyZW5jZXMSHi5sb3QudjEuTGlzdFByZWZlcmVuY2VzUmVxdWVzdBofLmxvdC52MS5MaXN0UHJlZmVyZW5jZXNSZXNwb25zZSIDkAIBElUKEERlbGV0ZVByZWZlcmVuY2USHy5sb3QudjEuRGVsZXRlUHJlZmVyZW5jZVJlcXVlc3QaIC5sb3QudjEuRGVsZXRlUHJlZmVyZW5jZVJlc3BvbnNlElIKD1B1dFNlc3Npb25WYWx1ZRIeLmxvdC52MS5QdXRTZXNzaW9uVmFsdWVSZXF1ZXN0Gh8ubG90LnYxLlB1dFNlc3Npb25WYWx1ZVJlc3BvbnNlElcKD0dldFNlc3Npb25WYWx1ZRIeLmxvdC52MS5HZXRTZXNzaW9uVmFsdWVSZXF1ZXN0Gh8ubG90LnYxLkdldFNlc3Npb25WYWx1ZVJlc3BvbnNlIgOQAgESYQoUQXBwZW5kU2Vzc2lvbk1lc3NhZ2USIy5sb3QudjEuQXBwZW5kU2Vzc2lvbk1lc3NhZ2VSZXF1ZXN0GiQubG90LnYxLkFwcGVuZFNlc3Npb25NZXNzYWdlUmVzcG9uc2USSAoKR2V0U2Vzc2lvbhIZLmxvdC52MS5HZXRTZXNzaW9uUmVxdWVzdBoaLmxvdC52MS5HZXRTZXNzaW9uUmVzcG9uc2UiA5ACARJJCgxDbGVhclNlc3Npb24SGy5sb3QudjEuQ2xlYXJTZXNzaW9uUmVxdWVzdBocLmxvdC52MS5DbGVhclNlc3Npb25SZXNwb25zZRJUCg5HZXRUYXNrQ29udGV4dBIdLmxvdC52MS5HZXRUYXNrQ29udGV4dFJlcXVlc3QaHi5sb3QudjEuR2V0VGFza0NvbnRleHRSZXNwb25zZSIDkAIBElAKDFdhdGNoQ2hhbmdlcxIbLmxvdC52MS5XYXRjaENoYW5nZXNSZXF1ZXN0GhwubG90LnYxLldhdGNoQ2hhbmdlc1Jlc3BvbnNlIgOQAgEwAUJHCg1pby5sb3RncnBjLnYxUAFaNGdpdGh1Yi5jb20vbG90LWdycGMvbG90LWdycGMvY2xpZW50cy9nby9sb3QvdjE7bG90djFiBnByb3RvMw", [file_google_protobuf_field_mask, file_google_rpc_status, file_lot_v1_change, file_lot_v1_error_solution, file_lot_v1_memory, file_lot_v1_outcome, file_lot_v1_pattern_service, file_lot_v1_preference, file_lot_v1_session, file_lot_v1_task_context]);
 
 /**
  * Request of CreateMemory.
@@ -68,6 +68,14 @@ export type CreateMemoryRequest = Message<"lot.v1.CreateMemoryRequest"> & {
    * @generated from field: string request_id = 4;
    */
   requestId: string;
+
+  /**
+   * dedupe: EXACT stores the same content once, and not with a memory_id; NONE, which is also what
+   * unspecified means here, stores another one. SEMANTIC has no meaning for memories and is refused.
+   *
+   * @generated from field: lot.v1.Dedupe dedupe = 5;
+   */
+  dedupe: Dedupe;
 };
 
 /**
@@ -166,6 +174,13 @@ export type CreateMemoryItem = Message<"lot.v1.CreateMemoryItem"> & {
    * @generated from field: string request_id = 3;
    */
   requestId: string;
+
+  /**
+   * dedupe of this item.
+   *
+   * @generated from field: lot.v1.Dedupe dedupe = 4;
+   */
+  dedupe: Dedupe;
 };
 
 /**
@@ -325,8 +340,9 @@ export type UpdateMemoryRequest = Message<"lot.v1.UpdateMemoryRequest"> & {
 
   /**
    * update_mask names the fields to set, each at the top level of Memory (`content`, `tags`, …;
-   * `details` and `expiration` set or clear those). Empty: all fields that the given memory has
-   * set. `*` is all editable fields. Output-only fields and unknown paths are refused.
+   * `details` and `expiration` set or clear those; so do the fields within them). Empty: all fields
+   * that the given memory has set. `*` is all editable fields. Output-only fields and unknown paths
+   * are refused. Afterwards `details` must still be those of the kind.
    *
    * @generated from field: google.protobuf.FieldMask update_mask = 4;
    */
@@ -551,7 +567,8 @@ export type SearchMemoriesRequest = Message<"lot.v1.SearchMemoriesRequest"> & {
   minSimilarity?: number | undefined;
 
   /**
-   * ranking. RELIABLE and EXPLORE have no meaning for memories and are refused.
+   * ranking. BALANCED goes by importance among the most relevant hits, SIMILARITY by relevance alone.
+   * RELIABLE and EXPLORE have no meaning for memories and are refused.
    *
    * @generated from field: lot.v1.Ranking ranking = 6;
    */
@@ -638,7 +655,7 @@ export type DeleteMemoriesRequest = Message<"lot.v1.DeleteMemoriesRequest"> & {
   namespace: string;
 
   /**
-   * Required. filter of what to delete; an empty one is refused.
+   * Required. filter of what to delete; one that lets all through is refused.
    *
    * @generated from field: lot.v1.MemoryFilter filter = 2;
    */
@@ -697,7 +714,12 @@ export const DeleteMemoriesResponseSchema: GenMessage<DeleteMemoriesResponse> = 
  */
 export const MemoryService: GenService<{
   /**
-   * CreateMemory stores a memory. Errors: MEMORY_ID_IN_USE, REQUEST_ID_REUSED.
+   * CreateMemory stores a memory.
+   *
+   * With `dedupe` EXACT the same content is stored once: kind, title, content (white space folded,
+   * but for code) and language make it the same. The stored one is given back with `created` false,
+   * and a notice names what was given otherwise. Errors: MEMORY_ID_IN_USE, MEMORY_NOT_FOUND (a retry
+   * of a create whose memory was deleted since), REQUEST_ID_REUSED.
    *
    * @generated from rpc lot.v1.MemoryService.CreateMemory
    */
@@ -708,7 +730,7 @@ export const MemoryService: GenService<{
   },
   /**
    * BatchCreateMemories creates up to 500 memories, each as CreateMemory would. Items succeed or
-   * fail by themselves: look at each result. Not yet carried out.
+   * fail by themselves: look at each result. Errors: LIMIT_EXCEEDED.
    *
    * @generated from rpc lot.v1.MemoryService.BatchCreateMemories
    */
@@ -728,7 +750,7 @@ export const MemoryService: GenService<{
     output: typeof GetMemoryResponseSchema;
   },
   /**
-   * UpdateMemory edits one. Errors: MEMORY_NOT_FOUND, ETAG_MISMATCH. Not yet carried out.
+   * UpdateMemory edits one. Errors: MEMORY_NOT_FOUND, ETAG_MISMATCH.
    *
    * @generated from rpc lot.v1.MemoryService.UpdateMemory
    */
@@ -748,7 +770,7 @@ export const MemoryService: GenService<{
     output: typeof DeleteMemoryResponseSchema;
   },
   /**
-   * ListMemories lists by time of creation, newest first. Not yet carried out.
+   * ListMemories lists by time of creation, newest first. Errors: PAGE_TOKEN_MISMATCH.
    *
    * @generated from rpc lot.v1.MemoryService.ListMemories
    */
@@ -770,7 +792,7 @@ export const MemoryService: GenService<{
   },
   /**
    * DeleteMemories deletes all that a filter lets through; an empty filter is refused. Pinned
-   * memories stay, unless the filter says `pinned = true`. Not yet carried out.
+   * memories stay, unless the filter says `pinned = true`. What is created meanwhile may stay.
    *
    * @generated from rpc lot.v1.MemoryService.DeleteMemories
    */

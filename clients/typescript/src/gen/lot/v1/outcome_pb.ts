@@ -310,8 +310,8 @@ export enum NoticeCode {
 
   /**
    * A text was longer than the embedding model reads, which is up to 8 windows of
-   * ServerLimits.max_embedding_tokens; it is stored whole, but what lies behind them does not take
-   * part in similarity.
+   * ServerLimits.max_embedding_tokens, of a memory up to 512 passages; it is stored whole, but what
+   * lies behind them does not take part in similarity.
    *
    * @generated from enum value: NOTICE_CODE_TEXT_TRUNCATED = 1;
    */

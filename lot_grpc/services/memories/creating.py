@@ -1,0 +1,239 @@
+"""Creating memories: repeats, one embedding and one write for a batch.
+
+In order, for each draft: the request is entered in the ledger; the texts are embedded; the records
+are inserted; the request is marked done. Insert-only decides who gets an id. A draft that is to be
+stored once gets its id from its content, so that of two at the same time one is stored; where a
+memory has that id that was edited to say something else, the next id of the content is tried.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from lot_grpc.domain.errors import (
+    ContentionError,
+    LotError,
+    MemoryIdInUseError,
+    MemoryNotFoundError,
+)
+from lot_grpc.domain.ids import new_id
+from lot_grpc.domain.memory import Memory, different_fields, same_memory_id, search_text
+from lot_grpc.domain.sameness import same_content
+from lot_grpc.ports import MultiVector, Record, VectorStore
+from lot_grpc.services.expiry import with_ttl
+from lot_grpc.services.indexing import Indexed, Indexing
+from lot_grpc.services.ledger import Ask, Entry, Ledger
+from lot_grpc.services.memories.drafts import NOUN, Created, MemoryDraft
+from lot_grpc.services.moments import Moments
+from lot_grpc.services.pacing import Pace
+from lot_grpc.services.records.collections import MEMORIES
+from lot_grpc.services.records.memories import (
+    REQUEST,
+    memory_from_record,
+    memory_point,
+    memory_record,
+)
+from lot_grpc.services.tombstones import Tombstones
+
+_METHOD = "CreateMemory"
+_TRIES = 20
+
+_INSERTED = 1024
+"""Vectors that are written at once: they are some 12 KB each on their way, and hold the loop."""
+
+
+@dataclass(slots=True)
+class _Work:
+    """A draft on its way. ``tried``: how many ids of its content belong to other contents."""
+
+    namespace: str
+    draft: MemoryDraft
+    memory_id: str
+    entry: Entry | None = None
+    indexed: Indexed | None = None
+    result: Created | LotError | None = None
+    tried: int = 0
+
+    @property
+    def point(self) -> str:
+        """Where it is to lie."""
+        return memory_point(self.namespace, self.memory_id)
+
+    @property
+    def may_be_there(self) -> bool:
+        """Whether its id was not made just now."""
+        repeated = self.entry is not None and not self.entry.first
+        return repeated or self.draft.once or bool(self.draft.memory_id)
+
+    def wrote(self, record: Record) -> bool:
+        """Whether a memory's record was written by a try of this request."""
+        return self.entry is not None and record.payload.get(REQUEST) == self.entry.point
+
+
+class Creating:
+    """Creates memories, one or many."""
+
+    def __init__(
+        self,
+        store: VectorStore,
+        indexing: Indexing,
+        moments: Moments,
+        ledger: Ledger,
+        tombstones: Tombstones,
+    ) -> None:
+        self._store = store
+        self._indexing = indexing
+        self._moments = moments
+        self._ledger = ledger
+        self._tombstones = tombstones
+
+    async def create_many(
+        self, namespace: str, drafts: Sequence[MemoryDraft]
+    ) -> list[Created | LotError]:
+        """Create each by itself; one result each, in order. Store errors end the call."""
+        works = [_Work(namespace, draft, "") for draft in drafts]
+        pace = Pace()
+        for work in works:
+            try:
+                work.draft.check(self._moments.now())
+                work.memory_id = _first_id(work.draft)
+            except LotError as error:
+                work.result = error
+            await pace.give_way()
+        await self._enter(namespace, _open(works))
+        for work in _open(works):
+            await self._answer_repeat(work)
+        for attempt in range(_TRIES):
+            known = [work for work in _open(works) if attempt or work.may_be_there]
+            await self._take_stored(namespace, known)
+            await self._insert(_open(works))
+            if not _open(works):
+                break
+        for work in works:
+            if work.result is None:
+                work.result = ContentionError(NOUN, work.memory_id)
+            if work.entry and work.entry.result is None and isinstance(work.result, Created):
+                created = work.result
+                await self._ledger.finish(
+                    work.entry,
+                    {"memory_id": created.memory.memory_id, "created": created.created},
+                )
+        return [work.result for work in works if work.result is not None]
+
+    # --- steps --------------------------------------------------------------------------------
+
+    async def _enter(self, namespace: str, works: Sequence[_Work]) -> None:
+        asking = [work for work in works if work.draft.request_id]
+        pace = Pace()
+        asks = []
+        for work in asking:
+            plan = {"memory_id": work.memory_id}
+            hashed = work.draft.hash()
+            asks.append(Ask(namespace, _METHOD, work.draft.request_id, hashed, plan))
+            await pace.give_way()
+        for work, entry in zip(asking, await self._ledger.begin_many(asks), strict=True):
+            if isinstance(entry, LotError):
+                work.result = entry
+            else:
+                work.entry = entry
+                work.memory_id = entry.plan["memory_id"]
+
+    async def _answer_repeat(self, work: _Work) -> None:
+        """Answer a request that was carried out, or whose memory was deleted since."""
+        entry = work.entry
+        if entry is None or entry.first:
+            return
+        memory_id = entry.result["memory_id"] if entry.result else work.memory_id
+        point = memory_point(work.namespace, memory_id)
+        record = (await self._store.get(MEMORIES, work.namespace, [point])).get(point)
+        if record is not None and entry.result:
+            work.result = Created(memory_from_record(record), entry.result["created"])
+        elif record is None:
+            stone = await self._tombstones.find(work.namespace, NOUN, memory_id)
+            if entry.result or (stone and stone.delete_time >= entry.create_time):
+                work.result = MemoryNotFoundError(
+                    work.namespace, memory_id, "it was deleted after this request created it"
+                )
+
+    async def _take_stored(self, namespace: str, works: Sequence[_Work]) -> None:
+        """Answer those whose id is taken; those of a content go on to its next id."""
+        if not works:
+            return
+        there = await self._store.get(MEMORIES, namespace, [work.point for work in works])
+        for work in works:
+            if work.point in there:
+                self._take(work, there[work.point])
+
+    def _take(self, work: _Work, record: Record) -> None:
+        stored, given = memory_from_record(record), work.draft.content
+        if work.wrote(record):  # by an earlier try, or another one at the same time
+            work.result = Created(stored, created=True)
+        elif not work.draft.once:
+            same = same_content(stored.content, given)
+            work.result = (
+                Created(stored, created=False)
+                if same
+                else MemoryIdInUseError(work.namespace, work.memory_id)
+            )
+        elif same_memory_id(stored.content) == same_memory_id(given):
+            kept = different_fields(stored.content, given)
+            work.result = Created(stored, created=False, kept=kept)
+        else:
+            work.tried += 1
+            work.memory_id = same_memory_id(given, work.tried)
+
+    async def _insert(self, works: Sequence[_Work]) -> None:
+        """Insert those whose id is free, each id once; the others are looked at again."""
+        fresh = {work.point: work for work in reversed(works)}
+        wanted = [work for work in fresh.values() if work.indexed is None]
+        texts = [search_text(work.draft.content) for work in wanted]
+        for work, indexed in zip(wanted, await self._indexing.vectors(texts), strict=True):
+            work.indexed = indexed
+        for group in _groups([work for work in works if fresh.get(work.point) is work]):
+            records = [self._record(work, work.indexed) for work in group if work.indexed]
+            inserted = await self._store.insert(MEMORIES, records)
+            for work, record in zip(group, records, strict=True):
+                if record.id in inserted:
+                    truncated = work.indexed is not None and work.indexed.text_truncated
+                    work.result = Created(memory_from_record(record), True, truncated)
+
+    def _record(self, work: _Work, indexed: Indexed) -> Record:
+        now = self._moments.now()
+        content = with_ttl(work.draft.content, work.draft.ttl, now)
+        memory = Memory(work.namespace, work.memory_id, content, 1, now, now)
+        record = memory_record(memory, self._moments.sort_key(), indexed.vectors)
+        if work.entry is not None:
+            record.payload[REQUEST] = work.entry.point
+        return record
+
+
+def _first_id(draft: MemoryDraft) -> str:
+    if draft.once:
+        return same_memory_id(draft.content)
+    return draft.memory_id or new_id("m")
+
+
+def _open(works: Sequence[_Work]) -> list[_Work]:
+    """Those of which something is left to do."""
+    return [work for work in works if work.result is None]
+
+
+def _groups(works: Sequence[_Work]) -> Iterator[list[_Work]]:
+    """The works in order, cut to what is written at once; at least one each."""
+    group: list[_Work] = []
+    vectors = 0
+    for work in works:
+        theirs = _count(work.indexed)
+        if group and vectors + theirs > _INSERTED:
+            yield group
+            group, vectors = [], 0
+        group.append(work)
+        vectors += theirs
+    if group:
+        yield group
+
+
+def _count(indexed: Indexed | None) -> int:
+    vectors = indexed.vectors.values() if indexed else ()
+    return sum(len(one.vectors) if isinstance(one, MultiVector) else 1 for one in vectors)

@@ -1,0 +1,76 @@
+"""A memory to create or to edit, and what became of it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+
+from lot_grpc.domain.errors import invalid
+from lot_grpc.domain.ids import content_hash
+from lot_grpc.domain.memory import Memory, MemoryContent
+from lot_grpc.services.expiry import check_expiry, with_ttl
+
+NOUN = "memory"
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryDraft:
+    """A memory to create. ``ttl`` in microseconds, instead of ``content.expire_time``.
+
+    ``once``: what is there with the same content is given back instead.
+    """
+
+    content: MemoryContent
+    memory_id: str = ""
+    request_id: str = ""
+    ttl: int | None = None
+    once: bool = False
+
+    def hash(self) -> str:
+        """The same for the same request."""
+        asked = [asdict(self.content), self.memory_id, self.ttl]
+        return content_hash([*asked, True] if self.once else asked)
+
+    def check(self, now: int) -> None:
+        """Raise what cannot be created as asked."""
+        check_expiry(NOUN, self.content.expire_time, now)
+        if self.once and self.memory_id:
+            raise invalid(
+                "dedupe",
+                "dedupe.memory_id",
+                "dedupe EXACT goes by the content, memory_id by the id; leave one of them out",
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Created:
+    """A created memory. ``truncated``: the model did not read all of its text.
+
+    ``kept``: fields of the stored memory that a repeat gave otherwise, and that stay.
+    """
+
+    memory: Memory
+    created: bool
+    truncated: bool = False
+    kept: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryEdit:
+    """New values of the named fields of a content; ``ttl`` (microseconds) instead of an expiry."""
+
+    content: MemoryContent
+    fields: frozenset[str]
+    ttl: int | None = None
+
+    def apply(self, old: MemoryContent, now: int) -> MemoryContent:
+        """The content after the edit."""
+        new = replace(old, **{name: getattr(self.content, name) for name in self.fields})
+        return with_ttl(new, self.ttl, now)
+
+
+@dataclass(frozen=True, slots=True)
+class Updated:
+    """An edited memory. ``truncated``: the model did not read all of its text."""
+
+    memory: Memory
+    truncated: bool = False
