@@ -57,7 +57,7 @@ from lot_grpc.services.learning.targets import checks_of, moves_of
 from lot_grpc.services.ledger import Ledger
 from lot_grpc.services.memories import error_solutions as error_solutions_module
 from lot_grpc.services.memories import memories as memories_module
-from lot_grpc.services.memories import preferences as preferences_module
+from lot_grpc.services.memories import preference_records as preferences_module
 from lot_grpc.services.memories.error_solutions import ErrorSolutions
 from lot_grpc.services.memories.memories import Memories
 from lot_grpc.services.memories.preferences import Preferences

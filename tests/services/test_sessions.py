@@ -501,6 +501,7 @@ class Model:
 
     def __init__(self) -> None:
         self.there = False
+        self.expires = 0
 
     def write(self, now: int) -> None:
         if not self.there or now >= self.expires:
