@@ -62,7 +62,7 @@ from lot_grpc.services.learning.targets import checks_of, moves_of
 from lot_grpc.services.ledger import Ledger
 from lot_grpc.services.memories import drafts as memory_drafts
 from lot_grpc.services.memories import error_solutions as error_solutions_module
-from lot_grpc.services.memories import preferences as preferences_module
+from lot_grpc.services.memories import preference_records as preferences_module
 from lot_grpc.services.memories.deleting import DeletingMemories
 from lot_grpc.services.memories.error_finding import ErrorFinding
 from lot_grpc.services.memories.error_outcomes import RecordingErrorOutcomes

@@ -1,13 +1,8 @@
-"""Preferences: new values, with the former ones kept.
-
-The former value is written down first, insert-only under its revision; then a compare-and-set puts
-the new one. So no value is lost, whatever dies in between, and of two writers at once the one that
-is late reads again. A row of a revision that the preference still has is no former value yet.
-"""
+"""Preferences: put, read, listed, deleted."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, TypeVar
 
@@ -18,8 +13,9 @@ from lot_grpc.domain.errors import (
 )
 from lot_grpc.domain.ids import content_hash
 from lot_grpc.domain.preference import GENERAL, HISTORY, Preference, PreferenceRevision
-from lot_grpc.ports import Equals, IdIn, Order, Range, Record, VectorStore
+from lot_grpc.ports import Order, Range, Record, VectorStore
 from lot_grpc.services.ledger import Ask, Entry, Ledger
+from lot_grpc.services.memories.preference_records import NOUN, PreferenceRecords
 from lot_grpc.services.moments import Moments
 from lot_grpc.services.pacing import Pace, pause_before_retry
 from lot_grpc.services.paging import Position, read_page
@@ -38,18 +34,13 @@ from lot_grpc.services.records.preferences import (
     UNSETTLED_REQUESTS,
     preference_conditions,
     preference_from_record,
-    preference_point,
-    preference_record,
     revision_from_record,
-    revision_record,
     revisions_of,
-    value_payload,
     value_text,
 )
 from lot_grpc.services.settling import settled_among
 from lot_grpc.services.tombstones import Tombstone, Tombstones
 
-NOUN = "preference"
 _METHOD = "PutPreference"
 _TRIES = 50
 _NEWEST_FIRST = Order(REVISION, descending=True)
@@ -98,12 +89,13 @@ class Preferences:
         self._moments = moments
         self._ledger = ledger
         self._tombstones = tombstones
+        self._records = PreferenceRecords(store, moments, tombstones)
 
     # --- reading ------------------------------------------------------------------------------
 
     async def find(self, namespace: str, key: str) -> Preference | None:
         """One preference, None if there is none."""
-        record = await self._record(namespace, key)
+        record = await self._records.find(namespace, key)
         return None if record is None else preference_from_record(record)
 
     async def get(self, namespace: str, key: str) -> Preference:
@@ -117,7 +109,7 @@ class Preferences:
 
         Raises PreferenceNotFoundError.
         """
-        record = await self._record(namespace, key)
+        record = await self._records.find(namespace, key)
         if record is None:
             raise PreferenceNotFoundError(namespace, key)
         preference = preference_from_record(record)
@@ -168,7 +160,7 @@ class Preferences:
         self, namespace: str, draft: PreferenceDraft, entry: Entry | None
     ) -> PutPreference | None:
         """Put, unless the request did; None if others wrote meanwhile."""
-        record = await self._record(namespace, draft.key)
+        record = await self._records.find(namespace, draft.key)
         if entry is not None and not entry.first:
             await self._refuse_deleted(namespace, draft.key, record, entry)
             if record is not None and entry.result is not None:
@@ -191,7 +183,7 @@ class Preferences:
         if record is None and entry is not None:
             changed[CREATED_BY] = entry.point
         given = (draft.value, draft.category or kept)
-        written = await self._write(namespace, draft.key, record, given, changed)
+        written = await self._records.write(namespace, draft.key, record, given, changed)
         return None if written is None else PutPreference(written, created=record is None)
 
     async def _refuse_deleted(
@@ -228,7 +220,7 @@ class Preferences:
         was deleted since stays away. Raises ContentionError.
         """
         for attempt in range(_TRIES):
-            record = await self._record(namespace, key)
+            record = await self._records.find(namespace, key)
             unsettled: list[str] = record.payload[UNSETTLED] if record else []
             # Read after the preference: what was dropped from it since has changed its revision.
             settled = await settled_among(
@@ -241,71 +233,19 @@ class Preferences:
             ):
                 return
             left = [*(one for one in unsettled if one not in settled), event_point]
-            if await self._write(namespace, key, record, (value, category), {UNSETTLED: left}):
+            if await self._records.write(
+                namespace, key, record, (value, category), {UNSETTLED: left}
+            ):
                 return
             await pause_before_retry(attempt)
         raise ContentionError(NOUN, key)
-
-    async def _write(
-        self,
-        namespace: str,
-        key: str,
-        record: Record | None,
-        given: tuple[Any, str],
-        further: Mapping[str, Any],
-    ) -> Preference | None:
-        """Write a value over the record that was read; None if it is another by now."""
-        now = self._moments.now()
-        if record is None:
-            await self._finish_former(namespace, key)
-            made = Preference(namespace, key, *given, revision=1, create_time=now, update_time=now)
-            first = preference_record(made, self._moments.sort_key())
-            first.payload.update(further)
-            return made if first.id in await self._store.insert(PREFERENCES, [first]) else None
-        await self._store.insert(PREFERENCE_REVISIONS, [revision_record(record)])
-        old = preference_from_record(record)
-        new = Preference(
-            namespace,
-            key,
-            *given,
-            revision=old.revision + 1,
-            create_time=old.create_time,
-            update_time=max(now, old.update_time),
-        )
-        if not await self._store.update(
-            PREFERENCES,
-            namespace,
-            record.id,
-            set={**value_payload(new), **further},
-            when=[Equals(REVISION, old.revision), Equals(SORT_KEY, record.payload[SORT_KEY])],
-        ):
-            await self._drop_former_of_none(record)
-            return None
-        if new.revision > HISTORY + 1:
-            too_old = Range(REVISION, lt=new.revision - HISTORY)
-            await self._store.delete(
-                PREFERENCE_REVISIONS, namespace, [*revisions_of(record), too_old]
-            )
-        return new
-
-    async def _finish_former(self, namespace: str, key: str) -> None:
-        """Finish a delete of the key that was left half done, before the next one may begin."""
-        stone = await self._tombstones.find(namespace, NOUN, key)
-        if stone is not None and not stone.done:
-            await self.finish_delete(stone)
-
-    async def _drop_former_of_none(self, record: Record) -> None:
-        """Drop what was written down of a preference that was deleted just then."""
-        there = await self._record(record.namespace, record.payload["key"])
-        if there is None or there.payload[SORT_KEY] != record.payload[SORT_KEY]:
-            await self._store.delete(PREFERENCE_REVISIONS, record.namespace, revisions_of(record))
 
     # --- deleting -----------------------------------------------------------------------------
 
     async def delete(self, namespace: str, key: str, etag: str = "") -> None:
         """Delete one with its history. Raises PreferenceNotFoundError, EtagMismatchError."""
         while True:
-            record = await self._record(namespace, key)
+            record = await self._records.find(namespace, key)
             if record is None:
                 raise PreferenceNotFoundError(namespace, key)
             current = preference_from_record(record).etag
@@ -317,21 +257,7 @@ class Preferences:
 
     async def finish_delete(self, stone: Tombstone) -> bool:
         """Carry out a delete that was written down; False if a new value was put since."""
-        point = preference_point(stone.namespace, stone.id)
-        await self._store.delete(
-            PREFERENCES, stone.namespace, [IdIn((point,)), *stone.conditions()]
-        )
-        left = (await self._store.get(PREFERENCES, stone.namespace, [point])).get(point)
-        gone = left is None or left.payload[SORT_KEY] != stone.sort_key
-        if gone:
-            theirs = [Equals("key", stone.id), Equals(SORT_KEY, stone.sort_key)]
-            await self._store.delete(PREFERENCE_REVISIONS, stone.namespace, theirs)
-        await self._tombstones.finish(stone)
-        return gone
-
-    async def _record(self, namespace: str, key: str) -> Record | None:
-        point = preference_point(namespace, key)
-        return (await self._store.get(PREFERENCES, namespace, [point])).get(point)
+        return await self._records.finish_delete(stone)
 
 
 async def _all_of(records: Sequence[Record], read: Callable[[Record], T]) -> list[T]:

@@ -9,7 +9,6 @@ from lot_grpc.domain.errors import ContentionError, LimitExceededError, SessionN
 from lot_grpc.domain.session import MAX_VALUES, Session
 from lot_grpc.ports import (
     EXPIRES_KEY,
-    Condition,
     Equals,
     IdIn,
     Order,
@@ -176,8 +175,9 @@ class Sessions:
             await self._rows.forget(row.namespace, row.session_id, row.former)
         stone = await self._tombstones.begin(NOUN, row.session_id, session_record(row))
         # Whatever is written to it until it is gone goes with it.
-        this: list[Condition] = [IdIn((row.point,)), Equals(SORT_KEY, row.generation)]
-        await self._store.delete(SESSIONS, row.namespace, this)
+        await self._store.delete(
+            SESSIONS, row.namespace, [IdIn((row.point,)), Equals(SORT_KEY, row.generation)]
+        )
         await self._rows.forget(row.namespace, row.session_id, (row.generation,))
         await self._tombstones.finish(stone)
 
@@ -226,8 +226,9 @@ class Sessions:
                 row = session_row(record)
                 generations = (row.generation, *row.former)
                 await self._rows.forget(row.namespace, row.session_id, generations)
-                this = [IdIn((record.id,)), *row.conditions()]
-                await self._store.delete(SESSIONS, row.namespace, this)
+                await self._store.delete(
+                    SESSIONS, row.namespace, [IdIn((record.id,)), *row.conditions()]
+                )
                 await pace.give_way()
             swept += len(gone)
             if not gone or len(lapsed) < _SWEEP_BATCH:

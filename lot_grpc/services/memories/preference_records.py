@@ -1,0 +1,110 @@
+"""The records of preferences: written over what was read, deleted with their history.
+
+The former value is written down first, insert-only under its revision; then a compare-and-set puts
+the new one. So no value is lost, whatever dies in between, and of two writers at once the one that
+is late reads again. A row of a revision that the preference still has is no former value yet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from lot_grpc.domain.preference import HISTORY, Preference
+from lot_grpc.ports import Equals, IdIn, Range, Record, VectorStore
+from lot_grpc.services.moments import Moments
+from lot_grpc.services.records.collections import PREFERENCE_REVISIONS, PREFERENCES, SORT_KEY
+from lot_grpc.services.records.preferences import (
+    REVISION,
+    preference_from_record,
+    preference_point,
+    preference_record,
+    revision_record,
+    revisions_of,
+    value_payload,
+)
+from lot_grpc.services.tombstones import Tombstone, Tombstones
+
+NOUN = "preference"
+
+
+class PreferenceRecords:
+    """The records of all namespaces."""
+
+    def __init__(self, store: VectorStore, moments: Moments, tombstones: Tombstones) -> None:
+        self._store = store
+        self._moments = moments
+        self._tombstones = tombstones
+
+    async def write(
+        self,
+        namespace: str,
+        key: str,
+        record: Record | None,
+        given: tuple[Any, str],
+        further: Mapping[str, Any],
+    ) -> Preference | None:
+        """Write a value over the record that was read; None if it is another by now."""
+        now = self._moments.now()
+        if record is None:
+            await self._finish_former(namespace, key)
+            made = Preference(namespace, key, *given, revision=1, create_time=now, update_time=now)
+            first = preference_record(made, self._moments.sort_key())
+            first.payload.update(further)
+            return made if first.id in await self._store.insert(PREFERENCES, [first]) else None
+        await self._store.insert(PREFERENCE_REVISIONS, [revision_record(record)])
+        old = preference_from_record(record)
+        new = Preference(
+            namespace,
+            key,
+            *given,
+            revision=old.revision + 1,
+            create_time=old.create_time,
+            update_time=max(now, old.update_time),
+        )
+        if not await self._store.update(
+            PREFERENCES,
+            namespace,
+            record.id,
+            set={**value_payload(new), **further},
+            when=[Equals(REVISION, old.revision), Equals(SORT_KEY, record.payload[SORT_KEY])],
+        ):
+            await self._drop_former_of_none(record)
+            return None
+        if new.revision > HISTORY + 1:
+            too_old = Range(REVISION, lt=new.revision - HISTORY)
+            await self._store.delete(
+                PREFERENCE_REVISIONS, namespace, [*revisions_of(record), too_old]
+            )
+        return new
+
+    async def _finish_former(self, namespace: str, key: str) -> None:
+        """Finish a delete of the key that was left half done, before the next one may begin."""
+        stone = await self._tombstones.find(namespace, NOUN, key)
+        if stone is not None and not stone.done:
+            await self.finish_delete(stone)
+
+    async def _drop_former_of_none(self, record: Record) -> None:
+        """Drop what was written down of a preference that was deleted just then."""
+        there = await self.find(record.namespace, record.payload["key"])
+        if there is None or there.payload[SORT_KEY] != record.payload[SORT_KEY]:
+            await self._store.delete(PREFERENCE_REVISIONS, record.namespace, revisions_of(record))
+
+    async def finish_delete(self, stone: Tombstone) -> bool:
+        """Carry out a delete that was written down; False if a new value was put since."""
+        point = preference_point(stone.namespace, stone.id)
+        await self._store.delete(
+            PREFERENCES, stone.namespace, [IdIn((point,)), *stone.conditions()]
+        )
+        left = (await self._store.get(PREFERENCES, stone.namespace, [point])).get(point)
+        gone = left is None or left.payload[SORT_KEY] != stone.sort_key
+        if gone:
+            theirs = [Equals("key", stone.id), Equals(SORT_KEY, stone.sort_key)]
+            await self._store.delete(PREFERENCE_REVISIONS, stone.namespace, theirs)
+        await self._tombstones.finish(stone)
+        return gone
+
+    async def find(self, namespace: str, key: str) -> Record | None:
+        """The record of a preference."""
+        point = preference_point(namespace, key)
+        return (await self._store.get(PREFERENCES, namespace, [point])).get(point)
