@@ -190,6 +190,7 @@ def build_services(
     )
     feedback = Feedback(store, moments, ledger, patterns, tombstones)
     memories = Memories(store, indexing, moments, ledger, tombstones)
+    passages = MatchingPassages(store)
     error_solutions = ErrorSolutions(store, indexing, moments, ledger, tombstones)
     log, writers, arrivals = EventLog(store), Writers(), Arrivals(store)
     fence = Fence(store, log, moments)
@@ -279,8 +280,8 @@ def build_services(
         episode_deleting=episode_deleting,
         failures=Failures(store, embedder),
         memories=memories,
-        memory_recall=recall(memory_noun(memories), replace(weights, learned=IMPORTANCE)),
-        memory_passages=MatchingPassages(store),
+        memory_recall=recall(memory_noun(memories, passages), replace(weights, learned=IMPORTANCE)),
+        memory_passages=passages,
         deleting_memories=DeletingMemories(store, memories),
         recommending=Recommending(store, embedder, structural_weights, policies.thresholds),
         performance=Performance(store, moments),
