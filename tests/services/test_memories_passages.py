@@ -36,9 +36,9 @@ FACT = "The blue kettle of Lisbon whistles in B flat."
 ASKED = "how does the blue kettle of Lisbon whistle"
 
 
-@pytest.fixture(params=["in_memory", "edge"])
+@pytest.fixture
 async def world(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[World]:
-    if request.param == "in_memory":
+    if getattr(request, "param", "in_memory") == "in_memory":
         yield await open_world()
         return
     clock = FixedClock()
@@ -75,7 +75,11 @@ async def vectors_of(world: World, memory_id: str) -> Any:
     return (await world.store.get(MEMORIES, NS, [point], vectors=True))[point].vectors
 
 
-@pytest.mark.parametrize("at", [0, 20, 40])
+@pytest.mark.parametrize(
+    ("world", "at"),
+    [("in_memory", 0), ("in_memory", 20), ("in_memory", 40), ("edge", 20)],
+    indirect=["world"],
+)
 async def test_a_fact_anywhere_in_a_long_document_is_found_and_shown(world: World, at: int) -> None:
     content = long_text(1, at)
     await world.services.memories.create(NS, memory(content, memory_id="has", title="Invoices"))
