@@ -193,11 +193,12 @@ async def test_the_cross_encoder_reads_the_passage_of_a_long_content(
 
 async def test_code_is_found_by_what_its_identifiers_say(world: World) -> None:
     code = "def computeMonthlyInterest(principalAmount, yearly_rate):\n    return 1"
-    for memory_id, named in {
+    given_as: dict[str, dict[str, Any]] = {
         "snippet": {"kind": MemoryKind.CODE_SNIPPET},
         "tagged": {"language": "python"},
         "prose": {"language": "english"},
-    }.items():
+    }
+    for memory_id, named in given_as.items():
         given = memory(code, memory_id=memory_id, **named)
         await world.services.memories.create(NS, given)
     kinds = {name: set(await vectors_of(world, name)) for name in ("snippet", "tagged", "prose")}
