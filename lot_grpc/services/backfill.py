@@ -274,7 +274,8 @@ class _Backfill:
 
 def _behind(row: Mapping[str, Any]) -> bool:
     # An unfinished run to other terms leaves those of the contract in some of the records only.
-    return row["embedding"]["tokenizer"] != TOKENIZER or row.get(_STATE) is not None
+    left = row.get(_STATE) is not None or row["schema_version"] < _WITH_PASSAGES
+    return left or row["embedding"]["tokenizer"] != TOKENIZER
 
 
 def _cursors(row: Mapping[str, Any]) -> dict[str, _Cursor]:

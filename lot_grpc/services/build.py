@@ -230,6 +230,7 @@ def build_services(
     )
     feedback = Feedback(store, moments, ledger, patterns, tombstones)
     memories = Memories(store, indexing, moments, ledger, tombstones)
+    passages = MatchingPassages(store)
     error_solutions = ErrorSolutions(store, indexing, moments, ledger, tombstones)
     log, writers, arrivals = EventLog(store), Writers(), Arrivals(store)
     fence = Fence(store, log, moments)
@@ -306,7 +307,7 @@ def build_services(
 
     pattern_recall = recall(pattern_noun(patterns, evidence, learned_tasks, watching))
     episode_recall = recall(episode_noun(episodes))
-    memory_recall = recall(memory_noun(memories), replace(weights, learned=IMPORTANCE))
+    memory_recall = recall(memory_noun(memories, passages), replace(weights, learned=IMPORTANCE))
     error_finding = ErrorFinding(store, embedder, retrievals)
     recommending = Recommending(store, embedder, structural_weights, policies.thresholds)
 
@@ -332,7 +333,7 @@ def build_services(
         failures=Failures(store, embedder),
         memories=memories,
         memory_recall=memory_recall,
-        memory_passages=MatchingPassages(store),
+        memory_passages=passages,
         deleting_memories=DeletingMemories(store, memories),
         recommending=recommending,
         performance=Performance(store, moments),

@@ -204,6 +204,9 @@ WRITING: dict[str, tuple[Callable[[Lot], Awaitable[Any]], Any, Any]] = {
     "RecordEvent": (_events, [], [1]),
     "EndEpisode": (_status, 1, 2),
     "CreateMemory": (_memories, ["c"], ["c", "c2"]),
+    "BatchCreateMemories": (_memories, ["c"], ["c", "c2", "c3"]),
+    "UpdateMemory": (_memories, ["c"], ["edited"]),
+    "DeleteMemories": (_memories, ["c"], []),
     "DeleteMemory": (_memories, ["c"], []),
     "ClearNamespace": (_memories, ["c"], []),
     "DeleteEpisode": (_episodes, ["e"], []),
@@ -245,6 +248,11 @@ ASKS: dict[str, dict[str, Any]] = {
     "StartEpisode": {"episode": NEW},
     "RecordEpisode": {"episode": NEW | {"status": 2}, "events": [{"event_type": "x"}] * 3},
     "CreateMemory": {"memory": {"content": "c2"}, "memory_id": "m2"},
+    "BatchCreateMemories": {
+        "items": [{"memory": {"content": "c2"}}, {"memory": {"content": "c3"}}]
+    },
+    "UpdateMemory": {"memory_id": "m", "memory": {"content": "edited"}},
+    "DeleteMemories": {"filter": {"max_importance": 1}},
     "PrunePatterns": {"max_success_rate": 1},
     "RecordDecision": {"decision": {"context": "a new one", "chosen_option": "o"}},
     "SeedKnowledge": {"packs": ["best_practices"]},

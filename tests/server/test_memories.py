@@ -162,7 +162,7 @@ async def test_a_retry_does_not_bring_back_what_was_deleted(lot):
 
 
 async def test_a_long_content_is_stored_whole_and_its_unread_tail_is_told(lot):
-    content = "word " * 90_000
+    content = "word " * 170_000
     answer = await lot.memories.CreateMemory(memory={"content": content})
     assert answer.memory.content == content
     [notice] = answer.notices

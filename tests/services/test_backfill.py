@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from lot_grpc.domain.errors import EmbeddingModelMismatchError, SchemaVersionMismatchError
+from lot_grpc.domain.memory import MemoryContent, MemoryKind
 from lot_grpc.domain.pattern import PatternContent
 from lot_grpc.domain.query import EpisodeFilter, Legs, MemoryFilter, PatternFilter
 from lot_grpc.embedding.hashing import HashingEmbedder
@@ -18,6 +19,7 @@ from lot_grpc.lexical.bm25 import TOKENIZER
 from lot_grpc.ports import Embedding, Record, SparseVector, VectorStore
 from lot_grpc.services import backfill
 from lot_grpc.services.backfill import bring_up_to_date, needs_backfill
+from lot_grpc.services.memories.drafts import MemoryEdit
 from lot_grpc.services.patterns.patterns import PatternEdit
 from lot_grpc.services.recall.questions import (
     Asked,
@@ -30,6 +32,7 @@ from lot_grpc.services.records.collections import (
     EPISODES,
     MEMORIES,
     PATTERNS,
+    SCHEMA_VERSION,
     SPARSE_VECTOR,
     TEXT_VECTOR,
 )
@@ -330,6 +333,105 @@ async def test_records_of_one_sort_key_are_all_done(make: Make) -> None:
     got = await vectors_of(old.store)
     assert all(SPARSE_VECTOR in r.vectors for r in got[MEMORIES])
     assert len(got[MEMORIES]) > 2 * 4
+
+
+# --- memories of stages 1 to 4: without vectors of code and passages --------------------------
+
+LONG = "A sentence of some words. " * 200
+
+
+async def stage_4_store(inner: VectorStore, clock: FixedClock) -> Old:
+    """Whole but for those vectors, and of an older schema."""
+    world = await open_world(inner, clock)
+    await fill(world)
+    for number, namespace in itertools.product(range(5), NAMESPACES):
+        for name, content, kind in (
+            ("long", f"{number} {LONG}", MemoryKind.DOCUMENT),
+            ("code", code_of(number), MemoryKind.CODE_SNIPPET),
+            ("short", f"fact {number}", MemoryKind.FACT),
+        ):
+            given = memory(content, memory_id=f"{name}{number}", kind=kind)
+            await world.services.memories.create(namespace, given)
+    want = await vectors_of(inner)
+    for record in want[MEMORIES]:
+        kept = {name: record.vectors[name] for name in (TEXT_VECTOR, SPARSE_VECTOR)}
+        await inner.put(MEMORIES, [replace(record, vectors=kept)])
+    await change_contract(inner, {"schema_version": 4})
+    return Old(FaultInjectingStore(inner), world, want)
+
+
+@ON_EDGE_TOO
+async def test_memories_of_stage_4_get_the_vectors_of_their_code_and_passages(make: Make) -> None:
+    old = await stage_4_store(make(clock := FixedClock()), clock)
+    embedder = CountingEmbedder()
+    assert await needs_backfill(old.store)
+    assert await bring_up_to_date(old.store, embedder) == 2 * (5 + 5), "the long, and the code"
+    await old.assert_up_to_date()
+    assert (await contract_row(old.store))["schema_version"] == SCHEMA_VERSION
+    assert not [text for text in embedder.embedded if "fact" in text or "Do step" in text]
+    assert await bring_up_to_date(old.store, embedder) == 0
+
+
+@pytest.mark.parametrize("when", When)
+async def test_a_run_over_memories_that_dies_at_any_write_is_taken_up(
+    make: Make, when: When
+) -> None:
+    for n in itertools.count(1):
+        old = await stage_4_store(make(clock := FixedClock()), clock)
+        old.store.fail_at(n, when)
+        try:
+            await bring_up_to_date(old.store, HashingEmbedder())
+        except InjectedFault:
+            old.store.revive()
+        else:
+            break
+        await open_store(old.store, HashingEmbedder().contract)
+        await bring_up_to_date(old.store, HashingEmbedder())
+        await old.assert_up_to_date()
+    assert n > 9
+
+
+async def test_memories_that_an_older_version_had_done_already_are_gone_over_again(
+    make: Make,
+) -> None:
+    """Stage 4 was bringing the terms up to date when it was killed."""
+    old = await stage_4_store(make(clock := FixedClock()), clock)
+    everything = {name: {"key": 2**60, "ids": []} for name in RECALLED}
+    embedding = (await contract_row(old.store))["embedding"]
+    await change_contract(
+        old.store,
+        {
+            "embedding": {**embedding, "tokenizer": EARLIER},
+            "backfill": {"to": TOKENIZER, "cursors": everything},
+        },
+    )
+    await bring_up_to_date(old.store, HashingEmbedder(), stop=after(3))
+    assert await needs_backfill(old.store)
+    await bring_up_to_date(old.store, HashingEmbedder())
+    await old.assert_up_to_date()
+
+
+async def test_a_long_memory_edited_meanwhile_has_the_vectors_of_its_new_text() -> None:
+    clock = FixedClock()
+
+    class Edited(SharedStore):
+        edits = True
+
+        async def set_vectors(self, collection: str, records: Sequence[Record]) -> None:
+            if collection == MEMORIES and self.edits:
+                self.edits = False
+                edit = MemoryEdit(MemoryContent("short now"), frozenset({"content", "kind"}))
+                for name in ("long0", "code0"):
+                    await old.world.services.memories.update(NS, name, edit, "")
+            await super().set_vectors(collection, records)
+
+    old = await stage_4_store(Edited(clock), clock)
+    await bring_up_to_date(old.store, HashingEmbedder())
+    asked = Asked("short now", 2, legs=Legs.DENSE)
+    question = memory_question(asked, MemoryFilter())
+    found = await old.world.services.memory_recall.find(NS, question)
+    assert {hit.thing.memory_id for hit in found.hits} == {"long0", "code0"}
+    assert [hit.similarity for hit in found.hits] == pytest.approx([1.0, 1.0], abs=1e-5)
 
 
 # --- versions ---------------------------------------------------------------------------------

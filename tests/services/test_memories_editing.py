@@ -105,10 +105,14 @@ async def test_details_go_with_their_kind(world: World) -> None:
     await create(world, memory_id="m", kind=MemoryKind.PROJECT, details=Project("/x"))
     await update(world, "m", details=Project("/x", ("go",), "done"))
     assert await ids(world, project_statuses=("done",), tech_stack=("go",)) == ["m"]
+    wrong: dict[str, Any]
     for wrong in ({"kind": MemoryKind.NOTE}, {"details": ConversationSummary(("a",))}):
         with pytest.raises(RequestInvalidError, match="set kind and details together"):
             await update(world, "m", **wrong)
-    both = {"kind": MemoryKind.CONVERSATION_SUMMARY, "details": ConversationSummary(("a",))}
+    both: dict[str, Any] = {
+        "kind": MemoryKind.CONVERSATION_SUMMARY,
+        "details": ConversationSummary(("a",)),
+    }
     assert (await update(world, "m", **both)).content.details == ConversationSummary(("a",))
     assert await ids(world, project_statuses=("done",)) == []
     await update(world, "m", kind=MemoryKind.NOTE, details=None)

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
-import time
+import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from lot_grpc.domain import passages as passages_module
 from lot_grpc.domain.memory import Memory, MemoryContent, MemoryKind
-from lot_grpc.domain.passages import MOST_PASSAGES
 from lot_grpc.domain.query import Legs, MemoryFilter, Ranking
+from lot_grpc.embedding.hashing import OverlapReranker
 from lot_grpc.ports import MultiVector
+from lot_grpc.services import indexing
+from lot_grpc.services.memories import passages as memory_passages
 from lot_grpc.services.memories.drafts import MemoryEdit
 from lot_grpc.services.memories.passages import Passage
 from lot_grpc.services.recall.questions import Asked, memory_question
@@ -34,9 +36,9 @@ FACT = "The blue kettle of Lisbon whistles in B flat."
 ASKED = "how does the blue kettle of Lisbon whistle"
 
 
-@pytest.fixture(params=["in_memory", "edge"])
+@pytest.fixture
 async def world(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[World]:
-    if request.param == "in_memory":
+    if getattr(request, "param", "in_memory") == "in_memory":
         yield await open_world()
         return
     clock = FixedClock()
@@ -73,7 +75,11 @@ async def vectors_of(world: World, memory_id: str) -> Any:
     return (await world.store.get(MEMORIES, NS, [point], vectors=True))[point].vectors
 
 
-@pytest.mark.parametrize("at", [0, 20, 40])
+@pytest.mark.parametrize(
+    ("world", "at"),
+    [("in_memory", 0), ("in_memory", 20), ("in_memory", 40), ("edge", 20)],
+    indirect=["world"],
+)
 async def test_a_fact_anywhere_in_a_long_document_is_found_and_shown(world: World, at: int) -> None:
     content = long_text(1, at)
     await world.services.memories.create(NS, memory(content, memory_id="has", title="Invoices"))
@@ -130,39 +136,56 @@ async def test_vectors_of_another_text_name_no_passage(world: World) -> None:
     assert await world.services.memory_passages.of([made.memory], vector) == [None]
 
 
-async def test_so_many_passages_are_read_and_what_lies_behind_is_told() -> None:
+async def test_so_many_passages_are_read_and_what_lies_behind_is_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(passages_module, "MOST_PASSAGES", 4)
     world = await open_world()
-    content = "word " * 170_000
-    made = await world.services.memories.create(NS, memory(content, memory_id="m"))
+    made = await world.services.memories.create(NS, memory("word " * 1300, memory_id="m"))
     assert made.truncated
     passages = (await vectors_of(world, "m"))[PASSAGE_VECTORS]
     assert isinstance(passages, MultiVector)
-    assert len(passages.vectors) == MOST_PASSAGES
-    fits = await world.services.memories.create(NS, memory(long_text(1, 5)))
+    assert len(passages.vectors) == 4
+    fits = await world.services.memories.create(NS, memory("word " * 1200))
     assert not fits.truncated
 
 
-async def test_a_megabyte_leaves_the_loop_to_others() -> None:
-    """Held for so long at a time; the bound is wide, as other tests run beside this one."""
+async def test_a_long_text_is_split_in_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A megabyte takes 0.1 s, in which other calls go on."""
+    threads: list[str] = []
+    split = passages_module.passages_of
+
+    def noted(text: str) -> passages_module.Passages:
+        threads.append(threading.current_thread().name)
+        return split(text)
+
+    for module in (indexing, memory_passages):
+        monkeypatch.setattr(module, "passages_of", noted)
     world = await open_world()
-    content = ("The quick brown fox. " * 60_000)[: 1 << 20]
-    longest = 0.0
-    done = asyncio.Event()
+    await world.services.memories.create(NS, memory(long_text(1, 40)))
+    await find(world)
+    assert len(threads) == 2
+    assert threading.main_thread().name not in threads
 
-    async def others() -> int:
-        nonlocal longest
-        turns = 0
-        while not done.is_set():
-            before = time.perf_counter()
-            await asyncio.sleep(0.001)
-            longest = max(longest, time.perf_counter() - before)
-            turns += 1
-        return turns
 
-    running = asyncio.create_task(others())
-    await world.services.memories.create(NS, memory(content))
-    done.set()
-    assert await running > 20
+async def test_the_cross_encoder_reads_the_passage_of_a_long_content(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    content = long_text(1, 40)
+    await world.services.memories.create(NS, memory(content, memory_id="m", title="Invoices"))
+    await world.services.memories.create(NS, memory("short", memory_id="short", title="T"))
+    read: list[str] = []
+    score = OverlapReranker.score
+
+    async def kept(self: OverlapReranker, query: str, texts: Any, *, seconds: float) -> Any:
+        read.extend(texts)
+        return await score(self, query, texts, seconds=seconds)
+
+    monkeypatch.setattr(OverlapReranker, "score", kept)
+    [(best, passage), _] = await find(world, rerank=True)
+    assert best.thing.memory_id == "m"
+    assert passage is not None
+    assert sorted(read) == [f"Invoices\n{passage.text}", "T\nshort"]
 
 
 # --- code -------------------------------------------------------------------------------------
@@ -170,11 +193,12 @@ async def test_a_megabyte_leaves_the_loop_to_others() -> None:
 
 async def test_code_is_found_by_what_its_identifiers_say(world: World) -> None:
     code = "def computeMonthlyInterest(principalAmount, yearly_rate):\n    return 1"
-    for memory_id, named in {
+    given_as: dict[str, dict[str, Any]] = {
         "snippet": {"kind": MemoryKind.CODE_SNIPPET},
         "tagged": {"language": "python"},
         "prose": {"language": "english"},
-    }.items():
+    }
+    for memory_id, named in given_as.items():
         given = memory(code, memory_id=memory_id, **named)
         await world.services.memories.create(NS, given)
     kinds = {name: set(await vectors_of(world, name)) for name in ("snippet", "tagged", "prose")}

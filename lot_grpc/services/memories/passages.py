@@ -10,10 +10,11 @@ import numpy as np
 
 from lot_grpc.domain.memory import Memory
 from lot_grpc.domain.passages import Span, is_short, passages_of
-from lot_grpc.ports import MultiVector, VectorStore
+from lot_grpc.domain.search_text import joined
+from lot_grpc.ports import MultiVector, Record, VectorStore
 from lot_grpc.services.pacing import Pace
 from lot_grpc.services.records.collections import MEMORIES, PASSAGE_VECTORS
-from lot_grpc.services.records.memories import memory_point
+from lot_grpc.services.records.memories import memory_from_record, memory_point
 
 _LONG = 16_384
 """Characters from which on a text is split in a thread: a megabyte takes 0.1 s."""
@@ -44,6 +45,14 @@ class MatchingPassages:
             found.append(await self._of(memory, vector))
             await pace.give_way()
         return found
+
+    async def excerpts(self, vector: Sequence[float], records: Sequence[Record]) -> list[str]:
+        """The title and the passage nearest to the query, for each that has several; else ""."""
+        memories = [memory_from_record(record) for record in records]
+        return [
+            joined(memory.content.title, passage.text) if passage else ""
+            for memory, passage in zip(memories, await self.of(memories, vector), strict=True)
+        ]
 
     async def _of(self, memory: Memory, vector: Sequence[float]) -> Passage | None:
         point = memory_point(memory.namespace, memory.memory_id)

@@ -11,6 +11,7 @@ from lot_grpc.domain.query import EpisodeFilter, Legs, MemoryFilter, PatternFilt
 from lot_grpc.services.changes.watching import Watching
 from lot_grpc.services.episodes.episodes import Episodes
 from lot_grpc.services.memories.memories import Memories
+from lot_grpc.services.memories.passages import MatchingPassages
 from lot_grpc.services.outcomes.evidence import PatternEvidence
 from lot_grpc.services.patterns.patterns import Patterns
 from lot_grpc.services.recall.learned_tasks import LearnedTasks
@@ -48,13 +49,14 @@ def episode_noun(episodes: Episodes) -> Noun[Episode]:
     return Noun(SEARCHED_EPISODES, episodes.read, lambda e: e.episode_id)
 
 
-def memory_noun(memories: Memories) -> Noun[Memory]:
+def memory_noun(memories: Memories, passages: MatchingPassages) -> Noun[Memory]:
     """Memories; of near-ties the more important ones come first."""
     return Noun(
         SEARCHED_MEMORIES,
         memories.read,
         lambda m: m.memory_id,
         importance=lambda record: float(record.payload["importance"]),
+        excerpts=passages.excerpts,
     )
 
 

@@ -72,6 +72,8 @@ class Noun(Generic[T]):
     tasks: Matching | None = None
     tell: Callable[[str, str, Sequence[tuple[str, float]], str], None] | None = None
     importance: Callable[[Record], float] | None = None
+    excerpts: Callable[[Sequence[float], Sequence[Record]], Awaitable[Sequence[str]]] | None = None
+    """By the query's vector, what the cross-encoder reads of long texts (``reranks.Excerpts``)."""
 
     @property
     def ranks(self) -> bool:
@@ -186,8 +188,13 @@ class Recall(Generic[T]):
         candidates = await self._searching.search(namespace, wanted)
         found, unreached = candidates.found, 0
         if asked.rerank:
+            excerpts = self._noun.excerpts
             found, unreached = await self._reranks.rerank(
-                namespace, self._noun.searched, asked.query, found
+                namespace,
+                self._noun.searched,
+                asked.query,
+                found,
+                partial(excerpts, candidates.vector) if excerpts else None,
             )
         found = lift(found, candidates.also, self._weights.gate)
         ranking = asked.ranking if self._noun.ranks else Ranking.SIMILARITY

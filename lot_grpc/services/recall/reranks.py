@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from lot_grpc.domain.errors import ModelUnavailableError, RerankerUnavailableError
 from lot_grpc.domain.fusion import Relevance
 from lot_grpc.domain.reranking import blend
 from lot_grpc.domain.search_text import SearchText, joined, spoken
-from lot_grpc.ports import Reranker, VectorStore
+from lot_grpc.ports import Record, Reranker, VectorStore
 from lot_grpc.services.recall.searched import Searched
 
 _CODE_CHARACTERS = 4_096
 """Of a candidate's code, which the cross-encoder may read: more than its 512 tokens hold."""
+
+
+Excerpts: TypeAlias = Callable[[Sequence[Record]], Awaitable[Sequence[str]]]
+"""For each record the part of a long text that is to be read instead of its beginning, or ""."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +38,12 @@ class Reranks:
         self._bounds = bounds
 
     async def rerank(
-        self, namespace: str, searched: Searched, query: str, found: Sequence[Relevance]
+        self,
+        namespace: str,
+        searched: Searched,
+        query: str,
+        found: Sequence[Relevance],
+        excerpts: Excerpts | None = None,
     ) -> tuple[list[Relevance], int]:
         """All candidates in their new order, and how many of the best could not be reached.
 
@@ -42,11 +52,12 @@ class Reranks:
         best = found[: self._bounds.candidates]
         records = await self._store.get(searched.collection, namespace, [one.id for one in best])
         read = [one for one in best if one.id in records]
-        texts = [searched.text_of(records[one.id]) for one in read]
+        texts = [_as_read(searched.text_of(records[one.id])) for one in read]
+        if excerpts is not None:
+            parts = await excerpts([records[one.id] for one in read])
+            texts = [part or text for part, text in zip(parts, texts, strict=True)]
         try:
-            scores = await self._reranker.score(
-                query, [_as_read(text) for text in texts], seconds=self._bounds.seconds
-            )
+            scores = await self._reranker.score(query, texts, seconds=self._bounds.seconds)
         except ModelUnavailableError as error:
             raise RerankerUnavailableError from error
         behind = found[len(best) :]
@@ -54,4 +65,6 @@ class Reranks:
 
 
 def _as_read(text: SearchText) -> str:
+    if text.code_in_text:
+        return text.text
     return joined(text.text, spoken(text.code[:_CODE_CHARACTERS]))
