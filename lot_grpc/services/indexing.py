@@ -81,7 +81,7 @@ async def _prepared(one: SearchText) -> _Prepared:
 
 
 def _prepare(one: SearchText) -> _Prepared:
-    embedded = (one.text, one.spoken_code) if one.code else (one.text,)
+    embedded: tuple[str, ...] = (one.text, one.spoken_code) if one.code else (one.text,)
     if one.solved:
         embedded += (one.solved,)
     return _Prepared(embedded, bool(one.code), bool(one.solved), document_vector(one.whole))
