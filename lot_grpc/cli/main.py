@@ -126,7 +126,9 @@ def evaluate(
     A set is a folder in BEIR's shape, each file plain or .gz: corpus.jsonl and queries.jsonl with
     one {"id" or "_id", "text"} a line (a document may have "title"; a query "kind", "source", and
     "exclude": ids of documents that do not count), and qrels.tsv or qrels/test.tsv with query id,
-    document id and score, tabs between. exclusions.tsv (query id, document id) excludes too.
+    document id and score, tabs between. exclusions.tsv (query id, document id) excludes too. If all
+    documents have "message" and "solution", they are saved as error solutions instead, and the
+    queries asked as messages.
     """
     from lot_grpc.cli.eval import Wanted, run
 

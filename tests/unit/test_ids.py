@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import re
 import uuid
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -71,6 +72,10 @@ CONTENT = PatternContent(
         (event_point("default", "e-1", 10_000), "72e44846-28d7-59ba-a902-81343808f4d2"),
         (memory_point("default", "m-1"), "b9e9e0b1-0f36-5f88-bc5e-8aa3b7f76185"),
         (retrieval_point("default", "r-1"), "c4ba6351-9393-55b7-a173-ac462e1d0d80"),
+        (
+            replace(FACT, pattern_id="", error_solution_id="s-1").point,
+            "f7759a90-c7de-516d-892e-a7b566c15f75",
+        ),
         (FACT.point, "e67ba57e-7797-5a50-afd0-0f5a56b75f7b"),
         (claim_point("default", CONTENT), "15f7a17c-17ce-5673-bb84-e9e516d23792"),
         (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 import pytest
@@ -43,6 +43,7 @@ from lot_grpc.services.records.episodes import (
 from lot_grpc.services.records.error_solutions import (
     error_solution_conditions,
     error_solution_from_record,
+    error_solution_point,
     error_solution_record,
 )
 from lot_grpc.services.records.feedback import (
@@ -89,6 +90,16 @@ def test_a_pattern_comes_back(pattern):
 @given(made.facts)
 def test_an_outcome_comes_back(fact):
     assert outcome_from_record(stored(outcome_record(fact, 7))) == fact
+
+
+@given(made.facts, made.ids)
+def test_an_outcome_of_an_error_solution_comes_back(fact, solution_id):
+    fact = replace(fact, pattern_id="", error_solution_id=solution_id)
+    record = outcome_record(fact, 7)
+    assert "pattern_id" not in record.payload
+    assert outcome_from_record(stored(record)) == fact
+    assert fact.counted_by.point == error_solution_point(fact.namespace, solution_id)
+    assert record.id != outcome_record(replace(fact, error_solution_id="", pattern_id="p"), 7).id
 
 
 @given(made.feedback_facts)
@@ -302,6 +313,7 @@ def test_lists_are_ordered_by_an_indexed_integer(collection):
         (names.FEEDBACK, "pattern_id", Index.KEYWORD),
         (names.FEEDBACK, SORT_KEY, Index.INTEGER),
         (names.OUTCOMES, "pattern_id", Index.KEYWORD),
+        (names.OUTCOMES, "error_solution_id", Index.KEYWORD),
         (names.REQUESTS, "kind", Index.KEYWORD),
         (names.REQUESTS, "done", Index.BOOL),
         (names.REQUESTS, "pattern_id", Index.KEYWORD),

@@ -65,8 +65,8 @@ def kept_nouns(
             collection=ERROR_SOLUTIONS,
             touched=[NOT_PINNED],
             older_than=_all_before("update_time", "last_used_time"),
-            keys=error_solutions.SEEN_KEYS,
-            rank=None,
+            keys=(*error_solutions.SEEN_KEYS, *RANK_KEYS),
+            rank=_solution_rank,
             bound=lambda policy: Bound(policy.max_error_solutions, policy.max_error_solution_age),
             delete=of_error_solutions.delete_as_seen,
         ),
@@ -76,6 +76,12 @@ def kept_nouns(
 def _all_before(*keys: str) -> Callable[[int], list[Condition]]:
     """The times at all of these keys lie before one."""
     return lambda time: [Range(key, lt=time) for key in keys]
+
+
+def _solution_rank(payload: Payload) -> tuple[float, ...]:
+    """As patterns; the bound of nothing but failures is 0, but for the rounding of doubles."""
+    reliability, *rest = pattern_rank(payload)
+    return (round(reliability, 9), *rest)
 
 
 def _importance(payload: Payload) -> tuple[float, int]:

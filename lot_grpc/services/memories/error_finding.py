@@ -41,6 +41,9 @@ _RELIABILITY: Final = 0.01
 reliability is added to the relevance of similar ones as well; it decides between what is all but
 the same, no more."""
 
+_REMEMBERED: Final = 4_096
+"""Stored errors whose reading is kept; it takes no more than some KB each."""
+
 _LONG: Final = 16_384
 """Characters from which on a message is read in a thread."""
 
@@ -117,6 +120,7 @@ class ErrorFinding:
         raw = replace(SEARCHED_ERROR_SOLUTIONS, dense=(TEXT_VECTOR,))
         self._searching_raw = Searching(store, embedder, raw, FusionWeights())
         self._retrievals = retrievals
+        self._errors: dict[tuple[str, str, int], ErrorRead] = {}
 
     async def find(self, namespace: str, asked: ErrorQuestion) -> ErrorAnswer:
         """The solutions of an error, those of its signature first."""
@@ -167,7 +171,7 @@ class ErrorFinding:
     ) -> list[ErrorFound]:
         """The best of the same signature."""
         found = [
-            _exactly(one, solution, error, await _read(*_error_of(solution)))
+            _exactly(one, solution, error, await self._error_of(solution))
             for one, solution in await self._read(namespace, same.found[: pool_size(asked.limit)])
         ]
         return _best(found, asked.limit, asked)
@@ -190,13 +194,23 @@ class ErrorFinding:
         found = []
         for one, solution in await self._read(namespace, near):
             if not signed_by_these_rules(solution.signature):
-                stored = await _read(*_error_of(solution))
+                stored = await self._error_of(solution)
                 if stored.signature == error.signature:
                     found.append(_exactly(one, solution, error, stored))
                     continue
             reliability = ScorePart("reliability", solution.outcomes.reliability, _RELIABILITY)
             found.append(_found(solution, one.similarity, (*one.parts, reliability)))
         return _best(found, limit, asked)
+
+    async def _error_of(self, solution: ErrorSolution) -> ErrorRead:
+        """A stored error, read once: no call edits one, and a long log takes a while."""
+        key = (solution.namespace, solution.error_solution_id, solution.create_time)
+        if key not in self._errors:
+            content = solution.content
+            self._errors[key] = await _read(content.error_type, content.error_message)
+            if len(self._errors) > _REMEMBERED:
+                del self._errors[next(iter(self._errors))]
+        return self._errors[key]
 
     async def _read(
         self, namespace: str, found: Sequence[Relevance]
@@ -219,10 +233,6 @@ def _conditions(asked: ErrorQuestion, *, worked: bool) -> list[Condition]:
     if asked.error_type:
         where.append(OneOf((Equals("error_type", asked.error_type), Missing("error_type"))))
     return where
-
-
-def _error_of(solution: ErrorSolution) -> tuple[str, str]:
-    return solution.content.error_type, solution.content.error_message
 
 
 def _exactly(

@@ -71,7 +71,7 @@ class NamespacePolicy(_message.Message):
     max_episodes: _builtins.int
     """max_episodes kept, the latest started. 0: no bound."""
     max_error_solutions: _builtins.int
-    """max_error_solutions kept, the latest. 0: no bound."""
+    """max_error_solutions kept, the most reliable, then the latest. 0: no bound."""
     max_patterns: _builtins.int
     """max_patterns kept, the best, as by PrunePatternsRequest.keep_at_most. 0: no bound."""
     max_memories: _builtins.int
