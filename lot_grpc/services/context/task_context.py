@@ -20,7 +20,7 @@ from lot_grpc.domain.episode import Episode, EpisodeStatus
 from lot_grpc.domain.memory import Memory
 from lot_grpc.domain.pattern import Pattern
 from lot_grpc.domain.preference import Preference
-from lot_grpc.domain.query import EpisodeFilter, MemoryFilter, PatternFilter
+from lot_grpc.domain.query import EpisodeFilter, Legs, MemoryFilter, PatternFilter
 from lot_grpc.lexical.bm25 import lexical_query
 from lot_grpc.ports import Embedder, Embedding, VectorStore
 from lot_grpc.services.changes.watching import Watching
@@ -40,14 +40,14 @@ from lot_grpc.services.recall.recall import Finding, Question, Recall
 from lot_grpc.services.recall.retrievals import Retrievals
 from lot_grpc.services.recall.search import embed_wordless
 
-FAILURES: Final = 20
-"""Of the most similar failed episodes, which warnings are drawn from."""
+FAILURES: Final = 10
+"""So many failed episodes, the most similar by meaning, warnings are drawn from."""
 
 _AS_LIKE: Final = 0.2
 """A failure warns if its similarity is at most this much below that of the most similar episode,
 failed or not: what is less like the task than that is of another task."""
 
-_EPISODES: Final = 3
+_EPISODES: Final = 2
 """Read for each place, so that runs of one task that went alike need not fill them all."""
 
 T = TypeVar("T")
@@ -161,9 +161,10 @@ class TaskContexts:
         """Ended episodes that tell different things, and warnings from those that failed."""
         ended = EpisodeFilter(statuses=(EpisodeStatus.SUCCEEDED, EpisodeStatus.FAILED))
         failed = EpisodeFilter(statuses=(EpisodeStatus.FAILED,))
+        by_meaning = replace(_recall(asked, FAILURES), legs=Legs.DENSE)
         questions = [
             episode_question(_recall(asked, _EPISODES * asked.limit), ended, success_only=False),
-            episode_question(_recall(asked, FAILURES), failed, success_only=False),
+            episode_question(by_meaning, failed, success_only=False),
         ]
         found, failures = await asyncio.gather(
             *(self._episodes.find(namespace, with_it.question(one)) for one in questions)
