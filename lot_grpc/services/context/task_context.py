@@ -47,6 +47,9 @@ _AS_LIKE: Final = 0.2
 """A failure warns if its similarity is at most this much below that of the most similar episode,
 failed or not: what is less like the task than that is of another task."""
 
+_LIKE_AT_ALL: Final = 0.3
+"""And if it is no less than this, which unrelated texts do not pass with the default model."""
+
 _EPISODES: Final = 2
 """Read for each place, so that runs of one task that went alike need not fill them all."""
 
@@ -170,7 +173,8 @@ class TaskContexts:
             *(self._episodes.find(namespace, with_it.question(one)) for one in questions)
         )
         nearest = max((hit.similarity for hit in found.hits), default=0.0)
-        like = [hit.thing for hit in failures.hits if hit.similarity >= nearest - _AS_LIKE]
+        least = max(_LIKE_AT_ALL, nearest - _AS_LIKE)
+        like = [hit.thing for hit in failures.hits if hit.similarity >= least]
         apart = told_apart([(hit, hit.thing) for hit in found.hits], asked.limit)
         return apart, warnings_of(like, asked.limit)
 
