@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from lot_grpc.domain.episode import EpisodeEnd, EpisodeError, EpisodeStart, EpisodeStatus
 from lot_grpc.domain.memory import ConversationSummary, MemoryKind, Project
 from lot_grpc.domain.outcomes import Outcome
@@ -27,7 +29,7 @@ async def open_team() -> World:
 
 
 async def _pattern(
-    world: World, pattern_id: str, task: str, outcomes: str = "", **named: object
+    world: World, pattern_id: str, task: str, outcomes: str = "", **named: Any
 ) -> None:
     """``outcomes``: + and - in their order, a day between them."""
     given = draft(task, pattern_id=pattern_id, **named)
@@ -156,24 +158,24 @@ async def _episode(
     task: str,
     status: EpisodeStatus = OK,
     error: tuple[str, str] | None = None,
-    **named: object,
+    **named: Any,
 ) -> None:
     world.clock.advance(DAY / 2)
     own = {"summary", "success_factors", "tools_used", "error_patterns"}
     end = EpisodeEnd(
         status,
         error=EpisodeError(*error) if error else None,
-        **{key: value for key, value in named.items() if key in own},  # type: ignore[arg-type]
+        **{key: value for key, value in named.items() if key in own},
     )
     start = EpisodeStart(
         task,
-        **{key: value for key, value in named.items() if key not in own},  # type: ignore[arg-type]
+        **{key: value for key, value in named.items() if key not in own},
     )
     await world.services.episodes.record(NS, EpisodeDraft(start, episode_id, end=end))
 
 
 async def _episodes(world: World) -> None:
-    deploy = {"category": "infrastructure", "task_type": "deploy"}
+    deploy: dict[str, Any] = {"category": "infrastructure", "task_type": "deploy"}
     for number in range(3):
         await _episode(
             world,
@@ -204,7 +206,7 @@ async def _episodes(world: World) -> None:
         approach="recreate",
         **deploy,
     )
-    auth = {"category": "auth", "task_type": "feature"}
+    auth: dict[str, Any] = {"category": "auth", "task_type": "feature"}
     await _episode(
         world,
         "login-github",
