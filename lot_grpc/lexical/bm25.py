@@ -98,8 +98,12 @@ def document_vector(text: str) -> SparseVector:
     return SparseVector(list(weights), list(weights.values()))
 
 
+@lru_cache(maxsize=8)
 def lexical_query(text: str) -> LexicalQuery:
-    """The weights of a search text. One without a word or a symbol has no terms."""
+    """The weights of a search text. One without a word or a symbol has no terms.
+
+    The last few are kept: one who asks several nouns at once asks each with the same text.
+    """
     found = list(terms_of(_both_ends(text)).counts)
     looked_up = found
     if len(found) > MOST_QUERY_TERMS:

@@ -418,5 +418,6 @@ def build_services(
             learned_tasks,
             retrievals,
             watching,
+            passages,
         ),
     )

@@ -115,6 +115,22 @@ class Run:
                         taken += times
         self.figures.append(figures.recall_reranked(**found))
 
+    def context(self) -> None:
+        """The context of a task, against a recall of patterns alone on the same store."""
+        store = self._copy(stores.knowing(SMALL, say=self.say))
+        self.say("context")
+        kinds = ("recall", "context", "context of an error")
+        p50: dict[str, list[float]] = {kind: [] for kind in kinds}
+        with self._real(store, LOT_MAINTENANCE="off") as server:
+            for number in range(-1, 2 * self._sizes.rounds):
+                for place, kind in enumerate(kinds):
+                    # No query twice: the second time its vector would come from the cache.
+                    first = 6_000_000 + 10_000 * (3 * number + place)
+                    times = self._calls(server, kind, self._sizes.single, first)
+                    if number >= 0:  # else it warms up
+                        p50[kind].append(median(times))
+        self.figures += figures.context(p50)
+
     def used(self) -> None:
         """Recall after many outcomes, against recall where nothing was learned."""
         fresh = stores.filled(SMALL, compacted=False, say=self.say)
@@ -246,7 +262,8 @@ def _options() -> Any:
     parser.add_argument(
         "--only",
         default="",
-        help="just the comparisons with this in their name, `rerank`, `used` or `agents`",
+        help="just the comparisons with this in their name, or `rerank`, `context`, `used`, "
+        "`agents`",
     )
     parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
     return parser.parse_args()
@@ -266,7 +283,9 @@ def main() -> int:
                 parts = {} if options.only else run.parts()
                 if not options.only or options.only in "rerank":
                     run.rerank()
-                if options.only not in ("rerank", "used", "agents"):
+                if not options.only or options.only == "context":
+                    run.context()
+                if options.only not in ("rerank", "context", "used", "agents"):
                     run.calls()
                 if not options.only or options.only == "agents":
                     run.agents()

@@ -226,6 +226,20 @@ def recall_reranked(recall: list[float], rerank: list[float]) -> Figure:
     )
 
 
+def context(p50: dict[str, list[float]]) -> list[Figure]:
+    """The context of a task against a recall, round by round."""
+    recall = p50["recall"]
+    found = []
+    for kind, at_most in (("context", 2.0), ("context of an error", None)):
+        ratio = median([a / b for a, b in zip(p50[kind], recall, strict=True)])
+        beside = f"p50 {milliseconds(median(p50[kind]))}, recall {milliseconds(median(recall))}"
+        values = {"ratio": ratio, "p50": p50[kind], "p50_recall": recall}
+        name = "GetTaskContext, one client" + (", of an error" if at_most is None else "")
+        target, met = ("", None) if at_most is None else (f"≤ {at_most:g}", ratio <= at_most)
+        found.append(Figure(name, f"{ratio:.2f} x RecallPatterns", target, met, beside, values))
+    return found
+
+
 def _pooled(rounds: list[Answer]) -> list[float]:
     return [seconds for one in rounds for seconds in one["times"]]
 

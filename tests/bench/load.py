@@ -20,7 +20,7 @@ import grpc.aio
 import uvloop
 
 from lot_grpc.pb.lot.v1 import episode_pb2, episode_service_pb2, outcome_pb2, pattern_service_pb2
-from tests.bench import agents, data
+from tests.bench import agents, data, knowledge
 
 DEADLINE = 120.0
 _PATTERNS = "/lot.v1.PatternService/"
@@ -28,6 +28,8 @@ _EPISODES = "/lot.v1.EpisodeService/"
 _REAL = {
     "recall": f"{_PATTERNS}RecallPatterns",
     "rerank": f"{_PATTERNS}RecallPatterns",
+    "context": "/lot.v1.MemoryService/GetTaskContext",
+    "context of an error": "/lot.v1.MemoryService/GetTaskContext",
     "save": f"{_PATTERNS}SavePattern",
     "batch": f"{_PATTERNS}BatchSavePatterns",
 }
@@ -81,6 +83,8 @@ async def calls(
         requests = [data.save_batch(n, size, bare=bare) for n in numbers]
     elif kind == "rerank":
         requests = [data.recall(n, bare=False, rerank=True) for n in numbers]
+    elif kind.startswith("context"):
+        requests = [knowledge.ask(n, error=kind.endswith("error")) for n in numbers]
     else:
         make = data.save if kind in ("save", "echo") else data.recall
         requests = [make(n, bare=bare) for n in numbers]

@@ -25,7 +25,7 @@ from lot_grpc.services.records.collections import PATTERNS
 from lot_grpc.services.store_contract import open_store
 from lot_grpc.storage.edge import EdgeStore
 from lot_grpc.storage.edge_maintenance import compact_in_child
-from tests.bench import data, processes
+from tests.bench import data, knowledge, processes
 
 Say = Callable[[str], None]
 
@@ -53,6 +53,22 @@ def filled(count: int, *, compacted: bool, say: Say) -> Path:
         else:
             say(f"writing {count:,} patterns, once")
             asyncio.run(_fill(new, count))
+        new.rename(folder)
+    finally:
+        shutil.rmtree(new, ignore_errors=True)
+    return folder
+
+
+def knowing(count: int, *, say: Say) -> Path:
+    """The same with all else that a store knows (``knowledge``), made unless there is one."""
+    folder = _cache() / f"{count}-knowing-{_recipe()}"
+    if folder.is_dir():
+        return folder
+    new = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=_cache()))
+    try:
+        sparse_copy(filled(count, compacted=False, say=say), new)
+        say("writing episodes, memories and error solutions, once")
+        asyncio.run(_know(new))
         new.rename(folder)
     finally:
         shutil.rmtree(new, ignore_errors=True)
@@ -111,6 +127,7 @@ def _recipe() -> str:
     parts += [package / "ports.py", package / "services/store_contract.py"]
     parts += [package / "domain/pattern.py", package / "domain/search_text.py"]
     parts += [package / "domain/cells.py", Path(data.__file__).with_name("used.py")]
+    parts += [Path(knowledge.__file__)]
     for room in ("services/records", "embedding", "lexical"):
         parts += sorted((package / room).glob("*.py"))
     text = b"".join(part.read_bytes() for part in parts)
@@ -125,6 +142,19 @@ async def _fill(folder: Path, count: int) -> None:
         known = await _vectors(embedder)
         for chunk in _chunks(data.records(data.mixed(known, count))):
             await store.put(PATTERNS, chunk)
+    finally:
+        await store.close()
+        await embedder.close()
+
+
+async def _know(folder: Path) -> None:
+    embedder = await open_fastembed()
+    store = EdgeStore(folder, SystemClock())
+    try:
+        await open_store(store, embedder.contract)
+        for collection, records in knowledge.records(await _vectors(embedder)):
+            for chunk in _chunks(iter(records)):
+                await store.put(collection, chunk)
     finally:
         await store.close()
         await embedder.close()

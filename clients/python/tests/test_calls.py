@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from lot_client import AsyncLotClient, LotClient
+from lot_client import AsyncLotClient, LotClient, LotError
 from lot_client.pb.lot.v1.pattern_pb2 import Pattern
 
 
@@ -152,6 +152,19 @@ async def test_memories_are_found_by_meaning(client: AsyncLotClient):
     assert [hit.memory for hit in found.hits] == [made.memory]
     assert await client.get_memory(made.memory.memory_id) == made.memory
     assert await client.delete_memory(made.memory.memory_id)
+
+
+async def test_the_context_of_a_task_is_ready_for_a_prompt(client: AsyncLotClient):
+    saved = await client.save_pattern("Reset the staging database", language="sql")
+    found = await client.get_task_context(
+        "Reset the staging database", language="sql", complexity="LOW", max_tokens=500
+    )
+
+    assert [hit.pattern for hit in found.patterns] == [saved.pattern]
+    assert f"`{saved.pattern.pattern_id}`" in found.prompt_text
+    assert found.prompt_token_count <= 500
+    with pytest.raises(LotError, match="no episode"):
+        await client.get_task_context(task_id="unknown")
 
 
 async def test_namespaces_keep_apart_over_one_connection(client: AsyncLotClient, namespace: str):

@@ -22,7 +22,10 @@ _MOST_IDS = 5
 def error_entry(known: KnownError, bounds: Bounds) -> Entry:
     """A solution of an error, or what did not help."""
     solution, content = known.solution, known.solution.content
-    said = [span(solution.error_solution_id), "the same error" if known.exact else "a like error"]
+    kind = "a like error"
+    if known.exact:
+        kind = "this error with other details" if known.differences else "this error"
+    said = [span(solution.error_solution_id), kind]
     if not content.worked:
         said.append("NOT solved by this")
     said.append(_used(solution.outcomes, "helped", solution.update_time))

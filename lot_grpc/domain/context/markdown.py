@@ -40,7 +40,10 @@ def inline(text: str, most: int) -> str:
 def inline_and_cut(text: str, most: int) -> tuple[str, bool]:
     """The same, and whether it was shortened."""
     read = 4 * most + 1024
-    line = " ".join(_HIDDEN.sub("", text[:read]).split())
+    line = text[:read]
+    if not line.isprintable():
+        line = _HIDDEN.sub("", line)
+    line = " ".join(line.split())
     cut = len(text) > read or len(line) > most
     if cut:
         line = shortened(line, most)

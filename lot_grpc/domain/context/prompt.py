@@ -36,6 +36,9 @@ _NOTHING: Final = (
     "next one knows.\n"
 )
 
+_LEAST: Final = 16
+"""Tokens that no entry does without."""
+
 _Write: TypeAlias = Callable[[Bounds], Entry]
 
 
@@ -81,7 +84,7 @@ class _Room:
 
     def place(self, write: _Write, heading: str) -> list[str]:
         """The entry as it has room below its heading, if any; none if it has no room."""
-        for bounds in (FULL, BRIEF):
+        for bounds in (FULL, BRIEF) if self._left is None or self._left >= _LEAST else ():
             entry = write(bounds)
             text = f"{entry.text}\n"
             if self._take(heading + text):

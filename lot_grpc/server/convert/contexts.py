@@ -5,7 +5,8 @@ from __future__ import annotations
 from lot_grpc.domain.context.failing import TaskWarning
 from lot_grpc.pb.lot.v1 import task_context_pb2 as pb
 from lot_grpc.server.convert.error_solutions import error_hit_to_pb
-from lot_grpc.server.convert.hits import episode_hit_to_pb, memory_hit_to_pb, pattern_hit_to_pb
+from lot_grpc.server.convert.hits import episode_hit_to_pb, pattern_hit_to_pb
+from lot_grpc.server.convert.memories import memory_hit_to_pb
 from lot_grpc.server.convert.outcomes import COMPLEXITY, unread_notices
 from lot_grpc.server.convert.preferences import preference_to_pb
 from lot_grpc.server.convert.recommendations import recommendations_to_pb
@@ -37,7 +38,10 @@ def context_to_pb(context: TaskContext, asked: ContextQuestion) -> pb.GetTaskCon
         episodes=[episode_hit_to_pb(hit) for hit in context.episodes],
         patterns=[pattern_hit_to_pb(hit) for hit in context.patterns.hits],
         matched_pattern_ids=context.patterns.matched,
-        memories=[memory_hit_to_pb(hit) for hit in context.memories],
+        memories=[
+            memory_hit_to_pb(hit, passage)
+            for hit, passage in zip(context.memories, context.passages, strict=True)
+        ],
         error_solutions=[error_hit_to_pb(hit) for hit in context.errors],
         warnings=[_warning_to_pb(warning) for warning in context.warnings],
         preferences=[preference_to_pb(one) for one in context.preferences],

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from lot_grpc.domain.episode import Episode
-from lot_grpc.domain.memory import Memory
 from lot_grpc.domain.pattern import Pattern
-from lot_grpc.pb.lot.v1 import episode_service_pb2, memory_pb2, pattern_service_pb2
+from lot_grpc.pb.lot.v1 import episode_service_pb2, pattern_service_pb2
 from lot_grpc.server.convert.episodes import episode_to_pb
-from lot_grpc.server.convert.memories import memory_to_pb
 from lot_grpc.server.convert.outcomes import learned_from_to_pb, score_parts_to_pb
 from lot_grpc.server.convert.patterns import pattern_to_pb
 from lot_grpc.services.recall.recall import Finding
@@ -32,16 +30,6 @@ def episode_hit_to_pb(
     """An episode that was found."""
     return episode_service_pb2.EpisodeHit(
         episode=episode_to_pb(hit.thing),
-        score=hit.score,
-        similarity=hit.similarity,
-        score_parts=score_parts_to_pb(hit.parts) if explain else (),
-    )
-
-
-def memory_hit_to_pb(hit: Finding[Memory], *, explain: bool = False) -> memory_pb2.MemoryHit:
-    """A memory that was found."""
-    return memory_pb2.MemoryHit(
-        memory=memory_to_pb(hit.thing),
         score=hit.score,
         similarity=hit.similarity,
         score_parts=score_parts_to_pb(hit.parts) if explain else (),

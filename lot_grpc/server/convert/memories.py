@@ -220,7 +220,7 @@ def _kept_notices(kept: Iterable[str]) -> list[outcome_pb2.Notice]:
 
 
 def memory_hit_to_pb(
-    hit: Finding[Memory], passage: Passage | None, *, explain: bool
+    hit: Finding[Memory], passage: Passage | None, *, explain: bool = False
 ) -> pb.MemoryHit:
     """A memory that was found, and the passage that answers best."""
     message = pb.MemoryHit(

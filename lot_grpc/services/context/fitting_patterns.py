@@ -1,6 +1,6 @@
 """The patterns that a context tells: similar and proven ones, no two that say the same.
 
-Of three times as many hits as have a place those are chosen that are relevant and unlike each other
+Of twice as many hits as have a place those are chosen that are relevant and unlike each other
 (``domain.diversity``). One place at least is for a LEARNED pattern whose own regular expression
 matches, if there is one and more than one place.
 """
@@ -18,7 +18,7 @@ from lot_grpc.services.recall.recall import Finding, Question, Recall
 from lot_grpc.services.records.collections import PATTERNS, TEXT_VECTOR
 from lot_grpc.services.records.patterns import pattern_point
 
-_CANDIDATES: Final = 3
+_CANDIDATES: Final = 2
 """For each place."""
 
 

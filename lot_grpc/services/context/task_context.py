@@ -20,7 +20,7 @@ from lot_grpc.domain.episode import Episode, EpisodeStatus
 from lot_grpc.domain.memory import Memory
 from lot_grpc.domain.pattern import Pattern
 from lot_grpc.domain.preference import Preference
-from lot_grpc.domain.query import EpisodeFilter, MemoryFilter, PatternFilter
+from lot_grpc.domain.query import EpisodeFilter, Legs, MemoryFilter, PatternFilter
 from lot_grpc.lexical.bm25 import lexical_query
 from lot_grpc.ports import Embedder, Embedding, VectorStore
 from lot_grpc.services.changes.watching import Watching
@@ -29,6 +29,7 @@ from lot_grpc.services.context.fitting_patterns import ChoosingPatterns, Fitting
 from lot_grpc.services.context.liked import liked
 from lot_grpc.services.learning.recommendations import Recommended, Recommending
 from lot_grpc.services.memories.error_finding import ErrorFinding, ErrorFound, ErrorQuestion
+from lot_grpc.services.memories.passages import MatchingPassages, Passage
 from lot_grpc.services.recall.learned_tasks import LearnedTasks
 from lot_grpc.services.recall.questions import (
     Asked,
@@ -40,14 +41,17 @@ from lot_grpc.services.recall.recall import Finding, Question, Recall
 from lot_grpc.services.recall.retrievals import Retrievals
 from lot_grpc.services.recall.search import embed_wordless
 
-FAILURES: Final = 20
-"""Of the most similar failed episodes, which warnings are drawn from."""
+FAILURES: Final = 10
+"""So many failed episodes, the most similar by meaning, warnings are drawn from."""
 
 _AS_LIKE: Final = 0.2
 """A failure warns if its similarity is at most this much below that of the most similar episode,
 failed or not: what is less like the task than that is of another task."""
 
-_EPISODES: Final = 3
+_LIKE_AT_ALL: Final = 0.3
+"""And if it is no less than this, which unrelated texts do not pass with the default model."""
+
+_EPISODES: Final = 2
 """Read for each place, so that runs of one task that went alike need not fill them all."""
 
 T = TypeVar("T")
@@ -57,12 +61,15 @@ T = TypeVar("T")
 class TaskContext:
     """What is known. ``errors`` that worked come first, then what did not help.
 
+    ``passages``: of each memory, the one nearest to the task; None where its content is short.
+
     ``truncated``: not all of the task was read. ``wordless``: it has nothing to look for.
     """
 
     episodes: list[Finding[Episode]]
     patterns: FittingPatterns
     memories: list[Finding[Memory]]
+    passages: list[Passage | None]
     errors: list[ErrorFound]
     warnings: tuple[TaskWarning, ...]
     preferences: tuple[Preference, ...]
@@ -96,8 +103,10 @@ class TaskContexts:
         learned: LearnedTasks,
         retrievals: Retrievals,
         watching: Watching,
+        passages: MatchingPassages,
     ) -> None:
         self._store = store
+        self._passages = passages
         self._embedder = embedder
         self._patterns = ChoosingPatterns(store, patterns)
         self._episodes = episodes
@@ -130,7 +139,9 @@ class TaskContexts:
             ),
             self._solutions(namespace, asked, embedding),
         )
-        known = _known(episodes, patterns, memories, errors, warnings, preferences, recommended)
+        passages = await self._passages.of([hit.thing for hit in memories], embedding.vector)
+        read = [_read(hit.thing, one) for hit, one in zip(memories, passages, strict=True)]
+        known = _known(episodes, patterns, read, errors, warnings, preferences, recommended)
         pattern_ids = [hit.thing.pattern_id for hit in patterns.hits]
         solution_ids = [hit.error_solution.error_solution_id for hit in errors]
         retrieval_id = self._retrievals.remember(
@@ -142,6 +153,7 @@ class TaskContexts:
             episodes,
             patterns,
             memories,
+            passages,
             errors,
             warnings,
             preferences,
@@ -161,15 +173,17 @@ class TaskContexts:
         """Ended episodes that tell different things, and warnings from those that failed."""
         ended = EpisodeFilter(statuses=(EpisodeStatus.SUCCEEDED, EpisodeStatus.FAILED))
         failed = EpisodeFilter(statuses=(EpisodeStatus.FAILED,))
+        by_meaning = replace(_recall(asked, FAILURES), legs=Legs.DENSE)
         questions = [
             episode_question(_recall(asked, _EPISODES * asked.limit), ended, success_only=False),
-            episode_question(_recall(asked, FAILURES), failed, success_only=False),
+            episode_question(by_meaning, failed, success_only=False),
         ]
         found, failures = await asyncio.gather(
             *(self._episodes.find(namespace, with_it.question(one)) for one in questions)
         )
         nearest = max((hit.similarity for hit in found.hits), default=0.0)
-        like = [hit.thing for hit in failures.hits if hit.similarity >= nearest - _AS_LIKE]
+        least = max(_LIKE_AT_ALL, nearest - _AS_LIKE)
+        like = [hit.thing for hit in failures.hits if hit.similarity >= least]
         apart = told_apart([(hit, hit.thing) for hit in found.hits], asked.limit)
         return apart, warnings_of(like, asked.limit)
 
@@ -220,10 +234,17 @@ def _narrowed(question: Question, asked: ContextQuestion) -> Question:
     return replace(question, filters={**question.filters, "language": asked.in_language})
 
 
+def _read(memory: Memory, passage: Passage | None) -> Memory:
+    """The memory as it is told: of a long one what is nearest to the task."""
+    if passage is None:
+        return memory
+    return replace(memory, content=replace(memory.content, content=passage.text))
+
+
 def _known(
     episodes: Sequence[Finding[Episode]],
     patterns: FittingPatterns,
-    memories: Sequence[Finding[Memory]],
+    memories: Sequence[Memory],
     errors: Sequence[ErrorFound],
     warnings: tuple[TaskWarning, ...],
     preferences: tuple[Preference, ...],
@@ -240,6 +261,6 @@ def _known(
         ),
         warnings=warnings,
         preferences=preferences,
-        memories=tuple(hit.thing for hit in memories),
+        memories=tuple(memories),
         episodes=tuple(hit.thing for hit in episodes),
     )

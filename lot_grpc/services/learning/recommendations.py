@@ -162,16 +162,19 @@ class Recommending:
         wanted: int,
         bound: float,
     ) -> dict[str, _Hit]:
-        """The best ``wanted`` that reach the bound; of those equal to the last, the newest too."""
+        """The best ``wanted`` that reach the bound; of those equal to the last, the newest too.
+
+        One more is asked of each group: only if that is equal to the last may others be hidden.
+        """
         hits: dict[str, _Hit] = {}
         full = []
         for group in groups:
             most = group.agreement.score(self._weights, 0.0 if vector is None else 1.0)
             if _edge(hits, wanted) > most:
                 break
-            found = await self._nearest(namespace, group, vector, wanted)
+            found = await self._nearest(namespace, group, vector, wanted + 1)
             hits |= found
-            if len(found) == wanted:
+            if len(found) > wanted:
                 full.append((group, min(hit.score for hit in found.values())))
             await asyncio.sleep(0)  # seven searches must not hold all other calls
         edge = max(bound, _edge(hits, wanted))

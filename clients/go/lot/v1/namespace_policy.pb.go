@@ -84,7 +84,7 @@ type NamespacePolicy struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// max_episodes kept, the latest started. 0: no bound.
 	MaxEpisodes int64 `protobuf:"varint,1,opt,name=max_episodes,json=maxEpisodes,proto3" json:"max_episodes,omitempty"`
-	// max_error_solutions kept, the latest. 0: no bound.
+	// max_error_solutions kept, the most reliable, then the latest. 0: no bound.
 	MaxErrorSolutions int64 `protobuf:"varint,2,opt,name=max_error_solutions,json=maxErrorSolutions,proto3" json:"max_error_solutions,omitempty"`
 	// max_patterns kept, the best, as by PrunePatternsRequest.keep_at_most. 0: no bound.
 	MaxPatterns int64 `protobuf:"varint,3,opt,name=max_patterns,json=maxPatterns,proto3" json:"max_patterns,omitempty"`

@@ -184,8 +184,8 @@ type GetTaskContextResponse struct {
 	// error_solutions for the error that the task names; none where it names none. Those of the same
 	// signature come first; behind all that worked, what did not help (`worked` is false).
 	ErrorSolutions []*ErrorSolutionHit `protobuf:"bytes,5,rep,name=error_solutions,json=errorSolutions,proto3" json:"error_solutions,omitempty"`
-	// warnings from the up to 20 most similar failed episodes that are about as like the task as the
-	// most similar episode, the most frequent error first.
+	// warnings from the up to 10 most similar failed episodes whose similarity is .3 at least and no
+	// more than .2 below that of the most similar episode; the most frequent error comes first.
 	Warnings []*TaskWarning `protobuf:"bytes,6,rep,name=warnings,proto3" json:"warnings,omitempty"`
 	// preferences, at most 50, the newest ones by creation.
 	Preferences []*Preference `protobuf:"bytes,7,rep,name=preferences,proto3" json:"preferences,omitempty"`

@@ -19,6 +19,7 @@ from lot_client.pb.lot.v1 import admin_service_pb2 as admin
 from lot_client.pb.lot.v1 import episode_service_pb2 as episodes
 from lot_client.pb.lot.v1 import memory_service_pb2 as memories
 from lot_client.pb.lot.v1 import pattern_service_pb2 as patterns
+from lot_client.pb.lot.v1 import task_context_pb2 as contexts
 from lot_client.pb.lot.v1.admin_service_pb2_grpc import AdminServiceStub
 from lot_client.pb.lot.v1.episode_pb2 import Episode, EpisodeEvent
 from lot_client.pb.lot.v1.episode_service_pb2_grpc import EpisodeServiceStub
@@ -418,6 +419,36 @@ class AsyncLotClient(AsyncLiveCalls):
             explain=explain,
         )
         return await self._invoke(self.memories.SearchMemories, request)
+
+    async def get_task_context(
+        self,
+        task: str = "",
+        *,
+        task_id: str = "",
+        category: str = "",
+        task_type: str = "",
+        language: str = "",
+        complexity: fields.ComplexityLike | None = None,
+        limit: int = 0,
+        max_tokens: int = 0,
+        min_similarity: float | None = None,
+        preference_categories: Iterable[str] = (),
+    ) -> contexts.GetTaskContextResponse:
+        """What is known for a task, or for that of an earlier `task_id`, ready for a prompt."""
+        request = self._requests.read(
+            contexts.GetTaskContextRequest,
+            task=task,
+            task_id=task_id,
+            category=category,
+            task_type=task_type,
+            language=language,
+            complexity=complexity,
+            limit=limit,
+            max_tokens=max_tokens,
+            min_similarity=min_similarity,
+            preference_categories=list(preference_categories),
+        )
+        return await self._invoke(self.memories.GetTaskContext, request)
 
     # --- the server -----------------------------------------------------------------------------
 

@@ -30,7 +30,7 @@ export type NamespacePolicy = Message<"lot.v1.NamespacePolicy"> & {
   maxEpisodes: bigint;
 
   /**
-   * max_error_solutions kept, the latest. 0: no bound.
+   * max_error_solutions kept, the most reliable, then the latest. 0: no bound.
    *
    * @generated from field: int64 max_error_solutions = 2;
    */

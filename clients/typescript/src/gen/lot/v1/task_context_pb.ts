@@ -173,8 +173,8 @@ export type GetTaskContextResponse = Message<"lot.v1.GetTaskContextResponse"> & 
   errorSolutions: ErrorSolutionHit[];
 
   /**
-   * warnings from the up to 20 most similar failed episodes that are about as like the task as the
-   * most similar episode, the most frequent error first.
+   * warnings from the up to 10 most similar failed episodes whose similarity is .3 at least and no
+   * more than .2 below that of the most similar episode; the most frequent error comes first.
    *
    * @generated from field: repeated lot.v1.TaskWarning warnings = 6;
    */

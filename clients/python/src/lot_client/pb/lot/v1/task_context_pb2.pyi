@@ -172,8 +172,8 @@ class GetTaskContextResponse(_message.Message):
 
     @_builtins.property
     def warnings(self) -> _containers.RepeatedCompositeFieldContainer[Global___TaskWarning]:
-        """warnings from the up to 20 most similar failed episodes that are about as like the task as the
-        most similar episode, the most frequent error first.
+        """warnings from the up to 10 most similar failed episodes whose similarity is .3 at least and no
+        more than .2 below that of the most similar episode; the most frequent error comes first.
         """
 
     @_builtins.property

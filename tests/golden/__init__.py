@@ -1,0 +1,1 @@
+"""Texts that are kept and compared word by word."""
