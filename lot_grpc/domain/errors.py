@@ -119,6 +119,35 @@ class ErrorSolutionNotFoundError(NotFoundError):
     noun = "error solution"
 
 
+class PreferenceNotFoundError(NotFoundError):
+    """No such preference."""
+
+    reason = "PREFERENCE_NOT_FOUND"
+    noun = "preference"
+
+
+class SessionNotFoundError(NotFoundError):
+    """No such session, or it lapsed."""
+
+    reason = "SESSION_NOT_FOUND"
+    noun = "session"
+
+
+class SessionFullError(LotError):
+    """A session holds as many values as it may; ``limit`` says of what."""
+
+    reason = "SESSION_FULL"
+
+    def __init__(self, namespace: str, session_id: str, limit: str) -> None:
+        super().__init__(
+            f"session {session_id!r} in namespace {namespace!r} may hold {limit}, and nothing was "
+            "put; clear keys that are not needed any more (ClearSession with keys)",
+            namespace=namespace,
+            id=session_id,
+            limit=limit,
+        )
+
+
 class RetrievalUnknownError(NotFoundError):
     """A ``retrieval_id`` that was never given, is older than its life, or was lost in a crash."""
 

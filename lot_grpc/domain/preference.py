@@ -10,6 +10,12 @@ from lot_grpc.domain.ids import content_hash
 LEARNED = "learned"
 """Category of what feedback taught (seed 004)."""
 
+GENERAL = "general"
+"""Category of a new preference that names none."""
+
+HISTORY = 100
+"""How many former values are kept, the latest."""
+
 
 @dataclass(frozen=True, slots=True)
 class Preference:
@@ -28,8 +34,18 @@ class Preference:
 
     @property
     def etag(self) -> str:
-        """Changes with every value."""
-        return f"{self.revision:x}"
+        """Changes with every value; that of a deleted preference never fits its successor."""
+        return f"{self.create_time:x}-{self.revision:x}"
+
+
+@dataclass(frozen=True, slots=True)
+class PreferenceRevision:
+    """A value that a preference had, and when it was set (microseconds since 1970)."""
+
+    revision: int
+    value: Any
+    category: str
+    update_time: int
 
 
 def learned_key(task: str, text: str) -> str:

@@ -249,6 +249,10 @@ def _finished_late(log: CallLog | None, call: Call, work: asyncio.Task[Any], lef
 # --- the servicer ---------------------------------------------------------------------------------
 
 
+_NARROWING: Final = ("limit", "page_size", "history_limit", "message_limit")
+"""Fields of a request that make its answer smaller."""
+
+
 def serve(
     method: Method,
     behaviour: Callable[[Any, Context], Any],
@@ -262,6 +266,8 @@ def serve(
     """
     kind = method.response_type
     bound = 0 if method.writes else max_bytes
+    asked = method.request_type.DESCRIPTOR.fields_by_name
+    narrowing = ", ".join(name for name in _NARROWING if name in asked) or "limit, page_size"
     patience = None if method.writes else send_seconds
 
     def serialize(response: Any) -> bytes:
@@ -271,7 +277,7 @@ def serve(
         if bound and len(raw) > bound:
             raise LimitExceededError(
                 f"the answer has {len(raw):,} bytes and at most {bound:,} are sent; "
-                "ask for fewer things at once (limit, page_size)",
+                f"ask for fewer things at once ({narrowing})",
                 limit=bound,
                 given=len(raw),
             )

@@ -34,10 +34,12 @@ from lot_grpc.server.outcome_servicer import OutcomeServicer
 from lot_grpc.server.pattern_servicer import PatternServicer
 from lot_grpc.server.performance_servicer import PerformanceServicer
 from lot_grpc.server.policy_servicer import PolicyServicer
+from lot_grpc.server.preference_servicer import PreferenceServicer
 from lot_grpc.server.pruning_servicer import PruningServicer
 from lot_grpc.server.recommendation_servicer import RecommendationServicer
 from lot_grpc.server.replay_servicer import ReplayServicer
 from lot_grpc.server.seed_servicer import SeedServicer
+from lot_grpc.server.session_servicer import SessionServicer
 from lot_grpc.services.build import Services
 
 
@@ -56,6 +58,13 @@ def build_servicers(
         _service(memory_service_pb2, "MemoryService"): [
             MemoryServicer(services.memories, services.memory_recall),  # type: ignore[abstract]
             ErrorSolutionServicer(services.error_solutions),  # type: ignore[abstract]
+            PreferenceServicer(services.preferences),  # type: ignore[abstract]
+            SessionServicer(  # type: ignore[abstract]
+                services.sessions,
+                services.session_values,
+                services.session_messages,
+                limits.max_message_bytes,
+            ),
             ChangesServicer(services.watching, clock),  # type: ignore[abstract]
         ],
         _service(pattern_service_pb2, "PatternService"): [

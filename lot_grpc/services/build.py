@@ -57,6 +57,7 @@ from lot_grpc.services.learning.targets import checks_of, moves_of
 from lot_grpc.services.ledger import Ledger
 from lot_grpc.services.memories import error_solutions as error_solutions_module
 from lot_grpc.services.memories import memories as memories_module
+from lot_grpc.services.memories import preferences as preferences_module
 from lot_grpc.services.memories.error_solutions import ErrorSolutions
 from lot_grpc.services.memories.memories import Memories
 from lot_grpc.services.memories.preferences import Preferences
@@ -84,6 +85,11 @@ from lot_grpc.services.recall.questions import episode_noun, memory_noun, patter
 from lot_grpc.services.recall.recall import Noun, Recall, T
 from lot_grpc.services.recall.reranks import RerankBounds, Reranks
 from lot_grpc.services.recall.retrievals import Retrievals
+from lot_grpc.services.sessions import rows as session_rows_module
+from lot_grpc.services.sessions.rows import SessionRows
+from lot_grpc.services.sessions.session_messages import SessionMessages
+from lot_grpc.services.sessions.session_values import SessionValues
+from lot_grpc.services.sessions.sessions import Sessions
 from lot_grpc.services.tombstones import Tombstones
 
 
@@ -124,6 +130,10 @@ class Services:
     recommending: Recommending
     performance: Performance
     error_solutions: ErrorSolutions
+    preferences: Preferences
+    sessions: Sessions
+    session_values: SessionValues
+    session_messages: SessionMessages
     seeding: Seeding
     admin: Admin
     policies: Policies
@@ -213,11 +223,12 @@ def build_services(
     action_values = ActionValues(store, moments)
     selections = Selections(store, moments, once, action_values)
     decisions = Decisions(store, moments, ledger, once)
+    preferences = Preferences(store, moments, ledger, tombstones)
     submitting_feedback = SubmittingFeedback(
         store,
         moments,
         ledger,
-        Preferences(store, moments),
+        preferences,
         checks_of(
             patterns.get,
             episodes,
@@ -229,6 +240,10 @@ def build_services(
         ),
         moves_of(feedback, decisions, selections, action_values),
     )
+
+    session_rows = SessionRows(store, moments)
+    session_messages = SessionMessages(store, moments, ledger, tombstones, session_rows)
+    sessions = Sessions(store, moments, tombstones, session_rows, session_messages)
 
     digesting = Digesting(log)
     gathering = Gathering(store, digesting)
@@ -279,6 +294,10 @@ def build_services(
         recommending=Recommending(store, embedder, structural_weights, policies.thresholds),
         performance=Performance(store, moments),
         error_solutions=error_solutions,
+        preferences=preferences,
+        sessions=sessions,
+        session_values=SessionValues(store, session_rows),
+        session_messages=session_messages,
         seeding=Seeding(
             store, indexing, moments, tombstones, built_in_packs() if packs is None else packs
         ),
@@ -297,6 +316,8 @@ def build_services(
                 memories_module.NOUN: memories.finish_delete,
                 episode_deleting_module.NOUN: episode_deleting.finish_delete,
                 error_solutions_module.NOUN: error_solutions.finish_delete,
+                preferences_module.NOUN: preferences.finish_delete,
+                session_rows_module.NOUN: sessions.finish_delete,
             },
             patterns.finish_expiry,
             finishers=[
@@ -308,7 +329,13 @@ def build_services(
                 lineage.roll_forward,
                 reuse.roll_forward,
             ],
-            sweeps=[abandoning.sweep, keeping.sweep, schedule.sweep, watching.sweep],
+            sweeps=[
+                abandoning.sweep,
+                keeping.sweep,
+                schedule.sweep,
+                watching.sweep,
+                sessions.sweep,
+            ],
             beats=[(changing.interval, stamps.publish), (RENEW_SECONDS, leases.renew)],
         ),
         retrievals=retrievals,

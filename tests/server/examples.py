@@ -50,11 +50,24 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     },
     "LearningService.SelectAction": {"state": {"task_type": "t"}, "actions": [{"name": "a"}]},
     "LearningService.SubmitFeedback": {"text": "good"},
+    "MemoryService.AppendSessionMessage": {"session_id": "c", "message": {"role": "user"}},
+    "MemoryService.ClearSession": {"session_id": "c"},
     "MemoryService.CreateMemory": {"memory": {"content": "c"}},
     "MemoryService.DeleteErrorSolution": {"error_solution_id": "s"},
     "MemoryService.DeleteMemory": {"memory_id": "m"},
+    "MemoryService.DeletePreference": {"key": "k"},
     "MemoryService.GetMemory": {"memory_id": "m"},
+    "MemoryService.GetPreference": {"key": "k"},
+    "MemoryService.GetSession": {"session_id": "c"},
+    "MemoryService.GetSessionValue": {"session_id": "c", "key": "k"},
     "MemoryService.ListErrorSolutions": {},
+    "MemoryService.ListPreferences": {},
+    "MemoryService.PutPreference": {"key": "k", "value": {"string_value": "v"}},
+    "MemoryService.PutSessionValue": {
+        "session_id": "c",
+        "key": "k",
+        "value": {"string_value": "v"},
+    },
     "MemoryService.SaveErrorSolution": {
         "error_solution": {"error_message": "e", "resolution": "r"}
     },
@@ -91,6 +104,8 @@ async def prepare(lot: Lot) -> None:
     EXAMPLES["PatternService.CorrectOutcome"]["outcome_id"] = used.outcome_id
     await lot.episodes.StartEpisode(episode={"task": "t"}, episode_id="e")
     await lot.memories.CreateMemory(memory={"content": "c"}, memory_id="m")
+    await lot.memories.PutPreference(key="k", value={"bool_value": True})
+    await lot.memories.PutSessionValue(session_id="c", key="k", value={"bool_value": True})
     decision = {"context": "c", "chosen_option": "o"}
     await lot.learning.RecordDecision(decision=decision, decision_id="d")
     await lot.memories.SaveErrorSolution(

@@ -24,7 +24,6 @@ from lot_grpc.services.learning.action_values import ActionValues
 from lot_grpc.services.learning.submitting_feedback import Submitted, SubmittingFeedback
 from lot_grpc.services.learning.targets import checks_of, moves_of
 from lot_grpc.services.ledger import Ledger
-from lot_grpc.services.memories.preferences import Preferences
 from lot_grpc.services.moments import Moments
 from lot_grpc.services.patterns.feedback import FeedbackDraft
 from lot_grpc.services.records.collections import (
@@ -231,7 +230,7 @@ def on_patterns(world: World, confidences: Confidences) -> SubmittingFeedback:
         world.store,
         moments,
         Ledger(world.store, moments),
-        Preferences(world.store, moments),
+        services.preferences,
         checks_of(
             confidences.check,
             services.episodes,

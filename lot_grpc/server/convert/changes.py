@@ -17,6 +17,7 @@ from lot_grpc.server.convert.learning_events import learning_event_to_pb
 from lot_grpc.server.convert.memories import memory_to_pb
 from lot_grpc.server.convert.patterns import pattern_to_pb
 from lot_grpc.server.convert.preferences import preference_to_pb
+from lot_grpc.server.convert.sessions import session_to_pb
 from lot_grpc.server.convert.values import EnumCodec, seconds_from_pb, time_to_pb
 from lot_grpc.server.cursors import cursor_from_token, cursor_to_token
 from lot_grpc.services.changes.news import ChangeEvent, PatternMatch, Watch
@@ -35,6 +36,7 @@ _PAYLOADS: Mapping[Noun, Callable[[Any], Any]] = {
     Noun.PREFERENCE: preference_to_pb,
     Noun.LEARNING_EVENT: learning_event_to_pb,
     Noun.DECISION: decision_to_pb,
+    Noun.SESSION: session_to_pb,
 }
 """What makes the payload of a noun; its field is named like the noun."""
 

@@ -20,7 +20,7 @@ from lot_grpc.domain.errors import invalid
 _MICROS = 1_000_000
 _YEAR_9999_END = 253_402_300_800
 MAX_STRUCT_BYTES = 256 * 1024
-"""Of metadata, arguments and event data each, serialized."""
+"""Of metadata, arguments, event data and kept values each, serialized."""
 
 _LONGEST_DURATION = 315_576_000_000
 """Seconds in 10,000 years, the contract's own bound of a Duration."""
@@ -70,7 +70,8 @@ def micros_from_pb(message: Message, name: str, path: str) -> int | None:
         return None
     value: Duration = getattr(message, name)
     if value.seconds > _YEAR_9999_END // 2:
-        raise invalid(f"{path}.{name}", "duration.range", "must be at most 4,000 years")
+        where = f"{path}.{name}" if path else name
+        raise invalid(where, "duration.range", "must be at most 4,000 years")
     return max(1, value.seconds * _MICROS + value.nanos // 1000)
 
 
@@ -95,12 +96,33 @@ class EnumCodec(Generic[E]):
         return tuple(self._from_pb[number] for number in numbers)
 
 
-def check_size(struct: Struct, path: str) -> None:
-    """Refuse a Struct that is too large to carry."""
-    if (size := struct.ByteSize()) > MAX_STRUCT_BYTES:
+def check_size(given: Struct | Value, path: str) -> None:
+    """Refuse a Struct or a Value that is too large to carry."""
+    if (size := given.ByteSize()) > MAX_STRUCT_BYTES:
+        kind = given.DESCRIPTOR.name.lower()
         raise invalid(
-            path, "struct.max_bytes", f"must be at most {MAX_STRUCT_BYTES:,} bytes, is {size:,}"
+            path,
+            f"{kind}.max_bytes",
+            f"must be at most {MAX_STRUCT_BYTES:,} bytes serialized, is {size:,}",
         )
+
+
+def check_value(value: Value, path: str) -> None:
+    """Refuse a Value that holds nothing, not even null, and one that is too large to carry."""
+    if value.WhichOneof("kind") is None:
+        raise invalid(path, "value.kind", "must hold a JSON value; null is null_value")
+    check_size(value, path)
+
+
+def value_from_pb(value: Value, path: str) -> Any:
+    """A Value as JSON; every number is a double. Raises for one that is too large, or is none."""
+    check_value(value, path)
+    return _value_to_json(value)
+
+
+def value_from_json(value: Any) -> Value:
+    """A JSON value as a Value."""
+    return struct_from_json({"value": value}).fields["value"]
 
 
 def struct_from_pb(struct: Struct, path: str) -> dict[str, Any]:

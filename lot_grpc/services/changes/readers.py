@@ -14,6 +14,7 @@ from lot_grpc.services.records.learning_events import learning_event_from_record
 from lot_grpc.services.records.memories import memory_from_record
 from lot_grpc.services.records.patterns import pattern_from_record
 from lot_grpc.services.records.preferences import preference_from_record
+from lot_grpc.services.records.sessions import session_from_record
 
 Readers: TypeAlias = Mapping[Noun, Callable[[Record], Awaitable[Any]]]
 """By noun: the thing of a record."""
@@ -29,6 +30,7 @@ def readers_of(episodes: Episodes) -> Readers:
         Noun.PREFERENCE: _reading(preference_from_record),
         Noun.LEARNING_EVENT: _reading(learning_event_from_record),
         Noun.DECISION: _reading(decision_from_record),
+        Noun.SESSION: _reading(session_from_record),
     }
 
 

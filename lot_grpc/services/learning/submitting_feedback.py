@@ -116,7 +116,7 @@ class SubmittingFeedback:
                 await self._checks[draft.target.kind](namespace, draft.target.id)
             entry = await self._ledger.begin(ask) if ask else None
         record = await self._event(namespace, draft, entry)
-        await self._finish(record)
+        await self._finish(record, again=entry is not None and not entry.first)
         if entry is not None and entry.result is None:
             await self._ledger.finish(entry, {})
         return await self._submitted(learning_event_from_record(record))
@@ -128,7 +128,7 @@ class SubmittingFeedback:
         )
         late = [row for row in rows if row.payload["create_time"] <= before]
         for row in late:
-            await self._finish(row)
+            await self._finish(row, again=True)
         return len(late)
 
     async def _event(self, namespace: str, draft: FeedbackTextDraft, entry: Entry | None) -> Record:
@@ -155,8 +155,8 @@ class SubmittingFeedback:
             record = (await self._store.get(LEARNING_EVENTS, namespace, [point])).get(point, record)
         return record
 
-    async def _finish(self, record: Record) -> None:
-        """Move what is to be moved, unless it was."""
+    async def _finish(self, record: Record, *, again: bool) -> None:
+        """Move what is to be moved, unless it was. ``again``: an earlier try may have."""
         if record.payload[SETTLED]:
             return
         event = learning_event_from_record(record)
@@ -174,7 +174,10 @@ class SubmittingFeedback:
                 await self._moves[content.target.kind](judged)
         if (key := _preference_key(event)) is not None:
             value = {"feedback": content.text, "task": content.task}
-            await self._preferences.take_in(event.namespace, key, value, LEARNED, record.id)
+            repeat_of = event.create_time if again else None
+            await self._preferences.take_in(
+                event.namespace, key, value, LEARNED, record.id, repeat_of
+            )
         await self._store.update(LEARNING_EVENTS, record.namespace, record.id, set={SETTLED: True})
 
     async def _submitted(self, event: LearningEvent) -> Submitted:

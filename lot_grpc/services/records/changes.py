@@ -19,6 +19,7 @@ from lot_grpc.services.records.collections import (
     MEMORIES,
     PATTERNS,
     PREFERENCES,
+    SESSIONS,
     TOMBSTONES,
     WRITER_ID,
 )
@@ -41,6 +42,7 @@ from lot_grpc.services.records.learning_events import SETTLED, learning_event_po
 from lot_grpc.services.records.memories import memory_point
 from lot_grpc.services.records.patterns import pattern_point
 from lot_grpc.services.records.preferences import preference_point
+from lot_grpc.services.records.sessions import FORMER, session_point
 
 STORED_BY, STORED_SEQ = "stored_by", "stored_seq"
 """The stamp of the write that made the record; it stays through edits."""
@@ -89,6 +91,7 @@ WATCHED: Mapping[Noun, Watched] = {
             frozenset({SETTLED}),
         ),
         Watched(Noun.DECISION, DECISIONS, "decision_id", decision_point),
+        Watched(Noun.SESSION, SESSIONS, "session_id", session_point, frozenset({FORMER})),
     )
 }
 """In the order in which a watch from the start tells them."""

@@ -32,6 +32,9 @@ ACTION_VALUES = "action_values"
 PREFERENCES = "preferences"
 PREFERENCE_REVISIONS = "preference_revisions"
 ERROR_SOLUTIONS = "error_solutions"
+SESSIONS = "sessions"
+SESSION_PARTS = "session_parts"
+"""The values and messages of sessions."""
 
 SORT_KEY = "sort_key"
 """Unique, growing with the time of creation; what lists are ordered by."""
@@ -177,7 +180,12 @@ def collection_specs(dimensions: int) -> list[CollectionSpec]:
         CollectionSpec(TRAJECTORIES, indexes={"settled": _B}),
         CollectionSpec(ACTION_VALUES, indexes={"state": _K, "value_order": _I, SORT_KEY: _I}),
         CollectionSpec(PREFERENCES, indexes={"category": _K, SORT_KEY: _I, **_STAMP}),
-        CollectionSpec(PREFERENCE_REVISIONS),
+        CollectionSpec(PREFERENCE_REVISIONS, indexes={"key": _K, "revision": _I, SORT_KEY: _I}),
+        CollectionSpec(SESSIONS, indexes={"former_generations": _I, SORT_KEY: _I, **_STAMP}),
+        CollectionSpec(
+            SESSION_PARTS,
+            indexes={"session_id": _K, "generation": _I, "part": _K, "sequence": _I},
+        ),
         CollectionSpec(
             ERROR_SOLUTIONS,
             dense={TEXT_VECTOR: dimensions},

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 from lot_grpc.domain.ids import point_id
-from lot_grpc.domain.preference import Preference
-from lot_grpc.ports import Payload, Record
+from lot_grpc.domain.preference import Preference, PreferenceRevision
+from lot_grpc.ports import Condition, Equals, Payload, Record
 from lot_grpc.services.records.collections import SORT_KEY
+from lot_grpc.services.records.fields import any_of
 
 REVISION = "revision"
 
 UNSETTLED = "unsettled_events"
 """Learning events whose value it took and that may not be settled."""
+
+UNSETTLED_REQUESTS = "unsettled_requests"
+"""Requests whose value it took and that may be sent again."""
+
+CREATED_BY = "created_by"
+"""The request that made it, if that had an id."""
 
 
 def preference_point(namespace: str, key: str) -> str:
@@ -20,10 +28,15 @@ def preference_point(namespace: str, key: str) -> str:
     return point_id(namespace, "preference", key)
 
 
+def value_text(value: Any) -> str:
+    """A JSON value as it is kept: equal values have equal texts."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+
+
 def value_payload(preference: Preference) -> Payload:
     """The keys that each new value writes."""
     return {
-        "value": json.dumps(preference.value, ensure_ascii=False, separators=(",", ":")),
+        "value": value_text(preference.value),
         "category": preference.category,
         REVISION: preference.revision,
         "update_time": preference.update_time,
@@ -71,3 +84,24 @@ def revision_record(record: Record) -> Record:
         record.namespace,
         {name: payload[name] for name in kept},
     )
+
+
+def revision_from_record(record: Record) -> PreferenceRevision:
+    """The former value of a record."""
+    payload = record.payload
+    return PreferenceRevision(
+        payload[REVISION],
+        json.loads(payload["value"]),
+        payload["category"],
+        payload["update_time"],
+    )
+
+
+def revisions_of(record: Record) -> list[Condition]:
+    """What picks the former values of one preference: not those of another that had its key."""
+    return [Equals("key", record.payload["key"]), Equals(SORT_KEY, record.payload[SORT_KEY])]
+
+
+def preference_conditions(categories: tuple[str, ...]) -> list[Condition]:
+    """Any of the categories; none named is all."""
+    return any_of("category", categories)

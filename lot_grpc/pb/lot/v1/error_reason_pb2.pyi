@@ -307,6 +307,14 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
         { "reason": "STREAM_IDLE", "domain": "lot.v1",
           "metadata": { "episode_id": "e-1", "idle_seconds": "900" } }
     """
+    ERROR_REASON_SESSION_FULL: _ErrorReason.ValueType  # 48
+    """The session holds as many values as it may: 1,000, or 8 MiB of them together with their keys. Code
+    FAILED_PRECONDITION. Nothing was put. Clear values that are not needed any more (ClearSession
+    with `keys`), put smaller ones, or use another session.
+
+        { "reason": "SESSION_FULL", "domain": "lot.v1",
+          "metadata": { "namespace": "default", "id": "chat-1", "limit": "1,000 values" } }
+    """
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """ErrorReason lists the values of `google.rpc.ErrorInfo.reason`, without the prefix
@@ -599,5 +607,13 @@ and go on from `last_sequence`; send a message without events as a heartbeat.
 
     { "reason": "STREAM_IDLE", "domain": "lot.v1",
       "metadata": { "episode_id": "e-1", "idle_seconds": "900" } }
+"""
+ERROR_REASON_SESSION_FULL: ErrorReason.ValueType  # 48
+"""The session holds as many values as it may: 1,000, or 8 MiB of them together with their keys. Code
+FAILED_PRECONDITION. Nothing was put. Clear values that are not needed any more (ClearSession
+with `keys`), put smaller ones, or use another session.
+
+    { "reason": "SESSION_FULL", "domain": "lot.v1",
+      "metadata": { "namespace": "default", "id": "chat-1", "limit": "1,000 values" } }
 """
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015

@@ -115,7 +115,8 @@ class WatchChangesRequest(_message.Message):
     @_builtins.property
     def nouns(self) -> _containers.RepeatedScalarFieldContainer[_noun_pb2.Noun.ValueType]:
         """nouns to watch; empty: all. These can be watched: memories, patterns, episodes, error solutions,
-        preferences, learning events and decisions; not their logs, and sessions not in this version.
+        preferences, learning events, decisions and sessions; not their logs. Each value, message or
+        clearing of a part is told as an UPDATED session.
         """
 
     @_builtins.property
@@ -239,7 +240,7 @@ class ChangeEvent(_message.Message):
 
     @_builtins.property
     def session(self) -> _session_pb2.Session:
-        """session."""
+        """session, without its values and messages; GetSession reads them."""
 
     @_builtins.property
     def learning_event(self) -> _learning_event_pb2.LearningEvent:

@@ -277,45 +277,46 @@ class MemoryServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def PutPreference(self, request, context):
-        """PutPreference sets a preference; the value it had goes into its history. Errors: ETAG_MISMATCH.
-        Not yet carried out.
+        """PutPreference sets a preference; the value it had goes into its history, of which the latest 100
+        are kept. The value and category that it has already change nothing: no revision, no
+        `update_time`. Errors: ETAG_MISMATCH, PREFERENCE_NOT_FOUND, REQUEST_ID_REUSED.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def GetPreference(self, request, context):
-        """GetPreference reads one. Errors: PREFERENCE_NOT_FOUND. Not yet carried out.
+        """GetPreference reads one. Errors: PREFERENCE_NOT_FOUND; LIMIT_EXCEEDED for a history larger than
+        a message may be.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ListPreferences(self, request, context):
-        """ListPreferences lists by time of creation, newest first. Not yet carried out.
+        """ListPreferences lists by time of creation, newest first. Errors: PAGE_TOKEN_MISMATCH.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def DeletePreference(self, request, context):
-        """DeletePreference deletes one with its history. Errors: PREFERENCE_NOT_FOUND. Not yet carried
-        out.
+        """DeletePreference deletes one with its history. Errors: PREFERENCE_NOT_FOUND, ETAG_MISMATCH.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def PutSessionValue(self, request, context):
-        """PutSessionValue sets a value of a session, which comes to be if it is not there. Not yet
-        carried out.
+        """PutSessionValue sets a value of a session, which comes to be if it is not there. Sent again it
+        sets the same once more. Errors: SESSION_FULL.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def GetSessionValue(self, request, context):
-        """GetSessionValue reads a value of a session. Errors: SESSION_NOT_FOUND. Not yet carried out.
+        """GetSessionValue reads a value of a session. Errors: SESSION_NOT_FOUND.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -323,22 +324,25 @@ class MemoryServiceServicer(object):
 
     def AppendSessionMessage(self, request, context):
         """AppendSessionMessage adds a message to the window of a session, which comes to be if it is not
-        there; beyond `max_messages` the oldest fall out. Not yet carried out.
+        there; beyond `max_messages` the oldest fall out and are deleted. Messages of several callers
+        are in the order of their sequences. Errors: REQUEST_ID_REUSED; SESSION_NOT_FOUND for a repeat
+        whose session was cleared or lapsed since.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def GetSession(self, request, context):
-        """GetSession reads the values and the window of a session. Errors: SESSION_NOT_FOUND. Not yet
-        carried out.
+        """GetSession reads the values and the window of a session, messages in order. Reading renews
+        nothing. Errors: SESSION_NOT_FOUND; LIMIT_EXCEEDED for one larger than a message may be.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ClearSession(self, request, context):
-        """ClearSession forgets a session or parts of it. Errors: SESSION_NOT_FOUND. Not yet carried out.
+        """ClearSession forgets a session or parts of it. The id of one that was forgotten is free; a part
+        is a write like any other, which renews the session. Errors: SESSION_NOT_FOUND.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

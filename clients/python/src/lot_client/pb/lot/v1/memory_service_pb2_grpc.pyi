@@ -89,33 +89,38 @@ class MemoryServiceStub:
     DeleteErrorSolution: _grpc.UnaryUnaryMultiCallable[_error_solution_pb2.DeleteErrorSolutionRequest, _error_solution_pb2.DeleteErrorSolutionResponse]
     """DeleteErrorSolution deletes one. Errors: ERROR_SOLUTION_NOT_FOUND."""
     PutPreference: _grpc.UnaryUnaryMultiCallable[_preference_pb2.PutPreferenceRequest, _preference_pb2.PutPreferenceResponse]
-    """PutPreference sets a preference; the value it had goes into its history. Errors: ETAG_MISMATCH.
-    Not yet carried out.
+    """PutPreference sets a preference; the value it had goes into its history, of which the latest 100
+    are kept. The value and category that it has already change nothing: no revision, no
+    `update_time`. Errors: ETAG_MISMATCH, PREFERENCE_NOT_FOUND, REQUEST_ID_REUSED.
     """
     GetPreference: _grpc.UnaryUnaryMultiCallable[_preference_pb2.GetPreferenceRequest, _preference_pb2.GetPreferenceResponse]
-    """GetPreference reads one. Errors: PREFERENCE_NOT_FOUND. Not yet carried out."""
-    ListPreferences: _grpc.UnaryUnaryMultiCallable[_preference_pb2.ListPreferencesRequest, _preference_pb2.ListPreferencesResponse]
-    """ListPreferences lists by time of creation, newest first. Not yet carried out."""
-    DeletePreference: _grpc.UnaryUnaryMultiCallable[_preference_pb2.DeletePreferenceRequest, _preference_pb2.DeletePreferenceResponse]
-    """DeletePreference deletes one with its history. Errors: PREFERENCE_NOT_FOUND. Not yet carried
-    out.
+    """GetPreference reads one. Errors: PREFERENCE_NOT_FOUND; LIMIT_EXCEEDED for a history larger than
+    a message may be.
     """
+    ListPreferences: _grpc.UnaryUnaryMultiCallable[_preference_pb2.ListPreferencesRequest, _preference_pb2.ListPreferencesResponse]
+    """ListPreferences lists by time of creation, newest first. Errors: PAGE_TOKEN_MISMATCH."""
+    DeletePreference: _grpc.UnaryUnaryMultiCallable[_preference_pb2.DeletePreferenceRequest, _preference_pb2.DeletePreferenceResponse]
+    """DeletePreference deletes one with its history. Errors: PREFERENCE_NOT_FOUND, ETAG_MISMATCH."""
     PutSessionValue: _grpc.UnaryUnaryMultiCallable[_session_pb2.PutSessionValueRequest, _session_pb2.PutSessionValueResponse]
-    """PutSessionValue sets a value of a session, which comes to be if it is not there. Not yet
-    carried out.
+    """PutSessionValue sets a value of a session, which comes to be if it is not there. Sent again it
+    sets the same once more. Errors: SESSION_FULL.
     """
     GetSessionValue: _grpc.UnaryUnaryMultiCallable[_session_pb2.GetSessionValueRequest, _session_pb2.GetSessionValueResponse]
-    """GetSessionValue reads a value of a session. Errors: SESSION_NOT_FOUND. Not yet carried out."""
+    """GetSessionValue reads a value of a session. Errors: SESSION_NOT_FOUND."""
     AppendSessionMessage: _grpc.UnaryUnaryMultiCallable[_session_pb2.AppendSessionMessageRequest, _session_pb2.AppendSessionMessageResponse]
     """AppendSessionMessage adds a message to the window of a session, which comes to be if it is not
-    there; beyond `max_messages` the oldest fall out. Not yet carried out.
+    there; beyond `max_messages` the oldest fall out and are deleted. Messages of several callers
+    are in the order of their sequences. Errors: REQUEST_ID_REUSED; SESSION_NOT_FOUND for a repeat
+    whose session was cleared or lapsed since.
     """
     GetSession: _grpc.UnaryUnaryMultiCallable[_session_pb2.GetSessionRequest, _session_pb2.GetSessionResponse]
-    """GetSession reads the values and the window of a session. Errors: SESSION_NOT_FOUND. Not yet
-    carried out.
+    """GetSession reads the values and the window of a session, messages in order. Reading renews
+    nothing. Errors: SESSION_NOT_FOUND; LIMIT_EXCEEDED for one larger than a message may be.
     """
     ClearSession: _grpc.UnaryUnaryMultiCallable[_session_pb2.ClearSessionRequest, _session_pb2.ClearSessionResponse]
-    """ClearSession forgets a session or parts of it. Errors: SESSION_NOT_FOUND. Not yet carried out."""
+    """ClearSession forgets a session or parts of it. The id of one that was forgotten is free; a part
+    is a write like any other, which renews the session. Errors: SESSION_NOT_FOUND.
+    """
     GetTaskContext: _grpc.UnaryUnaryMultiCallable[_task_context_pb2.GetTaskContextRequest, _task_context_pb2.GetTaskContextResponse]
     """GetTaskContext gathers what is known that helps with a task, ready for a prompt. Errors:
     EPISODE_NOT_FOUND, for a task_id of no episode. Not yet carried out.
@@ -186,33 +191,38 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
     DeleteErrorSolution: _aio.UnaryUnaryMultiCallable[_error_solution_pb2.DeleteErrorSolutionRequest, _error_solution_pb2.DeleteErrorSolutionResponse]  # type: ignore[assignment]
     """DeleteErrorSolution deletes one. Errors: ERROR_SOLUTION_NOT_FOUND."""
     PutPreference: _aio.UnaryUnaryMultiCallable[_preference_pb2.PutPreferenceRequest, _preference_pb2.PutPreferenceResponse]  # type: ignore[assignment]
-    """PutPreference sets a preference; the value it had goes into its history. Errors: ETAG_MISMATCH.
-    Not yet carried out.
+    """PutPreference sets a preference; the value it had goes into its history, of which the latest 100
+    are kept. The value and category that it has already change nothing: no revision, no
+    `update_time`. Errors: ETAG_MISMATCH, PREFERENCE_NOT_FOUND, REQUEST_ID_REUSED.
     """
     GetPreference: _aio.UnaryUnaryMultiCallable[_preference_pb2.GetPreferenceRequest, _preference_pb2.GetPreferenceResponse]  # type: ignore[assignment]
-    """GetPreference reads one. Errors: PREFERENCE_NOT_FOUND. Not yet carried out."""
-    ListPreferences: _aio.UnaryUnaryMultiCallable[_preference_pb2.ListPreferencesRequest, _preference_pb2.ListPreferencesResponse]  # type: ignore[assignment]
-    """ListPreferences lists by time of creation, newest first. Not yet carried out."""
-    DeletePreference: _aio.UnaryUnaryMultiCallable[_preference_pb2.DeletePreferenceRequest, _preference_pb2.DeletePreferenceResponse]  # type: ignore[assignment]
-    """DeletePreference deletes one with its history. Errors: PREFERENCE_NOT_FOUND. Not yet carried
-    out.
+    """GetPreference reads one. Errors: PREFERENCE_NOT_FOUND; LIMIT_EXCEEDED for a history larger than
+    a message may be.
     """
+    ListPreferences: _aio.UnaryUnaryMultiCallable[_preference_pb2.ListPreferencesRequest, _preference_pb2.ListPreferencesResponse]  # type: ignore[assignment]
+    """ListPreferences lists by time of creation, newest first. Errors: PAGE_TOKEN_MISMATCH."""
+    DeletePreference: _aio.UnaryUnaryMultiCallable[_preference_pb2.DeletePreferenceRequest, _preference_pb2.DeletePreferenceResponse]  # type: ignore[assignment]
+    """DeletePreference deletes one with its history. Errors: PREFERENCE_NOT_FOUND, ETAG_MISMATCH."""
     PutSessionValue: _aio.UnaryUnaryMultiCallable[_session_pb2.PutSessionValueRequest, _session_pb2.PutSessionValueResponse]  # type: ignore[assignment]
-    """PutSessionValue sets a value of a session, which comes to be if it is not there. Not yet
-    carried out.
+    """PutSessionValue sets a value of a session, which comes to be if it is not there. Sent again it
+    sets the same once more. Errors: SESSION_FULL.
     """
     GetSessionValue: _aio.UnaryUnaryMultiCallable[_session_pb2.GetSessionValueRequest, _session_pb2.GetSessionValueResponse]  # type: ignore[assignment]
-    """GetSessionValue reads a value of a session. Errors: SESSION_NOT_FOUND. Not yet carried out."""
+    """GetSessionValue reads a value of a session. Errors: SESSION_NOT_FOUND."""
     AppendSessionMessage: _aio.UnaryUnaryMultiCallable[_session_pb2.AppendSessionMessageRequest, _session_pb2.AppendSessionMessageResponse]  # type: ignore[assignment]
     """AppendSessionMessage adds a message to the window of a session, which comes to be if it is not
-    there; beyond `max_messages` the oldest fall out. Not yet carried out.
+    there; beyond `max_messages` the oldest fall out and are deleted. Messages of several callers
+    are in the order of their sequences. Errors: REQUEST_ID_REUSED; SESSION_NOT_FOUND for a repeat
+    whose session was cleared or lapsed since.
     """
     GetSession: _aio.UnaryUnaryMultiCallable[_session_pb2.GetSessionRequest, _session_pb2.GetSessionResponse]  # type: ignore[assignment]
-    """GetSession reads the values and the window of a session. Errors: SESSION_NOT_FOUND. Not yet
-    carried out.
+    """GetSession reads the values and the window of a session, messages in order. Reading renews
+    nothing. Errors: SESSION_NOT_FOUND; LIMIT_EXCEEDED for one larger than a message may be.
     """
     ClearSession: _aio.UnaryUnaryMultiCallable[_session_pb2.ClearSessionRequest, _session_pb2.ClearSessionResponse]  # type: ignore[assignment]
-    """ClearSession forgets a session or parts of it. Errors: SESSION_NOT_FOUND. Not yet carried out."""
+    """ClearSession forgets a session or parts of it. The id of one that was forgotten is free; a part
+    is a write like any other, which renews the session. Errors: SESSION_NOT_FOUND.
+    """
     GetTaskContext: _aio.UnaryUnaryMultiCallable[_task_context_pb2.GetTaskContextRequest, _task_context_pb2.GetTaskContextResponse]  # type: ignore[assignment]
     """GetTaskContext gathers what is known that helps with a task, ready for a prompt. Errors:
     EPISODE_NOT_FOUND, for a task_id of no episode. Not yet carried out.
@@ -364,8 +374,9 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _preference_pb2.PutPreferenceRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_preference_pb2.PutPreferenceResponse, _abc.Awaitable[_preference_pb2.PutPreferenceResponse]]:
-        """PutPreference sets a preference; the value it had goes into its history. Errors: ETAG_MISMATCH.
-        Not yet carried out.
+        """PutPreference sets a preference; the value it had goes into its history, of which the latest 100
+        are kept. The value and category that it has already change nothing: no revision, no
+        `update_time`. Errors: ETAG_MISMATCH, PREFERENCE_NOT_FOUND, REQUEST_ID_REUSED.
         """
 
     @_abc_1.abstractmethod
@@ -374,7 +385,9 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _preference_pb2.GetPreferenceRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_preference_pb2.GetPreferenceResponse, _abc.Awaitable[_preference_pb2.GetPreferenceResponse]]:
-        """GetPreference reads one. Errors: PREFERENCE_NOT_FOUND. Not yet carried out."""
+        """GetPreference reads one. Errors: PREFERENCE_NOT_FOUND; LIMIT_EXCEEDED for a history larger than
+        a message may be.
+        """
 
     @_abc_1.abstractmethod
     def ListPreferences(
@@ -382,7 +395,7 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _preference_pb2.ListPreferencesRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_preference_pb2.ListPreferencesResponse, _abc.Awaitable[_preference_pb2.ListPreferencesResponse]]:
-        """ListPreferences lists by time of creation, newest first. Not yet carried out."""
+        """ListPreferences lists by time of creation, newest first. Errors: PAGE_TOKEN_MISMATCH."""
 
     @_abc_1.abstractmethod
     def DeletePreference(
@@ -390,9 +403,7 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _preference_pb2.DeletePreferenceRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_preference_pb2.DeletePreferenceResponse, _abc.Awaitable[_preference_pb2.DeletePreferenceResponse]]:
-        """DeletePreference deletes one with its history. Errors: PREFERENCE_NOT_FOUND. Not yet carried
-        out.
-        """
+        """DeletePreference deletes one with its history. Errors: PREFERENCE_NOT_FOUND, ETAG_MISMATCH."""
 
     @_abc_1.abstractmethod
     def PutSessionValue(
@@ -400,8 +411,8 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _session_pb2.PutSessionValueRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_session_pb2.PutSessionValueResponse, _abc.Awaitable[_session_pb2.PutSessionValueResponse]]:
-        """PutSessionValue sets a value of a session, which comes to be if it is not there. Not yet
-        carried out.
+        """PutSessionValue sets a value of a session, which comes to be if it is not there. Sent again it
+        sets the same once more. Errors: SESSION_FULL.
         """
 
     @_abc_1.abstractmethod
@@ -410,7 +421,7 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _session_pb2.GetSessionValueRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_session_pb2.GetSessionValueResponse, _abc.Awaitable[_session_pb2.GetSessionValueResponse]]:
-        """GetSessionValue reads a value of a session. Errors: SESSION_NOT_FOUND. Not yet carried out."""
+        """GetSessionValue reads a value of a session. Errors: SESSION_NOT_FOUND."""
 
     @_abc_1.abstractmethod
     def AppendSessionMessage(
@@ -419,7 +430,9 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_session_pb2.AppendSessionMessageResponse, _abc.Awaitable[_session_pb2.AppendSessionMessageResponse]]:
         """AppendSessionMessage adds a message to the window of a session, which comes to be if it is not
-        there; beyond `max_messages` the oldest fall out. Not yet carried out.
+        there; beyond `max_messages` the oldest fall out and are deleted. Messages of several callers
+        are in the order of their sequences. Errors: REQUEST_ID_REUSED; SESSION_NOT_FOUND for a repeat
+        whose session was cleared or lapsed since.
         """
 
     @_abc_1.abstractmethod
@@ -428,8 +441,8 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _session_pb2.GetSessionRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_session_pb2.GetSessionResponse, _abc.Awaitable[_session_pb2.GetSessionResponse]]:
-        """GetSession reads the values and the window of a session. Errors: SESSION_NOT_FOUND. Not yet
-        carried out.
+        """GetSession reads the values and the window of a session, messages in order. Reading renews
+        nothing. Errors: SESSION_NOT_FOUND; LIMIT_EXCEEDED for one larger than a message may be.
         """
 
     @_abc_1.abstractmethod
@@ -438,7 +451,9 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _session_pb2.ClearSessionRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_session_pb2.ClearSessionResponse, _abc.Awaitable[_session_pb2.ClearSessionResponse]]:
-        """ClearSession forgets a session or parts of it. Errors: SESSION_NOT_FOUND. Not yet carried out."""
+        """ClearSession forgets a session or parts of it. The id of one that was forgotten is free; a part
+        is a write like any other, which renews the session. Errors: SESSION_NOT_FOUND.
+        """
 
     @_abc_1.abstractmethod
     def GetTaskContext(

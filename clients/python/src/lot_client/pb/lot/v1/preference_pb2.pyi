@@ -41,12 +41,18 @@ class Preference(_message.Message):
     namespace: _builtins.str
     """Output only. namespace it is in."""
     etag: _builtins.str
-    """Output only. etag of the value and category."""
+    """Output only. etag of the value and category. That of a deleted preference does not fit one that
+    is put under its key later.
+    """
     revision: _builtins.int
-    """Output only. revision counts the values it has had; the first is 1."""
+    """Output only. revision counts the values it has had; the first is 1. To put the value and
+    category that it has is no new revision.
+    """
     @_builtins.property
     def value(self) -> _struct_pb2.Value:
-        """value of any JSON type; null is a value. Numbers are doubles; nested at most 16 deep."""
+        """value of any JSON type; null is a value. Numbers are doubles, NaN and infinity are refused;
+        nested at most 16 deep, at most 256 KiB serialized.
+        """
 
     @_builtins.property
     def create_time(self) -> _timestamp_pb2.Timestamp:
@@ -133,12 +139,16 @@ class PutPreferenceRequest(_message.Message):
     category: _builtins.str
     """category; empty keeps the one it has, of a new one it is `general`."""
     etag: _builtins.str
-    """etag that the preference must still have. Empty: whatever it has, or none."""
+    """etag that the preference must still have; of one that is not there it is PREFERENCE_NOT_FOUND.
+    Empty: whatever it has, or none.
+    """
     request_id: _builtins.str
-    """request_id makes a repeat safe for 24 h."""
+    """request_id makes a repeat safe for 24 h: it puts nothing again over what was put since, and
+    does not bring back what was deleted since (PREFERENCE_NOT_FOUND).
+    """
     @_builtins.property
     def value(self) -> _struct_pb2.Value:
-        """Required. value."""
+        """Required. value of any JSON type, null included; at most 256 KiB serialized."""
 
     def __init__(
         self,
@@ -200,7 +210,9 @@ class GetPreferenceRequest(_message.Message):
     key: _builtins.str
     """Required. key."""
     history_limit: _builtins.int
-    """history_limit is how many former values to give as well; at most 100."""
+    """history_limit is how many former values to give as well, the latest; at most 100, as many as
+    are kept. 0 gives none.
+    """
     def __init__(
         self,
         *,
@@ -294,7 +306,7 @@ class ListPreferencesResponse(_message.Message):
     """next_page_token; empty at the end."""
     @_builtins.property
     def preferences(self) -> _containers.RepeatedCompositeFieldContainer[Global___Preference]:
-        """preferences, newest first by creation."""
+        """preferences, newest first by creation; a new value does not move one."""
 
     def __init__(
         self,

@@ -24,7 +24,8 @@ DESCRIPTOR: _descriptor.FileDescriptor
 @_typing.final
 class Session(_message.Message):
     """Session is the short-term memory of one conversation or run: values by key, and a window of the
-    latest messages. It lapses `ttl` after the last write.
+    latest messages. It lapses `ttl` after the last write; then it is absent everywhere, and another
+    one may begin under its id, empty and with sequence 1.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -70,7 +71,7 @@ class Session(_message.Message):
     """last_sequence of the messages ever appended; 0 before the first."""
     @_builtins.property
     def values(self) -> _containers.MessageMap[_builtins.str, _struct_pb2.Value]:
-        """values by key."""
+        """values by key; at most 1,000, and with their keys at most 8 MiB together, serialized."""
 
     @_builtins.property
     def messages(self) -> _containers.RepeatedCompositeFieldContainer[Global___SessionMessage]:
@@ -82,7 +83,7 @@ class Session(_message.Message):
 
     @_builtins.property
     def expire_time(self) -> _timestamp_pb2.Timestamp:
-        """expire_time at which it lapses unless written before."""
+        """expire_time at which it lapses unless written before. What lapsed is deleted within minutes."""
 
     @_builtins.property
     def create_time(self) -> _timestamp_pb2.Timestamp:
@@ -133,10 +134,12 @@ class SessionMessage(_message.Message):
     name: _builtins.str
     """name of the speaker or the tool."""
     sequence: _builtins.int
-    """Output only. sequence in the session, from 1; not reused when messages fall out."""
+    """Output only. sequence in the session, from 1 without gaps; not used again when messages fall
+    out or are cleared, but by the next session of the id.
+    """
     @_builtins.property
     def metadata(self) -> _struct_pb2.Struct:
-        """metadata is carried and given back, as for Memory.metadata."""
+        """metadata is carried and given back, as for Memory.metadata; at most 256 KiB serialized."""
 
     @_builtins.property
     def message_time(self) -> _timestamp_pb2.Timestamp:
@@ -179,7 +182,9 @@ class PutSessionValueRequest(_message.Message):
     """Required. key."""
     @_builtins.property
     def value(self) -> _struct_pb2.Value:
-        """Required. value of any JSON type, at most 256 KiB; a session holds at most 1,000."""
+        """Required. value of any JSON type, null included; at most 256 KiB serialized. A session holds at
+        most 1,000, and with their keys 8 MiB together; beyond that it is SESSION_FULL.
+        """
 
     @_builtins.property
     def ttl(self) -> _duration_pb2.Duration:
@@ -305,7 +310,9 @@ class AppendSessionMessageRequest(_message.Message):
     it is 50.
     """
     request_id: _builtins.str
-    """request_id makes a repeat safe for 24 h: a message is not appended twice."""
+    """request_id makes a repeat safe for 24 h: a message is not appended twice. A repeat whose session
+    was cleared or lapsed since the first try is SESSION_NOT_FOUND.
+    """
     @_builtins.property
     def message(self) -> Global___SessionMessage:
         """Required. message."""
@@ -345,7 +352,7 @@ class AppendSessionMessageResponse(_message.Message):
     """message_count in the window now."""
     @_builtins.property
     def message(self) -> Global___SessionMessage:
-        """message with its sequence."""
+        """message with its sequence. A repeat is told it too, though it may have fallen out since."""
 
     @_builtins.property
     def expire_time(self) -> _timestamp_pb2.Timestamp:
@@ -380,7 +387,9 @@ class GetSessionRequest(_message.Message):
     session_id: _builtins.str
     """Required. session_id."""
     message_limit: _builtins.int
-    """message_limit: just the latest so many, at most 1,000; 0 is the whole window."""
+    """message_limit: just the latest so many, at most 1,000; 0 is the whole window. An answer that
+    would be larger than a message may be (16 MiB by default) is LIMIT_EXCEEDED: ask for fewer.
+    """
     def __init__(
         self,
         *,
@@ -436,12 +445,16 @@ class ClearSessionRequest(_message.Message):
     session_id: _builtins.str
     """Required. session_id."""
     messages_only: _builtins.bool
-    """messages_only: forget just the messages, and the keys if some are given."""
+    """messages_only: forget just the messages, and the keys if some are given. Their sequences are
+    not used again.
+    """
     allow_missing: _builtins.bool
     """allow_missing: one that is not there is no error."""
     @_builtins.property
     def keys(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """keys: forget just these values. Empty, and messages_only unset: the whole session."""
+        """keys: forget just these values; those that are not there are passed over. Empty, and
+        messages_only unset: the whole session.
+        """
 
     def __init__(
         self,

@@ -1,0 +1,1 @@
+"""Sessions: the short-term memory of one conversation or run."""

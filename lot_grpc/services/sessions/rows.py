@@ -1,0 +1,140 @@
+"""The rows of sessions: found, made, renewed, each by compare-and-set.
+
+A write of a session first writes its part and then renews the row, which tells the change and moves
+the expiry. A renewal that succeeds proves that the session was there all the time; one that fails
+because it was cleared or lapsed takes back what was written for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+from weakref import WeakValueDictionary
+
+from lot_grpc.domain.session import DEFAULT_MAX_MESSAGES, DEFAULT_TTL
+from lot_grpc.ports import Equals, IdIn, VectorStore
+from lot_grpc.services.moments import Moments
+from lot_grpc.services.records.collections import SESSION_PARTS, SESSIONS
+from lot_grpc.services.records.sessions import (
+    GENERATION,
+    SessionRow,
+    parts_of,
+    session_point,
+    session_record,
+    session_row,
+    written_payload,
+)
+
+NOUN = "session"
+
+TRIES = 50
+"""Of a write that others come in between of."""
+
+_GENERATIONS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What a write may ask for: ``max_messages`` 0 and ``ttl`` None keep what the session has."""
+
+    max_messages: int = 0
+    ttl: int | None = None
+
+
+NO_TERMS = Terms()
+
+
+class SessionRows:
+    """The rows of all namespaces."""
+
+    def __init__(self, store: VectorStore, moments: Moments) -> None:
+        self._store = store
+        self._moments = moments
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+    def turn(self, namespace: str, session_id: str) -> asyncio.Lock:
+        """Writers of one session in this process go one after the other.
+
+        Between processes compare-and-set decides; this only spares a process its own fights.
+        """
+        point = session_point(namespace, session_id)
+        lock = self._turns.get(point)
+        if lock is None:
+            self._turns[point] = lock = asyncio.Lock()
+        return lock
+
+    async def find(self, namespace: str, session_id: str) -> SessionRow | None:
+        """The row of a session, None if there is none or it lapsed."""
+        point = session_point(namespace, session_id)
+        found = (await self._store.get(SESSIONS, namespace, [point])).get(point)
+        return None if found is None else session_row(found)
+
+    async def open(
+        self, namespace: str, session_id: str, terms: Terms, generation: int = 0
+    ) -> SessionRow | None:
+        """The row of a session, which is made if there is none; None if another made it just now.
+
+        ``generation`` is that of one that is made, 0: a new one.
+        """
+        found = await self.find(namespace, session_id)
+        if found is not None:
+            return found
+        where = [Equals("session_id", session_id)]
+        # Those that are there before the row is belong to no session that can be written any more.
+        left = await self._store.facet(
+            SESSION_PARTS, namespace, GENERATION, where, limit=_GENERATIONS
+        )
+        now = self._moments.now()
+        ttl = terms.ttl or DEFAULT_TTL
+        row = SessionRow(
+            namespace,
+            session_id,
+            generation or self._moments.sort_key(),
+            terms.max_messages or DEFAULT_MAX_MESSAGES,
+            ttl,
+            create_time=now,
+            update_time=now,
+            expire_time=now + ttl,
+            former=tuple(sorted(int(one) for one in left)),
+        )
+        made = await self._store.insert(SESSIONS, [session_record(row)])
+        return row if row.point in made else None
+
+    async def renew(self, row: SessionRow, terms: Terms, **changed: Any) -> SessionRow | None:
+        """Write a row over the one that was read; None if that is another by now, or lapsed."""
+        if row.former:
+            await self.forget(row.namespace, row.session_id, row.former)
+        now = self._moments.now()
+        ttl = terms.ttl or row.ttl
+        new = replace(
+            row,
+            revision=row.revision + 1,
+            max_messages=terms.max_messages or row.max_messages,
+            ttl=ttl,
+            update_time=max(now, row.update_time),
+            expire_time=now + ttl,
+            former=(),
+            **changed,
+        )
+        written = await self._store.update(
+            SESSIONS,
+            row.namespace,
+            row.point,
+            set=written_payload(new),
+            when=row.conditions(),
+        )
+        return new if written else None
+
+    async def took_back(self, row: SessionRow, points: Sequence[str]) -> bool:
+        """Delete parts that were written for a session which is gone; False if it is there."""
+        there = await self.find(row.namespace, row.session_id)
+        if there is not None and there.generation == row.generation:
+            return False
+        await self._store.delete(SESSION_PARTS, row.namespace, [IdIn(tuple(points))])
+        return True
+
+    async def forget(self, namespace: str, session_id: str, generations: Iterable[int]) -> None:
+        """Delete all parts of sessions that are gone."""
+        await self._store.delete(SESSION_PARTS, namespace, parts_of(session_id, generations))

@@ -1,0 +1,266 @@
+"""Sessions as a whole: read, cleared, and swept once they lapsed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from lot_grpc.domain.errors import ContentionError, LimitExceededError, SessionNotFoundError
+from lot_grpc.domain.session import MAX_VALUES, Session
+from lot_grpc.ports import (
+    EXPIRES_KEY,
+    Equals,
+    IdIn,
+    Missing,
+    Not,
+    Order,
+    Range,
+    Record,
+    VectorStore,
+)
+from lot_grpc.services.moments import Moments
+from lot_grpc.services.pacing import Pace, pause_before_retry
+from lot_grpc.services.records.collections import SESSION_PARTS, SESSIONS, SORT_KEY
+from lot_grpc.services.records.sessions import (
+    FORMER,
+    MESSAGE,
+    OVERHEAD,
+    SEQUENCE,
+    SIZE,
+    VALUE,
+    SessionRow,
+    kind_of,
+    message_from_record,
+    session_point,
+    session_record,
+    session_row,
+    value_from_record,
+    value_point,
+)
+from lot_grpc.services.sessions.rows import NO_TERMS, NOUN, TRIES, SessionRows
+from lot_grpc.services.sessions.session_messages import SessionMessages
+from lot_grpc.services.tombstones import Tombstone, Tombstones
+
+_NEWEST_FIRST = Order(SEQUENCE, descending=True)
+_READ_BYTES = 2**20
+"""Read at once; more gives way in between."""
+_READ_PARTS = 200
+_SWEEP_BATCH = 200
+_GRACE = 60 * 1_000_000
+"""How long a lapsed session of a shared store is left alone, in microseconds: for a process whose
+clock is behind it may still be there."""
+
+
+class Sessions:
+    """The sessions of all namespaces."""
+
+    def __init__(
+        self,
+        store: VectorStore,
+        moments: Moments,
+        tombstones: Tombstones,
+        rows: SessionRows,
+        messages: SessionMessages,
+    ) -> None:
+        self._store = store
+        self._moments = moments
+        self._tombstones = tombstones
+        self._rows = rows
+        self._messages = messages
+
+    # --- reading ------------------------------------------------------------------------------
+
+    async def get(
+        self, namespace: str, session_id: str, message_limit: int = 0, max_bytes: int = 0
+    ) -> Session:
+        """A session with its values and the latest messages of its window, in order.
+
+        ``message_limit`` 0: all of the window. ``max_bytes`` 0: however large it is. Raises
+        SessionNotFoundError, LimitExceededError.
+        """
+        while True:
+            row = await self._rows.find(namespace, session_id)
+            if row is None:
+                raise SessionNotFoundError(namespace, session_id)
+            session = await self._read(row, message_limit, max_bytes)
+            if session is not None:
+                return session
+
+    async def _read(self, row: SessionRow, message_limit: int, max_bytes: int) -> Session | None:
+        """The session of a row; None if it was cleared meanwhile."""
+        most = min(message_limit or row.max_messages, row.max_messages)
+        messages = await self._store.scroll(
+            SESSION_PARTS,
+            row.namespace,
+            [*kind_of(row, MESSAGE), Range(SEQUENCE, gt=row.cleared_sequence)],
+            limit=most,
+            order=_NEWEST_FIRST,
+            payload=(SEQUENCE, SIZE),
+        )
+        values = await self._store.scroll(
+            SESSION_PARTS,
+            row.namespace,
+            kind_of(row, VALUE),
+            limit=2 * MAX_VALUES,
+            payload=("key", SIZE),
+        )
+        if max_bytes:
+            _check_size(row.session_id, values, messages, max_bytes)
+        found = await self._read_parts(row, [*values, *messages])
+        if len(messages) < min(most, row.message_count) or len(found) < len(values) + len(messages):
+            there = await self._rows.find(row.namespace, row.session_id)
+            if there is None or there.generation != row.generation:
+                return None
+        newest = messages[0].payload[SEQUENCE] if messages else 0
+        return replace(
+            row.session(),
+            last_sequence=max(row.last_sequence, newest),
+            values={
+                one.payload["key"]: value_from_record(found[one.id])
+                for one in sorted(values, key=lambda one: str(one.payload["key"]))
+                if one.id in found
+            },
+            messages=tuple(
+                message_from_record(found[one.id]) for one in reversed(messages) if one.id in found
+            ),
+        )
+
+    async def _read_parts(self, row: SessionRow, parts: Sequence[Record]) -> dict[str, Record]:
+        found: dict[str, Record] = {}
+        pace = Pace()
+        batch: list[str] = []
+        size = 0
+        for number, part in enumerate(parts, 1):
+            batch.append(part.id)
+            size += part.payload[SIZE]
+            if size >= _READ_BYTES or len(batch) >= _READ_PARTS or number == len(parts):
+                found |= await self._store.get(SESSION_PARTS, row.namespace, batch)
+                await pace.give_way()
+                batch, size = [], 0
+        return found
+
+    # --- clearing -----------------------------------------------------------------------------
+
+    async def clear(
+        self,
+        namespace: str,
+        session_id: str,
+        keys: Sequence[str] = (),
+        *,
+        messages_only: bool = False,
+    ) -> None:
+        """Forget a session, or just some values, all messages, or both.
+
+        Raises SessionNotFoundError, ContentionError.
+        """
+        async with self._rows.turn(namespace, session_id):
+            for attempt in range(TRIES):
+                row = await self._rows.find(namespace, session_id)
+                if row is None:
+                    raise SessionNotFoundError(namespace, session_id)
+                if not keys and not messages_only:
+                    await self._clear(row)
+                    return
+                if await self._clear_parts(row, keys, messages=messages_only):
+                    return
+                await pause_before_retry(attempt)
+        raise ContentionError(NOUN, session_id)
+
+    async def _clear(self, row: SessionRow) -> None:
+        if row.former:
+            await self._rows.forget(row.namespace, row.session_id, row.former)
+        stone = await self._tombstones.begin(NOUN, row.session_id, session_record(row))
+        # Whatever is written to it until it is gone goes with it.
+        this = [IdIn((row.point,)), Equals(SORT_KEY, row.generation)]
+        await self._store.delete(SESSIONS, row.namespace, this)
+        await self._rows.forget(row.namespace, row.session_id, (row.generation,))
+        await self._tombstones.finish(stone)
+
+    async def finish_delete(self, stone: Tombstone) -> bool:
+        """Carry out a clearing that was begun; False if the session was written since."""
+        point = session_point(stone.namespace, stone.id)
+        await self._store.delete(SESSIONS, stone.namespace, [IdIn((point,)), *stone.conditions()])
+        left = await self._rows.find(stone.namespace, stone.id)
+        gone = left is None or left.generation != stone.sort_key
+        if gone:
+            await self._rows.forget(stone.namespace, stone.id, (stone.sort_key,))
+        await self._tombstones.finish(stone)
+        return gone
+
+    async def _clear_parts(self, row: SessionRow, keys: Sequence[str], *, messages: bool) -> bool:
+        """Forget values by key, and all messages; False if others wrote meanwhile."""
+        if keys:
+            points = tuple(value_point(row, key) for key in keys)
+            await self._store.delete(SESSION_PARTS, row.namespace, [IdIn(points)])
+        if not messages:
+            return await self._rows.renew(row, NO_TERMS) is not None
+        ahead = await self._messages.ahead(row)
+        last = ahead[-1].payload[SEQUENCE] if ahead else row.last_sequence
+        renewed = await self._rows.renew(
+            row,
+            NO_TERMS,
+            last_sequence=last,
+            cleared_sequence=last,
+            unsettled=await self._messages.unsettled(row, ahead),
+        )
+        if renewed is None:
+            return False
+        await self._messages.trim(renewed)
+        return True
+
+    # --- sweeping -----------------------------------------------------------------------------
+
+    async def sweep(self) -> int:
+        """Delete sessions that lapsed and what is left of former ones; return how many lapsed."""
+        await self._sweep_former()
+        due = self._moments.now() - (0 if self._store.exclusive else _GRACE)
+        pace = Pace()
+        swept = 0
+        while True:
+            lapsed = await self._store.expired(SESSIONS, limit=_SWEEP_BATCH)
+            gone = [one for one in lapsed if one.payload[EXPIRES_KEY] <= due]
+            for record in gone:
+                row = session_row(record)
+                generations = (row.generation, *row.former)
+                await self._rows.forget(row.namespace, row.session_id, generations)
+                this = [IdIn((record.id,)), *row.conditions()]
+                await self._store.delete(SESSIONS, row.namespace, this)
+                await pace.give_way()
+            swept += len(gone)
+            if not gone or len(lapsed) < _SWEEP_BATCH:
+                return swept
+
+    async def _sweep_former(self) -> None:
+        """Finish what a process left that made a session and died before its first write."""
+        left = [Not(Missing(FORMER))]
+        for record in await self._store.scroll(SESSIONS, None, left, limit=_SWEEP_BATCH):
+            row = session_row(record)
+            await self._rows.forget(row.namespace, row.session_id, row.former)
+            await self._store.update(
+                SESSIONS, row.namespace, record.id, set={FORMER: []}, when=row.conditions()
+            )
+
+
+def _check_size(
+    session_id: str, values: Sequence[Record], messages: Sequence[Record], max_bytes: int
+) -> None:
+    """Refuse to read what could not be sent, and say what could be."""
+    total = sum(one.payload[SIZE] + OVERHEAD for one in (*values, *messages))
+    if total <= max_bytes:
+        return
+    room = max_bytes - sum(one.payload[SIZE] + OVERHEAD for one in values)
+    fitting = 0
+    for one in messages:
+        room -= one.payload[SIZE] + OVERHEAD
+        if room < 0:
+            break
+        fitting += 1
+    advice = "read its values one by one (GetSessionValue)"
+    if fitting:
+        advice = f"ask for its latest {fitting:,} messages (message_limit)"
+    raise LimitExceededError(
+        f"session {session_id!r} has about {total:,} bytes and at most {max_bytes:,} are sent; "
+        f"{advice}",
+        limit=max_bytes,
+        given=total,
+    )
