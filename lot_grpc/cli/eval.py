@@ -18,7 +18,8 @@ import typer
 from lot_grpc.cli.eval_tables import print_comparison, print_result
 from lot_grpc.cli.progress import ProgressDisplay
 from lot_grpc.cli.start import begin
-from lot_grpc.evaluation.as_pattern import check_fits
+from lot_grpc.evaluation import as_error_solution, as_pattern
+from lot_grpc.evaluation.as_error_solution import are_errors
 from lot_grpc.evaluation.dataset import Dataset
 from lot_grpc.evaluation.errors import EvalDataError
 from lot_grpc.evaluation.loading import load_dataset
@@ -35,7 +36,7 @@ from lot_grpc.evaluation.runs import (
     save_run,
     write_text,
 )
-from lot_grpc.evaluation.searcher import LEGS, RERANK
+from lot_grpc.evaluation.searcher import LEGS, RERANK, Searcher
 from lot_grpc.settings import Settings
 
 Progress = Callable[[str, int, int], None]
@@ -108,7 +109,8 @@ def load_all(wanted: Wanted) -> list[Dataset]:
     for folder, name in names.items():
         field = filters.get(name, filters.get("", ""))
         dataset = load_dataset(folder, field, name).sampled(wanted.queries)
-        check_fits(dataset)
+        of_errors = are_errors(dataset.documents)
+        (as_error_solution if of_errors else as_pattern).check_fits(dataset)
         datasets.append(dataset)
     return datasets
 
@@ -154,17 +156,20 @@ def _measured(settings: Settings, dataset: Dataset, wanted: Wanted, progress: Pr
 async def _measure(
     settings: Settings, dataset: Dataset, wanted: Wanted, progress: Progress, folder: Path
 ) -> Result:
-    from lot_grpc.evaluation.through_service import ServiceSearcher
+    from lot_grpc.evaluation.through_service import ErrorSearcher, PatternSearcher
     from lot_grpc.opening import throwaway
 
-    legs = (*LEGS, RERANK) if wanted.rerank else LEGS
+    of_errors = are_errors(dataset.documents)
+    legs = (*LEGS, RERANK) if wanted.rerank and not of_errors else LEGS
     async with throwaway(settings, folder, progress) as services:
-        searcher = ServiceSearcher(services, dataset.filter_field)
+        kind = ErrorSearcher if of_errors else PatternSearcher
+        searcher: Searcher = kind(services, dataset.filter_field)
         measured = await measure(dataset, searcher, legs, progress)
         contract = services.admin.contract
     return result_of(
         measured,
         {
+            "saved_as": "error solutions" if of_errors else "patterns",
             "model": contract.model,
             "dimensions": contract.dimensions,
             "model_sha256": contract.model_sha256,

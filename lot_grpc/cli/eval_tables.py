@@ -112,7 +112,8 @@ def _lines(result: Result) -> list[str]:
 
 
 def _settings(result: Result) -> str:
-    return f"model {result.settings.get('model', 'unknown')}"
+    saved_as = result.settings.get("saved_as", "patterns")
+    return f"saved as {saved_as}; model {result.settings.get('model', 'unknown')}"
 
 
 def _signed(one: Estimate) -> str:

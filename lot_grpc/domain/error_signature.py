@@ -16,6 +16,7 @@ never compete for the same characters.
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import Final
 
 from lot_grpc.domain.error_headline import headline_of
@@ -83,27 +84,65 @@ _PARTS: Final = re.compile(
     )
 )
 
+_MARKS: Final = re.compile("[\ue000-\uf8ff]")
+"""Characters of the private use area; each stands for a part while a line is taken apart."""
+
+_M = "[\ue000-\uf8ff]"
 _UNQUOTED: Final = tuple(
-    (re.compile(rule), made)
-    for rule, made in (
-        (r"^[\w$.\[\]]+(\(\.\.\.\))? is not (?=defined|a function|a constructor|iterable)",
-         "<name> is not "),
-        (r"(?<=undefined: )[\w.]+$", "<name>"),
-        (r"(?<=ENOTFOUND )[\w.-]+$", "<name>"),
-        (r"(?<=EAI_AGAIN )[\w.-]+$", "<name>"),
-        (r"^spawn \S+(?= E)", "spawn <name>"),
-        (r"(?:\S+: )?(?:line <number>: |<number>: )?\S+: (?=(?:command )?not found$)", "<name>: "),
-        (r"(?<=command not found: )\S+$", "<name>"),
-        (r"^(?:\S+: )*\S+: (?=(?:No such file or directory|Permission denied|Is a directory)$)",
-         "<path>: "),
+    (re.compile(rule), part)
+    for rule, part in (
+        (r"^(?P<part>[\w$.\[\]]+(?:\(\.\.\.\))?)"
+         r"(?= is not (?:defined|a function|a constructor|iterable))", "name"),
+        (r"(?<=undefined: )(?P<part>[\w.]+)$", "name"),
+        (r"(?<=ENOTFOUND )(?P<part>[\w.-]+)$", "name"),
+        (r"(?<=EAI_AGAIN )(?P<part>[\w.-]+)$", "name"),
+        (r"(?<=^spawn )(?P<part>\S+)(?= E)", "name"),
+        (rf"(?:\S+: )?(?:line {_M}: |{_M}: )?(?P<part>\S+)(?=: (?:command )?not found$)", "name"),
+        (r"(?<=command not found: )(?P<part>\S+)$", "name"),
+        (r"^(?:\S+: )*(?P<part>\S+)"
+         r"(?=: (?:No such file or directory|Permission denied|Is a directory)$)", "path"),
     )
 )  # fmt: skip
-"""Names that shells, Go and JavaScript do not quote."""
+"""Names that shells, Go and JavaScript do not quote: ``part`` is what is left out, and with it
+whatever else the rule takes in."""
+
+_FIRST_MARK: Final = 0xE000
+_MOST_MARKS: Final = 6_000
+_STAND_INS: Final = {"qualified": "name"}
+_VERSION: Final = re.compile(r"v\d[\w.+-]*|[-+]?\d+(?:\.\d+){2,}[\w.+-]*")
+_PATH: Final = re.compile(rf"(?:{_DRIVE}|{_ROOTED}|{_FILE}){_PLACE}")
+_URL: Final = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]{1,15}://\S+")
+_NUMBER: Final = re.compile(r"[-+]?\d[\d.,]*")
 
 _ANY: Final = frozenset({"Error", "Exception", "error", "exception"})
 """Types that say nothing; what the message names is better."""
 
 _SPACES = re.compile(r"\s+")
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """A part that a signature leaves out: its kind, and the text that stood there."""
+
+    part: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class TakenApart:
+    """A line without what differs from case to case, and that, in the order of the line."""
+
+    text: str
+    left_out: tuple[LeftOut, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorRead:
+    """What was read of an error: its signature, what that leaves out, and the line it is of."""
+
+    signature: str
+    left_out: tuple[LeftOut, ...]
+    line: str
 
 
 def signature_of(error_type: str, message: str) -> str:
@@ -112,6 +151,11 @@ def signature_of(error_type: str, message: str) -> str:
     ``error_type`` may be empty: then it is what the message names. Of a qualified name
     (``asyncio.exceptions.TimeoutError``, ``java.net.ConnectException``) the last part counts.
     """
+    return read_error(error_type, message).signature
+
+
+def read_error(error_type: str, message: str) -> ErrorRead:
+    """Read an error: one pass for all that is asked of it."""
     headline = headline_of(message)
     given, named = short_type(error_type), short_type(headline.type)
     if given in _ANY and named:
@@ -124,11 +168,12 @@ def signature_of(error_type: str, message: str) -> str:
         if short_type(head) == given and (colon or head == text):
             text = rest
     kind = given or named
-    made = normalised(text)
-    whole = f"{kind}: {made}" if kind and made else kind or made
+    apart = taken_apart(text)
+    whole = f"{kind}: {apart.text}" if kind and apart.text else kind or apart.text
     if len(whole) > _LONGEST:
         whole = f"{whole[:_LONGEST]}…{content_hash(whole[_LONGEST:])[:12]}"
-    return f"{VERSION}:{whole}"
+    line = f"{kind}: {text.strip()}" if kind and text.strip() else kind or text.strip()
+    return ErrorRead(f"{VERSION}:{whole}", apart.left_out, line)
 
 
 def short_type(error_type: str) -> str:
@@ -138,20 +183,57 @@ def short_type(error_type: str) -> str:
 
 def normalised(text: str) -> str:
     """One line without what differs from case to case."""
-    made = _SPACES.sub(" ", _PARTS.sub(_stand_in, text)).strip(" .:;,")
-    for rule, stand_in in _UNQUOTED:
-        made = rule.sub(stand_in, made)
-    return made
+    return taken_apart(text).text
 
 
-def _stand_in(found: re.Match[str]) -> str:
-    kind = str(found.lastgroup)
-    text = found[0]
-    if kind == "quoted":
-        return text if _says_which(found) else f"{text[0]}<name>{text[-1]}"
-    if kind == "code":
-        return text
-    return {"qualified": "<name>", "time": "<time>"}.get(kind, f"<{kind}>")
+def taken_apart(text: str) -> TakenApart:
+    """Take a line apart. Lines with the same text have the same kinds of parts left out."""
+    stands: list[tuple[str, LeftOut]] = []
+
+    def mark(stand_in: str, left_out: LeftOut) -> str:
+        stands.append((stand_in, left_out))
+        return chr(_FIRST_MARK + len(stands) - 1)
+
+    def leave_out(found: re.Match[str]) -> str:
+        kind, whole = str(found.lastgroup), found[0]
+        if kind == "code" or (kind == "quoted" and _says_which(found)):
+            return whole
+        if len(stands) >= _MOST_MARKS:
+            return f"<{_STAND_INS.get(kind, kind)}>"
+        if kind == "quoted":
+            return mark(f"{whole[0]}<name>{whole[-1]}", _quoted(whole[1:-1]))
+        return mark(f"<{_STAND_INS.get(kind, kind)}>", LeftOut(_part(kind, whole), whole))
+
+    def written_out(made: str) -> str:
+        return _MARKS.sub(lambda found: stands[ord(found[0]) - _FIRST_MARK][1].text, made)
+
+    made = _PARTS.sub(leave_out, _MARKS.sub("\ufffd", text))
+    made = _SPACES.sub(" ", made).strip(" .:;,")
+    for rule, part in _UNQUOTED:
+        made = rule.sub(
+            lambda found, part=part: mark(f"<{part}>", LeftOut(part, written_out(found["part"]))),
+            made,
+        )
+    left = [stands[ord(one) - _FIRST_MARK] for one in _MARKS.findall(made)]
+    rest = iter(left)
+    return TakenApart(
+        _MARKS.sub(lambda _: next(rest)[0], made), tuple(left_out for _, left_out in left)
+    )
+
+
+def _part(kind: str, text: str) -> str:
+    """What a part is called to callers."""
+    if kind == "number" and _VERSION.fullmatch(text):
+        return "version"
+    return _STAND_INS.get(kind, kind)
+
+
+def _quoted(text: str) -> LeftOut:
+    """What stood in quotes; mostly a name."""
+    for part, rule in (("url", _URL), ("path", _PATH), ("version", _VERSION), ("number", _NUMBER)):
+        if rule.fullmatch(text):
+            return LeftOut(part, text)
+    return LeftOut("name", text)
 
 
 def _says_which(quoted: re.Match[str]) -> bool:

@@ -1,4 +1,4 @@
-"""A searcher over the services as they are wired for serving: what is measured is what callers get.
+"""Searchers over the services as they are wired for serving: what is measured is what callers get.
 
 Not over gRPC: the calls go to the services, which saves the conversion there and back and changes
 no ranking.
@@ -10,10 +10,13 @@ from collections.abc import Sequence
 
 from lot_grpc.domain.errors import LotError
 from lot_grpc.domain.query import Legs
+from lot_grpc.evaluation.as_error_solution import as_error_solution
 from lot_grpc.evaluation.as_pattern import are_code, as_filter, as_pattern
 from lot_grpc.evaluation.dataset import Document, EvalQuery
 from lot_grpc.evaluation.searcher import Found, Indexed, Progress
 from lot_grpc.services.build import Services
+from lot_grpc.services.memories.error_finding import ErrorQuestion
+from lot_grpc.services.memories.error_solutions import ErrorSolutionDraft
 from lot_grpc.services.patterns.drafts import Dedupe, PatternDraft
 from lot_grpc.services.recall.questions import Asked, pattern_question
 from lot_grpc.services.recall.recall import Question
@@ -22,8 +25,8 @@ _NAMESPACE = "eval"
 _BATCH = 64
 
 
-class ServiceSearcher:
-    """A ``Searcher``. The store under the services is empty and is thrown away afterwards."""
+class PatternSearcher:
+    """A ``Searcher`` that saves documents as patterns, into a store that is thrown away."""
 
     def __init__(self, services: Services, filter_field: str = "") -> None:
         self._services = services
@@ -65,3 +68,40 @@ class ServiceSearcher:
     def _question(self, query: EvalQuery, leg: str, limit: int, *, rerank: bool) -> Question:
         asked = Asked(query.text, limit, rerank=rerank, legs=Legs(leg))
         return pattern_question(asked, as_filter(query, self._filter_field))
+
+
+class ErrorSearcher:
+    """A ``Searcher`` that saves documents as error solutions, into a store that is thrown away."""
+
+    def __init__(self, services: Services, filter_field: str = "") -> None:
+        self._services = services
+        self._filter_field = filter_field
+        self._ids: dict[str, str] = {}
+        """Document by error solution."""
+
+    async def index(self, documents: Sequence[Document], progress: Progress) -> Indexed:
+        """Save the documents, as SaveErrorSolution does."""
+        truncated = 0
+        for number, document in enumerate(documents):
+            progress("saving documents", number, len(documents))
+            solution_id = f"d{number:06}"
+            self._ids[solution_id] = document.id
+            draft = ErrorSolutionDraft(as_error_solution(document), solution_id)
+            truncated += (await self._services.error_solutions.save(_NAMESPACE, draft)).truncated
+        progress("saving documents", len(documents), len(documents))
+        return Indexed(truncated)
+
+    async def search(self, query: EvalQuery, leg: str, limit: int, *, rerank: bool) -> Found:
+        """Find error solutions for a query, which is taken for a message, and tell whose they are.
+
+        They are not reranked. One leg alone is searched without the signature.
+        """
+        asked = ErrorQuestion(
+            error_message=query.text,
+            language=query.filter_value if self._filter_field else "",
+            limit=limit,
+            legs=Legs(leg),
+        )
+        answer = await self._services.error_finding.find(_NAMESPACE, asked)
+        found = [self._ids[hit.error_solution.error_solution_id] for hit in answer.hits]
+        return Found(found, answer.truncated)

@@ -10,6 +10,8 @@ from lot_grpc.server.call import Context
 from lot_grpc.server.convert import error_solutions as convert
 from lot_grpc.server.convert.outcomes import text_notices
 from lot_grpc.server.page_token import position_from_token, position_to_token
+from lot_grpc.services.memories.error_finding import ErrorFinding
+from lot_grpc.services.memories.error_outcomes import RecordingErrorOutcomes
 from lot_grpc.services.memories.error_solutions import ErrorSolutions
 
 _DEFAULT_PAGE = 10
@@ -18,8 +20,15 @@ _DEFAULT_PAGE = 10
 class ErrorSolutionServicer(memory_service_pb2_grpc.MemoryServiceServicer):
     """Converts, calls a service, converts back."""
 
-    def __init__(self, error_solutions: ErrorSolutions) -> None:
+    def __init__(
+        self,
+        error_solutions: ErrorSolutions,
+        finding: ErrorFinding,
+        outcomes: RecordingErrorOutcomes,
+    ) -> None:
         self._error_solutions = error_solutions
+        self._finding = finding
+        self._outcomes = outcomes
 
     async def SaveErrorSolution(
         self, request: pb.SaveErrorSolutionRequest, context: Context
@@ -33,6 +42,24 @@ class ErrorSolutionServicer(memory_service_pb2_grpc.MemoryServiceServicer):
                 *text_notices("error_solution.error_message", truncated=saved.truncated),
                 *convert.kept_notices(saved.kept),
             ],
+        )
+
+    async def FindErrorSolutions(
+        self, request: pb.FindErrorSolutionsRequest, context: Context
+    ) -> pb.FindErrorSolutionsResponse:
+        answer = await self._finding.find(
+            namespace_or_default(request.namespace), convert.question_from_pb(request)
+        )
+        return convert.answer_to_pb(answer)
+
+    async def RecordErrorSolutionOutcome(
+        self, request: pb.RecordErrorSolutionOutcomeRequest, context: Context
+    ) -> pb.RecordErrorSolutionOutcomeResponse:
+        solution = await self._outcomes.record(
+            namespace_or_default(request.namespace), convert.outcome_from_pb(request)
+        )
+        return pb.RecordErrorSolutionOutcomeResponse(
+            error_solution=convert.error_solution_to_pb(solution)
         )
 
     async def ListErrorSolutions(

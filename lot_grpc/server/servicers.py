@@ -57,7 +57,9 @@ def build_servicers(
     servicers: dict[ServiceDescriptor, list[object]] = {
         _service(memory_service_pb2, "MemoryService"): [
             MemoryServicer(services.memories, services.memory_recall),  # type: ignore[abstract]
-            ErrorSolutionServicer(services.error_solutions),  # type: ignore[abstract]
+            ErrorSolutionServicer(  # type: ignore[abstract]
+                services.error_solutions, services.error_finding, services.error_outcomes
+            ),
             PreferenceServicer(services.preferences),  # type: ignore[abstract]
             SessionServicer(  # type: ignore[abstract]
                 services.sessions,

@@ -58,6 +58,8 @@ from lot_grpc.services.ledger import Ledger
 from lot_grpc.services.memories import error_solutions as error_solutions_module
 from lot_grpc.services.memories import memories as memories_module
 from lot_grpc.services.memories import preferences as preferences_module
+from lot_grpc.services.memories.error_finding import ErrorFinding
+from lot_grpc.services.memories.error_outcomes import RecordingErrorOutcomes
 from lot_grpc.services.memories.error_solutions import ErrorSolutions
 from lot_grpc.services.memories.memories import Memories
 from lot_grpc.services.memories.preferences import Preferences
@@ -90,6 +92,7 @@ from lot_grpc.services.sessions.rows import SessionRows
 from lot_grpc.services.sessions.session_messages import SessionMessages
 from lot_grpc.services.sessions.session_values import SessionValues
 from lot_grpc.services.sessions.sessions import Sessions
+from lot_grpc.services.records.collections import ERROR_SOLUTIONS, PATTERNS
 from lot_grpc.services.tombstones import Tombstones
 
 
@@ -134,6 +137,8 @@ class Services:
     sessions: Sessions
     session_values: SessionValues
     session_messages: SessionMessages
+    error_finding: ErrorFinding
+    error_outcomes: RecordingErrorOutcomes
     seeding: Seeding
     admin: Admin
     policies: Policies
@@ -298,6 +303,10 @@ def build_services(
         sessions=sessions,
         session_values=SessionValues(store, session_rows),
         session_messages=session_messages,
+        error_finding=ErrorFinding(store, embedder, retrievals),
+        error_outcomes=RecordingErrorOutcomes(
+            moments, ledger, counting, error_solutions, retrievals
+        ),
         seeding=Seeding(
             store, indexing, moments, tombstones, built_in_packs() if packs is None else packs
         ),
@@ -319,7 +328,7 @@ def build_services(
                 preferences_module.NOUN: preferences.finish_delete,
                 session_rows_module.NOUN: sessions.finish_delete,
             },
-            patterns.finish_expiry,
+            {PATTERNS: patterns.finish_expiry, ERROR_SOLUTIONS: error_solutions.finish_expiry},
             finishers=[
                 cells.finish_merges,
                 feedback.roll_forward,

@@ -70,7 +70,7 @@ async def _from_the_log(store: VectorStore, fading: Fading) -> dict[str, _Making
     async for row in scan(store, OUTCOMES, None, [Equals(SETTLED, True)]):
         await pace.give_way()
         fact = outcome_from_record(row)
-        if not fact.query:
+        if not (fact.query and fact.pattern_id):
             continue
         point = cell_point(fact.namespace, fact.pattern_id, fact.query)
         making = made.setdefault(point, _Making(fact, row.payload[SORT_KEY]))

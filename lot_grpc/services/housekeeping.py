@@ -88,12 +88,14 @@ class Housekeeping:
         log: EventLog,
         retrievals: Retrievals,
         finish_delete: Mapping[str, Finish],
-        finish_expiry: Callable[[Record], Awaitable[None]],
+        finish_expiry: Mapping[str, Callable[[Record], Awaitable[None]]],
         finishers: Sequence[FinishBefore] = (),
         sweeps: Sequence[Sweep] = (),
         beats: Sequence[tuple[float, Sweep]] = (),
     ) -> None:
-        """``finishers`` roll forward what is no outcome; ``sweeps`` are done every minute.
+        """``finish_expiry`` deletes what hangs on an expired record, by its collection.
+
+        ``finishers`` roll forward what is no outcome; ``sweeps`` are done every minute.
 
         ``beats`` are done every so many seconds.
         """
@@ -151,9 +153,10 @@ class Housekeeping:
 
     async def drop_expired(self) -> int:
         """Delete what lapsed and what hangs on it; return how many."""
-        for record in await self._store.expired(PATTERNS, limit=_EXPIRED_AT_ONCE):
-            await self._finish_expiry(record)
-            await asyncio.sleep(0)
+        for collection, finish in self._finish_expiry.items():
+            for record in await self._store.expired(collection, limit=_EXPIRED_AT_ONCE):
+                await finish(record)
+                await asyncio.sleep(0)
         return sum([await self._store.delete_expired(name) for name in _EXPIRING])
 
     async def run(self, report: Report, tell: Tell) -> None:

@@ -8,7 +8,7 @@ from lot_grpc.embedding.hashing import HashingEmbedder, OverlapReranker
 from lot_grpc.evaluation.loading import load_dataset
 from lot_grpc.evaluation.measuring import measure
 from lot_grpc.evaluation.searcher import LEGS
-from lot_grpc.evaluation.through_service import ServiceSearcher
+from lot_grpc.evaluation.through_service import PatternSearcher
 from lot_grpc.services.build import build_services
 from lot_grpc.services.recall.reranks import RerankBounds
 from lot_grpc.services.store_contract import open_store
@@ -29,7 +29,7 @@ async def searcher_over(embedder, filter_field=""):
     services = build_services(
         store, embedder, OverlapReranker(), SystemClock(), RankingWeights(), RerankBounds()
     )
-    return services, ServiceSearcher(services, filter_field)
+    return services, PatternSearcher(services, filter_field)
 
 
 async def test_documents_are_saved_under_ids_that_the_service_takes_and_found_under_their_own(

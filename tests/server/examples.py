@@ -57,6 +57,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "MemoryService.DeleteMemory": {"memory_id": "m"},
     "MemoryService.DeletePreference": {"key": "k"},
     "MemoryService.GetMemory": {"memory_id": "m"},
+    "MemoryService.FindErrorSolutions": {"error_message": "e"},
     "MemoryService.GetPreference": {"key": "k"},
     "MemoryService.GetSession": {"session_id": "c"},
     "MemoryService.GetSessionValue": {"session_id": "c", "key": "k"},
@@ -67,6 +68,10 @@ EXAMPLES: dict[str, dict[str, Any]] = {
         "session_id": "c",
         "key": "k",
         "value": {"string_value": "v"},
+    },
+    "MemoryService.RecordErrorSolutionOutcome": {
+        "error_solution_id": "u",
+        "outcome": outcome_pb2.OUTCOME_SUCCESS,
     },
     "MemoryService.SaveErrorSolution": {
         "error_solution": {"error_message": "e", "resolution": "r"}
@@ -108,9 +113,10 @@ async def prepare(lot: Lot) -> None:
     await lot.memories.PutSessionValue(session_id="c", key="k", value={"bool_value": True})
     decision = {"context": "c", "chosen_option": "o"}
     await lot.learning.RecordDecision(decision=decision, decision_id="d")
-    await lot.memories.SaveErrorSolution(
-        error_solution={"error_message": "f", "resolution": "r"}, error_solution_id="s"
-    )
+    for name, message in (("s", "f"), ("u", "g")):
+        await lot.memories.SaveErrorSolution(
+            error_solution={"error_message": message, "resolution": "r"}, error_solution_id=name
+        )
 
 
 def method_of(name: str) -> Any:

@@ -190,6 +190,7 @@ async def test_bytes_that_are_no_request_are_refused(lot, rpc):
 
 ONE_OF_SEVERAL = {
     "AdminService.UpdateNamespacePolicy": "update_namespace_policy.says_something",
+    "MemoryService.FindErrorSolutions": "find_error_solutions.error.required",
     "LearningService.GetRecommendations": "get_recommendations.task.required",
     "PatternService.GiveFeedback": "give_feedback.says_something",
     "PatternService.PrunePatterns": "prune_patterns.criterion",

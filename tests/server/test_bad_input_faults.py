@@ -151,6 +151,11 @@ async def _error_solutions(lot: Lot) -> list[str]:
     return sorted(one.error_message for one in answer.error_solutions)
 
 
+async def _uses_of_solutions(lot: Lot) -> list[int]:
+    answer = await lot.memories.ListErrorSolutions()
+    return sorted(one.outcomes.usage_count for one in answer.error_solutions)
+
+
 async def _seeded(lot: Lot) -> int:
     answer = await lot.memories.SearchMemories(
         query="c", filter={"labels": {"seed": "best_practices"}}, limit=100
@@ -196,8 +201,9 @@ WRITING: dict[str, tuple[Callable[[Lot], Awaitable[Any]], Any, Any]] = {
     "RecordSteps": (_visits, [], [1]),
     "SelectAction": (_selections, 0, 1),
     "SubmitFeedback": (_learning_events, [], ["user_feedback"]),
-    "SaveErrorSolution": (_error_solutions, ["f"], ["f", "f2"]),
-    "DeleteErrorSolution": (_error_solutions, ["f"], []),
+    "SaveErrorSolution": (_error_solutions, ["f", "g"], ["f", "f2", "g"]),
+    "DeleteErrorSolution": (_error_solutions, ["f", "g"], ["g"]),
+    "RecordErrorSolutionOutcome": (_uses_of_solutions, [0, 0], [0, 1]),
     "SeedKnowledge": (_seeded, 0, 12),
     "ExtractPatternsFromCode": (_pieces, [], ["f"]),
 }

@@ -27,6 +27,7 @@ from lot_grpc.services.episodes.recording import Takeover
 from lot_grpc.services.extraction.code_extraction import CodeDraft
 from lot_grpc.services.extraction.extraction import ExtractionDraft
 from lot_grpc.services.learning.decisions import DecisionOutcomeDraft
+from lot_grpc.services.memories.error_outcomes import ErrorOutcomeDraft
 from lot_grpc.services.memories.seeding import Seeds
 from lot_grpc.services.outcomes.outcome_log import CorrectionDraft
 from lot_grpc.services.outcomes.outcomes import OutcomeDraft
@@ -34,6 +35,7 @@ from lot_grpc.services.patterns.drafts import Dedupe
 from lot_grpc.services.patterns.feedback import FeedbackDraft
 from lot_grpc.services.patterns.patterns import PatternEdit
 from lot_grpc.services.patterns.pruning import PruneDraft
+from lot_grpc.services.records.collections import ERROR_SOLUTIONS
 from tests.services.world import (
     DAY,
     World,
@@ -571,6 +573,35 @@ def extracts_code(world: World, ns: str) -> Any:
     return world.services.code_extraction.extract(ns, CodeDraft(code, "python"))
 
 
+async def used_error_solutions(world: World, ns: str) -> None:
+    """Two error solutions, both used."""
+    await two_error_solutions(world, ns)
+    for outcome in (Outcome.FAILURE, Outcome.PARTIAL):
+        await helps("", outcome)(world, ns)
+    (other,) = [
+        record.payload["error_solution_id"]
+        for record in await world.store.scroll(ERROR_SOLUTIONS, ns, [], limit=10)
+        if record.payload["error_solution_id"] != "s"
+    ]
+    used = ErrorOutcomeDraft(other, Outcome.SUCCESS, duration=3.0)
+    await world.services.error_outcomes.record(ns, used)
+
+
+def helps(request_id: str, outcome: Outcome = Outcome.SUCCESS) -> Step:
+    async def run(world: World, ns: str) -> Any:
+        tried_on = "KeyError: 'c'"
+        given = ErrorOutcomeDraft("s", outcome, error_message=tried_on, request_id=request_id)
+        return await world.services.error_outcomes.record(ns, given)
+
+    return run
+
+
+async def few_error_solutions(world: World, ns: str) -> None:
+    """One used solution more than the policy allows."""
+    await used_error_solutions(world, ns)
+    await sets_policy(max_error_solutions=1)(world, ns)
+
+
 CASES = [
     Case("save new", nothing, saves("new"), repeatable=False, contents=("new",)),
     Case("save new by request", nothing, saves("new", request_id="r"), contents=("new",)),
@@ -712,4 +743,9 @@ CASES = [
         seeded_and_one_deleted,
         seeds("common_errors", restore_deleted=True),
     ),
+    Case("outcome of an error solution", used_error_solutions, helps(""), repeatable=False),
+    Case("outcome of an error solution by request", used_error_solutions, helps("r")),
+    Case("first outcome of an error solution by request", two_error_solutions, helps("r")),
+    Case("delete a used error solution", used_error_solutions, deletes_error_solution),
+    Case("sweep error solutions by a policy", few_error_solutions, sweeps),
 ]

@@ -47,15 +47,20 @@ async def check_invariants(store: VectorStore, ns: str) -> None:
     """Nothing is half: counters equal their log, no event without episode, no open delete."""
     patterns = await rows(store, PATTERNS, ns)
     facts = await rows(store, OUTCOMES, ns)
-    _check_counters(patterns, facts)
-    _check_cells(await rows(store, CELLS, ns), facts)
+    of_patterns = [fact for fact in facts if "pattern_id" in fact.payload]
+    _check_counters(patterns, of_patterns, "pattern_id")
+    _check_cells(await rows(store, CELLS, ns), of_patterns)
     _check_feedback(patterns, await rows(store, FEEDBACK, ns))
     _check_lineage(patterns)
     notes = [r.payload for r in await rows(store, REQUESTS, ns) if r.payload["kind"] == NOTE_KIND]
     assert not notes, f"what supersedes what was not followed: {notes}"
     await _check_episodes(store, ns)
     await _check_learning(store, ns)
-    _check_error_solutions(await rows(store, ERROR_SOLUTIONS, ns))
+    solutions = await rows(store, ERROR_SOLUTIONS, ns)
+    _check_error_solutions(solutions)
+    of_solutions = [fact for fact in facts if "error_solution_id" in fact.payload]
+    _check_counters(solutions, of_solutions, "error_solution_id")
+    assert len(facts) == len(of_patterns) + len(of_solutions), "an outcome of both, or of neither"
     open_stones = [r.payload for r in await rows(store, TOMBSTONES, ns) if not r.payload["done"]]
     assert not open_stones, f"a delete was begun and never finished: {open_stones}"
     await _check_stamps(store, ns)
@@ -72,23 +77,24 @@ async def _check_stamps(store: VectorStore, ns: str) -> None:
     assert all(count == 1 for count in stamps.values()), f"two changes have one number: {stamps}"
 
 
-def _check_counters(patterns: list[Record], facts: list[Record]) -> None:
-    by_pattern: dict[str, list[Record]] = {}
+def _check_counters(used: list[Record], facts: list[Record], id_key: str) -> None:
+    """Of patterns, or of error solutions, by the key of their id."""
+    by_id: dict[str, list[Record]] = {}
     for fact in facts:
         assert fact.payload["settled"], f"an outcome was never taken in: {fact.payload}"
-        by_pattern.setdefault(fact.payload["pattern_id"], []).append(fact)
-    there = {record.payload["pattern_id"] for record in patterns}
-    assert set(by_pattern) <= there, "outcomes of a pattern that is gone"
-    for record in patterns:
+        by_id.setdefault(fact.payload[id_key], []).append(fact)
+    there = {record.payload[id_key] for record in used}
+    assert set(by_id) <= there, "outcomes of what is gone"
+    for record in used:
         payload = record.payload
-        log = by_pattern.get(payload["pattern_id"], [])
+        log = by_id.get(payload[id_key], [])
         kinds = Counter(fact.payload.get("outcome") for fact in log)
         kinds.subtract(fact.payload.get("undone") for fact in log)
         began: dict[str, int] = payload.get("inherited", {})
         kinds.update({kind: began.get(f"{kind}_count", 0) for kind in Outcome})
         usage = sum(kinds[kind] for kind in Outcome)
         told = {kind: payload[f"{kind}_count"] for kind in ("success", "failure", "partial")}
-        assert told == {kind: kinds[kind] for kind in told}, f"{payload['task']}: {told} {kinds}"
+        assert told == {kind: kinds[kind] for kind in told}, f"{payload[id_key]}: {told} {kinds}"
         assert payload["usage_count"] == usage
         undone = {f.payload["root"] for f in log if _puts_nothing_instead(f)}
         durations = began.get("duration_count", 0) + sum(

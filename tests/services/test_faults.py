@@ -204,6 +204,7 @@ SOME = [
         "record whole by request", "create a memory by request", "delete a memory",
         "steps by request", "feedback on a selection by request",
         "save an error solution by request", "delete an error solution",
+        "outcome of an error solution by request", "delete a used error solution",
         "extract patterns again", "record with a lesson learned before",
         "end a failure with a lesson",
         "end that used others by request", "abandon", "late event by request",

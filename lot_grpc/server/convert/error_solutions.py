@@ -12,16 +12,26 @@ from lot_grpc.domain.error_solution import (
 from lot_grpc.domain.languages import language_name
 from lot_grpc.pb.lot.v1 import error_solution_pb2 as pb
 from lot_grpc.pb.lot.v1 import outcome_pb2
-from lot_grpc.server.convert.outcomes import outcomes_to_pb
+from lot_grpc.server.convert.outcomes import (
+    OUTCOME,
+    outcomes_to_pb,
+    score_parts_to_pb,
+    unread_notices,
+)
 from lot_grpc.server.convert.patterns import same_id
 from lot_grpc.server.convert.values import (
     micros_from_pb,
+    seconds_from_pb,
     struct_from_json,
     struct_from_pb,
     time_from_pb,
     time_to_pb,
 )
+from lot_grpc.services.memories.error_finding import ErrorAnswer, ErrorFound, ErrorQuestion
+from lot_grpc.services.memories.error_outcomes import ErrorOutcomeDraft
 from lot_grpc.services.memories.error_solutions import ErrorSolutionDraft
+
+_DEFAULT_LIMIT = 3
 
 
 def error_solution_to_pb(solution: ErrorSolution) -> pb.ErrorSolution:
@@ -99,6 +109,62 @@ def filter_from_pb(message: pb.ErrorSolutionFilter) -> ErrorSolutionFilter:
         created_after=time_from_pb(message, "created_after", "filter"),
         created_before=time_from_pb(message, "created_before", "filter"),
         pinned=message.pinned if message.HasField("pinned") else None,
+    )
+
+
+def question_from_pb(message: pb.FindErrorSolutionsRequest) -> ErrorQuestion:
+    """An error to find solutions for."""
+    return ErrorQuestion(
+        error_type=message.error_type,
+        error_message=message.error_message,
+        language=message.language,
+        categories=tuple(message.categories),
+        limit=message.limit or _DEFAULT_LIMIT,
+        min_similarity=message.min_similarity,
+        include_unsolved=message.include_unsolved,
+        explain=message.explain,
+    )
+
+
+def answer_to_pb(answer: ErrorAnswer) -> pb.FindErrorSolutionsResponse:
+    """What was found."""
+    return pb.FindErrorSolutionsResponse(
+        hits=[error_hit_to_pb(hit) for hit in answer.hits],
+        retrieval_id=answer.retrieval_id,
+        notices=unread_notices(
+            "error_message", truncated=answer.truncated, wordless=answer.wordless
+        ),
+        signature=answer.signature,
+        unsolved=[error_hit_to_pb(hit) for hit in answer.unsolved],
+    )
+
+
+def error_hit_to_pb(hit: ErrorFound) -> pb.ErrorSolutionHit:
+    """A solution that was found."""
+    return pb.ErrorSolutionHit(
+        error_solution=error_solution_to_pb(hit.error_solution),
+        match=pb.ERROR_MATCH_EXACT_SIGNATURE if hit.exact else pb.ERROR_MATCH_SIMILAR,
+        score=hit.score,
+        similarity=hit.similarity,
+        score_parts=score_parts_to_pb(hit.parts),
+        differences=[
+            pb.ErrorDifference(part=one.part, given=one.given, stored=one.stored)
+            for one in hit.differences
+        ],
+    )
+
+
+def outcome_from_pb(message: pb.RecordErrorSolutionOutcomeRequest) -> ErrorOutcomeDraft:
+    """An outcome to record."""
+    return ErrorOutcomeDraft(
+        error_solution_id=message.error_solution_id,
+        outcome=OUTCOME.all_from_pb([message.outcome])[0],
+        retrieval_id=message.retrieval_id,
+        error_message=message.error_message,
+        reward=message.reward if message.HasField("reward") else None,
+        duration=seconds_from_pb(message, "duration"),
+        note=message.note,
+        request_id=message.request_id,
     )
 
 

@@ -84,24 +84,7 @@ def merged_notices(noun: str, id: str, similarity: float | None) -> list[pb.Noti
 
 def query_notices(answer: Answer[Any]) -> list[pb.Notice]:
     """Tells what of a question was left out."""
-    notices = []
-    if answer.truncated:
-        notices.append(
-            pb.Notice(
-                code=pb.NOTICE_CODE_QUERY_TRUNCATED,
-                field="query",
-                message="longer than is read of a query (8 windows of the model, and 512 different "
-                "terms): the rest took no part; ask with fewer words",
-            )
-        )
-    if answer.wordless:
-        notices.append(
-            pb.Notice(
-                code=pb.NOTICE_CODE_QUERY_WORDLESS,
-                field="query",
-                message="has no word, number or symbol to look for; ask in words",
-            )
-        )
+    notices = unread_notices("query", truncated=answer.truncated, wordless=answer.wordless)
     if answer.unreached:
         notices.append(
             pb.Notice(
@@ -109,6 +92,29 @@ def query_notices(answer: Answer[Any]) -> list[pb.Notice]:
                 field="rerank",
                 message=f"the cross-encoder had no time for {answer.unreached} of the candidates; "
                 "they stay where they were. Ask again, or with a shorter query",
+            )
+        )
+    return notices
+
+
+def unread_notices(field: str, *, truncated: bool, wordless: bool) -> list[pb.Notice]:
+    """Tells what of a text to search for was not read, and that there is nothing in it."""
+    notices = []
+    if truncated:
+        notices.append(
+            pb.Notice(
+                code=pb.NOTICE_CODE_QUERY_TRUNCATED,
+                field=field,
+                message="longer than is read of a query (8 windows of the model, and 512 different "
+                "terms): the rest took no part; ask with fewer words",
+            )
+        )
+    if wordless:
+        notices.append(
+            pb.Notice(
+                code=pb.NOTICE_CODE_QUERY_WORDLESS,
+                field=field,
+                message="has no word, number or symbol to look for; ask in words",
             )
         )
     return notices

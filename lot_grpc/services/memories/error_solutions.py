@@ -26,27 +26,27 @@ from lot_grpc.domain.errors import (
 from lot_grpc.domain.ids import content_hash
 from lot_grpc.domain.outcomes import Outcomes
 from lot_grpc.domain.sameness import same_content
-from lot_grpc.ports import Equals, IdIn, Record, VectorStore
+from lot_grpc.ports import EXPIRES_KEY, Condition, Equals, IdIn, Range, Record, VectorStore
 from lot_grpc.services.expiry import check_expiry, with_ttl
 from lot_grpc.services.indexing import Indexing
 from lot_grpc.services.ledger import Ask, Entry, Ledger
 from lot_grpc.services.moments import Moments
 from lot_grpc.services.paging import Position, read_page
-from lot_grpc.services.records.collections import ERROR_SOLUTIONS, SORT_KEY
+from lot_grpc.services.records.collections import ERROR_SOLUTIONS, OUTCOMES, SORT_KEY
 from lot_grpc.services.records.error_solutions import (
     error_solution_conditions,
     error_solution_from_record,
     error_solution_point,
     error_solution_record,
 )
-from lot_grpc.services.records.patterns import REQUEST
+from lot_grpc.services.records.patterns import REQUEST, STATS_REVISION
 from lot_grpc.services.tombstones import Tombstone, Tombstones
 
 NOUN = "error_solution"
 _METHOD = "SaveErrorSolution"
 _TRIES = 20
 
-SEEN_KEYS = ("error_solution_id", "revision", SORT_KEY)
+SEEN_KEYS = ("error_solution_id", "revision", STATS_REVISION, SORT_KEY)
 """What ``delete_as_seen`` must know of one."""
 
 
@@ -179,6 +179,9 @@ class ErrorSolutions:
             if entry is not None:
                 record.payload[REQUEST] = entry.point
             if record.id in await self._store.insert(ERROR_SOLUTIONS, [record]):
+                # What was recorded of an expired one whose id was just taken again.
+                older = Range(SORT_KEY, lt=record.payload[SORT_KEY])
+                await self._forget_log(namespace, solution_id, [older])
                 return SavedErrorSolution(solution, created=True, truncated=indexed.text_truncated)
             stored = await self._record(namespace, solution_id)
         raise ContentionError(NOUN, solution_id)
@@ -202,10 +205,14 @@ class ErrorSolutions:
 
     async def get(self, namespace: str, error_solution_id: str) -> ErrorSolution:
         """One error solution. Raises ErrorSolutionNotFoundError."""
+        return error_solution_from_record(await self.record(namespace, error_solution_id))
+
+    async def record(self, namespace: str, error_solution_id: str) -> Record:
+        """The record of one. Raises ErrorSolutionNotFoundError."""
         record = await self._record(namespace, error_solution_id)
         if record is None:
             raise ErrorSolutionNotFoundError(namespace, error_solution_id)
-        return error_solution_from_record(record)
+        return record
 
     async def get_many(
         self, namespace: str, error_solution_ids: Sequence[str]
@@ -226,27 +233,45 @@ class ErrorSolutions:
 
     async def delete(self, namespace: str, error_solution_id: str) -> None:
         """Delete one. Raises ErrorSolutionNotFoundError."""
-        record = await self._record(namespace, error_solution_id)
-        if record is None:
-            raise ErrorSolutionNotFoundError(namespace, error_solution_id)
+        record = await self.record(namespace, error_solution_id)
         await self.finish_delete(await self._tombstones.begin(NOUN, error_solution_id, record))
 
     async def delete_as_seen(self, record: Record) -> bool:
         """Delete one that is still as its record says, read with ``SEEN_KEYS`` at least.
 
-        False for one whose id another one took since.
+        False for one that was used since, or whose id another one took: it is spared.
         """
         error_solution_id = record.payload["error_solution_id"]
-        stone = await self._tombstones.begin(NOUN, error_solution_id, record)
+        seen = (STATS_REVISION,)
+        stone = await self._tombstones.begin(NOUN, error_solution_id, record, unchanged=seen)
         return await self.finish_delete(stone)
 
     async def finish_delete(self, stone: Tombstone) -> bool:
-        """Carry out a delete that was written down. What took the id since is spared."""
-        point = error_solution_point(stone.namespace, stone.id)
-        one = Equals(SORT_KEY, stone.sort_key)
-        await self._store.delete(ERROR_SOLUTIONS, stone.namespace, [IdIn((point,)), one])
+        """Carry out a delete that was written down, and forget the log.
+
+        False if it was used since and is to be spared then. What took the id since is spared.
+        """
+        namespace, point = stone.namespace, error_solution_point(stone.namespace, stone.id)
+        await self._store.delete(ERROR_SOLUTIONS, namespace, [IdIn((point,)), *stone.conditions()])
+        left = (await self._store.get(ERROR_SOLUTIONS, namespace, [point])).get(point)
+        spared = left is not None and left.payload[SORT_KEY] == stone.sort_key
+        if not spared:
+            await self._forget_log(
+                namespace, stone.id, [Range(SORT_KEY, lt=left.payload[SORT_KEY])] if left else []
+            )
         await self._tombstones.finish(stone)
-        return True
+        return not spared
+
+    async def finish_expiry(self, record: Record) -> None:
+        """Forget the log of one that expired, unless it is that of another that took its id."""
+        older = Range(SORT_KEY, lte=record.payload[EXPIRES_KEY])
+        await self._forget_log(record.namespace, record.payload["error_solution_id"], [older])
+
+    async def _forget_log(
+        self, namespace: str, error_solution_id: str, where: Sequence[Condition]
+    ) -> None:
+        theirs = Equals("error_solution_id", error_solution_id)
+        await self._store.delete(OUTCOMES, namespace, [theirs, *where])
 
     async def _record(self, namespace: str, error_solution_id: str) -> Record | None:
         point = error_solution_point(namespace, error_solution_id)

@@ -11,21 +11,19 @@ from lot_grpc.services.outcomes.cells import Cells
 from lot_grpc.services.outcomes.facts import Facts
 from lot_grpc.services.outcomes.history import History
 from lot_grpc.services.pacing import pause_before_retry
-from lot_grpc.services.records.collections import PATTERNS
 from lot_grpc.services.records.outcomes import OutcomeFact
 from lot_grpc.services.records.patterns import (
     STATS_REVISION,
     UNSETTLED,
     outcomes_from_payload,
     outcomes_payload,
-    pattern_point,
 )
 
 _TRIES = 50
 
 
 class Counting:
-    """Takes outcomes into the counters of patterns and into their cells."""
+    """Takes outcomes into the counters of what was used; those of patterns into cells as well."""
 
     def __init__(self, store: VectorStore, facts: Facts, cells: Cells, history: History) -> None:
         self._store = store
@@ -39,21 +37,22 @@ class Counting:
         known: Mapping[str, Record] | None = None,
         vector: Sequence[float] | None = None,
     ) -> dict[str, Record]:
-        """Count each fact once; return the patterns' records by pattern id.
+        """Count each fact once; return the records of what was used, by its id.
 
-        Facts that were written before (a retry) are not written again. A pattern that is gone is
-        left out. ``known`` are the patterns' records by pattern id, as read before this call, and
-        ``vector`` is that of the facts' query; they spare a read. Raises ContentionError; the facts
+        Facts that were written before (a retry) are not written again. What is gone is left out.
+        ``known`` are the records by id, as read before this call, and ``vector`` is that of the
+        facts' query; they spare a read. Raises ContentionError; the facts
         are kept then, and counted by the next retry or sweep.
         """
         fresh = await self._facts.insert(facts)
         counted = {}
         for fact in facts:
             new = fact.point in fresh
-            before = (known or {}).get(fact.pattern_id) if new else None
+            thing_id = fact.counted_by.id
+            before = (known or {}).get(thing_id) if new else None
             record = await self._count(fact, before, vector, new=new)
             if record is not None:
-                counted[fact.pattern_id] = record
+                counted[thing_id] = record
         return counted
 
     async def roll_forward(self, before: int, limit: int = 1000) -> int:
@@ -72,23 +71,24 @@ class Counting:
         new: bool = False,
     ) -> Record | None:
         record = await self._take_in(fact, before)
-        if record is not None and fact.query:
+        if record is not None and fact.query and fact.pattern_id:
             await self._cells.take_in(fact, vector, new=new)
         await self._facts.settle(fact)
         return record
 
     async def _take_in(self, fact: OutcomeFact, before: Record | None) -> Record | None:
-        """Count a fact if it is not counted; return the pattern's record, None without one.
+        """Count a fact if it is not counted; return the record of what was used, if it is there.
 
         ``before`` is the record as it was before the fact was written. Who counted the fact since
         has changed its revision.
         """
-        point, fact_point = pattern_point(fact.namespace, fact.pattern_id), fact.point
+        thing, fact_point = fact.counted_by, fact.point
+        collection, point = thing.collection, thing.point
         for attempt in range(_TRIES):
             record = before if attempt == 0 else None
             asked = [] if record else [fact_point]
             if record is None:
-                record = (await self._store.get(PATTERNS, fact.namespace, [point])).get(point)
+                record = (await self._store.get(collection, fact.namespace, [point])).get(point)
             if record is None:
                 return None
             unsettled: list[str] = record.payload[UNSETTLED]
@@ -102,7 +102,7 @@ class Counting:
                 UNSETTLED: [*(one for one in unsettled if one not in settled), fact_point],
             }
             if await self._store.update(
-                PATTERNS,
+                collection,
                 fact.namespace,
                 point,
                 set=changed,
@@ -110,7 +110,7 @@ class Counting:
             ):
                 return Record(point, fact.namespace, {**record.payload, **changed})
             await pause_before_retry(attempt)
-        raise ContentionError("pattern", fact.pattern_id)
+        raise ContentionError(thing.noun, thing.id)
 
     async def _counted(self, fact: OutcomeFact, record: Record) -> Outcomes:
         """The counters with the fact."""

@@ -5,8 +5,8 @@ fact, insert-only and unsettled; (b) a compare-and-set of each aggregate adds th
 fact's id to ``unsettled_ids``, in the same point; (c) the fact is marked settled; (d) the id is
 dropped by the next outcome that the aggregate takes in. From wherever it stopped, doing it again is
 safe: a fact whose id stands in ``unsettled_ids`` is taken in already, and an id is dropped only
-after its fact was settled. The aggregates are the counters of the pattern (``counting``) and
-the cell of the pattern and the query (``cells``).
+after its fact was settled. The aggregates are the counters of the pattern or of the error solution
+(``counting``) and the cell of the pattern and the query (``cells``).
 """
 
 from __future__ import annotations

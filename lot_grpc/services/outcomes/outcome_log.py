@@ -13,7 +13,7 @@ from lot_grpc.domain.errors import (
 )
 from lot_grpc.domain.ids import content_hash, new_id
 from lot_grpc.domain.outcomes import Correction, Outcome
-from lot_grpc.ports import Equals, VectorStore
+from lot_grpc.ports import Equals, Missing, Not, VectorStore
 from lot_grpc.services.ledger import Ask, Ledger
 from lot_grpc.services.moments import Moments
 from lot_grpc.services.outcomes.counting import Counting
@@ -125,9 +125,8 @@ class OutcomeLog:
         return Recorded(patterns, plan["outcome_id"])
 
     async def _entries(self, namespace: str, outcome_id: str) -> list[OutcomeFact]:
-        rows = await self._store.scroll(
-            OUTCOMES, namespace, [Equals("outcome_id", outcome_id)], limit=_PATTERNS_AT_MOST
-        )
+        of_patterns = [Equals("outcome_id", outcome_id), Not(Missing("pattern_id"))]
+        rows = await self._store.scroll(OUTCOMES, namespace, of_patterns, limit=_PATTERNS_AT_MOST)
         if not rows:
             raise OutcomeNotFoundError(namespace, outcome_id)
         return sorted((outcome_from_record(row) for row in rows), key=lambda f: f.pattern_id)

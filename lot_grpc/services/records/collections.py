@@ -98,7 +98,13 @@ def collection_specs(dimensions: int) -> list[CollectionSpec]:
         ),
         CollectionSpec(
             OUTCOMES,
-            indexes={"pattern_id": _K, "outcome_id": _K, "settled": _B, SORT_KEY: _I},
+            indexes={
+                "pattern_id": _K,
+                "error_solution_id": _K,
+                "outcome_id": _K,
+                "settled": _B,
+                SORT_KEY: _I,
+            },
         ),
         CollectionSpec(
             CELLS,

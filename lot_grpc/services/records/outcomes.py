@@ -11,7 +11,9 @@ import numpy as np
 from lot_grpc.domain.ids import point_id
 from lot_grpc.domain.outcomes import Correction, Outcome
 from lot_grpc.ports import EXPIRES_KEY, Payload, Record
-from lot_grpc.services.records.collections import SORT_KEY
+from lot_grpc.services.records.collections import ERROR_SOLUTIONS, PATTERNS, SORT_KEY
+from lot_grpc.services.records.error_solutions import error_solution_point
+from lot_grpc.services.records.patterns import pattern_point
 
 SETTLED = "settled"
 
@@ -20,8 +22,21 @@ RETRIEVAL_LIFE = 7 * 24 * 3600 * 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
+class Counted:
+    """A thing with counters: what it is, its id, and where it lies."""
+
+    noun: str
+    id: str
+    collection: str
+    point: str
+
+
+@dataclass(frozen=True, slots=True)
 class OutcomeFact:
-    """One entry of the log. ``duration`` in seconds, ``create_time`` in microseconds."""
+    """One entry of the log: of a pattern, or of an error solution, whose ``pattern_id`` is "".
+
+    ``duration`` in seconds, ``create_time`` in microseconds.
+    """
 
     namespace: str
     outcome_id: str
@@ -32,6 +47,7 @@ class OutcomeFact:
     reward: float | None = None
     duration: float | None = None
     query: str = ""
+    """What it was used on: a task, or the error message."""
     retrieval_id: str = ""
     note: str = ""
     repeat: bool = False
@@ -41,13 +57,27 @@ class OutcomeFact:
     root: str = ""
     """Of a correction: the entry that stands first in the row of corrections."""
     correction: Correction | None = None
+    error_solution_id: str = ""
 
     @property
     def point(self) -> str:
         """Where it lies. An entry is corrected once; what corrects it can be corrected."""
+        if self.error_solution_id:
+            solution_id = self.error_solution_id
+            return point_id(self.namespace, "error solution outcome", self.outcome_id, solution_id)
         if self.corrects:
             return correction_point(self.namespace, self.corrects, self.pattern_id)
         return outcome_point(self.namespace, self.outcome_id, self.pattern_id)
+
+    @property
+    def counted_by(self) -> Counted:
+        """What takes it into its counters."""
+        if self.error_solution_id:
+            point = error_solution_point(self.namespace, self.error_solution_id)
+            return Counted("error solution", self.error_solution_id, ERROR_SOLUTIONS, point)
+        return Counted(
+            "pattern", self.pattern_id, PATTERNS, pattern_point(self.namespace, self.pattern_id)
+        )
 
     @property
     def value(self) -> float:
@@ -69,12 +99,13 @@ def outcome_record(fact: OutcomeFact, sort_key: int) -> Record:
     """A fact that no aggregate has taken in yet."""
     payload: Payload = {
         "outcome_id": fact.outcome_id,
-        "pattern_id": fact.pattern_id,
         "create_time": fact.create_time,
         SETTLED: False,
         SORT_KEY: sort_key,
     }
     optional: Payload = {
+        "pattern_id": fact.pattern_id or None,
+        "error_solution_id": fact.error_solution_id or None,
         "outcome": fact.outcome and fact.outcome.value,
         "reward": fact.reward,
         "duration": fact.duration,
@@ -100,7 +131,7 @@ def outcome_from_record(record: Record) -> OutcomeFact:
     return OutcomeFact(
         namespace=record.namespace,
         outcome_id=payload["outcome_id"],
-        pattern_id=payload["pattern_id"],
+        pattern_id=payload.get("pattern_id", ""),
         outcome=_outcome(payload.get("outcome")),
         create_time=payload["create_time"],
         reward=payload.get("reward"),
@@ -112,6 +143,7 @@ def outcome_from_record(record: Record) -> OutcomeFact:
         corrects=payload.get("corrects", ""),
         root=payload.get("root", ""),
         correction=_correction(payload) if "corrects" in payload else None,
+        error_solution_id=payload.get("error_solution_id", ""),
     )
 
 

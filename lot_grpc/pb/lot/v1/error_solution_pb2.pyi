@@ -101,7 +101,9 @@ class ErrorSolution(_message.Message):
     error_type: _builtins.str
     """error_type, for example `TypeError` or `ECONNREFUSED`. Compared as it stands."""
     error_message: _builtins.str
-    """Required. error_message as it was raised. At most 64 KiB."""
+    """Required. error_message as it was raised, or a whole trace or log. At most 64 KiB: of a longer
+    one send the part that says what went wrong, for most tools the end.
+    """
     signature: _builtins.str
     """Output only. signature is the type and the message with paths, numbers, quoted names,
     addresses and ids made alike; equal signatures are the same error. Of a stack trace the error
@@ -425,7 +427,9 @@ class FindErrorSolutionsRequest(_message.Message):
     error_type: _builtins.str
     """error_type. Given, just solutions of this type or of none are found."""
     error_message: _builtins.str
-    """error_message as it was raised. Required unless error_type is given."""
+    """error_message as it was raised, or a whole trace or log. Required unless error_type is given.
+    At most 64 KiB, as for ErrorSolution.error_message.
+    """
     language: _builtins.str
     """language; mapped like ErrorSolution.language. Empty: all."""
     limit: _builtins.int
@@ -433,7 +437,9 @@ class FindErrorSolutionsRequest(_message.Message):
     min_similarity: _builtins.float
     """min_similarity in [0, 1] that every SIMILAR hit has. 0 or absent: no bound."""
     include_unsolved: _builtins.bool
-    """include_unsolved also gives those with `worked` false: what was tried and did not help."""
+    """include_unsolved widens `unsolved` by what did not help with similar errors. What did not help
+    with an error of the same signature is always told.
+    """
     explain: _builtins.bool
     """explain fills score_parts of each hit."""
     @_builtins.property
@@ -473,17 +479,24 @@ class FindErrorSolutionsResponse(_message.Message):
     RETRIEVAL_ID_FIELD_NUMBER: _builtins.int
     NOTICES_FIELD_NUMBER: _builtins.int
     SIGNATURE_FIELD_NUMBER: _builtins.int
+    UNSOLVED_FIELD_NUMBER: _builtins.int
     retrieval_id: _builtins.str
     """retrieval_id to give back to RecordErrorSolutionOutcome, kept for 7 days."""
     signature: _builtins.str
     """signature of the error that was asked for."""
     @_builtins.property
     def hits(self) -> _containers.RepeatedCompositeFieldContainer[Global___ErrorSolutionHit]:
-        """hits: those of the same signature first, each group best first."""
+        """hits: solutions that worked, at most `limit`; those of the same signature first, each group
+        best first.
+        """
 
     @_builtins.property
     def notices(self) -> _containers.RepeatedCompositeFieldContainer[_outcome_pb2.Notice]:
         """notices, for example that the message is longer than the model reads."""
+
+    @_builtins.property
+    def unsolved(self) -> _containers.RepeatedCompositeFieldContainer[Global___ErrorSolutionHit]:
+        """unsolved: what did not help (`worked` false), in the order of hits; at most `limit` of them."""
 
     def __init__(
         self,
@@ -492,10 +505,11 @@ class FindErrorSolutionsResponse(_message.Message):
         retrieval_id: _builtins.str = ...,
         notices: _abc.Iterable[_outcome_pb2.Notice] | None = ...,
         signature: _builtins.str = ...,
+        unsolved: _abc.Iterable[Global___ErrorSolutionHit] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["hits", b"hits", "notices", b"notices", "retrieval_id", b"retrieval_id", "signature", b"signature"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["hits", b"hits", "notices", b"notices", "retrieval_id", b"retrieval_id", "signature", b"signature", "unsolved", b"unsolved"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -516,7 +530,10 @@ class ErrorSolutionHit(_message.Message):
     match: Global___ErrorMatch.ValueType
     """match."""
     score: _builtins.float
-    """score that hits are ordered by within their match, larger first."""
+    """score that hits are ordered by within their match, larger first. Of the same signature it is
+    half the similarity and half whether what differs matters; a hundredth is the reliability, which
+    decides between equals.
+    """
     similarity: _builtins.float
     """similarity in [0, 1] of the raw messages: their cosine, negative ones as 0."""
     @_builtins.property
@@ -561,7 +578,9 @@ class ErrorDifference(_message.Message):
     GIVEN_FIELD_NUMBER: _builtins.int
     STORED_FIELD_NUMBER: _builtins.int
     part: _builtins.str
-    """part, for example `path`, `number`, `name`, `address`, `id`."""
+    """part: `name`, `path`, `url`, `version`, `number`, `address`, `id` or `time`. Another name is
+    often another fix.
+    """
     given: _builtins.str
     """given is its text in the error asked for."""
     stored: _builtins.str

@@ -247,15 +247,20 @@ class MemoryServiceServicer(object):
 
     def FindErrorSolutions(self, request, context):
         """FindErrorSolutions finds what fixed an error like this one: first those of the same signature,
-        then those of a similar one. Not yet carried out.
+        then those of a similar one. What was tried and did not help comes back apart, in `unsolved`.
+
+        Two errors of one signature need not have one fix: `No module named 'yaml'` and `No module
+        named 'PIL'` differ in a name. Each hit of the same signature names what differs, and scores
+        less the more that is.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def RecordErrorSolutionOutcome(self, request, context):
-        """RecordErrorSolutionOutcome records whether a solution helped. Errors: ERROR_SOLUTION_NOT_FOUND,
-        REQUEST_ID_REUSED. Not yet carried out.
+        """RecordErrorSolutionOutcome records whether a solution helped: SUCCESS counts 1, PARTIAL 1/2,
+        FAILURE 0. Errors: ERROR_SOLUTION_NOT_FOUND, RETRIEVAL_UNKNOWN (a retrieval_id without
+        error_message), REQUEST_ID_REUSED, CONTENTION.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -76,11 +76,16 @@ class MemoryServiceStub:
     """
     FindErrorSolutions: _grpc.UnaryUnaryMultiCallable[_error_solution_pb2.FindErrorSolutionsRequest, _error_solution_pb2.FindErrorSolutionsResponse]
     """FindErrorSolutions finds what fixed an error like this one: first those of the same signature,
-    then those of a similar one. Not yet carried out.
+    then those of a similar one. What was tried and did not help comes back apart, in `unsolved`.
+
+    Two errors of one signature need not have one fix: `No module named 'yaml'` and `No module
+    named 'PIL'` differ in a name. Each hit of the same signature names what differs, and scores
+    less the more that is.
     """
     RecordErrorSolutionOutcome: _grpc.UnaryUnaryMultiCallable[_error_solution_pb2.RecordErrorSolutionOutcomeRequest, _error_solution_pb2.RecordErrorSolutionOutcomeResponse]
-    """RecordErrorSolutionOutcome records whether a solution helped. Errors: ERROR_SOLUTION_NOT_FOUND,
-    REQUEST_ID_REUSED. Not yet carried out.
+    """RecordErrorSolutionOutcome records whether a solution helped: SUCCESS counts 1, PARTIAL 1/2,
+    FAILURE 0. Errors: ERROR_SOLUTION_NOT_FOUND, RETRIEVAL_UNKNOWN (a retrieval_id without
+    error_message), REQUEST_ID_REUSED, CONTENTION.
     """
     ListErrorSolutions: _grpc.UnaryUnaryMultiCallable[_error_solution_pb2.ListErrorSolutionsRequest, _error_solution_pb2.ListErrorSolutionsResponse]
     """ListErrorSolutions lists by time of creation, newest first. Errors:
@@ -178,11 +183,16 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
     """
     FindErrorSolutions: _aio.UnaryUnaryMultiCallable[_error_solution_pb2.FindErrorSolutionsRequest, _error_solution_pb2.FindErrorSolutionsResponse]  # type: ignore[assignment]
     """FindErrorSolutions finds what fixed an error like this one: first those of the same signature,
-    then those of a similar one. Not yet carried out.
+    then those of a similar one. What was tried and did not help comes back apart, in `unsolved`.
+
+    Two errors of one signature need not have one fix: `No module named 'yaml'` and `No module
+    named 'PIL'` differ in a name. Each hit of the same signature names what differs, and scores
+    less the more that is.
     """
     RecordErrorSolutionOutcome: _aio.UnaryUnaryMultiCallable[_error_solution_pb2.RecordErrorSolutionOutcomeRequest, _error_solution_pb2.RecordErrorSolutionOutcomeResponse]  # type: ignore[assignment]
-    """RecordErrorSolutionOutcome records whether a solution helped. Errors: ERROR_SOLUTION_NOT_FOUND,
-    REQUEST_ID_REUSED. Not yet carried out.
+    """RecordErrorSolutionOutcome records whether a solution helped: SUCCESS counts 1, PARTIAL 1/2,
+    FAILURE 0. Errors: ERROR_SOLUTION_NOT_FOUND, RETRIEVAL_UNKNOWN (a retrieval_id without
+    error_message), REQUEST_ID_REUSED, CONTENTION.
     """
     ListErrorSolutions: _aio.UnaryUnaryMultiCallable[_error_solution_pb2.ListErrorSolutionsRequest, _error_solution_pb2.ListErrorSolutionsResponse]  # type: ignore[assignment]
     """ListErrorSolutions lists by time of creation, newest first. Errors:
@@ -337,7 +347,11 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_error_solution_pb2.FindErrorSolutionsResponse, _abc.Awaitable[_error_solution_pb2.FindErrorSolutionsResponse]]:
         """FindErrorSolutions finds what fixed an error like this one: first those of the same signature,
-        then those of a similar one. Not yet carried out.
+        then those of a similar one. What was tried and did not help comes back apart, in `unsolved`.
+
+        Two errors of one signature need not have one fix: `No module named 'yaml'` and `No module
+        named 'PIL'` differ in a name. Each hit of the same signature names what differs, and scores
+        less the more that is.
         """
 
     @_abc_1.abstractmethod
@@ -346,8 +360,9 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _error_solution_pb2.RecordErrorSolutionOutcomeRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_error_solution_pb2.RecordErrorSolutionOutcomeResponse, _abc.Awaitable[_error_solution_pb2.RecordErrorSolutionOutcomeResponse]]:
-        """RecordErrorSolutionOutcome records whether a solution helped. Errors: ERROR_SOLUTION_NOT_FOUND,
-        REQUEST_ID_REUSED. Not yet carried out.
+        """RecordErrorSolutionOutcome records whether a solution helped: SUCCESS counts 1, PARTIAL 1/2,
+        FAILURE 0. Errors: ERROR_SOLUTION_NOT_FOUND, RETRIEVAL_UNKNOWN (a retrieval_id without
+        error_message), REQUEST_ID_REUSED, CONTENTION.
         """
 
     @_abc_1.abstractmethod

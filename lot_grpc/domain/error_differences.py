@@ -1,0 +1,68 @@
+"""In what two errors of one signature differ: the parts that the signature leaves out.
+
+Another module's name is another fix, another line of a file mostly is not. So the parts weigh
+unlike, and what two errors agree in tells how surely the fix of the one is that of the other.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from lot_grpc.domain.error_signature import LeftOut
+
+_WEIGHTS: Final[Mapping[str, float]] = {"name": 1.0, "url": 0.5, "version": 0.3, "path": 0.3}
+_LITTLE: Final = 0.05
+"""Weight of a number, an address, an id, a time: they differ from case to case anyway."""
+
+_PLACE_BEHIND: Final = re.compile(r"[:(]\d+(?:[:,]\d+)*\)?$")
+_FOLDERS: Final = re.compile(r".*[/\\]")
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A part that is not the same: what it is (``path``, ``name`` …), and its two texts."""
+
+    part: str
+    given: str
+    stored: str
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """``differences`` in the order of the message. ``agreement`` in [0, 1]; 1: all is the same."""
+
+    differences: tuple[Difference, ...]
+    agreement: float
+
+
+def compared(given: Sequence[LeftOut], stored: Sequence[LeftOut]) -> Compared:
+    """Compare what was left out of two errors of one signature, part by part.
+
+    Of paths the name of the file is what agrees or not, since folders are those of a machine; the
+    difference is told all the same. What one of them has and the other has not counts as "".
+    """
+    differences: list[Difference] = []
+    weight_of_all = weight_of_same = 0.0
+    for number in range(max(len(given), len(stored))):
+        one = given[number] if number < len(given) else LeftOut(stored[number].part, "")
+        other = stored[number] if number < len(stored) else LeftOut(one.part, "")
+        part = one.part if one.text else other.part
+        weight = _WEIGHTS.get(part, _LITTLE)
+        weight_of_all += weight
+        if one.text != other.text:
+            differences.append(Difference(part, one.text, other.text))
+        if _core(one) == _core(other):
+            weight_of_same += weight
+    agreement = weight_of_same / weight_of_all if weight_of_all else 1.0
+    return Compared(_each_once(differences), agreement)
+
+
+def _core(one: LeftOut) -> str:
+    return _FOLDERS.sub("", _PLACE_BEHIND.sub("", one.text)) if one.part == "path" else one.text
+
+
+def _each_once(differences: Sequence[Difference]) -> tuple[Difference, ...]:
+    return tuple(dict.fromkeys(differences))

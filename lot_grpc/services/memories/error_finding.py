@@ -1,0 +1,234 @@
+"""Finding what fixed an error: those of the same signature first, then those of a similar one.
+
+Of the same signature (``domain.error_signature``) both legs look for the nearest, so that of many
+the one with the same names is among those read. They are ordered by how alike the raw messages are:
+half by their cosine, half by whether the parts that the signature leaves out are the same
+(``domain.error_differences``): another module's name is another fix, and no cosine of a long log
+tells that surely. Reliability orders what is all but the same. The rest is found as any recall
+finds (``recall.search``).
+
+What did not work is found in the same way and told apart.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from lot_grpc.domain.error_differences import Difference, compared
+from lot_grpc.domain.error_signature import ErrorRead, read_error
+from lot_grpc.domain.error_solution import ErrorSolution, ErrorSolutionFilter
+from lot_grpc.domain.fusion import FusionWeights, Relevance
+from lot_grpc.domain.query import Legs
+from lot_grpc.domain.ranking import ScorePart, pool_size
+from lot_grpc.domain.search_text import joined
+from lot_grpc.ports import Condition, Embedder, Equals, Missing, Not, OneOf, VectorStore
+from lot_grpc.services.recall.retrievals import Retrievals
+from lot_grpc.services.recall.search import Candidates, Searching, Wanted
+from lot_grpc.services.recall.searched import SEARCHED_ERROR_SOLUTIONS
+from lot_grpc.services.records.collections import ERROR_SOLUTIONS
+from lot_grpc.services.records.error_solutions import (
+    error_solution_conditions,
+    error_solution_from_record,
+)
+
+_SIMILARITY: Final = 0.5
+_AGREEMENT: Final = 0.49
+_RELIABILITY: Final = 0.01
+"""Weights in the score of the same signature; that of reliability is added to the relevance of
+similar ones as well. It decides between what is all but the same, no more."""
+
+_LONG: Final = 16_384
+"""Characters from which on a message is read in a thread."""
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorQuestion:
+    """The error to find solutions for: ``error_type``, ``error_message`` or both.
+
+    With ``error_type`` those of this type or of none; with ``language`` and ``categories`` (any of
+    them) just those. ``min_similarity`` bounds similar ones only; 0: no bound. What did not work
+    is told of the same signature; with ``include_unsolved`` of similar errors too. ``explain``
+    fills the parts of scores.
+    """
+
+    error_type: str = ""
+    error_message: str = ""
+    language: str = ""
+    categories: tuple[str, ...] = ()
+    limit: int = 3
+    min_similarity: float = 0.0
+    include_unsolved: bool = False
+    explain: bool = False
+    legs: Legs = Legs.HYBRID
+    """For measuring; one leg alone is searched without the signature."""
+
+    @property
+    def text(self) -> str:
+        """What is searched for; as ``domain.error_solution.search_text`` has it."""
+        return joined(self.error_type, self.error_message)
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorFound:
+    """A solution that was found. ``exact``: of the same signature.
+
+    ``parts`` add up to the score, where asked for. ``differences`` are those of the same signature.
+    """
+
+    error_solution: ErrorSolution
+    exact: bool
+    score: float
+    similarity: float
+    parts: tuple[ScorePart, ...]
+    differences: tuple[Difference, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorAnswer:
+    """Solutions that worked, best first, and apart from them what did not help.
+
+    ``signature`` is that of the error asked for. ``truncated``: not all of it was read.
+    ``wordless``: it has nothing to look for.
+    """
+
+    hits: list[ErrorFound]
+    retrieval_id: str
+    signature: str
+    truncated: bool = False
+    wordless: bool = False
+    unsolved: list[ErrorFound] = field(default_factory=list)
+
+
+class ErrorFinding:
+    """Finds error solutions."""
+
+    def __init__(self, store: VectorStore, embedder: Embedder, retrievals: Retrievals) -> None:
+        self._store = store
+        self._searching = Searching(store, embedder, SEARCHED_ERROR_SOLUTIONS, FusionWeights())
+        self._retrievals = retrievals
+
+    async def find(self, namespace: str, asked: ErrorQuestion) -> ErrorAnswer:
+        """The solutions of an error, those of its signature first."""
+        error = await _read(asked.error_type, asked.error_message)
+        if asked.legs is not Legs.HYBRID:
+            return await self._by_leg(namespace, asked, error)
+        same = await self._search(namespace, asked, error, worked=True, same=True)
+        hits = await self._exact(namespace, asked, error, same)
+        if len(hits) < asked.limit:
+            others = await self._search(namespace, asked, error, worked=True, same=False)
+            hits += await self._similar(namespace, asked, others, asked.limit - len(hits))
+        failed = await self._search(namespace, asked, error, worked=False, same=True)
+        unsolved = await self._exact(namespace, asked, error, failed)
+        if asked.include_unsolved and len(unsolved) < asked.limit:
+            others = await self._search(namespace, asked, error, worked=False, same=False)
+            unsolved += await self._similar(namespace, asked, others, asked.limit - len(unsolved))
+        ids = tuple(hit.error_solution.error_solution_id for hit in (*hits, *unsolved))
+        retrieval_id = self._retrievals.remember(namespace, asked.text, same.vector, ids)
+        return ErrorAnswer(
+            hits, retrieval_id, error.signature, same.truncated, same.wordless, unsolved
+        )
+
+    async def _by_leg(self, namespace: str, asked: ErrorQuestion, error: ErrorRead) -> ErrorAnswer:
+        """What one leg alone finds."""
+        where = _conditions(asked, worked=True)
+        wanted = Wanted(asked.text, where, pool_size(asked.limit), asked.min_similarity, asked.legs)
+        found = await self._searching.search(namespace, wanted)
+        hits = await self._similar(namespace, asked, found, asked.limit)
+        return ErrorAnswer(hits, "", error.signature, found.truncated, found.wordless)
+
+    async def _search(
+        self, namespace: str, asked: ErrorQuestion, error: ErrorRead, *, worked: bool, same: bool
+    ) -> Candidates:
+        """Those of the same signature, or of others."""
+        signature = Equals("signature", error.signature)
+        where = [*_conditions(asked, worked=worked), signature if same else Not(signature)]
+        least = 0.0 if same else asked.min_similarity
+        wanted = Wanted(asked.text, where, pool_size(asked.limit), least)
+        return await self._searching.search(namespace, wanted)
+
+    async def _exact(
+        self, namespace: str, asked: ErrorQuestion, error: ErrorRead, same: Candidates
+    ) -> list[ErrorFound]:
+        """The best of the same signature."""
+        found = []
+        for one, solution in await self._read(namespace, same.found[: pool_size(asked.limit)]):
+            stored = await _read(solution.content.error_type, solution.content.error_message)
+            told = compared(error.left_out, stored.left_out)
+            parts = (
+                ScorePart("similarity", one.similarity, _SIMILARITY),
+                ScorePart("agreement", told.agreement, _AGREEMENT),
+                ScorePart("reliability", solution.outcomes.reliability, _RELIABILITY),
+            )
+            found.append(_found(solution, one.similarity, parts, told.differences, exact=True))
+        return _best(found, asked.limit, asked)
+
+    async def _similar(
+        self, namespace: str, asked: ErrorQuestion, others: Candidates, limit: int
+    ) -> list[ErrorFound]:
+        """The best of other signatures."""
+        found = []
+        for one, solution in await self._read(namespace, others.found[: pool_size(limit)]):
+            reliability = ScorePart("reliability", solution.outcomes.reliability, _RELIABILITY)
+            parts = (*one.parts, reliability)
+            found.append(_found(solution, one.similarity, parts))
+        return _best(found, limit, asked)
+
+    async def _read(
+        self, namespace: str, found: Sequence[Relevance]
+    ) -> list[tuple[Relevance, ErrorSolution]]:
+        """The solutions of what was found. One deleted since is left out."""
+        records = await self._store.get(ERROR_SOLUTIONS, namespace, [one.id for one in found])
+        return [
+            (one, error_solution_from_record(records[one.id])) for one in found if one.id in records
+        ]
+
+
+def _conditions(asked: ErrorQuestion, *, worked: bool) -> list[Condition]:
+    """What must hold of any solution, whatever its signature."""
+    narrowed = ErrorSolutionFilter(
+        languages=(asked.language,) if asked.language else (),
+        categories=asked.categories,
+        worked=worked,
+    )
+    where = error_solution_conditions(narrowed)
+    if asked.error_type:
+        where.append(OneOf((Equals("error_type", asked.error_type), Missing("error_type"))))
+    return where
+
+
+def _found(
+    solution: ErrorSolution,
+    similarity: float,
+    parts: tuple[ScorePart, ...],
+    differences: tuple[Difference, ...] = (),
+    *,
+    exact: bool = False,
+) -> ErrorFound:
+    score = sum(part.value * part.weight for part in parts)
+    return ErrorFound(solution, exact, score, similarity, parts, differences)
+
+
+def _best(found: Sequence[ErrorFound], limit: int, asked: ErrorQuestion) -> list[ErrorFound]:
+    best = sorted(found, key=_order)[:limit]
+    return best if asked.explain else [replace(hit, parts=()) for hit in best]
+
+
+def _order(hit: ErrorFound) -> tuple[float, float, int, str]:
+    """Best first; of equal ones the more successful, then the newer."""
+    solution = hit.error_solution
+    return (
+        -hit.score,
+        -solution.outcomes.success_rate,
+        -solution.create_time,
+        solution.error_solution_id,
+    )
+
+
+async def _read(error_type: str, message: str) -> ErrorRead:
+    """In a thread when the message is long."""
+    if len(message) <= _LONG:
+        return read_error(error_type, message)
+    return await asyncio.to_thread(read_error, error_type, message)

@@ -1,0 +1,107 @@
+"""Recording whether a solution helped: a fact of the log that its counters take in once."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+
+from lot_grpc.domain.error_solution import ErrorSolution
+from lot_grpc.domain.errors import ErrorSolutionNotFoundError, RetrievalUnknownError
+from lot_grpc.domain.ids import content_hash, new_id
+from lot_grpc.domain.outcomes import Outcome
+from lot_grpc.ports import Record
+from lot_grpc.services.ledger import Ask, Ledger
+from lot_grpc.services.memories.error_solutions import ErrorSolutions
+from lot_grpc.services.moments import Moments
+from lot_grpc.services.outcomes.counting import Counting
+from lot_grpc.services.recall.retrievals import Retrievals
+from lot_grpc.services.records.error_solutions import error_solution_from_record
+from lot_grpc.services.records.outcomes import OutcomeFact
+
+_METHOD = "RecordErrorSolutionOutcome"
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorOutcomeDraft:
+    """An outcome to record. ``duration`` in seconds, ``reward`` in [-1, 1].
+
+    ``error_message``: what it was tried on; "" is what the retrieval asked, if one is named.
+    """
+
+    error_solution_id: str
+    outcome: Outcome
+    retrieval_id: str = ""
+    error_message: str = ""
+    reward: float | None = None
+    duration: float | None = None
+    note: str = ""
+    request_id: str = ""
+
+    def hash(self) -> str:
+        """The same for the same request."""
+        return content_hash(asdict(self))
+
+
+class RecordingErrorOutcomes:
+    """Records outcomes of error solutions."""
+
+    def __init__(
+        self,
+        moments: Moments,
+        ledger: Ledger,
+        counting: Counting,
+        error_solutions: ErrorSolutions,
+        retrievals: Retrievals,
+    ) -> None:
+        self._moments = moments
+        self._ledger = ledger
+        self._counting = counting
+        self._error_solutions = error_solutions
+        self._retrievals = retrievals
+
+    async def record(self, namespace: str, draft: ErrorOutcomeDraft) -> ErrorSolution:
+        """Count an outcome; give back the solution as it now stands.
+
+        Raises RequestIdReusedError; ErrorSolutionNotFoundError and RetrievalUnknownError, and then
+        nothing is counted; ContentionError, after which a retry or the sweep counts it.
+        """
+        solution_id = draft.error_solution_id
+        plan = {"outcome_id": new_id("o")}
+        ask = Ask(namespace, _METHOD, draft.request_id, draft.hash(), plan)
+        entry = await self._ledger.find(ask) if draft.request_id else None
+        if entry is not None and entry.result is not None:
+            return await self._error_solutions.get(namespace, solution_id)
+        tried_on = await self._tried_on(namespace, draft, required=entry is None)
+        known: dict[str, Record] = {}
+        if entry is None:
+            known = {solution_id: await self._error_solutions.record(namespace, solution_id)}
+            entry = await self._ledger.begin(ask) if draft.request_id else None
+        fact = OutcomeFact(
+            namespace,
+            (entry.plan if entry is not None else plan)["outcome_id"],
+            "",
+            draft.outcome,
+            self._moments.now(),
+            reward=draft.reward,
+            duration=draft.duration,
+            query=tried_on,
+            retrieval_id=draft.retrieval_id,
+            note=draft.note,
+            error_solution_id=solution_id,
+        )
+        counted = await self._counting.count([fact], known)
+        if entry is not None:
+            await self._ledger.finish(entry, {"error_solution_id": solution_id})
+        if solution_id not in counted:
+            raise ErrorSolutionNotFoundError(namespace, solution_id, "it was deleted meanwhile")
+        return error_solution_from_record(counted[solution_id])
+
+    async def _tried_on(self, namespace: str, draft: ErrorOutcomeDraft, *, required: bool) -> str:
+        """The message it was tried on. A retry does without an unknown retrieval."""
+        if draft.error_message or not draft.retrieval_id:
+            return draft.error_message
+        retrieval = await self._retrievals.find(namespace, draft.retrieval_id)
+        if retrieval is None and required:
+            raise RetrievalUnknownError(
+                namespace, draft.retrieval_id, "send error_message as well, or instead"
+            )
+        return retrieval.query if retrieval else ""
