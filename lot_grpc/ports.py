@@ -35,7 +35,14 @@ class SparseVector:
     values: Sequence[float]
 
 
-Vector: TypeAlias = Sequence[float] | SparseVector
+@dataclass(frozen=True, slots=True)
+class MultiVector:
+    """Several dense vectors under one name, at least one. A search counts the nearest of them."""
+
+    vectors: Sequence[Sequence[float]]
+
+
+Vector: TypeAlias = Sequence[float] | SparseVector | MultiVector
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,14 +147,21 @@ class Index(StrEnum):
 class CollectionSpec:
     """A collection: dense vectors by name and dimensions (cosine), sparse ones (IDF), indexes.
 
-    ``namespace`` (keyword, tenant) and ``expires`` (integer) are indexed in every collection and
-    are not listed. ``dense`` and ``sparse`` may be empty: then points carry a payload only.
+    ``multi`` are dense ones of which a record has several under one name. ``namespace`` (keyword,
+    tenant) and ``expires`` (integer) are indexed in every collection and are not listed. All
+    vectors may be absent: then points carry a payload only.
     """
 
     name: str
     dense: Mapping[str, int] = field(default_factory=dict)
     sparse: tuple[str, ...] = ()
     indexes: Mapping[str, Index] = field(default_factory=dict)
+    multi: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def vector_names(self) -> tuple[str, ...]:
+        """Every name under which a record may have vectors."""
+        return (*self.dense, *self.sparse, *self.multi)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +174,10 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class SearchQuery:
-    """One leg. Only what has the vector ``using`` is found; ``min_score`` None: no bound."""
+    """One leg. Only what has the vector ``using`` is found; ``min_score`` None: no bound.
+
+    ``vector`` is a single one, dense or sparse, also where records have several under the name.
+    """
 
     using: str
     vector: Vector

@@ -10,7 +10,15 @@ from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
 from lot_grpc.domain.errors import StoreUnavailableError
-from lot_grpc.ports import CollectionSpec, Record, SearchQuery, SparseVector, Vector, Where
+from lot_grpc.ports import (
+    CollectionSpec,
+    MultiVector,
+    Record,
+    SearchQuery,
+    SparseVector,
+    Vector,
+    Where,
+)
 
 _T = TypeVar("_T")
 
@@ -36,7 +44,12 @@ def check_records(spec: CollectionSpec, records: Sequence[Record]) -> None:
 
 def check_query(spec: CollectionSpec, query: SearchQuery) -> None:
     """Raise ``ValueError`` for a query that the collection cannot answer."""
+    if query.using in spec.multi and not isinstance(query.vector, SparseVector | MultiVector):
+        _check_size(spec, query.using, query.vector, spec.multi[query.using])
+        return
     _check_vector(spec, query.using, query.vector)
+    if isinstance(query.vector, MultiVector):
+        raise ValueError(f"a query has one vector of {query.using!r}, not several")  # noqa: TRY004 - as its neighbours
 
 
 def check_delete(namespace: str | None, where: Where) -> None:
@@ -71,9 +84,21 @@ def _check_vector(spec: CollectionSpec, name: str, vector: Vector) -> None:
         if len(vector.indices) != len(vector.values):
             raise ValueError(f"sparse vector {name!r} has other counts of indices and values")
         return
+    if isinstance(vector, MultiVector):
+        if name not in spec.multi:
+            raise ValueError(f"collection {spec.name!r} has no multi-vector {name!r}")
+        if not vector.vectors:
+            raise ValueError(f"multi-vector {name!r} is empty")
+        for one in vector.vectors:
+            _check_size(spec, name, one, spec.multi[name])
+        return
     size = spec.dense.get(name)
     if size is None:
         raise ValueError(f"collection {spec.name!r} has no dense vector {name!r}")
+    _check_size(spec, name, vector, size)
+
+
+def _check_size(spec: CollectionSpec, name: str, vector: Sequence[float], size: int) -> None:
     if len(vector) != size:
         raise ValueError(
             f"vector {name!r} has {len(vector)} dimensions, {spec.name!r} needs {size}"

@@ -9,7 +9,7 @@ nobody comes in between.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,7 @@ from lot_grpc.ports import (
     NAMESPACE_KEY,
     Clock,
     CollectionSpec,
+    MultiVector,
     Order,
     Payload,
     Record,
@@ -56,8 +57,9 @@ from lot_grpc.storage.json_path import json_path, payload_choice
 from lot_grpc.storage.lock import FolderLock
 from lot_grpc.storage.space import DEFAULT_MIN_FREE_BYTES, SpaceGuard, used_bytes
 
-_CHUNK_WITH_VECTORS = 128
-_CHUNK_PAYLOAD_ONLY = 512
+_CHUNK = 512
+"""What one operation writes, while nobody else gets a turn: so many records without vectors."""
+
 _DELETE_CHUNK = 1000
 _MOST_NAMESPACES = 1_000_000
 _CLOSED = "the store is closed; the service is shutting down"
@@ -137,13 +139,12 @@ class EdgeStore:
     async def put(self, collection: str, records: Sequence[Record]) -> None:
         """Insert or replace whole records; other callers get their turn between chunks."""
         self._to_write(collection, records)
-        size = _CHUNK_WITH_VECTORS if any(r.vectors for r in records) else _CHUNK_PAYLOAD_ONLY
-        for start in range(0, len(records), size):
-            if start:
+        for number, chunk in enumerate(_chunks(records)):
+            if number:
                 await asyncio.sleep(0)
             shard = self._to_write(collection, ())
             with EDGE_ERRORS:
-                self._upsert(shard, records[start : start + size], UpdateMode.Upsert)
+                self._upsert(shard, chunk, UpdateMode.Upsert)
         await self._committed()
 
     async def replace(self, collection: str, record: Record, when: Where) -> bool:
@@ -190,12 +191,12 @@ class EdgeStore:
     async def set_vectors(self, collection: str, records: Sequence[Record]) -> None:
         """Set named vectors; other callers get their turn between chunks."""
         self._to_write(collection, records)
-        for start in range(0, len(records), _CHUNK_WITH_VECTORS):
-            if start:
+        for number, chunk in enumerate(_chunks(records)):
+            if number:
                 await asyncio.sleep(0)
             shard = self._to_write(collection, ())
             with EDGE_ERRORS:
-                self._set_vectors(shard, records[start : start + _CHUNK_WITH_VECTORS])
+                self._set_vectors(shard, chunk)
         await self._committed()
 
     async def delete(
@@ -485,3 +486,22 @@ class EdgeStore:
         with EDGE_ERRORS:
             for shard in self._shards.values():
                 shard.flush()
+
+
+def _chunks(records: Sequence[Record]) -> Iterator[Sequence[Record]]:
+    """The records in order, cut to what one operation writes."""
+    start = cost = 0
+    for end, record in enumerate(records):
+        more = _cost(record)
+        if cost + more > _CHUNK and end > start:
+            yield records[start:end]
+            start, cost = end, 0
+        cost += more
+    if start < len(records):
+        yield records[start:]
+
+
+def _cost(record: Record) -> int:
+    """What writing it costs, in records that are a payload only."""
+    several = (v for v in record.vectors.values() if isinstance(v, MultiVector))
+    return (4 if record.vectors else 1) + sum(2 * len(vector.vectors) for vector in several)

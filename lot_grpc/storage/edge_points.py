@@ -7,7 +7,7 @@ from typing import Any
 
 import qdrant_edge as edge
 
-from lot_grpc.ports import NAMESPACE_KEY, Payload, Record, SparseVector, Vector
+from lot_grpc.ports import NAMESPACE_KEY, MultiVector, Payload, Record, SparseVector, Vector
 
 
 def point(record: Record) -> edge.Point:
@@ -39,9 +39,11 @@ def reader(namespace: str | None) -> Callable[[Any], Record]:
 
 
 def query_vector(vector: Vector) -> Any:
-    """A vector to search with."""
+    """A vector to search with; also as it is stored."""
     if isinstance(vector, SparseVector):
         return edge.SparseVector(list(vector.indices), list(vector.values))
+    if isinstance(vector, MultiVector):
+        return [one if isinstance(one, list) else list(one) for one in vector.vectors]
     return vector if isinstance(vector, list) else list(vector)
 
 
@@ -50,9 +52,13 @@ def _to_edge(vectors: Mapping[str, Vector]) -> dict[str, Any]:
 
 
 def _from_edge(vectors: Mapping[str, Any]) -> dict[str, Vector]:
-    return {
-        name: SparseVector(vector.indices, vector.values)
-        if isinstance(vector, edge.SparseVector)
-        else vector
-        for name, vector in vectors.items()
-    }
+    return {name: _one_from_edge(vector) for name, vector in vectors.items()}
+
+
+def _one_from_edge(vector: Any) -> Vector:
+    if isinstance(vector, edge.SparseVector):
+        return SparseVector(vector.indices, vector.values)
+    if isinstance(vector[0], list):
+        return MultiVector(vector)
+    dense: list[float] = vector
+    return dense

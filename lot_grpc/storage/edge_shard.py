@@ -33,6 +33,9 @@ loop: some 25 ms, where twice as many points take 45."""
 
 _RECENT = 10_000
 
+_MAX_SIM: Final = edge.MultiVectorConfig(edge.MultiVectorComparator.MaxSim)
+"""With one vector in the query it is the cosine of the nearest."""
+
 _SCHEMA_TYPES: Final = {
     Index.KEYWORD: edge.PayloadSchemaType.Keyword,
     Index.INTEGER: edge.PayloadSchemaType.Integer,
@@ -80,7 +83,7 @@ class Shard:
                 _complete(self.raw, folder, spec)
             self.next_expiry: Micros | None = None
             self.find_next_expiry()
-            self._filled = {name for name in (*spec.dense, *spec.sparse) if self._is_filled(name)}
+            self._filled = {name for name in spec.vector_names if self._is_filled(name)}
         except BaseException:
             self.raw.close()
             raise
@@ -176,12 +179,16 @@ def _create(folder: Path, spec: CollectionSpec, search_threads: int) -> None:
     shutil.rmtree(new, ignore_errors=True)
     new.mkdir()
     sparse = {name: edge.EdgeSparseVectorParams(modifier=edge.Modifier.Idf) for name in spec.sparse}
-    if not sparse and not spec.dense:
+    if not spec.vector_names:
         sparse[NO_VECTOR] = edge.EdgeSparseVectorParams()
     config = edge.EdgeConfig(
         vectors={
-            name: edge.EdgeVectorParams(size, edge.Distance.Cosine)
-            for name, size in spec.dense.items()
+            name: edge.EdgeVectorParams(
+                size,
+                edge.Distance.Cosine,
+                multivector_config=_MAX_SIM if name in spec.multi else None,
+            )
+            for name, size in {**spec.dense, **spec.multi}.items()
         },
         sparse_vectors=sparse,
         max_search_threads=search_threads,
@@ -214,9 +221,12 @@ def _vectors(folder: Path) -> tuple[dict[str, int], set[str]]:
 
 def _add_vectors(shard: edge.EdgeShard, folder: Path, spec: CollectionSpec) -> None:
     dense, sparse = _vectors(folder)
-    for name, size in spec.dense.items():
+    for name, size in {**spec.dense, **spec.multi}.items():
         if name not in dense:
-            shard.update(UpdateOperation.create_dense_vector(name, size, edge.Distance.Cosine))
+            several = _MAX_SIM if name in spec.multi else None
+            shard.update(
+                UpdateOperation.create_dense_vector(name, size, edge.Distance.Cosine, several)
+            )
         elif problem := check_dimensions(spec.name, name, dense[name], size):
             raise StartupError(problem, collection=spec.name)
     for name in spec.sparse:

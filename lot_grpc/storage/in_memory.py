@@ -17,6 +17,7 @@ from lot_grpc.ports import (
     NAMESPACE_KEY,
     Clock,
     CollectionSpec,
+    MultiVector,
     Order,
     Payload,
     Record,
@@ -279,6 +280,7 @@ def _merged(old: CollectionSpec, new: CollectionSpec) -> CollectionSpec:
         {**new.dense, **old.dense},
         tuple(dict.fromkeys((*old.sparse, *new.sparse))),
         {**old.indexes, **new.indexes},
+        {**new.multi, **old.multi},
     )
 
 
@@ -293,6 +295,12 @@ def _stored_vector(vector: Vector) -> Vector:
     """As Qdrant keeps it: dense ones at unit length."""
     if isinstance(vector, SparseVector):
         return SparseVector(tuple(vector.indices), tuple(vector.values))
+    if isinstance(vector, MultiVector):
+        return MultiVector([_unit(one) for one in vector.vectors])
+    return _unit(vector)
+
+
+def _unit(vector: Sequence[float]) -> list[float]:
     length = math.sqrt(sum(x * x for x in vector)) or 1.0
     return [x / length for x in vector]
 
@@ -346,7 +354,7 @@ def _inverse_frequencies(query: SearchQuery, records: Iterable[Record]) -> dict[
 
 
 def _score(query: Vector, vector: Vector, idf: Mapping[int, float]) -> float | None:
-    """Cosine, or the IDF-weighted dot product; None when no term is shared."""
+    """Cosine of the nearest, or the IDF-weighted dot product; None when no term is shared."""
     if isinstance(query, SparseVector):
         if not isinstance(vector, SparseVector):
             return None
@@ -357,7 +365,8 @@ def _score(query: Vector, vector: Vector, idf: Mapping[int, float]) -> float | N
             if index in weights
         ]
         return sum(shared) if shared else None
-    if isinstance(vector, SparseVector):
+    if isinstance(vector, SparseVector) or isinstance(query, MultiVector):
         return None
-    length = math.sqrt(sum(x * x for x in query)) or 1.0
-    return sum(a * b for a, b in zip(query, vector, strict=True)) / length
+    several = vector.vectors if isinstance(vector, MultiVector) else [vector]
+    asked = _unit(query)
+    return max(sum(a * b for a, b in zip(asked, one, strict=True)) for one in several)

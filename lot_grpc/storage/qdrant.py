@@ -313,7 +313,10 @@ class QdrantStore:
         with self._ready():
             responses = await self._client.query_batch_points(
                 self._name(spec),
-                requests=[query_request(namespace, query, now) for query in asked],
+                requests=[
+                    query_request(namespace, query, now, several=query.using in spec.multi)
+                    for query in asked
+                ],
                 consistency=self._consistency,
             )
         legs = iter(

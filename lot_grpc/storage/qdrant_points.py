@@ -6,7 +6,15 @@ from typing import Any
 
 from qdrant_client import models
 
-from lot_grpc.ports import NAMESPACE_KEY, Micros, Record, SearchQuery, SparseVector, Vector
+from lot_grpc.ports import (
+    NAMESPACE_KEY,
+    Micros,
+    MultiVector,
+    Record,
+    SearchQuery,
+    SparseVector,
+    Vector,
+)
 from lot_grpc.storage.qdrant_filter import qdrant_filter
 from lot_grpc.storage.qdrant_stamp import Stamp, without_stamp
 
@@ -29,12 +37,16 @@ def _vectors(record: Record) -> Any:
 def _to_qdrant(vector: Vector) -> Any:
     if isinstance(vector, SparseVector):
         return models.SparseVector(indices=list(vector.indices), values=list(vector.values))
+    if isinstance(vector, MultiVector):
+        return [list(one) for one in vector.vectors]
     return list(vector)
 
 
 def _from_qdrant(vector: Any) -> Vector:
     if isinstance(vector, models.SparseVector):
         return SparseVector(vector.indices, vector.values)
+    if isinstance(vector[0], list):
+        return MultiVector(vector)
     dense: list[float] = vector
     return dense
 
@@ -57,10 +69,13 @@ def has_terms(vector: Vector) -> bool:
     return not isinstance(vector, SparseVector) or bool(vector.indices)
 
 
-def query_request(namespace: str, query: SearchQuery, now: Micros) -> models.QueryRequest:
-    """One leg of a batch."""
+def query_request(
+    namespace: str, query: SearchQuery, now: Micros, *, several: bool
+) -> models.QueryRequest:
+    """One leg of a batch; ``several``: records have several vectors under its name."""
+    vector = _to_qdrant(query.vector)
     return models.QueryRequest(
-        query=_to_qdrant(query.vector),
+        query=[vector] if several else vector,
         using=query.using,
         limit=query.limit,
         filter=qdrant_filter(namespace, query.where, now),

@@ -15,6 +15,9 @@ from lot_grpc.storage.qdrant_stamp import WRITE_KEY
 OLDEST_SERVER: Final = (1, 17)
 """The first with insert-only upserts. An older one would ignore the mode and overwrite."""
 
+_MAX_SIM: Final = models.MultiVectorConfig(comparator=models.MultiVectorComparator.MAX_SIM)
+"""With one vector in the query it is the cosine of the nearest."""
+
 _SCHEMA_TYPES: Final = {
     Index.KEYWORD: models.PayloadSchemaType.KEYWORD,
     Index.INTEGER: models.PayloadSchemaType.INTEGER,
@@ -58,8 +61,12 @@ async def _create(
     await client.create_collection(
         name,
         vectors_config={
-            vector: models.VectorParams(size=size, distance=models.Distance.COSINE)
-            for vector, size in spec.dense.items()
+            vector: models.VectorParams(
+                size=size,
+                distance=models.Distance.COSINE,
+                multivector_config=_MAX_SIM if vector in spec.multi else None,
+            )
+            for vector, size in {**spec.dense, **spec.multi}.items()
         },
         sparse_vectors_config={
             vector: models.SparseVectorParams(modifier=models.Modifier.IDF)
@@ -77,9 +84,13 @@ async def _add_vectors(
     stored = info.config.params.vectors
     dense = stored if isinstance(stored, dict) else {}
     sparse = info.config.params.sparse_vectors or {}
-    for vector, size in spec.dense.items():
+    for vector, size in {**spec.dense, **spec.multi}.items():
         if vector not in dense:
-            params = models.DenseVectorConfig(size=size, distance=models.Distance.COSINE)
+            params = models.DenseVectorConfig(
+                size=size,
+                distance=models.Distance.COSINE,
+                multivector_config=_MAX_SIM if vector in spec.multi else None,
+            )
             await client.create_vector_name(
                 name, vector, models.DenseVectorNameConfig(dense=params)
             )

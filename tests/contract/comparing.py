@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from lot_grpc.ports import Order, Record, Scalar, Scores, SparseVector, Vector
+from lot_grpc.ports import MultiVector, Order, Record, Scalar, Scores, SparseVector, Vector
 
 
 def close(a: float, b: float) -> bool:
@@ -21,6 +21,10 @@ def same_vector(a: Vector, b: Vector) -> bool:
         return weights.keys() == others.keys() and all(
             close(weights[i], others[i]) for i in weights
         )
+    if isinstance(a, MultiVector) or isinstance(b, MultiVector):
+        assert isinstance(a, MultiVector)
+        assert isinstance(b, MultiVector)
+        return len(a.vectors) == len(b.vectors) and all(map(same_vector, a.vectors, b.vectors))
     return len(a) == len(b) and all(close(x, y) for x, y in zip(a, b, strict=True))
 
 

@@ -15,6 +15,7 @@ from lot_grpc.ports import (
     IdIn,
     Index,
     Missing,
+    MultiVector,
     Not,
     OneOf,
     Range,
@@ -26,6 +27,7 @@ from lot_grpc.ports import (
 THINGS = CollectionSpec(
     "things",
     dense={"text": 8, "code": 4},
+    multi={"parts": 6},
     sparse=("bm25",),
     indexes={
         "kind": Index.KEYWORD,
@@ -57,6 +59,10 @@ def sparse_vector(rng: random.Random) -> SparseVector:
     return SparseVector(terms, [round(rng.uniform(0.1, 3), 3) for _ in terms])
 
 
+def multi_vector(rng: random.Random) -> MultiVector:
+    return MultiVector([unit_free_vector(rng, 6) for _ in range(rng.randint(1, 4))])
+
+
 def record(rng: random.Random, i: int) -> Record:
     payload: dict[str, Any] = {
         "sort_key": 1_700_000_000_000_000 + i * 7 % 1009,
@@ -81,6 +87,8 @@ def record(rng: random.Random, i: int) -> Record:
         vectors["code"] = unit_free_vector(rng, 4)
     if rng.random() < 0.8:
         vectors["bm25"] = sparse_vector(rng)
+    if rng.random() < 0.4:
+        vectors["parts"] = multi_vector(rng)
     return Record(uid(i), rng.choice(["a", "a", "b"]), payload, vectors)
 
 
@@ -130,8 +138,8 @@ def leaf(rng: random.Random) -> Condition:
 
 
 def query(rng: random.Random) -> SearchQuery:
-    using = rng.choice(["text", "text", "code", "bm25"])
-    sizes = {"text": 8, "code": 4}
+    using = rng.choice(["text", "text", "code", "parts", "bm25"])
+    sizes = {"text": 8, "code": 4, "parts": 6}
     vector = sparse_vector(rng) if using == "bm25" else unit_free_vector(rng, sizes[using])
     return SearchQuery(
         using=using,

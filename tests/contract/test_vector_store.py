@@ -17,6 +17,7 @@ from lot_grpc.ports import (
     IdIn,
     Index,
     Missing,
+    MultiVector,
     Not,
     OneOf,
     Order,
@@ -178,6 +179,33 @@ async def test_hits_come_best_first_with_cosine_whatever_the_length_of_the_vecto
     [hits] = await store.search("things", "a", [SearchQuery("text", [9.0] + [0.0] * 7, 3)])
     assert list(hits) == [uid("near"), uid("middle"), uid("far")]
     assert hits[uid("middle")] == pytest.approx(0.5**0.5, rel=1e-4)
+
+
+@pytest.mark.category("search")
+async def test_a_record_counts_by_the_nearest_of_its_vectors(store: VectorStore) -> None:
+    east, north, west = [1.0, *[0.0] * 5], [0.0, 1.0, *[0.0] * 4], [-1.0, *[0.0] * 5]
+    await store.insert(
+        "things",
+        [
+            Record(uid("both"), "a", {"n": 1}, {"parts": MultiVector([north, west, east])}),
+            Record(uid("one"), "a", {"n": 2}, {"parts": MultiVector([[1.0, 1.0, *[0.0] * 4]])}),
+            Record(uid("none"), "a", {"n": 3}, {"text": [1.0] * 8}),
+        ],
+    )
+    asked = SearchQuery("parts", [2.0, *[0.0] * 5], 9)
+    [hits] = await store.search("things", "a", [asked])
+    assert list(hits) == [uid("both"), uid("one")]
+    assert list(hits.values()) == pytest.approx([1.0, 0.5**0.5], abs=1e-4)
+    [narrowed] = await store.search("things", "a", [replace(asked, where=[Equals("n", 2)])])
+    assert list(narrowed) == [uid("one")]
+    fewer = Record(uid("both"), "a", {}, {"parts": MultiVector([west])})
+    await store.set_vectors("things", [fewer])
+    [hits] = await store.search("things", "a", [asked])
+    assert hits[uid("both")] == pytest.approx(-1.0)
+    there = await store.get("things", "a", [uid("both")])
+    assert await store.replace("things", replace(there[uid("both")], vectors={}), when=[])
+    [hits] = await store.search("things", "a", [asked])
+    assert list(hits) == [uid("one")]
 
 
 # --- scroll, count, facet -------------------------------------------------------------------
@@ -757,6 +785,9 @@ async def test_an_unknown_collection_is_named(store: VectorStore) -> None:
         {"bm25": [1.0] * 8},
         {"text": SparseVector([1], [1.0])},
         {"bm25": SparseVector([1, 2], [1.0])},
+        {"parts": MultiVector([[1.0] * 6, [1.0] * 5])},
+        {"parts": MultiVector([])},
+        {"text": MultiVector([[1.0] * 8])},
     ],
     ids=str,
 )
@@ -785,16 +816,23 @@ async def test_a_grown_spec_adds_vectors_and_indexes_and_keeps_the_records(
     grown = replace(
         THINGS,
         dense={**THINGS.dense, "image": 3},
+        multi={**THINGS.multi, "pages": 2},
         sparse=(*THINGS.sparse, "names"),
         indexes={**THINGS.indexes, "owner": Index.KEYWORD},
     )
     await store.ensure_collections([grown, replace(LOG, dense={"text": 2})])
     assert await store.facet("things", "a", "owner") == {"me": 1}
-    vectors: dict[str, Any] = {"image": [0.0, 0.0, 1.0], "names": sparse_vector(random.Random(1))}
+    vectors: dict[str, Any] = {
+        "image": [0.0, 0.0, 1.0],
+        "names": sparse_vector(random.Random(1)),
+        "pages": MultiVector([[0.0, 1.0], [1.0, 0.0], [-1.0, 0.0]]),
+    }
     await store.put("things", [Record(uid(2), "a", {"n": 2}, vectors)])
     await store.put("log", [Record(uid(2), "a", {}, {"text": [0.0, 1.0]})])
     [hits] = await store.search("things", "a", [SearchQuery("image", [0.0, 0.0, 2.0], 9)])
     assert list(hits) == [uid(2)]
+    [hits] = await store.search("things", "a", [SearchQuery("pages", [3.0, 0.0], 9)])
+    assert hits == {uid(2): pytest.approx(1.0)}
     [hits] = await store.search("things", "a", [SearchQuery("text", [1.0] + [0.0] * 7, 9)])
     assert list(hits) == [uid(1)]
     assert await store.count("log", "a") == 2

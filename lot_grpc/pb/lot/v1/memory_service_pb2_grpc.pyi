@@ -43,26 +43,32 @@ class MemoryServiceStub:
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> MemoryServiceAsyncStub: ...
     CreateMemory: _grpc.UnaryUnaryMultiCallable[_memory_service_pb2.CreateMemoryRequest, _memory_service_pb2.CreateMemoryResponse]
-    """CreateMemory stores a memory. Errors: MEMORY_ID_IN_USE, REQUEST_ID_REUSED."""
+    """CreateMemory stores a memory.
+
+    With `dedupe` EXACT the same content is stored once: kind, title, content (white space folded,
+    but for code) and language make it the same. The stored one is given back with `created` false,
+    and a notice names what was given otherwise. Errors: MEMORY_ID_IN_USE, MEMORY_NOT_FOUND (a retry
+    of a create whose memory was deleted since), REQUEST_ID_REUSED.
+    """
     BatchCreateMemories: _grpc.UnaryUnaryMultiCallable[_memory_service_pb2.BatchCreateMemoriesRequest, _memory_service_pb2.BatchCreateMemoriesResponse]
     """BatchCreateMemories creates up to 500 memories, each as CreateMemory would. Items succeed or
-    fail by themselves: look at each result. Not yet carried out.
+    fail by themselves: look at each result. Errors: LIMIT_EXCEEDED.
     """
     GetMemory: _grpc.UnaryUnaryMultiCallable[_memory_service_pb2.GetMemoryRequest, _memory_service_pb2.GetMemoryResponse]
     """GetMemory reads one. Errors: MEMORY_NOT_FOUND."""
     UpdateMemory: _grpc.UnaryUnaryMultiCallable[_memory_service_pb2.UpdateMemoryRequest, _memory_service_pb2.UpdateMemoryResponse]
-    """UpdateMemory edits one. Errors: MEMORY_NOT_FOUND, ETAG_MISMATCH. Not yet carried out."""
+    """UpdateMemory edits one. Errors: MEMORY_NOT_FOUND, ETAG_MISMATCH."""
     DeleteMemory: _grpc.UnaryUnaryMultiCallable[_memory_service_pb2.DeleteMemoryRequest, _memory_service_pb2.DeleteMemoryResponse]
     """DeleteMemory deletes one. Errors: MEMORY_NOT_FOUND, ETAG_MISMATCH."""
     ListMemories: _grpc.UnaryUnaryMultiCallable[_memory_service_pb2.ListMemoriesRequest, _memory_service_pb2.ListMemoriesResponse]
-    """ListMemories lists by time of creation, newest first. Not yet carried out."""
+    """ListMemories lists by time of creation, newest first. Errors: PAGE_TOKEN_MISMATCH."""
     SearchMemories: _grpc.UnaryUnaryMultiCallable[_memory_service_pb2.SearchMemoriesRequest, _memory_service_pb2.SearchMemoriesResponse]
     """SearchMemories finds the memories most relevant to a query by meaning and words, among those that the
     filter lets through.
     """
     DeleteMemories: _grpc.UnaryUnaryMultiCallable[_memory_service_pb2.DeleteMemoriesRequest, _memory_service_pb2.DeleteMemoriesResponse]
     """DeleteMemories deletes all that a filter lets through; an empty filter is refused. Pinned
-    memories stay, unless the filter says `pinned = true`. Not yet carried out.
+    memories stay, unless the filter says `pinned = true`. What is created meanwhile may stay.
     """
     SaveErrorSolution: _grpc.UnaryUnaryMultiCallable[_error_solution_pb2.SaveErrorSolutionRequest, _error_solution_pb2.SaveErrorSolutionResponse]
     """SaveErrorSolution stores what fixed an error, or that nothing did yet.
@@ -150,26 +156,32 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     CreateMemory: _aio.UnaryUnaryMultiCallable[_memory_service_pb2.CreateMemoryRequest, _memory_service_pb2.CreateMemoryResponse]  # type: ignore[assignment]
-    """CreateMemory stores a memory. Errors: MEMORY_ID_IN_USE, REQUEST_ID_REUSED."""
+    """CreateMemory stores a memory.
+
+    With `dedupe` EXACT the same content is stored once: kind, title, content (white space folded,
+    but for code) and language make it the same. The stored one is given back with `created` false,
+    and a notice names what was given otherwise. Errors: MEMORY_ID_IN_USE, MEMORY_NOT_FOUND (a retry
+    of a create whose memory was deleted since), REQUEST_ID_REUSED.
+    """
     BatchCreateMemories: _aio.UnaryUnaryMultiCallable[_memory_service_pb2.BatchCreateMemoriesRequest, _memory_service_pb2.BatchCreateMemoriesResponse]  # type: ignore[assignment]
     """BatchCreateMemories creates up to 500 memories, each as CreateMemory would. Items succeed or
-    fail by themselves: look at each result. Not yet carried out.
+    fail by themselves: look at each result. Errors: LIMIT_EXCEEDED.
     """
     GetMemory: _aio.UnaryUnaryMultiCallable[_memory_service_pb2.GetMemoryRequest, _memory_service_pb2.GetMemoryResponse]  # type: ignore[assignment]
     """GetMemory reads one. Errors: MEMORY_NOT_FOUND."""
     UpdateMemory: _aio.UnaryUnaryMultiCallable[_memory_service_pb2.UpdateMemoryRequest, _memory_service_pb2.UpdateMemoryResponse]  # type: ignore[assignment]
-    """UpdateMemory edits one. Errors: MEMORY_NOT_FOUND, ETAG_MISMATCH. Not yet carried out."""
+    """UpdateMemory edits one. Errors: MEMORY_NOT_FOUND, ETAG_MISMATCH."""
     DeleteMemory: _aio.UnaryUnaryMultiCallable[_memory_service_pb2.DeleteMemoryRequest, _memory_service_pb2.DeleteMemoryResponse]  # type: ignore[assignment]
     """DeleteMemory deletes one. Errors: MEMORY_NOT_FOUND, ETAG_MISMATCH."""
     ListMemories: _aio.UnaryUnaryMultiCallable[_memory_service_pb2.ListMemoriesRequest, _memory_service_pb2.ListMemoriesResponse]  # type: ignore[assignment]
-    """ListMemories lists by time of creation, newest first. Not yet carried out."""
+    """ListMemories lists by time of creation, newest first. Errors: PAGE_TOKEN_MISMATCH."""
     SearchMemories: _aio.UnaryUnaryMultiCallable[_memory_service_pb2.SearchMemoriesRequest, _memory_service_pb2.SearchMemoriesResponse]  # type: ignore[assignment]
     """SearchMemories finds the memories most relevant to a query by meaning and words, among those that the
     filter lets through.
     """
     DeleteMemories: _aio.UnaryUnaryMultiCallable[_memory_service_pb2.DeleteMemoriesRequest, _memory_service_pb2.DeleteMemoriesResponse]  # type: ignore[assignment]
     """DeleteMemories deletes all that a filter lets through; an empty filter is refused. Pinned
-    memories stay, unless the filter says `pinned = true`. Not yet carried out.
+    memories stay, unless the filter says `pinned = true`. What is created meanwhile may stay.
     """
     SaveErrorSolution: _aio.UnaryUnaryMultiCallable[_error_solution_pb2.SaveErrorSolutionRequest, _error_solution_pb2.SaveErrorSolutionResponse]  # type: ignore[assignment]
     """SaveErrorSolution stores what fixed an error, or that nothing did yet.
@@ -260,7 +272,13 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _memory_service_pb2.CreateMemoryRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_memory_service_pb2.CreateMemoryResponse, _abc.Awaitable[_memory_service_pb2.CreateMemoryResponse]]:
-        """CreateMemory stores a memory. Errors: MEMORY_ID_IN_USE, REQUEST_ID_REUSED."""
+        """CreateMemory stores a memory.
+
+        With `dedupe` EXACT the same content is stored once: kind, title, content (white space folded,
+        but for code) and language make it the same. The stored one is given back with `created` false,
+        and a notice names what was given otherwise. Errors: MEMORY_ID_IN_USE, MEMORY_NOT_FOUND (a retry
+        of a create whose memory was deleted since), REQUEST_ID_REUSED.
+        """
 
     @_abc_1.abstractmethod
     def BatchCreateMemories(
@@ -269,7 +287,7 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_memory_service_pb2.BatchCreateMemoriesResponse, _abc.Awaitable[_memory_service_pb2.BatchCreateMemoriesResponse]]:
         """BatchCreateMemories creates up to 500 memories, each as CreateMemory would. Items succeed or
-        fail by themselves: look at each result. Not yet carried out.
+        fail by themselves: look at each result. Errors: LIMIT_EXCEEDED.
         """
 
     @_abc_1.abstractmethod
@@ -286,7 +304,7 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _memory_service_pb2.UpdateMemoryRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_memory_service_pb2.UpdateMemoryResponse, _abc.Awaitable[_memory_service_pb2.UpdateMemoryResponse]]:
-        """UpdateMemory edits one. Errors: MEMORY_NOT_FOUND, ETAG_MISMATCH. Not yet carried out."""
+        """UpdateMemory edits one. Errors: MEMORY_NOT_FOUND, ETAG_MISMATCH."""
 
     @_abc_1.abstractmethod
     def DeleteMemory(
@@ -302,7 +320,7 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _memory_service_pb2.ListMemoriesRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_memory_service_pb2.ListMemoriesResponse, _abc.Awaitable[_memory_service_pb2.ListMemoriesResponse]]:
-        """ListMemories lists by time of creation, newest first. Not yet carried out."""
+        """ListMemories lists by time of creation, newest first. Errors: PAGE_TOKEN_MISMATCH."""
 
     @_abc_1.abstractmethod
     def SearchMemories(
@@ -321,7 +339,7 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_memory_service_pb2.DeleteMemoriesResponse, _abc.Awaitable[_memory_service_pb2.DeleteMemoriesResponse]]:
         """DeleteMemories deletes all that a filter lets through; an empty filter is refused. Pinned
-        memories stay, unless the filter says `pinned = true`. Not yet carried out.
+        memories stay, unless the filter says `pinned = true`. What is created meanwhile may stay.
         """
 
     @_abc_1.abstractmethod

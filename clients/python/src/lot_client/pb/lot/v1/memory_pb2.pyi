@@ -75,9 +75,11 @@ Global___MemoryKind: _TypeAlias = MemoryKind  # noqa: Y015
 class Memory(_message.Message):
     """Memory is a piece of knowledge that outlives a task.
 
-    `title` and `content` are what it is found by. Texts hold no NUL. A text longer than the model
-    reads at once (512 word pieces) is read in up to 8 windows; what lies behind them is stored but
-    not read, which a notice says.
+    `title` and `content` are what it is found by. Texts hold no NUL. A content of more than some 250
+    words is read in passages, up to 256 of them (some 50,000 words); it is found by the best one, and
+    comes back whole with that passage named. What lies behind them is stored and found by its words
+    but not by its meaning, which a notice says. Code (kind CODE_SNIPPET, or a language that programs
+    are written in) is read as code.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -136,7 +138,9 @@ class Memory(_message.Message):
     usual aliases mapped (`py` → `python`, …); filters are mapped alike.
     """
     importance: _builtins.float
-    """importance in [0, 1]; absent on input is stored as 0.5. Always given back."""
+    """importance in [0, 1]; absent on input is stored as 0.5. Always given back. SearchMemories lets it
+    reorder hits that are nearly as relevant as the best one, by at most 0.05 either way.
+    """
     pinned: _builtins.bool
     """pinned things are never pruned."""
     source_uri: _builtins.str
@@ -443,7 +447,9 @@ class MemoryHit(_message.Message):
 
     @_builtins.property
     def passage(self) -> Global___Passage:
-        """passage of a long content that answers the query best; absent where the content is one passage."""
+        """passage of a long content whose meaning is nearest to the query's; absent where the content is
+        one passage.
+        """
 
     def __init__(
         self,
@@ -472,7 +478,7 @@ class Passage(_message.Message):
     START_OFFSET_FIELD_NUMBER: _builtins.int
     END_OFFSET_FIELD_NUMBER: _builtins.int
     text: _builtins.str
-    """text of it."""
+    """text of it: whole paragraphs or sentences as a rule, without the white space around them."""
     start_offset: _builtins.int
     """start_offset in the content, in Unicode characters from 0."""
     end_offset: _builtins.int

@@ -33,6 +33,7 @@ class CreateMemoryRequest(_message.Message):
     MEMORY_FIELD_NUMBER: _builtins.int
     MEMORY_ID_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
+    DEDUPE_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
     """namespace; empty is `default`."""
     memory_id: _builtins.str
@@ -42,6 +43,10 @@ class CreateMemoryRequest(_message.Message):
     request_id: _builtins.str
     """request_id makes a repeat safe for 24 h: the same request again finishes or repeats the same
     write and answers with the current state; with other content it is REQUEST_ID_REUSED.
+    """
+    dedupe: _pattern_service_pb2.Dedupe.ValueType
+    """dedupe: EXACT stores the same content once, and not with a memory_id; NONE, which is also what
+    unspecified means here, stores another one. SEMANTIC has no meaning for memories and is refused.
     """
     @_builtins.property
     def memory(self) -> _memory_pb2.Memory:
@@ -56,10 +61,11 @@ class CreateMemoryRequest(_message.Message):
         memory: _memory_pb2.Memory | None = ...,
         memory_id: _builtins.str = ...,
         request_id: _builtins.str = ...,
+        dedupe: _pattern_service_pb2.Dedupe.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["memory", b"memory"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["memory", b"memory", "memory_id", b"memory_id", "namespace", b"namespace", "request_id", b"request_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["dedupe", b"dedupe", "memory", b"memory", "memory_id", b"memory_id", "namespace", b"namespace", "request_id", b"request_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -136,10 +142,13 @@ class CreateMemoryItem(_message.Message):
     MEMORY_FIELD_NUMBER: _builtins.int
     MEMORY_ID_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
+    DEDUPE_FIELD_NUMBER: _builtins.int
     memory_id: _builtins.str
     """memory_id to store it under; empty: one is made."""
     request_id: _builtins.str
     """request_id of this item."""
+    dedupe: _pattern_service_pb2.Dedupe.ValueType
+    """dedupe of this item."""
     @_builtins.property
     def memory(self) -> _memory_pb2.Memory:
         """Required. memory to store."""
@@ -150,10 +159,11 @@ class CreateMemoryItem(_message.Message):
         memory: _memory_pb2.Memory | None = ...,
         memory_id: _builtins.str = ...,
         request_id: _builtins.str = ...,
+        dedupe: _pattern_service_pb2.Dedupe.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["memory", b"memory"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["memory", b"memory", "memory_id", b"memory_id", "request_id", b"request_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["dedupe", b"dedupe", "memory", b"memory", "memory_id", b"memory_id", "request_id", b"request_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -297,8 +307,9 @@ class UpdateMemoryRequest(_message.Message):
     @_builtins.property
     def update_mask(self) -> _field_mask_pb2.FieldMask:
         """update_mask names the fields to set, each at the top level of Memory (`content`, `tags`, …;
-        `details` and `expiration` set or clear those). Empty: all fields that the given memory has
-        set. `*` is all editable fields. Output-only fields and unknown paths are refused.
+        `details` and `expiration` set or clear those; so do the fields within them). Empty: all fields
+        that the given memory has set. `*` is all editable fields. Output-only fields and unknown paths
+        are refused. Afterwards `details` must still be those of the kind.
         """
 
     def __init__(
@@ -493,7 +504,9 @@ class SearchMemoriesRequest(_message.Message):
     unrelated texts reach 0.3 and more, and half of the relevant ones stay below 0.7.
     """
     ranking: _outcome_pb2.Ranking.ValueType
-    """ranking. RELIABLE and EXPLORE have no meaning for memories and are refused."""
+    """ranking. BALANCED goes by importance among the most relevant hits, SIMILARITY by relevance alone.
+    RELIABLE and EXPLORE have no meaning for memories and are refused.
+    """
     rerank: _builtins.bool
     """rerank by a cross-encoder: it reads the query together with each of the best candidates (10,
     within 2 s, unless the server is set otherwise) and moves them by what it finds. Slower by some
@@ -583,7 +596,7 @@ class DeleteMemoriesRequest(_message.Message):
     """dry_run deletes nothing."""
     @_builtins.property
     def filter(self) -> _memory_pb2.MemoryFilter:
-        """Required. filter of what to delete; an empty one is refused."""
+        """Required. filter of what to delete; one that lets all through is refused."""
 
     def __init__(
         self,

@@ -173,7 +173,12 @@ class MemoryServiceServicer(object):
     """
 
     def CreateMemory(self, request, context):
-        """CreateMemory stores a memory. Errors: MEMORY_ID_IN_USE, REQUEST_ID_REUSED.
+        """CreateMemory stores a memory.
+
+        With `dedupe` EXACT the same content is stored once: kind, title, content (white space folded,
+        but for code) and language make it the same. The stored one is given back with `created` false,
+        and a notice names what was given otherwise. Errors: MEMORY_ID_IN_USE, MEMORY_NOT_FOUND (a retry
+        of a create whose memory was deleted since), REQUEST_ID_REUSED.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -181,7 +186,7 @@ class MemoryServiceServicer(object):
 
     def BatchCreateMemories(self, request, context):
         """BatchCreateMemories creates up to 500 memories, each as CreateMemory would. Items succeed or
-        fail by themselves: look at each result. Not yet carried out.
+        fail by themselves: look at each result. Errors: LIMIT_EXCEEDED.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -195,7 +200,7 @@ class MemoryServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def UpdateMemory(self, request, context):
-        """UpdateMemory edits one. Errors: MEMORY_NOT_FOUND, ETAG_MISMATCH. Not yet carried out.
+        """UpdateMemory edits one. Errors: MEMORY_NOT_FOUND, ETAG_MISMATCH.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -209,7 +214,7 @@ class MemoryServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def ListMemories(self, request, context):
-        """ListMemories lists by time of creation, newest first. Not yet carried out.
+        """ListMemories lists by time of creation, newest first. Errors: PAGE_TOKEN_MISMATCH.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -225,7 +230,7 @@ class MemoryServiceServicer(object):
 
     def DeleteMemories(self, request, context):
         """DeleteMemories deletes all that a filter lets through; an empty filter is refused. Pinned
-        memories stay, unless the filter says `pinned = true`. Not yet carried out.
+        memories stay, unless the filter says `pinned = true`. What is created meanwhile may stay.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

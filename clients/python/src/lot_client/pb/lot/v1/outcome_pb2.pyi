@@ -133,8 +133,8 @@ class _NoticeCodeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_NoticeCode
     """Never sent."""
     NOTICE_CODE_TEXT_TRUNCATED: _NoticeCode.ValueType  # 1
     """A text was longer than the embedding model reads, which is up to 8 windows of
-    ServerLimits.max_embedding_tokens; it is stored whole, but what lies behind them does not take
-    part in similarity.
+    ServerLimits.max_embedding_tokens, of a memory up to 256 passages; it is stored whole, but what
+    lies behind them does not take part in similarity.
     """
     NOTICE_CODE_QUERY_TRUNCATED: _NoticeCode.ValueType  # 2
     """A query was longer than the embedding model reads, as above, or has more than 512 different terms;
@@ -165,8 +165,8 @@ NOTICE_CODE_UNSPECIFIED: NoticeCode.ValueType  # 0
 """Never sent."""
 NOTICE_CODE_TEXT_TRUNCATED: NoticeCode.ValueType  # 1
 """A text was longer than the embedding model reads, which is up to 8 windows of
-ServerLimits.max_embedding_tokens; it is stored whole, but what lies behind them does not take
-part in similarity.
+ServerLimits.max_embedding_tokens, of a memory up to 256 passages; it is stored whole, but what
+lies behind them does not take part in similarity.
 """
 NOTICE_CODE_QUERY_TRUNCATED: NoticeCode.ValueType  # 2
 """A query was longer than the embedding model reads, as above, or has more than 512 different terms;
