@@ -315,6 +315,23 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
         { "reason": "SESSION_FULL", "domain": "lot.v1",
           "metadata": { "namespace": "default", "id": "chat-1", "limit": "1,000 values" } }
     """
+    ERROR_REASON_IMPORT_FORMAT_TOO_NEW: _ErrorReason.ValueType  # 50
+    """The export was written by a later version of the server, in a format or a schema that this one
+    does not know. Code FAILED_PRECONDITION. Import it with a server of that version or a later one.
+    Nothing was stored.
+
+        { "reason": "IMPORT_FORMAT_TOO_NEW", "domain": "lot.v1",
+          "metadata": { "given": "format 2", "supported": "format 1",
+            "server_version": "0.9.0" } }
+    """
+    ERROR_REASON_IMPORT_CONFLICT: _ErrorReason.ValueType  # 51
+    """A thing of the import has the id of a stored one with other content, and the import was opened
+    with IMPORT_CONFLICT_FAIL. Code ALREADY_EXISTS. What came before it is stored. Import again with
+    IMPORT_CONFLICT_SKIP or IMPORT_CONFLICT_OVERWRITE.
+
+        { "reason": "IMPORT_CONFLICT", "domain": "lot.v1",
+          "metadata": { "namespace": "default", "noun": "pattern", "id": "p-1" } }
+    """
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """ErrorReason lists the values of `google.rpc.ErrorInfo.reason`, without the prefix
@@ -615,5 +632,22 @@ with `keys`), put smaller ones, or use another session.
 
     { "reason": "SESSION_FULL", "domain": "lot.v1",
       "metadata": { "namespace": "default", "id": "chat-1", "limit": "1,000 values" } }
+"""
+ERROR_REASON_IMPORT_FORMAT_TOO_NEW: ErrorReason.ValueType  # 50
+"""The export was written by a later version of the server, in a format or a schema that this one
+does not know. Code FAILED_PRECONDITION. Import it with a server of that version or a later one.
+Nothing was stored.
+
+    { "reason": "IMPORT_FORMAT_TOO_NEW", "domain": "lot.v1",
+      "metadata": { "given": "format 2", "supported": "format 1",
+        "server_version": "0.9.0" } }
+"""
+ERROR_REASON_IMPORT_CONFLICT: ErrorReason.ValueType  # 51
+"""A thing of the import has the id of a stored one with other content, and the import was opened
+with IMPORT_CONFLICT_FAIL. Code ALREADY_EXISTS. What came before it is stored. Import again with
+IMPORT_CONFLICT_SKIP or IMPORT_CONFLICT_OVERWRITE.
+
+    { "reason": "IMPORT_CONFLICT", "domain": "lot.v1",
+      "metadata": { "namespace": "default", "noun": "pattern", "id": "p-1" } }
 """
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015
