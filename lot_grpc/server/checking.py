@@ -32,8 +32,10 @@ class Checker:
     def __init__(self, request_type: type[Message]) -> None:
         self._type = request_type
         self._wellformed = WellFormed(request_type)
-        self._view = _VIEWS.of(request_type)
-        _VALIDATOR.collect_violations(self._view(), fail_fast=True)
+        view = _VIEWS.of(request_type)
+        # The validator keeps to the first descriptors that it sees of a file: let it be the views'.
+        _VALIDATOR.collect_violations(view(), fail_fast=True)
+        self._view = view if _VIEWS.needed(request_type) else request_type
 
     def __call__(self, raw: bytes) -> Message:
         """The message in ``raw``.

@@ -40,6 +40,7 @@ from lot_grpc.server.recommendation_servicer import RecommendationServicer
 from lot_grpc.server.replay_servicer import ReplayServicer
 from lot_grpc.server.seed_servicer import SeedServicer
 from lot_grpc.server.session_servicer import SessionServicer
+from lot_grpc.server.transfer_servicer import TransferServicer
 from lot_grpc.services.build import Services
 
 
@@ -115,6 +116,14 @@ def build_servicers(
         _service(admin_service_pb2, "AdminService"): [
             PolicyServicer(services.policies, services.keeping),  # type: ignore[abstract]
             SeedServicer(services.seeding),  # type: ignore[abstract]
+            TransferServicer(  # type: ignore[abstract]
+                services.exporting,
+                services.importing,
+                services.admin,
+                clock,
+                version,
+                limits.stream_idle_seconds,
+            ),
         ],
     }
     admin = servicers[_service(admin_service_pb2, "AdminService")]

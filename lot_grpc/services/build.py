@@ -87,13 +87,16 @@ from lot_grpc.services.recall.questions import episode_noun, memory_noun, patter
 from lot_grpc.services.recall.recall import Noun, Recall, T
 from lot_grpc.services.recall.reranks import RerankBounds, Reranks
 from lot_grpc.services.recall.retrievals import Retrievals
+from lot_grpc.services.records.collections import ERROR_SOLUTIONS, PATTERNS
 from lot_grpc.services.sessions import rows as session_rows_module
 from lot_grpc.services.sessions.rows import SessionRows
 from lot_grpc.services.sessions.session_messages import SessionMessages
 from lot_grpc.services.sessions.session_values import SessionValues
 from lot_grpc.services.sessions.sessions import Sessions
-from lot_grpc.services.records.collections import ERROR_SOLUTIONS, PATTERNS
 from lot_grpc.services.tombstones import Tombstones
+from lot_grpc.services.transfer.exporting import Exporting
+from lot_grpc.services.transfer.importing import Importing
+from lot_grpc.services.transfer.replacing import Replacing
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +144,8 @@ class Services:
     error_outcomes: RecordingErrorOutcomes
     seeding: Seeding
     admin: Admin
+    exporting: Exporting
+    importing: Importing
     policies: Policies
     keeping: Keeping
     housekeeping: Housekeeping
@@ -311,6 +316,15 @@ def build_services(
             store, indexing, moments, tombstones, built_in_packs() if packs is None else packs
         ),
         admin=Admin(store, embedder),
+        exporting=Exporting(store),
+        importing=Importing(
+            store,
+            embedder,
+            indexing,
+            moments,
+            claims,
+            Replacing(store, moments, log, writers),
+        ),
         policies=policies,
         keeping=keeping,
         housekeeping=Housekeeping(
