@@ -11,6 +11,7 @@ from lot_grpc import __version__
 from lot_grpc.cli.failures import reported
 from lot_grpc.cli.live_commands import episodes, replay, watch
 from lot_grpc.cli.options import Address, Config, Json
+from lot_grpc.cli.transfer_commands import export, import_
 
 app = typer.Typer(
     name="lot-grpc",
@@ -188,6 +189,8 @@ def report(
 app.command()(episodes)
 app.command()(replay)
 app.command()(watch)
+app.command()(export)
+app.command("import")(import_)
 
 
 @app.command()

@@ -1,5 +1,6 @@
-"""Records without a sort key of their own: the events of an episode, the former values of a
-preference, the values and messages of a session.
+"""Records without a sort key of their own, read thing by thing.
+
+The events of an episode, the former values of a preference, the values and messages of a session.
 """
 
 from __future__ import annotations
