@@ -38,7 +38,7 @@ from lot_grpc.services.transfer.importing import Importing, ImportRun
 
 _MESSAGE_BYTES = 256 * 1024
 """Of a message: one record may be more."""
-_MESSAGE_RECORDS = 200
+_MESSAGE_RECORDS = 100
 """So that an import, which checks a message at once, does not hold the loop for long."""
 
 _OPEN_SECONDS = 30.0

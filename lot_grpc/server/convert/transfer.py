@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from google.protobuf.message import Message
+from google.protobuf.message import DecodeError, Message
 
 from lot_grpc.domain.errors import RequestInvalidError, invalid
 from lot_grpc.domain.ids import namespace_or_default
@@ -229,7 +229,7 @@ def row_from_pb(message: pb.ExportRecord, path: str, reading: Reading) -> Row:
         point = kind.point(namespace, payload)
     except RequestInvalidError as error:
         raise invalid(f"{path}.{error.violations[0].field}", "record.agrees", str(error)) from None
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, DecodeError) as error:
         raise invalid(
             f"{path}.internal.{_ROW}", "record.whole", f"is no record of {kind.collection}"
         ) from error

@@ -35,7 +35,7 @@ from lot_grpc.services.pacing import Pace, pause_before_retry
 from lot_grpc.services.recall.searched import ALL_SEARCHED
 from lot_grpc.services.records.collections import CELLS, PATTERNS, QUERY_VECTOR, SORT_KEY
 from lot_grpc.services.records.patterns import claim_point, pattern_from_record, pattern_point
-from lot_grpc.services.transfer.kinds import Kind, Row
+from lot_grpc.services.transfer.kinds import Kind, Place, Row
 from lot_grpc.services.transfer.replacing import Replacing
 
 _BATCH = 64
@@ -164,22 +164,21 @@ class Importing:
             if row.record.payload.get(EXPIRES_KEY, now + 1) > now
         }
         if kind.parent is not None and wanted:
-            here = await self._parents(kind, namespace, list(wanted.values()))
+            places = {
+                point: kind.parent(namespace, row.record.payload) for point, row in wanted.items()
+            }
+            here = await self._births(namespace, set(places.values()))
             wanted = {
                 point: row
                 for point, row in wanted.items()
-                if here.get(kind.parent(namespace, row.record.payload), _absent(run, row))
-                == row.birth
+                if here.get(places[point], _absent(run, row)) == row.birth
             }
         run.skipped += len(rows) - len(wanted)
         return wanted
 
-    async def _parents(
-        self, kind: Kind, namespace: str, rows: Sequence[Row]
-    ) -> dict[tuple[str, str], int]:
-        """The sort keys of what rows hang on, by collection and point."""
-        places = {kind.parent(namespace, row.record.payload) for row in rows if kind.parent}
-        here: dict[tuple[str, str], int] = {}
+    async def _births(self, namespace: str, places: set[Place]) -> dict[Place, int]:
+        """The sort keys of what lies there."""
+        here: dict[Place, int] = {}
         for collection in {place[0] for place in places}:
             points = tuple(point for at, point in places if at == collection)
             found = await self._store.scroll(
