@@ -1,8 +1,9 @@
 """What is moved of each collection, and how: the one place where a noun is entered.
 
 Left out on purpose is what belongs to a store and not to what it knows: requests and tombstones (a
-repeat is one of a call to that store), retrievals, selections and trajectories (they lapse within
-days), leases, the stamps of the change feed, and everything by which half-done work is recognised.
+repeat is one of a call to that store), retrievals and selections (they lapse), trajectories (action
+values have taken them in), leases, the stamps of the change feed, and everything by which half-done
+work is recognised.
 A record is exported as if all of that work were done, and imported so: what it counts is counted.
 """
 
@@ -248,7 +249,7 @@ KINDS: Final[tuple[Kind, ...]] = (
         ACTION_VALUES,
         "action",
         _action_value_point,
-        dropped=frozenset({UNSETTLED_STEPS}),
+        done={UNSETTLED_STEPS: {}},
     ),
     Kind(Noun.POLICY, POLICIES, "", lambda namespace, payload: policy_point(namespace)),
 )
