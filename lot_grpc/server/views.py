@@ -40,7 +40,8 @@ class Views:
     @staticmethod
     def needed(kind: type[Message]) -> bool:
         """Whether the view of a type leaves anything out."""
-        return _leaves_out(kind.DESCRIPTOR, set())
+        descriptor: Any = kind.DESCRIPTOR
+        return _leaves_out(descriptor, set())
 
     def _add(self, file: FileDescriptor) -> None:
         if file.name in self._files:

@@ -17,6 +17,7 @@ from tests.transfer.measure import contents, measure, same
 pytestmark = pytest.mark.model
 
 
+@pytest.mark.timeout(900)
 def test_a_store_that_is_moved_is_the_same_whatever_dies(tmp_path: Path, capsys):
     """The measurement itself, smaller: it fails where two exports differ."""
     measure(tmp_path, 500, 2000, vectors=False, kill=True)
@@ -26,7 +27,7 @@ def test_a_store_that_is_moved_is_the_same_whatever_dies(tmp_path: Path, capsys)
 
 @pytest.fixture(scope="module")
 def filled(running: Served) -> Served:
-    Filling(running.address, 40, 60).fill()
+    Filling(running.address, 150, 720).fill()
     return running
 
 
@@ -39,7 +40,7 @@ def exported(filled: Served, tmp_path: Path) -> Path:
     file = tmp_path / "all.lot"
     done = lot(filled, "export", str(file), "--json")
     assert done.code == 0, done.stderr
-    assert json.loads(done.stdout)["counts"]["EPISODE_EVENT"] == 60
+    assert json.loads(done.stdout)["counts"]["EPISODE_EVENT"] == 720
     return file
 
 

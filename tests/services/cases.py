@@ -21,6 +21,7 @@ from lot_grpc.domain.outcomes import Outcome
 from lot_grpc.domain.pattern import PatternContent
 from lot_grpc.domain.policy import NamespacePolicy, PolicyEdit
 from lot_grpc.domain.query import PatternFilter
+from lot_grpc.domain.transfer import Conflict, ExportAsk, ImportTerms
 from lot_grpc.services.distilling.distilling import DistillAsk
 from lot_grpc.services.episodes.episodes import EpisodeDraft
 from lot_grpc.services.episodes.recording import Takeover
@@ -36,6 +37,8 @@ from lot_grpc.services.patterns.feedback import FeedbackDraft
 from lot_grpc.services.patterns.patterns import PatternEdit
 from lot_grpc.services.patterns.pruning import PruneDraft
 from lot_grpc.services.records.collections import ERROR_SOLUTIONS
+from lot_grpc.services.transfer.importing import ImportRun
+from lot_grpc.services.transfer.kinds import Row
 from tests.services.world import (
     DAY,
     World,
@@ -602,6 +605,36 @@ async def few_error_solutions(world: World, ns: str) -> None:
     await sets_policy(max_error_solutions=1)(world, ns)
 
 
+async def exported_elsewhere(world: World, ns: str) -> list[Row]:
+    """What a store of its own would export, as rows for a namespace; things without a log."""
+    from lot_grpc.storage.in_memory import InMemoryStore
+    from tests.services.world import open_world
+
+    other = await open_world(InMemoryStore(world.clock), world.clock)
+    services = other.services
+    await services.saving.save(ns, draft("one", language="python"))
+    await services.saving.save(ns, draft("two", pattern_id="p2"))
+    await services.memories.create(ns, memory("first", memory_id="m"))
+    await services.error_solutions.save(ns, error_solution(error_solution_id="s"))
+    await services.episodes.start(ns, start(episode_id="e"))
+    await services.decisions.record(ns, decision(decision_id="d"))
+    exported = services.exporting.rows(ExportAsk(ns))
+    return [replace(row, record=replace(row.record, namespace=ns)) async for row, _ in exported]
+
+
+def imports(conflict: Conflict) -> Step:
+    """Rows that are the same each time."""
+    known: dict[str, list[Row]] = {}
+
+    async def run(world: World, ns: str) -> None:
+        if ns not in known:
+            known[ns] = await exported_elsewhere(world, ns)
+        run_ = ImportRun(ImportTerms(conflict))
+        await world.services.importing.take(run_, known[ns])
+
+    return run
+
+
 CASES = [
     Case("save new", nothing, saves("new"), repeatable=False, contents=("new",)),
     Case("save new by request", nothing, saves("new", request_id="r"), contents=("new",)),
@@ -748,4 +781,7 @@ CASES = [
     Case("first outcome of an error solution by request", two_error_solutions, helps("r")),
     Case("delete a used error solution", used_error_solutions, deletes_error_solution),
     Case("sweep error solutions by a policy", few_error_solutions, sweeps),
+    Case("import", nothing, imports(Conflict.FAIL), contents=("one",)),
+    Case("import beside others", three_patterns, imports(Conflict.SKIP)),
+    Case("import over others", a_memory, imports(Conflict.OVERWRITE), contents=("one",)),
 ]

@@ -78,7 +78,8 @@ def _size(file: Path) -> int:
 def _restarted(folder: Path, served: Served) -> None:
     """Kill a server and start it again where it was."""
     served.kill()
-    again = serve(served.data, folder / "again.log", {"LOT_ADDRESS": served.address})
+    settings = {"LOT_ADDRESS": served.address, "LOT_MAINTENANCE": "off"}
+    again = serve(served.data, folder / "again.log", settings)
     served.process, served.lines, served.log = again.process, again.lines, again.log
 
 

@@ -3,7 +3,7 @@
     python -m tests.transfer.measure --things 50000 --events 200000 [--vectors] [--kill]
 
 The servers are ``lot-grpc serve`` on loopback with the embedded store, the files are written and
-read by ``lot-grpc export`` and ``lot-grpc import``. Prints rates and the largest resident memory,
+read by ``lot-grpc export`` and ``lot-grpc import``. Prints rates and the largest memory,
 and fails if the two exports differ in anything but their header.
 """
 
@@ -26,22 +26,26 @@ from lot_grpc.pb.lot.v1 import transfer_pb2 as pb
 from tests.e2e.process import ROOT, Served, command, environment, serve
 from tests.transfer.filling import Filling
 
-_PEAK = re.compile(r"^VmHWM:\s+(\d+) kB", re.MULTILINE)
+_ANONYMOUS = re.compile(r"^RssAnon:\s+(\d+) kB", re.MULTILINE)
 
 
 @dataclass(frozen=True)
 class Moved:
-    """A command that has ended well. ``peaks`` in MiB: of the command, and of the server."""
+    """A command that has ended well.
+
+    ``peaks``: the most memory that the command and the server had meanwhile, in MiB, and what the
+    server had before. Mapped files do not count.
+    """
 
     told: dict[str, object]
     seconds: float
-    peaks: tuple[float, float]
+    peaks: tuple[float, float, float]
 
 
-def peak(pid: int) -> float:
-    """The largest resident memory of a process so far, in MiB; 0 once it is gone."""
+def memory(pid: int) -> float:
+    """The resident memory of a process without mapped files, in MiB; 0 once it is gone."""
     try:
-        found = _PEAK.search(Path(f"/proc/{pid}/status").read_text())
+        found = _ANONYMOUS.search(Path(f"/proc/{pid}/status").read_text())
     except OSError:
         return 0.0
     return int(found[1]) / 1024 if found else 0.0
@@ -63,12 +67,14 @@ def begun(served: Served, *arguments: str) -> subprocess.Popen[str]:
 def moved(served: Served, *arguments: str) -> Moved:
     """Run a command to its end, which must be a good one."""
     started = time.perf_counter()
+    before = memory(served.process.pid)
     process = begun(served, *arguments)
-    peaks = [0.0]
+    commands, servers = [0.0], [before]
 
     def watch() -> None:
         while process.poll() is None:
-            peaks.append(peak(process.pid))
+            commands.append(memory(process.pid))
+            servers.append(memory(served.process.pid))
             time.sleep(0.05)
 
     watching = threading.Thread(target=watch)
@@ -78,7 +84,7 @@ def moved(served: Served, *arguments: str) -> Moved:
     if process.returncode:
         raise AssertionError(f"{' '.join(arguments)}: {stdout}{stderr}")
     seconds = time.perf_counter() - started
-    return Moved(json.loads(stdout), seconds, (max(peaks), peak(served.process.pid)))
+    return Moved(json.loads(stdout), seconds, (max(commands), max(servers), before))
 
 
 def contents(file: Path) -> Iterator[bytes]:
@@ -110,7 +116,7 @@ def same(one: Path, other: Path) -> int:
 @contextmanager
 def serving(folder: Path, name: str) -> Iterator[Served]:
     """A server on a folder of its own, ended with the block."""
-    served = serve(folder / name, folder / f"{name}.log")
+    served = serve(folder / name, folder / f"{name}.log", {"LOT_MAINTENANCE": "off"})
     try:
         yield served
     finally:
@@ -122,7 +128,8 @@ def say(what: str, done: Moved, records: int) -> None:
     """A line of the table."""
     print(
         f"{what:28}{done.seconds:8.1f} s{records / done.seconds:10,.0f} records/s"
-        f"{done.peaks[0]:8.0f} MiB command{done.peaks[1]:8.0f} MiB server",
+        f"{done.peaks[0]:8.0f} MiB command{done.peaks[1]:8.0f} MiB server"
+        f" ({done.peaks[2]:.0f} before)",
         flush=True,
     )
 

@@ -111,18 +111,12 @@ class Importing:
         self, run: ImportRun, kind: Kind, namespace: str, rows: Mapping[str, Row]
     ) -> None:
         wanted = await self._wanted(run, kind, namespace, rows)
-        claimed = {point: row for point, row in wanted.items() if row.claimed}
         for attempt in range(_TRIES):
-            left = await self._once(run, kind, namespace, wanted, claimed)
-            if not left:
-                break
-            wanted = left
+            wanted = await self._once(run, kind, namespace, wanted)
+            if not wanted:
+                return
             await pause_before_retry(attempt)
-        else:
-            point = next(iter(wanted))
-            raise ContentionError(kind.noun.value, _name(wanted[point]))
-        if claimed and not run.terms.dry_run:
-            await self._claim(namespace, list(claimed.values()))
+        raise ContentionError(kind.noun.value, _name(next(iter(wanted.values()))))
 
     async def _once(
         self,
@@ -130,9 +124,8 @@ class Importing:
         kind: Kind,
         namespace: str,
         rows: Mapping[str, Row],
-        claimed: dict[str, Row],
     ) -> dict[str, Row]:
-        """Store each; return those that others came in between of. Not claimed: the skipped."""
+        """Store each; return those that others came in between of."""
         found = await self._store.get(kind.collection, namespace, list(rows))
         fresh = {point: row for point, row in rows.items() if point not in found}
         left = await self._insert(run, kind, fresh)
@@ -145,7 +138,6 @@ class Importing:
                 raise ImportConflictError(namespace, kind.noun.value, _name(row))
             elif run.terms.conflict is Conflict.SKIP:
                 run.skipped += 1
-                claimed.pop(point, None)
             elif await self._replace(run, kind, row, stored):
                 _count(run, kind)
             else:
@@ -196,6 +188,7 @@ class Importing:
                 _count(run, kind)
             return {}
         records = await self._with_vectors(run, kind, list(rows.values()))
+        await self._claim(list(rows.values()))
         inserted = await self._store.insert(kind.collection, records)
         for _ in inserted:
             _count(run, kind)
@@ -206,6 +199,7 @@ class Importing:
         if run.terms.dry_run:
             return True
         (record,) = await self._with_vectors(run, kind, [row])
+        await self._claim([row])
         await self._replacing.drop_what_hangs_on(kind, stored)
         return await self._store.replace(kind.collection, record, _as_it_was(stored.payload))
 
@@ -228,13 +222,18 @@ class Importing:
                 records[one.id] = replace(one, vectors=made.vectors)
         return list(records.values())
 
-    async def _claim(self, namespace: str, rows: Sequence[Row]) -> None:
-        """Take the claims that the patterns held, so that a save of their content meets them."""
+    async def _claim(self, rows: Sequence[Row]) -> None:
+        """Take the claims that patterns held, before they are stored: as saves do, which meet them.
+
+        One that a pattern of another id holds here stays with that, if it is there.
+        """
+        claiming = [row.record for row in rows if row.claimed]
+        if not claiming:
+            return
+        namespace = claiming[0].namespace
         wanted = {
-            claim_point(namespace, pattern_from_record(row.record).content): str(
-                row.record.payload["pattern_id"]
-            )
-            for row in rows
+            claim_point(namespace, pattern_from_record(one).content): str(one.payload["pattern_id"])
+            for one in claiming
         }
         taken = await self._claims.take(namespace, wanted)
         for claim in wanted.keys() - taken:
