@@ -15,6 +15,7 @@ from lot_grpc.cli.namespace_commands import clear, namespaces
 from lot_grpc.cli.options import Address, Config, Json
 from lot_grpc.cli.pattern_commands import patterns, recall, stats
 from lot_grpc.cli.task_commands import context, errors
+from lot_grpc.cli.transfer_commands import export, import_
 
 app = typer.Typer(
     name="lot-grpc",
@@ -202,6 +203,8 @@ app.command()(errors)
 app.command()(context)
 app.command()(namespaces)
 app.command()(clear)
+app.command()(export)
+app.command("import")(import_)
 
 
 @app.command()

@@ -406,6 +406,50 @@ class NamespaceClearingError(LotError):
         self.namespace = namespace
 
 
+class ImportFormatTooNewError(LotError):
+    """An export that a later version wrote."""
+
+    reason = "IMPORT_FORMAT_TOO_NEW"
+
+    def __init__(self, given: str, supported: str, server_version: str) -> None:
+        super().__init__(
+            f"the export has {given}, written by lot-grpc {server_version or '(unknown)'}; this "
+            f"server knows up to {supported}: import it with a server of that version or later",
+            given=given,
+            supported=supported,
+            server_version=server_version,
+        )
+
+
+class ImportConflictError(LotError):
+    """What an import brings has the id of something else."""
+
+    reason = "IMPORT_CONFLICT"
+
+    def __init__(self, namespace: str, noun: str, id: str) -> None:
+        super().__init__(
+            f"{noun.replace('_', ' ')} {id!r} is in namespace {namespace!r} with other content; "
+            "what came before it is stored. Import again with conflict SKIP to keep the stored "
+            "ones, or OVERWRITE to replace them",
+            namespace=namespace,
+            noun=noun,
+            id=id,
+        )
+
+
+class ImportIdleError(LotError):
+    """No message of an import came for longer than this server keeps a stream open."""
+
+    reason = "STREAM_IDLE"
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(
+            f"no message of the import came within {seconds:g} s; what was acknowledged is stored: "
+            "open again and go on behind the last cursor",
+            idle_seconds=f"{seconds:g}",
+        )
+
+
 class OverloadedError(LotError):
     """The server is at its limit of calls or streams."""
 
@@ -481,6 +525,19 @@ class ReindexOfflineOnlyError(LotError):
             "other servers may share this store, and none of them would know of the switch: stop "
             "them all, run `lot-grpc reindex --offline` with the new model configured, and start "
             "them with it"
+        )
+
+
+class ModelSwitchedError(LotError):
+    """The model was switched under a stream whose vectors are of the former one."""
+
+    reason = "MODEL_SWITCHED"
+
+    def __init__(self, model: str) -> None:
+        super().__init__(
+            f"the server went over to the model {model!r} meanwhile: begin an export with vectors "
+            "anew; open an import again behind its last cursor",
+            model=model,
         )
 
 

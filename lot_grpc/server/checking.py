@@ -38,8 +38,9 @@ class Checker:
         self._type = request_type
         self._descriptor: Any = request_type.DESCRIPTOR
         self._wellformed = WellFormed(request_type)
-        self._view = _VIEWS.of(request_type)
-        self._validator = _VALIDATOR if self._view is request_type else _VIEW_VALIDATOR
+        viewed = _VIEWS.needed(request_type)
+        self._view = _VIEWS.of(request_type) if viewed else request_type
+        self._validator = _VIEW_VALIDATOR if viewed else _VALIDATOR
         self._validator.collect_violations(self._view(), fail_fast=True)
 
     def __call__(self, raw: bytes) -> Message:

@@ -43,6 +43,7 @@ from lot_grpc.server.reindex_servicer import ReindexServicer
 from lot_grpc.server.replay_servicer import ReplayServicer
 from lot_grpc.server.seed_servicer import SeedServicer
 from lot_grpc.server.session_servicer import SessionServicer
+from lot_grpc.server.transfer_servicer import TransferServicer
 from lot_grpc.services.build import Services
 
 
@@ -127,6 +128,16 @@ def build_servicers(
             SeedServicer(services.seeding),  # type: ignore[abstract]
             ReindexServicer(services.reindexing),  # type: ignore[abstract]
             NamespaceServicer(services.namespaces, services.clearing),  # type: ignore[abstract]
+            TransferServicer(  # type: ignore[abstract]
+                services.exporting,
+                services.importing,
+                services.admin,
+                clock,
+                version,
+                limits.stream_idle_seconds,
+                services.model,
+                services.gate,
+            ),
         ],
     }
     admin = servicers[_service(admin_service_pb2, "AdminService")]

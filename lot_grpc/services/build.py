@@ -105,6 +105,9 @@ from lot_grpc.services.sessions.session_messages import SessionMessages
 from lot_grpc.services.sessions.session_values import SessionValues
 from lot_grpc.services.sessions.sessions import Sessions
 from lot_grpc.services.tombstones import Tombstones
+from lot_grpc.services.transfer.exporting import Exporting
+from lot_grpc.services.transfer.importing import Importing
+from lot_grpc.services.transfer.replacing import Replacing
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +157,8 @@ class Services:
     session_messages: SessionMessages
     seeding: Seeding
     admin: Admin
+    exporting: Exporting
+    importing: Importing
     policies: Policies
     keeping: Keeping
     namespaces: Namespaces
@@ -350,6 +355,15 @@ def build_services(
             store, indexing, moments, tombstones, built_in_packs() if packs is None else packs
         ),
         admin=Admin(store, embedder),
+        exporting=Exporting(store),
+        importing=Importing(
+            store,
+            embedder,
+            indexing,
+            moments,
+            claims,
+            Replacing(store, moments, log, writers),
+        ),
         policies=policies,
         keeping=keeping,
         namespaces=Namespaces(store, clears),

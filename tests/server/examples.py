@@ -17,6 +17,8 @@ from tests.server.service import SERVICES, Lot
 EXAMPLES: dict[str, dict[str, Any]] = {
     "AdminService.CheckReady": {},
     "AdminService.ClearNamespace": {},
+    "AdminService.Export": {},
+    "AdminService.Import": {"header": {"format_version": 1}},
     "AdminService.Compact": {},
     "AdminService.GetServerInfo": {},
     "AdminService.GetNamespacePolicy": {},

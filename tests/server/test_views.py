@@ -8,7 +8,12 @@ import sys
 import pytest
 from google.protobuf.descriptor import FieldDescriptor
 
-from lot_grpc.pb.lot.v1 import admin_service_pb2, episode_service_pb2, pattern_service_pb2
+from lot_grpc.pb.lot.v1 import (
+    admin_service_pb2,
+    episode_service_pb2,
+    pattern_service_pb2,
+    transfer_pb2,
+)
 from lot_grpc.server.checking import Checker
 from lot_grpc.server.views import Views
 
@@ -24,9 +29,18 @@ def test_a_view_reads_the_same_bytes_with_structs_closed() -> None:
     assert seen.events[0].data == event.data.SerializeToString()  # type: ignore[attr-defined]
 
 
-def test_a_type_without_structs_is_its_own_view() -> None:
-    kind = admin_service_pb2.ClearNamespaceRequest
-    assert Views().of(kind) is kind
+def test_a_type_without_structs_needs_no_view() -> None:
+    assert not Views.needed(admin_service_pb2.ClearNamespaceRequest)
+    assert Views.needed(episode_service_pb2.RecordEventsRequest)
+
+
+def test_a_view_holds_whichever_type_of_its_file_was_checked_first() -> None:
+    """The validator keeps to the first descriptors of a file; an Export is checked before it."""
+    Checker(transfer_pb2.ExportRequest)
+    check = Checker(transfer_pb2.ImportRequest)
+    request = transfer_pb2.ImportRequest(records=[{"pattern": {"task": "t"}}])
+    request.records[0].pattern.metadata.update({"a": 1})
+    assert check(request.SerializeToString()) == request
 
 
 def test_a_type_that_contains_itself_has_a_view() -> None:

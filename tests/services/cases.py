@@ -26,6 +26,7 @@ from lot_grpc.domain.pattern import PatternContent
 from lot_grpc.domain.policy import NamespacePolicy, PolicyEdit
 from lot_grpc.domain.query import MemoryFilter, PatternFilter
 from lot_grpc.domain.session import SessionMessage
+from lot_grpc.domain.transfer import Conflict, ExportAsk, ImportTerms
 from lot_grpc.services.distilling.distilling import DistillAsk
 from lot_grpc.services.episodes.episodes import EpisodeDraft
 from lot_grpc.services.episodes.recording import Takeover
@@ -45,6 +46,8 @@ from lot_grpc.services.patterns.pruning import PruneDraft
 from lot_grpc.services.records.collections import ERROR_SOLUTIONS
 from lot_grpc.services.sessions.rows import Terms
 from lot_grpc.services.sessions.session_messages import MessageDraft
+from lot_grpc.services.transfer.importing import ImportRun
+from lot_grpc.services.transfer.kinds import Row
 from tests.services.world import (
     DAY,
     World,
@@ -708,6 +711,36 @@ def clears_session(*keys: str, messages_only: bool = False) -> Step:
     return run
 
 
+async def exported_elsewhere(world: World, ns: str) -> list[Row]:
+    """What a store of its own would export, as rows for a namespace; things without a log."""
+    from lot_grpc.storage.in_memory import InMemoryStore
+    from tests.services.world import open_world
+
+    other = await open_world(InMemoryStore(world.clock), world.clock)
+    services = other.services
+    await services.saving.save(ns, draft("one", language="python"))
+    await services.saving.save(ns, draft("two", pattern_id="p2"))
+    await services.memories.create(ns, memory("first", memory_id="m"))
+    await services.error_solutions.save(ns, error_solution(error_solution_id="s"))
+    await services.episodes.start(ns, start(episode_id="e"))
+    await services.decisions.record(ns, decision(decision_id="d"))
+    exported = services.exporting.rows(ExportAsk(ns))
+    return [replace(row, record=replace(row.record, namespace=ns)) async for row, _ in exported]
+
+
+def imports(conflict: Conflict) -> Step:
+    """Rows that are the same each time."""
+    known: dict[str, list[Row]] = {}
+
+    async def run(world: World, ns: str) -> None:
+        if ns not in known:
+            known[ns] = await exported_elsewhere(world, ns)
+        run_ = ImportRun(ImportTerms(conflict))
+        await world.services.importing.take(run_, known[ns])
+
+    return run
+
+
 async def sweeps_sessions(world: World, ns: str) -> None:
     await world.services.sessions.sweep()
 
@@ -889,4 +922,7 @@ CASES = [
     Case("edit the content of a memory", a_memory, edits_memory(content=LONG)),
     Case("edit the rest of a memory", a_memory, edits_memory(tags=("t",))),
     Case("delete memories", long_memories, deletes_memories),
+    Case("import", nothing, imports(Conflict.FAIL), contents=("one",)),
+    Case("import beside others", three_patterns, imports(Conflict.SKIP)),
+    Case("import over others", a_memory, imports(Conflict.OVERWRITE), contents=("one",)),
 ]

@@ -61,11 +61,11 @@ type AdminServiceClient interface {
 	// processes: what is there already stays as it is, edited or not, and what somebody deleted stays
 	// away unless `restore_deleted` is set.
 	SeedKnowledge(ctx context.Context, in *SeedKnowledgeRequest, opts ...grpc.CallOption) (*SeedKnowledgeResponse, error)
-	// Export streams all that a namespace holds. Cut off, it goes on from the last cursor. Not yet
-	// carried out.
+	// Export streams all that a namespace holds. Cut off, it goes on from the last cursor. A reader
+	// that is too slow is cut off with OVERLOADED, and goes on so too.
 	Export(ctx context.Context, in *ExportRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ExportResponse], error)
 	// Import takes what Export gave. Each message is acknowledged once it is stored; cut off, it goes
-	// on from the last cursor. Not yet carried out.
+	// on from the last cursor. Reasons: IMPORT_FORMAT_TOO_NEW, IMPORT_CONFLICT.
 	Import(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[ImportRequest, ImportResponse], error)
 	// Reindex embeds everything anew with another model, while the server goes on with the present
 	// one, and then switches. Hung up, or stopped anyhow, it leaves the present vectors whole and goes
@@ -258,11 +258,11 @@ type AdminServiceServer interface {
 	// processes: what is there already stays as it is, edited or not, and what somebody deleted stays
 	// away unless `restore_deleted` is set.
 	SeedKnowledge(context.Context, *SeedKnowledgeRequest) (*SeedKnowledgeResponse, error)
-	// Export streams all that a namespace holds. Cut off, it goes on from the last cursor. Not yet
-	// carried out.
+	// Export streams all that a namespace holds. Cut off, it goes on from the last cursor. A reader
+	// that is too slow is cut off with OVERLOADED, and goes on so too.
 	Export(*ExportRequest, grpc.ServerStreamingServer[ExportResponse]) error
 	// Import takes what Export gave. Each message is acknowledged once it is stored; cut off, it goes
-	// on from the last cursor. Not yet carried out.
+	// on from the last cursor. Reasons: IMPORT_FORMAT_TOO_NEW, IMPORT_CONFLICT.
 	Import(grpc.BidiStreamingServer[ImportRequest, ImportResponse]) error
 	// Reindex embeds everything anew with another model, while the server goes on with the present
 	// one, and then switches. Hung up, or stopped anyhow, it leaves the present vectors whole and goes

@@ -280,6 +280,12 @@ const (
 	//
 	//	{ "reason": "REINDEX_OFFLINE_ONLY", "domain": "lot.v1", "metadata": {} }
 	ErrorReason_ERROR_REASON_REINDEX_OFFLINE_ONLY ErrorReason = 55
+	// Reindex switched the model under an export with vectors or an import. Code ABORTED. Begin the
+	// export anew; open the import again behind the last cursor, as what was acknowledged is stored.
+	//
+	//	{ "reason": "MODEL_SWITCHED", "domain": "lot.v1",
+	//	  "metadata": { "model": "BAAI/bge-base-en-v1.5" } }
+	ErrorReason_ERROR_REASON_MODEL_SWITCHED ErrorReason = 57
 	// The model that Reindex names is not known to this version, or its files are missing or damaged,
 	// or its endpoint is away. Code FAILED_PRECONDITION. The message says which, and what to do.
 	//
@@ -293,6 +299,21 @@ const (
 	//	{ "reason": "SESSION_FULL", "domain": "lot.v1",
 	//	  "metadata": { "namespace": "default", "id": "chat-1", "limit": "1,000 values" } }
 	ErrorReason_ERROR_REASON_SESSION_FULL ErrorReason = 48
+	// The export was written by a later version of the server, in a format or a schema that this one
+	// does not know. Code FAILED_PRECONDITION. Import it with a server of that version or a later one.
+	// Nothing was stored.
+	//
+	//	{ "reason": "IMPORT_FORMAT_TOO_NEW", "domain": "lot.v1",
+	//	  "metadata": { "given": "format 2", "supported": "format 1",
+	//	    "server_version": "0.9.0" } }
+	ErrorReason_ERROR_REASON_IMPORT_FORMAT_TOO_NEW ErrorReason = 50
+	// A thing of the import has the id of a stored one with other content, and the import was opened
+	// with IMPORT_CONFLICT_FAIL. Code ALREADY_EXISTS. What came before it is stored. Import again with
+	// IMPORT_CONFLICT_SKIP or IMPORT_CONFLICT_OVERWRITE.
+	//
+	//	{ "reason": "IMPORT_CONFLICT", "domain": "lot.v1",
+	//	  "metadata": { "namespace": "default", "noun": "pattern", "id": "p-1" } }
+	ErrorReason_ERROR_REASON_IMPORT_CONFLICT ErrorReason = 51
 )
 
 // Enum value maps for ErrorReason.
@@ -346,8 +367,11 @@ var (
 		41: "ERROR_REASON_STREAM_IDLE",
 		54: "ERROR_REASON_REINDEX_RUNNING",
 		55: "ERROR_REASON_REINDEX_OFFLINE_ONLY",
+		57: "ERROR_REASON_MODEL_SWITCHED",
 		56: "ERROR_REASON_EMBEDDING_MODEL_UNAVAILABLE",
 		48: "ERROR_REASON_SESSION_FULL",
+		50: "ERROR_REASON_IMPORT_FORMAT_TOO_NEW",
+		51: "ERROR_REASON_IMPORT_CONFLICT",
 	}
 	ErrorReason_value = map[string]int32{
 		"ERROR_REASON_UNSPECIFIED":                 0,
@@ -398,8 +422,11 @@ var (
 		"ERROR_REASON_STREAM_IDLE":                 41,
 		"ERROR_REASON_REINDEX_RUNNING":             54,
 		"ERROR_REASON_REINDEX_OFFLINE_ONLY":        55,
+		"ERROR_REASON_MODEL_SWITCHED":              57,
 		"ERROR_REASON_EMBEDDING_MODEL_UNAVAILABLE": 56,
 		"ERROR_REASON_SESSION_FULL":                48,
+		"ERROR_REASON_IMPORT_FORMAT_TOO_NEW":       50,
+		"ERROR_REASON_IMPORT_CONFLICT":             51,
 	}
 )
 
@@ -434,7 +461,7 @@ var File_lot_v1_error_reason_proto protoreflect.FileDescriptor
 
 const file_lot_v1_error_reason_proto_rawDesc = "" +
 	"\n" +
-	"\x19lot/v1/error_reason.proto\x12\x06lot.v1*\x84\x0e\n" +
+	"\x19lot/v1/error_reason.proto\x12\x06lot.v1*\xef\x0e\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12\x19\n" +
 	"\x15ERROR_REASON_INTERNAL\x10\x01\x12 \n" +
@@ -484,9 +511,12 @@ const file_lot_v1_error_reason_proto_rawDesc = "" +
 	"%ERROR_REASON_ERROR_SOLUTION_ID_IN_USE\x10+\x12\x1c\n" +
 	"\x18ERROR_REASON_STREAM_IDLE\x10)\x12 \n" +
 	"\x1cERROR_REASON_REINDEX_RUNNING\x106\x12%\n" +
-	"!ERROR_REASON_REINDEX_OFFLINE_ONLY\x107\x12,\n" +
+	"!ERROR_REASON_REINDEX_OFFLINE_ONLY\x107\x12\x1f\n" +
+	"\x1bERROR_REASON_MODEL_SWITCHED\x109\x12,\n" +
 	"(ERROR_REASON_EMBEDDING_MODEL_UNAVAILABLE\x108\x12\x1d\n" +
-	"\x19ERROR_REASON_SESSION_FULL\x100BG\n" +
+	"\x19ERROR_REASON_SESSION_FULL\x100\x12&\n" +
+	"\"ERROR_REASON_IMPORT_FORMAT_TOO_NEW\x102\x12 \n" +
+	"\x1cERROR_REASON_IMPORT_CONFLICT\x103BG\n" +
 	"\rio.lotgrpc.v1P\x01Z4github.com/lot-grpc/lot-grpc/clients/go/lot/v1;lotv1b\x06proto3"
 
 var (

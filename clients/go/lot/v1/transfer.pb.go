@@ -24,17 +24,20 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// ImportConflict says what an import does with a thing whose id is taken by other content.
+// ImportConflict says what an import does with a thing whose id is taken by other content. A thing
+// with the same text and other counters has other content: one that was used since it was exported,
+// for example.
 type ImportConflict int32
 
 const (
 	// FAIL.
 	ImportConflict_IMPORT_CONFLICT_UNSPECIFIED ImportConflict = 0
-	// End the import with the IN_USE reason of the noun; what was acknowledged stays.
+	// End the import with reason IMPORT_CONFLICT; what was stored stays.
 	ImportConflict_IMPORT_CONFLICT_FAIL ImportConflict = 1
-	// Keep the stored one.
+	// Keep the stored one. What hangs on the other is skipped too.
 	ImportConflict_IMPORT_CONFLICT_SKIP ImportConflict = 2
-	// Replace the stored one.
+	// Replace the stored one, and what hangs on it (outcomes, feedback, events, former values): that
+	// of the other follows in the export. An episode that is being recorded is refused.
 	ImportConflict_IMPORT_CONFLICT_OVERWRITE ImportConflict = 3
 )
 
@@ -82,15 +85,23 @@ func (ImportConflict) EnumDescriptor() ([]byte, []int) {
 }
 
 // Request of Export.
+//
+// Nothing is held still while an export runs. What is written meanwhile is in it if it lies behind
+// the place that the export has come to, and is not if it lies before it; counters are as they were
+// when their thing was read, so that the log may hold a few entries more, or fewer. An export of a
+// store that nobody writes to is exact, and two of the same content are the same.
 type ExportRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// namespace; empty is `default`.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// all_namespaces exports all of them; `namespace` is then the one the caller acts for.
 	AllNamespaces bool `protobuf:"varint,2,opt,name=all_namespaces,json=allNamespaces,proto3" json:"all_namespaces,omitempty"`
-	// nouns to export; empty: all.
+	// nouns to export; empty: all. What hangs on a thing without being a noun (feedback and what
+	// ranking learned of a pattern, former values of a preference, values and messages of a session)
+	// comes with it; outcomes and episode events are nouns of their own.
 	Nouns []Noun `protobuf:"varint,3,rep,packed,name=nouns,proto3,enum=lot.v1.Noun" json:"nouns,omitempty"`
-	// after_cursor: go on behind the message that had this cursor. Empty: from the start.
+	// after_cursor: go on behind the message that had this cursor, of an export with the same
+	// arguments; it outlives restarts of the server. Empty: from the start.
 	AfterCursor string `protobuf:"bytes,4,opt,name=after_cursor,json=afterCursor,proto3" json:"after_cursor,omitempty"`
 	// include_vectors exports the vectors too, so that an import into a store of the same model need
 	// not embed again.
@@ -173,12 +184,12 @@ func (x *ExportRequest) GetDryRun() bool {
 	return false
 }
 
-// Response of Export: one message of the stream.
+// Response of Export: one message of the stream, of about 256 KiB unless one record is larger.
 type ExportResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// header; in the first message only.
 	Header *ExportHeader `protobuf:"bytes,1,opt,name=header,proto3" json:"header,omitempty"`
-	// records, in an order in which they can be imported.
+	// records, in an order in which they can be imported: what hangs on a thing comes behind it.
 	Records []*ExportRecord `protobuf:"bytes,2,rep,name=records,proto3" json:"records,omitempty"`
 	// cursor behind them, to go on from.
 	Cursor string `protobuf:"bytes,3,opt,name=cursor,proto3" json:"cursor,omitempty"`
@@ -261,8 +272,13 @@ type ExportHeader struct {
 	ExportTime *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=export_time,json=exportTime,proto3" json:"export_time,omitempty"`
 	// embedding_model_sha256 of the model's file.
 	EmbeddingModelSha256 string `protobuf:"bytes,6,opt,name=embedding_model_sha256,json=embeddingModelSha256,proto3" json:"embedding_model_sha256,omitempty"`
-	unknownFields        protoimpl.UnknownFields
-	sizeCache            protoimpl.SizeCache
+	// schema_version of the store; records of a later one are refused, as those of a later
+	// format_version are.
+	SchemaVersion int32 `protobuf:"varint,7,opt,name=schema_version,json=schemaVersion,proto3" json:"schema_version,omitempty"`
+	// tokenizer of the words that sparse vectors are made of.
+	Tokenizer     string `protobuf:"bytes,8,opt,name=tokenizer,proto3" json:"tokenizer,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ExportHeader) Reset() {
@@ -337,10 +353,25 @@ func (x *ExportHeader) GetEmbeddingModelSha256() string {
 	return ""
 }
 
+func (x *ExportHeader) GetSchemaVersion() int32 {
+	if x != nil {
+		return x.SchemaVersion
+	}
+	return 0
+}
+
+func (x *ExportHeader) GetTokenizer() string {
+	if x != nil {
+		return x.Tokenizer
+	}
+	return ""
+}
+
 // ExportSummary counts what was exported.
 type ExportSummary struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// counts by Noun without its prefix, for example `PATTERN`; of this stream, from its cursor on.
+	// counts of things by Noun without its prefix, for example `PATTERN`; of this stream, from its
+	// cursor on. In a dry run, of all that is stored now.
 	Counts map[string]int64 `protobuf:"bytes,1,rep,name=counts,proto3" json:"counts,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
 	// elapsed is how long it took.
 	Elapsed       *durationpb.Duration `protobuf:"bytes,2,opt,name=elapsed,proto3" json:"elapsed,omitempty"`
@@ -392,12 +423,17 @@ func (x *ExportSummary) GetElapsed() *durationpb.Duration {
 	return nil
 }
 
-// ExportRecord is one thing with all that is known of it.
+// ExportRecord is one thing with all that is known of it, or what hangs on one.
+//
+// A record is imported from `internal`; the thing is there to be read, and must say the same: a
+// record in which one of the two was changed is refused. What neither holds, since it belongs to a
+// store and not to what it knows: requests and their answers, tombstones, retrievals, selections and
+// the steps behind action values, the leases of open streams, the feed of changes.
 type ExportRecord struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// namespace it is in.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// thing.
+	// thing. None for feedback on a pattern and for what ranking learned of it.
 	//
 	// Types that are valid to be assigned to Thing:
 	//
@@ -416,7 +452,7 @@ type ExportRecord struct {
 	Thing isExportRecord_Thing `protobuf_oneof:"thing"`
 	// vectors by name; only with include_vectors.
 	Vectors map[string]*ExportedVector `protobuf:"bytes,14,rep,name=vectors,proto3" json:"vectors,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// internal is what the server keeps beside the thing. Hand it back as it is.
+	// internal is how the server keeps it. Hand it back as it is; a record without it is refused.
 	Internal      *structpb.Struct `protobuf:"bytes,15,opt,name=internal,proto3" json:"internal,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -603,12 +639,13 @@ type ExportRecord_Pattern struct {
 }
 
 type ExportRecord_Outcome struct {
-	// outcome of the log behind counters.
+	// outcome of the log behind counters. `corrected_by` is empty: the entry that corrects it
+	// names it.
 	Outcome *OutcomeEntry `protobuf:"bytes,4,opt,name=outcome,proto3,oneof"`
 }
 
 type ExportRecord_Episode struct {
-	// episode, without its events.
+	// episode, without its events; while it runs also without their count.
 	Episode *Episode `protobuf:"bytes,5,opt,name=episode,proto3,oneof"`
 }
 
@@ -628,7 +665,8 @@ type ExportRecord_Preference struct {
 }
 
 type ExportRecord_Session struct {
-	// session.
+	// session, without its values and messages: each follows in a record of its own, as a session
+	// with just that.
 	Session *Session `protobuf:"bytes,9,opt,name=session,proto3,oneof"`
 }
 
@@ -731,12 +769,13 @@ func (x *ExportedEpisodeEvent) GetEvent() *EpisodeEvent {
 	return nil
 }
 
-// ExportedPreference is a preference with its history.
+// ExportedPreference is a preference, or one of its former values.
 type ExportedPreference struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// preference.
+	// preference; of a former value just its key.
 	Preference *Preference `protobuf:"bytes,1,opt,name=preference,proto3" json:"preference,omitempty"`
-	// history of former values, newest first.
+	// history: a former value. The record of a preference itself has none: each former value follows
+	// in a record of its own.
 	History       []*PreferenceRevision `protobuf:"bytes,2,rep,name=history,proto3" json:"history,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -786,13 +825,15 @@ func (x *ExportedPreference) GetHistory() []*PreferenceRevision {
 	return nil
 }
 
-// ExportedVector is a vector: dense, or sparse where it has indices.
+// ExportedVector is a vector: dense, or sparse where it has indices, or several dense ones.
 type ExportedVector struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// values.
+	// values; of several vectors one behind the other.
 	Values []float32 `protobuf:"fixed32,1,rep,packed,name=values,proto3" json:"values,omitempty"`
 	// indices of the values of a sparse vector, as many as there are values.
-	Indices       []uint32 `protobuf:"varint,2,rep,packed,name=indices,proto3" json:"indices,omitempty"`
+	Indices []uint32 `protobuf:"varint,2,rep,packed,name=indices,proto3" json:"indices,omitempty"`
+	// vector_count of several dense vectors under one name, all as long; 0 is a single one.
+	VectorCount   uint32 `protobuf:"varint,3,opt,name=vector_count,json=vectorCount,proto3" json:"vector_count,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -841,7 +882,20 @@ func (x *ExportedVector) GetIndices() []uint32 {
 	return nil
 }
 
-// Message of Import: the first opens the stream, the next carry records.
+func (x *ExportedVector) GetVectorCount() uint32 {
+	if x != nil {
+		return x.VectorCount
+	}
+	return 0
+}
+
+// Message of Import: the first opens the stream, the next carry records; it may carry some too.
+//
+// Importing a record twice is harmless: what is there, just so, stays. So an import that was cut off
+// is completed by sending all of it again, or from the last cursor acknowledged. Ids, times,
+// counters and the order of lists stay as they were. Texts are embedded by this store's model unless
+// vectors of the same model, file and tokenizer came along. What has expired is skipped, and what
+// hangs on a thing that is not there, or is another of the same id.
 type ImportRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// namespace to import into; in the first message only. Empty is `default`.
@@ -853,9 +907,10 @@ type ImportRequest struct {
 	Header *ExportHeader `protobuf:"bytes,3,opt,name=header,proto3" json:"header,omitempty"`
 	// conflict; in the first message only.
 	Conflict ImportConflict `protobuf:"varint,4,opt,name=conflict,proto3,enum=lot.v1.ImportConflict" json:"conflict,omitempty"`
-	// dry_run checks and counts, and stores nothing; in the first message only.
+	// dry_run checks and counts as if each record were the only one, and stores nothing; in the first
+	// message only.
 	DryRun bool `protobuf:"varint,5,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
-	// records, at most 1,000 a message.
+	// records, at most 1,000 a message; as the export gave them, so that a message is no long work.
 	Records []*ExportRecord `protobuf:"bytes,6,rep,name=records,proto3" json:"records,omitempty"`
 	// cursor that the export gave with these records. Importing a record twice is harmless, so an
 	// import goes on from the last cursor acknowledged.
@@ -952,9 +1007,10 @@ type ImportResponse struct {
 	ImportedCount int64 `protobuf:"varint,2,opt,name=imported_count,json=importedCount,proto3" json:"imported_count,omitempty"`
 	// unchanged_count of records so far that were there already, just so.
 	UnchangedCount int64 `protobuf:"varint,3,opt,name=unchanged_count,json=unchangedCount,proto3" json:"unchanged_count,omitempty"`
-	// skipped_count of records so far that were left out for a conflict.
+	// skipped_count of records so far that were left out: for a conflict, or expired, or without what
+	// they hang on.
 	SkippedCount int64 `protobuf:"varint,4,opt,name=skipped_count,json=skippedCount,proto3" json:"skipped_count,omitempty"`
-	// counts of imported records so far, by Noun without its prefix.
+	// counts of imported things so far, by Noun without its prefix.
 	Counts        map[string]int64 `protobuf:"bytes,5,rep,name=counts,proto3" json:"counts,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1041,7 +1097,7 @@ const file_lot_v1_transfer_proto_rawDesc = "" +
 	"\x06header\x18\x01 \x01(\v2\x14.lot.v1.ExportHeaderR\x06header\x12.\n" +
 	"\arecords\x18\x02 \x03(\v2\x14.lot.v1.ExportRecordR\arecords\x12\x16\n" +
 	"\x06cursor\x18\x03 \x01(\tR\x06cursor\x12/\n" +
-	"\asummary\x18\x04 \x01(\v2\x15.lot.v1.ExportSummaryR\asummary\"\x98\x02\n" +
+	"\asummary\x18\x04 \x01(\v2\x15.lot.v1.ExportSummaryR\asummary\"\xdd\x02\n" +
 	"\fExportHeader\x12%\n" +
 	"\x0eformat_version\x18\x01 \x01(\x05R\rformatVersion\x12%\n" +
 	"\x0eserver_version\x18\x02 \x01(\tR\rserverVersion\x12'\n" +
@@ -1051,7 +1107,9 @@ const file_lot_v1_transfer_proto_rawDesc = "" +
 	"dimensions\x12;\n" +
 	"\vexport_time\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"exportTime\x124\n" +
-	"\x16embedding_model_sha256\x18\x06 \x01(\tR\x14embeddingModelSha256\"\xba\x01\n" +
+	"\x16embedding_model_sha256\x18\x06 \x01(\tR\x14embeddingModelSha256\x12%\n" +
+	"\x0eschema_version\x18\a \x01(\x05R\rschemaVersion\x12\x1c\n" +
+	"\ttokenizer\x18\b \x01(\tR\ttokenizer\"\xba\x01\n" +
 	"\rExportSummary\x129\n" +
 	"\x06counts\x18\x01 \x03(\v2!.lot.v1.ExportSummary.CountsEntryR\x06counts\x123\n" +
 	"\aelapsed\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\aelapsed\x1a9\n" +
@@ -1089,10 +1147,11 @@ const file_lot_v1_transfer_proto_rawDesc = "" +
 	"\n" +
 	"preference\x18\x01 \x01(\v2\x12.lot.v1.PreferenceR\n" +
 	"preference\x124\n" +
-	"\ahistory\x18\x02 \x03(\v2\x1a.lot.v1.PreferenceRevisionR\ahistory\"B\n" +
+	"\ahistory\x18\x02 \x03(\v2\x1a.lot.v1.PreferenceRevisionR\ahistory\"e\n" +
 	"\x0eExportedVector\x12\x16\n" +
 	"\x06values\x18\x01 \x03(\x02R\x06values\x12\x18\n" +
-	"\aindices\x18\x02 \x03(\rR\aindices\"\x99\x02\n" +
+	"\aindices\x18\x02 \x03(\rR\aindices\x12!\n" +
+	"\fvector_count\x18\x03 \x01(\rR\vvectorCount\"\x99\x02\n" +
 	"\rImportRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12'\n" +
 	"\x0fkeep_namespaces\x18\x02 \x01(\bR\x0ekeepNamespaces\x12,\n" +

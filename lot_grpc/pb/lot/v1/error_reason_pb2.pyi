@@ -320,6 +320,13 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
 
         { "reason": "REINDEX_OFFLINE_ONLY", "domain": "lot.v1", "metadata": {} }
     """
+    ERROR_REASON_MODEL_SWITCHED: _ErrorReason.ValueType  # 57
+    """Reindex switched the model under an export with vectors or an import. Code ABORTED. Begin the
+    export anew; open the import again behind the last cursor, as what was acknowledged is stored.
+
+        { "reason": "MODEL_SWITCHED", "domain": "lot.v1",
+          "metadata": { "model": "BAAI/bge-base-en-v1.5" } }
+    """
     ERROR_REASON_EMBEDDING_MODEL_UNAVAILABLE: _ErrorReason.ValueType  # 56
     """The model that Reindex names is not known to this version, or its files are missing or damaged,
     or its endpoint is away. Code FAILED_PRECONDITION. The message says which, and what to do.
@@ -334,6 +341,23 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
 
         { "reason": "SESSION_FULL", "domain": "lot.v1",
           "metadata": { "namespace": "default", "id": "chat-1", "limit": "1,000 values" } }
+    """
+    ERROR_REASON_IMPORT_FORMAT_TOO_NEW: _ErrorReason.ValueType  # 50
+    """The export was written by a later version of the server, in a format or a schema that this one
+    does not know. Code FAILED_PRECONDITION. Import it with a server of that version or a later one.
+    Nothing was stored.
+
+        { "reason": "IMPORT_FORMAT_TOO_NEW", "domain": "lot.v1",
+          "metadata": { "given": "format 2", "supported": "format 1",
+            "server_version": "0.9.0" } }
+    """
+    ERROR_REASON_IMPORT_CONFLICT: _ErrorReason.ValueType  # 51
+    """A thing of the import has the id of a stored one with other content, and the import was opened
+    with IMPORT_CONFLICT_FAIL. Code ALREADY_EXISTS. What came before it is stored. Import again with
+    IMPORT_CONFLICT_SKIP or IMPORT_CONFLICT_OVERWRITE.
+
+        { "reason": "IMPORT_CONFLICT", "domain": "lot.v1",
+          "metadata": { "namespace": "default", "noun": "pattern", "id": "p-1" } }
     """
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
@@ -641,6 +665,13 @@ Stop them all and run `lot-grpc reindex --offline`.
 
     { "reason": "REINDEX_OFFLINE_ONLY", "domain": "lot.v1", "metadata": {} }
 """
+ERROR_REASON_MODEL_SWITCHED: ErrorReason.ValueType  # 57
+"""Reindex switched the model under an export with vectors or an import. Code ABORTED. Begin the
+export anew; open the import again behind the last cursor, as what was acknowledged is stored.
+
+    { "reason": "MODEL_SWITCHED", "domain": "lot.v1",
+      "metadata": { "model": "BAAI/bge-base-en-v1.5" } }
+"""
 ERROR_REASON_EMBEDDING_MODEL_UNAVAILABLE: ErrorReason.ValueType  # 56
 """The model that Reindex names is not known to this version, or its files are missing or damaged,
 or its endpoint is away. Code FAILED_PRECONDITION. The message says which, and what to do.
@@ -655,5 +686,22 @@ with `keys`), put smaller ones, or use another session.
 
     { "reason": "SESSION_FULL", "domain": "lot.v1",
       "metadata": { "namespace": "default", "id": "chat-1", "limit": "1,000 values" } }
+"""
+ERROR_REASON_IMPORT_FORMAT_TOO_NEW: ErrorReason.ValueType  # 50
+"""The export was written by a later version of the server, in a format or a schema that this one
+does not know. Code FAILED_PRECONDITION. Import it with a server of that version or a later one.
+Nothing was stored.
+
+    { "reason": "IMPORT_FORMAT_TOO_NEW", "domain": "lot.v1",
+      "metadata": { "given": "format 2", "supported": "format 1",
+        "server_version": "0.9.0" } }
+"""
+ERROR_REASON_IMPORT_CONFLICT: ErrorReason.ValueType  # 51
+"""A thing of the import has the id of a stored one with other content, and the import was opened
+with IMPORT_CONFLICT_FAIL. Code ALREADY_EXISTS. What came before it is stored. Import again with
+IMPORT_CONFLICT_SKIP or IMPORT_CONFLICT_OVERWRITE.
+
+    { "reason": "IMPORT_CONFLICT", "domain": "lot.v1",
+      "metadata": { "namespace": "default", "noun": "pattern", "id": "p-1" } }
 """
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015

@@ -43,28 +43,41 @@ class _ImportConflictEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Import
     IMPORT_CONFLICT_UNSPECIFIED: _ImportConflict.ValueType  # 0
     """FAIL."""
     IMPORT_CONFLICT_FAIL: _ImportConflict.ValueType  # 1
-    """End the import with the IN_USE reason of the noun; what was acknowledged stays."""
+    """End the import with reason IMPORT_CONFLICT; what was stored stays."""
     IMPORT_CONFLICT_SKIP: _ImportConflict.ValueType  # 2
-    """Keep the stored one."""
+    """Keep the stored one. What hangs on the other is skipped too."""
     IMPORT_CONFLICT_OVERWRITE: _ImportConflict.ValueType  # 3
-    """Replace the stored one."""
+    """Replace the stored one, and what hangs on it (outcomes, feedback, events, former values): that
+    of the other follows in the export. An episode that is being recorded is refused.
+    """
 
 class ImportConflict(_ImportConflict, metaclass=_ImportConflictEnumTypeWrapper):
-    """ImportConflict says what an import does with a thing whose id is taken by other content."""
+    """ImportConflict says what an import does with a thing whose id is taken by other content. A thing
+    with the same text and other counters has other content: one that was used since it was exported,
+    for example.
+    """
 
 IMPORT_CONFLICT_UNSPECIFIED: ImportConflict.ValueType  # 0
 """FAIL."""
 IMPORT_CONFLICT_FAIL: ImportConflict.ValueType  # 1
-"""End the import with the IN_USE reason of the noun; what was acknowledged stays."""
+"""End the import with reason IMPORT_CONFLICT; what was stored stays."""
 IMPORT_CONFLICT_SKIP: ImportConflict.ValueType  # 2
-"""Keep the stored one."""
+"""Keep the stored one. What hangs on the other is skipped too."""
 IMPORT_CONFLICT_OVERWRITE: ImportConflict.ValueType  # 3
-"""Replace the stored one."""
+"""Replace the stored one, and what hangs on it (outcomes, feedback, events, former values): that
+of the other follows in the export. An episode that is being recorded is refused.
+"""
 Global___ImportConflict: _TypeAlias = ImportConflict  # noqa: Y015
 
 @_typing.final
 class ExportRequest(_message.Message):
-    """Request of Export."""
+    """Request of Export.
+
+    Nothing is held still while an export runs. What is written meanwhile is in it if it lies behind
+    the place that the export has come to, and is not if it lies before it; counters are as they were
+    when their thing was read, so that the log may hold a few entries more, or fewer. An export of a
+    store that nobody writes to is exact, and two of the same content are the same.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -79,7 +92,9 @@ class ExportRequest(_message.Message):
     all_namespaces: _builtins.bool
     """all_namespaces exports all of them; `namespace` is then the one the caller acts for."""
     after_cursor: _builtins.str
-    """after_cursor: go on behind the message that had this cursor. Empty: from the start."""
+    """after_cursor: go on behind the message that had this cursor, of an export with the same
+    arguments; it outlives restarts of the server. Empty: from the start.
+    """
     include_vectors: _builtins.bool
     """include_vectors exports the vectors too, so that an import into a store of the same model need
     not embed again.
@@ -88,7 +103,10 @@ class ExportRequest(_message.Message):
     """dry_run sends the header and the summary only, with the counts as they are now."""
     @_builtins.property
     def nouns(self) -> _containers.RepeatedScalarFieldContainer[_noun_pb2.Noun.ValueType]:
-        """nouns to export; empty: all."""
+        """nouns to export; empty: all. What hangs on a thing without being a noun (feedback and what
+        ranking learned of a pattern, former values of a preference, values and messages of a session)
+        comes with it; outcomes and episode events are nouns of their own.
+        """
 
     def __init__(
         self,
@@ -110,7 +128,7 @@ Global___ExportRequest: _TypeAlias = ExportRequest  # noqa: Y015
 
 @_typing.final
 class ExportResponse(_message.Message):
-    """Response of Export: one message of the stream."""
+    """Response of Export: one message of the stream, of about 256 KiB unless one record is larger."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -126,7 +144,7 @@ class ExportResponse(_message.Message):
 
     @_builtins.property
     def records(self) -> _containers.RepeatedCompositeFieldContainer[Global___ExportRecord]:
-        """records, in an order in which they can be imported."""
+        """records, in an order in which they can be imported: what hangs on a thing comes behind it."""
 
     @_builtins.property
     def summary(self) -> Global___ExportSummary:
@@ -160,6 +178,8 @@ class ExportHeader(_message.Message):
     DIMENSIONS_FIELD_NUMBER: _builtins.int
     EXPORT_TIME_FIELD_NUMBER: _builtins.int
     EMBEDDING_MODEL_SHA256_FIELD_NUMBER: _builtins.int
+    SCHEMA_VERSION_FIELD_NUMBER: _builtins.int
+    TOKENIZER_FIELD_NUMBER: _builtins.int
     format_version: _builtins.int
     """format_version of the records; a server imports its own and all earlier ones. The first is 1."""
     server_version: _builtins.str
@@ -170,6 +190,12 @@ class ExportHeader(_message.Message):
     """dimensions of its vectors."""
     embedding_model_sha256: _builtins.str
     """embedding_model_sha256 of the model's file."""
+    schema_version: _builtins.int
+    """schema_version of the store; records of a later one are refused, as those of a later
+    format_version are.
+    """
+    tokenizer: _builtins.str
+    """tokenizer of the words that sparse vectors are made of."""
     @_builtins.property
     def export_time(self) -> _timestamp_pb2.Timestamp:
         """export_time at which it began."""
@@ -183,10 +209,12 @@ class ExportHeader(_message.Message):
         dimensions: _builtins.int = ...,
         export_time: _timestamp_pb2.Timestamp | None = ...,
         embedding_model_sha256: _builtins.str = ...,
+        schema_version: _builtins.int = ...,
+        tokenizer: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["export_time", b"export_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["dimensions", b"dimensions", "embedding_model", b"embedding_model", "embedding_model_sha256", b"embedding_model_sha256", "export_time", b"export_time", "format_version", b"format_version", "server_version", b"server_version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["dimensions", b"dimensions", "embedding_model", b"embedding_model", "embedding_model_sha256", b"embedding_model_sha256", "export_time", b"export_time", "format_version", b"format_version", "schema_version", b"schema_version", "server_version", b"server_version", "tokenizer", b"tokenizer"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -222,7 +250,9 @@ class ExportSummary(_message.Message):
     ELAPSED_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def counts(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
-        """counts by Noun without its prefix, for example `PATTERN`; of this stream, from its cursor on."""
+        """counts of things by Noun without its prefix, for example `PATTERN`; of this stream, from its
+        cursor on. In a dry run, of all that is stored now.
+        """
 
     @_builtins.property
     def elapsed(self) -> _duration_pb2.Duration:
@@ -244,7 +274,13 @@ Global___ExportSummary: _TypeAlias = ExportSummary  # noqa: Y015
 
 @_typing.final
 class ExportRecord(_message.Message):
-    """ExportRecord is one thing with all that is known of it."""
+    """ExportRecord is one thing with all that is known of it, or what hangs on one.
+
+    A record is imported from `internal`; the thing is there to be read, and must say the same: a
+    record in which one of the two was changed is refused. What neither holds, since it belongs to a
+    store and not to what it knows: requests and their answers, tombstones, retrievals, selections and
+    the steps behind action values, the leases of open streams, the feed of changes.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -296,11 +332,13 @@ class ExportRecord(_message.Message):
 
     @_builtins.property
     def outcome(self) -> _pattern_service_pb2.OutcomeEntry:
-        """outcome of the log behind counters."""
+        """outcome of the log behind counters. `corrected_by` is empty: the entry that corrects it
+        names it.
+        """
 
     @_builtins.property
     def episode(self) -> _episode_pb2.Episode:
-        """episode, without its events."""
+        """episode, without its events; while it runs also without their count."""
 
     @_builtins.property
     def episode_event(self) -> Global___ExportedEpisodeEvent:
@@ -316,7 +354,9 @@ class ExportRecord(_message.Message):
 
     @_builtins.property
     def session(self) -> _session_pb2.Session:
-        """session."""
+        """session, without its values and messages: each follows in a record of its own, as a session
+        with just that.
+        """
 
     @_builtins.property
     def learning_event(self) -> _learning_event_pb2.LearningEvent:
@@ -340,7 +380,7 @@ class ExportRecord(_message.Message):
 
     @_builtins.property
     def internal(self) -> _struct_pb2.Struct:
-        """internal is what the server keeps beside the thing. Hand it back as it is."""
+        """internal is how the server keeps it. Hand it back as it is; a record without it is refused."""
 
     def __init__(
         self,
@@ -401,7 +441,7 @@ Global___ExportedEpisodeEvent: _TypeAlias = ExportedEpisodeEvent  # noqa: Y015
 
 @_typing.final
 class ExportedPreference(_message.Message):
-    """ExportedPreference is a preference with its history."""
+    """ExportedPreference is a preference, or one of its former values."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -409,11 +449,13 @@ class ExportedPreference(_message.Message):
     HISTORY_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def preference(self) -> _preference_pb2.Preference:
-        """preference."""
+        """preference; of a former value just its key."""
 
     @_builtins.property
     def history(self) -> _containers.RepeatedCompositeFieldContainer[_preference_pb2.PreferenceRevision]:
-        """history of former values, newest first."""
+        """history: a former value. The record of a preference itself has none: each former value follows
+        in a record of its own.
+        """
 
     def __init__(
         self,
@@ -431,15 +473,18 @@ Global___ExportedPreference: _TypeAlias = ExportedPreference  # noqa: Y015
 
 @_typing.final
 class ExportedVector(_message.Message):
-    """ExportedVector is a vector: dense, or sparse where it has indices."""
+    """ExportedVector is a vector: dense, or sparse where it has indices, or several dense ones."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     VALUES_FIELD_NUMBER: _builtins.int
     INDICES_FIELD_NUMBER: _builtins.int
+    VECTOR_COUNT_FIELD_NUMBER: _builtins.int
+    vector_count: _builtins.int
+    """vector_count of several dense vectors under one name, all as long; 0 is a single one."""
     @_builtins.property
     def values(self) -> _containers.RepeatedScalarFieldContainer[_builtins.float]:
-        """values."""
+        """values; of several vectors one behind the other."""
 
     @_builtins.property
     def indices(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
@@ -450,10 +495,11 @@ class ExportedVector(_message.Message):
         *,
         values: _abc.Iterable[_builtins.float] | None = ...,
         indices: _abc.Iterable[_builtins.int] | None = ...,
+        vector_count: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["indices", b"indices", "values", b"values"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["indices", b"indices", "values", b"values", "vector_count", b"vector_count"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -461,7 +507,14 @@ Global___ExportedVector: _TypeAlias = ExportedVector  # noqa: Y015
 
 @_typing.final
 class ImportRequest(_message.Message):
-    """Message of Import: the first opens the stream, the next carry records."""
+    """Message of Import: the first opens the stream, the next carry records; it may carry some too.
+
+    Importing a record twice is harmless: what is there, just so, stays. So an import that was cut off
+    is completed by sending all of it again, or from the last cursor acknowledged. Ids, times,
+    counters and the order of lists stay as they were. Texts are embedded by this store's model unless
+    vectors of the same model, file and tokenizer came along. What has expired is skipped, and what
+    hangs on a thing that is not there, or is another of the same id.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -481,7 +534,9 @@ class ImportRequest(_message.Message):
     conflict: Global___ImportConflict.ValueType
     """conflict; in the first message only."""
     dry_run: _builtins.bool
-    """dry_run checks and counts, and stores nothing; in the first message only."""
+    """dry_run checks and counts as if each record were the only one, and stores nothing; in the first
+    message only.
+    """
     cursor: _builtins.str
     """cursor that the export gave with these records. Importing a record twice is harmless, so an
     import goes on from the last cursor acknowledged.
@@ -492,7 +547,7 @@ class ImportRequest(_message.Message):
 
     @_builtins.property
     def records(self) -> _containers.RepeatedCompositeFieldContainer[Global___ExportRecord]:
-        """records, at most 1,000 a message."""
+        """records, at most 1,000 a message; as the export gave them, so that a message is no long work."""
 
     def __init__(
         self,
@@ -551,10 +606,12 @@ class ImportResponse(_message.Message):
     unchanged_count: _builtins.int
     """unchanged_count of records so far that were there already, just so."""
     skipped_count: _builtins.int
-    """skipped_count of records so far that were left out for a conflict."""
+    """skipped_count of records so far that were left out: for a conflict, or expired, or without what
+    they hang on.
+    """
     @_builtins.property
     def counts(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
-        """counts of imported records so far, by Noun without its prefix."""
+        """counts of imported things so far, by Noun without its prefix."""
 
     def __init__(
         self,

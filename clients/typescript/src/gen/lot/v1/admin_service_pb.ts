@@ -952,8 +952,8 @@ export const AdminService: GenService<{
     output: typeof SeedKnowledgeResponseSchema;
   },
   /**
-   * Export streams all that a namespace holds. Cut off, it goes on from the last cursor. Not yet
-   * carried out.
+   * Export streams all that a namespace holds. Cut off, it goes on from the last cursor. A reader
+   * that is too slow is cut off with OVERLOADED, and goes on so too.
    *
    * @generated from rpc lot.v1.AdminService.Export
    */
@@ -964,7 +964,7 @@ export const AdminService: GenService<{
   },
   /**
    * Import takes what Export gave. Each message is acknowledged once it is stored; cut off, it goes
-   * on from the last cursor. Not yet carried out.
+   * on from the last cursor. Reasons: IMPORT_FORMAT_TOO_NEW, IMPORT_CONFLICT.
    *
    * @generated from rpc lot.v1.AdminService.Import
    */

@@ -36,10 +36,15 @@ import type { JsonObject, Message } from "@bufbuild/protobuf";
  * Describes the file lot/v1/transfer.proto.
  */
 export const file_lot_v1_transfer: GenFile = /*@__PURE__*/
-  fileDesc("ChVsb3QvdjEvdHJhbnNmZXIucHJvdG8SBmxvdC52MSKXAQoNRXhwb3J0UmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSFgoOYWxsX25hbWVzcGFjZXMYAiABKAgSGwoFbm91bnMYAyADKA4yDC5sb3QudjEuTm91bhIUCgxhZnRlcl9jdXJzb3IYBCABKAkSFwoPaW5jbHVkZV92ZWN0b3JzGAUgASgIEg8KB2RyeV9ydW4YBiABKAgilQEKDkV4cG9ydFJlc3BvbnNlEiQKBmhlYWRlchgBIAEoCzIULmxvdC52MS5FeHBvcnRIZWFkZXISJQoHcmVjb3JkcxgCIAMoCzIULmxvdC52MS5FeHBvcnRSZWNvcmQSDgoGY3Vyc29yGAMgASgJEiYKB3N1bW1hcnkYBCABKAsyFS5sb3QudjEuRXhwb3J0U3VtbWFyeSK8AQoMRXhwb3J0SGVhZGVyEhYKDmZvcm1hdF92ZXJzaW9uGAEgASgFEhYKDnNlcnZlcl92ZXJzaW9uGAIgASgJEhcKD2VtYmVkZGluZ19tb2RlbBgDIAEoCRISCgpkaW1lbnNpb25zGAQgASgFEi8KC2V4cG9ydF90aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIeChZlbWJlZGRpbmdfbW9kZWxfc2hhMjU2GAYgASgJIp0BCg1FeHBvcnRTdW1tYXJ5EjEKBmNvdW50cxgBIAMoCzIhLmxvdC52MS5FeHBvcnRTdW1tYXJ5LkNvdW50c0VudHJ5EioKB2VsYXBzZWQYAiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24aLQoLQ291bnRzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgDOgI4ASLRBQoMRXhwb3J0UmVjb3JkEhEKCW5hbWVzcGFjZRgBIAEoCRIgCgZtZW1vcnkYAiABKAsyDi5sb3QudjEuTWVtb3J5SAASIgoHcGF0dGVybhgDIAEoCzIPLmxvdC52MS5QYXR0ZXJuSAASJwoHb3V0Y29tZRgEIAEoCzIULmxvdC52MS5PdXRjb21lRW50cnlIABIiCgdlcGlzb2RlGAUgASgLMg8ubG90LnYxLkVwaXNvZGVIABI1Cg1lcGlzb2RlX2V2ZW50GAYgASgLMhwubG90LnYxLkV4cG9ydGVkRXBpc29kZUV2ZW50SAASLwoOZXJyb3Jfc29sdXRpb24YByABKAsyFS5sb3QudjEuRXJyb3JTb2x1dGlvbkgAEjAKCnByZWZlcmVuY2UYCCABKAsyGi5sb3QudjEuRXhwb3J0ZWRQcmVmZXJlbmNlSAASIgoHc2Vzc2lvbhgJIAEoCzIPLmxvdC52MS5TZXNzaW9uSAASLwoObGVhcm5pbmdfZXZlbnQYCiABKAsyFS5sb3QudjEuTGVhcm5pbmdFdmVudEgAEiQKCGRlY2lzaW9uGAsgASgLMhAubG90LnYxLkRlY2lzaW9uSAASKwoMYWN0aW9uX3ZhbHVlGAwgASgLMhMubG90LnYxLkFjdGlvblZhbHVlSAASKQoGcG9saWN5GA0gASgLMhcubG90LnYxLk5hbWVzcGFjZVBvbGljeUgAEjIKB3ZlY3RvcnMYDiADKAsyIS5sb3QudjEuRXhwb3J0UmVjb3JkLlZlY3RvcnNFbnRyeRIpCghpbnRlcm5hbBgPIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3QaRgoMVmVjdG9yc0VudHJ5EgsKA2tleRgBIAEoCRIlCgV2YWx1ZRgCIAEoCzIWLmxvdC52MS5FeHBvcnRlZFZlY3RvcjoCOAFCBwoFdGhpbmciTwoURXhwb3J0ZWRFcGlzb2RlRXZlbnQSEgoKZXBpc29kZV9pZBgBIAEoCRIjCgVldmVudBgCIAEoCzIULmxvdC52MS5FcGlzb2RlRXZlbnQiaQoSRXhwb3J0ZWRQcmVmZXJlbmNlEiYKCnByZWZlcmVuY2UYASABKAsyEi5sb3QudjEuUHJlZmVyZW5jZRIrCgdoaXN0b3J5GAIgAygLMhoubG90LnYxLlByZWZlcmVuY2VSZXZpc2lvbiIxCg5FeHBvcnRlZFZlY3RvchIOCgZ2YWx1ZXMYASADKAISDwoHaW5kaWNlcxgCIAMoDSLTAQoNSW1wb3J0UmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSFwoPa2VlcF9uYW1lc3BhY2VzGAIgASgIEiQKBmhlYWRlchgDIAEoCzIULmxvdC52MS5FeHBvcnRIZWFkZXISKAoIY29uZmxpY3QYBCABKA4yFi5sb3QudjEuSW1wb3J0Q29uZmxpY3QSDwoHZHJ5X3J1bhgFIAEoCBIlCgdyZWNvcmRzGAYgAygLMhQubG90LnYxLkV4cG9ydFJlY29yZBIOCgZjdXJzb3IYByABKAkiywEKDkltcG9ydFJlc3BvbnNlEg4KBmN1cnNvchgBIAEoCRIWCg5pbXBvcnRlZF9jb3VudBgCIAEoAxIXCg91bmNoYW5nZWRfY291bnQYAyABKAMSFQoNc2tpcHBlZF9jb3VudBgEIAEoAxIyCgZjb3VudHMYBSADKAsyIi5sb3QudjEuSW1wb3J0UmVzcG9uc2UuQ291bnRzRW50cnkaLQoLQ291bnRzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgDOgI4ASqEAQoOSW1wb3J0Q29uZmxpY3QSHwobSU1QT1JUX0NPTkZMSUNUX1VOU1BFQ0lGSUVEEAASGAoUSU1QT1JUX0NPTkZMSUNUX0ZBSUwQARIYChRJTVBPUlRfQ09ORkxJQ1RfU0tJUBACEh0KGUlNUE9SVF9DT05GTElDVF9PVkVSV1JJVEUQA0JHCg1pby5sb3RncnBjLnYxUAFaNGdpdGh1Yi5jb20vbG90LWdycGMvbG90LWdycGMvY2xpZW50cy9nby9sb3QvdjE7bG90djFiBnByb3RvMw", [file_google_protobuf_duration, file_google_protobuf_struct, file_google_protobuf_timestamp, file_lot_v1_decision, file_lot_v1_episode, file_lot_v1_error_solution, file_lot_v1_learning, file_lot_v1_learning_event, file_lot_v1_memory, file_lot_v1_namespace_policy, file_lot_v1_noun, file_lot_v1_pattern, file_lot_v1_pattern_service, file_lot_v1_preference, file_lot_v1_session]);
+  fileDesc("ChVsb3QvdjEvdHJhbnNmZXIucHJvdG8SBmxvdC52MSKXAQoNRXhwb3J0UmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSFgoOYWxsX25hbWVzcGFjZXMYAiABKAgSGwoFbm91bnMYAyADKA4yDC5sb3QudjEuTm91bhIUCgxhZnRlcl9jdXJzb3IYBCABKAkSFwoPaW5jbHVkZV92ZWN0b3JzGAUgASgIEg8KB2RyeV9ydW4YBiABKAgilQEKDkV4cG9ydFJlc3BvbnNlEiQKBmhlYWRlchgBIAEoCzIULmxvdC52MS5FeHBvcnRIZWFkZXISJQoHcmVjb3JkcxgCIAMoCzIULmxvdC52MS5FeHBvcnRSZWNvcmQSDgoGY3Vyc29yGAMgASgJEiYKB3N1bW1hcnkYBCABKAsyFS5sb3QudjEuRXhwb3J0U3VtbWFyeSLnAQoMRXhwb3J0SGVhZGVyEhYKDmZvcm1hdF92ZXJzaW9uGAEgASgFEhYKDnNlcnZlcl92ZXJzaW9uGAIgASgJEhcKD2VtYmVkZGluZ19tb2RlbBgDIAEoCRISCgpkaW1lbnNpb25zGAQgASgFEi8KC2V4cG9ydF90aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIeChZlbWJlZGRpbmdfbW9kZWxfc2hhMjU2GAYgASgJEhYKDnNjaGVtYV92ZXJzaW9uGAcgASgFEhEKCXRva2VuaXplchgIIAEoCSKdAQoNRXhwb3J0U3VtbWFyeRIxCgZjb3VudHMYASADKAsyIS5sb3QudjEuRXhwb3J0U3VtbWFyeS5Db3VudHNFbnRyeRIqCgdlbGFwc2VkGAIgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uGi0KC0NvdW50c0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoAzoCOAEi0QUKDEV4cG9ydFJlY29yZBIRCgluYW1lc3BhY2UYASABKAkSIAoGbWVtb3J5GAIgASgLMg4ubG90LnYxLk1lbW9yeUgAEiIKB3BhdHRlcm4YAyABKAsyDy5sb3QudjEuUGF0dGVybkgAEicKB291dGNvbWUYBCABKAsyFC5sb3QudjEuT3V0Y29tZUVudHJ5SAASIgoHZXBpc29kZRgFIAEoCzIPLmxvdC52MS5FcGlzb2RlSAASNQoNZXBpc29kZV9ldmVudBgGIAEoCzIcLmxvdC52MS5FeHBvcnRlZEVwaXNvZGVFdmVudEgAEi8KDmVycm9yX3NvbHV0aW9uGAcgASgLMhUubG90LnYxLkVycm9yU29sdXRpb25IABIwCgpwcmVmZXJlbmNlGAggASgLMhoubG90LnYxLkV4cG9ydGVkUHJlZmVyZW5jZUgAEiIKB3Nlc3Npb24YCSABKAsyDy5sb3QudjEuU2Vzc2lvbkgAEi8KDmxlYXJuaW5nX2V2ZW50GAogASgLMhUubG90LnYxLkxlYXJuaW5nRXZlbnRIABIkCghkZWNpc2lvbhgLIAEoCzIQLmxvdC52MS5EZWNpc2lvbkgAEisKDGFjdGlvbl92YWx1ZRgMIAEoCzITLmxvdC52MS5BY3Rpb25WYWx1ZUgAEikKBnBvbGljeRgNIAEoCzIXLmxvdC52MS5OYW1lc3BhY2VQb2xpY3lIABIyCgd2ZWN0b3JzGA4gAygLMiEubG90LnYxLkV4cG9ydFJlY29yZC5WZWN0b3JzRW50cnkSKQoIaW50ZXJuYWwYDyABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0GkYKDFZlY3RvcnNFbnRyeRILCgNrZXkYASABKAkSJQoFdmFsdWUYAiABKAsyFi5sb3QudjEuRXhwb3J0ZWRWZWN0b3I6AjgBQgcKBXRoaW5nIk8KFEV4cG9ydGVkRXBpc29kZUV2ZW50EhIKCmVwaXNvZGVfaWQYASABKAkSIwoFZXZlbnQYAiABKAsyFC5sb3QudjEuRXBpc29kZUV2ZW50ImkKEkV4cG9ydGVkUHJlZmVyZW5jZRImCgpwcmVmZXJlbmNlGAEgASgLMhIubG90LnYxLlByZWZlcmVuY2USKwoHaGlzdG9yeRgCIAMoCzIaLmxvdC52MS5QcmVmZXJlbmNlUmV2aXNpb24iRwoORXhwb3J0ZWRWZWN0b3ISDgoGdmFsdWVzGAEgAygCEg8KB2luZGljZXMYAiADKA0SFAoMdmVjdG9yX2NvdW50GAMgASgNItMBCg1JbXBvcnRSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRIXCg9rZWVwX25hbWVzcGFjZXMYAiABKAgSJAoGaGVhZGVyGAMgASgLMhQubG90LnYxLkV4cG9ydEhlYWRlchIoCghjb25mbGljdBgEIAEoDjIWLmxvdC52MS5JbXBvcnRDb25mbGljdBIPCgdkcnlfcnVuGAUgASgIEiUKB3JlY29yZHMYBiADKAsyFC5sb3QudjEuRXhwb3J0UmVjb3JkEg4KBmN1cnNvchgHIAEoCSLLAQoOSW1wb3J0UmVzcG9uc2USDgoGY3Vyc29yGAEgASgJEhYKDmltcG9ydGVkX2NvdW50GAIgASgDEhcKD3VuY2hhbmdlZF9jb3VudBgDIAEoAxIVCg1za2lwcGVkX2NvdW50GAQgASgDEjIKBmNvdW50cxgFIAMoCzIiLmxvdC52MS5JbXBvcnRSZXNwb25zZS5Db3VudHNFbnRyeRotCgtDb3VudHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAM6AjgBKoQBCg5JbXBvcnRDb25mbGljdBIfChtJTVBPUlRfQ09ORkxJQ1RfVU5TUEVDSUZJRUQQABIYChRJTVBPUlRfQ09ORkxJQ1RfRkFJTBABEhgKFElNUE9SVF9DT05GTElDVF9TS0lQEAISHQoZSU1QT1JUX0NPTkZMSUNUX09WRVJXUklURRADQkcKDWlvLmxvdGdycGMudjFQAVo0Z2l0aHViLmNvbS9sb3QtZ3JwYy9sb3QtZ3JwYy9jbGllbnRzL2dvL2xvdC92MTtsb3R2MWIGcHJvdG8z", [file_google_protobuf_duration, file_google_protobuf_struct, file_google_protobuf_timestamp, file_lot_v1_decision, file_lot_v1_episode, file_lot_v1_error_solution, file_lot_v1_learning, file_lot_v1_learning_event, file_lot_v1_memory, file_lot_v1_namespace_policy, file_lot_v1_noun, file_lot_v1_pattern, file_lot_v1_pattern_service, file_lot_v1_preference, file_lot_v1_session]);
 
 /**
  * Request of Export.
+ *
+ * Nothing is held still while an export runs. What is written meanwhile is in it if it lies behind
+ * the place that the export has come to, and is not if it lies before it; counters are as they were
+ * when their thing was read, so that the log may hold a few entries more, or fewer. An export of a
+ * store that nobody writes to is exact, and two of the same content are the same.
  *
  * @generated from message lot.v1.ExportRequest
  */
@@ -59,14 +64,17 @@ export type ExportRequest = Message<"lot.v1.ExportRequest"> & {
   allNamespaces: boolean;
 
   /**
-   * nouns to export; empty: all.
+   * nouns to export; empty: all. What hangs on a thing without being a noun (feedback and what
+   * ranking learned of a pattern, former values of a preference, values and messages of a session)
+   * comes with it; outcomes and episode events are nouns of their own.
    *
    * @generated from field: repeated lot.v1.Noun nouns = 3;
    */
   nouns: Noun[];
 
   /**
-   * after_cursor: go on behind the message that had this cursor. Empty: from the start.
+   * after_cursor: go on behind the message that had this cursor, of an export with the same
+   * arguments; it outlives restarts of the server. Empty: from the start.
    *
    * @generated from field: string after_cursor = 4;
    */
@@ -96,7 +104,7 @@ export const ExportRequestSchema: GenMessage<ExportRequest> = /*@__PURE__*/
   messageDesc(file_lot_v1_transfer, 0);
 
 /**
- * Response of Export: one message of the stream.
+ * Response of Export: one message of the stream, of about 256 KiB unless one record is larger.
  *
  * @generated from message lot.v1.ExportResponse
  */
@@ -109,7 +117,7 @@ export type ExportResponse = Message<"lot.v1.ExportResponse"> & {
   header?: ExportHeader | undefined;
 
   /**
-   * records, in an order in which they can be imported.
+   * records, in an order in which they can be imported: what hangs on a thing comes behind it.
    *
    * @generated from field: repeated lot.v1.ExportRecord records = 2;
    */
@@ -184,6 +192,21 @@ export type ExportHeader = Message<"lot.v1.ExportHeader"> & {
    * @generated from field: string embedding_model_sha256 = 6;
    */
   embeddingModelSha256: string;
+
+  /**
+   * schema_version of the store; records of a later one are refused, as those of a later
+   * format_version are.
+   *
+   * @generated from field: int32 schema_version = 7;
+   */
+  schemaVersion: number;
+
+  /**
+   * tokenizer of the words that sparse vectors are made of.
+   *
+   * @generated from field: string tokenizer = 8;
+   */
+  tokenizer: string;
 };
 
 /**
@@ -200,7 +223,8 @@ export const ExportHeaderSchema: GenMessage<ExportHeader> = /*@__PURE__*/
  */
 export type ExportSummary = Message<"lot.v1.ExportSummary"> & {
   /**
-   * counts by Noun without its prefix, for example `PATTERN`; of this stream, from its cursor on.
+   * counts of things by Noun without its prefix, for example `PATTERN`; of this stream, from its
+   * cursor on. In a dry run, of all that is stored now.
    *
    * @generated from field: map<string, int64> counts = 1;
    */
@@ -222,7 +246,12 @@ export const ExportSummarySchema: GenMessage<ExportSummary> = /*@__PURE__*/
   messageDesc(file_lot_v1_transfer, 3);
 
 /**
- * ExportRecord is one thing with all that is known of it.
+ * ExportRecord is one thing with all that is known of it, or what hangs on one.
+ *
+ * A record is imported from `internal`; the thing is there to be read, and must say the same: a
+ * record in which one of the two was changed is refused. What neither holds, since it belongs to a
+ * store and not to what it knows: requests and their answers, tombstones, retrievals, selections and
+ * the steps behind action values, the leases of open streams, the feed of changes.
  *
  * @generated from message lot.v1.ExportRecord
  */
@@ -235,7 +264,7 @@ export type ExportRecord = Message<"lot.v1.ExportRecord"> & {
   namespace: string;
 
   /**
-   * thing.
+   * thing. None for feedback on a pattern and for what ranking learned of it.
    *
    * @generated from oneof lot.v1.ExportRecord.thing
    */
@@ -257,7 +286,8 @@ export type ExportRecord = Message<"lot.v1.ExportRecord"> & {
     case: "pattern";
   } | {
     /**
-     * outcome of the log behind counters.
+     * outcome of the log behind counters. `corrected_by` is empty: the entry that corrects it
+     * names it.
      *
      * @generated from field: lot.v1.OutcomeEntry outcome = 4;
      */
@@ -265,7 +295,7 @@ export type ExportRecord = Message<"lot.v1.ExportRecord"> & {
     case: "outcome";
   } | {
     /**
-     * episode, without its events.
+     * episode, without its events; while it runs also without their count.
      *
      * @generated from field: lot.v1.Episode episode = 5;
      */
@@ -297,7 +327,8 @@ export type ExportRecord = Message<"lot.v1.ExportRecord"> & {
     case: "preference";
   } | {
     /**
-     * session.
+     * session, without its values and messages: each follows in a record of its own, as a session
+     * with just that.
      *
      * @generated from field: lot.v1.Session session = 9;
      */
@@ -345,7 +376,7 @@ export type ExportRecord = Message<"lot.v1.ExportRecord"> & {
   vectors: { [key: string]: ExportedVector };
 
   /**
-   * internal is what the server keeps beside the thing. Hand it back as it is.
+   * internal is how the server keeps it. Hand it back as it is; a record without it is refused.
    *
    * @generated from field: google.protobuf.Struct internal = 15;
    */
@@ -388,20 +419,21 @@ export const ExportedEpisodeEventSchema: GenMessage<ExportedEpisodeEvent> = /*@_
   messageDesc(file_lot_v1_transfer, 5);
 
 /**
- * ExportedPreference is a preference with its history.
+ * ExportedPreference is a preference, or one of its former values.
  *
  * @generated from message lot.v1.ExportedPreference
  */
 export type ExportedPreference = Message<"lot.v1.ExportedPreference"> & {
   /**
-   * preference.
+   * preference; of a former value just its key.
    *
    * @generated from field: lot.v1.Preference preference = 1;
    */
   preference?: Preference | undefined;
 
   /**
-   * history of former values, newest first.
+   * history: a former value. The record of a preference itself has none: each former value follows
+   * in a record of its own.
    *
    * @generated from field: repeated lot.v1.PreferenceRevision history = 2;
    */
@@ -416,13 +448,13 @@ export const ExportedPreferenceSchema: GenMessage<ExportedPreference> = /*@__PUR
   messageDesc(file_lot_v1_transfer, 6);
 
 /**
- * ExportedVector is a vector: dense, or sparse where it has indices.
+ * ExportedVector is a vector: dense, or sparse where it has indices, or several dense ones.
  *
  * @generated from message lot.v1.ExportedVector
  */
 export type ExportedVector = Message<"lot.v1.ExportedVector"> & {
   /**
-   * values.
+   * values; of several vectors one behind the other.
    *
    * @generated from field: repeated float values = 1;
    */
@@ -434,6 +466,13 @@ export type ExportedVector = Message<"lot.v1.ExportedVector"> & {
    * @generated from field: repeated uint32 indices = 2;
    */
   indices: number[];
+
+  /**
+   * vector_count of several dense vectors under one name, all as long; 0 is a single one.
+   *
+   * @generated from field: uint32 vector_count = 3;
+   */
+  vectorCount: number;
 };
 
 /**
@@ -444,7 +483,13 @@ export const ExportedVectorSchema: GenMessage<ExportedVector> = /*@__PURE__*/
   messageDesc(file_lot_v1_transfer, 7);
 
 /**
- * Message of Import: the first opens the stream, the next carry records.
+ * Message of Import: the first opens the stream, the next carry records; it may carry some too.
+ *
+ * Importing a record twice is harmless: what is there, just so, stays. So an import that was cut off
+ * is completed by sending all of it again, or from the last cursor acknowledged. Ids, times,
+ * counters and the order of lists stay as they were. Texts are embedded by this store's model unless
+ * vectors of the same model, file and tokenizer came along. What has expired is skipped, and what
+ * hangs on a thing that is not there, or is another of the same id.
  *
  * @generated from message lot.v1.ImportRequest
  */
@@ -479,14 +524,15 @@ export type ImportRequest = Message<"lot.v1.ImportRequest"> & {
   conflict: ImportConflict;
 
   /**
-   * dry_run checks and counts, and stores nothing; in the first message only.
+   * dry_run checks and counts as if each record were the only one, and stores nothing; in the first
+   * message only.
    *
    * @generated from field: bool dry_run = 5;
    */
   dryRun: boolean;
 
   /**
-   * records, at most 1,000 a message.
+   * records, at most 1,000 a message; as the export gave them, so that a message is no long work.
    *
    * @generated from field: repeated lot.v1.ExportRecord records = 6;
    */
@@ -536,14 +582,15 @@ export type ImportResponse = Message<"lot.v1.ImportResponse"> & {
   unchangedCount: bigint;
 
   /**
-   * skipped_count of records so far that were left out for a conflict.
+   * skipped_count of records so far that were left out: for a conflict, or expired, or without what
+   * they hang on.
    *
    * @generated from field: int64 skipped_count = 4;
    */
   skippedCount: bigint;
 
   /**
-   * counts of imported records so far, by Noun without its prefix.
+   * counts of imported things so far, by Noun without its prefix.
    *
    * @generated from field: map<string, int64> counts = 5;
    */
@@ -558,7 +605,9 @@ export const ImportResponseSchema: GenMessage<ImportResponse> = /*@__PURE__*/
   messageDesc(file_lot_v1_transfer, 9);
 
 /**
- * ImportConflict says what an import does with a thing whose id is taken by other content.
+ * ImportConflict says what an import does with a thing whose id is taken by other content. A thing
+ * with the same text and other counters has other content: one that was used since it was exported,
+ * for example.
  *
  * @generated from enum lot.v1.ImportConflict
  */
@@ -571,21 +620,22 @@ export enum ImportConflict {
   UNSPECIFIED = 0,
 
   /**
-   * End the import with the IN_USE reason of the noun; what was acknowledged stays.
+   * End the import with reason IMPORT_CONFLICT; what was stored stays.
    *
    * @generated from enum value: IMPORT_CONFLICT_FAIL = 1;
    */
   FAIL = 1,
 
   /**
-   * Keep the stored one.
+   * Keep the stored one. What hangs on the other is skipped too.
    *
    * @generated from enum value: IMPORT_CONFLICT_SKIP = 2;
    */
   SKIP = 2,
 
   /**
-   * Replace the stored one.
+   * Replace the stored one, and what hangs on it (outcomes, feedback, events, former values): that
+   * of the other follows in the export. An episode that is being recorded is refused.
    *
    * @generated from enum value: IMPORT_CONFLICT_OVERWRITE = 3;
    */

@@ -155,8 +155,8 @@ class AdminServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def Export(self, request, context):
-        """Export streams all that a namespace holds. Cut off, it goes on from the last cursor. Not yet
-        carried out.
+        """Export streams all that a namespace holds. Cut off, it goes on from the last cursor. A reader
+        that is too slow is cut off with OVERLOADED, and goes on so too.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -164,7 +164,7 @@ class AdminServiceServicer(object):
 
     def Import(self, request_iterator, context):
         """Import takes what Export gave. Each message is acknowledged once it is stored; cut off, it goes
-        on from the last cursor. Not yet carried out.
+        on from the last cursor. Reasons: IMPORT_FORMAT_TOO_NEW, IMPORT_CONFLICT.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

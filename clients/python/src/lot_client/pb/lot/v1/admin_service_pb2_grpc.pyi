@@ -63,12 +63,12 @@ class AdminServiceStub:
     away unless `restore_deleted` is set.
     """
     Export: _grpc.UnaryStreamMultiCallable[_transfer_pb2.ExportRequest, _transfer_pb2.ExportResponse]
-    """Export streams all that a namespace holds. Cut off, it goes on from the last cursor. Not yet
-    carried out.
+    """Export streams all that a namespace holds. Cut off, it goes on from the last cursor. A reader
+    that is too slow is cut off with OVERLOADED, and goes on so too.
     """
     Import: _grpc.StreamStreamMultiCallable[_transfer_pb2.ImportRequest, _transfer_pb2.ImportResponse]
     """Import takes what Export gave. Each message is acknowledged once it is stored; cut off, it goes
-    on from the last cursor. Not yet carried out.
+    on from the last cursor. Reasons: IMPORT_FORMAT_TOO_NEW, IMPORT_CONFLICT.
     """
     Reindex: _grpc.UnaryStreamMultiCallable[_admin_service_pb2.ReindexRequest, _admin_service_pb2.ReindexResponse]
     """Reindex embeds everything anew with another model, while the server goes on with the present
@@ -128,12 +128,12 @@ class AdminServiceAsyncStub(AdminServiceStub):
     away unless `restore_deleted` is set.
     """
     Export: _aio.UnaryStreamMultiCallable[_transfer_pb2.ExportRequest, _transfer_pb2.ExportResponse]  # type: ignore[assignment]
-    """Export streams all that a namespace holds. Cut off, it goes on from the last cursor. Not yet
-    carried out.
+    """Export streams all that a namespace holds. Cut off, it goes on from the last cursor. A reader
+    that is too slow is cut off with OVERLOADED, and goes on so too.
     """
     Import: _aio.StreamStreamMultiCallable[_transfer_pb2.ImportRequest, _transfer_pb2.ImportResponse]  # type: ignore[assignment]
     """Import takes what Export gave. Each message is acknowledged once it is stored; cut off, it goes
-    on from the last cursor. Not yet carried out.
+    on from the last cursor. Reasons: IMPORT_FORMAT_TOO_NEW, IMPORT_CONFLICT.
     """
     Reindex: _aio.UnaryStreamMultiCallable[_admin_service_pb2.ReindexRequest, _admin_service_pb2.ReindexResponse]  # type: ignore[assignment]
     """Reindex embeds everything anew with another model, while the server goes on with the present
@@ -232,8 +232,8 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _transfer_pb2.ExportRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_transfer_pb2.ExportResponse], _abc.AsyncIterator[_transfer_pb2.ExportResponse]]:
-        """Export streams all that a namespace holds. Cut off, it goes on from the last cursor. Not yet
-        carried out.
+        """Export streams all that a namespace holds. Cut off, it goes on from the last cursor. A reader
+        that is too slow is cut off with OVERLOADED, and goes on so too.
         """
 
     @_abc_1.abstractmethod
@@ -243,7 +243,7 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_transfer_pb2.ImportResponse], _abc.AsyncIterator[_transfer_pb2.ImportResponse]]:
         """Import takes what Export gave. Each message is acknowledged once it is stored; cut off, it goes
-        on from the last cursor. Not yet carried out.
+        on from the last cursor. Reasons: IMPORT_FORMAT_TOO_NEW, IMPORT_CONFLICT.
         """
 
     @_abc_1.abstractmethod

@@ -1,0 +1,63 @@
+"""Moving what a namespace holds: what is asked of exports and imports, and what came of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from lot_grpc.domain.change import Noun
+
+FORMAT_VERSION = 1
+"""Of the records of an export. Raised when an older server could not import them."""
+
+
+class Conflict(StrEnum):
+    """What becomes of a thing whose id is taken by other content."""
+
+    FAIL = "fail"
+    SKIP = "skip"
+    OVERWRITE = "overwrite"
+
+
+@dataclass(frozen=True, slots=True)
+class ExportAsk:
+    """What to export. ``nouns`` empty: all. ``namespace`` empty: those of all."""
+
+    namespace: str = ""
+    nouns: frozenset[Noun] = frozenset()
+    vectors: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ExportPosition:
+    """How far an export has come: behind one record.
+
+    ``kind`` names where it lies; within that, records are in the order of sort key and id. What has
+    no sort key of its own has that of the thing it is of, and ``inner`` says which of the thing's.
+    """
+
+    namespace: str
+    kind: str
+    sort_key: int
+    id: str
+    inner: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ImportTerms:
+    """How to import. ``same_space``: vectors that come along were made as this store makes them."""
+
+    conflict: Conflict = Conflict.FAIL
+    dry_run: bool = False
+    same_space: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """How many records of an import were stored, were there, were left out; by noun: stored."""
+
+    imported: int = 0
+    unchanged: int = 0
+    skipped: int = 0
+    by_noun: Mapping[Noun, int] | None = None

@@ -1,0 +1,1 @@
+"""Moving what a namespace holds from store to store."""
