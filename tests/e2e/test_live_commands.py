@@ -66,11 +66,11 @@ class Running:
 def start(data: Path, tmp_path: Path) -> Iterator[Callable[..., Running]]:
     started: list[Running] = []
 
-    def begin(address: str, *arguments: str) -> Running:
+    def begin(address: str, *arguments: str, folder: Path = tmp_path) -> Running:
         process = subprocess.Popen(
             command(*arguments),
             env=environment(data, {"LOT_ADDRESS": address, "PYTHONPATH": str(ROOT)}),
-            cwd=tmp_path,
+            cwd=folder,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -320,11 +320,17 @@ def recorded(running: Served) -> Served:
     return running
 
 
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the page is read: later lines find the files of earlier ones."""
+    return tmp_path_factory.mktemp("page")
+
+
 @pytest.mark.parametrize("line", lines_of_the_page())
-def test_a_command_of_the_page_runs_as_it_stands(line, recorded, start):
+def test_a_command_of_the_page_runs_as_it_stands(line, recorded, start, folder):
     name, *arguments = shlex.split(line)
     assert name == "lot-grpc"
-    ran = start(recorded.address, *arguments)
+    ran = start(recorded.address, *arguments, folder=folder)
     if arguments[0] == "watch":
         ran.has_said("watching default")
         assert ran.interrupted() == 130
@@ -332,5 +338,6 @@ def test_a_command_of_the_page_runs_as_it_stands(line, recorded, start):
         assert ran.ended() == 0, ran.err
 
 
-def test_the_page_shows_all_three_commands():
-    assert {line.split()[1] for line in lines_of_the_page()} == {"episodes", "replay", "watch"}
+def test_the_page_shows_all_commands():
+    shown = {line.split()[1] for line in lines_of_the_page()}
+    assert shown == {"episodes", "replay", "watch", "export", "import"}

@@ -204,7 +204,7 @@ def _memory(number: int) -> memory_service_pb2.CreateMemoryRequest:
     return memory_service_pb2.CreateMemoryRequest(memory=memory, memory_id=f"m{number}")
 
 
-def _solution(number: int) -> error_solution_pb2.SaveErrorSolutionRequest:
+def _solution(number: int) -> Any:
     return _new(
         error_solution_pb2.SaveErrorSolutionRequest,
         error_solution={
