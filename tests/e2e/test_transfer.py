@@ -163,4 +163,4 @@ def test_conflicts_are_told_with_what_to_do(filled: Served, exported: Path):
     assert json.loads(replaced.stdout)["counts"] == {"PREFERENCE": 1}
     back = exported.with_name("back.lot")
     assert lot(filled, "export", str(back), "-n", "conflicts", "--noun", "preference").code == 0
-    assert same(file, back) == 3
+    assert same(file, back) == 6  # two of them, each with two former values
