@@ -70,11 +70,11 @@ class Running:
 def start(data: Path, tmp_path: Path) -> Iterator[Callable[..., Running]]:
     started: list[Running] = []
 
-    def begin(address: str, *arguments: str) -> Running:
+    def begin(address: str, *arguments: str, folder: Path = tmp_path) -> Running:
         process = subprocess.Popen(
             command(*arguments),
             env=environment(data, {"LOT_ADDRESS": address, "PYTHONPATH": str(ROOT)}),
-            cwd=tmp_path,
+            cwd=folder,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -330,6 +330,12 @@ def recorded(running: Served) -> Served:
     return running
 
 
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the page is read: later lines find the files of earlier ones."""
+    return tmp_path_factory.mktemp("page")
+
+
 @pytest.fixture
 def tools(tmp_path: Path) -> Path:
     """A folder with the product's command, and a compiler that fails."""
@@ -345,7 +351,7 @@ def tools(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("line", lines_of_the_page())
-def test_a_command_of_the_page_runs_as_it_stands(line, recorded, start, tools, data):
+def test_a_command_of_the_page_runs_as_it_stands(line, recorded, start, tools, data, folder):
     if "|" in line:
         path = f"{tools}:{os.environ['PATH']}"
         settings = {"LOT_ADDRESS": recorded.address, "PYTHONPATH": str(ROOT), "PATH": path}
@@ -361,7 +367,7 @@ def test_a_command_of_the_page_runs_as_it_stands(line, recorded, start, tools, d
         return
     name, *arguments = shlex.split(line)
     assert name == "lot-grpc"
-    ran = start(recorded.address, *arguments)
+    ran = start(recorded.address, *arguments, folder=folder)
     if arguments[0] == "watch":
         ran.has_said("watching default")
         assert ran.interrupted() == 130
@@ -372,4 +378,5 @@ def test_a_command_of_the_page_runs_as_it_stands(line, recorded, start, tools, d
 def test_the_page_shows_every_command_that_asks_what_there_is():
     shown = {line.partition("lot-grpc ")[2].split()[0] for line in lines_of_the_page()}
     patterns = {"recall", "patterns", "stats"}
-    assert shown == {"episodes", "replay", "watch", "errors", "context"} | patterns
+    moving = {"export", "import", "namespaces", "clear"}
+    assert shown == {"episodes", "replay", "watch", "errors", "context"} | patterns | moving

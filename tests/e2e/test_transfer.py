@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from google.protobuf.struct_pb2 import Value
 
 from lot_grpc.cli.transfer_file import read_messages, write_message, write_title
 from lot_grpc.pb.lot.v1 import transfer_pb2 as pb
@@ -102,10 +103,11 @@ def test_files_that_are_none_or_damaged_or_of_a_later_version(filled: Served, ex
     raw = bytearray(exported.read_bytes())
     raw[len(raw) // 2] ^= 0xFF
     later = exported.with_name("later.lot")
-    with later.open("wb") as file:
-        write_title(file)
-        write_message(file, pb.ExportResponse(header={"format_version": 99}))
-        write_message(file, pb.ExportResponse(summary={}))
+    with later.open("wb") as opened:
+        write_title(opened)
+        header = pb.ExportHeader(format_version=99)
+        write_message(opened, pb.ExportResponse(header=header))
+        write_message(opened, pb.ExportResponse(summary=pb.ExportSummary()))
     for content, told in (
         (bytes(raw), "is damaged"),
         (b"PK\x03\x04 something else\n", "is no export of lot-grpc"),
@@ -147,7 +149,7 @@ def test_conflicts_are_told_with_what_to_do(filled: Served, exported: Path):
     with connected(filled.address) as channel:
         memory_service_pb2_grpc.MemoryServiceStub(channel).PutPreference(
             preference_pb2.PutPreferenceRequest(
-                namespace="conflicts", key="theme0", value={"string_value": "blue"}
+                namespace="conflicts", key="theme0", value=Value(string_value="blue")
             )
         )
     again = ("import", str(file), "-n", "conflicts")
@@ -161,4 +163,4 @@ def test_conflicts_are_told_with_what_to_do(filled: Served, exported: Path):
     assert json.loads(replaced.stdout)["counts"] == {"PREFERENCE": 1}
     back = exported.with_name("back.lot")
     assert lot(filled, "export", str(back), "-n", "conflicts", "--noun", "preference").code == 0
-    assert same(file, back) == 3
+    assert same(file, back) == 6  # two of them, each with two former values

@@ -41,7 +41,8 @@ async def imported(
     requests = [first, *(_carrying(one) for one in messages if one.records)]
     acks = [ack async for ack in lot.admin.Import(iter(requests), timeout=60)]
     assert len(acks) == len(requests)
-    return acks[-1]
+    last: pb.ImportResponse = acks[-1]
+    return last
 
 
 def _carrying(message: pb.ExportResponse) -> pb.ImportRequest:
@@ -467,7 +468,7 @@ async def test_what_belongs_to_unfinished_work_is_not_taken_from_a_record(lot: L
     await lot.patterns.SavePattern(pattern={"task": "deploy"}, pattern_id="p")
     messages = await exported(lot)
     (record,) = records_of(messages)
-    row = json.loads(record.internal["row"])
+    row = json.loads(record.internal.fields["row"].string_value)
     row |= {"unsettled_ids": [point_id("x", "y")], "request": "r", "writer_id": "w"}
     record.internal["row"] = json.dumps(row)
     other = lot.on(f"{lot.namespace}-other")

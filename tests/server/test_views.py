@@ -38,8 +38,8 @@ def test_a_view_holds_whichever_type_of_its_file_was_checked_first() -> None:
     """The validator keeps to the first descriptors of a file; an Export is checked before it."""
     Checker(transfer_pb2.ExportRequest)
     check = Checker(transfer_pb2.ImportRequest)
-    request = transfer_pb2.ImportRequest(records=[{"pattern": {"task": "t"}}])
-    request.records[0].pattern.metadata.update({"a": 1})
+    request = transfer_pb2.ImportRequest()
+    request.records.add().pattern.metadata.update({"a": 1})
     assert check(request.SerializeToString()) == request
 
 

@@ -82,6 +82,11 @@ SHARES = {
 Call = Callable[[], Any]
 
 
+def _new(kind: Any, **fields: Any) -> Any:
+    """A message; its parts may be given as dicts, which its stubs do not know."""
+    return kind(**fields)
+
+
 def text(number: int) -> str:
     """A distinct short task."""
     chosen = random.Random(number)
@@ -137,8 +142,8 @@ class Filling:
             yield lambda n=number: _preferences(memories, n)  # type: ignore[misc]
         for number in range(counts["sessions"]):
             yield lambda n=number: _session(memories, n)  # type: ignore[misc]
-        policy = namespace_policy_pb2.UpdateNamespacePolicyRequest(
-            policy={"max_patterns": 1_000_000}
+        policy = _new(
+            namespace_policy_pb2.UpdateNamespacePolicyRequest, policy={"max_patterns": 1_000_000}
         )
         admin = admin_service_pb2_grpc.AdminServiceStub(channel)
         yield lambda: admin.UpdateNamespacePolicy(policy)
@@ -161,7 +166,8 @@ class Filling:
 
 
 def _pattern(number: int) -> pattern_service_pb2.SavePatternItem:
-    pattern = pattern_pb2.Pattern(
+    pattern = _new(
+        pattern_pb2.Pattern,
         task=text(number),
         language=("python", "go", "rust")[number % 3],
         tags=[f"t{number % 17}"],
@@ -180,7 +186,8 @@ def _episode(number: int, events: int) -> episode_service_pb2.RecordEpisodeReque
         summary=f"episode {number} went well",
     )
     steps = [
-        episode_pb2.EpisodeEvent(
+        _new(
+            episode_pb2.EpisodeEvent,
             event_type="tool_call",
             agent_role="coder",
             data={"tool": "shell", "command": f"make step-{step}", "seconds": step / 3},
@@ -197,8 +204,9 @@ def _memory(number: int) -> memory_service_pb2.CreateMemoryRequest:
     return memory_service_pb2.CreateMemoryRequest(memory=memory, memory_id=f"m{number}")
 
 
-def _solution(number: int) -> error_solution_pb2.SaveErrorSolutionRequest:
-    return error_solution_pb2.SaveErrorSolutionRequest(
+def _solution(number: int) -> Any:
+    return _new(
+        error_solution_pb2.SaveErrorSolutionRequest,
         error_solution={
             "error_message": f"TypeError: cannot {text(number)}",
             "resolution": "convert it first",
@@ -222,20 +230,29 @@ def _decision(number: int) -> decision_pb2.RecordDecisionRequest:
 def _preferences(memories: memory_service_pb2_grpc.MemoryServiceStub, number: int) -> None:
     for value in ("dark", "light", "dark again"):
         memories.PutPreference(
-            preference_pb2.PutPreferenceRequest(key=f"theme{number}", value={"string_value": value})
+            _new(
+                preference_pb2.PutPreferenceRequest,
+                key=f"theme{number}",
+                value={"string_value": value},
+            )
         )
 
 
 def _session(memories: memory_service_pb2_grpc.MemoryServiceStub, number: int) -> None:
     session = f"c{number}"
     memories.PutSessionValue(
-        session_pb2.PutSessionValueRequest(
-            session_id=session, key="k", value={"number_value": number}
+        _new(
+            session_pb2.PutSessionValueRequest,
+            session_id=session,
+            key="k",
+            value={"number_value": number},
         )
     )
     for content in ("hello", "what now?"):
         memories.AppendSessionMessage(
-            session_pb2.AppendSessionMessageRequest(
-                session_id=session, message={"role": "user", "content": content}
+            _new(
+                session_pb2.AppendSessionMessageRequest,
+                session_id=session,
+                message={"role": "user", "content": content},
             )
         )

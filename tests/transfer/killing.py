@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import grpc
@@ -24,7 +25,7 @@ def kill_exports(folder: Path, source: Served, whole: Path, options: Sequence[st
         part = Path(f"{file}.part")
         half = whole.stat().st_size // 2
         process = begun(source, "export", str(file), *options, *_PATIENT)
-        _when(lambda part=part, half=half: _size(part) >= half, process)
+        _when(partial(_reaches, part, half), process)
         if victim == "client":
             process.kill()
             process.communicate()
@@ -43,7 +44,7 @@ def kill_imports(folder: Path, whole: Path, options: Sequence[str]) -> None:
         with serving(folder, f"target-without-{victim}") as target:
             process = begun(target, "import", str(whole), *_PATIENT)
             total = sum(_counts(target, whole).values())
-            _when(lambda target=target, total=total: _there(target) * 2 >= total, process)
+            _when(partial(_has_half, target, total), process)
             if victim == "client":
                 process.kill()
                 process.communicate()
@@ -71,8 +72,12 @@ def _when(condition: Callable[[], bool], process: subprocess.Popen[str]) -> None
     assert process.poll() is None, f"it had ended before: {process.communicate()}"
 
 
-def _size(file: Path) -> int:
-    return file.stat().st_size if file.exists() else 0
+def _reaches(file: Path, size: int) -> bool:
+    return file.exists() and file.stat().st_size >= size
+
+
+def _has_half(served: Served, total: int) -> bool:
+    return _there(served) * 2 >= total
 
 
 def _restarted(folder: Path, served: Served) -> None:

@@ -39,6 +39,8 @@ from lot_grpc.services.transfer.kinds import Kind, Place, Row
 from lot_grpc.services.transfer.replacing import Replacing
 
 _BATCH = 64
+_WITH_VECTORS = 16
+"""Written at once, so that other calls wait no longer than 20 ms."""
 _TRIES = 20
 _TEXT_OF = {searched.collection: searched.text_of for searched in ALL_SEARCHED}
 
@@ -189,7 +191,12 @@ class Importing:
             return {}
         records = await self._with_vectors(run, kind, list(rows.values()))
         await self._claim(list(rows.values()))
-        inserted = await self._store.insert(kind.collection, records)
+        inserted: set[str] = set()
+        at_once = _WITH_VECTORS if records[0].vectors else _BATCH
+        for start in range(0, len(records), at_once):
+            await asyncio.sleep(0)  # the embedded store does not give way
+            piece = records[start : start + at_once]
+            inserted |= await self._store.insert(kind.collection, piece)
         for _ in inserted:
             _count(run, kind)
         return {point: row for point, row in rows.items() if point not in inserted}
@@ -231,10 +238,12 @@ class Importing:
         if not claiming:
             return
         namespace = claiming[0].namespace
-        wanted = {
-            claim_point(namespace, pattern_from_record(one).content): str(one.payload["pattern_id"])
-            for one in claiming
-        }
+        wanted: dict[str, str] = {}
+        pace = Pace()
+        for one in claiming:
+            claim = claim_point(namespace, pattern_from_record(one).content)
+            wanted[claim] = str(one.payload["pattern_id"])
+            await pace.give_way()
         taken = await self._claims.take(namespace, wanted)
         for claim in wanted.keys() - taken:
             owner = await self._claims.owner(namespace, claim, wanted[claim])
