@@ -6,11 +6,13 @@ from typing import Any
 
 from lot_grpc.domain.outcomes import Outcome
 from lot_grpc.domain.policy import NamespacePolicy, PolicyEdit
+from lot_grpc.domain.session import SessionMessage
 from lot_grpc.ports import VectorStore
 from lot_grpc.services.episodes.recording import Takeover
 from lot_grpc.services.outcomes.outcomes import OutcomeDraft
 from lot_grpc.services.patterns.feedback import FeedbackDraft
 from lot_grpc.services.records.nouns import BESIDE, COLLECTIONS
+from lot_grpc.services.sessions.session_messages import MessageDraft
 from tests.services.world import (
     World,
     decision,
@@ -56,6 +58,9 @@ async def fill(world: World, ns: str, count: int = 3) -> None:
         await services.submitting_feedback.submit(ns, judgement(text="Great work", reward=1.0))
     edit = PolicyEdit(NamespacePolicy(max_patterns=90), frozenset({"max_patterns"}))
     await services.policies.update(ns, edit, "")
+    for number in range(2):  # the latest message lies with its session, the others beside it
+        said = MessageDraft("chat", SessionMessage("user", f"message {number}"))
+        await services.session_messages.append(ns, said)
     services.retrievals.remember(ns, "how", [1.0] * 64, ("p0",))
     await services.retrievals.flush()
     await services.memories.delete(ns, "m0", "")

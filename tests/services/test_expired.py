@@ -227,7 +227,8 @@ async def test_a_sweep_works_in_small_batches_whatever_expired(collection):
     store = Watched(InMemoryStore(clock))
     world = await open_world(store, clock)
     past = clock.now() + 1
-    payload = {"pattern_id": "p", "sort_key": 1, "kind": "x", "done": True, EXPIRES_KEY: past}
+    ids = {"pattern_id": "p", "error_solution_id": "s"}
+    payload = {**ids, "sort_key": 1, "kind": "x", "done": True, EXPIRES_KEY: past}
     for number in range(10):
         made = [Record(f"{number}-{n}", NS, payload) for n in range(73)]
         await store.put(collection, made)

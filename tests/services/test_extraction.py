@@ -179,7 +179,7 @@ async def test_the_made_regex_matches_new_tasks_of_the_group_and_not_those_of_ot
     }
 
     async def types_of(query):
-        return {by_task[point] for point in await matching(NS, query, [])}
+        return {by_task[point] for point in await matching(NS, [query], [])}
 
     assert await types_of("Create endpoints for customers") == {"api_route"}
     assert await types_of("Change an API route") == {"api_route"}

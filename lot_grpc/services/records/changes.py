@@ -85,6 +85,7 @@ WATCHED: Mapping[Noun, Watched] = {
         Watched(Noun.EPISODE, EPISODES, "episode_id", episode_point, frozenset(_EPISODE_KEYS)),
         Watched(Noun.ERROR_SOLUTION, ERROR_SOLUTIONS, "error_solution_id", error_solution_point),
         Watched(Noun.PREFERENCE, PREFERENCES, "key", preference_point),
+        Watched(Noun.SESSION, SESSIONS, "session_id", session_point, frozenset({FORMER})),
         Watched(
             Noun.LEARNING_EVENT,
             LEARNING_EVENTS,
@@ -93,7 +94,6 @@ WATCHED: Mapping[Noun, Watched] = {
             frozenset({SETTLED}),
         ),
         Watched(Noun.DECISION, DECISIONS, "decision_id", decision_point),
-        Watched(Noun.SESSION, SESSIONS, "session_id", session_point, frozenset({FORMER})),
     )
 }
 """In the order in which a watch from the start tells them."""
