@@ -6,8 +6,8 @@ text of up to ``SHORT`` units is one passage. Else a passage ends, in its second
 paragraph where there is one, else behind a sentence, a line, a word; never within a character and
 its marks.
 
-Measured on facts of one sentence in documents of 1,500 words (dense leg, hit@1): passages of 320
-units .12, of 128 .18, of 64 .56.
+Measured on facts of one sentence in 45 documents of 1,500 words (dense leg, hit@1): passages of 64
+units .56, of 128 .18; a mean of windows, without passages, .04. The length was chosen on these.
 """
 
 from __future__ import annotations

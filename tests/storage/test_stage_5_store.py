@@ -1,0 +1,79 @@
+"""The store that stage 5 left behind opens as it is."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from lot_grpc.domain.query import MemoryFilter, PatternFilter
+from lot_grpc.embedding.hashing import HashingEmbedder
+from lot_grpc.ports import MultiVector
+from lot_grpc.services.backfill import bring_up_to_date
+from lot_grpc.services.build import Services
+from lot_grpc.services.error_backfill import read_errors_anew
+from lot_grpc.services.memories.error_finding import ErrorQuestion
+from lot_grpc.services.recall.questions import Asked, memory_question, pattern_question
+from lot_grpc.services.records.collections import MEMORIES, PASSAGE_VECTORS
+from lot_grpc.services.records.memories import memory_point
+from tests.contract.clock import FixedClock
+from tests.fixtures.archive import unpack
+from tests.fixtures.stage_1 import NS, open_services
+from tests.fixtures.stage_5 import ARCHIVE, DIMENSIONS, LONG
+from tests.services.invariants import check_invariants
+
+
+@pytest.fixture
+async def services(tmp_path: Path) -> AsyncIterator[Services]:
+    unpack(ARCHIVE, tmp_path)
+    clock = FixedClock()
+    clock.advance(26 * 3600)
+    embedder = HashingEmbedder(DIMENSIONS)
+    store, opened = await open_services(tmp_path, clock, embedder)
+    assert await bring_up_to_date(opened.model_store, embedder) == 0
+    assert await read_errors_anew(opened.model_store, embedder) == 0
+    await opened.housekeeping.roll_forward(starting=True)
+    await check_invariants(opened.model_store, NS)
+    yield opened
+    await store.close()
+
+
+async def test_its_vectors_are_those_of_the_second_model(services: Services) -> None:
+    assert services.model.epoch == 1
+    asked = pattern_question(Asked("Log in to the admin panel", 3), PatternFilter())
+    found = await services.pattern_recall.find(NS, asked)
+    assert found.hits[0].thing.pattern_id == "login"
+    point = memory_point(NS, "handbook")
+    there = await services.model_store.get(MEMORIES, NS, [point], vectors=True)
+    several = there[point].vectors[PASSAGE_VECTORS]
+    assert isinstance(several, MultiVector)
+    assert {len(one) for one in several.vectors} == {DIMENSIONS}
+
+
+async def test_memories_are_as_they_were(services: Services) -> None:
+    asked = memory_question(Asked("what is told of topic13", 1), MemoryFilter())
+    found = await services.memory_recall.find(NS, asked)
+    assert found.hits[0].thing.memory_id == "handbook"
+    assert found.hits[0].thing.content.content == LONG
+    [passage] = await services.memory_passages.of([found.hits[0].thing], found.vector)
+    assert passage is not None
+    assert "topic13" in passage.text
+
+
+async def test_errors_preferences_and_sessions_are_as_they_were(services: Services) -> None:
+    question = ErrorQuestion("ModuleNotFoundError", "No module named 'PIL'")
+    hit = (await services.error_finding.find(NS, question)).hits[0]
+    assert (hit.exact, hit.error_solution.outcomes.usage_count) == (True, 1)
+    assert [(one.given, one.stored) for one in hit.differences] == [("PIL", "yaml")]
+    preference, history = await services.preferences.get_with_history(NS, "style", 10)
+    assert preference.value is None
+    assert [one.value for one in history] == [{"indent": 4.0}, "tabs"]
+    session = await services.sessions.get(NS, "chat")
+    assert [one.content for one in session.messages] == [f"message {n}" for n in range(3)]
+    assert session.values == {"topic": b"\x1a\x01x"}
+
+
+async def test_what_was_cleared_is_gone(services: Services) -> None:
+    names = [one.namespace for one in (await services.namespaces.page(100, "")).namespaces]
+    assert "cleared" not in names
