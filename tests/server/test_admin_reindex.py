@@ -5,9 +5,13 @@ from __future__ import annotations
 import asyncio
 
 import grpc.aio
+import pytest
 
+from lot_grpc.domain.errors import ModelSwitchedError
 from lot_grpc.pb.lot.v1 import admin_service_pb2 as pb
 from lot_grpc.pb.lot.v1 import admin_service_pb2_grpc as pb_grpc
+from lot_grpc.pb.lot.v1 import transfer_pb2
+from lot_grpc.server.transfer_servicer import TransferServicer
 from tests.server.service import serving
 from tests.server.wire import failure, failure_of
 
@@ -113,3 +117,59 @@ async def reason_of(call) -> str:
     except grpc.aio.AioRpcError as error:
         return failure_of(error).reason
     return ""
+
+
+async def test_an_import_is_ended_at_the_switch_and_goes_on_when_opened_again():
+    async with serving() as lot:
+        stub = pb_grpc.AdminServiceStub(lot.channel)
+        for number in range(3):
+            await lot.patterns.SavePattern(pattern={"task": f"Task number {number}"})
+        [header, first, *_] = [
+            one async for one in stub.Export(transfer_pb2.ExportRequest(namespace=lot.namespace))
+        ]
+        opening = transfer_pb2.ImportRequest(namespace="moved", header=header.header)
+        records = transfer_pb2.ImportRequest(records=first.records, cursor=first.cursor)
+        call = stub.Import(timeout=60)
+        await call.write(opening)
+        await call.read()
+        await steps_of(lot, model=OTHER)
+        await call.write(records)
+        failed = await failure(_read(call))
+        assert (failed.code, failed.reason) == ("ABORTED", "MODEL_SWITCHED")
+
+        again = stub.Import(timeout=60)
+        for message in (opening, records):
+            await again.write(message)
+            answer = await again.read()
+        assert answer.counts == {"PATTERN": 3}
+        found = await lot.on("moved").patterns.RecallPatterns(query="Task number 2", limit=1)
+        assert found.hits[0].pattern.task == "Task number 2"
+
+
+async def test_an_export_with_vectors_is_ended_at_the_switch():
+    async with serving() as lot:
+        for number in range(3):
+            await lot.patterns.SavePattern(pattern={"task": f"Task number {number}"})
+        services = lot.own_services
+        assert services is not None
+        servicer = TransferServicer(
+            services.exporting,
+            services.importing,
+            services.admin,
+            lot.clock,
+            "0",
+            0,
+            services.model,
+            services.gate,
+        )
+        request = transfer_pb2.ExportRequest(namespace=lot.namespace, include_vectors=True)
+        messages = servicer.Export(request, None)
+        assert (await anext(messages)).header.dimensions == 64
+        await steps_of(lot, model=OTHER)
+        with pytest.raises(ModelSwitchedError):
+            await anext(messages)
+
+
+async def _read(call):
+    answer = await call.read()
+    return answer if answer is not grpc.aio.EOF else await call
