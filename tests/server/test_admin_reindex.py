@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import grpc.aio
 import pytest
@@ -152,7 +153,7 @@ async def test_an_export_with_vectors_is_ended_at_the_switch():
             await lot.patterns.SavePattern(pattern={"task": f"Task number {number}"})
         services = lot.own_services
         assert services is not None
-        servicer = TransferServicer(
+        servicer: Any = TransferServicer(  # type: ignore[abstract]
             services.exporting,
             services.importing,
             services.admin,
