@@ -19,6 +19,7 @@ from qdrant_edge import UpdateOperation
 from lot_grpc.domain.errors import StartupError, StoreUnavailableError
 from lot_grpc.ports import EXPIRES_KEY, NAMESPACE_KEY, CollectionSpec, Index, Micros, Record
 from lot_grpc.storage.checks import check_dimensions
+from lot_grpc.storage.edge_repair import mend
 from lot_grpc.storage.json_path import json_path
 from lot_grpc.storage.recent import RecentRecords
 
@@ -32,6 +33,9 @@ _FLUSH_EVERY_POINTS = 10_000
 loop: some 25 ms, where twice as many points take 45."""
 
 _RECENT = 10_000
+
+_INCOMPATIBLE = "Incompatible configs"
+"""What Edge says of a shard whose files disagree on its vectors."""
 
 _MAX_SIM: Final = edge.MultiVectorConfig(edge.MultiVectorComparator.MaxSim)
 """With one vector in the query it is the cosine of the nearest."""
@@ -181,7 +185,7 @@ def _opened(folder: Path, spec: CollectionSpec, search_threads: int) -> edge.Edg
     if not folder.exists():
         _create(folder, spec, search_threads)
     try:
-        return edge.EdgeShard.load(str(folder))
+        return _loaded(folder)
     except Exception as error:
         raise StartupError(
             f"the collection {spec.name!r} in {folder} cannot be opened; restore the folder from a "
@@ -189,6 +193,15 @@ def _opened(folder: Path, spec: CollectionSpec, search_threads: int) -> edge.Edg
             path=folder,
             collection=spec.name,
         ) from error
+
+
+def _loaded(folder: Path) -> edge.EdgeShard:
+    try:
+        return edge.EdgeShard.load(str(folder))
+    except Exception as error:
+        if _INCOMPATIBLE not in str(error) or not mend(folder):
+            raise
+    return edge.EdgeShard.load(str(folder))
 
 
 def _create(folder: Path, spec: CollectionSpec, search_threads: int) -> None:

@@ -373,7 +373,7 @@ def test_a_command_of_the_page_runs_as_it_stands(line, recorded, start, tools, d
         assert ran.interrupted() == 130
     elif arguments == ["clear", "team-a"]:  # nobody can be asked here
         assert ran.ended() == 2
-        assert "--yes" in ran.err
+        assert "--yes" in "".join(ran.err)
     else:
         assert ran.ended() == 0, ran.err
 
