@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from lot_grpc.domain.error_headline import headline_of
@@ -25,6 +26,9 @@ from lot_grpc.domain.ids import content_hash
 VERSION: Final = 2
 """Raised whenever a rule changes: signatures begin with it. At the next start those of another one
 are made anew from the messages, which are stored as they came (``services.error_backfill``)."""
+
+_KEPT_CHARACTERS: Final = 512
+"""Of messages whose signatures are remembered."""
 
 _LONGEST = 400
 """Characters of a signature. Of a longer one the rest is hashed."""
@@ -161,6 +165,14 @@ def signature_of(error_type: str, message: str) -> str:
     ``error_type`` may be empty: then it is what the message names. Of a qualified name
     (``asyncio.exceptions.TimeoutError``, ``java.net.ConnectException``) the last part counts.
     """
+    if len(message) > _KEPT_CHARACTERS:
+        return read_error(error_type, message).signature
+    return _signature(error_type, message)
+
+
+@lru_cache(4096)
+def _signature(error_type: str, message: str) -> str:
+    """That of a short message: the same failures come again and again."""
     return read_error(error_type, message).signature
 
 

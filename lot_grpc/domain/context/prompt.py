@@ -72,19 +72,20 @@ def prompt_of(known: Known, max_tokens: int = 0) -> Prompt:
     if not body:
         return Prompt("", 0, truncated=True)
     text = f"{_TITLE}\n{_USE}{body}"
-    return Prompt(text, token_count(text), room.truncated)
+    tokens = token_count(text) if room.left is None else max_tokens - room.left
+    return Prompt(text, tokens, room.truncated)
 
 
 class _Room:
     """What is left of the tokens."""
 
     def __init__(self, max_tokens: int) -> None:
-        self._left = max_tokens - token_count(f"{_TITLE}\n{_USE}") if max_tokens else None
+        self.left = max_tokens - token_count(f"{_TITLE}\n{_USE}") if max_tokens else None
         self.truncated = False
 
     def place(self, write: _Write, heading: str) -> list[str]:
         """The entry as it has room below its heading, if any; none if it has no room."""
-        for bounds in (FULL, BRIEF) if self._left is None or self._left >= _LEAST else ():
+        for bounds in (FULL, BRIEF) if self.left is None or self.left >= _LEAST else ():
             entry = write(bounds)
             text = f"{entry.text}\n"
             if self._take(heading + text):
@@ -94,12 +95,12 @@ class _Room:
         return []
 
     def _take(self, text: str) -> bool:
-        if self._left is None:
+        if self.left is None:
             return True
         tokens = token_count(text)
-        if tokens > self._left:
+        if tokens > self.left:
             return False
-        self._left -= tokens
+        self.left -= tokens
         return True
 
 

@@ -122,8 +122,21 @@ class TaskContexts:
         asked = await filled_in(self._store, namespace, asked)
         question = pattern_question(_recall(asked, asked.limit), PatternFilter())
         question = _narrowed(question, asked)
-        embedding, meant, preferences = await asyncio.gather(
-            self._embed(asked.task),
+        embedding = asyncio.ensure_future(self._embed(asked.task))
+        try:
+            return await self._gather(namespace, asked, question, embedding)
+        finally:
+            embedding.cancel()
+
+    async def _gather(
+        self,
+        namespace: str,
+        asked: ContextQuestion,
+        question: Question,
+        embedding: asyncio.Future[Embedding],
+    ) -> TaskContext:
+        """All of it; what needs no vector is looked for while that is made."""
+        meant, preferences = await asyncio.gather(
             self._learned.matching(namespace, asked.own_words, question.where),
             liked(self._store, namespace, asked.task, asked.preference_categories),
         )
@@ -134,18 +147,17 @@ class TaskContexts:
             ),
             self._runs(namespace, asked, with_it),
             self._remembered(namespace, asked, with_it),
-            self._recommending.recommend(
-                namespace, asked.profile, asked.limit, embedding=embedding
-            ),
+            self._recommending.recommend(namespace, asked.profile, asked.limit, given=embedding),
             self._solutions(namespace, asked, embedding),
         )
-        passages = await self._passages.of([hit.thing for hit in memories], embedding.vector)
+        vector = (await embedding).vector
+        passages = await self._passages.of([hit.thing for hit in memories], vector)
         read = [_read(hit.thing, one) for hit, one in zip(memories, passages, strict=True)]
         known = _known(episodes, patterns, read, errors, warnings, preferences, recommended)
         pattern_ids = [hit.thing.pattern_id for hit in patterns.hits]
         solution_ids = [hit.error_solution.error_solution_id for hit in errors]
         retrieval_id = self._retrievals.remember(
-            namespace, asked.task, embedding.vector, (*pattern_ids, *solution_ids)
+            namespace, asked.task, vector, (*pattern_ids, *solution_ids)
         )
         episode_ids = [hit.thing.episode_id for hit in episodes]
         self._watching.suggested(namespace, asked.task, pattern_ids, episode_ids, retrieval_id)
@@ -194,7 +206,7 @@ class TaskContexts:
         return (await self._memories.find(namespace, with_it.question(question))).hits
 
     async def _solutions(
-        self, namespace: str, asked: ContextQuestion, embedding: Embedding
+        self, namespace: str, asked: ContextQuestion, embedding: asyncio.Future[Embedding]
     ) -> list[ErrorFound]:
         """Solutions of the error that the task names, if it names one, then what did not help."""
         error = named_error(asked.task)
@@ -216,7 +228,7 @@ class TaskContexts:
 class _Shared:
     """What all questions have in common."""
 
-    embedding: Embedding
+    embedding: asyncio.Future[Embedding]
 
     def question(self, one: Question) -> Question:
         """A question that is asked with it; its answer is remembered with all others."""

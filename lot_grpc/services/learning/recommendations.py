@@ -127,22 +127,21 @@ class Recommending:
         profile: TaskProfile,
         limit: int,
         min_score: float | None = None,
-        embedding: Embedding | None = None,
+        given: asyncio.Future[Embedding] | None = None,
     ) -> Recommended:
         """What worked on like tasks, with the best ``limit`` of them.
 
-        ``min_score`` None: the namespace's own threshold. ``embedding`` of the task, where it was
-        made already.
+        ``min_score`` None: the namespace's own threshold. ``given``: the embedding of the task,
+        where somebody else makes it.
         """
         threshold, boost = await self._thresholds(namespace)
         bound = threshold if min_score is None else min_score
         groups = list(_groups(profile, self._weights, bound))
         wanted = max(limit, NEIGHBOURS)
         wordless = bool(profile.task) and not lexical_query(profile.task).terms
-        if wordless or not profile.task:
-            embedding = None
-        elif embedding is None:
-            embedding = await self._embedder.embed_query(profile.task)
+        embedding = None
+        if profile.task and not wordless:
+            embedding = await (given or self._embedder.embed_query(profile.task))
         vector = embedding.vector if embedding else None
         hits = await self._best(namespace, groups, vector, wanted, bound)
         similar = await self._read(namespace, hits, wanted)

@@ -69,7 +69,7 @@ class ErrorQuestion:
     include_unsolved: bool = False
     explain: bool = False
     where: tuple[Condition, ...] = ()
-    embedding: Embedding | None = None
+    embedding: asyncio.Future[Embedding] | None = None
     quiet: bool = False
     legs: Legs = Legs.HYBRID
     """For measuring; one leg alone is searched without the signature."""

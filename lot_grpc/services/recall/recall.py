@@ -6,6 +6,7 @@ noun.
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -100,7 +101,7 @@ class Question:
     rerank: bool = False
     explain: bool = False
     legs: Legs = Legs.HYBRID
-    embedding: Embedding | None = None
+    embedding: asyncio.Future[Embedding] | None = None
     meant: frozenset[str] | None = None
     quiet: bool = False
 

@@ -28,7 +28,8 @@ class Wanted:
     """What to look for. ``min_similarity`` 0: no bound. ``pool``: hits of each leg.
 
     ``also`` finds points that are candidates whatever the legs say; ``where`` must hold for them.
-    It is asked while the query is embedded. ``embedding`` of the query, where it was made already.
+    It is asked while the query is embedded. ``embedding`` of the query, where somebody else makes
+    it: until it is there the words are looked for.
     """
 
     query: str
@@ -37,7 +38,7 @@ class Wanted:
     min_similarity: float = 0.0
     legs: Legs = Legs.HYBRID
     also: Callable[[], Awaitable[frozenset[str]]] | None = None
-    embedding: Embedding | None = None
+    embedding: asyncio.Future[Embedding] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,12 +76,16 @@ class Searching:
         """What comes into question, the most relevant first."""
         words = lexical_query(wanted.query)
         if not words.terms:
-            embedding = wanted.embedding or await embed_wordless(self._embedder, wanted.query)
+            embedding = await (wanted.embedding or embed_wordless(self._embedder, wanted.query))
             return Candidates([], embedding.vector, wordless=True)
+        early = None
+        if wanted.embedding is not None and not wanted.embedding.done():
+            early = await self._by_words(namespace, wanted, words)
         embedding, also = await asyncio.gather(
-            self._embedding(wanted), wanted.also() if wanted.also else _nothing()
+            wanted.embedding or self._embedder.embed_query(wanted.query),
+            wanted.also() if wanted.also else _nothing(),
         )
-        pools, lexical = await self._legs(namespace, wanted, embedding.vector, words)
+        pools, lexical = await self._legs(namespace, wanted, embedding.vector, words, early)
         cosines = await self._cosines(namespace, wanted, pools, lexical, embedding.vector, also)
         similar, others = _apart(pools, cosines, wanted.pool)
         lexical = {point: score for point, score in lexical.items() if point in cosines}
@@ -94,13 +99,23 @@ class Searching:
             also=also,
         )
 
-    async def _embedding(self, wanted: Wanted) -> Embedding:
-        return wanted.embedding or await self._embedder.embed_query(wanted.query)
+    async def _by_words(self, namespace: str, wanted: Wanted, words: LexicalQuery) -> Scores:
+        """The pool of the words alone."""
+        if wanted.legs is Legs.DENSE:
+            return {}
+        query = SearchQuery(SPARSE_VECTOR, words.vector, wanted.pool, wanted.where)
+        [found] = await self._store.search(self._searched.collection, namespace, [query])
+        return found
 
     async def _legs(
-        self, namespace: str, wanted: Wanted, vector: Sequence[float], words: LexicalQuery
+        self,
+        namespace: str,
+        wanted: Wanted,
+        vector: Sequence[float],
+        words: LexicalQuery,
+        early: Scores | None,
     ) -> tuple[dict[str, Scores], Scores]:
-        """The pool of each dense vector, by its name, and that of the words."""
+        """The pool of each dense vector, by its name, and that of the words (``early``: known)."""
         dense = self._searched.dense if wanted.legs is not Legs.BM25 else ()
         queries = [
             SearchQuery(
@@ -111,10 +126,12 @@ class Searching:
             )
             for name in dense
         ]
-        if wanted.legs is not Legs.DENSE:
+        if wanted.legs is Legs.DENSE:
+            early = {}
+        elif early is None:
             queries.append(SearchQuery(SPARSE_VECTOR, words.vector, wanted.pool, wanted.where))
         found = await self._store.search(self._searched.collection, namespace, queries)
-        lexical = found.pop() if wanted.legs is not Legs.DENSE else {}
+        lexical = found.pop() if early is None else early
         return dict(zip(dense, found, strict=True)), lexical
 
     async def _cosines(
