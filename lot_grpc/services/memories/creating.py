@@ -153,7 +153,9 @@ class Creating:
             stone = await self._tombstones.find(work.namespace, NOUN, memory_id)
             if entry.result or (stone and stone.delete_time >= entry.create_time):
                 work.result = MemoryNotFoundError(
-                    work.namespace, memory_id, "it was deleted after this request created it"
+                    work.namespace,
+                    memory_id,
+                    "it was deleted after this request created it, or has expired",
                 )
 
     async def _take_stored(self, namespace: str, works: Sequence[_Work]) -> None:

@@ -155,7 +155,9 @@ class ErrorSolutions:
             stone = await self._tombstones.find(namespace, NOUN, solution_id)
             if entry.result or (stone and stone.delete_time >= entry.create_time):
                 raise ErrorSolutionNotFoundError(
-                    namespace, solution_id, "it was deleted after this request saved it"
+                    namespace,
+                    solution_id,
+                    "it was deleted after this request saved it, or has expired",
                 )
         return None
 

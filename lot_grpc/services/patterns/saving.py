@@ -197,7 +197,9 @@ class Saving:
             deleted = stone is not None and stone.delete_time >= entry.create_time
             if entry.result or deleted:
                 work.result = PatternNotFoundError(
-                    work.namespace, pattern_id, "it was deleted after this request saved it"
+                    work.namespace,
+                    pattern_id,
+                    "it was deleted after this request saved it, or has expired",
                 )
 
     async def _look_at_claims(self, namespace: str, works: Sequence[_Work]) -> None:

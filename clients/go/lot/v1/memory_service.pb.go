@@ -563,9 +563,10 @@ type UpdateMemoryRequest struct {
 	// Required. memory_id of the memory to edit.
 	MemoryId string `protobuf:"bytes,3,opt,name=memory_id,json=memoryId,proto3" json:"memory_id,omitempty"`
 	// update_mask names the fields to set, each at the top level of Memory (`content`, `tags`, …;
-	// `details` and `expiration` set or clear those; so do the fields within them). Empty: all fields
-	// that the given memory has set. `*` is all editable fields. Output-only fields and unknown paths
-	// are refused. Afterwards `details` must still be those of the kind.
+	// `details` and `expiration` set or clear those, and so do `conversation_summary`, `project`,
+	// `expire_time` and `ttl`). Empty: all fields that the given memory has set. `*` is all editable
+	// fields. Output-only fields, unknown paths and paths below the top level are refused. Afterwards
+	// `details` must still be those of the kind.
 	UpdateMask *fieldmaskpb.FieldMask `protobuf:"bytes,4,opt,name=update_mask,json=updateMask,proto3" json:"update_mask,omitempty"`
 	// etag that the memory must still have. Empty: whatever it has.
 	Etag          string `protobuf:"bytes,5,opt,name=etag,proto3" json:"etag,omitempty"`

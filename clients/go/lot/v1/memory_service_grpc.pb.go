@@ -62,7 +62,8 @@ type MemoryServiceClient interface {
 	// of a create whose memory was deleted since), REQUEST_ID_REUSED.
 	CreateMemory(ctx context.Context, in *CreateMemoryRequest, opts ...grpc.CallOption) (*CreateMemoryResponse, error)
 	// BatchCreateMemories creates up to 500 memories, each as CreateMemory would. Items succeed or
-	// fail by themselves: look at each result. Errors: LIMIT_EXCEEDED.
+	// fail by themselves: look at each result. Only an item that breaks a rule of this contract has
+	// the whole request refused, and is named. Errors: LIMIT_EXCEEDED.
 	BatchCreateMemories(ctx context.Context, in *BatchCreateMemoriesRequest, opts ...grpc.CallOption) (*BatchCreateMemoriesResponse, error)
 	// GetMemory reads one. Errors: MEMORY_NOT_FOUND.
 	GetMemory(ctx context.Context, in *GetMemoryRequest, opts ...grpc.CallOption) (*GetMemoryResponse, error)
@@ -418,7 +419,8 @@ type MemoryServiceServer interface {
 	// of a create whose memory was deleted since), REQUEST_ID_REUSED.
 	CreateMemory(context.Context, *CreateMemoryRequest) (*CreateMemoryResponse, error)
 	// BatchCreateMemories creates up to 500 memories, each as CreateMemory would. Items succeed or
-	// fail by themselves: look at each result. Errors: LIMIT_EXCEEDED.
+	// fail by themselves: look at each result. Only an item that breaks a rule of this contract has
+	// the whole request refused, and is named. Errors: LIMIT_EXCEEDED.
 	BatchCreateMemories(context.Context, *BatchCreateMemoriesRequest) (*BatchCreateMemoriesResponse, error)
 	// GetMemory reads one. Errors: MEMORY_NOT_FOUND.
 	GetMemory(context.Context, *GetMemoryRequest) (*GetMemoryResponse, error)

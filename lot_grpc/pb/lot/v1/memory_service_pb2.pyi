@@ -307,9 +307,10 @@ class UpdateMemoryRequest(_message.Message):
     @_builtins.property
     def update_mask(self) -> _field_mask_pb2.FieldMask:
         """update_mask names the fields to set, each at the top level of Memory (`content`, `tags`, …;
-        `details` and `expiration` set or clear those; so do the fields within them). Empty: all fields
-        that the given memory has set. `*` is all editable fields. Output-only fields and unknown paths
-        are refused. Afterwards `details` must still be those of the kind.
+        `details` and `expiration` set or clear those, and so do `conversation_summary`, `project`,
+        `expire_time` and `ttl`). Empty: all fields that the given memory has set. `*` is all editable
+        fields. Output-only fields, unknown paths and paths below the top level are refused. Afterwards
+        `details` must still be those of the kind.
         """
 
     def __init__(

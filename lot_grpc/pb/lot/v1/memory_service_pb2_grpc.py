@@ -186,7 +186,8 @@ class MemoryServiceServicer(object):
 
     def BatchCreateMemories(self, request, context):
         """BatchCreateMemories creates up to 500 memories, each as CreateMemory would. Items succeed or
-        fail by themselves: look at each result. Errors: LIMIT_EXCEEDED.
+        fail by themselves: look at each result. Only an item that breaks a rule of this contract has
+        the whole request refused, and is named. Errors: LIMIT_EXCEEDED.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

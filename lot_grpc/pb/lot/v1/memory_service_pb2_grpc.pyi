@@ -52,7 +52,8 @@ class MemoryServiceStub:
     """
     BatchCreateMemories: _grpc.UnaryUnaryMultiCallable[_memory_service_pb2.BatchCreateMemoriesRequest, _memory_service_pb2.BatchCreateMemoriesResponse]
     """BatchCreateMemories creates up to 500 memories, each as CreateMemory would. Items succeed or
-    fail by themselves: look at each result. Errors: LIMIT_EXCEEDED.
+    fail by themselves: look at each result. Only an item that breaks a rule of this contract has
+    the whole request refused, and is named. Errors: LIMIT_EXCEEDED.
     """
     GetMemory: _grpc.UnaryUnaryMultiCallable[_memory_service_pb2.GetMemoryRequest, _memory_service_pb2.GetMemoryResponse]
     """GetMemory reads one. Errors: MEMORY_NOT_FOUND."""
@@ -166,7 +167,8 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
     """
     BatchCreateMemories: _aio.UnaryUnaryMultiCallable[_memory_service_pb2.BatchCreateMemoriesRequest, _memory_service_pb2.BatchCreateMemoriesResponse]  # type: ignore[assignment]
     """BatchCreateMemories creates up to 500 memories, each as CreateMemory would. Items succeed or
-    fail by themselves: look at each result. Errors: LIMIT_EXCEEDED.
+    fail by themselves: look at each result. Only an item that breaks a rule of this contract has
+    the whole request refused, and is named. Errors: LIMIT_EXCEEDED.
     """
     GetMemory: _aio.UnaryUnaryMultiCallable[_memory_service_pb2.GetMemoryRequest, _memory_service_pb2.GetMemoryResponse]  # type: ignore[assignment]
     """GetMemory reads one. Errors: MEMORY_NOT_FOUND."""
@@ -289,7 +291,8 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_memory_service_pb2.BatchCreateMemoriesResponse, _abc.Awaitable[_memory_service_pb2.BatchCreateMemoriesResponse]]:
         """BatchCreateMemories creates up to 500 memories, each as CreateMemory would. Items succeed or
-        fail by themselves: look at each result. Errors: LIMIT_EXCEEDED.
+        fail by themselves: look at each result. Only an item that breaks a rule of this contract has
+        the whole request refused, and is named. Errors: LIMIT_EXCEEDED.
         """
 
     @_abc_1.abstractmethod

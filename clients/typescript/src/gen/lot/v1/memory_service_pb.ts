@@ -340,9 +340,10 @@ export type UpdateMemoryRequest = Message<"lot.v1.UpdateMemoryRequest"> & {
 
   /**
    * update_mask names the fields to set, each at the top level of Memory (`content`, `tags`, …;
-   * `details` and `expiration` set or clear those; so do the fields within them). Empty: all fields
-   * that the given memory has set. `*` is all editable fields. Output-only fields and unknown paths
-   * are refused. Afterwards `details` must still be those of the kind.
+   * `details` and `expiration` set or clear those, and so do `conversation_summary`, `project`,
+   * `expire_time` and `ttl`). Empty: all fields that the given memory has set. `*` is all editable
+   * fields. Output-only fields, unknown paths and paths below the top level are refused. Afterwards
+   * `details` must still be those of the kind.
    *
    * @generated from field: google.protobuf.FieldMask update_mask = 4;
    */
@@ -730,7 +731,8 @@ export const MemoryService: GenService<{
   },
   /**
    * BatchCreateMemories creates up to 500 memories, each as CreateMemory would. Items succeed or
-   * fail by themselves: look at each result. Errors: LIMIT_EXCEEDED.
+   * fail by themselves: look at each result. Only an item that breaks a rule of this contract has
+   * the whole request refused, and is named. Errors: LIMIT_EXCEEDED.
    *
    * @generated from rpc lot.v1.MemoryService.BatchCreateMemories
    */
