@@ -91,6 +91,7 @@ def run(
         if wanted.dry_run:
             written = _Written(counts=there)
         else:
+            _spare(wanted.file, there)
             written = _export(target, request, wanted.file, sum(there.values()), patience)
     except grpc.RpcError as error:
         hints = {grpc.StatusCode.INVALID_ARGUMENT: _other_part(wanted.file)}
@@ -116,6 +117,15 @@ def _counted(target: str, request: pb.ExportRequest) -> dict[str, int]:
         for message in pb_grpc.AdminServiceStub(channel).Export(asked, timeout=_COUNT_SECONDS):
             counts.update(message.summary.counts)
     return counts
+
+
+def _spare(name: str, there: dict[str, int]) -> None:
+    """Keep a file that is there from an export of nothing, as of a misspelt namespace."""
+    if not any(there.values()) and Path(name).exists():
+        raise ExportFileError(
+            f"there is nothing to export, and {name} is there: it stays as it is",
+            "`lot-grpc namespaces` shows what each namespace holds",
+        )
 
 
 def _export(

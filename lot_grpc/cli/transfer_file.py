@@ -62,7 +62,8 @@ def read_messages(file: BinaryIO, name: str) -> Iterator[pb.ExportResponse]:
     """The messages of a file, up to the one with the summary.
 
     Raises:
-        ExportFileError: It is no export, of a later format, damaged, or cut off (CutOffError).
+        ExportFileError: It is no export, of a later format, damaged, goes on behind its end, or
+            was cut off (CutOffError).
     """
     _read_title(file, name)
     while True:
@@ -83,6 +84,12 @@ def read_messages(file: BinaryIO, name: str) -> Iterator[pb.ExportResponse]:
             raise _damaged(name) from None
         yield message
         if message.HasField("summary"):
+            if file.read(1):
+                raise ExportFileError(
+                    f"{name} goes on behind the end of the export",
+                    "it was written to by something else, or several exports were joined: import "
+                    "each from a file of its own",
+                )
             return
 
 

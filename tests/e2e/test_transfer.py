@@ -171,3 +171,19 @@ def test_conflicts_are_told_with_what_to_do(filled: Served, exported: Path):
     back = exported.with_name("back.lot")
     assert lot(filled, "export", str(back), "-n", "conflicts", "--noun", "preference").code == 0
     assert same(file, back) == 6  # two of them, each with two former values
+
+
+def test_a_file_that_goes_on_behind_its_end_is_refused(filled: Served, exported: Path):
+    with exported.open("ab") as file:
+        file.write(exported.read_bytes())
+    joined = lot(filled, "import", str(exported), "-n", "joined")
+    assert joined.code == 1
+    assert "goes on behind the end" in joined.errors
+
+
+def test_an_export_of_nothing_leaves_a_file_that_is_there(filled: Served, exported: Path):
+    before = exported.read_bytes()
+    nothing = lot(filled, "export", str(exported), "-n", "misspelt")
+    assert nothing.code == 1
+    assert "nothing to export" in nothing.errors
+    assert exported.read_bytes() == before
