@@ -40,7 +40,12 @@ from lot_grpc.services.records.collections import (
     SPARSE_VECTOR,
     TEXT_VECTOR,
 )
-from lot_grpc.services.store_contract import change_contract, check_terms, contract_row
+from lot_grpc.services.store_contract import (
+    BACKFILL,
+    change_contract,
+    check_terms,
+    contract_row,
+)
 
 Progress: TypeAlias = Callable[[str, int, int], None]
 """What is done, how much of it, of how much."""
@@ -53,8 +58,6 @@ _EMBEDDED_BATCH = 32
 """A batch ends with so many texts to embed: what a process that is killed has done for nothing."""
 
 _WHAT = "bringing the store up to date"
-_STATE = "backfill"
-"""Key of the contract: how far it is, None (or absent) when there is nothing to do."""
 
 _WITH_PASSAGES = 5
 """The schema version from which on memories have vectors of their code and passages."""
@@ -108,7 +111,7 @@ async def bring_up_to_date(
         # without the vectors, behind the place where this one goes on.
         changed: dict[str, Any] = {"schema_version": SCHEMA_VERSION}
         if row["schema_version"] < _WITH_PASSAGES:
-            changed[_STATE] = _with_memories(row.get(_STATE))
+            changed[BACKFILL] = _with_memories(row.get(BACKFILL))
         await change_contract(store, changed)
         row = {**row, **changed}
     if not _behind(row):
@@ -134,7 +137,7 @@ class _Backfill:
         self._embedder = embedder
         self._indexing = Indexing(embedder)
         self._embeds = row["embedding"]["tokenizer"] == ""
-        state = row.get(_STATE) or {}
+        state = row.get(BACKFILL) or {}
         self._terms = (
             row["embedding"]["tokenizer"] != TOKENIZER or state.get("to", TOKENIZER) != TOKENIZER
         )
@@ -173,7 +176,7 @@ class _Backfill:
         self._cursors[collection] = _Cursor.after(records, cursor)
         await self._store.flush()  # else the cursor might outlive the vectors when power is lost
         state = _state(self._cursors, memories=self._passages)
-        await change_contract(self._store, {_STATE: state})
+        await change_contract(self._store, {BACKFILL: state})
         self._done += len(records)
         self._tell()
         await asyncio.sleep(0)
@@ -263,7 +266,7 @@ class _Backfill:
         check_terms(row)
         await self._store.flush()
         embedding = {**row["embedding"], "tokenizer": TOKENIZER}
-        await change_contract(self._store, {"embedding": embedding, _STATE: None})
+        await change_contract(self._store, {"embedding": embedding, BACKFILL: None})
         self._done = self._total
         self._tell()
 
@@ -274,13 +277,13 @@ class _Backfill:
 
 def _behind(row: Mapping[str, Any]) -> bool:
     # An unfinished run to other terms leaves those of the contract in some of the records only.
-    left = row.get(_STATE) is not None or row["schema_version"] < _WITH_PASSAGES
+    left = row.get(BACKFILL) is not None or row["schema_version"] < _WITH_PASSAGES
     return left or row["embedding"]["tokenizer"] != TOKENIZER
 
 
 def _cursors(row: Mapping[str, Any]) -> dict[str, _Cursor]:
     """How far an earlier run came, unless it was to other terms."""
-    state = row.get(_STATE)
+    state = row.get(BACKFILL)
     if state is None or state["to"] != TOKENIZER:
         return {}
     return {

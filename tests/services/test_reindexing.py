@@ -243,18 +243,15 @@ async def test_what_was_learned_moves_the_same_hits(place: Place) -> None:
     world = await place.start()
     await save(world, "Log in to the shop as admin", pattern_id="a")
     await save(world, "Log in to the shop as an admin", pattern_id="b")
-    asked = await recall(world, "Log in to the shop as admin user")
+    query = "Log in to the shop as admin user"
+    asked = await recall(world, query)
     for _ in range(6):
-        await outcome(world, "b", retrieval_id=asked.retrieval_id, query=asked_query(asked))
-    before = await recall(world, "Log in to the shop as admin user")
+        await outcome(world, "b", retrieval_id=asked.retrieval_id, query=query)
+    before = await recall(world, query)
     assert before.hits[0].thing.pattern_id == "b"
     await reindex(world, TURNED)
-    after = await recall(world, "Log in to the shop as admin user")
+    after = await recall(world, query)
     assert [hit.thing.pattern_id for hit in after.hits] == ["b", "a"]
-
-
-def asked_query(_: Any) -> str:
-    return "Log in to the shop as admin user"
 
 
 async def test_an_outcome_names_a_recall_of_the_former_model(place: Place) -> None:
