@@ -13,7 +13,7 @@ import structlog
 
 from lot_grpc.clock import SystemClock
 from lot_grpc.domain.cells import Fading
-from lot_grpc.domain.errors import ModelUnavailableError
+from lot_grpc.domain.errors import ModelUnavailableError, StartupError
 from lot_grpc.domain.ranking import RankingWeights
 from lot_grpc.domain.recommendation import StructuralWeights
 from lot_grpc.embedding.fastembed import open_fastembed
@@ -127,6 +127,13 @@ def _make_reranker(settings: Settings) -> Reranker:
 async def _open_named(settings: Settings, model: str) -> Embedder:
     """A model to reindex to, by the name that its contract has."""
     remote = model.startswith(REMOTE)
+    if remote and settings.embedding.provider != "openai":
+        raise StartupError(
+            "this server embeds by itself and sends no text elsewhere; to go over to an endpoint, "
+            "configure it (LOT_EMBEDDING_PROVIDER=openai, LOT_EMBEDDING_MODEL, "
+            "LOT_OPENAI_BASE_URL), stop the server and run `lot-grpc reindex --offline`",
+            model=model,
+        )
     wanted: dict[str, object] = {
         "provider": "openai" if remote else "fastembed",
         "model": model.removeprefix(REMOTE),

@@ -426,10 +426,11 @@ class ImportConflictError(LotError):
 
     reason = "IMPORT_CONFLICT"
 
-    def __init__(self, namespace: str, noun: str, id: str) -> None:
+    def __init__(self, namespace: str, noun: str, id: str, *, dry_run: bool) -> None:
+        so_far = "nothing was stored" if dry_run else "what came before it is stored"
         super().__init__(
             f"{noun.replace('_', ' ')} {id!r} is in namespace {namespace!r} with other content; "
-            "what came before it is stored. Import again with conflict SKIP to keep the stored "
+            f"{so_far}. Import again with conflict SKIP to keep the stored "
             "ones, or OVERWRITE to replace them",
             namespace=namespace,
             noun=noun,

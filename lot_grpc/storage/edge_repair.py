@@ -1,9 +1,9 @@
 """Mends a shard whose process died while a named vector was added or dropped.
 
 Edge writes that into each segment and then into the shard's own file, and refuses to open a shard
-whose files disagree (killed at random within the call: one time in four). What the own file does
-not name was being added: nobody was told of it yet, so that it is taken out of the segments. What
-some segment lacks was being dropped: the others and the own file follow.
+whose files disagree (killed at random around the call: at least one time in six). What the own file
+does not name was being added: nobody was told of it yet, so that it is taken out of the segments.
+What some segment lacks was being dropped: the others and the own file follow.
 """
 
 from __future__ import annotations

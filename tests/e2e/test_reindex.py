@@ -144,6 +144,9 @@ def test_offline_needs_the_store_for_itself_and_a_store(serve, data):
     assert empty.code == 1
     assert "nothing to embed" in empty.errors
     served = serve(data)
+    away = run(data, "reindex", "openai:text-embedding-3-small", "--address", served.address)
+    assert away.code == 1
+    assert "sends no text elsewhere" in away.errors
     locked = run(data, "reindex", "--offline")
     assert locked.code == 1
     assert str(served.process.pid) in locked.errors

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import random
 from collections.abc import Sequence
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -38,7 +40,13 @@ from lot_grpc.services.reindexing import rebuilding, reindexing
 from lot_grpc.services.reindexing.epochs import stored_name
 from lot_grpc.services.reindexing.rebuilding import drop_stale
 from lot_grpc.services.reindexing.reindexing import ReindexPhase, ReindexStep
-from lot_grpc.services.store_contract import EPOCH, REBUILD, contract_row, open_store
+from lot_grpc.services.store_contract import (
+    EPOCH,
+    REBUILD,
+    contract_row,
+    open_as_stored,
+    open_store,
+)
 from lot_grpc.storage.edge import EdgeStore
 from lot_grpc.storage.faults import FaultInjectingStore, InjectedFault, When
 from lot_grpc.storage.in_memory import InMemoryStore
@@ -158,7 +166,7 @@ async def fill(world: World, count: int = 12) -> None:
         await outcome(world, f"p{number}", query=f"a task like {number}")
 
 
-async def check_one_model(store: VectorStore, model: str, *, complete: bool = True) -> None:
+async def check_one_model(store: VectorStore, model: str) -> None:
     """What the contract's epoch holds is just what ``model`` makes of the texts there are."""
     row = await contract_row(store)
     assert row["embedding"]["model"] == model
@@ -173,8 +181,8 @@ async def check_one_model(store: VectorStore, model: str, *, complete: bool = Tr
             for name, words in wanted.items():
                 [made] = await embedder.embed_documents([words])
                 stored = record.vectors.get(stored_name(name, epoch))
-                assert stored is not None or not complete, (searched.collection, record.payload)
-                assert stored is None or same_vector(stored, made.vector)
+                assert stored is not None, (searched.collection, record.payload)
+                assert same_vector(stored, made.vector)
     for record in await store.scroll(CELLS, None, (), limit=999, vectors=True):
         made = await embedder.embed_query(record.payload["query"])
         assert same_vector(record.vectors[stored_name(QUERY_VECTOR, epoch)], made.vector)
@@ -414,6 +422,35 @@ async def test_what_an_unfinished_run_left_is_dropped_by_one_to_another_model(
     assert "serves already" in steps[-1].detail
     await check_names(place.store, 2)
     assert (await contract_row(place.store)).get(REBUILD) is None
+
+
+async def attempt(store: FaultInjectingStore, model: str) -> None:
+    """A reindex of a closed store, to its end."""
+    await open_as_stored(store)
+    run = rebuilding.Rebuilding(store, await opener(model), nullcontext)
+    if await run.begin():
+        await run.embed_all(lambda collection, done: None)
+        await run.name_it()
+        await drop_stale(store)
+
+
+@pytest.mark.parametrize("when", [When.BEFORE, When.AFTER])
+async def test_attempts_that_die_one_after_the_other_lose_nothing(when: When) -> None:
+    """One was given up and died in that; the next one dies too, and is gone on with."""
+    for first, second in itertools.product(range(1, 9), range(1, 9)):
+        clock = FixedClock()
+        store = FaultInjectingStore(InMemoryStore(clock))
+        await fill(await Place(store, clock).start(), 3)
+        left = rebuilding.Rebuilding(store, TurnedEmbedder(), nullcontext)
+        await left.begin()
+        await left.embed_all(lambda collection, done: None)
+        for number, model in ((first, OLD), (second, NARROW)):
+            store.fail_at(number, when)
+            with suppress(InjectedFault):
+                await attempt(store, model)
+            store.revive()
+        await attempt(store, NARROW)
+        await check_one_model(store, NARROW)
 
 
 async def test_to_the_model_that_serves_nothing_is_done(place: Place) -> None:

@@ -2,7 +2,7 @@
 
 A call embeds at one moment and searches or writes at a later one; were the model switched between
 the two, vectors of two models would meet. So calls pass together, and the switch waits until none
-is under way and holds new ones up for as long as it takes, some milliseconds.
+is under way and holds new ones up for as long as it takes.
 """
 
 from __future__ import annotations

@@ -77,6 +77,7 @@ class Rebuilding:
 
         What an unfinished run to another model left is dropped.
         """
+        await drop_stale(self._store)  # else a new epoch might take the number of one of these
         row = await contract_row(self._store)
         left: Mapping[str, Any] | None = row.get(REBUILD)
         ours = asdict(with_terms(self._target.contract))
@@ -88,8 +89,7 @@ class Rebuilding:
             dropped = [left["epoch"]] if left else []
             self.epoch = max([row.get(EPOCH, 0), *dropped]) + 1
             rebuild = None if serves else {"epoch": self.epoch, "embedding": ours}
-            stale = [*row.get(STALE_EPOCHS, []), *dropped]
-            await change_contract(self._store, {REBUILD: rebuild, STALE_EPOCHS: stale})
+            await change_contract(self._store, {REBUILD: rebuild, STALE_EPOCHS: dropped})
             await drop_stale(self._store)
         if serves:
             return False

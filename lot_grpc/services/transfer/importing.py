@@ -137,7 +137,9 @@ class Importing:
             if kind.as_done(stored.payload) == row.record.payload:
                 run.unchanged += 1
             elif run.terms.conflict is Conflict.FAIL:
-                raise ImportConflictError(namespace, kind.noun.value, _name(row))
+                raise ImportConflictError(
+                    namespace, kind.noun.value, _name(row), dry_run=run.terms.dry_run
+                )
             elif run.terms.conflict is Conflict.SKIP:
                 run.skipped += 1
             elif await self._replace(run, kind, row, stored):

@@ -617,9 +617,10 @@ export type ReindexRequest = Message<"lot.v1.ReindexRequest"> & {
 
   /**
    * Required. model to embed with: a name that the server knows, for example
-   * `BAAI/bge-base-en-v1.5`, or `openai:` and the name of a model at the endpoint of the server's
-   * settings. Its files are looked for as those of the present model are; LOT_REINDEX_PATH names a
-   * folder of its own.
+   * `BAAI/bge-base-en-v1.5`. Its files are looked for as those of the present model are;
+   * LOT_REINDEX_PATH names a folder of its own. `openai:` and a name is a model at the endpoint of a
+   * server that embeds by one already; one that embeds by itself refuses it, since texts would leave
+   * the machine.
    *
    * @generated from field: string model = 2;
    */
@@ -977,7 +978,7 @@ export const AdminService: GenService<{
    * Reindex embeds everything anew with another model, while the server goes on with the present
    * one, and then switches. Hung up, or stopped anyhow, it leaves the present vectors whole and goes
    * on when called again. To the model that serves it drops what an unfinished one to another model
-   * left. Calls wait for some milliseconds at the switch; none meets vectors of two models. Of the
+   * left. Calls wait for a moment at the switch; none meets vectors of two models. Of the
    * embedded store only; the operator configures the new model before the next start. Errors:
    * REINDEX_RUNNING, REINDEX_OFFLINE_ONLY, EMBEDDING_MODEL_UNAVAILABLE, EMBEDDING_FAILED.
    *

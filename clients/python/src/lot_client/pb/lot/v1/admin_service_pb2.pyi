@@ -639,9 +639,10 @@ class ReindexRequest(_message.Message):
     """namespace the caller acts for; the answer is about the whole server, whatever it is."""
     model: _builtins.str
     """Required. model to embed with: a name that the server knows, for example
-    `BAAI/bge-base-en-v1.5`, or `openai:` and the name of a model at the endpoint of the server's
-    settings. Its files are looked for as those of the present model are; LOT_REINDEX_PATH names a
-    folder of its own.
+    `BAAI/bge-base-en-v1.5`. Its files are looked for as those of the present model are;
+    LOT_REINDEX_PATH names a folder of its own. `openai:` and a name is a model at the endpoint of a
+    server that embeds by one already; one that embeds by itself refuses it, since texts would leave
+    the machine.
     """
     dry_run: _builtins.bool
     """dry_run opens the model and counts only."""

@@ -74,7 +74,7 @@ class AdminServiceStub:
     """Reindex embeds everything anew with another model, while the server goes on with the present
     one, and then switches. Hung up, or stopped anyhow, it leaves the present vectors whole and goes
     on when called again. To the model that serves it drops what an unfinished one to another model
-    left. Calls wait for some milliseconds at the switch; none meets vectors of two models. Of the
+    left. Calls wait for a moment at the switch; none meets vectors of two models. Of the
     embedded store only; the operator configures the new model before the next start. Errors:
     REINDEX_RUNNING, REINDEX_OFFLINE_ONLY, EMBEDDING_MODEL_UNAVAILABLE, EMBEDDING_FAILED.
     """
@@ -139,7 +139,7 @@ class AdminServiceAsyncStub(AdminServiceStub):
     """Reindex embeds everything anew with another model, while the server goes on with the present
     one, and then switches. Hung up, or stopped anyhow, it leaves the present vectors whole and goes
     on when called again. To the model that serves it drops what an unfinished one to another model
-    left. Calls wait for some milliseconds at the switch; none meets vectors of two models. Of the
+    left. Calls wait for a moment at the switch; none meets vectors of two models. Of the
     embedded store only; the operator configures the new model before the next start. Errors:
     REINDEX_RUNNING, REINDEX_OFFLINE_ONLY, EMBEDDING_MODEL_UNAVAILABLE, EMBEDDING_FAILED.
     """
@@ -255,7 +255,7 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
         """Reindex embeds everything anew with another model, while the server goes on with the present
         one, and then switches. Hung up, or stopped anyhow, it leaves the present vectors whole and goes
         on when called again. To the model that serves it drops what an unfinished one to another model
-        left. Calls wait for some milliseconds at the switch; none meets vectors of two models. Of the
+        left. Calls wait for a moment at the switch; none meets vectors of two models. Of the
         embedded store only; the operator configures the new model before the next start. Errors:
         REINDEX_RUNNING, REINDEX_OFFLINE_ONLY, EMBEDDING_MODEL_UNAVAILABLE, EMBEDDING_FAILED.
         """
