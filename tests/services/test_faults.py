@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
@@ -27,10 +27,17 @@ from lot_grpc.storage.in_memory import InMemoryStore
 from lot_grpc.storage.qdrant import QdrantStore
 from tests.contract.clock import FixedClock
 from tests.services.cases import CASES, Case, id_of, nothing, three_patterns
+from tests.services.deaths import (
+    LONGER_THAN_ANY_CALL,
+    deaths_of,
+    restarted,
+    retry,
+    roll_forward,
+    some,
+)
 from tests.services.invariants import check_contents, check_invariants, state
 from tests.services.world import NS, SharedStore, World, draft, memory, open_world, rows
 
-LONGER_THAN_ANY_CALL = 15 * 60 + 1
 MODES = (When.BEFORE, When.AFTER)
 _NUMBERS = itertools.count()
 
@@ -82,12 +89,7 @@ class Lab:
         return died
 
     async def roll_forward(self, world: World, ns: str = "") -> None:
-        """As at a start; on a shared store once others can no longer be at it."""
-        housekeeping = world.services.housekeeping
-        await housekeeping.roll_forward(starting=True)
-        if not self.store.exclusive:
-            world.clock.advance(LONGER_THAN_ANY_CALL)
-            await housekeeping.roll_forward()
+        await roll_forward(world)
 
     async def retry(self, case: Case, ns: str, expected: Any) -> None:
         """The same call again comes to what one call without a fault comes to."""
@@ -109,85 +111,86 @@ async def lab(request: pytest.FixtureRequest) -> Lab:
     return Lab(await new_world(make(clock), clock), make)
 
 
-def every_second_death() -> Iterator[tuple[int, When]]:
-    """Write after write, until there are no more. After one is before the next."""
-    return ((n, When.BEFORE) for n in itertools.count(1))
-
-
 def deaths(count: int) -> list[tuple[int, When]]:
-    return [(n, when) for n in range(1, count + 1) for when in MODES]
+    """After one write is before the next. Writes that go at once are looked at in memory."""
+    return [(n, When.BEFORE) for n in range(1, count + 1)] + [(count, When.AFTER)]
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
-async def test_a_death_at_any_write_leaves_no_half(lab, case):
-    count, _ = await lab.without_fault(case)
-    for n, when in deaths(count):
-        ns = await lab.namespace()
-        await lab.die(case, ns, n, when)
-        await lab.roll_forward(lab.world)
-        await check_invariants(lab.store, ns)
-        await check_contents(lab.world, ns, case.contents)
+# --- every death, over a store in memory ------------------------------------------------------
+
+KINDS = pytest.mark.parametrize("kind", [InMemoryStore, SharedStore], ids=["own", "shared"])
+EACH = pytest.mark.parametrize("case", CASES, ids=str)
+EACH_REPEATABLE = pytest.mark.parametrize(
+    "case", [case for case in CASES if case.repeatable], ids=str
+)
+MOST = pytest.mark.parametrize(
+    "most", [pytest.param(3, id="some"), pytest.param(0, id="all", marks=pytest.mark.exhaustive)]
+)
+"""How many deaths, and how many second ones of each, a test takes of a case; 0 is all."""
 
 
-REPEATABLE = [case for case in CASES if case.repeatable]
+async def check_whole(world: World, case: Case, expected: Any) -> None:
+    """Nothing is half; sent again, and once more, the call has been carried out once."""
+    await check_invariants(world.store, NS)
+    if case.contents:
+        await check_contents(restarted(world.store.inner), NS, case.contents)
+    if case.repeatable:
+        await retry(world, case, expected)
+        await retry(world, case, expected)
 
 
-@pytest.mark.parametrize("case", REPEATABLE, ids=str)
-async def test_a_call_that_died_is_done_once_when_it_is_sent_again(lab, case):
-    count, expected = await lab.without_fault(case)
-    for n, when in deaths(count):
-        ns = await lab.namespace()
-        await lab.die(case, ns, n, when)
-        await lab.roll_forward(lab.world)
-        await lab.retry(case, ns, expected)
-        await lab.retry(case, ns, expected)
+@KINDS
+@EACH
+async def test_a_death_at_any_write_leaves_no_half(kind, case):
+    states, expected = await deaths_of(case, kind)
+    for left in states:
+        world = restarted(left)
+        await roll_forward(world)
+        await check_whole(world, case, expected)
 
 
-@pytest.mark.parametrize("case", REPEATABLE, ids=str)
-async def test_a_call_that_is_sent_again_before_anything_was_rolled_forward_is_done_once(lab, case):
+@KINDS
+@EACH_REPEATABLE
+async def test_a_call_that_is_sent_again_before_anything_was_rolled_forward_is_done_once(
+    kind, case
+):
     """As a client does that reconnects to another process at once."""
-    count, expected = await lab.without_fault(case)
-    for n, when in deaths(count):
-        ns = await lab.namespace()
-        await lab.die(case, ns, n, when)
-        await case.run(lab.world, ns)
-        await lab.roll_forward(lab.world)
-        await lab.retry(case, ns, expected)
+    states, expected = await deaths_of(case, kind)
+    for left in states:
+        world = restarted(left)
+        await case.run(world, NS)
+        await roll_forward(world)
+        await retry(world, case, expected)
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
-async def test_a_second_death_while_rolling_forward_leaves_no_half(lab, case):
-    count, expected = await lab.without_fault(case)
-    for n, when in deaths(count):
-        for again, when_again in every_second_death():
-            ns = await lab.namespace()
-            await lab.die(case, ns, n, when)
-            died = await lab.killed(lab.roll_forward, ns, again, when_again)
-            await lab.roll_forward(lab.world)
-            await check_invariants(lab.store, ns)
-            if case.repeatable:
-                await lab.retry(case, ns, expected)
-            await check_contents(lab.world, ns, case.contents)
-            if not died:
-                break
+@MOST
+@KINDS
+@EACH
+async def test_a_second_death_while_rolling_forward_leaves_no_half(kind, case, most):
+    states, expected = await deaths_of(case, kind)
+    for left in some(states, most, case):
+        dying = restarted(left)
+        second = await dying.store.record(lambda dying=dying: roll_forward(dying))
+        for left_again in some(second[1:-1], most, case):
+            world = restarted(left_again)
+            await roll_forward(world)
+            await check_whole(world, case, expected)
 
 
-@pytest.mark.parametrize("case", REPEATABLE, ids=str)
-async def test_a_second_death_of_the_same_call_leaves_no_half(lab, case):
+@MOST
+@KINDS
+@EACH_REPEATABLE
+async def test_a_second_death_of_the_same_call_leaves_no_half(kind, case, most):
     """It dies, is rolled forward, is sent again, dies again, and is rolled forward again."""
-    count, expected = await lab.without_fault(case)
-    for n, when in deaths(count):
-        for again, when_again in every_second_death():
-            ns = await lab.namespace()
-            await lab.die(case, ns, n, when)
-            await lab.roll_forward(lab.world)
-            died = await lab.killed(case.run, ns, again, when_again)
-            await lab.roll_forward(lab.world)
-            await check_invariants(lab.store, ns)
-            await lab.retry(case, ns, expected)
-            await check_contents(lab.world, ns, case.contents)
-            if not died:
-                break
+    states, expected = await deaths_of(case, kind)
+    for left in some(states, most, case):
+        dying = restarted(left)
+        await roll_forward(dying)
+        second = await dying.store.record(lambda dying=dying: case.run(dying, NS))
+        for left_again in some(second[1:-1], most, case):
+            world = restarted(left_again)
+            await roll_forward(world)
+            await check_whole(world, case, expected)
 
 
 # --- the stores that are really used ----------------------------------------------------------
@@ -223,9 +226,9 @@ async def edge(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[tuple[
     await store.close()
 
 
-async def prove(lab: Lab, case: Case) -> None:
+async def prove(lab: Lab, case: Case, most: int) -> None:
     count, expected = await lab.without_fault(case)
-    for n, when in deaths(count):
+    for n, when in some(deaths(count), most, case):
         ns = await lab.namespace()
         await lab.die(case, ns, n, when)
         await lab.roll_forward(lab.world)
@@ -235,18 +238,20 @@ async def prove(lab: Lab, case: Case) -> None:
         await check_contents(lab.world, ns, case.contents)
 
 
+@MOST
 @pytest.mark.parametrize("case", SOME, ids=str)
 @pytest.mark.asyncio(loop_scope="module")
-async def test_a_death_leaves_no_half_on_edge(edge, case):
+async def test_a_death_leaves_no_half_on_edge(edge, case, most):
     store, clock = edge
-    await prove(Lab(await new_world(store, clock), None), case)
+    await prove(Lab(await new_world(store, clock), None), case, most)
 
 
+@MOST
 @pytest.mark.parametrize("case", SOME, ids=str)
-async def test_a_death_leaves_no_half_on_qdrant(case):
+async def test_a_death_leaves_no_half_on_qdrant(case, most):
     clock = FixedClock()
     store = QdrantStore(clock, location=":memory:")
-    await prove(Lab(await new_world(store, clock), None), case)
+    await prove(Lab(await new_world(store, clock), None), case, most)
     await store.close()
 
 
