@@ -31,7 +31,6 @@ from lot_grpc.services.store_contract import REMOTE, open_store
 from lot_grpc.settings import Settings
 from lot_grpc.storage.edge import EdgeStore
 from lot_grpc.storage.edge_maintenance import compact_in_child, needs_compaction
-from lot_grpc.storage.qdrant import QdrantStore
 
 _log = structlog.get_logger()
 
@@ -62,7 +61,7 @@ async def open_all(settings: Settings, progress: Progress | None) -> AsyncIterat
             await _maintain(settings.storage.data_dir, progress)
         store = make_store(settings)
         stack.push_async_callback(store.close)
-        epoch = await open_store(store, embedder.contract)
+        epoch = await open_store(store, embedder.contract, progress)
         await drop_stale(store)
         reranker = _make_reranker(settings)
         stack.push_async_callback(reranker.close)
@@ -193,6 +192,8 @@ def make_store(settings: Settings) -> VectorStore:
             min_free_bytes=wanted.min_free_bytes,
             sync_always=wanted.sync == "always",
         )
+    from lot_grpc.storage.qdrant import QdrantStore  # its client takes 2 s to import
+
     key = settings.qdrant.api_key
     return QdrantStore(
         SystemClock(),

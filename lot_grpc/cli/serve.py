@@ -28,6 +28,10 @@ def run(config: Path | None) -> None:
         StartupError: The service cannot start.
     """
     settings = begin(config)
+    storage = settings.storage
+    where = settings.qdrant.url if storage.store == "qdrant" else str(storage.data_dir)
+    log = structlog.get_logger()
+    log.info("starting", version=__version__, store=storage.store, location=where)
     with ProgressDisplay() as progress, asyncio.Runner(loop_factory=uvloop.new_event_loop) as loop:
         loop.run(_serve(settings, progress))
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from lot_grpc.domain.passages import is_short, passages_of
 from lot_grpc.domain.search_text import SearchText
@@ -42,13 +42,11 @@ from lot_grpc.services.records.collections import (
 )
 from lot_grpc.services.store_contract import (
     BACKFILL,
+    Progress,
     change_contract,
     check_terms,
     contract_row,
 )
-
-Progress: TypeAlias = Callable[[str, int, int], None]
-"""What is done, how much of it, of how much."""
 
 _TEXTS: Final = {one.collection: one.text_of for one in ALL_SEARCHED}
 """By collection, what a record is found by."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from lot_grpc.domain.error_signature import VERSION
 from lot_grpc.domain.errors import (
@@ -46,6 +47,12 @@ _POINT = point_id(META_NAMESPACE, "meta", "contract")
 REMOTE = "openai:"
 """How the name of a model begins that another server runs."""
 
+Progress: TypeAlias = Callable[[str, int, int], None]
+"""What is done, how much of it, of how much."""
+
+_QUIET_SECONDS = 1.0
+"""How long opening may take before it reports its progress."""
+
 _TERMS_VERSIONS: Final = re.compile(r"lot-terms-(\d+)/bm25-(\d+)")
 
 
@@ -54,10 +61,13 @@ def with_terms(contract: EmbeddingContract) -> EmbeddingContract:
     return replace(contract, tokenizer=TOKENIZER)
 
 
-async def open_store(store: VectorStore, contract: EmbeddingContract) -> int:
+async def open_store(
+    store: VectorStore, contract: EmbeddingContract, progress: Progress | None = None
+) -> int:
     """Make or check the store's contract, then make its collections complete.
 
-    Returns the epoch of its vectors (``reindexing.epochs``).
+    Returns the epoch of its vectors (``reindexing.epochs``). ``progress`` is called only when it
+    takes longer than a second.
 
     Records that an older version wrote still lack vectors (``backfill.bring_up_to_date``), and its
     outcomes cells (``cell_backfill.make_cells``); its errors were read by the rules of that version
@@ -80,7 +90,7 @@ async def open_store(store: VectorStore, contract: EmbeddingContract) -> int:
     check_terms(stored)
     _check_embedding(stored["embedding"], asdict(contract))
     epoch: int = stored.get(EPOCH, 0)
-    await _open_collections(store, contract.dimensions, epoch)
+    await _open_collections(store, contract.dimensions, epoch, progress)
     return epoch
 
 
@@ -112,9 +122,16 @@ async def open_as_stored(store: VectorStore) -> Payload:
     return stored
 
 
-async def _open_collections(store: VectorStore, dimensions: int, epoch: int) -> None:
+async def _open_collections(
+    store: VectorStore, dimensions: int, epoch: int, progress: Progress | None = None
+) -> None:
     specs = [stored_spec(spec, epoch) for spec in collection_specs(dimensions)]
-    await store.ensure_collections(specs)
+    started, shown = time.monotonic(), False
+    for number, spec in enumerate(specs, 1):
+        await store.ensure_collections([spec])
+        if progress and (shown or time.monotonic() - started > _QUIET_SECONDS):
+            progress("opening the store", number, len(specs))
+            shown = True
 
 
 def same_model(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:

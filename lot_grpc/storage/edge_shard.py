@@ -25,6 +25,9 @@ from lot_grpc.storage.recent import RecentRecords
 
 CONFIG_NAME = "edge_config.json"
 
+_NEVER_OPENED = "lot.never-opened"
+"""In a shard until its first load is through."""
+
 NO_VECTOR = "_none"
 """Edge refuses a shard without vectors; payload-only collections get a sparse one, never filled."""
 
@@ -41,11 +44,12 @@ _MAX_SIM: Final = edge.MultiVectorConfig(edge.MultiVectorComparator.MaxSim)
 """With one vector in the query it is the cosine of the nearest."""
 
 _SCHEMA_TYPES: Final = {
-    Index.KEYWORD: edge.PayloadSchemaType.Keyword,
-    Index.INTEGER: edge.PayloadSchemaType.Integer,
-    Index.FLOAT: edge.PayloadSchemaType.Float,
-    Index.BOOL: edge.PayloadSchemaType.Bool,
+    Index.KEYWORD: ("keyword", edge.PayloadSchemaType.Keyword),
+    Index.INTEGER: ("integer", edge.PayloadSchemaType.Integer),
+    Index.FLOAT: ("float", edge.PayloadSchemaType.Float),
+    Index.BOOL: ("bool", edge.PayloadSchemaType.Bool),
 }
+"""By name in Edge's files, and in its calls."""
 
 
 class _EdgeErrors:
@@ -182,10 +186,11 @@ def shard_folders(folder: Path) -> list[Path]:
 
 
 def _opened(folder: Path, spec: CollectionSpec, search_threads: int) -> edge.EdgeShard:
-    if not folder.exists():
+    never_opened = folder / _NEVER_OPENED
+    if not folder.exists() or never_opened.exists():
         _create(folder, spec, search_threads)
     try:
-        return _loaded(folder)
+        shard = _loaded(folder)
     except Exception as error:
         raise StartupError(
             f"the collection {spec.name!r} in {folder} cannot be opened; restore the folder from a "
@@ -193,6 +198,8 @@ def _opened(folder: Path, spec: CollectionSpec, search_threads: int) -> edge.Edg
             path=folder,
             collection=spec.name,
         ) from error
+    never_opened.unlink(missing_ok=True)
+    return shard
 
 
 def _loaded(folder: Path) -> edge.EdgeShard:
@@ -205,9 +212,16 @@ def _loaded(folder: Path) -> edge.EdgeShard:
 
 
 def _create(folder: Path, spec: CollectionSpec, search_threads: int) -> None:
-    """Make the shard beside its place and move it there whole, so that none is half made."""
+    """Make the shard beside its place and move it there whole, so that none is half made.
+
+    Its files name its indexes, and the first load makes them all at once; for one added later Edge
+    flushes the whole shard. A shard whose first load was cut short is empty, and is made again.
+    """
     new = folder.with_name(f".new-{folder.name}")
     shutil.rmtree(new, ignore_errors=True)
+    if folder.exists():
+        folder.rename(new)
+        shutil.rmtree(new)
     new.mkdir()
     sparse = {name: edge.EdgeSparseVectorParams(modifier=edge.Modifier.Idf) for name in spec.sparse}
     if not spec.vector_names:
@@ -226,6 +240,10 @@ def _create(folder: Path, spec: CollectionSpec, search_threads: int) -> None:
     )
     with EDGE_ERRORS:
         edge.EdgeShard.create(str(new), config).close()
+        fields = {path: name for path, (name, _) in _fields(spec).items()}
+        for file in new.glob("segments/*/payload_index/config.json"):
+            file.write_text(json.dumps({"indexed_fields": fields}))
+    (new / _NEVER_OPENED).touch()
     new.rename(folder)
 
 
@@ -233,14 +251,20 @@ def _complete(shard: edge.EdgeShard, folder: Path, spec: CollectionSpec) -> None
     """Add the vectors and indexes that the spec names and the shard lacks."""
     _add_vectors(shard, folder, spec)
     present = shard.info().payload_schema
-    wanted: dict[str, Any] = {
-        NAMESPACE_KEY: edge.KeywordIndexParams(is_tenant=True),
-        EXPIRES_KEY: edge.PayloadSchemaType.Integer,
-    }
-    wanted |= {json_path(key): _SCHEMA_TYPES[kind] for key, kind in spec.indexes.items()}
-    for path, schema in wanted.items():
+    for path, (_, schema) in _fields(spec).items():
         if path not in present:
             shard.update(UpdateOperation.create_field_index(path, schema))
+
+
+def _fields(spec: CollectionSpec) -> dict[str, tuple[Any, Any]]:
+    """The indexes by path: each as Edge's files have it and as its calls do."""
+    tenant = ({"type": "keyword", "is_tenant": True}, edge.KeywordIndexParams(is_tenant=True))
+    expires = _SCHEMA_TYPES[Index.INTEGER]
+    return {
+        NAMESPACE_KEY: tenant,
+        EXPIRES_KEY: expires,
+        **{json_path(key): _SCHEMA_TYPES[kind] for key, kind in spec.indexes.items()},
+    }
 
 
 def _vectors(folder: Path) -> tuple[dict[str, int], set[str]]:

@@ -55,6 +55,14 @@ def test_importing_the_command_line_loads_nothing_heavy():
     assert {"lot_grpc.app", "lot_grpc.settings"}.isdisjoint(loaded)
 
 
+def test_the_embedded_store_does_not_wait_for_the_client_of_a_qdrant_server():
+    code = "import sys, lot_grpc.app; print('qdrant_client' in sys.modules)"
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert loaded.stdout == "False\n"
+
+
 @pytest.mark.parametrize("arguments", [["nope"], ["serve", "--nope"], ["health", "--timeout", "x"]])
 def test_wrong_usage_exits_2(runner, arguments):
     assert runner.invoke(command_line, arguments).exit_code == 2
@@ -323,8 +331,8 @@ def test_serve_says_where_and_stops_cleanly_on_a_signal(number):
     assert example.startswith("try: grpcurl -plaintext 127.0.0.1:7 lot.v1.")
     assert stdout == "draining\n"
     logged = [json.loads(text) for text in stderr.splitlines()]
-    assert [entry["message"] for entry in logged] == ["working", "stopping"]
-    assert logged[1]["signal"] == number.name
+    assert [entry["message"] for entry in logged] == ["starting", "working", "stopping"]
+    assert logged[2]["signal"] == number.name
 
 
 def test_a_second_signal_ends_it_at_once():

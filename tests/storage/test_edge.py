@@ -20,6 +20,7 @@ from lot_grpc.ports import (
     SparseVector,
     Vector,
 )
+from lot_grpc.storage import edge_shard
 from lot_grpc.storage.edge import EdgeStore
 from lot_grpc.storage.edge_shard import Shard, shard_folders
 from tests.contract.clock import FixedClock
@@ -38,6 +39,47 @@ async def test_a_folder_is_opened_once(store: EdgeStore, folder: Path, clock: Fi
         EdgeStore(folder, clock, min_free_bytes=0)
     again = await reopened(store, folder, clock)
     await again.close()
+
+
+ALL_KINDS = replace(SPEC, name="kinds", indexes={kind.name.lower(): kind for kind in Index})
+
+
+async def test_a_new_collection_is_made_with_its_indexes(
+    store: EdgeStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One made of an open shard costs a flush of the whole shard: 190 took half a minute."""
+    monkeypatch.delattr(edge_shard, "UpdateOperation")
+    await store.ensure_collections([ALL_KINDS])
+    monkeypatch.undo()
+    later = replace(ALL_KINDS, name="later")
+    await store.ensure_collections([replace(later, indexes={})])
+    await store.ensure_collections([later])  # here by calls of Edge
+    schemas = [store._shard(spec.name).raw.info().payload_schema for spec in (ALL_KINDS, later)]
+    types = [{path: str(index.data_type) for path, index in one.items()} for one in schemas]
+    assert types[0] == types[1]
+    assert set(types[0]) == {"namespace", "expires", *ALL_KINDS.indexes}
+    record = Record(sample_id(1), "a", {"keyword": "k", "integer": 7}, {"text": [1.0] * 4})
+    for name in ("kinds", "later"):
+        await store.put(name, [record])
+        assert await store.count(name, "a", [Equals("keyword", "k"), Range("integer", 7)])
+
+
+async def test_a_collection_whose_first_opening_was_cut_short_is_made_again(
+    store: EdgeStore, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def cut_short(_: Path) -> None:
+        raise RuntimeError
+
+    monkeypatch.setattr(edge_shard, "_loaded", cut_short)
+    with pytest.raises(StartupError):
+        await store.ensure_collections([ALL_KINDS])
+    monkeypatch.undo()
+    for file in (folder / "kinds").glob("segments/*/segment.json"):
+        file.unlink()
+    for _ in range(2):  # and kept from then on
+        await store.ensure_collections([ALL_KINDS])
+        await store.insert("kinds", [Record(sample_id(1), "a", {}, {"text": [1.0] * 4})])
+        assert await store.count("kinds", "a", ()) == 1
 
 
 async def test_everything_is_there_after_a_close(
