@@ -9,6 +9,9 @@ BIN := $(abspath $(VENV))/bin
 PY := $(BIN)/python
 PIP := $(PY) -m pip --disable-pip-version-check --quiet
 ARGS ?=
+# How many processes run the tests; each may have a server and a store of its own beside it.
+WORKERS ?= $(shell n=$$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2); echo $$((n > 4 ? 4 : n)))
+PYTEST = $(PY) -m pytest -q -n $(WORKERS) --dist worksteal
 # A folder with tasks for the demo; where it is missing the demo has its own.
 DEMO_TASKS ?= ../shared/eval/webarena
 # A folder with retrieval sets, each a folder itself; `lot-grpc eval --help` tells their shape.
@@ -78,7 +81,11 @@ setup: $(DEV_STAMP) ## Install everything for development into .venv
 
 .PHONY: test
 test: $(DEV_STAMP) ## Run the tests (ARGS="-k recall" for some)
-	@$(PY) -m pytest -q $(ARGS)
+	@$(PYTEST) --durations=25 $(ARGS)
+
+.PHONY: exhaustive
+exhaustive: $(DEV_STAMP) ## Run the tests with every case of every proof (hours)
+	@$(PYTEST) -m "" --timeout=3600 --durations=25 $(ARGS)
 
 .PHONY: check
 check: lint types arch proto-check test test-clients ## All that CI runs

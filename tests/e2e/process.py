@@ -17,7 +17,8 @@ from typing import IO
 import pytest
 
 ROOT = Path(__file__).parents[2]
-START_SECONDS = 90.0
+PATIENCE = 240.0
+"""Seconds to wait for a command, a start or a state: so long that only what hangs fails."""
 _START_LINE = re.compile(r"is serving on (\S+)")
 
 
@@ -49,7 +50,10 @@ class Ran:
 
 
 def run(
-    data: Path, *arguments: str, settings: Mapping[str, str] | None = None, seconds: float = 60
+    data: Path,
+    *arguments: str,
+    settings: Mapping[str, str] | None = None,
+    seconds: float = PATIENCE,
 ) -> Ran:
     """Run ``lot-grpc`` with arguments to its end."""
     done = subprocess.run(
@@ -85,12 +89,12 @@ class Served:
     def kill(self) -> None:
         """SIGKILL, and wait until it is gone."""
         self.process.kill()
-        self.process.wait(30)
+        self.process.wait(PATIENCE)
 
     def stop(self) -> int:
         """SIGTERM, and wait; the exit code."""
         self.process.terminate()
-        return self.process.wait(60)
+        return self.process.wait(PATIENCE)
 
     def logged(self) -> str:
         return self.log.read_text(errors="replace")
@@ -113,10 +117,10 @@ def serve(data: Path, log: Path, settings: Mapping[str, str] | None = None) -> S
     told = threading.Event()
     assert process.stdout is not None
     threading.Thread(target=_read, args=(process.stdout, served, told), daemon=True).start()
-    told.wait(START_SECONDS)
+    told.wait(PATIENCE)
     if not served.address:
         process.kill()
-        process.wait(30)
+        process.wait(PATIENCE)
         pytest.fail(f"the service did not start:\n{served.logged()[-4000:]}")
     return served
 
@@ -132,7 +136,7 @@ def _read(stdout: IO[str], served: Served, told: threading.Event) -> None:
     told.set()
 
 
-def wait_for(condition, seconds: float = 30) -> None:
+def wait_for(condition, seconds: float = PATIENCE) -> None:
     """Wait until ``condition()`` holds."""
     end = time.monotonic() + seconds
     while not condition():

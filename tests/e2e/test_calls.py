@@ -5,12 +5,15 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 from tests.e2e.process import ROOT
 
 FILES = ("patterns*", "episodes*", "memories", "admin", "bad_input")
 TESTS = ROOT / "tests" / "server"
 
 
+@pytest.mark.timeout(1200)
 def test_every_call_answers_alike_with_the_real_store_and_model(running):
     ran = subprocess.run(
         [
@@ -21,7 +24,7 @@ def test_every_call_answers_alike_with_the_real_store_and_model(running):
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=110,
+        timeout=1200,
         check=False,
     )
     assert ran.returncode == 0, ran.stdout[-4000:] + ran.stderr[-1000:]

@@ -17,7 +17,7 @@ from lot_grpc.pb.lot.v1.episode_pb2 import (
     Episode,
 )
 from lot_grpc.pb.lot.v1.episode_service_pb2 import RecordEpisodeRequest
-from tests.e2e.process import ROOT, command, environment, run
+from tests.e2e.process import PATIENCE, ROOT, command, environment, run
 from tests.e2e.test_start import refused, save, saved
 
 
@@ -45,7 +45,7 @@ def test_check_says_ready_where_there_is_no_network_at_all(data):
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE,
         check=False,
     )
     assert ran.returncode == 0, ran
@@ -116,7 +116,7 @@ def test_report_tells_how_tasks_went_on_the_server(running, data):
             status = EPISODE_STATUS_SUCCEEDED if number < 9 else EPISODE_STATUS_FAILED
             episode = Episode(task="t", category="ops", approach="plan", status=status)
             stub.RecordEpisode(
-                RecordEpisodeRequest(namespace=namespace, episode=episode), timeout=30
+                RecordEpisodeRequest(namespace=namespace, episode=episode), timeout=PATIENCE
             )
     asked = ("report", "-a", running.address, "-n", namespace)
     ran = run(data, *asked)
@@ -156,7 +156,7 @@ def test_check_fails_for_a_reranker_that_is_not_where_it_was_named(tmp_path):
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE,
         check=False,
     )
     assert ran.returncode == 1, ran

@@ -13,7 +13,7 @@ import pytest
 
 from tests.e2e.crash_checks import check, check_store
 from tests.e2e.crash_clients import HOT, Round
-from tests.e2e.process import ROOT, command, environment, wait_for
+from tests.e2e.process import PATIENCE, ROOT, command, environment, wait_for
 from tests.server.service import Lot, reaching, serving
 from tests.server.wire import until
 
@@ -40,7 +40,7 @@ async def test_nothing_acknowledged_is_lost_or_counted_twice(serve, data):
             writing = asyncio.create_task(round_.write())
             await asyncio.sleep(dice.uniform(0.05, 1.0))
             server.kill()
-            await asyncio.wait_for(writing, 30)
+            await asyncio.wait_for(writing, PATIENCE)
         done.append(round_)
         doubtful += sum(len(book.doubt) for book in round_.books)
     server = serve(data)

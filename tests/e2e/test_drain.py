@@ -9,7 +9,7 @@ from typing import Any
 import grpc
 import grpc.aio
 
-from tests.e2e.process import Served
+from tests.e2e.process import PATIENCE, Served
 from tests.server.service import Lot, reaching
 from tests.server.test_episodes_stream import Stream, events
 from tests.server.wire import failure
@@ -23,7 +23,7 @@ def long_batch(lot: Lot, count: int) -> asyncio.Future[Any]:
 
     async def call() -> Any:
         items = [{"pattern": {"task": f"{n} {LONG}"}, "request_id": f"r{n}"} for n in range(count)]
-        return await lot.patterns.BatchSavePatterns(items=items, timeout=120)
+        return await lot.patterns.BatchSavePatterns(items=items, timeout=PATIENCE)
 
     return asyncio.ensure_future(call())
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.process import ROOT
+from tests.e2e.process import PATIENCE, ROOT
 from tests.server.examples import EXAMPLES
 
 PAGE = ROOT / "docs" / "grpcurl.md"
@@ -93,7 +93,7 @@ def run(recipe: Recipe, address: str, folder: Path) -> None:
         env={**os.environ, "PATH": path},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE,
         check=False,
     )
     shown = values(recipe.answers)

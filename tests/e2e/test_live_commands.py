@@ -29,7 +29,7 @@ from lot_grpc.pb.lot.v1 import (
     pattern_service_pb2,
     pattern_service_pb2_grpc,
 )
-from tests.e2e.process import ROOT, Served, command, environment, run, wait_for
+from tests.e2e.process import PATIENCE, ROOT, Served, command, environment, run, wait_for
 
 PAGE = ROOT / "docs" / "commands.md"
 NASTY = "wipe\x1b[2J it"
@@ -119,7 +119,7 @@ class Calls:
             episode_id=episode_id,
             episode=pb.Episode(**{"task": NASTY, "category": "backend", **fields}),
         )
-        self.episodes.StartEpisode(request, timeout=30)
+        self.episodes.StartEpisode(request, timeout=PATIENCE)
 
     def event(self, episode_id: str, event_type: str, **data) -> None:
         event = pb.EpisodeEvent(event_type=event_type)
@@ -127,19 +127,19 @@ class Calls:
         request = episode_service_pb2.RecordEventRequest(
             namespace=self.namespace, episode_id=episode_id, event=event
         )
-        self.episodes.RecordEvent(request, timeout=30)
+        self.episodes.RecordEvent(request, timeout=PATIENCE)
 
     def end(self, episode_id: str, status=pb.EPISODE_STATUS_SUCCEEDED, **fields) -> None:
         request = episode_service_pb2.EndEpisodeRequest(
             namespace=self.namespace, episode_id=episode_id, status=status, **fields
         )
-        self.episodes.EndEpisode(request, timeout=30)
+        self.episodes.EndEpisode(request, timeout=PATIENCE)
 
     def events(self, episode_id: str) -> list[pb.EpisodeEvent]:
         request = episode_service_pb2.ListEpisodeEventsRequest(
             namespace=self.namespace, episode_id=episode_id
         )
-        return list(self.episodes.ListEpisodeEvents(request, timeout=30).events)
+        return list(self.episodes.ListEpisodeEvents(request, timeout=PATIENCE).events)
 
     def remember(self, memory_id: str, content: str) -> None:
         request = memory_service_pb2.CreateMemoryRequest(
@@ -147,13 +147,13 @@ class Calls:
             memory_id=memory_id,
             memory=memory_pb2.Memory(kind=memory_pb2.MEMORY_KIND_FACT, content=content),
         )
-        self.memories.CreateMemory(request, timeout=30)
+        self.memories.CreateMemory(request, timeout=PATIENCE)
 
     def forget(self, memory_id: str) -> None:
         request = memory_service_pb2.DeleteMemoryRequest(
             namespace=self.namespace, memory_id=memory_id
         )
-        self.memories.DeleteMemory(request, timeout=30)
+        self.memories.DeleteMemory(request, timeout=PATIENCE)
 
 
 def steering(text: str) -> list[str]:
@@ -326,7 +326,7 @@ def recorded(running: Served) -> Served:
     calls.end("e-17")
     pattern = pattern_pb2.Pattern(task="retry a request", language="python")
     saved = pattern_service_pb2.SavePatternRequest(pattern_id="p-17", pattern=pattern)
-    calls.patterns.SavePattern(saved, timeout=30)
+    calls.patterns.SavePattern(saved, timeout=PATIENCE)
     return running
 
 
@@ -361,7 +361,7 @@ def test_a_command_of_the_page_runs_as_it_stands(line, recorded, start, tools, d
             capture_output=True,
             text=True,
             check=False,
-            timeout=60,
+            timeout=PATIENCE,
         )
         assert piped.returncode == 0, piped.stderr
         return

@@ -15,7 +15,7 @@ from lot_grpc.pb.lot.v1 import (
     task_context_pb2,
 )
 from lot_grpc.pb.lot.v1.outcome_pb2 import OUTCOME_FAILURE, OUTCOME_SUCCESS
-from tests.e2e.process import command, environment, run
+from tests.e2e.process import PATIENCE, command, environment, run
 from tests.e2e.test_live_commands import NASTY, Calls, steering
 
 
@@ -25,14 +25,14 @@ def save(calls: Calls, pattern_id: str, task: str, **fields) -> None:
         pattern_id=pattern_id,
         pattern=pattern_pb2.Pattern(task=task, **fields),
     )
-    calls.patterns.SavePattern(request, timeout=30)
+    calls.patterns.SavePattern(request, timeout=PATIENCE)
 
 
 def use(calls: Calls, pattern_id: str, outcome) -> None:
     request = pattern_service_pb2.RecordOutcomeRequest(
         namespace=calls.namespace, pattern_ids=[pattern_id], outcome=outcome, query="fetch a page"
     )
-    calls.patterns.RecordOutcome(request, timeout=30)
+    calls.patterns.RecordOutcome(request, timeout=PATIENCE)
 
 
 def solve(calls: Calls, solution_id: str, message: str, **fields) -> None:
@@ -41,7 +41,7 @@ def solve(calls: Calls, solution_id: str, message: str, **fields) -> None:
         error_solution_id=solution_id,
         error_solution=error_solution_pb2.ErrorSolution(error_message=message, **fields),
     )
-    calls.memories.SaveErrorSolution(request, timeout=30)
+    calls.memories.SaveErrorSolution(request, timeout=PATIENCE)
 
 
 def test_patterns_are_found_listed_shown_and_counted(running, data):
@@ -121,7 +121,7 @@ def test_what_fixed_an_error_is_found(running, data):
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=PATIENCE,
     )
     assert done.returncode == 0, done.stderr
     assert re.match(r"note: of the [\d,]+ bytes the last 65,\d+ are looked for", done.stderr)

@@ -14,7 +14,7 @@ from lot_grpc.ports import Record
 from lot_grpc.services.records.collections import PATTERNS, collection_specs
 from lot_grpc.services.store_contract import contract_row
 from lot_grpc.storage.edge import EdgeStore
-from tests.e2e.process import Served, run
+from tests.e2e.process import PATIENCE, Served, run
 from tests.services.test_backfill import make_old
 
 DIMENSIONS = 384
@@ -27,7 +27,9 @@ def save(server: Served) -> None:
     with grpc.insecure_channel(server.address) as channel:
         stub = pattern_service_pb2_grpc.PatternServiceStub(channel)
         for pattern in (Pattern(task="Get rid of the notice", code=CODE), Pattern(task="Log in")):
-            stub.SavePattern(pattern_service_pb2.SavePatternRequest(pattern=pattern), timeout=60)
+            stub.SavePattern(
+                pattern_service_pb2.SavePatternRequest(pattern=pattern), timeout=PATIENCE
+            )
 
 
 async def opened(folder: Path, *, old: bool) -> tuple[str, list[Record]]:

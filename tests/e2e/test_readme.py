@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from tests.e2e.process import ROOT, Served
+from tests.e2e.process import PATIENCE, ROOT, Served
 
 ADDRESS = "127.0.0.1:50051"
 CLIENT = ROOT / "clients" / "python"
@@ -35,7 +35,7 @@ def run_python(running: Served, *arguments: str) -> str:
         [sys.executable, *arguments],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE,
         env=environment,
         check=False,
     )

@@ -23,7 +23,7 @@ from lot_grpc.pb.lot.v1 import (
     pattern_service_pb2,
     pattern_service_pb2_grpc,
 )
-from tests.e2e.process import ROOT, Served, command, environment, run, wait_for
+from tests.e2e.process import PATIENCE, ROOT, Served, command, environment, run, wait_for
 
 OTHER = "sentence-transformers/all-MiniLM-L6-v2"
 COUNT = 400
@@ -45,7 +45,7 @@ def fill(server: Served) -> None:
     with grpc.insecure_channel(server.address) as channel:
         stub = pattern_service_pb2_grpc.PatternServiceStub(channel)
         request = pattern_service_pb2.BatchSavePatternsRequest(items=items)
-        assert stub.BatchSavePatterns(request, timeout=120).failed_count == 0
+        assert stub.BatchSavePatterns(request, timeout=PATIENCE).failed_count == 0
 
 
 def similarity(server: Served, number: int) -> float:
@@ -54,7 +54,7 @@ def similarity(server: Served, number: int) -> float:
     with grpc.insecure_channel(server.address) as channel:
         stub = pattern_service_pb2_grpc.PatternServiceStub(channel)
         request = pattern_service_pb2.RecallPatternsRequest(query=query, limit=1)
-        [hit] = stub.RecallPatterns(request, timeout=30).hits
+        [hit] = stub.RecallPatterns(request, timeout=PATIENCE).hits
     assert hit.pattern.pattern_id == f"p{number}"
     return float(hit.similarity)
 
@@ -62,7 +62,9 @@ def similarity(server: Served, number: int) -> float:
 def model(server: Served) -> str:
     with grpc.insecure_channel(server.address) as channel:
         stub = admin_service_pb2_grpc.AdminServiceStub(channel)
-        return str(stub.GetServerInfo(admin_service_pb2.GetServerInfoRequest(), timeout=30).model)
+        return str(
+            stub.GetServerInfo(admin_service_pb2.GetServerInfoRequest(), timeout=PATIENCE).model
+        )
 
 
 def written(wanted: str) -> list[str]:
@@ -95,7 +97,7 @@ def test_killed_half_way_the_former_model_serves_and_the_same_command_ends_it(se
     )
     wait_for(lambda: half_way(data))
     server.kill()
-    _, told = asked.communicate(timeout=60)
+    _, told = asked.communicate(timeout=PATIENCE)
     assert asked.returncode == 1
     assert "the former model still serves" in told
 
@@ -103,7 +105,7 @@ def test_killed_half_way_the_former_model_serves_and_the_same_command_ends_it(se
     assert model(server) == "BAAI/bge-small-en-v1.5"
     assert similarity(server, 17) == before
     command_line = [*written("reindex BAAI"), "--address", server.address, "--json"]
-    done = run(data, *command_line, seconds=120)
+    done = run(data, *command_line)
     assert done.code == 0, done.stderr
     assert json.loads(done.stdout)["phase"] == "DONE"
     assert json.loads(done.stdout)["total_count"] == COUNT
@@ -126,7 +128,7 @@ def test_killed_half_way_the_former_model_serves_and_the_same_command_ends_it(se
     assert similarity(server, 399) == pytest.approx(1.0, abs=1e-3)
     assert server.stop() == 0
 
-    back = run(data, *written("--offline"), "--json", seconds=120)
+    back = run(data, *written("--offline"), "--json")
     assert back.code == 0, back.stderr
     assert json.loads(back.stdout)["embedded"] == COUNT
     assert "already" in run(data, "reindex", "--offline").stdout

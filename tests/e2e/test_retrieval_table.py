@@ -24,6 +24,7 @@ from lot_grpc.pb.lot.v1.pattern_service_pb2 import (
     RecallPatternsRequest,
     SavePatternItem,
 )
+from tests.e2e.process import PATIENCE
 
 NS = "table"
 OPTIONS = [("grpc.enable_http_proxy", 0)]
@@ -202,7 +203,7 @@ class Table:
             for name, text in TEXTS.items()
         ]
         saved = self._patterns.BatchSavePatterns(
-            BatchSavePatternsRequest(namespace=NS, items=items), timeout=60
+            BatchSavePatternsRequest(namespace=NS, items=items), timeout=PATIENCE
         )
         assert (saved.created_count, saved.failed_count) == (len(TEXTS), 0)
         for name, text in TEXTS.items():
@@ -211,7 +212,7 @@ class Table:
                 CreateMemoryRequest(
                     namespace=NS, memory=Memory(content=whole), memory_id=f"p{name}"
                 ),
-                timeout=30,
+                timeout=PATIENCE,
             )
             self._episodes.RecordEpisode(
                 RecordEpisodeRequest(
@@ -219,7 +220,7 @@ class Table:
                     episode=Episode(task=whole, status=EPISODE_STATUS_SUCCEEDED),
                     episode_id=f"p{name}",
                 ),
-                timeout=30,
+                timeout=PATIENCE,
             )
 
     def ask(self, noun: str, query: str, **named: Any) -> tuple[list[str], Any]:
@@ -227,13 +228,19 @@ class Table:
         asked: dict[str, Any] = {"namespace": NS, "query": query, **named}
         match noun:
             case "patterns":
-                answer = self._patterns.RecallPatterns(RecallPatternsRequest(**asked), timeout=60)
+                answer = self._patterns.RecallPatterns(
+                    RecallPatternsRequest(**asked), timeout=PATIENCE
+                )
                 return [hit.pattern.pattern_id[1:] for hit in answer.hits], answer
             case "memories":
-                answer = self._memories.SearchMemories(SearchMemoriesRequest(**asked), timeout=60)
+                answer = self._memories.SearchMemories(
+                    SearchMemoriesRequest(**asked), timeout=PATIENCE
+                )
                 return [hit.memory.memory_id[1:] for hit in answer.hits], answer
             case _:
-                answer = self._episodes.RecallEpisodes(RecallEpisodesRequest(**asked), timeout=60)
+                answer = self._episodes.RecallEpisodes(
+                    RecallEpisodesRequest(**asked), timeout=PATIENCE
+                )
                 return [hit.episode.episode_id[1:] for hit in answer.hits], answer
 
 

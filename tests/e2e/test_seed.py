@@ -16,7 +16,7 @@ from lot_grpc.pb.lot.v1 import (
     pattern_service_pb2,
     pattern_service_pb2_grpc,
 )
-from tests.e2e.process import Served, run
+from tests.e2e.process import PATIENCE, Served, run
 
 EVERYTHING = sum(pack.size for pack in built_in_packs())
 PACK = """
@@ -30,7 +30,8 @@ content = "Deploys happen on Tuesdays"
 def seed(server: Served, namespace: str) -> tuple[int, int, int]:
     with grpc.insecure_channel(server.address) as channel:
         answer = admin_service_pb2_grpc.AdminServiceStub(channel).SeedKnowledge(
-            admin_service_pb2.SeedKnowledgeRequest(namespace=namespace, dry_run=True), timeout=30
+            admin_service_pb2.SeedKnowledgeRequest(namespace=namespace, dry_run=True),
+            timeout=PATIENCE,
         )
     return answer.created_count, answer.existing_count, answer.deleted_count
 
@@ -39,14 +40,14 @@ def forget(server: Served, memory_id: str, namespace: str) -> None:
     with grpc.insecure_channel(server.address) as channel:
         stub = memory_service_pb2_grpc.MemoryServiceStub(channel)
         request = memory_service_pb2.DeleteMemoryRequest(namespace=namespace, memory_id=memory_id)
-        assert stub.DeleteMemory(request, timeout=30).deleted
+        assert stub.DeleteMemory(request, timeout=PATIENCE).deleted
 
 
 def recall(server: Served, query: str, namespace: str) -> str:
     with grpc.insecure_channel(server.address) as channel:
         stub = pattern_service_pb2_grpc.PatternServiceStub(channel)
         request = pattern_service_pb2.RecallPatternsRequest(namespace=namespace, query=query)
-        hits = stub.RecallPatterns(request, timeout=30).hits
+        hits = stub.RecallPatterns(request, timeout=PATIENCE).hits
     return str(hits[0].pattern.pattern_id)
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from lot_grpc.pb.lot.v1 import pattern_service_pb2, pattern_service_pb2_grpc
 from lot_grpc.pb.lot.v1.pattern_pb2 import Pattern
-from tests.e2e.process import Ran, Served, run
+from tests.e2e.process import PATIENCE, Ran, Served, run
 
 SOME_DOC = b"\x32\x01x"
 """An ONNX file that ends so has a documentation of "x": still a whole model, with another hash."""
@@ -31,14 +31,14 @@ def save(server: Served, task: str) -> None:
     with grpc.insecure_channel(server.address) as channel:
         stub = pattern_service_pb2_grpc.PatternServiceStub(channel)
         stub.SavePattern(
-            pattern_service_pb2.SavePatternRequest(pattern=Pattern(task=task)), timeout=30
+            pattern_service_pb2.SavePatternRequest(pattern=Pattern(task=task)), timeout=PATIENCE
         )
 
 
 def saved(server: Served) -> list[str]:
     with grpc.insecure_channel(server.address) as channel:
         stub = pattern_service_pb2_grpc.PatternServiceStub(channel)
-        answer = stub.ListPatterns(pattern_service_pb2.ListPatternsRequest(), timeout=30)
+        answer = stub.ListPatterns(pattern_service_pb2.ListPatternsRequest(), timeout=PATIENCE)
         return [pattern.task for pattern in answer.patterns]
 
 

@@ -12,7 +12,7 @@ from google.protobuf.struct_pb2 import Value
 
 from lot_grpc.cli.transfer_file import read_messages, write_message, write_title
 from lot_grpc.pb.lot.v1 import transfer_pb2 as pb
-from tests.e2e.process import ROOT, Served, command, environment, run, serve
+from tests.e2e.process import PATIENCE, ROOT, Served, command, environment, run, serve
 from tests.transfer.filling import Filling
 from tests.transfer.measure import contents, measure, same
 
@@ -74,7 +74,7 @@ def test_some_nouns_through_a_pipe(filled: Served, exported: Path, tmp_path: Pat
             cwd=ROOT,
             input=given,
             capture_output=True,
-            timeout=60,
+            timeout=PATIENCE,
             check=True,
         )
         return done.stdout

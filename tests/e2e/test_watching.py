@@ -12,6 +12,7 @@ import pytest
 
 from lot_grpc.pb.lot.v1 import change_pb2 as pb
 from tests.e2e.conftest import Serve
+from tests.e2e.process import PATIENCE
 from tests.server.service import Lot, reaching
 
 RESTARTS = 3
@@ -143,7 +144,7 @@ async def test_watchers_over_three_restarts_see_everything_at_least_once(serve: 
         for feed in feeds:
             call = team.memories.WatchChanges(after_cursor=feed.cursor)
             while not feed.told or feed.told[-1].id != "the-end":
-                message = await asyncio.wait_for(call.read(), 60)
+                message = await asyncio.wait_for(call.read(), PATIENCE)
                 feed.told += message.change_events
             call.cancel()
     assert len(history) > 20
