@@ -12,7 +12,7 @@ from lot_grpc.domain.errors import LimitExceededError
 from lot_grpc.domain.pattern import CodeKind
 from lot_grpc.parsing import ecmascript, go, java, python, rust
 from lot_grpc.parsing.found import PARTS, Found
-from lot_grpc.parsing.grammars import Turn, tree_of
+from lot_grpc.parsing.grammars import tree_of
 from lot_grpc.parsing.rules import Rules
 from lot_grpc.parsing.walk import Walk
 
@@ -41,8 +41,8 @@ _RULES: Final[dict[str, Rules]] = {
 def parse_code(code: str, language: str) -> ParsedCode:
     """The pieces of a text in one of ``grammars.LANGUAGES``.
 
-    Takes up to seconds, in which other threads are let go first. Raises LimitExceededError for a
-    text with too many pieces, or too much in them, or that takes too long.
+    Without bounds on memory and time, which is what ``sandbox`` is for. Raises LimitExceededError
+    for a text with too many pieces, or too much in them.
     """
     source = code.encode()
     rules = _RULES[language]
@@ -65,9 +65,7 @@ def parse_code(code: str, language: str) -> ParsedCode:
             limit=MAX_TOTAL_BYTES,
             given=total,
         )
-    turn = Turn()
     for found, kind in fitting:
-        turn.rest()
         pieces.append(cut.piece(found, kind))
     return ParsedCode(tuple(pieces), tuple(unparsed))
 

@@ -11,7 +11,6 @@ from lot_grpc.domain.errors import LimitExceededError
 from lot_grpc.domain.pattern import CodeKind
 from lot_grpc.parsing.found import PARTS, Found
 from lot_grpc.parsing.frames import Frame, Owned, calls_itself, is_sole
-from lot_grpc.parsing.grammars import Turn
 from lot_grpc.parsing.rules import Definition, Facts, Handler, Place, Rules
 
 MAX_PIECES: Final = 2_000
@@ -53,14 +52,13 @@ class Walk:
 
     def run(self) -> None:
         """Walk. Raises LimitExceededError."""
-        rules, path, beside, turn = self._rules, self._path, self._beside, Turn()
+        rules, path, beside = self._rules, self._path, self._beside
         aside = rules.comments | rules.leading
         cursor = self._tree.walk()
         while True:
             node = cursor.node
             assert node is not None
             kind = node.type
-            turn.rest()
             if node.is_error or node.is_missing:
                 self._note_broken(node)
             if kind in aside:

@@ -168,6 +168,15 @@ async def test_too_many_pieces_are_refused_whole(lot):
     assert not (await lot.patterns.ListPatterns()).patterns
 
 
+@pytest.mark.parametrize("unit", ["A<", "a.b<"])
+async def test_code_that_costs_the_parser_too_much_is_refused(lot, unit):
+    failed = await failure(extracted(lot, unit * 20_000, "java"))
+    assert (failed.code, failed.reason) == ("INVALID_ARGUMENT", "LIMIT_EXCEEDED")
+    assert failed.metadata == {"limit": "512 MiB of memory", "given": str(len(unit) * 20_000)}
+    assert "smaller parts" in failed.message
+    assert (await extracted(lot)).created_count == 3
+
+
 async def test_other_calls_are_answered_while_code_is_parsed(lot):
     code = "".join(f"x{n} = [a for a in b if a]\n" for n in range(30_000))
     busy = asyncio.ensure_future(extracted(lot, code))

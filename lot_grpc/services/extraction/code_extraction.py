@@ -19,8 +19,9 @@ from lot_grpc.domain.ids import content_hash
 from lot_grpc.domain.languages import language_name
 from lot_grpc.domain.outcomes import Outcomes
 from lot_grpc.domain.pattern import Pattern, PatternContent, different_fields
-from lot_grpc.parsing.code import MAX_TOTAL_BYTES, parse_code
+from lot_grpc.parsing.code import MAX_TOTAL_BYTES
 from lot_grpc.parsing.grammars import LANGUAGES
+from lot_grpc.parsing.sandbox import SANDBOX
 from lot_grpc.services.moments import Moments
 from lot_grpc.services.pacing import Pace
 from lot_grpc.services.patterns.drafts import Dedupe, PatternDraft, Saved
@@ -72,7 +73,6 @@ class CodeExtraction:
         self._saving = saving
         self._patterns = patterns
         self._moments = moments
-        self._one_at_a_time = asyncio.Lock()
 
     async def extract(self, namespace: str, draft: CodeDraft) -> Extracted:
         """Find the pieces and store each as a pattern.
@@ -82,8 +82,7 @@ class CodeExtraction:
         language = _language(draft.language)
         rate = _success_rate(draft.success_metrics)
         _check_text(draft.code)
-        async with self._one_at_a_time:  # two threads of it would make all others wait longer
-            parsed = await asyncio.to_thread(parse_code, draft.code, language)
+        parsed = await SANDBOX.parse(draft.code, language)
         wanted = await _contents(parsed, language, draft)
         there = await self._there(namespace, tuple(wanted))
         new = [

@@ -1,0 +1,218 @@
+"""Source text to its pieces in a process of its own, with bounded memory and processor time.
+
+For some texts a parser needs memory out of all proportion (unclosed generics in Java: 6 GB for
+40 KB), and one that gets none ends its process. No property of a text foretells this for every
+grammar, so none is parsed in the serving process.
+
+The first text starts a helper (``python -m lot_grpc.parsing.sandbox``), which stays. It forks a
+child for each text: the limits are the child's, and nothing of a text is left behind. The helper
+is executed, not forked from the server, so it has none of its files, locks and threads. It ends
+when its standard input closes, that is with the server however that ends; a child at work then ends
+by its limits at the latest. Requests and answers are lines of JSON; pickles from a process that
+reads hostile texts would be read with the server's rights.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import asdict
+from typing import Any, Final, NoReturn
+
+from lot_grpc.domain.code_shapes import CodeForm, CodePiece, ParsedCode
+from lot_grpc.domain.errors import LimitExceededError, OverloadedError
+from lot_grpc.domain.pattern import CodeKind
+from lot_grpc.parsing.code import parse_code
+
+MAX_MEMORY_BYTES: Final = 512 * 2**20
+"""Address space of the child; a mebibyte of ordinary code needs 200 MiB. Held on Linux only."""
+
+MAX_CPU_SECONDS: Final = 5
+"""Processor time for one text: a mebibyte of code takes up to 3 s, of noise up to 9."""
+
+_MAX_SECONDS: Final = 30
+"""Wall time for one text, for a machine that is short of processors."""
+
+_OUT_OF_MEMORY: Final = 3
+_NO_MEMORY: Final = {
+    _OUT_OF_MEMORY,
+    -signal.SIGABRT,
+    -signal.SIGBUS,
+    -signal.SIGKILL,
+    -signal.SIGSEGV,
+}
+"""How a child ends that got no more memory, in Python or in a parser."""
+
+
+class Sandbox:
+    """The helper and the one thread that talks to it, so one text is parsed at a time."""
+
+    def __init__(self) -> None:
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="lot-parsing")
+        self._helper: subprocess.Popen[bytes] | None = None
+
+    async def parse(self, code: str, language: str) -> ParsedCode:
+        """``parse_code`` within bounds.
+
+        Raises:
+            LimitExceededError: the text has too many pieces, or takes too much memory or time.
+            OverloadedError: the helper could not be started, or was ended from outside.
+        """
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._thread, self._parse, code, language)
+
+    def close(self) -> None:
+        """End the helper. The next text starts another."""
+        helper, self._helper = self._helper, None
+        if helper is not None:
+            helper.kill()
+            helper.communicate()  # closes the pipes and waits
+
+    def _parse(self, code: str, language: str) -> ParsedCode:
+        request = {
+            "code": code,
+            "language": language,
+            "bytes": MAX_MEMORY_BYTES,
+            "seconds": MAX_CPU_SECONDS,
+        }
+        try:
+            helper = self._running()
+        except OSError as error:
+            raise OverloadedError(f"the parser cannot start: {error}; call again later") from error
+        assert helper.stdin is not None
+        assert helper.stdout is not None
+        line = b""
+        with suppress(OSError):
+            helper.stdin.write(_line(request))
+            helper.stdin.flush()
+            line = helper.stdout.readline()
+        if not line.endswith(b"\n"):
+            self.close()
+            raise OverloadedError("the parser was ended from outside; call again")
+        return _parsed(json.loads(line), language, len(code.encode()))
+
+    def _running(self) -> subprocess.Popen[bytes]:
+        if self._helper is not None and self._helper.poll() is not None:
+            self.close()
+        if self._helper is None:
+            self._helper = subprocess.Popen(  # noqa: S603 - no word of it is a caller's
+                [sys.executable, "-m", __name__],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+            )
+        return self._helper
+
+
+SANDBOX: Final = Sandbox()
+"""The one of this process."""
+
+atexit.register(SANDBOX.close)
+
+
+def _parsed(answer: dict[str, Any], language: str, size: int) -> ParsedCode:
+    if "pieces" in answer:
+        return ParsedCode(tuple(map(_piece, answer["pieces"])), tuple(answer["unparsed"]))
+    if "limit" in answer:
+        raise LimitExceededError(answer["message"], **answer["limit"])
+    ended = answer.get("ended")
+    if ended in {-signal.SIGXCPU, -signal.SIGALRM}:
+        most = f"{MAX_CPU_SECONDS} s of a processor"
+    elif ended in _NO_MEMORY:
+        most = f"{MAX_MEMORY_BYTES // 2**20} MiB of memory"
+    else:
+        raise RuntimeError(f"the parser failed: {answer}")
+    raise LimitExceededError(
+        f"the code takes more than {most} to parse: it is not {language}, is broken or nests too "
+        "deep; mend it or send it in smaller parts",
+        limit=most,
+        given=size,
+    )
+
+
+def _piece(fields: dict[str, Any]) -> CodePiece:
+    lists = {name: tuple(value) for name, value in fields.items() if isinstance(value, list)}
+    kinds = {"form": CodeForm(fields["form"]), "kind": CodeKind(fields["kind"])}
+    return CodePiece(**(fields | lists | kinds))
+
+
+def _line(message: object) -> bytes:
+    return json.dumps(message).encode() + b"\n"
+
+
+# --- the helper -------------------------------------------------------------------------------
+
+
+def _serve() -> None:
+    """Fork a child for each line. What ends without an answer is answered for."""
+    for line in sys.stdin.buffer:
+        child = os.fork()
+        if not child:
+            _answer(line)
+        ended = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        if ended:
+            _write(_line({"ended": ended}))
+
+
+def _answer(line: bytes) -> NoReturn:
+    """The child: parse within the limits, write one line, end."""
+    ended = 1
+    try:
+        request = json.loads(line)
+        signal.alarm(_MAX_SECONDS)
+        _limit(resource.RLIMIT_CPU, request["seconds"])
+        if sys.platform == "linux":
+            _limit(resource.RLIMIT_AS, request["bytes"])
+        answer = _line(_pieces(request["code"], request["language"]))
+        signal.alarm(0)  # a line that is begun is ended
+        _limit(resource.RLIMIT_CPU, 2 * _MAX_SECONDS)
+        _write(answer)
+        ended = 0
+    except MemoryError:
+        ended = _OUT_OF_MEMORY
+    finally:
+        os._exit(ended)
+
+
+def _pieces(code: str, language: str) -> dict[str, Any]:
+    try:
+        return asdict(parse_code(code, language))
+    except LimitExceededError as error:
+        return {"message": error.message, "limit": dict(error.metadata)}
+    except MemoryError:
+        raise
+    except Exception as error:  # noqa: BLE001 - told to the server, without the code in it
+        at = error.__traceback__
+        while at is not None and at.tb_next is not None:
+            at = at.tb_next
+        where = f"{at.tb_frame.f_code.co_filename}:{at.tb_lineno}" if at is not None else ""
+        return {"fault": f"{type(error).__name__} at {where}"}
+
+
+def _limit(what: int, most: int) -> None:
+    """Lower a soft limit."""
+    hard = resource.getrlimit(what)[1]
+    if hard != resource.RLIM_INFINITY:
+        most = min(most, hard)
+    resource.setrlimit(what, (most, hard))
+
+
+def _write(line: bytes) -> None:
+    sys.stdout.buffer.write(line)
+    sys.stdout.buffer.flush()
+
+
+if __name__ == "__main__":
+    for stop in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):  # it ends with the server
+        signal.signal(stop, signal.SIG_IGN)
+    # No core dumps, which would hold the code; 1 is what keeps those quiet that a pipe takes.
+    _limit(resource.RLIMIT_CORE, 1)
+    _serve()
