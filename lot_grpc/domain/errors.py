@@ -31,15 +31,19 @@ class Violation:
 
 
 class RequestInvalidError(LotError):
-    """The request itself is wrong; the same request can never succeed."""
+    """The request itself is wrong; the same request can never succeed.
+
+    ``more`` counts violations that are not among the given ones.
+    """
 
     reason = "REQUEST_INVALID"
 
-    def __init__(self, violations: Sequence[Violation]) -> None:
+    def __init__(self, violations: Sequence[Violation], more: int = 0) -> None:
         first = violations[0] if violations else Violation("", "", "invalid request")
-        more = f" (and {len(violations) - 1} more)" if len(violations) > 1 else ""
+        count = len(violations) + more
+        others = f" (and {count - 1} more)" if count > 1 else ""
         where = f"{first.field}: " if first.field else ""
-        super().__init__(f"{where}{first.description}{more}", violations=len(violations))
+        super().__init__(f"{where}{first.description}{others}", violations=count)
         self.violations = tuple(violations)
 
 

@@ -6,14 +6,22 @@ inside gRPC is answered by core with INTERNAL and no reason.
 
 from __future__ import annotations
 
+import re
 from typing import Any, Final
 
 import protovalidate
 from google.protobuf.descriptor import Descriptor
 from google.protobuf.message import DecodeError, Message
 
-from lot_grpc.domain.errors import RequestInvalidError, RequestMalformedError, Violation
+from lot_grpc.domain.errors import (
+    RequestInvalidError,
+    RequestMalformedError,
+    Violation,
+    invalid,
+)
+from lot_grpc.server.counting import Counting
 from lot_grpc.server.rule_texts import enum_of, rule_text
+from lot_grpc.server.status import MAX_VIOLATIONS
 from lot_grpc.server.views import Views
 from lot_grpc.server.wellformed import WellFormed, subscript
 
@@ -22,6 +30,12 @@ _VIEW_VALIDATOR: Final = protovalidate.Validator()
 """For views. A validator knows types by their names: one for both would take a view for its type,
 or the type for its view, whichever came first."""
 _VIEWS: Final = Views()
+
+_MANY_ITEMS: Final = 10_000
+"""Items from which on a request is checked up to the first violation: each costs time."""
+
+_RULE: Final = re.compile(r"(?<=^error evaluating )[^\s:]+")
+"""The rule that the validator's sentence names."""
 
 _CAUSES: Final = (
     ("UTF-8", "a text is not UTF-8"),
@@ -37,6 +51,7 @@ class Checker:
     def __init__(self, request_type: type[Message]) -> None:
         self._type = request_type
         self._descriptor: Any = request_type.DESCRIPTOR
+        self._counting = Counting(request_type)
         self._wellformed = WellFormed(request_type)
         viewed = _VIEWS.needed(request_type)
         self._view = _VIEWS.of(request_type) if viewed else request_type
@@ -48,20 +63,30 @@ class Checker:
 
         Raises:
             RequestMalformedError: the bytes are no such message.
-            RequestInvalidError: with everything that is wrong, not only the first.
+            RequestInvalidError: with everything that is wrong, not only the first; only the first
+                where a list is over its bound, or the request has more than 10,000 items.
+            LimitExceededError: it is too much to look at.
         """
         try:
+            items = self._counting(raw)
             message = self._type.FromString(raw)
         except DecodeError as error:
             raise self._malformed(error) from None  # a caller's fault needs no traceback
         found = self._wellformed.check(message, raw)
         seen = message if self._view is self._type else self._view.FromString(raw)
-        broken = self._validator.collect_violations(seen)
+        try:
+            broken = self._validator.collect_violations(seen, fail_fast=items > _MANY_ITEMS)
+        except protovalidate.EvaluationError as error:
+            rule = _RULE.search(str(error))
+            raise invalid(
+                "", rule[0] if rule else "", f"too much to check ({error}); send fewer items"
+            ) from None
         if found or broken:
             known = {violation.field for violation in found}
-            told = [_violation(one, self._descriptor) for one in broken]
+            told = [_violation(one, self._descriptor) for one in broken[:MAX_VIOLATIONS]]
+            more = len(broken) - len(told)
             found += [violation for violation in told if violation.field not in known]
-            raise RequestInvalidError(found)
+            raise RequestInvalidError(found, more)
         return message
 
     def _malformed(self, error: DecodeError) -> RequestMalformedError:

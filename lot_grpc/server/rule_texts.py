@@ -49,6 +49,8 @@ def rule_text(rule_id: str, rule: Any, value: Any, enum: EnumDescriptor | None) 
             return "must not be empty"
         case "repeated.max_items":
             return f"must have at most {rule:,} items"
+        case "map.max_pairs":
+            return f"must have at most {rule:,} entries"
         case "repeated.unique":
             return "must not have the same item twice"
         case "required":

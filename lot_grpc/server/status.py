@@ -109,7 +109,6 @@ def to_status(error: LotError) -> Status:
     metadata = dict(error.metadata)
     details: list[Message] = []
     if isinstance(error, RequestInvalidError):
-        metadata["violations"] = str(len(error.violations))
         details.append(_bad_request(error))
     elif isinstance(error, NotFoundError | InUseError):
         details.append(

@@ -36,11 +36,11 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
 _MIN_SECONDS, _MAX_SECONDS = -62_135_596_800, 253_402_300_799  # years 1 to 9999
 _MAX_SPAN = 315_576_000_000  # 10,000 years, protobuf's own limit of a Duration
 
-_Path: TypeAlias = "tuple[_Path, str | int] | None"
+Path: TypeAlias = "tuple[Path, str | int] | None"
 """Where a walk is: what it came from and the label or index of the step. Made into a text only for
 what is wrong."""
 
-_Visit: TypeAlias = "Callable[[_Walk, Any, _Path, Plan], None]"
+_Visit: TypeAlias = "Callable[[_Walk, Any, Path, Plan], None]"
 
 
 class Plan:
@@ -102,7 +102,7 @@ class _Walk:
         self.values = values
         """Numbers and Structs may be wrong."""
 
-    def message(self, message: Any, path: _Path, plan: Plan) -> None:
+    def message(self, message: Any, path: Path, plan: Plan) -> None:
         """The fields that the plan names."""
         if self.nul:
             for name in plan.texts:
@@ -122,26 +122,26 @@ class _Walk:
 
     # --- repeated fields and maps ---------------------------------------------------------------
 
-    def texts(self, texts: Sequence[str], path: _Path, _: Plan) -> None:
+    def texts(self, texts: Sequence[str], path: Path, _: Plan) -> None:
         if self.nul:
             for index, text in enumerate(texts):
                 if "\0" in text:
                     self.add_nul((path, index))
 
-    def numbers(self, numbers: Sequence[float], path: _Path, _: Plan) -> None:
+    def numbers(self, numbers: Sequence[float], path: Path, _: Plan) -> None:
         if self.values:
             for index, number in enumerate(numbers):
                 if not math.isfinite(number):
                     self.add_infinite((path, index))
 
-    def messages(self, items: Sequence[Any], path: _Path, plan: Plan) -> None:
+    def messages(self, items: Sequence[Any], path: Path, plan: Plan) -> None:
         visit = plan.visit
         for index, item in enumerate(items):
             if len(self.found) >= MAX_FOUND:
                 return
             visit(self, item, (path, index), plan)
 
-    def map(self, entries: Mapping[Any, Any], path: _Path, plan: Plan) -> None:
+    def map(self, entries: Mapping[Any, Any], path: Path, plan: Plan) -> None:
         """A map with any keys and values."""
         for key, value in entries.items():
             if self.nul and "\0" in f"{key}":
@@ -156,33 +156,33 @@ class _Walk:
 
     # --- well-known types -----------------------------------------------------------------------
 
-    def instant(self, instant: Any, path: _Path, _: Plan) -> None:
+    def instant(self, instant: Any, path: Path, _: Plan) -> None:
         """A Timestamp."""
         if not (_MIN_SECONDS <= instant.seconds <= _MAX_SECONDS and 0 <= instant.nanos < 10**9):
             self.add(path, "timestamp.range", "must be in the years 1 to 9999, nanos below 1e9")
 
-    def span(self, span: Any, path: _Path, _: Plan) -> None:
+    def span(self, span: Any, path: Path, _: Plan) -> None:
         """A Duration."""
         seconds, nanos = span.seconds, span.nanos
         if abs(seconds) > _MAX_SPAN or abs(nanos) >= 10**9 or seconds * nanos < 0:
             self.add(path, "duration.range", "must be below 10,000 years, parts of one sign")
 
-    def top_struct(self, struct: Any, path: _Path, _: Plan) -> None:
+    def top_struct(self, struct: Any, path: Path, _: Plan) -> None:
         """A Struct in a field."""
         if self.values:
             self.struct(struct, path, 1)
 
-    def top_value(self, value: Any, path: _Path, _: Plan) -> None:
+    def top_value(self, value: Any, path: Path, _: Plan) -> None:
         """A Value in a field."""
         if self.values:
             self.value(value, path, 0)
 
-    def top_list(self, values: Any, path: _Path, _: Plan) -> None:
+    def top_list(self, values: Any, path: Path, _: Plan) -> None:
         """A ListValue in a field."""
         if self.values:
             self.list(values, path, 1)
 
-    def struct(self, struct: Any, path: _Path, depth: int) -> None:
+    def struct(self, struct: Any, path: Path, depth: int) -> None:
         """The hot loop of events: asking for members is cheaper than asking which one is set."""
         fields = struct.fields
         for key in fields:
@@ -199,12 +199,12 @@ class _Walk:
             if "\0" in key:
                 self.add_nul((path, member(key)))
 
-    def list(self, values: Any, path: _Path, depth: int) -> None:
+    def list(self, values: Any, path: Path, depth: int) -> None:
         """Items of a ListValue."""
         for index, value in enumerate(values.values):
             self.value(value, (path, index), depth)
 
-    def value(self, value: Any, path: _Path, depth: int) -> None:
+    def value(self, value: Any, path: Path, depth: int) -> None:
         """A value inside ``depth`` Structs and lists."""
         kind = value.WhichOneof("kind")
         if kind == "string_value":
@@ -223,20 +223,21 @@ class _Walk:
 
     # --- what is found --------------------------------------------------------------------------
 
-    def add(self, path: _Path, rule: str, description: str) -> None:
+    def add(self, path: Path, rule: str, description: str) -> None:
         """One more thing that is wrong."""
-        self.found.append(Violation(_render(path), rule, description))
+        self.found.append(Violation(render(path), rule, description))
 
-    def add_nul(self, path: _Path) -> None:
+    def add_nul(self, path: Path) -> None:
         """A text with NUL, which neither the store's index nor C programs can hold."""
         self.add(path, "text.nul", "must not contain NUL (U+0000)")
 
-    def add_infinite(self, path: _Path) -> None:
+    def add_infinite(self, path: Path) -> None:
         """A number that JSON cannot hold."""
         self.add(path, "number.finite", "must be a finite number, not NaN or infinity")
 
 
-def _render(path: _Path) -> str:
+def render(path: Path) -> str:
+    """A path as violations name it."""
     parts: list[str] = []
     while path is not None:
         path, step = path

@@ -3071,7 +3071,8 @@ type ExtractPatternsFromCodeRequest struct {
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Required. code, at most 1 MiB of text. Code with more than 2,000 pieces, or with more than 3 MiB
 	// in them (pieces stand in one another, and each carries context and success_metrics), is
-	// LIMIT_EXCEEDED, and so is what keeps a processor busy for over 5 s: send it in smaller parts.
+	// LIMIT_EXCEEDED, and so is what takes over 5 s of a processor or 512 MiB of memory to parse: send
+	// it in smaller parts.
 	Code string `protobuf:"bytes,2,opt,name=code,proto3" json:"code,omitempty"`
 	// Required. language of the code; `py`, `js`, `jsx`, `ts`, `tsx`, `golang` and `rs` will do.
 	Language string `protobuf:"bytes,3,opt,name=language,proto3" json:"language,omitempty"`

@@ -1764,7 +1764,8 @@ export type ExtractPatternsFromCodeRequest = Message<"lot.v1.ExtractPatternsFrom
   /**
    * Required. code, at most 1 MiB of text. Code with more than 2,000 pieces, or with more than 3 MiB
    * in them (pieces stand in one another, and each carries context and success_metrics), is
-   * LIMIT_EXCEEDED, and so is what keeps a processor busy for over 5 s: send it in smaller parts.
+   * LIMIT_EXCEEDED, and so is what takes over 5 s of a processor or 512 MiB of memory to parse: send
+   * it in smaller parts.
    *
    * @generated from field: string code = 2;
    */

@@ -1762,7 +1762,8 @@ class ExtractPatternsFromCodeRequest(_message.Message):
     code: _builtins.str
     """Required. code, at most 1 MiB of text. Code with more than 2,000 pieces, or with more than 3 MiB
     in them (pieces stand in one another, and each carries context and success_metrics), is
-    LIMIT_EXCEEDED, and so is what keeps a processor busy for over 5 s: send it in smaller parts.
+    LIMIT_EXCEEDED, and so is what takes over 5 s of a processor or 512 MiB of memory to parse: send
+    it in smaller parts.
     """
     language: _builtins.str
     """Required. language of the code; `py`, `js`, `jsx`, `ts`, `tsx`, `golang` and `rs` will do."""
