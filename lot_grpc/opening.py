@@ -20,6 +20,7 @@ from lot_grpc.embedding.fastembed import open_fastembed
 from lot_grpc.embedding.openai import open_openai
 from lot_grpc.embedding.reranking import make_reranker
 from lot_grpc.knowledge import read_packs
+from lot_grpc.parsing.sandbox import SANDBOX
 from lot_grpc.ports import Embedder, Reranker, VectorStore
 from lot_grpc.reports import Progress
 from lot_grpc.services.build import PatternLearning, Services, build_services
@@ -54,6 +55,7 @@ async def open_all(settings: Settings, progress: Progress | None) -> AsyncIterat
         StartupError: A knowledge pack, the model or the store cannot be opened.
     """
     async with AsyncExitStack() as stack:
+        stack.callback(SANDBOX.close)
         packs = read_packs(settings.seed.packs)
         embedder = await open_embedder(settings, progress)
         stack.push_async_callback(embedder.close)

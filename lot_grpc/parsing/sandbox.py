@@ -70,11 +70,14 @@ class Sandbox:
         return await loop.run_in_executor(self._thread, self._parse, code, language)
 
     def close(self) -> None:
-        """End the helper. The next text starts another."""
+        """End the helper and what it is at. The next text starts another."""
         helper, self._helper = self._helper, None
-        if helper is not None:
-            helper.kill()
-            helper.communicate()  # closes the pipes and waits
+        if helper is None:
+            return
+        if helper.returncode is None:
+            os.killpg(helper.pid, signal.SIGKILL)
+        with helper, suppress(BrokenPipeError):  # closes its pipes and waits
+            pass
 
     def _parse(self, code: str, language: str) -> ParsedCode:
         request = {
@@ -90,7 +93,7 @@ class Sandbox:
         assert helper.stdin is not None
         assert helper.stdout is not None
         line = b""
-        with suppress(OSError):
+        with suppress(OSError, ValueError):  # ValueError: closed meanwhile
             helper.stdin.write(_line(request))
             helper.stdin.flush()
             line = helper.stdout.readline()
@@ -108,6 +111,7 @@ class Sandbox:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
+                process_group=0,
             )
         return self._helper
 
@@ -211,8 +215,9 @@ def _write(line: bytes) -> None:
 
 
 if __name__ == "__main__":
-    for stop in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):  # it ends with the server
-        signal.signal(stop, signal.SIG_IGN)
+    signal.signal(
+        signal.SIGTERM, signal.SIG_IGN
+    )  # sent to all of a service: it ends with the server
     # No core dumps, which would hold the code; 1 is what keeps those quiet that a pipe takes.
     _limit(resource.RLIMIT_CORE, 1)
     _serve()
