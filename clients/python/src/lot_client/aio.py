@@ -15,6 +15,7 @@ from google.protobuf.message import Message
 from lot_client import fields
 from lot_client.errors import LotError
 from lot_client.live_aio import AsyncLiveCalls
+from lot_client.namespaces import in_namespace
 from lot_client.pb.lot.v1 import admin_service_pb2 as admin
 from lot_client.pb.lot.v1 import episode_service_pb2 as episodes
 from lot_client.pb.lot.v1 import memory_service_pb2 as memories
@@ -46,7 +47,8 @@ class AsyncLotClient(AsyncLiveCalls):
 
     Attributes:
         patterns, episodes, memories, learning, admin: the generated stubs, for everything that has
-            no method here. They raise grpc.RpcError and repeat nothing.
+            no method here, in the client's namespace unless the request names one. They raise
+            grpc.RpcError and repeat nothing.
     """
 
     def __init__(
@@ -62,7 +64,7 @@ class AsyncLotClient(AsyncLiveCalls):
 
         Args:
             address: host and port.
-            namespace: tenant of all calls; empty is `default`.
+            namespace: tenant of all calls that name none, stubs included; empty is `default`.
             deadline: seconds for a call with all its tries, and for each step of a stream.
             retry: None: the defaults.
             channel: to use instead of one to ``address``, for example with TLS.
@@ -71,11 +73,12 @@ class AsyncLotClient(AsyncLiveCalls):
         self._requests = Requests(namespace)
         self._deadline = deadline
         self._retry = retry or RetryPolicy()
-        self.patterns = PatternServiceStub(self._channel)
-        self.episodes = EpisodeServiceStub(self._channel)
-        self.memories = MemoryServiceStub(self._channel)
-        self.learning = LearningServiceStub(self._channel)
-        self.admin = AdminServiceStub(self._channel)
+        named = in_namespace(self._channel, namespace)
+        self.patterns = PatternServiceStub(named)
+        self.episodes = EpisodeServiceStub(named)
+        self.memories = MemoryServiceStub(named)
+        self.learning = LearningServiceStub(named)
+        self.admin = AdminServiceStub(named)
 
     def using(
         self,
