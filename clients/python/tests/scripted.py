@@ -23,8 +23,8 @@ Step = Callable[[Any], None]
 """Of a script: called with the call's context, may end it."""
 
 
-def ends(code: grpc.StatusCode, reason: str = "") -> Step:
-    """A step that ends a stream with an error as the server tells it."""
+def ends(code: grpc.StatusCode, reason: str = "", retry_after: float | None = None) -> Step:
+    """A step that ends a call with an error as the server tells it."""
 
     def end(context: Any) -> None:
         number = code.value[0]
@@ -34,6 +34,12 @@ def ends(code: grpc.StatusCode, reason: str = "") -> Step:
             packed.Pack(error_details_pb2.ErrorInfo(reason=reason, domain="lot.v1"))
             status.details.append(packed)
             assert code_pb2.Code.Name(number)
+            if retry_after is not None:
+                retry = error_details_pb2.RetryInfo()
+                retry.retry_delay.FromNanoseconds(int(retry_after * 1e9))
+                packed = any_pb2.Any()
+                packed.Pack(retry)
+                status.details.append(packed)
             details = ("grpc-status-details-bin", status.SerializeToString())
             context.set_trailing_metadata((details,))
         context.abort(code, status.message)

@@ -145,7 +145,7 @@ class AsyncRecorder(RecorderBase):
     async def _start_episode(self) -> None:
         plan = self._plan
         if plan.start is not None:
-            answer = await plan.invoke(plan.stub.StartEpisode, plan.start, plan.deadline)
+            answer = await plan.invoke(plan.stub.StartEpisode, plan.start)
             self._episode_id = answer.episode.episode_id
 
     async def _await_stream(self) -> None:
@@ -165,7 +165,7 @@ class AsyncRecorder(RecorderBase):
         request = self._end_request()
         if request is not None:
             left = max(0.0, until - time.monotonic())
-            answer = await self._plan.invoke(self._plan.stub.EndEpisode, request, left)
+            answer = await self._plan.invoke(self._plan.stub.EndEpisode, request, deadline=left)
             self._ended = answer.episode
 
     async def _give_up(self) -> None:

@@ -131,10 +131,9 @@ class RecorderBase:
     def _end_request(self) -> EndEpisodeRequest | None:
         if not self._plan.end:
             return None
-        return self._plan.requests.write(
+        return self._plan.requests.make(
             EndEpisodeRequest,
             episode_id=self._episode_id,
-            request_id="",
             auto_extract_patterns=self._plan.auto_extract_patterns,
             **{"status": "SUCCEEDED", **self._ending},
         )

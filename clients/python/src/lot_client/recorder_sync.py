@@ -153,7 +153,7 @@ class Recorder(RecorderBase):
     def _start_episode(self) -> None:
         plan = self._plan
         if plan.start is not None:
-            answer = plan.invoke(plan.stub.StartEpisode, plan.start, plan.deadline)
+            answer = plan.invoke(plan.stub.StartEpisode, plan.start)
             self._episode_id = answer.episode.episode_id
 
     def _await_stream(self) -> None:
@@ -174,7 +174,9 @@ class Recorder(RecorderBase):
         request = self._end_request()
         if request is not None:
             left = max(0.0, until - time.monotonic())
-            self._ended = self._plan.invoke(self._plan.stub.EndEpisode, request, left).episode
+            self._ended = self._plan.invoke(
+                self._plan.stub.EndEpisode, request, deadline=left
+            ).episode
 
     def _close_at_exit(self) -> None:
         """Send what is left, and leave the episode open: nobody said how it ended."""
