@@ -27,14 +27,6 @@ _open: set[Callable[[], None]] = set()
 """What closes the recorders that are open, of this process and of the one it was forked off."""
 
 
-class _Stream:
-    """One stream: its call, and whether it is over."""
-
-    call: Any = None
-    over = False
-    silent = False
-
-
 class Recorder(RecorderBase):
     """Records an episode while it happens; made by `LotClient.recorder`.
 
