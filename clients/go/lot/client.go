@@ -8,12 +8,17 @@ import (
 
 	lotv1 "github.com/lot-grpc/lot-grpc/clients/go/lot/v1"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
 )
 
-// Client has the services of a server over one connection. It is safe for concurrent use. Nothing is
-// repeated by itself: writes that you repeat need a RequestId.
+// Client has the services of a server over one connection. It is safe for concurrent use.
+//
+// Unary calls that fail for a moment are repeated until the deadline of their context, 30 s if it has
+// none: the server is away, restarts, or says how long to wait. Repeated are reads, and writes with a
+// RequestId; one is made where the caller gave none. Other writes are repeated only after OVERLOADED,
+// which is sent before anything is done. Streams are not repeated.
 type Client struct {
 	Patterns lotv1.PatternServiceClient
 	Episodes lotv1.EpisodeServiceClient
@@ -41,12 +46,19 @@ func WithDialOptions(options ...grpc.DialOption) Option {
 }
 
 // Dial makes a client of the server at address, for example "127.0.0.1:50051". It connects with the
-// first call, so a server that is not there is that call's error. Deadlines are those of the calls'
-// contexts.
+// first call, so a server that is not there is that call's error.
 func Dial(address string, options ...Option) (*Client, error) {
 	all := []grpc.DialOption{
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(math.MaxInt32)),
+		grpc.WithChainUnaryInterceptor(repeating),
+		// A server that restarts is found again within a second or two, not gRPC's two minutes.
+		grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff: backoff.Config{
+				BaseDelay: firstDelay, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second,
+			},
+			MinConnectTimeout: 5 * time.Second,
+		}),
 		// A server whose machine is gone is noticed within a minute of an open call.
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 30 * time.Second}),
 	}

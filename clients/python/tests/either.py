@@ -34,6 +34,18 @@ class Threads:
     def recorder(self, *arguments: Any, **options: Any) -> ThreadsRecorder:
         return ThreadsRecorder(self._client.recorder(*arguments, **options))
 
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._client, name)
+
+    async def save_pattern(self, *arguments: Any, **options: Any) -> Any:
+        return await asyncio.to_thread(self._client.save_pattern, *arguments, **options)
+
+    async def delete_pattern(self, *arguments: Any, **options: Any) -> Any:
+        return await asyncio.to_thread(self._client.delete_pattern, *arguments, **options)
+
+    async def call(self, *arguments: Any, **options: Any) -> Any:
+        return await asyncio.to_thread(self._client.call, *arguments, **options)
+
     async def end_episode(self, *arguments: Any, **options: Any) -> Any:
         return await asyncio.to_thread(self._client.end_episode, *arguments, **options)
 

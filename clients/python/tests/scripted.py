@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
 from types import TracebackType
 from typing import Any, Self
 
@@ -23,8 +24,8 @@ Step = Callable[[Any], None]
 """Of a script: called with the call's context, may end it."""
 
 
-def ends(code: grpc.StatusCode, reason: str = "") -> Step:
-    """A step that ends a stream with an error as the server tells it."""
+def ends(code: grpc.StatusCode, reason: str = "", retry_after: float | None = None) -> Step:
+    """A step that ends a call with an error as the server tells it."""
 
     def end(context: Any) -> None:
         number = code.value[0]
@@ -34,6 +35,12 @@ def ends(code: grpc.StatusCode, reason: str = "") -> Step:
             packed.Pack(error_details_pb2.ErrorInfo(reason=reason, domain="lot.v1"))
             status.details.append(packed)
             assert code_pb2.Code.Name(number)
+            if retry_after is not None:
+                retry = error_details_pb2.RetryInfo()
+                retry.retry_delay.FromNanoseconds(int(retry_after * 1e9))
+                packed = any_pb2.Any()
+                packed.Pack(retry)
+                status.details.append(packed)
             details = ("grpc-status-details-bin", status.SerializeToString())
             context.set_trailing_metadata((details,))
         context.abort(code, status.message)
@@ -47,6 +54,7 @@ class Scripted(EpisodeServiceServicer, memory_service_pb2_grpc.MemoryServiceServ
     Attributes:
         opening: steps before a stream's opening is answered.
         answering: steps before a message is answered, its events are stored by then.
+        starting, ending: steps before the start and the end of the episode are answered.
         stored: events, in order.
         openings, messages: that came.
         replays, watches: answers to streams of that kind, one list a stream, steps among them.
@@ -55,6 +63,8 @@ class Scripted(EpisodeServiceServicer, memory_service_pb2_grpc.MemoryServiceServ
     def __init__(self) -> None:
         self.opening: list[Step] = []
         self.answering: list[Step] = []
+        self.starting: list[Step] = []
+        self.ending: list[Step] = []
         self.stored: list[EpisodeEvent] = []
         self.openings: list[episodes.RecordEventsRequest] = []
         self.messages: list[episodes.RecordEventsRequest] = []
@@ -63,6 +73,7 @@ class Scripted(EpisodeServiceServicer, memory_service_pb2_grpc.MemoryServiceServ
         self.replays: list[list[Any]] = []
         self.watches: list[list[Any]] = []
         self.requests: list[Any] = []
+        self.start_time: datetime | None = None
         self.over = threading.Event()
         self._server = grpc.server(ThreadPoolExecutor(8))
         add_EpisodeServiceServicer_to_server(self, self._server)
@@ -84,10 +95,13 @@ class Scripted(EpisodeServiceServicer, memory_service_pb2_grpc.MemoryServiceServ
 
     def StartEpisode(self, request: Any, context: Any) -> Any:  # noqa: N802
         self.starts.append(request)
-        return episodes.StartEpisodeResponse(episode=Episode(episode_id="e-1"), created=True)
+        self._step(self.starting, context)
+        episode = Episode(episode_id="e-1", start_time=self.start_time)
+        return episodes.StartEpisodeResponse(episode=episode, created=True)
 
     def EndEpisode(self, request: Any, context: Any) -> Any:  # noqa: N802
         self.ends.append(request)
+        self._step(self.ending, context)
         return episodes.EndEpisodeResponse(episode=Episode(episode_id="e-1"))
 
     def RecordEvents(self, request_iterator: Any, context: Any) -> Iterator[Any]:  # noqa: N802

@@ -143,6 +143,11 @@ def overloaded(retry_after: float | None = None) -> LotError:
     )
 
 
+def clearing() -> LotError:
+    code = grpc.StatusCode.FAILED_PRECONDITION
+    return LotError(code, "being cleared", "NAMESPACE_CLEARING", retry_after=1.0)
+
+
 def test_waits_grow_up_to_the_longest_and_end_with_the_last_try():
     attempts = Attempts(RetryPolicy(attempts=5, first_delay=1.0, max_delay=3.0), deadline=60.0)
     delays = [attempts.delay_after(overloaded(), safe=True) for _ in range(4)]
@@ -153,21 +158,48 @@ def test_waits_grow_up_to_the_longest_and_end_with_the_last_try():
         attempts.delay_after(overloaded(), safe=True)
 
 
-def test_a_stream_waits_for_the_server_until_the_deadline():
-    gone = LotError(grpc.StatusCode.UNAVAILABLE, "gone")
-    patient = Attempts(RetryPolicy(attempts=2), deadline=60.0, patient=True)
-    for _ in range(100):
-        patient.delay_after(gone, safe=True)
-    with pytest.raises(LotError):
-        patient.delay_after(overloaded(), safe=True)
-    with pytest.raises(LotError):
-        Attempts(RetryPolicy(), deadline=0.01, patient=True).delay_after(gone, safe=True)
+class Clock:
+    """Time that passes only when a test says so."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = 1000.0
+        monkeypatch.setattr("lot_client.retry.time", self)
+
+    def monotonic(self) -> float:
+        return self.now
 
 
-def test_the_server_may_ask_for_a_longer_wait():
+def last_error(attempts: Attempts, clock: Clock, error: LotError) -> LotError:
+    """With which a call ends whose tries all fail like this."""
+    try:
+        while True:
+            clock.now += attempts.delay_after(error, safe=True)
+    except LotError as last:
+        return last
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        LotError(grpc.StatusCode.UNAVAILABLE, "gone"),
+        LotError(grpc.StatusCode.CANCELLED, "CANCELLED"),
+        overloaded(retry_after=1.0),
+    ],
+)
+def test_repeats_last_until_the_deadline(monkeypatch: pytest.MonkeyPatch, error: LotError):
+    clock = Clock(monkeypatch)
+    last = last_error(Attempts(RetryPolicy(), deadline=30.0), clock, error)
+
+    assert 1028.9 <= clock.now < 1030.0
+    assert last.tries > 15
+
+
+def test_the_server_may_ask_for_a_longer_wait_that_callers_spread():
     attempts = Attempts(RetryPolicy(first_delay=0.1), deadline=60.0)
+    delays = {attempts.delay_after(overloaded(retry_after=7.0), safe=True) for _ in range(9)}
 
-    assert attempts.delay_after(overloaded(retry_after=7.0), safe=True) == 7.0
+    assert all(7.0 <= delay <= 10.5 for delay in delays)
+    assert len(delays) > 1
 
 
 @pytest.mark.parametrize(
@@ -179,6 +211,14 @@ def test_the_server_may_ask_for_a_longer_wait():
         (LotError(grpc.StatusCode.CANCELLED, "CANCELLED"), True, True),
         (LotError(grpc.StatusCode.CANCELLED, "CANCELLED"), False, False),
         (LotError(grpc.StatusCode.CANCELLED, "Channel closed!"), True, False),
+        (LotError(grpc.StatusCode.INTERNAL, "RST_STREAM with error code 2"), True, True),
+        (LotError(grpc.StatusCode.INTERNAL, "Exception deserializing response!"), True, False),
+        (LotError(grpc.StatusCode.INTERNAL, "a bug, RST_STREAM", "INTERNAL"), True, False),
+        (LotError(grpc.StatusCode.UNKNOWN, "Stream removed"), True, True),
+        (LotError(grpc.StatusCode.UNAVAILABLE, "stopping", "SHUTTING_DOWN"), True, True),
+        (LotError(grpc.StatusCode.UNAVAILABLE, "stopping", "SHUTTING_DOWN"), False, False),
+        (clearing(), True, True),
+        (clearing(), False, False),
         (LotError(grpc.StatusCode.ABORTED, "busy", "CONTENTION"), True, True),
         (LotError(grpc.StatusCode.ABORTED, "busy", "CONTENTION"), False, False),
         (LotError(grpc.StatusCode.ABORTED, "stale", "ETAG_MISMATCH"), True, False),

@@ -1,4 +1,4 @@
-"""Recorders while their server is stopped, killed and started again."""
+"""Recorders and callers while their server is stopped, killed and started again."""
 
 import asyncio
 import importlib.util
@@ -65,7 +65,28 @@ def server(address: str, tmp_path: Path) -> Iterator[Restarting]:
     made.end(subprocess.Popen.kill)
 
 
-async def test_a_server_that_is_stopped_and_killed_costs_no_event(server: Restarting):
+class Savers:
+    """Callers that save one pattern after the other, each with a task of its own."""
+
+    def __init__(self, client: Any, name: str, over: asyncio.Event) -> None:
+        self._client = client
+        self._name = name
+        self._over = over
+        self.saved: list[str] = []
+        self.work = [asyncio.create_task(self._save(number)) for number in range(4)]
+
+    async def _save(self, number: int) -> None:
+        n = 0
+        while not self._over.is_set():
+            task = f"Task {n} of the {self._name} {number}"
+            assert (await self._client.save_pattern(task, dedupe="NONE")).created
+            self.saved.append(task)
+            n += 1
+            await asyncio.sleep(0.02)
+
+
+@pytest.mark.timeout(400)  # three starts of a server, on a busy machine
+async def test_a_server_that_is_stopped_and_killed_costs_no_event_and_no_save(server: Restarting):
     async def work(recorder: Any) -> None:
         n = 0
         while not over.is_set():
@@ -81,10 +102,17 @@ async def test_a_server_that_is_stopped_and_killed_costs_no_event(server: Restar
         async with (
             of_tasks(way.address) as tasks,
             of_threads(way.address) as threads,
+            of_tasks(way.address, deadline=300.0) as saving_tasks,
+            of_threads(way.address, deadline=300.0) as saving_threads,
             tasks.recorder("A task", **options) as first,
             threads.recorder("A task", **options) as second,
         ):
             working = [asyncio.create_task(work(recorder)) for recorder in (first, second)]
+            savers = [
+                Savers(saving_tasks, "tasks", over),
+                Savers(saving_threads, "threads", over),
+            ]
+            working += [each for saver in savers for each in saver.work]
             for how in (subprocess.Popen.terminate, subprocess.Popen.kill):
                 before = [recorder.last_sequence for recorder in (first, second)]
                 await until(lambda last=before[0]: first.last_sequence > last + 50)
@@ -95,6 +123,10 @@ async def test_a_server_that_is_stopped_and_killed_costs_no_event(server: Restar
             await asyncio.gather(*working)
 
         async with AsyncLotClient(way.address) as client:
+            stored = [pattern.task async for pattern in client.list_patterns(page_size=1000)]
+            saved = [task for saver in savers for task in saver.saved]
+            assert sorted(stored) == sorted(saved)
+            assert all(len(saver.saved) > 8 for saver in savers)
             for recorder in (first, second):
                 found = [
                     event
@@ -129,6 +161,6 @@ async def test_a_stream_that_is_closed_as_idle_is_opened_again(server: Restartin
             await recorder.record("step", {"n": 1})
 
     for recorder in (first, second):
-        assert recorder.stats.last_error.reason == "STREAM_IDLE"
+        assert recorder.stats.last_error is None
         assert recorder.episode.event_count == 2
     assert kept.stats.reconnects == 0

@@ -31,6 +31,21 @@ async def test_events_are_stored_in_order_however_they_are_sent(client: AsyncLot
     assert await stored(client, episode.episode_id) == numbered(2500)
 
 
+async def test_an_event_that_breaks_the_contract_does_not_hold_up_those_behind_it(
+    client: AsyncLotClient,
+):
+    episode = await client.start_episode("A task")
+    async with client.record_events(episode.episode_id) as stream:
+        await stream.send(events(1, 2))
+        for bad in ({"x": "\0"}, {"x": float("nan")}, {"x": "y" * 300_000}):
+            with pytest.raises(ValueError, match="data"):
+                await stream.send([events(3, 3)[0], {"event_type": "step", "data": bad}])
+        assert stream.unacknowledged == []
+        await stream.send(events(3, 4))
+
+    assert await stored(client, episode.episode_id) == numbered(4)
+
+
 async def test_a_second_stream_goes_on_where_the_first_stopped(client: AsyncLotClient):
     episode = await client.start_episode("A task")
     for part in (events(1, 3), events(4, 6)):

@@ -7,6 +7,7 @@ import { LearningService } from "./gen/lot/v1/learning_service_pb.js";
 import { MemoryService } from "./gen/lot/v1/memory_service_pb.js";
 import { PatternService } from "./gen/lot/v1/pattern_service_pb.js";
 import { inNamespace } from "./namespace.js";
+import { repeating } from "./repeat.js";
 
 /** How to reach a server, and as whom. */
 export interface LotClientOptions {
@@ -14,7 +15,7 @@ export interface LotClientOptions {
   address: string;
   /** Tenant of all calls that name none; empty is `default`. */
   namespace?: string;
-  /** Deadline of calls that name none, in ms; 30,000 unless given. Streams have none unless theirs says so. */
+  /** Deadline of calls that name none, with all their tries, in ms; 30,000 unless given. Streams have none unless theirs says so. */
   timeoutMs?: number;
 }
 
@@ -29,7 +30,14 @@ export interface LotClient {
   close(): void;
 }
 
-/** Connects with the first call. Nothing is repeated: writes that you repeat need a `requestId`. */
+/**
+ * Connects with the first call.
+ *
+ * Unary calls that fail for a moment are repeated until their deadline: the server is away,
+ * restarts, or says how long to wait. Repeated are reads, and writes with a `requestId`; one is made
+ * where the caller gave none. Other writes are repeated only after OVERLOADED, which is sent before
+ * anything is done. Streams are not repeated.
+ */
 export function createLotClient(options: LotClientOptions): LotClient {
   const { address, namespace = "", timeoutMs = 30_000 } = options;
   const baseUrl = address.includes("://") ? address : `http://${address}`;
@@ -37,9 +45,9 @@ export function createLotClient(options: LotClientOptions): LotClient {
   const sessionManager = new Http2SessionManager(baseUrl, { pingIntervalMs: 30_000 });
   const interceptors = namespace === "" ? [] : [inNamespace(namespace)];
   const plain = createGrpcTransport({ baseUrl, sessionManager, interceptors });
+  let closed = false;
   const transport: Transport = {
-    unary: (method, signal, timeout = timeoutMs, ...rest) =>
-      plain.unary(method, signal, timeout, ...rest),
+    unary: repeating(plain.unary.bind(plain), timeoutMs, () => closed),
     stream: (...call) => plain.stream(...call),
   };
   const client = <S extends DescService>(service: S) => createClient(service, transport);
@@ -49,6 +57,9 @@ export function createLotClient(options: LotClientOptions): LotClient {
     memories: client(MemoryService),
     learning: client(LearningService),
     admin: client(AdminService),
-    close: () => sessionManager.abort(),
+    close: () => {
+      closed = true;
+      sessionManager.abort();
+    },
   };
 }

@@ -1,15 +1,23 @@
-"""What the contract asks of an event, as far as a client can see it before it sends."""
+"""What the contract asks of a message, as far as a client can see it before it sends.
+
+The rules are those that the contract itself carries (`buf.validate`), and those that hold for every
+text, number and `Struct`.
+"""
 
 from __future__ import annotations
 
 import math
+import re
+from functools import cache
+from typing import Any
 
+from google.protobuf.descriptor import FieldDescriptor
+from google.protobuf.message import Message
 from google.protobuf.struct_pb2 import Struct, Value
 
+from lot_client.pb.buf.validate import validate_pb2
 from lot_client.pb.lot.v1.episode_pb2 import EpisodeEvent
 
-MAX_NAME_BYTES = 256
-"""Of an event's type, and of its role."""
 MAX_DATA_BYTES = 256 * 1024
 MAX_DATA_DEPTH = 16
 YEAR_9999_END = 253_402_300_800
@@ -24,43 +32,94 @@ def check_event(event: EpisodeEvent) -> None:
     """
     if not event.event_type:
         raise ValueError("event_type must not be empty")
-    for name, text in (("event_type", event.event_type), ("agent_role", event.agent_role)):
-        if len(text) > MAX_NAME_BYTES or len(text.encode()) > MAX_NAME_BYTES:
-            raise ValueError(f"{name} must be at most {MAX_NAME_BYTES} bytes")
-        if "\0" in text:
-            raise ValueError(f"{name} must not hold the character NUL")
     if not 0 <= event.event_time.seconds < YEAR_9999_END:
         raise ValueError("event_time must be from 1970 to the end of the year 9999")
-    if event.HasField("data"):
-        size = event.data.ByteSize()
-        if size > MAX_DATA_BYTES:
-            raise ValueError(f"data must be at most {MAX_DATA_BYTES:,} bytes, is {size:,}")
-        _check_struct(event.data, 1)
+    if (size := event.data.ByteSize()) > MAX_DATA_BYTES:
+        raise ValueError(f"data must be at most {MAX_DATA_BYTES:,} bytes, is {size:,}")
+    check(event)
 
 
-def _check_struct(struct: Struct, depth: int) -> None:
+def check(message: Message, within: str = "") -> None:
+    """Refuse what is set in a message and breaks a rule. Rules across fields are the server's.
+
+    Raises:
+        ValueError: says which rule is broken.
+    """
+    for field, value in message.ListFields():
+        where = within + field.name
+        rules = _rules_of(field)
+        if isinstance(value, Message | str | bytes | float | int):
+            _check_value(where, value, rules)
+        elif hasattr(value, "items"):
+            _check_count(where, value, rules.map.max_pairs)
+            for key in value:
+                _check_value(f"{where} key", key, rules.map.keys)
+                _check_value(f"{where}[{key!r}]", value[key], rules.map.values)
+        else:
+            _check_count(where, value, rules.repeated.max_items)
+            if rules.repeated.unique and len(set(value)) < len(value):
+                raise ValueError(f"{where} must not have the same item twice")
+            for index, item in enumerate(value):
+                _check_value(f"{where}[{index}]", item, rules.repeated.items)
+
+
+@cache
+def _rules_of(field: FieldDescriptor) -> Any:
+    options: Any = field.GetOptions()
+    extensions: Any = validate_pb2
+    return options.Extensions[extensions.field]
+
+
+def _check_count(where: str, items: Any, most: int) -> None:
+    if most and len(items) > most:
+        raise ValueError(f"{where} must have at most {most:,} items, has {len(items):,}")
+
+
+def _check_value(where: str, value: Any, rules: Any) -> None:
+    if isinstance(value, str):
+        _check_text(where, value, rules.string)
+    elif isinstance(value, float):
+        if not math.isfinite(value):
+            raise ValueError(f"{where} must be a finite number, neither NaN nor infinity")
+        bounds = rules.double
+        low = bounds.gte if bounds.HasField("gte") else -math.inf
+        high = bounds.lte if bounds.HasField("lte") else math.inf
+        if not low <= value <= high:
+            raise ValueError(f"{where} must be from {low:g} to {high:g}, is {value:g}")
+    elif isinstance(value, Struct):
+        _check_struct(where, value, 1)
+    elif isinstance(value, Message):
+        check(value, f"{where}.")
+
+
+def _check_text(where: str, text: str, rules: Any) -> None:
+    if "\0" in text:
+        raise ValueError(f"{where} must not hold the character NUL")
+    if len(text) < rules.min_len:
+        raise ValueError(f"{where} must not be empty")
+    if rules.max_bytes and len(text) * 4 > rules.max_bytes < len(text.encode()):
+        raise ValueError(f"{where} must be at most {rules.max_bytes:,} bytes")
+    if rules.pattern and not re.search(rules.pattern.removesuffix("$") + r"\Z", text):
+        raise ValueError(f"{where} must match {rules.pattern}, {text!r} does not")
+
+
+def _check_struct(where: str, struct: Struct, depth: int) -> None:
     for key, value in struct.fields.items():
         if "\0" in key:
-            raise ValueError("data must not hold the character NUL")
-        _check_value(value, depth)
+            raise ValueError(f"{where} must not hold the character NUL")
+        _check_json(where, value, depth)
 
 
-def _check_value(value: Value, depth: int) -> None:
+def _check_json(where: str, value: Value, depth: int) -> None:
     kind = value.WhichOneof("kind")
     if kind == "number_value" and not math.isfinite(value.number_value):
-        raise ValueError("data must hold neither NaN nor infinity")
+        raise ValueError(f"{where} must hold neither NaN nor infinity")
     if kind == "string_value" and "\0" in value.string_value:
-        raise ValueError("data must not hold the character NUL")
+        raise ValueError(f"{where} must not hold the character NUL")
     if kind in {"struct_value", "list_value"} and depth >= MAX_DATA_DEPTH:
-        raise ValueError(f"data must be nested at most {MAX_DATA_DEPTH} deep")
+        raise ValueError(f"{where} must be nested at most {MAX_DATA_DEPTH} deep")
     if kind == "struct_value":
-        _check_struct(value.struct_value, depth + 1)
+        _check_struct(where, value.struct_value, depth + 1)
     elif kind == "list_value":
         for item in value.list_value.values:
-            _check_value(item, depth + 1)
-
-
-def sayable(text: str, max_bytes: int) -> str:
-    """``text`` as the contract takes it: no NUL, nothing that UTF-8 has not, cut to a size."""
-    data = text.replace("\0", "\ufffd").encode(errors="replace")
-    return data[:max_bytes].decode(errors="ignore")
+            _check_json(where, item, depth + 1)

@@ -11,6 +11,13 @@ from google.rpc import error_details_pb2, status_pb2
 
 _DETAILS_KEY = "grpc-status-details-bin"
 _CODES = {code.value[0]: code for code in grpc.StatusCode}
+_HINTS = {
+    grpc.StatusCode.UNAVAILABLE: "check the address, and that the server is running",
+    grpc.StatusCode.DEADLINE_EXCEEDED: "give a longer deadline",
+    grpc.StatusCode.RESOURCE_EXHAUSTED: "send less in one call",
+    grpc.StatusCode.UNIMPLEMENTED: "check the address: no lot-grpc answers there, or an older one",
+}
+"""What to do where the answer did not come from lot-grpc, whose own say it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +48,10 @@ class LotError(Exception):
         metadata: facts beside the reason, as `error_reason.proto` lists them.
         violations: broken rules of a REQUEST_INVALID; the server lists the first 20.
         retry_after: seconds to wait before a repeat, if the server says so. None: it does not.
+        method: name of the RPC, for example `SavePattern`. Empty: of a stream, or of a batch item.
+        request_id: of the write that failed. It may have been carried out: make the same call with
+            this `request_id` to repeat it without doing it twice. Empty: it has none.
+        tries: how often the call was made.
     """
 
     code: grpc.StatusCode
@@ -49,12 +60,21 @@ class LotError(Exception):
     metadata: Mapping[str, str] = field(default_factory=dict)
     violations: tuple[Violation, ...] = ()
     retry_after: float | None = None
+    method: str = ""
+    request_id: str = ""
+    tries: int = 1
 
     def __post_init__(self) -> None:
         super().__init__(self.code, self.message)
 
     def __str__(self) -> str:
         text = f"{self.reason or self.code.name}: {self.message}"
+        if self.method:
+            text = f"{self.method}: {text}"
+        if not self.reason and self.method and self.code in _HINTS:
+            text += f"; {_HINTS[self.code]}"
+        if self.tries > 1:
+            text += f" (after {self.tries} tries)"
         return "\n".join([text, *(f"  {v.field}: {v.description}" for v in self.violations)])
 
     @classmethod

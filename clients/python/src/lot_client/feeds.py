@@ -48,7 +48,7 @@ class _Resume:
         return self._delay(cut("the server closed the stream"))
 
     def _delay(self, failure: LotError) -> float:
-        self._attempts = self._attempts or Attempts(self._retry, self._deadline, patient=True)
+        self._attempts = self._attempts or Attempts(self._retry, self._deadline)
         return self._attempts.delay_after(failure, safe=True)
 
 

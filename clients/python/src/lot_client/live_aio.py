@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any, Unpack
 
 import grpc
@@ -33,7 +34,7 @@ class AsyncLiveCalls:
     _requests: Requests
     _deadline: float
     _retry: RetryPolicy
-    _invoke: Any
+    call: Any
     episodes: EpisodeServiceAsyncStub
     memories: MemoryServiceAsyncStub
 
@@ -68,7 +69,7 @@ class AsyncLiveCalls:
             RecorderPlan(
                 requests=self._requests,
                 stub=self.episodes,
-                invoke=self._invoke_patiently,
+                invoke=partial(self.call, wait_out="STORAGE_FULL"),
                 retry=self._retry,
                 deadline=self._deadline,
                 policy=policy,
@@ -94,7 +95,7 @@ class AsyncLiveCalls:
         With ``follow`` also those to come, until the episode ends. It goes on by itself after a
         lost connection, while the server is away for less than the client's deadline.
         """
-        request = self._requests.read(
+        request = self._requests.make(
             requests.ReplayEpisodeRequest,
             episode_id=episode_id,
             speed=speed,
@@ -107,9 +108,9 @@ class AsyncLiveCalls:
         self, *, filter: fields.EpisodeFilterLike | None = None, limit: int = 0
     ) -> requests.AnalyzeFailuresResponse:
         """Groups of failed episodes by cause, the largest first."""
-        request = self._requests.read(requests.AnalyzeFailuresRequest, filter=filter, limit=limit)
+        request = self._requests.make(requests.AnalyzeFailuresRequest, filter=filter, limit=limit)
         answer: requests.AnalyzeFailuresResponse
-        answer = await self._invoke(self.episodes.AnalyzeFailures, request)
+        answer = await self.call(self.episodes.AnalyzeFailures, request)
         return answer
 
     def watch_changes(
@@ -127,7 +128,7 @@ class AsyncLiveCalls:
         It goes on by itself after a lost connection, while the server is away for less than the
         client's deadline. Each change comes at least once.
         """
-        request = self._requests.read(
+        request = self._requests.make(
             WatchChangesRequest,
             nouns=nouns,
             types=types,
@@ -137,6 +138,3 @@ class AsyncLiveCalls:
             heartbeat_interval=heartbeat_interval,
         )
         return AsyncChangeWatch(self.memories, request, self._retry, self._deadline)
-
-    async def _invoke_patiently(self, method: Any, request: Any, deadline: float) -> Any:
-        return await self._invoke(method, request, deadline=deadline, patient=True)

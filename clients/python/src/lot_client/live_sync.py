@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from datetime import timedelta
+from functools import partial
 from typing import Any, Unpack
 
 from lot_client import fields
@@ -27,7 +28,7 @@ class LiveCalls:
     _requests: Requests
     _deadline: float
     _retry: RetryPolicy
-    _invoke: Any
+    call: Any
     episodes: EpisodeServiceStub
     memories: MemoryServiceStub
 
@@ -62,7 +63,7 @@ class LiveCalls:
             RecorderPlan(
                 requests=self._requests,
                 stub=self.episodes,
-                invoke=self._invoke_patiently,
+                invoke=partial(self.call, wait_out="STORAGE_FULL"),
                 retry=self._retry,
                 deadline=self._deadline,
                 policy=policy,
@@ -87,7 +88,7 @@ class LiveCalls:
         With ``follow`` also those to come, until the episode ends. It goes on by itself after a
         lost connection, while the server is away for less than the client's deadline.
         """
-        request = self._requests.read(
+        request = self._requests.make(
             requests.ReplayEpisodeRequest,
             episode_id=episode_id,
             speed=speed,
@@ -100,9 +101,9 @@ class LiveCalls:
         self, *, filter: fields.EpisodeFilterLike | None = None, limit: int = 0
     ) -> requests.AnalyzeFailuresResponse:
         """Groups of failed episodes by cause, the largest first."""
-        request = self._requests.read(requests.AnalyzeFailuresRequest, filter=filter, limit=limit)
+        request = self._requests.make(requests.AnalyzeFailuresRequest, filter=filter, limit=limit)
         answer: requests.AnalyzeFailuresResponse
-        answer = self._invoke(self.episodes.AnalyzeFailures, request)
+        answer = self.call(self.episodes.AnalyzeFailures, request)
         return answer
 
     def watch_changes(
@@ -120,7 +121,7 @@ class LiveCalls:
         It goes on by itself after a lost connection, while the server is away for less than the
         client's deadline. Each change comes at least once.
         """
-        request = self._requests.read(
+        request = self._requests.make(
             WatchChangesRequest,
             nouns=nouns,
             types=types,
@@ -130,6 +131,3 @@ class LiveCalls:
             heartbeat_interval=heartbeat_interval,
         )
         return ChangeWatch(self.memories, request, self._retry, self._deadline)
-
-    def _invoke_patiently(self, method: Any, request: Any, deadline: float) -> Any:
-        return self._invoke(method, request, deadline=deadline, patient=True)

@@ -16,7 +16,7 @@ from lot_client.recorder_base import (
     RecorderBase,
     spill_refused,
 )
-from lot_client.recorder_events import error_event, make_event
+from lot_client.recorder_events import error_event
 from lot_client.recorder_plan import RecorderPlan
 from lot_client.recorder_task import CourierTask, Happenings
 
@@ -56,17 +56,23 @@ class AsyncRecorder(RecorderBase):
         agent_role: str = "",
         event_time: datetime | None = None,
     ) -> None:
-        """Record an event. It waits for nothing but room, and lets other tasks run at times.
+        r"""Record an event. It waits for nothing but room, and lets other tasks run at times.
 
         Events of one task keep their order.
 
+        What a tool printed is never refused: NUL and lone surrogates in texts are escaped, as
+        `\x00` and `\udc80`, and of data over 256 KiB the longest texts lose their middle, where a
+        note says how much; `stats.shortened` counts. An exception in the data becomes its type and
+        message.
+
         Raises:
-            TypeError, ValueError: the event breaks the contract; nothing is recorded.
+            TypeError, ValueError: the data is not JSON, nested deeper than 16 levels, holds NaN or
+                has too many items, or the type or role is too long; nothing is recorded.
             LotError: there is no room within ``block_timeout``, or the recorder is not open, has
                 failed for good, or belongs to another process.
         """
         self._alive()
-        event = make_event(event_type, data, agent_role, event_time)
+        event = self._event(event_type, data, agent_role, event_time)
         await self._admit(event, self._plan.policy.block_timeout)
         self._offered += 1
         if self._offered % self._plan.policy.max_batch_events == 0:
@@ -145,8 +151,8 @@ class AsyncRecorder(RecorderBase):
     async def _start_episode(self) -> None:
         plan = self._plan
         if plan.start is not None:
-            answer = await plan.invoke(plan.stub.StartEpisode, plan.start, plan.deadline)
-            self._episode_id = answer.episode.episode_id
+            answer = await plan.invoke(plan.stub.StartEpisode, plan.start)
+            self._starts(answer.episode)
 
     async def _await_stream(self) -> None:
         deadline = self._plan.deadline
@@ -165,7 +171,7 @@ class AsyncRecorder(RecorderBase):
         request = self._end_request()
         if request is not None:
             left = max(0.0, until - time.monotonic())
-            answer = await self._plan.invoke(self._plan.stub.EndEpisode, request, left)
+            answer = await self._plan.invoke(self._plan.stub.EndEpisode, request, deadline=left)
             self._ended = answer.episode
 
     async def _give_up(self) -> None:

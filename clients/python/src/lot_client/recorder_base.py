@@ -3,21 +3,31 @@
 from __future__ import annotations
 
 import os
+import threading
+from collections.abc import Mapping
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any, Unpack
 
 import grpc
 
 from lot_client import fields
+from lot_client.contract import check
 from lot_client.errors import LotError
 from lot_client.messages import build
-from lot_client.pb.lot.v1.episode_pb2 import Episode, EpisodeError, EpisodeEvent
+from lot_client.pb.lot.v1.episode_pb2 import (
+    EPISODE_STATUS_FAILED,
+    EPISODE_STATUS_SUCCEEDED,
+    Episode,
+    EpisodeError,
+    EpisodeEvent,
+)
 from lot_client.pb.lot.v1.episode_service_pb2 import (
     EndEpisodeRequest,
     RecordEventsRequest,
 )
 from lot_client.recorder_core import RecorderCore
-from lot_client.recorder_events import error_fields
+from lot_client.recorder_events import error_fields, escaped, make_event, printed_fields
 from lot_client.recorder_plan import RecorderPlan
 from lot_client.recorder_policy import RecorderState, RecorderStats
 from lot_client.recorder_spill import Spill, SpillOwner
@@ -34,9 +44,12 @@ class RecorderBase:
         self._spill: Spill | None = None
         self._core: RecorderCore | None = None
         self._closed = False
-        self._ending: dict[str, Any] = {}
+        self._ending = EndEpisodeRequest()
         self._ended: Episode | None = None
         self._recovered: tuple[str, int] | None = None
+        self._started: datetime | None = None
+        self._shortened = 0
+        self._counting = threading.Lock()
 
     # --- what it tells --------------------------------------------------------------------------
 
@@ -69,7 +82,8 @@ class RecorderBase:
     @property
     def stats(self) -> RecorderStats:
         """Counts as they are now."""
-        return self._core.stats if self._core else RecorderStats()
+        stats = self._core.stats if self._core else RecorderStats()
+        return replace(stats, shortened=self._shortened)
 
     @property
     def last_sequence(self) -> int:
@@ -84,12 +98,15 @@ class RecorderBase:
     # --- how it ends ----------------------------------------------------------------------------
 
     def succeed(self, summary: str = "", **end: Unpack[fields.EpisodeEndDetails]) -> None:
-        """Have the episode end as SUCCEEDED when the block is left. The last word counts.
+        r"""Have the episode end as SUCCEEDED when the block is left. The last word counts.
+
+        NUL and lone surrogates in texts are escaped, as `\x00` and `\udc80`.
 
         Raises:
-            TypeError, ValueError: an argument does not fit, or the recorder leaves the end open.
+            TypeError, ValueError: an argument breaks the contract, or the recorder leaves the end
+                open.
         """
-        self._decide({"status": "SUCCEEDED", "summary": summary, **end})
+        self._decide("SUCCEEDED", summary, None, end)
 
     def fail(
         self,
@@ -97,47 +114,71 @@ class RecorderBase:
         summary: str = "",
         **end: Unpack[fields.EpisodeEndDetails],
     ) -> None:
-        """Have the episode end as FAILED when the block is left. The last word counts.
+        r"""Have the episode end as FAILED when the block is left. The last word counts.
+
+        NUL and lone surrogates in texts are escaped, as `\x00` and `\udc80`.
 
         Args:
-            error: an exception, what was printed, or `{"type": …, "message": …}`.
+            error: an exception, what was printed, or `{"type": …, "message": …}`. Of the first two
+                a text over 64 KiB loses its middle.
             summary: of how it went.
             end: more that is known.
 
         Raises:
-            TypeError, ValueError: an argument does not fit, or the recorder leaves the end open.
+            TypeError, ValueError: an argument breaks the contract, or the recorder leaves the end
+                open.
         """
         if isinstance(error, BaseException):
             error = error_fields(error)
         elif isinstance(error, str):
-            error = {"message": error}
-        self._decide({"status": "FAILED", "summary": summary, "error": error or None, **end})
+            error = printed_fields(error) if error else {}
+        self._decide("FAILED", summary, error or None, end)
 
-    def _decide(self, ending: dict[str, Any]) -> None:
+    def _decide(self, status: str, summary: str, error: Any, end: Mapping[str, Any]) -> None:
         if not self._plan.end:
             raise ValueError("this recorder was made with end=False: it leaves the episode open")
-        build(EndEpisodeRequest, ending)  # refuses here what does not fit
-        self._ending = ending
+        if unknown := end.keys() - fields.EpisodeEndDetails.__annotations__.keys():
+            raise TypeError(f"an end has no {', '.join(sorted(unknown))}")
+        ending = escaped({"status": status, "summary": summary, "error": error, **end})
+        made = build(EndEpisodeRequest, ending)
+        check(made)  # refuses here what the server would on leaving
+        end_time = end.get("end_time")
+        if end_time is not None and self._started is not None and end_time < self._started:
+            raise ValueError(
+                f"end_time {end_time.isoformat()} is before the episode's start_time "
+                f"{self._started.isoformat()}; without it the server's clock gives the time"
+            )
+        self._ending = made
 
     def _raised(self, error: BaseException) -> bool:
         """The block is left by an exception; True: it makes the episode FAILED."""
         if isinstance(error, SystemExit) and not error.code:
             return False
-        if self._plan.end and self._ending.get("status") != "FAILED":
-            ending = {**self._ending, "status": "FAILED", "error": error_fields(error)}
-            self._ending = ending
+        if self._plan.end and self._ending.status != EPISODE_STATUS_FAILED:
+            self._ending.status = EPISODE_STATUS_FAILED
+            self._ending.error.CopyFrom(build(EpisodeError, error_fields(error)))
         return True
 
     def _end_request(self) -> EndEpisodeRequest | None:
         if not self._plan.end:
             return None
-        return self._plan.requests.write(
-            EndEpisodeRequest,
-            episode_id=self._episode_id,
-            request_id="",
-            auto_extract_patterns=self._plan.auto_extract_patterns,
-            **{"status": "SUCCEEDED", **self._ending},
-        )
+        ending = self._ending
+        ending.namespace = self._plan.requests.namespace
+        ending.episode_id = self._episode_id
+        ending.status = ending.status or EPISODE_STATUS_SUCCEEDED
+        ending.auto_extract_patterns = self._plan.auto_extract_patterns
+        return ending
+
+    def _event(self, *arguments: Any) -> EpisodeEvent:
+        event, shortened = make_event(*arguments)
+        if shortened:
+            with self._counting:
+                self._shortened += 1
+        return event
+
+    def _starts(self, episode: Episode) -> None:
+        self._episode_id = episode.episode_id
+        self._started = episode.start_time.ToDatetime(UTC)
 
     # --- within ---------------------------------------------------------------------------------
 

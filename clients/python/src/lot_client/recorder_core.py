@@ -194,6 +194,7 @@ class RecorderCore:
             raise cut(f"only {answer.last_sequence} of {message.last} events are acknowledged")
         self._messages.popleft()
         self._sent -= 1
+        self._made_good()
         if not message.events:
             return
         self._in_flight_events -= len(message.events)
@@ -222,9 +223,15 @@ class RecorderCore:
                     "WRITER_REPLACED",
                 )
         self.open = True
-        self._failures = 0
         self._lost_at = math.inf
         self._refill(now)
+        if self.settled:
+            self._made_good()
+
+    def _made_good(self) -> None:
+        """What failed last has succeeded. An open stream is no such thing while events wait."""
+        self._failures = 0
+        self._stats = replace(self._stats, last_error=None)
 
     def lost(self, error: LotError, now: float, *, by_server: bool = False) -> float | None:
         """The stream ended. Seconds to wait before another, or None: that was the last.
@@ -259,7 +266,8 @@ class RecorderCore:
     def _passes(self, error: LotError, now: float) -> bool:
         if error.reason == "EPISODE_STREAM_OPEN":
             return self.ready and now - self._lost_at < self._own_seconds
-        return of_the_way(error) or is_transient(error) or error.reason == "STREAM_IDLE"
+        passes = error.reason in {"STREAM_IDLE", "STORAGE_FULL"}
+        return passes or of_the_way(error) or is_transient(error)
 
     def _is_full_batch(self) -> bool:
         buffer, policy = self._buffer, self._policy

@@ -3,28 +3,36 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
 from google.protobuf.message import DecodeError
+from google.protobuf.struct_pb2 import ListValue, Struct
 
-from lot_client.contract import check_event, sayable
+from lot_client.contract import MAX_DATA_BYTES, MAX_DATA_DEPTH, check_event
 from lot_client.fields import EpisodeErrorFields
 from lot_client.messages import build
 from lot_client.pb.lot.v1.episode_pb2 import EpisodeEvent
 
 MAX_TYPE_BYTES = 1024
 MAX_MESSAGE_BYTES = 64 * 1024
+_LIMITS = [MAX_DATA_BYTES >> n for n in range(10)]
+"""Of each text in bytes, the first that makes the data fit."""
 
 
 def make_event(
     event_type: str, data: Mapping[str, Any] | None, agent_role: str, event_time: datetime | None
-) -> EpisodeEvent:
-    """An event that keeps the contract, with the time of now where it has none.
+) -> tuple[EpisodeEvent, bool]:
+    """An event that keeps the contract, and whether texts of it were shortened.
+
+    Its time is now where it has none. What texts say never fails: NUL and lone surrogates are
+    escaped, and where the data is too large the longest texts lose their middle, where a note says
+    how much. An exception becomes its type and message.
 
     Raises:
-        TypeError, ValueError: it does not.
+        TypeError, ValueError: the data is not JSON, nested too deep, or has too many items.
     """
     fields = {
         "event_type": event_type,
@@ -33,11 +41,29 @@ def make_event(
         "event_time": event_time or datetime.now(UTC),
     }
     try:
-        made = build(EpisodeEvent, fields)
+        made = _built(fields)
         check_event(made)
-    except DecodeError as error:  # protobuf copies a Struct by way of bytes, up to its own depth
-        raise ValueError("data is nested too deep: at most 16 levels") from error
-    return made
+    except (TypeError, ValueError, RecursionError):
+        pass  # for most events it is enough: what is below looks at every value
+    else:
+        return made, False
+    fields |= {"event_type": escaped(event_type), "agent_role": escaped(agent_role)}
+    wording = _Wording(sys.maxsize)
+    made = _built(fields | {"data": wording.of(data)})
+    limit = _limit_for(made.data.ByteSize(), wording.lengths)
+    if limit is not None:
+        made = _built(fields | {"data": _Wording(limit).of(data)})
+    check_event(made)
+    return made, limit is not None
+
+
+def _limit_for(size: int, lengths: list[int]) -> int | None:
+    """Of each text in bytes, so that the data fits; None: it fits, or even then it would not."""
+    if size <= MAX_DATA_BYTES:
+        return None
+    room = MAX_DATA_BYTES - (size - sum(lengths))
+    fitting = (each for each in _LIMITS if sum(min(n, each) for n in lengths) <= room)
+    return next(fitting, None)
 
 
 def error_fields(error: BaseException) -> EpisodeErrorFields:
@@ -45,12 +71,91 @@ def error_fields(error: BaseException) -> EpisodeErrorFields:
     text = repr(error)
     with contextlib.suppress(Exception):
         text = str(error)
-    return {
-        "type": sayable(type(error).__name__, MAX_TYPE_BYTES),
-        "message": sayable(text, MAX_MESSAGE_BYTES),
-    }
+    return printed_fields(text) | {"type": shorten(escaped(type(error).__name__), MAX_TYPE_BYTES)}
+
+
+def printed_fields(text: str) -> EpisodeErrorFields:
+    """What an episode keeps of an error that was printed."""
+    return {"message": shorten(escaped(text), MAX_MESSAGE_BYTES)}
 
 
 def error_event(error: BaseException) -> EpisodeEvent:
     """The event that tells of an exception, as learning reads it."""
-    return make_event("error", {"error": error_fields(error)}, "", None)
+    return make_event("error", {"error": error_fields(error)}, "", None)[0]
+
+
+def escaped(value: Any) -> Any:
+    r"""What the contract can say of a text, or of the texts in a list or dict.
+
+    NUL becomes the four characters `\x00`, a lone surrogate the six of `\udc80`.
+    """
+    if isinstance(value, str):
+        return value.replace("\0", r"\x00").encode(errors="backslashreplace").decode()
+    if isinstance(value, list | tuple):
+        return [escaped(item) for item in value]
+    if isinstance(value, Mapping):
+        return {escaped(key): escaped(item) for key, item in value.items()}
+    return value
+
+
+def shorten(text: str, max_bytes: int) -> str:
+    """The text, or its head and tail with a note between that says how much was left out."""
+    data = text.encode()
+    if len(data) <= max_bytes:
+        return text
+    half = (max_bytes - 48) // 2
+    head, tail = data[:half].decode(errors="ignore"), data[-half:].decode(errors="ignore")
+    return f"{head}\n[{len(data) - 2 * half:,} bytes left out]\n{tail}"
+
+
+class _Wording:
+    """Says data so that the contract takes it, with texts of ``limit`` bytes at most."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self.lengths: list[int] = []
+        """Of the texts in bytes."""
+
+    def of(self, data: Any) -> Any:
+        """The data of an event."""
+        if data is None:
+            return None
+        if isinstance(data, Mapping | Struct):
+            return self._value(data, "data", 0)
+        raise TypeError(f"data must be a dict, not {type(data).__name__}")
+
+    def _value(self, value: Any, where: str, depth: int) -> Any:
+        if isinstance(value, str):
+            text = shorten(escaped(value), self._limit)
+            self.lengths.append(len(text.encode()))
+            return text
+        if isinstance(value, BaseException):
+            value = error_fields(value)
+        if isinstance(value, Mapping | list | tuple) and depth >= MAX_DATA_DEPTH:
+            raise ValueError(f"data must be nested at most {MAX_DATA_DEPTH} deep")
+        if isinstance(value, Mapping):
+            return {
+                self._key(key, where): self._value(item, f"{where}[{key!r}]", depth + 1)
+                for key, item in value.items()
+            }
+        if isinstance(value, list | tuple):
+            return [self._value(v, f"{where}[{n}]", depth + 1) for n, v in enumerate(value)]
+        if value is None or isinstance(value, bool | int | float | Struct | ListValue):
+            return value
+        kind = type(value).__name__
+        hint = "decode it" if isinstance(value, bytes | bytearray) else "convert it, say with str()"
+        raise TypeError(
+            f"{where} is of type {kind}, which is not JSON; {hint} before you record it"
+        )
+
+    def _key(self, key: Any, where: str) -> str:
+        if not isinstance(key, str):
+            raise TypeError(f"{where} has the key {key!r}, which is no text; convert it")
+        return str(escaped(key))
+
+
+def _built(fields: Mapping[str, Any]) -> EpisodeEvent:
+    try:
+        return build(EpisodeEvent, fields)
+    except DecodeError as error:  # protobuf copies a Struct by way of bytes, up to its own depth
+        raise ValueError(f"data must be nested at most {MAX_DATA_DEPTH} deep") from error

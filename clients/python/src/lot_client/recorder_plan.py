@@ -18,7 +18,7 @@ class RecorderPlan:
 
     Attributes:
         start: None: the episode is there already.
-        invoke: makes a unary call with all its tries: method, request, seconds.
+        invoke: makes a unary call with all its tries, and waits for room to write: `client.call`.
     """
 
     requests: Requests
@@ -43,7 +43,7 @@ def plan_start(
         ValueError: neither a task nor an episode is named, or an episode that exists is described.
     """
     if task:
-        return requests.write(
+        return requests.make(
             StartEpisodeRequest,
             episode={"task": task, **episode},
             episode_id=episode_id,

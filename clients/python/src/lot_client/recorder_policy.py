@@ -94,7 +94,9 @@ class RecorderStats:
         dropped: events that were left out.
         reconnects: streams opened beyond the first.
         torn_bytes: cut off the end of the spill file, where an earlier process died writing.
-        last_error: that ended the last stream; None: there was none.
+        shortened: events whose texts were shortened to fit.
+        last_error: that ended the last stream, for example STORAGE_FULL; None: there was none, or
+            the server has taken events since.
     """
 
     recorded: int = 0
@@ -105,4 +107,5 @@ class RecorderStats:
     dropped: int = 0
     reconnects: int = 0
     torn_bytes: int = 0
+    shortened: int = 0
     last_error: LotError | None = None

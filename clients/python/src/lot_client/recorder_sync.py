@@ -18,21 +18,13 @@ from lot_client.recorder_base import (
     RecorderBase,
     spill_refused,
 )
-from lot_client.recorder_events import error_event, make_event
+from lot_client.recorder_events import error_event
 from lot_client.recorder_plan import RecorderPlan
 from lot_client.recorder_thread import CourierThread
 
 _log = logging.getLogger("lot_client")
 _open: set[Callable[[], None]] = set()
 """What closes the recorders that are open, of this process and of the one it was forked off."""
-
-
-class _Stream:
-    """One stream: its call, and whether it is over."""
-
-    call: Any = None
-    over = False
-    silent = False
 
 
 class Recorder(RecorderBase):
@@ -68,15 +60,21 @@ class Recorder(RecorderBase):
         agent_role: str = "",
         event_time: datetime | None = None,
     ) -> None:
-        """Record an event. Events of one thread keep their order.
+        r"""Record an event. Events of one thread keep their order.
+
+        What a tool printed is never refused: NUL and lone surrogates in texts are escaped, as
+        `\x00` and `\udc80`, and of data over 256 KiB the longest texts lose their middle, where a
+        note says how much; `stats.shortened` counts. An exception in the data becomes its type and
+        message.
 
         Raises:
-            TypeError, ValueError: the event breaks the contract; nothing is recorded.
+            TypeError, ValueError: the data is not JSON, nested deeper than 16 levels, holds NaN or
+                has too many items, or the type or role is too long; nothing is recorded.
             LotError: there is no room within ``block_timeout``, or the recorder is not open, has
                 failed for good, or belongs to another process.
         """
         self._alive()
-        event = make_event(event_type, data, agent_role, event_time)
+        event = self._event(event_type, data, agent_role, event_time)
         self._admit(event, self._plan.policy.block_timeout)
 
     def flush(self, timeout: float | None = None) -> int:
@@ -153,8 +151,8 @@ class Recorder(RecorderBase):
     def _start_episode(self) -> None:
         plan = self._plan
         if plan.start is not None:
-            answer = plan.invoke(plan.stub.StartEpisode, plan.start, plan.deadline)
-            self._episode_id = answer.episode.episode_id
+            answer = plan.invoke(plan.stub.StartEpisode, plan.start)
+            self._starts(answer.episode)
 
     def _await_stream(self) -> None:
         with self._changed:
@@ -174,7 +172,9 @@ class Recorder(RecorderBase):
         request = self._end_request()
         if request is not None:
             left = max(0.0, until - time.monotonic())
-            self._ended = self._plan.invoke(self._plan.stub.EndEpisode, request, left).episode
+            self._ended = self._plan.invoke(
+                self._plan.stub.EndEpisode, request, deadline=left
+            ).episode
 
     def _close_at_exit(self) -> None:
         """Send what is left, and leave the episode open: nobody said how it ended."""

@@ -4,12 +4,25 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Mapping
-from typing import Any
+from functools import cache
+from typing import Any, TypeVar
 
+import grpc
+from google.protobuf.descriptor import Descriptor
+from google.protobuf.descriptor_pb2 import MethodOptions
+from google.protobuf.message import Message
+
+from lot_client.errors import LotError
 from lot_client.fields import SavePatternItemLike
 from lot_client.messages import M, build
+from lot_client.pb.lot.v1 import admin_service_pb2 as admin
+from lot_client.pb.lot.v1 import episode_service_pb2 as episodes
+from lot_client.pb.lot.v1 import learning_service_pb2 as learning
+from lot_client.pb.lot.v1 import memory_service_pb2 as memories
 from lot_client.pb.lot.v1 import pattern_service_pb2 as patterns
 from lot_client.recall import PatternRecall
+
+R = TypeVar("R", bound=Message)
 
 CHANNEL_OPTIONS = (
     ("grpc.max_receive_message_length", -1),
@@ -23,11 +36,62 @@ CHANNEL_OPTIONS = (
     ("grpc.http2.max_pings_without_data", 0),
 )
 PAGE_SIZE = 100
+_READS = {
+    method.input_type.full_name
+    for module in (admin, episodes, learning, memories, patterns)
+    for service in module.DESCRIPTOR.services_by_name.values()
+    for method in service.methods
+    if method.GetOptions().idempotency_level == MethodOptions.NO_SIDE_EFFECTS
+}
+"""Requests of the calls that change nothing; no two calls share a type of request."""
 
 
-def new_request_id() -> str:
-    """A name for a write, so that it may be repeated."""
-    return uuid.uuid4().hex
+def identified(request: R) -> R:
+    """The request with the ids that it may have and has not, so that it may be repeated safely.
+
+    A copy where any is missing.
+    """
+    if all(each.request_id for each in _writes(request)):
+        return request
+    made = type(request)()
+    made.CopyFrom(request)
+    for each in _writes(made):
+        each.request_id = each.request_id or uuid.uuid4().hex
+    return made
+
+
+def is_safe(request: Any) -> bool:
+    """Whether a call may be carried out twice: it reads, or has a request id for all it writes."""
+    if request.DESCRIPTOR.full_name in _READS:
+        return True
+    takes_ids = _takes_ids(request.DESCRIPTOR) is not None
+    return takes_ids and all(each.request_id for each in _writes(request))
+
+
+def failed(request: Any, error: grpc.RpcError) -> LotError:
+    """What the call with this request failed with."""
+    failure = LotError.from_rpc_error(error)
+    failure.method = request.DESCRIPTOR.name.removesuffix("Request")
+    failure.request_id = getattr(request, "request_id", "")
+    failure.__cause__ = error
+    return failure
+
+
+def _writes(request: Any) -> list[Any]:
+    """What has a request id: the request, or its items."""
+    field = _takes_ids(request.DESCRIPTOR)
+    return [] if field is None else [request] if field == "request_id" else getattr(request, field)
+
+
+@cache
+def _takes_ids(request: Descriptor) -> str | None:
+    """`request_id`, or the field with items that have one; None: it takes none."""
+    if "request_id" in request.fields_by_name:
+        return "request_id"
+    for field in request.fields:
+        if field.message_type is not None and "request_id" in field.message_type.fields_by_name:
+            return str(field.name)
+    return None
 
 
 class Requests:
@@ -36,32 +100,20 @@ class Requests:
     def __init__(self, namespace: str) -> None:
         self.namespace = namespace
 
-    def read(self, kind: type[M], **fields: Any) -> M:
-        """A request that changes nothing, or whose change has no request id."""
+    def make(self, kind: type[M], **fields: Any) -> M:
+        """A request of this type."""
         return build(kind, {"namespace": self.namespace, **fields})
 
-    def write(self, kind: type[M], **fields: Any) -> M:
-        """A request that may be repeated, since it has a request id."""
-        return self.read(kind, **fields | {"request_id": fields["request_id"] or new_request_id()})
-
     def save_items(self, items: Iterable[SavePatternItemLike]) -> patterns.BatchSavePatternsRequest:
-        """The request of a batch, each item with a request id of its own."""
-        request = patterns.BatchSavePatternsRequest(namespace=self.namespace)
-        for item in items:
-            if isinstance(item, patterns.SavePatternItem):
-                request.items.append(item)
-            else:
-                request.items.append(build(patterns.SavePatternItem, item))
-            if not request.items[-1].request_id:
-                request.items[-1].request_id = new_request_id()
-        return request
+        """The request of a batch."""
+        return self.make(patterns.BatchSavePatternsRequest, items=items)
 
     def update(
         self, pattern_id: str, etag: str, edits: Mapping[str, Any]
     ) -> patterns.UpdatePatternRequest:
         """The request that sets just the fields named in ``edits``."""
         mask = {"expiration" if name in {"ttl", "expire_time"} else name for name in edits}
-        return self.read(
+        return self.make(
             patterns.UpdatePatternRequest,
             pattern=edits,
             pattern_id=pattern_id,
@@ -78,7 +130,7 @@ class Requests:
         **fields: Any,
     ) -> patterns.RecordOutcomeRequest:
         """The request for an outcome. Both retrieval id and query go along where known."""
-        return self.write(
+        return self.make(
             patterns.RecordOutcomeRequest,
             pattern_ids=[pattern_ids] if isinstance(pattern_ids, str) else pattern_ids,
             query=query or (recall.query if recall else None),

@@ -19,48 +19,62 @@ _CODES_OF_THE_WAY = {
     StatusCode.DEADLINE_EXCEEDED,
 }
 
+_DROPPED = {
+    StatusCode.CANCELLED: "",
+    StatusCode.INTERNAL: "RST_STREAM",
+    StatusCode.UNKNOWN: "Stream removed",
+}
+"""How gRPC reports, without a reason, a call whose server stopped: code and what the text has."""
+
 _CLOSED_HERE = "Channel closed!"
 """What gRPC says of calls that ran when their own client was closed: they are not repeated."""
 
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How calls are repeated after UNAVAILABLE, OVERLOADED and CONTENTION.
+    """How calls are repeated until their deadline.
 
-    A call that a stopping server dropped (CANCELLED without a reason) counts as UNAVAILABLE.
-
-    Only where a repeat is safe: reads, and writes with a request id (the clients give each write
-    one). The call's deadline covers all its tries.
+    Repeated are calls that failed with UNAVAILABLE, that a stopping server dropped, or that the
+    server answers with how long to wait (OVERLOADED, SHUTTING_DOWN, CONTENTION, …). Only where a
+    repeat is safe: reads, and writes with a request id (the clients give each write one). After
+    OVERLOADED any call is: nothing was done.
 
     Attributes:
-        attempts: tries in all; 1 never repeats.
-        first_delay: seconds before the second try. Each further wait is twice as long.
+        attempts: tries in all; None: as many as the deadline allows, 1: no repeat.
+        first_delay: seconds before the second try. Each further wait is twice as long; up to half
+            of it, at random, is left out.
         max_delay: the longest wait in seconds, unless the server asks for more.
     """
 
-    attempts: int = 6
+    attempts: int | None = None
     first_delay: float = 0.1
     max_delay: float = 2.0
 
     def delay(self, failures: int, error: LotError) -> float:
         """Seconds to wait after that many failures in a row, of which ``error`` is the last."""
         delay: float = min(self.max_delay, self.first_delay * 2 ** min(failures - 1, 30))
-        delay *= random.uniform(0.5, 1.0)  # noqa: S311 - spreads clients, keeps no secret
-        return max(delay, error.retry_after or 0.0)
+        spread = random.uniform(0.5, 1.0)  # noqa: S311 - spreads clients, keeps no secret
+        return max(delay * spread, (error.retry_after or 0.0) * (0.5 + spread))
 
 
 def is_transient(error: LotError) -> bool:
     """Whether the same call may succeed a little later."""
     return (
         error.code is StatusCode.UNAVAILABLE
+        or error.retry_after is not None
         or error.reason in {"OVERLOADED", "CONTENTION"}
         or _was_dropped(error)
     )
 
 
 def _was_dropped(error: LotError) -> bool:
-    """A server that stops cancels, without a reason, calls that came just before."""
-    return error.code is StatusCode.CANCELLED and not error.reason and error.message != _CLOSED_HERE
+    text = _DROPPED.get(error.code)
+    return (
+        text is not None
+        and not error.reason
+        and text in error.message
+        and error.message != _CLOSED_HERE
+    )
 
 
 def cut(what: str) -> LotError:
@@ -76,10 +90,9 @@ def of_the_way(error: LotError) -> bool:
 class Attempts:
     """The tries of one call, or of one reconnection: when to try again, and when to give up."""
 
-    def __init__(self, policy: RetryPolicy, deadline: float, *, patient: bool = False) -> None:
-        """``deadline`` is in seconds from now; who is ``patient`` waits for a server until then."""
+    def __init__(self, policy: RetryPolicy, deadline: float) -> None:
+        """``deadline`` is in seconds from now."""
         self._policy = policy
-        self._patient = patient
         self._failures = 0
         self._end = time.monotonic() + deadline
 
@@ -100,12 +113,14 @@ class Attempts:
             LotError: ``error`` itself, where another try is no use, not safe or too late.
         """
         self._failures += 1
+        error.tries = self._failures
         # OVERLOADED is sent before anything is done, so even an unsafe call may be repeated.
         passes = is_transient(error) or (also and error.reason == also)
         if not passes or not (safe or error.reason == "OVERLOADED"):
             raise error
-        delay = self._policy.delay(self._failures, error)
-        waits = self._patient and error.code is StatusCode.UNAVAILABLE
-        if delay >= self.seconds_left or (self._failures >= self._policy.attempts and not waits):
+        left = self.seconds_left
+        least = self._policy.first_delay if error.retry_after is None else error.retry_after
+        if least >= left or self._failures == self._policy.attempts:
             raise error
-        return delay
+        # Near the end waits get shorter, so that the last try is not made long before it.
+        return min(self._policy.delay(self._failures, error), max(least, left / 2))

@@ -43,8 +43,7 @@ class _Stream:
         return self._window.unacknowledged()
 
     def _attempts(self) -> Attempts:
-        # An agent at work waits rather than loses its events.
-        return Attempts(self._retry, self._deadline, patient=self._window.was_open)
+        return Attempts(self._retry, self._deadline)
 
     def _delay(self, attempts: Attempts, error: LotError) -> float:
         # Our own stream before the cut may look alive to the server for a while.

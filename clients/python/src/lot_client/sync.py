@@ -6,14 +6,14 @@ import time
 from collections.abc import Iterable, Iterator
 from datetime import timedelta
 from types import TracebackType
-from typing import Any, Self, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar, Unpack
 
 import grpc
 from google.protobuf.message import Message
 
 from lot_client import fields
-from lot_client.errors import LotError
 from lot_client.live_sync import LiveCalls
+from lot_client.namespaces import in_namespace
 from lot_client.pb.lot.v1 import admin_service_pb2 as admin
 from lot_client.pb.lot.v1 import episode_service_pb2 as episodes
 from lot_client.pb.lot.v1 import memory_service_pb2 as memories
@@ -28,12 +28,21 @@ from lot_client.pb.lot.v1.memory_service_pb2_grpc import MemoryServiceStub
 from lot_client.pb.lot.v1.pattern_pb2 import Pattern
 from lot_client.pb.lot.v1.pattern_service_pb2_grpc import PatternServiceStub
 from lot_client.recall import PatternRecall
-from lot_client.requests import CHANNEL_OPTIONS, PAGE_SIZE, Requests
+from lot_client.requests import (
+    CHANNEL_OPTIONS,
+    PAGE_SIZE,
+    Requests,
+    failed,
+    identified,
+    is_safe,
+)
 from lot_client.retry import Attempts, RetryPolicy
 from lot_client.streams import EventStream
 from lot_client.window import Window, as_event, as_events
 
 R = TypeVar("R", bound=Message)
+if TYPE_CHECKING:
+    UnaryCall: TypeAlias = grpc.UnaryUnaryMultiCallable[Any, R]
 
 
 class LotClient(LiveCalls):
@@ -45,7 +54,8 @@ class LotClient(LiveCalls):
 
     Attributes:
         patterns, episodes, memories, learning, admin: the generated stubs, for everything that has
-            no method here. They raise grpc.RpcError and repeat nothing.
+            no method here, in the client's namespace unless the request names one. By themselves
+            they raise grpc.RpcError and repeat nothing: see `call`.
     """
 
     def __init__(
@@ -61,7 +71,7 @@ class LotClient(LiveCalls):
 
         Args:
             address: host and port.
-            namespace: tenant of all calls; empty is `default`.
+            namespace: tenant of all calls that name none, stubs included; empty is `default`.
             deadline: seconds for a call with all its tries, and for each step of a stream.
             retry: None: the defaults.
             channel: to use instead of one to ``address``, for example with TLS.
@@ -70,11 +80,12 @@ class LotClient(LiveCalls):
         self._requests = Requests(namespace)
         self._deadline = deadline
         self._retry = retry or RetryPolicy()
-        self.patterns = PatternServiceStub(self._channel)
-        self.episodes = EpisodeServiceStub(self._channel)
-        self.memories = MemoryServiceStub(self._channel)
-        self.learning = LearningServiceStub(self._channel)
-        self.admin = AdminServiceStub(self._channel)
+        named = in_namespace(self._channel, namespace)
+        self.patterns = PatternServiceStub(named)
+        self.episodes = EpisodeServiceStub(named)
+        self.memories = MemoryServiceStub(named)
+        self.learning = LearningServiceStub(named)
+        self.admin = AdminServiceStub(named)
 
     def using(
         self,
@@ -121,7 +132,7 @@ class LotClient(LiveCalls):
         **pattern: Unpack[fields.PatternFields],
     ) -> patterns.SavePatternResponse:
         """Store a pattern, or count a success for the one of the same content."""
-        request = self._requests.write(
+        request = self._requests.make(
             patterns.SavePatternRequest,
             pattern={"task": task, **pattern},
             pattern_id=pattern_id,
@@ -129,44 +140,44 @@ class LotClient(LiveCalls):
             dedupe=dedupe,
             request_id=request_id,
         )
-        return self._invoke(self.patterns.SavePattern, request)
+        return self.call(self.patterns.SavePattern, request)
 
     def batch_save_patterns(
         self, items: Iterable[fields.SavePatternItemLike]
     ) -> patterns.BatchSavePatternsResponse:
         """Save up to 500. Items fail by themselves: `LotError.from_status(result.error)`."""
         request = self._requests.save_items(items)
-        return self._invoke(self.patterns.BatchSavePatterns, request)
+        return self.call(self.patterns.BatchSavePatterns, request)
 
     def get_pattern(self, pattern_id: str) -> Pattern:
         """Read one."""
-        request = self._requests.read(patterns.GetPatternRequest, pattern_id=pattern_id)
-        return self._invoke(self.patterns.GetPattern, request).pattern
+        request = self._requests.make(patterns.GetPatternRequest, pattern_id=pattern_id)
+        return self.call(self.patterns.GetPattern, request).pattern
 
     def update_pattern(
         self, pattern_id: str, *, etag: str = "", **edits: Unpack[fields.PatternEdits]
     ) -> patterns.UpdatePatternResponse:
         """Set just the fields given. With ``etag`` only if nobody edited it since."""
         request = self._requests.update(pattern_id, etag, edits)
-        return self._invoke(self.patterns.UpdatePattern, request, safe=False)
+        return self.call(self.patterns.UpdatePattern, request)
 
     def delete_pattern(
         self, pattern_id: str, *, etag: str = "", allow_missing: bool = False
     ) -> bool:
         """Delete one with its outcomes. False: it was not there, which ``allow_missing`` allows."""
-        request = self._requests.read(
+        request = self._requests.make(
             patterns.DeletePatternRequest,
             pattern_id=pattern_id,
             etag=etag,
             allow_missing=allow_missing,
         )
-        return self._invoke(self.patterns.DeletePattern, request, safe=False).deleted
+        return self.call(self.patterns.DeletePattern, request).deleted
 
     def list_patterns(
         self, *, filter: fields.PatternFilterLike | None = None, page_size: int = PAGE_SIZE
     ) -> Iterator[Pattern]:
         """All that the filter lets through, newest first, fetched page by page."""
-        request = self._requests.read(
+        request = self._requests.make(
             patterns.ListPatternsRequest, filter=filter, page_size=page_size
         )
         return self._pages(self.patterns.ListPatterns, request, "patterns")
@@ -184,7 +195,7 @@ class LotClient(LiveCalls):
         explain: bool = False,
     ) -> PatternRecall:
         """The patterns most relevant by meaning and words; ``seed`` is that of EXPLORE."""
-        request = self._requests.read(
+        request = self._requests.make(
             patterns.RecallPatternsRequest,
             query=query,
             filter=filter,
@@ -195,7 +206,7 @@ class LotClient(LiveCalls):
             rerank=rerank,
             explain=explain,
         )
-        return PatternRecall(query, self._invoke(self.patterns.RecallPatterns, request))
+        return PatternRecall(query, self.call(self.patterns.RecallPatterns, request))
 
     def record_outcome(
         self,
@@ -222,14 +233,14 @@ class LotClient(LiveCalls):
             note=note,
             request_id=request_id,
         )
-        return list(self._invoke(self.patterns.RecordOutcome, request).patterns)
+        return list(self.call(self.patterns.RecordOutcome, request).patterns)
 
     def get_pattern_stats(
         self, *, filter: fields.PatternFilterLike | None = None
     ) -> patterns.GetPatternStatsResponse:
         """Sums over the patterns that the filter lets through."""
-        request = self._requests.read(patterns.GetPatternStatsRequest, filter=filter)
-        return self._invoke(self.patterns.GetPatternStats, request)
+        request = self._requests.make(patterns.GetPatternStatsRequest, filter=filter)
+        return self.call(self.patterns.GetPatternStats, request)
 
     # --- episodes -------------------------------------------------------------------------------
 
@@ -242,25 +253,25 @@ class LotClient(LiveCalls):
         **episode: Unpack[fields.EpisodeFields],
     ) -> Episode:
         """Start an episode."""
-        request = self._requests.write(
+        request = self._requests.make(
             episodes.StartEpisodeRequest,
             episode={"task": task, **episode},
             episode_id=episode_id,
             request_id=request_id,
         )
-        return self._invoke(self.episodes.StartEpisode, request).episode
+        return self.call(self.episodes.StartEpisode, request).episode
 
     def record_event(
         self, episode_id: str, event: fields.EventLike, *, request_id: str = ""
     ) -> EpisodeEvent:
         """Append one event. For many use `record_events`."""
-        request = self._requests.write(
+        request = self._requests.make(
             episodes.RecordEventRequest,
             episode_id=episode_id,
             event=as_event(event),
             request_id=request_id,
         )
-        return self._invoke(self.episodes.RecordEvent, request).event
+        return self.call(self.episodes.RecordEvent, request).event
 
     def record_events(
         self, episode_id: str, *, takeover: fields.TakeoverLike = "TAKE_OVER"
@@ -279,7 +290,7 @@ class LotClient(LiveCalls):
         **end: Unpack[fields.EpisodeEndFields],
     ) -> Episode:
         """End an episode as SUCCEEDED or FAILED."""
-        request = self._requests.write(
+        request = self._requests.make(
             episodes.EndEpisodeRequest,
             episode_id=episode_id,
             status=status,
@@ -287,7 +298,7 @@ class LotClient(LiveCalls):
             auto_extract_patterns=auto_extract_patterns,
             **end,
         )
-        return self._invoke(self.episodes.EndEpisode, request).episode
+        return self.call(self.episodes.EndEpisode, request).episode
 
     def record_episode(
         self,
@@ -301,7 +312,7 @@ class LotClient(LiveCalls):
         **episode: Unpack[fields.WholeEpisodeFields],
     ) -> Episode:
         """Record a finished episode with its events in one call."""
-        request = self._requests.write(
+        request = self._requests.make(
             episodes.RecordEpisodeRequest,
             episode={"task": task, "status": status, **episode},
             events=as_events(events),
@@ -309,18 +320,18 @@ class LotClient(LiveCalls):
             request_id=request_id,
             auto_extract_patterns=auto_extract_patterns,
         )
-        return self._invoke(self.episodes.RecordEpisode, request).episode
+        return self.call(self.episodes.RecordEpisode, request).episode
 
     def get_episode(self, episode_id: str) -> Episode:
         """Read one, without its events."""
-        request = self._requests.read(episodes.GetEpisodeRequest, episode_id=episode_id)
-        return self._invoke(self.episodes.GetEpisode, request).episode
+        request = self._requests.make(episodes.GetEpisodeRequest, episode_id=episode_id)
+        return self.call(self.episodes.GetEpisode, request).episode
 
     def list_episodes(
         self, *, filter: fields.EpisodeFilterLike | None = None, page_size: int = PAGE_SIZE
     ) -> Iterator[Episode]:
         """All that the filter lets through, newest first, fetched page by page."""
-        request = self._requests.read(
+        request = self._requests.make(
             episodes.ListEpisodesRequest, filter=filter, page_size=page_size
         )
         return self._pages(self.episodes.ListEpisodes, request, "episodes")
@@ -329,7 +340,7 @@ class LotClient(LiveCalls):
         self, episode_id: str, *, after_sequence: int = 0, page_size: int = PAGE_SIZE
     ) -> Iterator[EpisodeEvent]:
         """Events with a higher sequence, in order, fetched page by page."""
-        request = self._requests.read(
+        request = self._requests.make(
             episodes.ListEpisodeEventsRequest,
             episode_id=episode_id,
             after_sequence=after_sequence,
@@ -348,7 +359,7 @@ class LotClient(LiveCalls):
         explain: bool = False,
     ) -> episodes.RecallEpisodesResponse:
         """The episodes most relevant by meaning and words, within the filter."""
-        request = self._requests.read(
+        request = self._requests.make(
             episodes.RecallEpisodesRequest,
             query=query,
             success_only=success_only,
@@ -357,7 +368,7 @@ class LotClient(LiveCalls):
             min_similarity=min_similarity,
             explain=explain,
         )
-        return self._invoke(self.episodes.RecallEpisodes, request)
+        return self.call(self.episodes.RecallEpisodes, request)
 
     # --- memories -------------------------------------------------------------------------------
 
@@ -370,28 +381,28 @@ class LotClient(LiveCalls):
         **memory: Unpack[fields.MemoryFields],
     ) -> memories.CreateMemoryResponse:
         """Store a memory."""
-        request = self._requests.write(
+        request = self._requests.make(
             memories.CreateMemoryRequest,
             memory={"content": content, **memory},
             memory_id=memory_id,
             request_id=request_id,
         )
-        return self._invoke(self.memories.CreateMemory, request)
+        return self.call(self.memories.CreateMemory, request)
 
     def get_memory(self, memory_id: str) -> Memory:
         """Read one."""
-        request = self._requests.read(memories.GetMemoryRequest, memory_id=memory_id)
-        return self._invoke(self.memories.GetMemory, request).memory
+        request = self._requests.make(memories.GetMemoryRequest, memory_id=memory_id)
+        return self.call(self.memories.GetMemory, request).memory
 
     def delete_memory(self, memory_id: str, *, etag: str = "", allow_missing: bool = False) -> bool:
         """Delete one. False: it was not there, which ``allow_missing`` allows."""
-        request = self._requests.read(
+        request = self._requests.make(
             memories.DeleteMemoryRequest,
             memory_id=memory_id,
             etag=etag,
             allow_missing=allow_missing,
         )
-        return self._invoke(self.memories.DeleteMemory, request, safe=False).deleted
+        return self.call(self.memories.DeleteMemory, request).deleted
 
     def search_memories(
         self,
@@ -405,7 +416,7 @@ class LotClient(LiveCalls):
         explain: bool = False,
     ) -> memories.SearchMemoriesResponse:
         """The memories most relevant by meaning and words, within the filter."""
-        request = self._requests.read(
+        request = self._requests.make(
             memories.SearchMemoriesRequest,
             query=query,
             filter=filter,
@@ -415,7 +426,7 @@ class LotClient(LiveCalls):
             rerank=rerank,
             explain=explain,
         )
-        return self._invoke(self.memories.SearchMemories, request)
+        return self.call(self.memories.SearchMemories, request)
 
     def get_task_context(
         self,
@@ -432,7 +443,7 @@ class LotClient(LiveCalls):
         preference_categories: Iterable[str] = (),
     ) -> contexts.GetTaskContextResponse:
         """What is known for a task, or for that of an earlier `task_id`, ready for a prompt."""
-        request = self._requests.read(
+        request = self._requests.make(
             contexts.GetTaskContextRequest,
             task=task,
             task_id=task_id,
@@ -445,52 +456,57 @@ class LotClient(LiveCalls):
             min_similarity=min_similarity,
             preference_categories=list(preference_categories),
         )
-        return self._invoke(self.memories.GetTaskContext, request)
+        return self.call(self.memories.GetTaskContext, request)
 
     # --- the server -----------------------------------------------------------------------------
 
     def get_server_info(self) -> admin.GetServerInfoResponse:
         """Version, model, limits and counts."""
-        request = self._requests.read(admin.GetServerInfoRequest)
-        return self._invoke(self.admin.GetServerInfo, request)
+        request = self._requests.make(admin.GetServerInfoRequest)
+        return self.call(self.admin.GetServerInfo, request)
 
     def check_ready(self) -> admin.CheckReadyResponse:
         """Whether the server can work, and what is wrong if not."""
-        request = self._requests.read(admin.CheckReadyRequest)
-        return self._invoke(self.admin.CheckReady, request)
+        request = self._requests.make(admin.CheckReadyRequest)
+        return self.call(self.admin.CheckReady, request)
 
     def compact(self) -> admin.CompactResponse:
         """Compact the store."""
-        request = self._requests.read(admin.CompactRequest)
-        return self._invoke(self.admin.Compact, request)
+        request = self._requests.make(admin.CompactRequest)
+        return self.call(self.admin.Compact, request)
 
     # --- how calls are made ---------------------------------------------------------------------
 
-    def _invoke(
+    def call(
         self,
-        method: grpc.UnaryUnaryMultiCallable[Any, R],
+        method: UnaryCall[R],
         request: Message,
         *,
-        safe: bool = True,
         deadline: float | None = None,
-        patient: bool = False,
+        wait_out: str = "",
     ) -> R:
-        """Make a call, again where that is ``safe``, until it succeeds or the deadline is near."""
-        seconds = self._deadline if deadline is None else deadline
-        attempts = Attempts(self._retry, seconds, patient=patient)
+        """Make any call of the stubs as the methods here do, for those that have no method.
+
+        It is repeated where that is safe; a write is given a request id if it takes one.
+
+        Args:
+            method: of a stub, for example `client.learning.SelectAction`.
+            request: its request; it is not changed.
+            deadline: seconds for all tries; None: the client's.
+            wait_out: one more reason that passes by itself, for example `STORAGE_FULL`.
+        """
+        request = identified(request)
+        attempts = Attempts(self._retry, self._deadline if deadline is None else deadline)
         while True:
             try:
                 return method(request, timeout=attempts.seconds_left)
             except grpc.RpcError as error:
-                failure = LotError.from_rpc_error(error)
-                failure.__cause__ = error
-            time.sleep(attempts.delay_after(failure, safe=safe))
+                failure = failed(request, error)
+            time.sleep(attempts.delay_after(failure, safe=is_safe(request), also=wait_out))
 
-    def _pages(
-        self, method: grpc.UnaryUnaryMultiCallable[Any, Any], request: Any, field: str
-    ) -> Iterator[Any]:
+    def _pages(self, method: UnaryCall[Any], request: Any, field: str) -> Iterator[Any]:
         while True:
-            page = self._invoke(method, request)
+            page = self.call(method, request)
             yield from getattr(page, field)
             if not page.next_page_token:
                 return

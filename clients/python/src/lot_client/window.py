@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import cast
 
+from lot_client.contract import check_event
 from lot_client.fields import EventFields, EventLike, Events, TakeoverLike
 from lot_client.messages import build
 from lot_client.pb.lot.v1.episode_pb2 import EpisodeEvent
@@ -54,9 +55,11 @@ class Window:
         """Number events and queue them.
 
         Raises:
-            TypeError, ValueError: one is no event; then none is queued.
+            TypeError, ValueError: one breaks the contract; then none is queued.
         """
         made = as_events(events)
+        for event in made:
+            check_event(event)  # the server would refuse it each time it is sent again
         for number, event in enumerate(made, self._numbered + 1):
             event.sequence = number
         self._numbered += len(made)
