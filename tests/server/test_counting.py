@@ -122,7 +122,7 @@ def test_a_list_over_its_bound_is_refused_by_its_bytes_alone(rpc, path, field, r
         counted_only(checker)(request.SerializeToString())
     [told] = raised.value.violations
     assert (told.field, told.rule) == (path, rule)
-    if not path.startswith("update_mask"):  # which protovalidate has no rule for
+    if not path.endswith("_mask.paths"):  # which protovalidate has no rule for
         assert told in known
 
 
