@@ -28,7 +28,7 @@ SUCCEEDED = EpisodeStatus.EPISODE_STATUS_SUCCEEDED
         ("a", {"x": "y" * 300_000}, "at most 262,144 bytes"),
         ("a", nested(17), "deep"),
         ("a", nested(40), "deep"),
-        ("a", {"x": object()}, "Unexpected type"),
+        ("a", {"x": object()}, "is of type"),
         ("a", {"x": "\ud800"}, "surrogates|UTF-8|utf-8"),
         (3, None, "event_type"),
     ],
