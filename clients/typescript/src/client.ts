@@ -7,6 +7,7 @@ import { LearningService } from "./gen/lot/v1/learning_service_pb.js";
 import { MemoryService } from "./gen/lot/v1/memory_service_pb.js";
 import { PatternService } from "./gen/lot/v1/pattern_service_pb.js";
 import { inNamespace } from "./namespace.js";
+import { checkRequest, checkRequests } from "./values.js";
 
 /** How to reach a server, and as whom. */
 export interface LotClientOptions {
@@ -38,9 +39,12 @@ export function createLotClient(options: LotClientOptions): LotClient {
   const interceptors = namespace === "" ? [] : [inNamespace(namespace)];
   const plain = createGrpcTransport({ baseUrl, sessionManager, interceptors });
   const transport: Transport = {
-    unary: (method, signal, timeout = timeoutMs, ...rest) =>
-      plain.unary(method, signal, timeout, ...rest),
-    stream: (...call) => plain.stream(...call),
+    unary: (method, signal, timeout = timeoutMs, header, message, ...rest) => {
+      checkRequest(method.input, message);
+      return plain.unary(method, signal, timeout, header, message, ...rest);
+    },
+    stream: (method, signal, timeout, header, messages, ...rest) =>
+      plain.stream(method, signal, timeout, header, checkRequests(method.input, messages), ...rest),
   };
   const client = <S extends DescService>(service: S) => createClient(service, transport);
   return {
