@@ -28,8 +28,9 @@ export type Preference = Message<"lot.v1.Preference"> & {
   key: string;
 
   /**
-   * value of any JSON type; null is a value. Numbers are doubles, NaN and infinity are refused;
-   * nested at most 16 deep, at most 256 KiB serialized.
+   * value of any JSON type; null is a value. Numbers are doubles and given back to the bit: put
+   * whole ones beyond ±(2^53 - 1) as strings. NaN and infinity are refused; nested at most 16 deep,
+   * at most 256 KiB serialized.
    *
    * @generated from field: google.protobuf.Value value = 2;
    */
@@ -101,7 +102,7 @@ export type PreferenceRevision = Message<"lot.v1.PreferenceRevision"> & {
   revision: bigint;
 
   /**
-   * value.
+   * value, as for Preference.value.
    *
    * @generated from field: google.protobuf.Value value = 2;
    */
@@ -150,7 +151,7 @@ export type PutPreferenceRequest = Message<"lot.v1.PutPreferenceRequest"> & {
   key: string;
 
   /**
-   * Required. value of any JSON type, null included; at most 256 KiB serialized.
+   * Required. value, as for Preference.value; null is one, too. At most 256 KiB serialized.
    *
    * @generated from field: google.protobuf.Value value = 3;
    */
