@@ -12,6 +12,7 @@ from lot_grpc.cli.tables import Column, print_fields, print_table
 from lot_grpc.cli.texts import clean, data_text, one_line
 from lot_grpc.cli.times import local_time, seconds_of
 from lot_grpc.cli.words import COMPLEXITIES, STATUSES
+from lot_grpc.domain.json_values import number_text
 from lot_grpc.domain.spans import span
 from lot_grpc.pb.lot.v1 import episode_pb2 as pb
 
@@ -85,14 +86,16 @@ def _fields(episode: pb.Episode) -> Iterable[tuple[str, str | Text]]:
         "agent role": episode.agent_role,
         "context": episode.context,
         "dependencies": "\n".join(episode.dependencies),
-        "effort": f"{episode.effort:g}" if episode.effort else "",
+        "effort": number_text(episode.effort) if episode.effort else "",
         "summary": episode.summary,
         "error": error,
         "error patterns": "\n".join(episode.error_patterns),
         "success factors": "\n".join(episode.success_factors),
         "tools used": ", ".join(episode.tools_used),
-        "metrics": "\n".join(f"{name} {n:g}" for name, n in sorted(episode.metrics.items())),
-        "reward": f"{episode.reward:g}" if episode.HasField("reward") else "",
+        "metrics": "\n".join(
+            f"{name} {number_text(n)}" for name, n in sorted(episode.metrics.items())
+        ),
+        "reward": number_text(episode.reward) if episode.HasField("reward") else "",
         "used patterns": "\n".join(episode.used_pattern_ids),
         "used episodes": "\n".join(episode.used_episode_ids),
         "tags": ", ".join(episode.tags),

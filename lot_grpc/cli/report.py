@@ -6,11 +6,11 @@ from pathlib import Path
 
 import grpc
 import typer
-from google.protobuf.json_format import MessageToJson
 
 from lot_grpc.cli.calls import connected, target_of, tell_failure
 from lot_grpc.cli.report_tables import print_report
 from lot_grpc.cli.screen import print_page
+from lot_grpc.cli.words import json_page
 from lot_grpc.pb.lot.v1 import learning_service_pb2_grpc as pb_grpc
 from lot_grpc.pb.lot.v1 import performance_pb2 as pb
 
@@ -42,11 +42,7 @@ def run(
         tell_failure(target, error, _HINTS)
         return False
     if as_json:
-        typer.echo(
-            MessageToJson(
-                report, preserving_proto_field_name=True, always_print_fields_with_no_presence=True
-            )
-        )
+        typer.echo(json_page(report))
     elif as_markdown:
         print_page(report.markdown)
     else:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import unicodedata
-from typing import Any
 
 from google.protobuf.json_format import MessageToDict
 from google.protobuf.struct_pb2 import Struct, Value
+
+from lot_grpc.domain.json_values import json_text
 
 _STEERING = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 """Categories of Unicode that print nothing but move, hide or reorder what is printed."""
@@ -51,21 +51,4 @@ def data_text(data: Struct | Value, indent: int | None = None) -> str:
 
     Not cleaned.
     """
-    separators = (",", ":") if indent is None else (",", ": ")
-    return json.dumps(
-        _with_whole_numbers(MessageToDict(data)),
-        ensure_ascii=False,
-        indent=indent,
-        separators=separators,
-        sort_keys=True,  # keys have no order on the wire
-    )
-
-
-def _with_whole_numbers(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _with_whole_numbers(one) for key, one in value.items()}
-    if isinstance(value, list):
-        return [_with_whole_numbers(one) for one in value]
-    if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
-        return int(value)
-    return value
+    return json_text(MessageToDict(data), indent=indent, compact=True)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from typing import Generic, TypeVar
 
 import typer
-from google.protobuf.json_format import MessageToJson
+from google.protobuf.json_format import MessageToDict
 from google.protobuf.message import Message
 
+from lot_grpc.domain.json_values import with_whole_numbers
 from lot_grpc.pb.lot.v1 import change_pb2, episode_pb2, noun_pb2, outcome_pb2, pattern_pb2
 
 V = TypeVar("V", bound=int)
@@ -66,9 +68,12 @@ CHANGE_TYPES = Words(change_pb2.ChangeType.items(), "CHANGE_TYPE_", between=".",
 
 def json_line(message: Message) -> str:
     """The message as JSON on one line: all fields, with the names of the contract."""
-    return MessageToJson(
-        message,
-        preserving_proto_field_name=True,
-        always_print_fields_with_no_presence=True,
-        indent=None,
+    return json_page(message, indent=None)
+
+
+def json_page(message: Message, indent: int | None = 2) -> str:
+    """The same on as many lines as it takes."""
+    fields = MessageToDict(
+        message, preserving_proto_field_name=True, always_print_fields_with_no_presence=True
     )
+    return json.dumps(with_whole_numbers(fields), indent=indent)

@@ -102,12 +102,12 @@ def first_sentence(doc: str) -> str:
 
 def _metadata(piece: CodePiece, success_metrics: Mapping[str, Any]) -> dict[str, Any]:
     metadata: dict[str, Any] = {
-        "first_line": float(piece.first_line),
-        "last_line": float(piece.last_line),
-        "cyclomatic_complexity": float(piece.cyclomatic_complexity),
+        "first_line": piece.first_line,
+        "last_line": piece.last_line,
+        "cyclomatic_complexity": piece.cyclomatic_complexity,
     }
     if piece.form is CodeForm.CLASS:
-        metadata["method_count"] = float(piece.method_count)
+        metadata["method_count"] = piece.method_count
         metadata["methods"] = list(piece.methods)
     if piece.form in {CodeForm.FUNCTION, CodeForm.METHOD}:
         metadata["parameters"] = list(piece.parameters)

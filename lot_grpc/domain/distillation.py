@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
+from lot_grpc.domain.json_values import as_doubles
 from lot_grpc.domain.outcomes import Outcomes
 from lot_grpc.domain.pattern import Pattern, PatternContent, PatternKind
 from lot_grpc.domain.slots import Slots
@@ -97,9 +98,9 @@ def generalised(members: Sequence[Pattern], facts: GroupFacts) -> PatternContent
         labels=dict(_usual(contents, lambda c: tuple(sorted(c.labels.items())))),
         metadata={
             "slots": slots.examples(_EXAMPLES, _LONGEST_EXAMPLE),
-            "member_count": float(facts.size),
+            "member_count": facts.size,
             "similarity": facts.similarity,
-            "level": float(facts.level),
+            "level": facts.level,
         },
         source_pattern_ids=facts.member_ids[:MOST_SOURCES],
     )
@@ -168,8 +169,8 @@ def field_value(content: PatternContent, name: str) -> Any:
     """A field as JSON-like as it goes into a hash."""
     value = getattr(content, name)
     if name == "actions":
-        return [[action.tool, dict(action.args), action.note] for action in value]
-    return value
+        value = [[action.tool, action.args, action.note] for action in value]
+    return as_doubles(value)
 
 
 GENERALISED_FIELDS: Final = (

@@ -13,6 +13,8 @@ import struct
 from collections.abc import Collection, Iterator
 from typing import Any
 
+from lot_grpc.domain.json_values import whole
+
 _NO_STRUCT = "the data is no google.protobuf.Struct"
 _VARINT, _DOUBLE, _BYTES, _FLOAT = 0, 1, 2, 5
 _NULL, _NUMBER, _STRING, _BOOL, _STRUCT, _LIST = 1, 2, 3, 4, 5, 6
@@ -52,7 +54,7 @@ def _value(data: memoryview) -> Any:
         if number == _NULL:
             value = None
         elif number == _NUMBER:
-            (value,) = struct.unpack("<d", content)  # type: ignore[arg-type]
+            value = whole(struct.unpack("<d", content)[0])  # type: ignore[arg-type]
         elif number == _BOOL:
             value = bool(content)
         elif not isinstance(content, memoryview):

@@ -11,6 +11,7 @@ from lot_grpc.domain.complexity import Complexity
 from lot_grpc.domain.errors import invalid
 from lot_grpc.domain.feedback import NO_FEEDBACK, FeedbackCounts
 from lot_grpc.domain.ids import content_hash
+from lot_grpc.domain.json_values import as_doubles
 from lot_grpc.domain.outcomes import Outcomes
 from lot_grpc.domain.search_text import SearchText, joined
 
@@ -151,7 +152,7 @@ def dedupe_hash(content: PatternContent) -> str:
             content.kind,
             content.pattern_type,
             " ".join(content.task.casefold().split()),
-            [[action.tool, dict(action.args)] for action in content.actions],
+            [[action.tool, as_doubles(action.args)] for action in content.actions],
             content.code,
             content.language,
         ]

@@ -30,6 +30,8 @@ def same_values(stored: Any, given: Any) -> bool:
 
 
 def _same(one: Any, other: Any) -> bool:
+    if {type(one), type(other)} == {int, float}:  # earlier versions stored whole numbers as doubles
+        return bool(one == other)
     if isinstance(one, float) and isinstance(other, float):
         return math.isclose(one, other, rel_tol=_DIGITS)
     if isinstance(one, dict) and isinstance(other, dict):

@@ -47,7 +47,7 @@ def sentence(step: Step) -> str:
         ),
         (Step("run", error=OOPS), "run (failed with KeyError: 'a')"),
         (Step("run", "x", "y", error=ErrorSeen("", "a\nb")), "run(x): y (failed with a b)"),
-        (Step("run", args={"n": 2.0**60}), 'run: {"n": 1.152921504606847e+18}'),
+        (Step("run", args={"n": 2.0**60}), 'run: {"n": 1152921504606846976}'),
     ],
 )
 def test_a_step_is_told_in_a_line(step, told):

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any
-
 from lot_grpc.domain.context.entry import Bounds, Entry
 from lot_grpc.domain.context.failing import TaskWarning
 from lot_grpc.domain.context.known import KnownError, KnownPattern
 from lot_grpc.domain.context.markdown import day, span, times
 from lot_grpc.domain.episode import Episode, EpisodeStatus
+from lot_grpc.domain.json_values import json_text
 from lot_grpc.domain.memory import ConversationSummary, Memory, MemoryKind, Project
 from lot_grpc.domain.outcomes import Outcomes
 from lot_grpc.domain.pattern import Action, PatternType
@@ -98,7 +96,7 @@ def preference_entry(preference: Preference, bounds: Bounds) -> Entry:
         if isinstance(value.get("task"), str):
             entry.part("On", value["task"])
         return entry
-    return Entry.headed(bounds, said, value if isinstance(value, str) else _json(value))
+    return Entry.headed(bounds, said, value if isinstance(value, str) else json_text(value))
 
 
 def memory_entry(memory: Memory, bounds: Bounds) -> Entry:
@@ -153,7 +151,7 @@ def _used(outcomes: Outcomes, verb: str, update_time: int) -> str:
 
 
 def _action(action: Action) -> str:
-    args = f" {_json(dict(action.args))}" if action.args else ""
+    args = f" {json_text(dict(action.args))}" if action.args else ""
     note = f" ({action.note})" if action.note else ""
     return f"{action.tool}{args}{note}"
 
@@ -162,10 +160,6 @@ def _ids(noun: str, ids: tuple[str, ...]) -> str:
     shown = ", ".join(span(one) for one in ids[:_MOST_IDS])
     more = f" and {len(ids) - _MOST_IDS:,} more" if len(ids) > _MOST_IDS else ""
     return f"{noun if len(ids) == 1 else f'{noun}s'} {shown}{more}"
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, sort_keys=True)
 
 
 def _quoted(text: str) -> str:

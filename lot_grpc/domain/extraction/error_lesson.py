@@ -11,6 +11,7 @@ from lot_grpc.domain.error_solution import ErrorSolutionContent
 from lot_grpc.domain.extraction.digest import ErrorSeen, Step
 from lot_grpc.domain.extraction.errors_met import ErrorMet
 from lot_grpc.domain.extraction.single import language_of
+from lot_grpc.domain.json_values import json_text
 
 EXTRACTED: Final = "extracted"
 """The tag of what was made of an episode."""
@@ -25,7 +26,6 @@ LONGEST_ERROR: Final = 256
 would take; a longer one is cut, and says so by an ellipsis."""
 
 _ELLIPSIS = "…"
-_LARGEST_WHOLE = 2**53
 _HEAD = 4_096
 """Bytes of a long message that are kept from its beginning; a stack trace may name the error there
 or at its end."""
@@ -102,7 +102,7 @@ def _json(value: Any, size: int) -> str:
 
 
 def _chunks(value: Any) -> Iterator[str]:
-    """A value as JSON, piece by piece. Whole numbers are shown as such: a Struct has none."""
+    """A value as JSON, piece by piece."""
     if isinstance(value, Mapping):
         yield "{"
         for at, (key, inner) in enumerate(value.items()):
@@ -115,10 +115,8 @@ def _chunks(value: Any) -> Iterator[str]:
             yield ", " if at else ""
             yield from _chunks(inner)
         yield "]"
-    elif isinstance(value, float) and value.is_integer() and abs(value) <= _LARGEST_WHOLE:
-        yield str(int(value))
     else:
-        yield json.dumps(value, ensure_ascii=False)
+        yield json_text(value)
 
 
 def _line(text: str, size: int) -> str:

@@ -205,12 +205,12 @@ def _told(
     return {
         "group_by": lesson.group.by.value,
         "group": lesson.group.value,
-        "group_count": float(lesson.group_count),
-        "episode_count": float(len(digests)),
-        "success_count": float(successes),
+        "group_count": lesson.group_count,
+        "episode_count": len(digests),
+        "success_count": successes,
         "namespaces": sorted({one.namespace for one in digests}),
-        "action_support": float(support),
-        "signs_tried": float(signs.tried),
+        "action_support": support,
+        "signs_tried": signs.tried,
         "signs": [_sign(one) for one in (*signs.winning, *signs.losing)],
     }
 
@@ -218,7 +218,7 @@ def _told(
 def _sign(sign: Indicator) -> Mapping[str, Any]:
     return {
         "label": sign.label,
-        "shown_by": float(sign.shown_won),
-        "shown_by_others": float(sign.shown_lost),
+        "shown_by": sign.shown_won,
+        "shown_by_others": sign.shown_lost,
         "p": float(f"{sign.p:.3g}"),
     }

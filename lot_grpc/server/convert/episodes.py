@@ -15,6 +15,7 @@ from lot_grpc.domain.episode import (
     EpisodeStatus,
 )
 from lot_grpc.domain.errors import RequestInvalidError, Violation
+from lot_grpc.domain.json_values import whole
 from lot_grpc.domain.query import EpisodeFilter
 from lot_grpc.pb.lot.v1 import episode_pb2 as pb
 from lot_grpc.pb.lot.v1 import episode_service_pb2 as service_pb
@@ -116,7 +117,7 @@ def end_from_pb(message: service_pb.EndEpisodeRequest | pb.Episode, path: str = 
         error_patterns=tuple(message.error_patterns),
         success_factors=tuple(message.success_factors),
         tools_used=tuple(message.tools_used),
-        metrics=dict(message.metrics),
+        metrics={name: whole(number) for name, number in message.metrics.items()},
         reward=message.reward if message.HasField("reward") else None,
         used_pattern_ids=tuple(message.used_pattern_ids),
         used_episode_ids=tuple(message.used_episode_ids),

@@ -16,6 +16,7 @@ from google.protobuf.struct_pb2 import Struct, Value
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from lot_grpc.domain.errors import invalid
+from lot_grpc.domain.json_values import whole
 
 _MICROS = 1_000_000
 _YEAR_9999_END = 253_402_300_800
@@ -130,7 +131,7 @@ def check_value(value: Value, path: str) -> None:
 
 
 def value_from_pb(value: Value, path: str) -> Any:
-    """A Value as JSON; every number is a double. Raises for one that is too large, or is none."""
+    """A Value as JSON, whole numbers as integers. Raises for one that is too large, or is none."""
     check_value(value, path)
     return _value_to_json(value)
 
@@ -141,19 +142,19 @@ def value_from_json(value: Any) -> Value:
 
 
 def struct_from_pb(struct: Struct, path: str) -> dict[str, Any]:
-    """A Struct as JSON values; every number is a double. Raises for one that is too large."""
+    """A Struct as JSON, whole numbers as integers. Raises for one that is too large."""
     check_size(struct, path)
     return struct_to_json(struct)
 
 
 def struct_to_json(struct: Struct) -> dict[str, Any]:
-    """A Struct as JSON values; every number is a double."""
+    """A Struct as JSON, whole numbers as integers."""
     return {key: _value_to_json(value) for key, value in struct.fields.items()}
 
 
 _READERS: dict[str, Callable[[Value], Any]] = {
     "null_value": lambda _: None,
-    "number_value": lambda value: value.number_value,
+    "number_value": lambda value: whole(value.number_value),
     "string_value": lambda value: value.string_value,
     "bool_value": lambda value: value.bool_value,
     "struct_value": lambda value: struct_to_json(value.struct_value),

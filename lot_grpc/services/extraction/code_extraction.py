@@ -15,7 +15,7 @@ from typing import Any
 from lot_grpc.domain.code_patterns import piece_content, piece_pattern_id
 from lot_grpc.domain.code_shapes import ParsedCode
 from lot_grpc.domain.errors import LimitExceededError, LotError, PatternIdInUseError, invalid
-from lot_grpc.domain.ids import content_hash
+from lot_grpc.domain.json_values import as_doubles
 from lot_grpc.domain.languages import language_name
 from lot_grpc.domain.outcomes import Outcomes
 from lot_grpc.domain.pattern import Pattern, PatternContent, different_fields
@@ -215,5 +215,5 @@ def _given_otherwise(stored: PatternContent, given: PatternContent) -> list[str]
     """What the caller gave and the stored pattern has otherwise: the success metrics."""
     kept = different_fields(stored, given)
     metrics = given.metadata.get("success_metrics", {})
-    same = content_hash(stored.metadata.get("success_metrics", {})) == content_hash(metrics)
+    same = as_doubles(stored.metadata.get("success_metrics", {})) == as_doubles(metrics)
     return ["metadata.success_metrics"] if "metadata" in kept and metrics and not same else []

@@ -14,6 +14,7 @@ from typing import Final
 from lot_grpc.domain.errors import ContentionError
 from lot_grpc.domain.extraction.learning import EXTRACTION, Learned
 from lot_grpc.domain.ids import content_hash
+from lot_grpc.domain.json_values import as_doubles
 from lot_grpc.domain.outcomes import Outcomes
 from lot_grpc.domain.pattern import Pattern, PatternContent, search_text
 from lot_grpc.domain.sameness import same_content
@@ -167,4 +168,4 @@ def _hashes(content: PatternContent) -> dict[str, str]:
     """A short hash of each field, the last digits of numbers aside."""
     payload = content_payload(content)
     payload["confidence"] = round(content.confidence, _DIGITS)
-    return {name: content_hash(payload.get(name))[:12] for name in _WRITTEN}
+    return {name: content_hash(as_doubles(payload.get(name)))[:12] for name in _WRITTEN}

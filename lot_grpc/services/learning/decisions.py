@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from lot_grpc.domain.decision import (
@@ -18,6 +18,7 @@ from lot_grpc.domain.errors import (
     DecisionNotFoundError,
 )
 from lot_grpc.domain.ids import content_hash
+from lot_grpc.domain.json_values import fields_to_hash
 from lot_grpc.domain.outcomes import Outcome
 from lot_grpc.domain.sameness import same_values
 from lot_grpc.ports import Equals, Record, VectorStore
@@ -49,6 +50,10 @@ class DecisionDraft:
     content: DecisionContent
     decision_id: str = ""
     request_id: str = ""
+
+    def hash(self) -> str:
+        """The same for the same request."""
+        return content_hash([fields_to_hash(self.content), self.decision_id])
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +97,7 @@ class Decisions:
                 DECISIONS,
                 "RecordDecision",
                 "d",
-                content_hash([asdict(draft.content), draft.decision_id]),
+                draft.hash(),
                 make,
                 require_same,
                 draft.decision_id,

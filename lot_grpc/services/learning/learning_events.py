@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from lot_grpc.domain.errors import LearningEventIdInUseError
 from lot_grpc.domain.ids import content_hash
+from lot_grpc.domain.json_values import fields_to_hash
 from lot_grpc.domain.learning_event import (
     LearningEvent,
     LearningEventContent,
@@ -31,6 +32,10 @@ class LearningEventDraft:
     content: LearningEventContent
     learning_event_id: str = ""
     request_id: str = ""
+
+    def hash(self) -> str:
+        """The same for the same request."""
+        return content_hash([fields_to_hash(self.content), self.learning_event_id])
 
 
 class LearningEvents:
@@ -62,7 +67,7 @@ class LearningEvents:
                 LEARNING_EVENTS,
                 "RecordLearningEvent",
                 "le",
-                content_hash([asdict(draft.content), draft.learning_event_id]),
+                draft.hash(),
                 make,
                 require_same,
                 draft.learning_event_id,

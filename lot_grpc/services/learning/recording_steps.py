@@ -9,6 +9,7 @@ from typing import Any
 from lot_grpc.domain.action_values import ActionValue, LearningState, Step
 from lot_grpc.domain.errors import invalid
 from lot_grpc.domain.ids import content_hash, new_id
+from lot_grpc.domain.json_values import as_doubles
 from lot_grpc.services.learning.action_values import ActionValues
 from lot_grpc.services.learning.selections import Selections
 from lot_grpc.services.ledger import Ask, Ledger
@@ -46,7 +47,9 @@ class StepsDraft:
 
 
 def _told(state: LearningState | None) -> list[Any] | None:
-    return None if state is None else [state.task_type, state.complexity, state.features]
+    if state is None:
+        return None
+    return [state.task_type, state.complexity, as_doubles(state.features)]
 
 
 class RecordingSteps:

@@ -9,6 +9,7 @@ from typing import Any
 from lot_grpc.domain.action_values import LearningState
 from lot_grpc.domain.errors import SelectionUnknownError
 from lot_grpc.domain.ids import content_hash
+from lot_grpc.domain.json_values import as_doubles
 from lot_grpc.domain.selection import EXPLORATION_RATE, SelectionPolicy, choose, generator
 from lot_grpc.ports import Record, VectorStore
 from lot_grpc.services.learning.action_values import ActionValues
@@ -37,7 +38,13 @@ class SelectionDraft:
     def hash(self) -> str:
         """The same for the same request."""
         return content_hash(
-            [asdict(self.state), self.actions, self.policy, self.seed, self.exploration_rate]
+            [
+                asdict(self.state) | {"features": as_doubles(self.state.features)},
+                as_doubles(self.actions),
+                self.policy,
+                self.seed,
+                self.exploration_rate,
+            ]
         )
 
 

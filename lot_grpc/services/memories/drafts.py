@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field, replace
 
 from lot_grpc.domain.errors import invalid
 from lot_grpc.domain.ids import content_hash
+from lot_grpc.domain.json_values import fields_to_hash
 from lot_grpc.domain.memory import Details, Memory, MemoryContent
 from lot_grpc.services.expiry import check_expiry, with_ttl
 
@@ -28,7 +29,7 @@ class MemoryDraft:
 
     def hash(self) -> str:
         """The same for the same request."""
-        asked = [asdict(self.content), self.memory_id, self.ttl]
+        asked = [fields_to_hash(self.content), self.memory_id, self.ttl]
         return content_hash([*asked, True] if self.once else asked)
 
     def check(self, now: int) -> None:

@@ -8,7 +8,7 @@ and no claim is needed. That holds because no call edits a solution.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from lot_grpc.domain.error_solution import (
     ErrorSolution,
@@ -24,6 +24,7 @@ from lot_grpc.domain.errors import (
     ErrorSolutionNotFoundError,
 )
 from lot_grpc.domain.ids import content_hash
+from lot_grpc.domain.json_values import fields_to_hash
 from lot_grpc.domain.outcomes import Outcomes
 from lot_grpc.domain.sameness import same_content
 from lot_grpc.ports import EXPIRES_KEY, Condition, Equals, IdIn, Range, Record, VectorStore
@@ -68,7 +69,7 @@ class ErrorSolutionDraft:
         """The same for the same request."""
         return content_hash(
             [
-                asdict(self.content),
+                fields_to_hash(self.content),
                 self.error_solution_id,
                 self.initial_success_rate,
                 self.ttl,

@@ -11,6 +11,7 @@ from lot_grpc.domain.errors import (
     PreferenceNotFoundError,
 )
 from lot_grpc.domain.ids import content_hash
+from lot_grpc.domain.json_values import as_doubles
 from lot_grpc.domain.preference import GENERAL, HISTORY, Preference, PreferenceRevision
 from lot_grpc.ports import Order, Range, Record, VectorStore
 from lot_grpc.services.ledger import Ask, Entry, Ledger
@@ -67,7 +68,7 @@ class PreferenceDraft:
 
     def hash(self) -> str:
         """The same for the same request."""
-        return content_hash(asdict(self))
+        return content_hash(asdict(self) | {"value": as_doubles(self.value)})
 
 
 @dataclass(frozen=True, slots=True)

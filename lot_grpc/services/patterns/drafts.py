@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from enum import StrEnum
 
 from lot_grpc.domain.errors import invalid
 from lot_grpc.domain.ids import content_hash
+from lot_grpc.domain.json_values import fields_to_hash
 from lot_grpc.domain.pattern import Pattern, PatternContent
 from lot_grpc.regexes import check_regex
 from lot_grpc.services.expiry import check_expiry
@@ -66,7 +67,7 @@ class PatternDraft:
         """The same for the same request."""
         return content_hash(
             [
-                asdict(self.content),
+                fields_to_hash(self.content),
                 self.pattern_id,
                 self.initial_success_rate,
                 self.dedupe,

@@ -19,6 +19,7 @@ from lot_grpc.domain.episode import (
     EpisodeStatus,
 )
 from lot_grpc.domain.ids import content_hash, point_id, point_ids
+from lot_grpc.domain.json_values import as_doubles
 from lot_grpc.domain.query import EpisodeFilter
 from lot_grpc.ports import Condition, Equals, Not, Payload, Record, Vector
 from lot_grpc.services.records.collections import SORT_KEY
@@ -135,13 +136,18 @@ def stage_of(payload: Mapping[str, Any]) -> Stage:
 
 def start_hash(start: EpisodeStart) -> str:
     """The same for the same start as the caller gave it."""
-    return content_hash({**_START.write(start), "start_time": start.start_time})
+    given = {**_START.write(start), "start_time": start.start_time}
+    if start.metadata:
+        given["metadata"] = as_doubles(start.metadata)
+    return content_hash(given)
 
 
 def end_hash(end: EpisodeEnd) -> str:
     """The same for the same end as the caller gave it."""
     error = [end.error.type, end.error.message] if end.error else None
     given = {**_END.write(end), "approach": end.approach, "end_time": end.end_time}
+    if end.metrics:
+        given["metrics"] = as_doubles(end.metrics)
     return content_hash({**given, "status": end.status.value, "error": error})
 
 

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from lot_grpc.domain.ids import point_id
+from lot_grpc.domain.json_values import json_text
 from lot_grpc.domain.preference import Preference, PreferenceRevision
 from lot_grpc.ports import Condition, Equals, Payload, Record
 from lot_grpc.services.records.collections import SORT_KEY
@@ -30,7 +31,7 @@ def preference_point(namespace: str, key: str) -> str:
 
 def value_text(value: Any) -> str:
     """A JSON value as it is kept: equal values have equal texts."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+    return json_text(value, compact=True)
 
 
 def value_payload(preference: Preference) -> Payload:
