@@ -169,7 +169,7 @@ def test_one_is_shown_with_its_fields_and_last_events(runner, fake):
     one = episode(1, pb.EPISODE_STATUS_FAILED, task="line one\nline two", event_count=25)
     one.error.type, one.error.message = "TimeoutError", "too slow"
     one.complexity = COMPLEXITY_MEDIUM
-    one.metrics["tokens"] = 12
+    one.metrics["tokens"] = 1234567
     one.labels["team"] = "x"
     hold(fake, one)
     fake.episodes.events = [event(n, text=f"nr {n}") for n in range(1, 28)]
@@ -181,7 +181,7 @@ def test_one_is_shown_with_its_fields_and_last_events(runner, fake):
     assert rows["task"] == "line one"
     assert rows["error"] == "TimeoutError: too slow"
     assert rows["complexity"] == "medium"
-    assert rows["metrics"] == "tokens 12"
+    assert rows["metrics"] == "tokens 1234567"
     assert rows["labels"] == "team=x"
     assert rows["duration"] == "1 min 15 s"
     assert "category" not in rows

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from lot_grpc.cli.texts import clean, data_text, one_line
 from lot_grpc.cli.times import local_time, moment, offset
-from lot_grpc.cli.words import CHANGE_TYPES, NOUNS, STATUSES
+from lot_grpc.cli.words import CHANGE_TYPES, NOUNS, STATUSES, json_line
 from lot_grpc.pb.lot.v1 import change_pb2, episode_pb2, noun_pb2
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
@@ -58,8 +58,20 @@ def test_a_line_has_no_more_than_is_wanted():
 
 def test_data_has_whole_numbers_and_letters_as_they_are():
     data = Struct()
-    data.update({"b": 0, "c": "", "a": [1, 1.5, 1e300, True, None, "é"]})
-    assert data_text(data) == '{"a":[1,1.5,1e+300,true,null,"é"],"b":0,"c":""}'
+    data.update({"b": 0, "c": "", "a": [8080, 1.5, 1.5e18, 1e300, True, None, "é"]})
+    text = '{"a":[8080,1.5,1500000000000000000,1e+300,true,null,"é"],"b":0,"c":""}'
+    assert data_text(data) == text
+
+
+def test_a_line_of_json_has_whole_numbers_as_such():
+    episode = episode_pb2.Episode(effort=4, metrics={"ms": 8080, "share": 0.1})
+    episode.metadata.update({"port": 8080, "id": 1.5e18})
+    line = json_line(episode)
+    assert '"effort": 4,' in line
+    assert '"ms": 8080' in line
+    assert '"port": 8080' in line
+    assert '"id": 1500000000000000000' in line
+    assert '"share": 0.1' in line
 
 
 @pytest.mark.parametrize(

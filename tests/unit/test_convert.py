@@ -487,8 +487,13 @@ def test_json_comes_back_from_a_struct(value):
     assert struct_to_json(struct_from_json(value)) == value
 
 
-def test_numbers_in_structs_are_doubles():
-    assert struct_to_json(struct_from_json({"n": 2**53 + 1}))["n"] == float(2**53)
+def test_numbers_in_structs_are_doubles_and_whole_ones_are_read_as_integers():
+    read = struct_to_json(struct_from_json({"n": 2**53 + 1, "port": 8080.0, "share": 0.5}))
+    assert [repr(read[key]) for key in ("n", "port", "share")] == [
+        "9007199254740992",
+        "8080",
+        "0.5",
+    ]
 
 
 @given(made.outcomes)
