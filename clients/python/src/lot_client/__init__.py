@@ -14,6 +14,7 @@ from lot_client.recorder_sync import Recorder
 from lot_client.retry import RetryPolicy
 from lot_client.streams import AsyncEventStream, EventStream
 from lot_client.sync import LotClient
+from lot_client.values import from_value, to_dict, to_struct, to_value
 from lot_client.version import __version__
 
 __all__ = [
@@ -32,4 +33,8 @@ __all__ = [
     "RetryPolicy",
     "Violation",
     "__version__",
+    "from_value",
+    "to_dict",
+    "to_struct",
+    "to_value",
 ]

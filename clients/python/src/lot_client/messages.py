@@ -6,27 +6,32 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
-from google.protobuf.descriptor import EnumDescriptor
+from google.protobuf.descriptor import EnumDescriptor, FieldDescriptor
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.field_mask_pb2 import FieldMask
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
-from google.protobuf.struct_pb2 import Struct
+from google.protobuf.struct_pb2 import Struct, Value
 from google.protobuf.timestamp_pb2 import Timestamp
 
+from lot_client.values import require_exact, to_struct, to_value
+
 M = TypeVar("M", bound=Message)
+
+_DOUBLE = FieldDescriptor.CPPTYPE_DOUBLE
 
 
 def build(kind: type[M], fields: Mapping[str, Any]) -> M:
     """A message of ``kind``; fields that are None stay unset.
 
-    Besides what protobuf takes itself: dicts for messages and `Struct`s, names without their
-    prefix for enum values (`"SUCCESS"`), aware datetimes for instants, timedeltas or seconds for
-    durations.
+    Besides what protobuf takes itself: dicts for messages, JSON for `Struct`s and `Value`s, names
+    without their prefix for enum values (`"SUCCESS"`), aware datetimes for instants, timedeltas or
+    seconds for durations.
 
     Raises:
         TypeError: a name is no field of the message, or a value does not fit its field.
-        ValueError: an unknown enum value, or a datetime without time zone.
+        ValueError: an unknown enum value, a datetime without time zone, or a number that a double
+            would round. What JSON may hold: `to_struct`.
     """
     known = kind.DESCRIPTOR.fields_by_name
     converted = {}
@@ -56,22 +61,27 @@ def _field_value(field: Any, value: Any) -> Any:
     if not field.is_repeated:
         return _value(field, value)
     if field.message_type is not None and field.message_type.GetOptions().map_entry:
-        return dict(value)
+        inner = field.message_type.fields_by_name["value"]
+        return {
+            key: _value(inner, one, f"{field.name}[{key!r}]") for key, one in dict(value).items()
+        }
     if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
         raise TypeError(f"{field.name} takes a list, not {value!r}")
     return [_value(field, item) for item in value]
 
 
-def _value(field: Any, value: Any) -> Any:
+def _value(field: Any, value: Any, path: str = "") -> Any:
     if field.enum_type is not None:
         return _enum_value(field.enum_type, value)
     if field.message_type is None:
-        return value
+        return require_exact(value, path or field.name) if field.cpp_type == _DOUBLE else value
     kind: Any = GetMessageClass(field.message_type)
     if isinstance(value, kind):
         return value
     if kind is Struct:
-        return struct(value)
+        return to_struct(value, field.name)
+    if kind is Value:
+        return to_value(value, path or field.name)
     if kind is Timestamp:
         return timestamp(value)
     if kind is Duration:
@@ -94,13 +104,6 @@ def _enum_value(enum: EnumDescriptor, value: Any) -> Any:
         known = ", ".join(each.name.removeprefix(prefix) for each in enum.values[1:])
         raise ValueError(f"{value!r} is no {enum.name}; there are {known}")
     return found.number
-
-
-def struct(value: Mapping[str, Any]) -> Struct:
-    """A `Struct` of what JSON can hold; its numbers are doubles."""
-    made = Struct()
-    made.update(dict(value))
-    return made
 
 
 def timestamp(value: datetime) -> Timestamp:
