@@ -8,6 +8,7 @@ import { MemoryService } from "./gen/lot/v1/memory_service_pb.js";
 import { PatternService } from "./gen/lot/v1/pattern_service_pb.js";
 import { inNamespace } from "./namespace.js";
 import { repeating } from "./repeat.js";
+import { checkRequest, checkRequests } from "./values.js";
 
 /** How to reach a server, and as whom. */
 export interface LotClientOptions {
@@ -46,9 +47,14 @@ export function createLotClient(options: LotClientOptions): LotClient {
   const interceptors = namespace === "" ? [] : [inNamespace(namespace)];
   const plain = createGrpcTransport({ baseUrl, sessionManager, interceptors });
   let closed = false;
+  const unary = repeating(plain.unary.bind(plain), timeoutMs, () => closed);
   const transport: Transport = {
-    unary: repeating(plain.unary.bind(plain), timeoutMs, () => closed),
-    stream: (...call) => plain.stream(...call),
+    unary: (method, signal, timeout, header, message, ...rest) => {
+      checkRequest(method.input, message);
+      return unary(method, signal, timeout, header, message, ...rest);
+    },
+    stream: (method, signal, timeout, header, messages, ...rest) =>
+      plain.stream(method, signal, timeout, header, checkRequests(method.input, messages), ...rest),
   };
   const client = <S extends DescService>(service: S) => createClient(service, transport);
   return {

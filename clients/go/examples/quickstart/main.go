@@ -14,7 +14,6 @@ import (
 
 	"github.com/lot-grpc/lot-grpc/clients/go/lot"
 	lotv1 "github.com/lot-grpc/lot-grpc/clients/go/lot/v1"
-	"google.golang.org/protobuf/types/known/structpb"
 )
 
 const task = "Add a health check endpoint to the orders service"
@@ -89,7 +88,7 @@ func work(ctx context.Context, client *lot.Client, actions []*lotv1.Action) erro
 	}
 	messages := []*lotv1.RecordEventsRequest{{EpisodeId: id}}
 	for i, action := range actions {
-		data, err := structpb.NewStruct(map[string]any{"tool": action.GetTool(), "ok": true})
+		data, err := lot.NewStruct(map[string]any{"tool": action.GetTool(), "ok": true})
 		if err != nil {
 			return err
 		}
