@@ -127,8 +127,10 @@ type Memory struct {
 	Tags []string `protobuf:"bytes,6,rep,name=tags,proto3" json:"tags,omitempty"`
 	// labels to filter by: at most 64; a key has at most 63 bytes and no `=`, a value at most 256.
 	Labels map[string]string `protobuf:"bytes,7,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// metadata is carried and given back, never interpreted. Its numbers are doubles, good to 15
-	// digits; nested at most 16 deep, at most 256 KiB; no NaN or infinity.
+	// metadata is carried and given back, never interpreted. Its numbers are doubles: a whole number
+	// beyond ±(2^53 - 1) is rounded before it arrives, so send larger ones as strings. What arrives is
+	// given back: whole numbers exactly to 2^63, others good to 15 digits. Nested at most 16 deep, at
+	// most 256 KiB; no NaN or infinity.
 	Metadata *structpb.Struct `protobuf:"bytes,8,opt,name=metadata,proto3" json:"metadata,omitempty"`
 	// importance in [0, 1]; absent on input is stored as 0.5. Always given back. SearchMemories lets it
 	// reorder hits that are nearly as relevant as the best one, by at most 0.05 either way.

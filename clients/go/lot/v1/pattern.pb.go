@@ -274,8 +274,10 @@ type Pattern struct {
 	Tags []string `protobuf:"bytes,21,rep,name=tags,proto3" json:"tags,omitempty"`
 	// labels to filter by: at most 64; a key has at most 63 bytes and no `=`, a value at most 256.
 	Labels map[string]string `protobuf:"bytes,22,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// metadata is carried and given back, never interpreted. Its numbers are doubles, good to 15
-	// digits; nested at most 16 deep, at most 256 KiB; no NaN or infinity.
+	// metadata is carried and given back, never interpreted. Its numbers are doubles: a whole number
+	// beyond ±(2^53 - 1) is rounded before it arrives, so send larger ones as strings. What arrives is
+	// given back: whole numbers exactly to 2^63, others good to 15 digits. Nested at most 16 deep, at
+	// most 256 KiB; no NaN or infinity.
 	Metadata *structpb.Struct `protobuf:"bytes,23,opt,name=metadata,proto3" json:"metadata,omitempty"`
 	// pinned things are never pruned.
 	Pinned bool `protobuf:"varint,24,opt,name=pinned,proto3" json:"pinned,omitempty"`
@@ -647,7 +649,7 @@ type Action struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Required. tool that was called.
 	Tool string `protobuf:"bytes,1,opt,name=tool,proto3" json:"tool,omitempty"`
-	// args it was called with. As for metadata: doubles, 16 deep, 256 KiB, no NaN.
+	// args it was called with. Numbers and bounds are those of Pattern.metadata.
 	Args *structpb.Struct `protobuf:"bytes,2,opt,name=args,proto3" json:"args,omitempty"`
 	// note for people.
 	Note          string `protobuf:"bytes,3,opt,name=note,proto3" json:"note,omitempty"`

@@ -29,8 +29,9 @@ type Preference struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// key identifies it in its namespace; rules as for Memory.memory_id.
 	Key string `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
-	// value of any JSON type; null is a value. Numbers are doubles, NaN and infinity are refused;
-	// nested at most 16 deep, at most 256 KiB serialized.
+	// value of any JSON type; null is a value. Numbers are doubles and given back to the bit: put
+	// whole ones beyond ±(2^53 - 1) as strings. NaN and infinity are refused; nested at most 16 deep,
+	// at most 256 KiB serialized.
 	Value *structpb.Value `protobuf:"bytes,2,opt,name=value,proto3" json:"value,omitempty"`
 	// category, for example `editor`; what feedback taught is in `learned`.
 	Category string `protobuf:"bytes,3,opt,name=category,proto3" json:"category,omitempty"`
@@ -141,7 +142,7 @@ type PreferenceRevision struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// revision.
 	Revision int64 `protobuf:"varint,1,opt,name=revision,proto3" json:"revision,omitempty"`
-	// value.
+	// value, as for Preference.value.
 	Value *structpb.Value `protobuf:"bytes,2,opt,name=value,proto3" json:"value,omitempty"`
 	// category.
 	Category string `protobuf:"bytes,3,opt,name=category,proto3" json:"category,omitempty"`
@@ -216,7 +217,7 @@ type PutPreferenceRequest struct {
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Required. key.
 	Key string `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`
-	// Required. value of any JSON type, null included; at most 256 KiB serialized.
+	// Required. value, as for Preference.value; null is one, too. At most 256 KiB serialized.
 	Value *structpb.Value `protobuf:"bytes,3,opt,name=value,proto3" json:"value,omitempty"`
 	// category; empty keeps the one it has, of a new one it is `general`.
 	Category string `protobuf:"bytes,4,opt,name=category,proto3" json:"category,omitempty"`

@@ -254,8 +254,8 @@ type PutSessionValueRequest struct {
 	SessionId string `protobuf:"bytes,2,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
 	// Required. key.
 	Key string `protobuf:"bytes,3,opt,name=key,proto3" json:"key,omitempty"`
-	// Required. value of any JSON type, null included; at most 256 KiB serialized. A session holds at
-	// most 1,000, and with their keys 8 MiB together; beyond that it is SESSION_FULL.
+	// Required. value of any JSON type, null included; at most 256 KiB serialized. Its numbers are
+	// doubles and given back to the bit, as for Preference.value. A session holds at most 1,000, and with their keys 8 MiB together; beyond that it is SESSION_FULL.
 	Value *structpb.Value `protobuf:"bytes,4,opt,name=value,proto3" json:"value,omitempty"`
 	// ttl of the session from now on; absent keeps what it has, of a new one it is 24 h.
 	Ttl           *durationpb.Duration `protobuf:"bytes,5,opt,name=ttl,proto3" json:"ttl,omitempty"`

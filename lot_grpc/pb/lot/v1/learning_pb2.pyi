@@ -79,7 +79,9 @@ class LearningState(_message.Message):
     """complexity; unspecified is a state of its own."""
     @_builtins.property
     def features(self) -> _struct_pb2.Struct:
-        """features for people and later use; they do not take part in what is learned."""
+        """features for people and later use; they do not take part in what is learned. Numbers and bounds
+        are those of Memory.metadata.
+        """
 
     def __init__(
         self,
@@ -108,7 +110,7 @@ class ActionOption(_message.Message):
     """Required. name; what was learned is kept by it."""
     @_builtins.property
     def parameters(self) -> _struct_pb2.Struct:
-        """parameters, carried and given back."""
+        """parameters, carried and given back. Numbers and bounds are those of Memory.metadata."""
 
     def __init__(
         self,

@@ -160,8 +160,10 @@ class Memory(_message.Message):
 
     @_builtins.property
     def metadata(self) -> _struct_pb2.Struct:
-        """metadata is carried and given back, never interpreted. Its numbers are doubles, good to 15
-        digits; nested at most 16 deep, at most 256 KiB; no NaN or infinity.
+        """metadata is carried and given back, never interpreted. Its numbers are doubles: a whole number
+        beyond ±(2^53 - 1) is rounded before it arrives, so send larger ones as strings. What arrives is
+        given back: whole numbers exactly to 2^63, others good to 15 digits. Nested at most 16 deep, at
+        most 256 KiB; no NaN or infinity.
         """
 
     @_builtins.property

@@ -52,8 +52,9 @@ class Preference(_message.Message):
     """
     @_builtins.property
     def value(self) -> _struct_pb2.Value:
-        """value of any JSON type; null is a value. Numbers are doubles, NaN and infinity are refused;
-        nested at most 16 deep, at most 256 KiB serialized.
+        """value of any JSON type; null is a value. Numbers are doubles and given back to the bit: put
+        whole ones beyond ±(2^53 - 1) as strings. NaN and infinity are refused; nested at most 16 deep,
+        at most 256 KiB serialized.
         """
 
     @_builtins.property
@@ -100,7 +101,7 @@ class PreferenceRevision(_message.Message):
     """category."""
     @_builtins.property
     def value(self) -> _struct_pb2.Value:
-        """value."""
+        """value, as for Preference.value."""
 
     @_builtins.property
     def update_time(self) -> _timestamp_pb2.Timestamp:
@@ -150,7 +151,7 @@ class PutPreferenceRequest(_message.Message):
     """
     @_builtins.property
     def value(self) -> _struct_pb2.Value:
-        """Required. value of any JSON type, null included; at most 256 KiB serialized."""
+        """Required. value, as for Preference.value; null is one, too. At most 256 KiB serialized."""
 
     def __init__(
         self,

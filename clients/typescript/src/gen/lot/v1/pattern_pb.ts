@@ -191,8 +191,10 @@ export type Pattern = Message<"lot.v1.Pattern"> & {
   labels: { [key: string]: string };
 
   /**
-   * metadata is carried and given back, never interpreted. Its numbers are doubles, good to 15
-   * digits; nested at most 16 deep, at most 256 KiB; no NaN or infinity.
+   * metadata is carried and given back, never interpreted. Its numbers are doubles: a whole number
+   * beyond ±(2^53 - 1) is rounded before it arrives, so send larger ones as strings. What arrives is
+   * given back: whole numbers exactly to 2^63, others good to 15 digits. Nested at most 16 deep, at
+   * most 256 KiB; no NaN or infinity.
    *
    * @generated from field: google.protobuf.Struct metadata = 23;
    */
@@ -337,7 +339,7 @@ export type Action = Message<"lot.v1.Action"> & {
   tool: string;
 
   /**
-   * args it was called with. As for metadata: doubles, 16 deep, 256 KiB, no NaN.
+   * args it was called with. Numbers and bounds are those of Pattern.metadata.
    *
    * @generated from field: google.protobuf.Struct args = 2;
    */

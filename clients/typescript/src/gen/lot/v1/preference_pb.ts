@@ -30,8 +30,9 @@ export type Preference = Message<"lot.v1.Preference"> & {
   key: string;
 
   /**
-   * value of any JSON type; null is a value. Numbers are doubles, NaN and infinity are refused;
-   * nested at most 16 deep, at most 256 KiB serialized.
+   * value of any JSON type; null is a value. Numbers are doubles and given back to the bit: put
+   * whole ones beyond ±(2^53 - 1) as strings. NaN and infinity are refused; nested at most 16 deep,
+   * at most 256 KiB serialized.
    *
    * @generated from field: google.protobuf.Value value = 2;
    */
@@ -103,7 +104,7 @@ export type PreferenceRevision = Message<"lot.v1.PreferenceRevision"> & {
   revision: bigint;
 
   /**
-   * value.
+   * value, as for Preference.value.
    *
    * @generated from field: google.protobuf.Value value = 2;
    */
@@ -152,7 +153,7 @@ export type PutPreferenceRequest = Message<"lot.v1.PutPreferenceRequest"> & {
   key: string;
 
   /**
-   * Required. value of any JSON type, null included; at most 256 KiB serialized.
+   * Required. value, as for Preference.value; null is one, too. At most 256 KiB serialized.
    *
    * @generated from field: google.protobuf.Value value = 3;
    */

@@ -187,8 +187,8 @@ export type PutSessionValueRequest = Message<"lot.v1.PutSessionValueRequest"> & 
   key: string;
 
   /**
-   * Required. value of any JSON type, null included; at most 256 KiB serialized. A session holds at
-   * most 1,000, and with their keys 8 MiB together; beyond that it is SESSION_FULL.
+   * Required. value of any JSON type, null included; at most 256 KiB serialized. Its numbers are
+   * doubles and given back to the bit, as for Preference.value. A session holds at most 1,000, and with their keys 8 MiB together; beyond that it is SESSION_FULL.
    *
    * @generated from field: google.protobuf.Value value = 4;
    */

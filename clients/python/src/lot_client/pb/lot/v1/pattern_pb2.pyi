@@ -289,8 +289,10 @@ class Pattern(_message.Message):
 
     @_builtins.property
     def metadata(self) -> _struct_pb2.Struct:
-        """metadata is carried and given back, never interpreted. Its numbers are doubles, good to 15
-        digits; nested at most 16 deep, at most 256 KiB; no NaN or infinity.
+        """metadata is carried and given back, never interpreted. Its numbers are doubles: a whole number
+        beyond ±(2^53 - 1) is rounded before it arrives, so send larger ones as strings. What arrives is
+        given back: whole numbers exactly to 2^63, others good to 15 digits. Nested at most 16 deep, at
+        most 256 KiB; no NaN or infinity.
         """
 
     @_builtins.property
@@ -397,7 +399,7 @@ class Action(_message.Message):
     """note for people."""
     @_builtins.property
     def args(self) -> _struct_pb2.Struct:
-        """args it was called with. As for metadata: doubles, 16 deep, 256 KiB, no NaN."""
+        """args it was called with. Numbers and bounds are those of Pattern.metadata."""
 
     def __init__(
         self,

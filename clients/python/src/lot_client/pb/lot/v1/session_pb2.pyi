@@ -183,8 +183,8 @@ class PutSessionValueRequest(_message.Message):
     """Required. key."""
     @_builtins.property
     def value(self) -> _struct_pb2.Value:
-        """Required. value of any JSON type, null included; at most 256 KiB serialized. A session holds at
-        most 1,000, and with their keys 8 MiB together; beyond that it is SESSION_FULL.
+        """Required. value of any JSON type, null included; at most 256 KiB serialized. Its numbers are
+        doubles and given back to the bit, as for Preference.value. A session holds at most 1,000, and with their keys 8 MiB together; beyond that it is SESSION_FULL.
         """
 
     @_builtins.property
