@@ -15,7 +15,7 @@ from typing import Any
 from lot_grpc.domain.code_patterns import piece_content, piece_pattern_id
 from lot_grpc.domain.code_shapes import ParsedCode
 from lot_grpc.domain.errors import LimitExceededError, LotError, PatternIdInUseError, invalid
-from lot_grpc.domain.json_values import as_doubles
+from lot_grpc.domain.json_values import as_doubles, number_text
 from lot_grpc.domain.languages import language_name
 from lot_grpc.domain.outcomes import Outcomes
 from lot_grpc.domain.pattern import Pattern, PatternContent, different_fields
@@ -206,7 +206,7 @@ def _success_rate(metrics: Mapping[str, Any]) -> float:
         raise invalid(
             "success_metrics.success_rate",
             "success_rate.range",
-            f"must be from 0 to 1, since the patterns start from it, is {rate:g}",
+            f"must be from 0 to 1, since the patterns start from it, is {number_text(rate)}",
         )
     return float(rate)
 
