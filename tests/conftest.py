@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 _RAM_DISK = Path("/dev/shm")
 _NEEDED_BYTES = 8 * 2**30
@@ -20,5 +21,7 @@ def pytest_configure() -> None:
     An embedded store syncs thousands of times while it is made, which takes seconds on a disk. The
     process is what these tests kill, never the machine, so no proof rests on the disk.
     """
+    settings.register_profile("any machine", deadline=None)  # a slow one is no failure
+    settings.load_profile("any machine")
     if _RAM_DISK.is_dir() and shutil.disk_usage(_RAM_DISK).free > _NEEDED_BYTES:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(_RAM_DISK))

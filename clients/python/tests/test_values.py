@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from google.protobuf.struct_pb2 import ListValue, Struct, Value
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from lot_client import AsyncLotClient, from_value, to_dict, to_struct, to_value
 from lot_client.messages import build
@@ -43,6 +43,7 @@ def exactly(value: Any) -> str:
     return repr(value)
 
 
+@settings(deadline=None)
 @given(json_values)
 def test_json_comes_back_as_it_was_given(value: Any):
     back = from_value(Value.FromString(to_value(value).SerializeToString()))

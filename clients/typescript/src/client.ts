@@ -49,7 +49,7 @@ export function createLotClient(options: LotClientOptions): LotClient {
   let closed = false;
   const unary = repeating(plain.unary.bind(plain), timeoutMs, () => closed);
   const transport: Transport = {
-    unary: async (method, signal, timeout, header, message, ...rest) => {
+    unary: (method, signal, timeout, header, message, ...rest) => {
       checkRequest(method.input, message);
       return unary(method, signal, timeout, header, message, ...rest);
     },
