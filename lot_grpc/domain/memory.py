@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
-from typing import Any
+from typing import Any, TypeAlias
 
 from lot_grpc.domain.errors import invalid
 from lot_grpc.domain.ids import content_hash
@@ -44,6 +44,8 @@ class Project:
     last_accessed_time: int | None = None
 
 
+Details: TypeAlias = ConversationSummary | Project
+
 _KIND_OF = {
     ConversationSummary: MemoryKind.CONVERSATION_SUMMARY,
     Project: MemoryKind.PROJECT,
@@ -64,7 +66,7 @@ class MemoryContent:
     importance: float = 0.5
     pinned: bool = False
     source_uri: str = ""
-    details: ConversationSummary | Project | None = None
+    details: Details | None = None
     expire_time: int | None = None
     """Microseconds since 1970; None is never."""
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import fields
 
 from google.protobuf.field_mask_pb2 import FieldMask
 
-from lot_grpc.domain.errors import RequestInvalidError, Violation
 from lot_grpc.domain.languages import language_name
 from lot_grpc.domain.memory import (
     ConversationSummary,
+    Details,
     Memory,
     MemoryContent,
     MemoryKind,
@@ -31,6 +30,7 @@ from lot_grpc.server.convert.values import (
     time_from_pb,
     time_to_pb,
 )
+from lot_grpc.server.masks import updated_paths
 from lot_grpc.services.memories.drafts import Created, MemoryDraft, MemoryEdit
 from lot_grpc.services.memories.passages import Passage
 from lot_grpc.services.recall.recall import Finding
@@ -46,7 +46,10 @@ _FIELD_OF = {
 }
 """The field of a content that a field of the message goes into, where it has another name."""
 
-_EDITABLE = {field.name for field in fields(MemoryContent)} | _FIELD_OF.keys()
+_DETAILS: dict[str, type[Details]] = {
+    "conversation_summary": ConversationSummary,
+    "project": Project,
+}
 
 
 def memory_to_pb(memory: Memory) -> pb.Memory:
@@ -154,32 +157,19 @@ def draft_from_pb(
 
 
 def edit_from_pb(message: pb.Memory, mask: FieldMask) -> MemoryEdit:
-    """An edit: the fields that the mask names, or those that the memory has set."""
-    given = {field.name for field, _ in message.ListFields()}
-    names = _mask_fields(mask.paths) if mask.paths else given - _OUTPUT_ONLY
-    edited = {_FIELD_OF.get(name, name) for name in names}
-    ttl = micros_from_pb(message, "ttl", "memory") if "expire_time" in edited else None
-    return MemoryEdit(content_from_pb(message), frozenset(edited), ttl)
-
-
-def _mask_fields(paths: Iterable[str]) -> set[str]:
-    names: set[str] = set()
-    violations = []
+    """An edit: the paths that the mask names, or those that the memory has populated."""
+    paths = updated_paths(message, mask, _OUTPUT_ONLY)
+    fields: set[str] = set()
+    leaves: dict[type[Details], frozenset[str]] = {}
     for path in paths:
-        if path == "*":
-            names |= _EDITABLE
-        elif path in _EDITABLE:
-            names.add(path)
+        name, _, leaf = path.partition(".")
+        if name in _DETAILS and (leaf or not mask.paths):
+            kind = _DETAILS[name]
+            leaves[kind] = leaves.get(kind, frozenset()) | ({leaf} - {""})
         else:
-            why = "is output only" if path in _OUTPUT_ONLY else "is no field of Memory"
-            violations.append(
-                Violation(
-                    "update_mask", "update_mask.path", f"{path!r} {why}; name editable fields"
-                )
-            )
-    if violations:
-        raise RequestInvalidError(violations)
-    return names
+            fields.add(_FIELD_OF.get(name, name))
+    ttl = micros_from_pb(message, "ttl", "memory") if "expire_time" in fields else None
+    return MemoryEdit(content_from_pb(message), frozenset(fields), ttl, leaves)
 
 
 def created_to_pb(created: Created) -> service_pb.CreateMemoryResponse:

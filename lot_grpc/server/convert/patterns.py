@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from google.protobuf.field_mask_pb2 import FieldMask
 
-from lot_grpc.domain.errors import RequestInvalidError, Violation, invalid
+from lot_grpc.domain.errors import invalid
 from lot_grpc.domain.languages import language_name
 from lot_grpc.domain.pattern import (
     Action,
@@ -29,6 +27,7 @@ from lot_grpc.server.convert.values import (
     time_from_pb,
     time_to_pb,
 )
+from lot_grpc.server.masks import updated_paths
 from lot_grpc.services.patterns.drafts import Dedupe, PatternDraft
 from lot_grpc.services.patterns.patterns import PatternEdit
 
@@ -50,7 +49,6 @@ _OUTPUT_ONLY = frozenset(
     }
 )
 _EXPIRY = frozenset({"expiration", "expire_time", "ttl"})
-_EDITABLE = frozenset(field.name for field in pb.Pattern.DESCRIPTOR.fields) - _OUTPUT_ONLY - _EXPIRY
 
 
 def pattern_to_pb(pattern: Pattern) -> pb.Pattern:
@@ -176,35 +174,15 @@ def draft_from_pb(
 
 
 def edit_from_pb(message: pb.Pattern, mask: FieldMask) -> PatternEdit:
-    """An edit: the fields that the mask names, or those that the pattern has set."""
-    given = {field.name for field, _ in message.ListFields()}
-    names = _mask_fields(mask.paths) if mask.paths else given - _OUTPUT_ONLY
-    fields = names & _EDITABLE
-    if names & _EXPIRY:
+    """An edit: the paths that the mask names, or those that the pattern has populated."""
+    paths = updated_paths(message, mask, _OUTPUT_ONLY)
+    fields = paths - _EXPIRY
+    ttl = None
+    if paths & _EXPIRY:
         fields |= {"expire_time"}
-    ttl = micros_from_pb(message, "ttl", "pattern") if names & _EXPIRY else None
+        ttl = micros_from_pb(message, "ttl", "pattern")
     named = "confidence" in mask.paths
     return PatternEdit(content_from_pb(message), frozenset(fields), ttl, sets_confidence=named)
-
-
-def _mask_fields(paths: Iterable[str]) -> set[str]:
-    names: set[str] = set()
-    violations = []
-    for path in paths:
-        if path == "*":
-            names |= _EDITABLE | _EXPIRY
-        elif path in _EDITABLE or path in _EXPIRY:
-            names.add(path)
-        else:
-            why = "is output only" if path in _OUTPUT_ONLY else "is no field of Pattern"
-            violations.append(
-                Violation(
-                    "update_mask", "update_mask.path", f"{path!r} {why}; name editable fields"
-                )
-            )
-    if violations:
-        raise RequestInvalidError(violations)
-    return names
 
 
 def filter_from_pb(message: pb.PatternFilter) -> PatternFilter:

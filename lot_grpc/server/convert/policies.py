@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from dataclasses import fields, replace
 
-from google.protobuf.field_mask_pb2 import FieldMask
-
-from lot_grpc.domain.errors import RequestInvalidError, Violation
 from lot_grpc.domain.policy import NamespacePolicy, PolicyEdit, PolicyPreset, StoredPolicy
 from lot_grpc.pb.lot.v1 import namespace_policy_pb2 as pb
 from lot_grpc.server.convert.values import EnumCodec, duration_to_pb, micros_from_pb, time_to_pb
+from lot_grpc.server.masks import updated_paths
 
 PRESET = EnumCodec(pb.PolicyPreset.DESCRIPTOR, PolicyPreset, "POLICY_PRESET_")
 
@@ -60,30 +58,8 @@ def policy_from_pb(message: pb.NamespacePolicy) -> NamespacePolicy:
 
 
 def edit_from_pb(message: pb.UpdateNamespacePolicyRequest) -> PolicyEdit:
-    """An edit: the preset, and the fields that the mask names or that the policy has set."""
-    given = {field.name for field, _ in message.policy.ListFields()}
-    mask = message.update_mask
-    names = _mask_fields(mask) if mask.paths else given - _OUTPUT_ONLY
+    """An edit: the preset, and the paths that the mask names or that the policy has populated."""
+    paths = updated_paths(message.policy, message.update_mask, _OUTPUT_ONLY)
     return PolicyEdit(
-        policy_from_pb(message.policy), frozenset(names), PRESET.from_pb(message.preset)
+        policy_from_pb(message.policy), frozenset(paths), PRESET.from_pb(message.preset)
     )
-
-
-def _mask_fields(mask: FieldMask) -> set[str]:
-    names: set[str] = set()
-    violations = []
-    for path in mask.paths:
-        if path == "*":
-            names |= _EDITABLE
-        elif path in _EDITABLE:
-            names.add(path)
-        else:
-            why = "is output only" if path in _OUTPUT_ONLY else "is no field of NamespacePolicy"
-            violations.append(
-                Violation(
-                    "update_mask", "update_mask.path", f"{path!r} {why}; name editable fields"
-                )
-            )
-    if violations:
-        raise RequestInvalidError(violations)
-    return names

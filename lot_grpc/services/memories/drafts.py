@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
 
 from lot_grpc.domain.errors import invalid
 from lot_grpc.domain.ids import content_hash
-from lot_grpc.domain.memory import Memory, MemoryContent
+from lot_grpc.domain.memory import Details, Memory, MemoryContent
 from lot_grpc.services.expiry import check_expiry, with_ttl
 
 NOUN = "memory"
@@ -56,16 +57,34 @@ class Created:
 
 @dataclass(frozen=True, slots=True)
 class MemoryEdit:
-    """New values of the named fields of a content; ``ttl`` (microseconds) instead of an expiry."""
+    """New values of the named fields of a content; ``ttl`` (microseconds) instead of an expiry.
+
+    ``leaves``: of details of a kind, just these fields.
+    """
 
     content: MemoryContent
     fields: frozenset[str]
     ttl: int | None = None
+    leaves: Mapping[type[Details], frozenset[str]] = field(default_factory=dict)
 
     def apply(self, old: MemoryContent, now: int) -> MemoryContent:
         """The content after the edit."""
         new = replace(old, **{name: getattr(self.content, name) for name in self.fields})
+        for kind, names in self.leaves.items():
+            new = self._with_leaves(new, kind, names)
         return with_ttl(new, self.ttl, now)
+
+    def _with_leaves(
+        self, content: MemoryContent, kind: type[Details], names: frozenset[str]
+    ) -> MemoryContent:
+        given, base = self.content.details, content.details
+        if not isinstance(base, kind):
+            if not isinstance(given, kind):
+                return content  # there is nothing to clear
+            base = kind()
+        source = given if isinstance(given, kind) else kind()
+        changes = {name: getattr(source, name) for name in names}
+        return replace(content, details=replace(base, **changes))
 
 
 @dataclass(frozen=True, slots=True)

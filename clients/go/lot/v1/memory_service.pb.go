@@ -562,11 +562,13 @@ type UpdateMemoryRequest struct {
 	Memory *Memory `protobuf:"bytes,2,opt,name=memory,proto3" json:"memory,omitempty"`
 	// Required. memory_id of the memory to edit.
 	MemoryId string `protobuf:"bytes,3,opt,name=memory_id,json=memoryId,proto3" json:"memory_id,omitempty"`
-	// update_mask names the fields to set, each at the top level of Memory (`content`, `tags`, …;
-	// `details` and `expiration` set or clear those, and so do `conversation_summary`, `project`,
-	// `expire_time` and `ttl`). Empty: all fields that the given memory has set. `*` is all editable
-	// fields. Output-only fields, unknown paths and paths below the top level are refused. Afterwards
-	// `details` must still be those of the kind.
+	// update_mask names the paths to set: a field (`content`, `tags`), a field of the details
+	// (`project.status`, which leaves the rest of the project alone), or `details` and `expiration`. A
+	// named path takes the value that the given memory has, also an empty one; metadata, labels and
+	// lists are replaced as a whole. `*` is all editable fields. Without a mask every populated field is
+	// set, of `project` and `conversation_summary` every populated one in them, and the rest stays.
+	// Output-only and unknown paths are refused with the paths that there are. Afterwards `details`
+	// must still be those of the kind.
 	UpdateMask *fieldmaskpb.FieldMask `protobuf:"bytes,4,opt,name=update_mask,json=updateMask,proto3" json:"update_mask,omitempty"`
 	// etag that the memory must still have. Empty: whatever it has.
 	Etag          string `protobuf:"bytes,5,opt,name=etag,proto3" json:"etag,omitempty"`

@@ -332,9 +332,9 @@ type UpdateNamespacePolicyRequest struct {
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// policy holds the new values. Required unless a preset is given.
 	Policy *NamespacePolicy `protobuf:"bytes,2,opt,name=policy,proto3" json:"policy,omitempty"`
-	// update_mask names the fields to set, each at the top level of NamespacePolicy. Empty: all
-	// fields that the given policy has set. `*` is all. Output-only fields and unknown paths are
-	// refused.
+	// update_mask names the paths to set. A named path takes the value that the given policy has, also
+	// none. `*` is all. Without a mask every populated field is set, and the rest stays. Output-only
+	// and unknown paths are refused with the paths that there are.
 	UpdateMask *fieldmaskpb.FieldMask `protobuf:"bytes,3,opt,name=update_mask,json=updateMask,proto3" json:"update_mask,omitempty"`
 	// preset to set first: all bounds, max_* and max_*_age, become its own.
 	Preset PolicyPreset `protobuf:"varint,4,opt,name=preset,proto3,enum=lot.v1.PolicyPreset" json:"preset,omitempty"`

@@ -833,9 +833,11 @@ type UpdatePatternRequest struct {
 	Pattern *Pattern `protobuf:"bytes,2,opt,name=pattern,proto3" json:"pattern,omitempty"`
 	// Required. pattern_id of the pattern to edit.
 	PatternId string `protobuf:"bytes,3,opt,name=pattern_id,json=patternId,proto3" json:"pattern_id,omitempty"`
-	// update_mask names the fields to set, each at the top level of Pattern (`task`, `tags`, …;
-	// `expiration` sets or clears the expiry). Empty: all fields that the given pattern has set. `*`
-	// is all editable fields. Output-only fields and unknown paths are refused.
+	// update_mask names the paths to set (`task`, `tags`, …; `expiration` sets or clears the expiry).
+	// A named path takes the value that the given pattern has, also an empty one; actions, metadata,
+	// labels and lists are replaced as a whole. `*` is all editable fields. Without a mask every
+	// populated field is set, and the rest stays. Output-only and unknown paths are refused with the
+	// paths that there are.
 	UpdateMask *fieldmaskpb.FieldMask `protobuf:"bytes,4,opt,name=update_mask,json=updateMask,proto3" json:"update_mask,omitempty"`
 	// etag that the pattern must still have. Empty: whatever it has.
 	Etag          string `protobuf:"bytes,5,opt,name=etag,proto3" json:"etag,omitempty"`

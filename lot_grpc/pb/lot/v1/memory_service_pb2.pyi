@@ -306,11 +306,13 @@ class UpdateMemoryRequest(_message.Message):
 
     @_builtins.property
     def update_mask(self) -> _field_mask_pb2.FieldMask:
-        """update_mask names the fields to set, each at the top level of Memory (`content`, `tags`, …;
-        `details` and `expiration` set or clear those, and so do `conversation_summary`, `project`,
-        `expire_time` and `ttl`). Empty: all fields that the given memory has set. `*` is all editable
-        fields. Output-only fields, unknown paths and paths below the top level are refused. Afterwards
-        `details` must still be those of the kind.
+        """update_mask names the paths to set: a field (`content`, `tags`), a field of the details
+        (`project.status`, which leaves the rest of the project alone), or `details` and `expiration`. A
+        named path takes the value that the given memory has, also an empty one; metadata, labels and
+        lists are replaced as a whole. `*` is all editable fields. Without a mask every populated field is
+        set, of `project` and `conversation_summary` every populated one in them, and the rest stays.
+        Output-only and unknown paths are refused with the paths that there are. Afterwards `details`
+        must still be those of the kind.
         """
 
     def __init__(

@@ -184,9 +184,9 @@ export type UpdateNamespacePolicyRequest = Message<"lot.v1.UpdateNamespacePolicy
   policy?: NamespacePolicy | undefined;
 
   /**
-   * update_mask names the fields to set, each at the top level of NamespacePolicy. Empty: all
-   * fields that the given policy has set. `*` is all. Output-only fields and unknown paths are
-   * refused.
+   * update_mask names the paths to set. A named path takes the value that the given policy has, also
+   * none. `*` is all. Without a mask every populated field is set, and the rest stays. Output-only
+   * and unknown paths are refused with the paths that there are.
    *
    * @generated from field: google.protobuf.FieldMask update_mask = 3;
    */

@@ -208,9 +208,9 @@ class UpdateNamespacePolicyRequest(_message.Message):
 
     @_builtins.property
     def update_mask(self) -> _field_mask_pb2.FieldMask:
-        """update_mask names the fields to set, each at the top level of NamespacePolicy. Empty: all
-        fields that the given policy has set. `*` is all. Output-only fields and unknown paths are
-        refused.
+        """update_mask names the paths to set. A named path takes the value that the given policy has, also
+        none. `*` is all. Without a mask every populated field is set, and the rest stays. Output-only
+        and unknown paths are refused with the paths that there are.
         """
 
     def __init__(

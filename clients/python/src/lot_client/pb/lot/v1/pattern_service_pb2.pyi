@@ -462,9 +462,11 @@ class UpdatePatternRequest(_message.Message):
 
     @_builtins.property
     def update_mask(self) -> _field_mask_pb2.FieldMask:
-        """update_mask names the fields to set, each at the top level of Pattern (`task`, `tags`, …;
-        `expiration` sets or clears the expiry). Empty: all fields that the given pattern has set. `*`
-        is all editable fields. Output-only fields and unknown paths are refused.
+        """update_mask names the paths to set (`task`, `tags`, …; `expiration` sets or clears the expiry).
+        A named path takes the value that the given pattern has, also an empty one; actions, metadata,
+        labels and lists are replaced as a whole. `*` is all editable fields. Without a mask every
+        populated field is set, and the rest stays. Output-only and unknown paths are refused with the
+        paths that there are.
         """
 
     def __init__(
