@@ -49,6 +49,17 @@ _COLUMNS = (
     Column[pb.Episode]("reused", lambda one: f"{one.reused_count:,}", 1, numeric=True),
 )
 
+LISTED = (
+    "episode_id",
+    "status",
+    "task",
+    "event_count",
+    "start_time",
+    "end_time",
+    "reused_count",
+)
+"""The fields of an episode that a row shows."""
+
 
 def print_episodes(console: Console, episodes: Sequence[pb.Episode]) -> None:
     """A row for each, in the columns for which there is room."""

@@ -10,10 +10,11 @@ from pathlib import Path
 
 import grpc
 import typer
+from google.protobuf.field_mask_pb2 import FieldMask
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from lot_grpc.cli.calls import connected, target_of, tell_failure
-from lot_grpc.cli.episode_tables import print_episode, print_episodes
+from lot_grpc.cli.episode_tables import LISTED, print_episode, print_episodes
 from lot_grpc.cli.event_lines import print_event
 from lot_grpc.cli.failure_groups import print_failures
 from lot_grpc.cli.failures import note
@@ -130,6 +131,7 @@ def _tell_list(
             filter=narrowed,
             page_size=min(limit - len(episodes), _PAGE),
             page_token=token,
+            read_mask=None if as_json else FieldMask(paths=LISTED),
         )
         page = stub.ListEpisodes(request, timeout=timeout)
         if as_json:

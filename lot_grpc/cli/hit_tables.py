@@ -45,6 +45,18 @@ _COLUMNS = (
     Column[pb.PatternHit]("task", lambda hit: name_of(hit.pattern)),
 )
 
+LISTED = (
+    "pattern_id",
+    "kind",
+    "pattern_type",
+    "title",
+    "task",
+    "language",
+    "outcomes",
+    "create_time",
+)
+"""The fields of a pattern that a row shows, of a hit or of a list."""
+
 
 def print_hits(console: Console, hits: Sequence[pb.PatternHit]) -> None:
     """A row for each, best first, in the columns for which there is room."""

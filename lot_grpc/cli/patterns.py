@@ -8,9 +8,11 @@ from pathlib import Path
 
 import grpc
 import typer
+from google.protobuf.field_mask_pb2 import FieldMask
 
 from lot_grpc.cli.calls import connected, target_of, tell_failure
 from lot_grpc.cli.failures import note
+from lot_grpc.cli.hit_tables import LISTED
 from lot_grpc.cli.pattern_filters import Narrowing
 from lot_grpc.cli.pattern_pages import print_outcomes, print_pattern, print_patterns
 from lot_grpc.cli.screen import screen
@@ -76,7 +78,8 @@ def _tell_list(
     """JSON page by page, so that a program has the first ones at once; a table of all of them."""
     most = wanted.most(_LISTED)
     patterns: list[pattern_pb2.Pattern] = []
-    request = pb.ListPatternsRequest(namespace=wanted.namespace, filter=narrowed)
+    mask = None if as_json else FieldMask(paths=LISTED)
+    request = pb.ListPatternsRequest(namespace=wanted.namespace, filter=narrowed, read_mask=mask)
     count = 0
     while count < most:
         request.page_size = min(most - count, _PAGE)

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import grpc
 import typer
+from google.protobuf.field_mask_pb2 import FieldMask
 
 from lot_grpc.cli.calls import connected, note_all, target_of, tell_failure
-from lot_grpc.cli.hit_tables import print_explanation, print_hits
+from lot_grpc.cli.hit_tables import LISTED, print_explanation, print_hits
 from lot_grpc.cli.pattern_filters import Narrowing
 from lot_grpc.cli.screen import screen
 from lot_grpc.cli.words import RANKINGS, json_line
@@ -46,6 +47,7 @@ def run(
         limit=wanted.limit,
         ranking=ranking,
         explain=wanted.explain,
+        read_mask=None if as_json else FieldMask(paths=LISTED),
     )
     target = target_of(address, config)
     try:

@@ -40,7 +40,8 @@ class Session:
     """A session. ``values`` are serialized ``google.protobuf.Value``; times in microseconds.
 
     ``last_sequence`` is that of the message appended last, 0 before the first. ``messages`` are in
-    the order of their sequences.
+    the order of their sequences. ``omitted_keys`` are of values that were not read, for their size;
+    ``ended_early``: nor were older messages.
     """
 
     namespace: str
@@ -53,3 +54,5 @@ class Session:
     expire_time: int
     values: Mapping[str, bytes] = field(default_factory=dict)
     messages: tuple[SessionMessage, ...] = ()
+    omitted_keys: tuple[str, ...] = ()
+    ended_early: bool = False

@@ -5,6 +5,7 @@ from __future__ import annotations
 from lot_grpc.domain.ids import namespace_or_default
 from lot_grpc.pb.lot.v1 import decision_pb2 as pb
 from lot_grpc.pb.lot.v1 import learning_service_pb2_grpc
+from lot_grpc.server.answers import Page
 from lot_grpc.server.call import Context
 from lot_grpc.server.convert import decisions as convert
 from lot_grpc.server.page_token import position_from_token, position_to_token
@@ -38,13 +39,12 @@ class DecisionServicer(learning_service_pb2_grpc.LearningServiceServicer):
     async def ListDecisions(
         self, request: pb.ListDecisionsRequest, context: Context
     ) -> pb.ListDecisionsResponse:
-        decisions, position = await self._decisions.list_page(
+        page = Page(request, pb.ListDecisionsResponse(), convert.decision_to_pb)
+        _, position = await self._decisions.list_page(
             namespace_or_default(request.namespace),
             convert.filter_from_pb(request.filter),
             request.page_size or _DEFAULT_PAGE,
             position_from_token(request, request.page_token),
+            page.fits,
         )
-        return pb.ListDecisionsResponse(
-            decisions=[convert.decision_to_pb(decision) for decision in decisions],
-            next_page_token=position_to_token(request, position),
-        )
+        return page.ending(position_to_token(request, position))

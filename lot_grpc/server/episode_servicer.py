@@ -11,6 +11,7 @@ from lot_grpc.domain.ids import namespace_or_default
 from lot_grpc.pb.lot.v1 import episode_service_pb2 as pb
 from lot_grpc.pb.lot.v1 import episode_service_pb2_grpc as pb_grpc
 from lot_grpc.pb.lot.v1.outcome_pb2 import Notice
+from lot_grpc.server.answers import Page
 from lot_grpc.server.call import Context
 from lot_grpc.server.convert import episodes as convert
 from lot_grpc.server.convert.error_solutions import error_solution_to_pb
@@ -163,31 +164,29 @@ class EpisodeServicer(pb_grpc.EpisodeServiceServicer):
     async def ListEpisodes(
         self, request: pb.ListEpisodesRequest, context: Context
     ) -> pb.ListEpisodesResponse:
-        page = await self._episodes.list_page(
+        page = Page(request, pb.ListEpisodesResponse(), convert.episode_to_pb)
+        found = await self._episodes.list_page(
             namespace_or_default(request.namespace),
             convert.filter_from_pb(request.filter),
             request.page_size or _DEFAULT_PAGE,
             position_from_token(request, request.page_token),
+            page.fits,
         )
-        return pb.ListEpisodesResponse(
-            episodes=[convert.episode_to_pb(episode) for episode in page.episodes],
-            next_page_token=position_to_token(request, page.next),
-        )
+        return page.ending(position_to_token(request, found.next))
 
     async def ListEpisodeEvents(
         self, request: pb.ListEpisodeEventsRequest, context: Context
     ) -> pb.ListEpisodeEventsResponse:
         after = number_from_token(request, request.page_token)
-        page = await self._episodes.list_events(
+        page = Page(request, pb.ListEpisodeEventsResponse(), convert.event_to_pb)
+        found = await self._episodes.list_events(
             namespace_or_default(request.namespace),
             request.episode_id,
             request.after_sequence if after is None else after,
             request.page_size or _DEFAULT_EVENT_PAGE,
+            page.fits,
         )
-        return pb.ListEpisodeEventsResponse(
-            events=[convert.event_to_pb(event) for event in page.events],
-            next_page_token=number_to_token(request, page.next),
-        )
+        return page.ending(number_to_token(request, found.next))
 
     async def RecallEpisodes(
         self, request: pb.RecallEpisodesRequest, context: Context

@@ -6,6 +6,7 @@ from lot_grpc.domain.errors import ErrorSolutionNotFoundError
 from lot_grpc.domain.ids import namespace_or_default
 from lot_grpc.pb.lot.v1 import error_solution_pb2 as pb
 from lot_grpc.pb.lot.v1 import memory_service_pb2_grpc
+from lot_grpc.server.answers import Page
 from lot_grpc.server.call import Context
 from lot_grpc.server.convert import error_solutions as convert
 from lot_grpc.server.convert.outcomes import text_notices
@@ -65,16 +66,15 @@ class ErrorSolutionServicer(memory_service_pb2_grpc.MemoryServiceServicer):
     async def ListErrorSolutions(
         self, request: pb.ListErrorSolutionsRequest, context: Context
     ) -> pb.ListErrorSolutionsResponse:
-        page = await self._error_solutions.list_page(
+        page = Page(request, pb.ListErrorSolutionsResponse(), convert.error_solution_to_pb)
+        found = await self._error_solutions.list_page(
             namespace_or_default(request.namespace),
             convert.filter_from_pb(request.filter),
             request.page_size or _DEFAULT_PAGE,
             position_from_token(request, request.page_token),
+            page.fits,
         )
-        return pb.ListErrorSolutionsResponse(
-            error_solutions=[convert.error_solution_to_pb(one) for one in page.error_solutions],
-            next_page_token=position_to_token(request, page.next),
-        )
+        return page.ending(position_to_token(request, found.next))
 
     async def DeleteErrorSolution(
         self, request: pb.DeleteErrorSolutionRequest, context: Context

@@ -29,6 +29,7 @@ from lot_grpc.domain.errors import (
     OverloadedError,
     UnimplementedError,
 )
+from lot_grpc.server.answers import ANSWER_BYTES, Shape, answer_bytes
 from lot_grpc.server.call import CALL_ID_KEY, Call, Context, Handler, Method, current_call_id
 from lot_grpc.server.calllog import CallLog, write
 from lot_grpc.server.checking import Checker
@@ -271,10 +272,6 @@ def one_model(method: Method, handler: Handler, around: Surroundings) -> Handler
 # --- the servicer ---------------------------------------------------------------------------------
 
 
-_NARROWING: Final = ("limit", "page_size", "history_limit", "message_limit")
-"""Fields of a request that make its answer smaller."""
-
-
 def serve(
     method: Method,
     behaviour: Callable[[Any, Context], Any],
@@ -283,13 +280,14 @@ def serve(
 ) -> Handler:
     """The innermost handler: runs the servicer's method and serializes what it answers.
 
-    A read whose answer is over ``max_bytes`` (0: no bound) is refused, and a stream of answers of
-    which one is not taken within ``send_seconds`` is ended; a write is always told of.
+    An answer is made to fit ``ANSWER_BYTES``, and ``max_bytes`` if that is less (0: no bound). A
+    read of something that is larger than those alone is refused, and a stream of answers of which
+    one is not taken within ``send_seconds`` is ended; the outcome of a write is always sent.
     """
     kind = method.response_type
     bound = 0 if method.writes else max_bytes
-    asked = method.request_type.DESCRIPTOR.fields_by_name
-    narrowing = ", ".join(name for name in _NARROWING if name in asked) or "limit, page_size"
+    shape = Shape(method.request_type, kind)
+    fitting = min(ANSWER_BYTES, max_bytes or ANSWER_BYTES)
     patience = None if method.writes else send_seconds
 
     def serialize(response: Any) -> bytes:
@@ -299,7 +297,7 @@ def serve(
         if bound and len(raw) > bound:
             raise LimitExceededError(
                 f"the answer has {len(raw):,} bytes and at most {bound:,} are sent; "
-                f"ask for fewer things at once ({narrowing})",
+                f"ask for fewer things at once ({shape.narrowing})",
                 limit=bound,
                 given=len(raw),
             )
@@ -308,7 +306,12 @@ def serve(
     if not method.server_streaming:
 
         async def answer(call: Call) -> bytes:
-            return serialize(await behaviour(call.request, call.context))
+            answer_bytes.set(fitting)
+            mask = shape.mask(call.request)
+            response = await behaviour(call.request, call.context)
+            if isinstance(response, kind):
+                shape.fit(response, mask, fitting)
+            return serialize(response)
 
         return answer
 

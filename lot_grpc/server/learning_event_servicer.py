@@ -5,6 +5,7 @@ from __future__ import annotations
 from lot_grpc.domain.ids import namespace_or_default
 from lot_grpc.pb.lot.v1 import learning_event_pb2 as pb
 from lot_grpc.pb.lot.v1 import learning_service_pb2_grpc
+from lot_grpc.server.answers import Page
 from lot_grpc.server.call import Context
 from lot_grpc.server.convert import learning_events as convert
 from lot_grpc.server.page_token import position_from_token, position_to_token
@@ -34,16 +35,15 @@ class LearningEventServicer(learning_service_pb2_grpc.LearningServiceServicer):
     async def ListLearningEvents(
         self, request: pb.ListLearningEventsRequest, context: Context
     ) -> pb.ListLearningEventsResponse:
-        events, position = await self._events.list_page(
+        page = Page(request, pb.ListLearningEventsResponse(), convert.learning_event_to_pb)
+        _, position = await self._events.list_page(
             namespace_or_default(request.namespace),
             convert.filter_from_pb(request.filter),
             request.page_size or _DEFAULT_PAGE,
             position_from_token(request, request.page_token),
+            page.fits,
         )
-        return pb.ListLearningEventsResponse(
-            learning_events=[convert.learning_event_to_pb(event) for event in events],
-            next_page_token=position_to_token(request, position),
-        )
+        return page.ending(position_to_token(request, position))
 
     async def SubmitFeedback(
         self, request: pb.SubmitFeedbackRequest, context: Context

@@ -10,9 +10,10 @@ class Limits:
     """Bounds of one server. Numbers are whole and more than 0, but for ``max_call_seconds``.
 
     Attributes:
-        max_message_bytes: largest message received, and largest answer of a read, which is
-            LIMIT_EXCEEDED beyond. Of what is received gRPC's core refuses a larger one itself, with
-            RESOURCE_EXHAUSTED and without a reason, since no code of ours sees the call.
+        max_message_bytes: largest message received; gRPC's core refuses a larger one itself, with
+            RESOURCE_EXHAUSTED and without a reason, since no code of ours sees the call. Answers
+            keep to 3 MiB, or to this if it is less, but for a single thing that is larger; a read
+            of one that is larger than this is LIMIT_EXCEEDED.
         max_concurrent_calls: unary calls carried out at once, writes that outlive their caller
             included; one more is OVERLOADED.
         max_streams: streams open at once; one more is OVERLOADED.

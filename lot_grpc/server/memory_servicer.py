@@ -10,6 +10,7 @@ from lot_grpc.domain.memory import Memory
 from lot_grpc.domain.query import Ranking
 from lot_grpc.pb.lot.v1 import memory_service_pb2 as pb
 from lot_grpc.pb.lot.v1 import memory_service_pb2_grpc
+from lot_grpc.server.answers import Page
 from lot_grpc.server.call import Context
 from lot_grpc.server.convert import memories as convert
 from lot_grpc.server.convert.outcomes import (
@@ -147,16 +148,15 @@ class MemoryServicer(memory_service_pb2_grpc.MemoryServiceServicer):
     async def ListMemories(
         self, request: pb.ListMemoriesRequest, context: Context
     ) -> pb.ListMemoriesResponse:
-        page = await self._memories.list_page(
+        page = Page(request, pb.ListMemoriesResponse(), convert.memory_to_pb)
+        found = await self._memories.list_page(
             namespace_or_default(request.namespace),
             convert.filter_from_pb(request.filter),
             request.page_size or _DEFAULT_PAGE,
             position_from_token(request, request.page_token),
+            page.fits,
         )
-        return pb.ListMemoriesResponse(
-            memories=[convert.memory_to_pb(memory) for memory in page.memories],
-            next_page_token=position_to_token(request, page.next),
-        )
+        return page.ending(position_to_token(request, found.next))
 
     async def DeleteMemories(
         self, request: pb.DeleteMemoriesRequest, context: Context

@@ -5,6 +5,7 @@ from __future__ import annotations
 from lot_grpc.domain.ids import namespace_or_default
 from lot_grpc.pb.lot.v1 import pattern_service_pb2 as pb
 from lot_grpc.pb.lot.v1 import pattern_service_pb2_grpc as pb_grpc
+from lot_grpc.server.answers import Page
 from lot_grpc.server.call import Context
 from lot_grpc.server.convert.outcomes import OUTCOME, outcome_entry_to_pb
 from lot_grpc.server.convert.patterns import pattern_to_pb
@@ -23,16 +24,15 @@ class OutcomeServicer(pb_grpc.PatternServiceServicer):
     async def ListOutcomes(
         self, request: pb.ListOutcomesRequest, context: Context
     ) -> pb.ListOutcomesResponse:
-        page = await self._log.list_page(
+        page = Page(request, pb.ListOutcomesResponse(), outcome_entry_to_pb)
+        found = await self._log.list_page(
             namespace_or_default(request.namespace),
             request.pattern_id,
             request.page_size or _DEFAULT_PAGE,
             position_from_token(request, request.page_token),
+            page.fits,
         )
-        return pb.ListOutcomesResponse(
-            outcomes=[outcome_entry_to_pb(entry) for entry in page.entries],
-            next_page_token=position_to_token(request, page.next),
-        )
+        return page.ending(position_to_token(request, found.next))
 
     async def CorrectOutcome(
         self, request: pb.CorrectOutcomeRequest, context: Context

@@ -12,6 +12,7 @@ from lot_grpc.domain.query import Ranking
 from lot_grpc.pb.lot.v1 import outcome_pb2
 from lot_grpc.pb.lot.v1 import pattern_service_pb2 as pb
 from lot_grpc.pb.lot.v1 import pattern_service_pb2_grpc as pb_grpc
+from lot_grpc.server.answers import Page
 from lot_grpc.server.call import Context
 from lot_grpc.server.convert import patterns as convert
 from lot_grpc.server.convert.feedback import confidence_notices
@@ -125,16 +126,15 @@ class PatternServicer(pb_grpc.PatternServiceServicer):
     async def ListPatterns(
         self, request: pb.ListPatternsRequest, context: Context
     ) -> pb.ListPatternsResponse:
-        page = await self._patterns.list_page(
+        page = Page(request, pb.ListPatternsResponse(), convert.pattern_to_pb)
+        found = await self._patterns.list_page(
             namespace_or_default(request.namespace),
             convert.filter_from_pb(request.filter),
             request.page_size or _DEFAULT_PAGE,
             position_from_token(request, request.page_token),
+            page.fits,
         )
-        return pb.ListPatternsResponse(
-            patterns=[convert.pattern_to_pb(pattern) for pattern in page.patterns],
-            next_page_token=position_to_token(request, page.next),
-        )
+        return page.ending(position_to_token(request, found.next))
 
     async def RecallPatterns(
         self, request: pb.RecallPatternsRequest, context: Context

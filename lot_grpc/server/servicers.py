@@ -73,10 +73,7 @@ def build_servicers(
             PreferenceServicer(services.preferences),  # type: ignore[abstract]
             ContextServicer(services.task_contexts),  # type: ignore[abstract]
             SessionServicer(  # type: ignore[abstract]
-                services.sessions,
-                services.session_values,
-                services.session_messages,
-                limits.max_message_bytes,
+                services.sessions, services.session_values, services.session_messages
             ),
             ChangesServicer(services.watching, clock),  # type: ignore[abstract]
         ],

@@ -6,6 +6,7 @@ from lot_grpc.domain.errors import SessionNotFoundError
 from lot_grpc.domain.ids import namespace_or_default
 from lot_grpc.pb.lot.v1 import memory_service_pb2_grpc
 from lot_grpc.pb.lot.v1 import session_pb2 as pb
+from lot_grpc.server.answers import room_for_things, shortened
 from lot_grpc.server.call import Context
 from lot_grpc.server.convert import sessions as convert
 from lot_grpc.server.convert.values import micros_from_pb, time_to_pb
@@ -22,12 +23,10 @@ class SessionServicer(memory_service_pb2_grpc.MemoryServiceServicer):
         sessions: Sessions,
         values: SessionValues,
         messages: SessionMessages,
-        max_message_bytes: int,
     ) -> None:
         self._sessions = sessions
         self._values = values
         self._messages = messages
-        self._max_message_bytes = max_message_bytes
 
     async def PutSessionValue(
         self, request: pb.PutSessionValueRequest, context: Context
@@ -70,9 +69,21 @@ class SessionServicer(memory_service_pb2_grpc.MemoryServiceServicer):
             namespace_or_default(request.namespace),
             request.session_id,
             request.message_limit,
-            self._max_message_bytes,
+            room_for_things(),
+            request.before_sequence,
         )
-        return pb.GetSessionResponse(session=convert.session_to_pb(session))
+        notices = []
+        if session.omitted_keys:
+            notices.append(shortened("session.values", "read those of omitted_keys one by one"))
+        if session.ended_early:
+            first = session.messages[0].sequence
+            why = f"they begin at {first}; read on with before_sequence"
+            notices.append(shortened("session.messages", why))
+        return pb.GetSessionResponse(
+            session=convert.session_to_pb(session),
+            omitted_keys=session.omitted_keys,
+            notices=notices,
+        )
 
     async def ClearSession(
         self, request: pb.ClearSessionRequest, context: Context

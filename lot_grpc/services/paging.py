@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias, TypeVar
 
 from lot_grpc.ports import Condition, IdIn, Not, Order, Range, Record, VectorStore
+from lot_grpc.services.pacing import Pace
 from lot_grpc.services.records.collections import SORT_KEY
 
+T = TypeVar("T")
+
+Fits: TypeAlias = Callable[[T], bool]
+"""Takes one more thing into a page, or says that it has no room; the first one always fits."""
+
 _NEWEST_FIRST = Order(SORT_KEY, descending=True)
+_FIRST_PIECE, _LARGEST_PIECE = 11, 128
+"""Records read at once: things may be large, and a page may end with any of them. The first piece
+is a page of the usual size and one more, which tells whether it is the last page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,13 +31,45 @@ class Position:
     sort_key: int
     seen: tuple[str, ...]
 
+    @classmethod
+    def behind(cls, record: Record, before: Position | None) -> Position:
+        """The position behind a record, the next one after ``before``."""
+        key = record.payload[SORT_KEY]
+        seen = before.seen if before is not None and before.sort_key == key else ()
+        return cls(key, (*seen, record.id))
 
-@dataclass(frozen=True, slots=True)
-class Page:
-    """Records, and where to go on; None at the end."""
 
-    records: list[Record]
-    next: Position | None
+def any_size(_: object) -> bool:
+    """Fits whatever it is."""
+    return True
+
+
+def pieces(size: int) -> Iterator[int]:
+    """How many records to read at once for a page of a size, and the one behind it."""
+    left, limit = size + 1, _FIRST_PIECE
+    while left > 0:
+        yield min(limit, left)
+        left -= limit
+        limit = min(2 * limit, _LARGEST_PIECE)
+
+
+async def read_each(records: Sequence[Record], read: Callable[[Record], T]) -> list[T]:
+    """What the records say; one may be large, so other calls go on in between."""
+    pace = Pace()
+    found = []
+    for record in records:
+        found.append(read(record))
+        await pace.give_way()
+    return found
+
+
+def each(read: Callable[[Record], T]) -> Callable[[Sequence[Record]], Awaitable[list[T]]]:
+    """Reads records one by one, for ``read_page``."""
+
+    async def read_all(records: Sequence[Record]) -> list[T]:
+        return await read_each(records, read)
+
+    return read_all
 
 
 async def read_page(
@@ -37,20 +79,29 @@ async def read_page(
     where: Sequence[Condition],
     size: int,
     after: Position | None,
-) -> Page:
-    """The page behind ``after``. What is created meanwhile comes before it and is not seen."""
-    conditions = list(where)
-    if after is not None:
-        conditions.append(Range(SORT_KEY, lte=after.sort_key))
-        conditions.append(Not(IdIn(after.seen)))
-    records = await store.scroll(
-        collection, namespace, conditions, limit=size + 1, order=_NEWEST_FIRST
-    )
-    if len(records) <= size:
-        return Page(records, None)
-    records = records[:size]
-    edge = records[-1].payload[SORT_KEY]
-    seen = tuple(record.id for record in records if record.payload[SORT_KEY] == edge)
-    if after is not None and after.sort_key == edge:
-        seen = after.seen + seen
-    return Page(records, Position(edge, seen))
+    read: Callable[[Sequence[Record]], Awaitable[list[T]]],
+    fits: Fits[T] = any_size,
+) -> tuple[list[T], Position | None]:
+    """Up to ``size`` things behind ``after`` that fit, and where to continue; None at the end.
+
+    What is created meanwhile comes before the page and is not seen.
+    """
+    things: list[T] = []
+    at = after
+    pace = Pace()
+    for limit in pieces(size):
+        conditions = list(where)
+        if at is not None:
+            conditions += [Range(SORT_KEY, lte=at.sort_key), Not(IdIn(at.seen))]
+        records = await store.scroll(
+            collection, namespace, conditions, limit=limit, order=_NEWEST_FIRST
+        )
+        for record, thing in zip(records, await read(records), strict=True):
+            if len(things) == size or not fits(thing):
+                return things, at
+            things.append(thing)
+            at = Position.behind(record, at)
+            await pace.give_way()
+        if len(records) < limit:
+            break
+    return things, None

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent import futures
 from typing import Any
 
@@ -27,6 +27,7 @@ from lot_grpc.pb.lot.v1 import (
 )
 from lot_grpc.pb.lot.v1 import episode_service_pb2 as pb
 from lot_grpc.pb.lot.v1 import episode_service_pb2_grpc as pb_grpc
+from lot_grpc.server.masks import keep, read_tree
 
 Script = list[Any]
 """What a stream sends, in order: messages; a StatusCode ends it, alone or with reason and
@@ -74,7 +75,8 @@ class Episodes(pb_grpc.EpisodeServiceServicer):
         end = first + min(request.page_size, self.page)
         held = list(self.episodes.values())
         token = str(end) if end < len(held) else ""
-        return pb.ListEpisodesResponse(episodes=held[first:end], next_page_token=token)
+        episodes = masked(held[first:end], request)
+        return pb.ListEpisodesResponse(episodes=episodes, next_page_token=token)
 
     def GetEpisode(self, request, context):
         self._ask(request, context)
@@ -96,6 +98,22 @@ class Episodes(pb_grpc.EpisodeServiceServicer):
     def ReplayEpisode(self, request, context):
         self._ask(request, context)
         yield from played(self.scripts.pop(0), context)
+
+
+def copied(message: Any) -> Any:
+    copy = type(message)()
+    copy.CopyFrom(message)
+    return copy
+
+
+def masked(things: Sequence[Any], request: Any) -> list[Any]:
+    """Copies with just what the request reads, as the server gives them."""
+    copies = [copied(thing) for thing in things]
+    for copy in copies:
+        tree = read_tree(request.read_mask, copy.DESCRIPTOR)
+        if tree is not None:
+            keep(copy, tree)
+    return copies
 
 
 class Patterns(pattern_service_pb2_grpc.PatternServiceServicer):
@@ -121,12 +139,16 @@ class Patterns(pattern_service_pb2_grpc.PatternServiceServicer):
 
     def RecallPatterns(self, request, context):
         self._ask(request, context)
-        return self.answer
+        answer = copied(self.answer)
+        for hit in answer.hits:
+            hit.pattern.CopyFrom(masked([hit.pattern], request)[0])
+        return answer
 
     def ListPatterns(self, request, context):
         self._ask(request, context)
         held, token = self._cut(self.patterns, request)
-        return pattern_service_pb2.ListPatternsResponse(patterns=held, next_page_token=token)
+        patterns = masked(held, request)
+        return pattern_service_pb2.ListPatternsResponse(patterns=patterns, next_page_token=token)
 
     def GetPattern(self, request, context):
         self._ask(request, context)

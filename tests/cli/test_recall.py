@@ -6,9 +6,11 @@ import json
 import re
 
 import pytest
+from google.protobuf.field_mask_pb2 import FieldMask
 from google.protobuf.json_format import ParseDict
 from rich.cells import cell_len
 
+from lot_grpc.cli.hit_tables import LISTED
 from lot_grpc.pb.lot.v1 import admin_service_pb2, outcome_pb2
 from lot_grpc.pb.lot.v1 import pattern_pb2 as pb
 from lot_grpc.pb.lot.v1 import pattern_service_pb2 as service_pb
@@ -58,6 +60,7 @@ def test_what_is_asked_goes_to_the_server(runner, fake):
         limit=9,
         ranking=outcome_pb2.RANKING_RELIABLE,
         explain=True,
+        read_mask=FieldMask(paths=LISTED),
     )
 
 

@@ -140,8 +140,14 @@ class Caller:
         end = self.named(PB.EndEpisodeRequest, status=SUCCEEDED)
         ended = (await self.stub.EndEpisode(end)).episode
         assert (ended.status, ended.event_count) == (SUCCEEDED, count)
-        listed = await self.stub.ListEpisodeEvents(self.named(PB.ListEpisodeEventsRequest))
-        assert [(one.sequence, one.event_type) for one in listed.events] == [
+        request, events = self.named(PB.ListEpisodeEventsRequest), []
+        while True:
+            page = await self.stub.ListEpisodeEvents(request)
+            events += page.events
+            request.page_token = page.next_page_token
+            if not page.next_page_token:
+                break
+        assert [(one.sequence, one.event_type) for one in events] == [
             (number, "x") for number in range(1, count + 1)
         ]
 

@@ -57,14 +57,17 @@ async def test_a_label_key_that_no_label_can_have_is_refused(lot: Lot, field: st
     assert all(path.startswith("filter.labels") for path in failed.fields)
 
 
-async def test_an_answer_that_is_too_large_is_refused_with_what_to_do(lot: Lot):
-    content = "x" * 1_000_000
-    for number in range(18):
+async def test_an_answer_that_is_too_large_says_what_is_left_out(lot: Lot):
+    content = "." * 1_000_000
+    for number in range(5):
         await lot.memories.CreateMemory(memory={"content": f"{number} {content}"})
-    failed = await failure(lot.memories.SearchMemories(query="x", limit=100))
-    assert failed.reason == "LIMIT_EXCEEDED"
-    assert "ask for fewer" in failed.message
-    assert len((await lot.memories.SearchMemories(query="x", limit=5)).hits) == 5
+    answer = await lot.memories.SearchMemories(query="1", limit=5)
+    [notice] = answer.notices
+    assert notice.code == outcome_pb2.NOTICE_CODE_ANSWER_SHORTENED
+    assert "hits[3] and those behind it come without long fields (memory.content)" in notice.message
+    assert "limit, read_mask" in notice.message
+    assert [bool(hit.memory.content) for hit in answer.hits] == [True, True, True, False, False]
+    assert not (await lot.memories.SearchMemories(query="1", limit=3)).notices
 
 
 async def test_a_stream_that_names_no_episode_gives_its_place_back(lot: Lot, monkeypatch):

@@ -206,11 +206,14 @@ async def test_namespaces_do_not_see_each_other(lot):
     assert (await got(lot)).preference.value == value(1)
 
 
-async def test_a_history_that_is_larger_than_an_answer_says_what_to_ask_for():
-    async with serving(limits=Limits(max_message_bytes=300_000)) as lot:
-        for number in range(4):
+async def test_a_history_that_is_larger_than_an_answer_says_where_to_read_on():
+    async with serving(limits=Limits(max_message_bytes=600_000)) as lot:
+        for number in range(5):
             await put(lot, f"{number}" * 100_000)
-        assert len((await got(lot, history=1)).history) == 1
-        failed = await failure(got(lot, history=3))
-        assert failed.reason == "LIMIT_EXCEEDED"
-        assert "history_limit" in failed.message
+        answer = await got(lot, history=9)
+        assert [one.revision for one in answer.history] == [4, 3, 2]
+        [notice] = answer.notices
+        assert (notice.field, "ends at revision 2" in notice.message) == ("history", True)
+        rest = await lot.memories.GetPreference(key="k", history_limit=9, before_revision=2)
+        assert [one.revision for one in rest.history] == [1]
+        assert not rest.notices

@@ -175,17 +175,22 @@ async def test_more_values_than_a_session_holds_are_refused_by_name(lot):
     assert failed.details["PreconditionFailure"].violations[0].subject == "s"
     assert "ClearSession" in failed.message
     assert not (await lot.memories.GetSessionValue(session_id="s", key="more")).found
-    assert len((await got(lot)).values) == 32, "all of them still fit an answer"
 
 
-async def test_a_session_larger_than_an_answer_names_what_fits():
+async def test_a_session_larger_than_an_answer_is_read_on():
     async with serving(limits=Limits(max_message_bytes=100_000)) as lot:
         for number in range(5):
             await append(lot, f"{number}" * 30_000)
-        failed = await failure(got(lot))
-        assert (failed.code, failed.reason) == ("INVALID_ARGUMENT", "LIMIT_EXCEEDED")
-        assert "latest 3 messages (message_limit)" in failed.message
-        assert len((await got(lot, message_limit=3)).messages) == 3
+        for name in ("a", "b"):
+            await put(lot, name, "v" * 30_000)
+        answer = await lot.memories.GetSession(session_id="s")
+        assert [one.sequence for one in answer.session.messages] == [4, 5]
+        assert (list(answer.session.values), list(answer.omitted_keys)) == (["a"], ["b"])
+        assert [one.field for one in answer.notices] == ["session.values", "session.messages"]
+        assert "begin at 4; read on with before_sequence" in answer.notices[1].message
+        older = await lot.memories.GetSession(session_id="s", before_sequence=4)
+        assert [one.sequence for one in older.session.messages] == [1, 2, 3]
+        assert (older.session.values, older.omitted_keys, list(older.notices)) == ({}, [], [])
 
 
 async def test_the_window_holds_the_latest_and_a_limit_gives_the_latest_of_them(lot):

@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lot_grpc.domain.errors import (
-    LimitExceededError,
     RequestIdReusedError,
     SessionFullError,
     SessionNotFoundError,
@@ -317,18 +316,20 @@ async def test_values_of_8_mib_together_and_no_more():
     await put(world, "more", large)
 
 
-async def test_a_session_larger_than_an_answer_says_how_many_messages_fit():
+async def test_a_session_larger_than_an_answer_gives_the_latest_messages_that_fit():
     world = await open_world()
     for number in range(10):
         await append(world, f"{number}" * 1000)
     sessions = world.services.sessions
-    with pytest.raises(LimitExceededError, match=r"latest 4 messages \(message_limit\)") as told:
-        await sessions.get(NS, "s", max_bytes=5000)
-    assert int(told.value.metadata["given"]) > 10_000
-    assert len((await sessions.get(NS, "s", 4, 5000)).messages) == 4
+    found = await sessions.get(NS, "s", max_bytes=5000)
+    assert ([one.sequence for one in found.messages], found.ended_early) == ([7, 8, 9, 10], True)
+    assert not (await sessions.get(NS, "s", 4, 5000)).ended_early
     await put(world, "k", b"v" * 6000)
-    with pytest.raises(LimitExceededError, match="GetSessionValue"):
-        await sessions.get(NS, "s", max_bytes=5000)
+    found = await sessions.get(NS, "s", max_bytes=500)
+    assert ([one.sequence for one in found.messages], found.omitted_keys) == ([10], ("k",))
+    found = await sessions.get(NS, "s", max_bytes=500, before=10)
+    assert ([one.sequence for one in found.messages], found.ended_early) == ([9], True)
+    assert not (await sessions.get(NS, "s", max_bytes=500, before=2)).ended_early
 
 
 # --- repeats ----------------------------------------------------------------------------------

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 from lot_grpc.domain.episode import Episode
 from lot_grpc.domain.extraction.digest import Step
@@ -13,6 +13,9 @@ from lot_grpc.domain.pattern import Action, PatternContent
 
 MOST_ARGS: Final = 4_096
 """Characters of an action's arguments, as JSON, that are kept; longer ones are left out."""
+
+MOST_DETAILS: Final = 2**20
+"""Bytes of the arguments and notes of all actions; of those behind, just the tool is kept."""
 
 _LONGEST_TOOLS = 100
 _LONGEST_LANGUAGE = 64
@@ -28,7 +31,7 @@ def task_pattern(episode: Episode, steps: Sequence[Step | None]) -> PatternConte
     start, end = episode.start, episode.end
     named = [step for step in steps if step is not None and step.tool]
     used = end.tools_used if end else ()
-    actions = tuple(_action(step) for step in named) or tuple(Action(tool) for tool in used)
+    actions = _actions(named) or tuple(Action(tool) for tool in used)
     tools = dict.fromkeys((*used, *(step.tool for step in named)))
     return PatternContent(
         start.task,
@@ -59,6 +62,21 @@ def lesson_request(episode: Episode, sort_key: int) -> str:
     return f"lesson.{content_hash([episode.episode_id, sort_key])}"
 
 
-def _action(step: Step) -> Action:
-    args = step.args if len(str(dict(step.args))) <= MOST_ARGS else {}
-    return Action(step.tool, args, step.note)
+def _actions(steps: Sequence[Step]) -> tuple[Action, ...]:
+    actions = []
+    room = MOST_DETAILS
+    for step in steps:
+        args = step.args if len(str(dict(step.args))) <= MOST_ARGS else {}
+        room -= _size(args) + _size(step.note)
+        whole = Action(step.tool, args, step.note)
+        actions.append(whole if room >= 0 else Action(step.tool))
+    return tuple(actions)
+
+
+def _size(value: Any) -> int:
+    """Bytes of a JSON value as protobuf has it, nearly."""
+    if isinstance(value, Mapping):
+        return sum(_size(key) + _size(one) + 6 for key, one in value.items())
+    if isinstance(value, list | tuple):
+        return sum(_size(one) + 4 for one in value)
+    return len(value.encode()) + 4 if isinstance(value, str) else 10

@@ -20,6 +20,7 @@ from lot_grpc.server.convert.outcomes import (
 )
 from lot_grpc.server.convert.patterns import same_id
 from lot_grpc.server.convert.values import (
+    check_list_size,
     micros_from_pb,
     seconds_from_pb,
     struct_from_json,
@@ -68,6 +69,7 @@ def draft_from_pb(message: pb.SaveErrorSolutionRequest) -> ErrorSolutionDraft:
     """An error solution to save."""
     given = message.error_solution
     same_id("error_solution", given.error_solution_id, message.error_solution_id)
+    check_list_size(given.steps, "error_solution.steps")
     content = ErrorSolutionContent(
         error_message=given.error_message,
         error_type=given.error_type,

@@ -21,6 +21,7 @@ from lot_grpc.server.convert.feedback import counts_to_pb
 from lot_grpc.server.convert.outcomes import COMPLEXITY, outcomes_to_pb
 from lot_grpc.server.convert.values import (
     EnumCodec,
+    check_list_size,
     micros_from_pb,
     struct_from_json,
     struct_from_pb,
@@ -107,6 +108,7 @@ def _action_to_pb(action: Action) -> pb.Action:
 
 def content_from_pb(message: pb.Pattern) -> PatternContent:
     """What a caller gave of a pattern; output-only fields and ``ttl`` are not read."""
+    check_list_size(message.actions, "pattern.actions")
     return PatternContent(
         task=message.task,
         kind=KIND.from_pb(message.kind) or PatternKind.TASK,

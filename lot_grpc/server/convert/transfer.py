@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -17,6 +18,7 @@ from lot_grpc.domain.transfer import Conflict
 from lot_grpc.pb.lot.v1 import preference_pb2, session_pb2
 from lot_grpc.pb.lot.v1 import transfer_pb2 as pb
 from lot_grpc.ports import CollectionSpec, MultiVector, Payload, Record, SparseVector, Vector
+from lot_grpc.server.answers import ANSWER_BYTES, clear_long
 from lot_grpc.server.convert.actions import action_value_to_pb
 from lot_grpc.server.convert.decisions import decision_to_pb
 from lot_grpc.server.convert.episodes import episode_to_pb, event_to_pb
@@ -74,9 +76,13 @@ from lot_grpc.services.transfer.kinds import BY_COLLECTION, Kind, Row
 
 CONFLICT = EnumCodec(pb.ImportConflict.DESCRIPTOR, Conflict, "IMPORT_CONFLICT_")
 
-_OF, _ROW, _BIRTH, _CLAIMED = "of", "row", "birth", "claimed"
+_OF, _ROW, _BIRTH, _CLAIMED, _SHORT = "of", "row", "birth", "claimed", "short"
 """Keys of ``internal``: the collection, the payload as JSON text (a Struct makes doubles of whole
-numbers), the sort key of what it hangs on, whether it is the one pattern of its content."""
+numbers), the sort key of what it hangs on, whether it is the one pattern of its content, and
+whether the thing is without its long fields, since with them the record would be too large."""
+
+_LONG = 256
+"""Bytes of a field that is left out of the thing of a record that would be too large."""
 
 _NAMESPACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,127}")
 
@@ -177,6 +183,9 @@ def row_to_pb(row: Row, *, vectors: bool) -> pb.ExportRecord:
     if vectors:
         for name, vector in stored.vectors.items():
             _fill_vector(message.vectors[name], vector)
+    if field and message.ByteSize() > ANSWER_BYTES:
+        deque(clear_long(getattr(message, field), _LONG), 0)
+        internal[_SHORT].bool_value = True
     return message
 
 
@@ -274,6 +283,8 @@ def _check(kind: Kind, message: pb.ExportRecord, record: Record, *, exact: bool)
         raise invalid(given or field, "", f"must be {field or 'no thing'} as in internal")
     if made is None:
         return
+    if _SHORT in message.internal.fields:
+        deque(clear_long(made, _LONG), 0)
     thing = getattr(message, field)
     if thing != made and (exact or _differs(thing, made)):
         raise invalid(

@@ -5,7 +5,7 @@ Instants are microseconds since 1970 in the domain; what is finer is cut. Years 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
 from typing import Any, Generic, TypeVar
 
@@ -21,6 +21,10 @@ _MICROS = 1_000_000
 _YEAR_9999_END = 253_402_300_800
 MAX_STRUCT_BYTES = 256 * 1024
 """Of metadata, arguments, event data and kept values each, serialized."""
+
+MAX_LIST_BYTES = 3 * 2**19
+"""Of the actions of a pattern and the steps of an error solution together, serialized: whatever is
+stored has less than 3.2 MiB, so that it can be given to clients that take 4 MiB."""
 
 _LONGEST_DURATION = 315_576_000_000
 """Seconds in 10,000 years, the contract's own bound of a Duration."""
@@ -104,6 +108,17 @@ def check_size(given: Struct | Value, path: str) -> None:
             path,
             f"{kind}.max_bytes",
             f"must be at most {MAX_STRUCT_BYTES:,} bytes serialized, is {size:,}",
+        )
+
+
+def check_list_size(items: Iterable[Message | str], path: str) -> None:
+    """Refuse a list that makes what it is in larger than any client takes."""
+    size = sum(one.ByteSize() if isinstance(one, Message) else len(one.encode()) for one in items)
+    if size > MAX_LIST_BYTES:
+        raise invalid(
+            path,
+            "repeated.max_bytes",
+            f"must be at most {MAX_LIST_BYTES:,} bytes together, are {size:,}; shorten them",
         )
 
 

@@ -23,11 +23,11 @@ from lot_grpc.services.changes.news import (
 from lot_grpc.services.changes.poller import Poller
 from lot_grpc.services.changes.readers import Readers
 from lot_grpc.services.moments import Moments
-from lot_grpc.services.paging import Position, read_page
+from lot_grpc.services.paging import Position, each, read_page
 from lot_grpc.services.records.changes import WATCHED
-from lot_grpc.services.records.collections import SORT_KEY
 
 _AT_ONCE = 100
+_AS_THEY_ARE = each(lambda record: record)
 """Changes in one piece of news."""
 
 _LIVE_KEPT = 1000
@@ -170,15 +170,13 @@ class Watching:
     ) -> AsyncGenerator[News, None]:
         watched, ask = WATCHED[noun], follower.ask
         while True:
-            page = await read_page(
-                self._store, watched.collection, ask.namespace, (), _AT_ONCE, after
+            records, behind = await read_page(
+                self._store, watched.collection, ask.namespace, (), _AT_ONCE, after, _AS_THEY_ARE
             )
             changes = []
             at = after
-            for record in page.records:
-                key = record.payload[SORT_KEY]
-                before = at.seen if at is not None and at.sort_key == key else ()
-                at = Position(key, (*before, record.id))
+            for record in records:
+                at = Position.behind(record, at)
                 if not ask.wants(ChangeType.STORED):
                     continue
                 place = ScanPosition(noun, at.sort_key, at.seen)
@@ -196,9 +194,9 @@ class Watching:
             if at is not None:
                 place = ScanPosition(noun, at.sort_key, at.seen)
                 yield News(changes, self._cursor(follower, place))
-            if page.next is None:
+            if behind is None:
                 return
-            after = page.next
+            after = behind
 
     # --- what changed since, and what changes ---------------------------------------------------
 

@@ -36,7 +36,7 @@ from lot_grpc.services.indexing import Indexed, Indexing
 from lot_grpc.services.ledger import Ask, Entry, Ledger
 from lot_grpc.services.moments import Moments
 from lot_grpc.services.pacing import pause_before_retry
-from lot_grpc.services.paging import Position, read_page
+from lot_grpc.services.paging import Fits, Position, any_size, pieces, read_page
 from lot_grpc.services.records.collections import EPISODES
 from lot_grpc.services.records.episodes import (
     EXTRACTION,
@@ -416,26 +416,47 @@ class Episodes:
         return await self._counted(record)
 
     async def list_page(
-        self, namespace: str, asked: EpisodeFilter, size: int, after: Position | None
+        self,
+        namespace: str,
+        asked: EpisodeFilter,
+        size: int,
+        after: Position | None,
+        fits: Fits[Episode] = any_size,
     ) -> EpisodePage:
         """A page, newest first."""
-        page = await read_page(
-            self._store, EPISODES, namespace, episode_conditions(asked), size, after
-        )
-        return EpisodePage([await self._counted(record) for record in page.records], page.next)
+
+        async def read(records: Sequence[Record]) -> list[Episode]:
+            return [await self._counted(record) for record in records]
+
+        where = episode_conditions(asked)
+        found = await read_page(self._store, EPISODES, namespace, where, size, after, read, fits)
+        return EpisodePage(*found)
 
     async def list_events(
-        self, namespace: str, episode_id: str, after: int, size: int
+        self,
+        namespace: str,
+        episode_id: str,
+        after: int,
+        size: int,
+        fits: Fits[EpisodeEvent] = any_size,
     ) -> EventPage:
         """A page of events in order. Raises EpisodeNotFoundError."""
         record = await self._record(namespace, episode_id)
-        episode, wanted = episode_from_record(record), size + 1
-        if episode.status.ended:  # what came too late behind the end is no event of it
-            wanted = min(wanted, max(0, episode.event_count - after))
-        ground = ground_of(record.payload)
-        events = await self._log.read(namespace, episode_id, after, wanted, ground)
-        more = len(events) > size
-        return EventPage(events[:size], events[size - 1].sequence if more else None)
+        episode, ground = episode_from_record(record), ground_of(record.payload)
+        found: list[EpisodeEvent] = []
+        for limit in pieces(size):
+            most = limit
+            if episode.status.ended:  # what came too late behind the end is no event of it
+                most = min(limit, max(0, episode.event_count - after))
+            events = await self._log.read(namespace, episode_id, after, most, ground)
+            for event in events:
+                if len(found) == size or not fits(event):
+                    return EventPage(found, after)
+                found.append(event)
+                after = event.sequence
+            if len(events) < limit:
+                break
+        return EventPage(found, None)
 
     async def _counted(self, record: Record) -> Episode:
         """The episode, with its events counted while it runs."""

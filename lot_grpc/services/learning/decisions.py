@@ -25,7 +25,7 @@ from lot_grpc.services.ledger import Ask, Entry, Ledger
 from lot_grpc.services.moments import Moments
 from lot_grpc.services.once import Insertion, Once
 from lot_grpc.services.pacing import pause_before_retry
-from lot_grpc.services.paging import Position, read_page
+from lot_grpc.services.paging import Fits, Position, any_size, each, read_page
 from lot_grpc.services.records.collections import DECISIONS, REQUESTS
 from lot_grpc.services.records.decisions import (
     REVISION,
@@ -106,12 +106,16 @@ class Decisions:
         return decision_from_record(await self._record(namespace, decision_id))
 
     async def list_page(
-        self, namespace: str, asked: DecisionFilter, size: int, after: Position | None
+        self,
+        namespace: str,
+        asked: DecisionFilter,
+        size: int,
+        after: Position | None,
+        fits: Fits[Decision] = any_size,
     ) -> tuple[list[Decision], Position | None]:
         """A page, newest first, and where the next one begins."""
-        where = decision_conditions(asked)
-        page = await read_page(self._store, DECISIONS, namespace, where, size, after)
-        return [decision_from_record(record) for record in page.records], page.next
+        where, read = decision_conditions(asked), each(decision_from_record)
+        return await read_page(self._store, DECISIONS, namespace, where, size, after, read, fits)
 
     async def record_outcome(self, namespace: str, draft: DecisionOutcomeDraft) -> Decision:
         """Record what came of a decision, in place of an earlier outcome.

@@ -15,7 +15,7 @@ from lot_grpc.domain.sameness import same_values
 from lot_grpc.ports import Record, VectorStore
 from lot_grpc.services.moments import Moments
 from lot_grpc.services.once import Insertion, Once
-from lot_grpc.services.paging import Position, read_page
+from lot_grpc.services.paging import Fits, Position, any_size, each, read_page
 from lot_grpc.services.records.collections import LEARNING_EVENTS
 from lot_grpc.services.records.learning_events import (
     learning_event_conditions,
@@ -72,9 +72,15 @@ class LearningEvents:
         return learning_event_from_record(record), created
 
     async def list_page(
-        self, namespace: str, asked: LearningEventFilter, size: int, after: Position | None
+        self,
+        namespace: str,
+        asked: LearningEventFilter,
+        size: int,
+        after: Position | None,
+        fits: Fits[LearningEvent] = any_size,
     ) -> tuple[list[LearningEvent], Position | None]:
         """A page, newest first, and where the next one begins."""
-        where = learning_event_conditions(asked)
-        page = await read_page(self._store, LEARNING_EVENTS, namespace, where, size, after)
-        return [learning_event_from_record(record) for record in page.records], page.next
+        where, read = learning_event_conditions(asked), each(learning_event_from_record)
+        return await read_page(
+            self._store, LEARNING_EVENTS, namespace, where, size, after, read, fits
+        )

@@ -31,7 +31,7 @@ from lot_grpc.services.expiry import check_expiry, with_ttl
 from lot_grpc.services.indexing import Indexing
 from lot_grpc.services.ledger import Ask, Entry, Ledger
 from lot_grpc.services.moments import Moments
-from lot_grpc.services.paging import Position, read_page
+from lot_grpc.services.paging import Fits, Position, any_size, each, read_page
 from lot_grpc.services.records.collections import ERROR_SOLUTIONS, OUTCOMES, SORT_KEY
 from lot_grpc.services.records.error_solutions import (
     error_solution_conditions,
@@ -225,13 +225,19 @@ class ErrorSolutions:
         return [error_solution_from_record(found[point]) for point in points if point in found]
 
     async def list_page(
-        self, namespace: str, asked: ErrorSolutionFilter, size: int, after: Position | None
+        self,
+        namespace: str,
+        asked: ErrorSolutionFilter,
+        size: int,
+        after: Position | None,
+        fits: Fits[ErrorSolution] = any_size,
     ) -> ErrorSolutionPage:
         """A page, newest first."""
-        where = error_solution_conditions(asked)
-        page = await read_page(self._store, ERROR_SOLUTIONS, namespace, where, size, after)
-        found = [error_solution_from_record(record) for record in page.records]
-        return ErrorSolutionPage(found, page.next)
+        where, read = error_solution_conditions(asked), each(error_solution_from_record)
+        found = await read_page(
+            self._store, ERROR_SOLUTIONS, namespace, where, size, after, read, fits
+        )
+        return ErrorSolutionPage(*found)
 
     async def delete(self, namespace: str, error_solution_id: str) -> None:
         """Delete one. Raises ErrorSolutionNotFoundError."""

@@ -27,7 +27,7 @@ from lot_grpc.services.memories.drafts import (
 )
 from lot_grpc.services.moments import Moments
 from lot_grpc.services.pacing import pause_before_retry
-from lot_grpc.services.paging import Position, read_page
+from lot_grpc.services.paging import Fits, Position, any_size, each, read_page
 from lot_grpc.services.records.collections import MEMORIES, SORT_KEY
 from lot_grpc.services.records.memories import (
     kept_in_edits,
@@ -95,12 +95,17 @@ class Memories:
         return memory_from_record(record)
 
     async def list_page(
-        self, namespace: str, asked: MemoryFilter, size: int, after: Position | None
+        self,
+        namespace: str,
+        asked: MemoryFilter,
+        size: int,
+        after: Position | None,
+        fits: Fits[Memory] = any_size,
     ) -> MemoryPage:
         """A page, newest first."""
-        where = memory_conditions(asked)
-        page = await read_page(self._store, MEMORIES, namespace, where, size, after)
-        return MemoryPage([memory_from_record(record) for record in page.records], page.next)
+        where, read = memory_conditions(asked), each(memory_from_record)
+        found = await read_page(self._store, MEMORIES, namespace, where, size, after, read, fits)
+        return MemoryPage(*found)
 
     # --- editing ------------------------------------------------------------------------------
 

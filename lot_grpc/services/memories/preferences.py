@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, TypeVar
 
@@ -17,8 +16,16 @@ from lot_grpc.ports import Order, Range, Record, VectorStore
 from lot_grpc.services.ledger import Ask, Entry, Ledger
 from lot_grpc.services.memories.preference_records import NOUN, PreferenceRecords
 from lot_grpc.services.moments import Moments
-from lot_grpc.services.pacing import Pace, pause_before_retry
-from lot_grpc.services.paging import Position, read_page
+from lot_grpc.services.pacing import pause_before_retry
+from lot_grpc.services.paging import (
+    Fits,
+    Position,
+    any_size,
+    each,
+    pieces,
+    read_each,
+    read_page,
+)
 from lot_grpc.services.records.collections import (
     LEARNING_EVENTS,
     PREFERENCE_REVISIONS,
@@ -103,11 +110,16 @@ class Preferences:
         return (await self.get_with_history(namespace, key, 0))[0]
 
     async def get_with_history(
-        self, namespace: str, key: str, limit: int
+        self,
+        namespace: str,
+        key: str,
+        limit: int,
+        before: int = 0,
+        fits: Fits[PreferenceRevision] = any_size,
     ) -> tuple[Preference, list[PreferenceRevision]]:
-        """One preference and its latest former values, newest first.
+        """One preference and its latest former values that fit, newest first.
 
-        Raises PreferenceNotFoundError.
+        ``before``: only those of a lower revision; 0: all. Raises PreferenceNotFoundError.
         """
         record = await self._records.find(namespace, key)
         if record is None:
@@ -115,25 +127,38 @@ class Preferences:
         preference = preference_from_record(record)
         if not limit or preference.revision == 1:
             return preference, []
-        rows = await self._store.scroll(
-            PREFERENCE_REVISIONS,
-            namespace,
-            [
-                *revisions_of(record),
-                Range(REVISION, lt=preference.revision, gte=preference.revision - HISTORY),
-            ],
-            limit=limit,
-            order=_NEWEST_FIRST,
-        )
-        return preference, await _all_of(rows, revision_from_record)
+        oldest = preference.revision - HISTORY
+        before = min(before or preference.revision, preference.revision)
+        history: list[PreferenceRevision] = []
+        for many in pieces(limit - 1):
+            rows = await self._store.scroll(
+                PREFERENCE_REVISIONS,
+                namespace,
+                [*revisions_of(record), Range(REVISION, lt=before, gte=oldest)],
+                limit=many,
+                order=_NEWEST_FIRST,
+            )
+            for revision in await read_each(rows, revision_from_record):
+                if not fits(revision):
+                    return preference, history
+                history.append(revision)
+                before = revision.revision
+            if len(rows) < many:
+                break
+        return preference, history
 
     async def list_page(
-        self, namespace: str, categories: tuple[str, ...], size: int, after: Position | None
+        self,
+        namespace: str,
+        categories: tuple[str, ...],
+        size: int,
+        after: Position | None,
+        fits: Fits[Preference] = any_size,
     ) -> PreferencePage:
         """A page of those in any of the categories (empty: of all), newest first by creation."""
-        where = preference_conditions(categories)
-        page = await read_page(self._store, PREFERENCES, namespace, where, size, after)
-        return PreferencePage(await _all_of(page.records, preference_from_record), page.next)
+        where, read = preference_conditions(categories), each(preference_from_record)
+        found = await read_page(self._store, PREFERENCES, namespace, where, size, after, read, fits)
+        return PreferencePage(*found)
 
     # --- putting ------------------------------------------------------------------------------
 
@@ -258,16 +283,6 @@ class Preferences:
     async def finish_delete(self, stone: Tombstone) -> bool:
         """Carry out a delete that was written down; False if a new value was put since."""
         return await self._records.finish_delete(stone)
-
-
-async def _all_of(records: Sequence[Record], read: Callable[[Record], T]) -> list[T]:
-    """What the records say; a value may be large, so other calls go on in between."""
-    pace = Pace()
-    found = []
-    for record in records:
-        found.append(read(record))
-        await pace.give_way()
-    return found
 
 
 def _check_etag(namespace: str, draft: PreferenceDraft, record: Record | None) -> None:

@@ -13,12 +13,12 @@ from lot_grpc.domain.errors import (
 )
 from lot_grpc.domain.ids import content_hash, new_id
 from lot_grpc.domain.outcomes import Correction, Outcome
-from lot_grpc.ports import Condition, Equals, Missing, Not, VectorStore
+from lot_grpc.ports import Condition, Equals, Missing, Not, Record, VectorStore
 from lot_grpc.services.ledger import Ask, Ledger
 from lot_grpc.services.moments import Moments
 from lot_grpc.services.outcomes.counting import Counting
 from lot_grpc.services.outcomes.outcomes import Recorded
-from lot_grpc.services.paging import Position, read_page
+from lot_grpc.services.paging import Fits, Position, any_size, read_page
 from lot_grpc.services.patterns.patterns import Patterns
 from lot_grpc.services.records.collections import OUTCOMES
 from lot_grpc.services.records.outcomes import (
@@ -80,18 +80,25 @@ class OutcomeLog:
         self._patterns = patterns
 
     async def list_page(
-        self, namespace: str, pattern_id: str, size: int, after: Position | None
+        self,
+        namespace: str,
+        pattern_id: str,
+        size: int,
+        after: Position | None,
+        fits: Fits[LoggedOutcome] = any_size,
     ) -> OutcomePage:
         """A page of a pattern's log. Raises PatternNotFoundError."""
         if not await self._patterns.records(namespace, (pattern_id,)):
             raise PatternNotFoundError(namespace, pattern_id)
         theirs = [Equals("pattern_id", pattern_id)]
-        page = await read_page(self._store, OUTCOMES, namespace, theirs, size, after)
-        facts = [outcome_from_record(record) for record in page.records]
-        corrected = await self._corrected(namespace, facts)
-        return OutcomePage(
-            [LoggedOutcome(fact, corrected.get(fact.point, "")) for fact in facts], page.next
-        )
+
+        async def read(records: Sequence[Record]) -> list[LoggedOutcome]:
+            facts = [outcome_from_record(record) for record in records]
+            corrected = await self._corrected(namespace, facts)
+            return [LoggedOutcome(fact, corrected.get(fact.point, "")) for fact in facts]
+
+        found = await read_page(self._store, OUTCOMES, namespace, theirs, size, after, read, fits)
+        return OutcomePage(*found)
 
     async def correct(self, namespace: str, draft: CorrectionDraft) -> Recorded:
         """Undo an entry for all patterns that it counted for.

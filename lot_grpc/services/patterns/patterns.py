@@ -29,7 +29,7 @@ from lot_grpc.services.indexing import Indexed, Indexing
 from lot_grpc.services.moments import Moments
 from lot_grpc.services.outcomes.facts import forget_logs
 from lot_grpc.services.pacing import pause_before_retry
-from lot_grpc.services.paging import Position, read_page
+from lot_grpc.services.paging import Fits, Position, any_size, each, read_page
 from lot_grpc.services.patterns.lineage import Lineage
 from lot_grpc.services.patterns.pattern_stats import PatternStats, sum_up
 from lot_grpc.services.records.collections import (
@@ -144,13 +144,17 @@ class Patterns:
         return {points[point]: record for point, record in found.items()}
 
     async def list_page(
-        self, namespace: str, asked: PatternFilter, size: int, after: Position | None
+        self,
+        namespace: str,
+        asked: PatternFilter,
+        size: int,
+        after: Position | None,
+        fits: Fits[Pattern] = any_size,
     ) -> PatternPage:
         """A page, newest first."""
-        page = await read_page(
-            self._store, PATTERNS, namespace, pattern_conditions(asked), size, after
-        )
-        return PatternPage([pattern_from_record(record) for record in page.records], page.next)
+        where, read = pattern_conditions(asked), each(pattern_from_record)
+        found = await read_page(self._store, PATTERNS, namespace, where, size, after, read, fits)
+        return PatternPage(*found)
 
     # --- editing ------------------------------------------------------------------------------
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from lot_grpc.domain.errors import ContentionError, LimitExceededError, SessionNotFoundError
+from lot_grpc.domain.errors import ContentionError, SessionNotFoundError
 from lot_grpc.domain.session import MAX_VALUES, Session
 from lot_grpc.ports import (
     EXPIRES_KEY,
     Equals,
     IdIn,
     Order,
+    Payload,
     Range,
     Record,
     VectorStore,
@@ -69,31 +70,41 @@ class Sessions:
     # --- reading ------------------------------------------------------------------------------
 
     async def get(
-        self, namespace: str, session_id: str, message_limit: int = 0, max_bytes: int = 0
+        self,
+        namespace: str,
+        session_id: str,
+        message_limit: int = 0,
+        max_bytes: int = 0,
+        before: int = 0,
     ) -> Session:
         """A session with its values and the latest messages of its window, in order.
 
-        ``message_limit`` 0: all of the window. ``max_bytes`` 0: however large it is. Raises
-        SessionNotFoundError, LimitExceededError.
+        ``message_limit`` 0: all of the window. ``max_bytes``: values up to half of them, and
+        messages up to all, but one at least; 0: however large it is. ``before``: only messages of a
+        lower sequence, and no values; 0: all. Raises SessionNotFoundError.
         """
         while True:
             row = await self._rows.find(namespace, session_id)
             if row is None:
                 raise SessionNotFoundError(namespace, session_id)
-            session = await self._read(row, message_limit, max_bytes)
+            session = await self._read(row, message_limit, max_bytes, before)
             if session is not None:
                 return session
 
-    async def _read(self, row: SessionRow, message_limit: int, max_bytes: int) -> Session | None:
+    async def _read(
+        self, row: SessionRow, message_limit: int, max_bytes: int, before: int
+    ) -> Session | None:
         """The session of a row; None if it was cleared meanwhile."""
-        older = min(message_limit or row.message_count, row.message_count) - bool(row.latest)
+        latest = row.latest if not 0 < before <= row.last_sequence else {}
+        older = min(message_limit or row.message_count, row.message_count) - bool(latest)
+        behind = min(before or row.last_sequence, row.last_sequence)
         messages = (
             await self._store.scroll(
                 SESSION_PARTS,
                 row.namespace,
                 [
                     *kind_of(row, MESSAGE),
-                    Range(SEQUENCE, gt=row.gone_sequence, lt=row.last_sequence),
+                    Range(SEQUENCE, gt=row.gone_sequence, lt=behind),
                 ],
                 limit=older,
                 order=_NEWEST_FIRST,
@@ -102,31 +113,48 @@ class Sessions:
             if older > 0
             else []
         )
-        values = await self._store.scroll(
-            SESSION_PARTS,
-            row.namespace,
-            kind_of(row, VALUE),
-            limit=2 * MAX_VALUES,
-            payload=("key", SIZE),
+        values = (
+            await self._store.scroll(
+                SESSION_PARTS,
+                row.namespace,
+                kind_of(row, VALUE),
+                limit=2 * MAX_VALUES,
+                payload=("key", SIZE),
+            )
+            if not before
+            else []
         )
+        values.sort(key=lambda one: str(one.payload["key"]))
+        keys = [one.payload["key"] for one in values]
+        ended = False
         if max_bytes:
-            _check_size(row, values, messages, max_bytes)
+            max_bytes -= sum(len(key.encode()) + 4 for key in keys)  # some may be omitted
+            values, room = _fitting(values, max_bytes // 2)
+            room += max_bytes - max_bytes // 2 - (_size(latest) if latest else 0)
+            fitting, _ = _fitting(messages, room)
+            if not fitting and not latest:
+                fitting = messages[:1]
+            ended = len(fitting) < len(messages)
+            messages = fitting
+        omitted = tuple(keys[len(values) :])
         found = await self._read_parts(row, [*values, *messages])
-        if len(messages) < older or len(found) < len(values) + len(messages):
+        if (len(messages) < older and not ended) or len(found) < len(values) + len(messages):
             there = await self._rows.find(row.namespace, row.session_id)
             if there is None or there.generation != row.generation:
                 return None
         told = [found[one.id].payload for one in reversed(messages) if one.id in found]
-        if row.latest:
-            told.append(row.latest)
+        if latest:
+            told.append(latest)
         return replace(
             row.session(),
             values={
                 one.payload["key"]: value_from_record(found[one.id])
-                for one in sorted(values, key=lambda one: str(one.payload["key"]))
+                for one in values
                 if one.id in found
             },
             messages=tuple(map(message_from_payload, told)),
+            omitted_keys=omitted,
+            ended_early=ended,
         )
 
     async def _read_parts(self, row: SessionRow, parts: Sequence[Record]) -> dict[str, Record]:
@@ -245,29 +273,15 @@ class Sessions:
             )
 
 
-def _check_size(
-    row: SessionRow, values: Sequence[Record], messages: Sequence[Record], max_bytes: int
-) -> None:
-    """Refuse to read what could not be sent, and say what could be."""
-    sizes = [one.payload[SIZE] + OVERHEAD for one in messages]
-    if row.latest:
-        sizes.insert(0, row.latest[SIZE] + OVERHEAD)
-    room = max_bytes - sum(one.payload[SIZE] + OVERHEAD for one in values)
-    total = max_bytes - room + sum(sizes)
-    if total <= max_bytes:
-        return
-    fitting = 0
-    for size in sizes:
-        room -= size
-        if room < 0:
-            break
-        fitting += 1
-    advice = "read its values one by one (GetSessionValue)"
-    if fitting:
-        advice = f"ask for its latest {fitting:,} messages (message_limit)"
-    raise LimitExceededError(
-        f"session {row.session_id!r} has about {total:,} bytes and at most {max_bytes:,} are sent; "
-        f"{advice}",
-        limit=max_bytes,
-        given=total,
-    )
+def _size(payload: Payload) -> int:
+    size: int = payload[SIZE]
+    return size + OVERHEAD
+
+
+def _fitting(parts: list[Record], room: int) -> tuple[list[Record], int]:
+    """As many of the first parts as there is room for, and how much is left."""
+    for number, part in enumerate(parts):
+        if _size(part.payload) > room:
+            return parts[:number], room
+        room -= _size(part.payload)
+    return parts, room

@@ -9,6 +9,7 @@ package lotv1
 import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
+	fieldmaskpb "google.golang.org/protobuf/types/known/fieldmaskpb"
 	structpb "google.golang.org/protobuf/types/known/structpb"
 	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
@@ -717,7 +718,10 @@ type ListDecisionsRequest struct {
 	// page_size: 0 is 10; at most 1,000.
 	PageSize int32 `protobuf:"varint,3,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
 	// page_token as given by the last page, for the same namespace and filter.
-	PageToken     string `protobuf:"bytes,4,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	PageToken string `protobuf:"bytes,4,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	// read_mask names the paths to give of each decision, for example `tags`. Empty or `*`: all. Unknown
+	// paths are refused with the paths that there are.
+	ReadMask      *fieldmaskpb.FieldMask `protobuf:"bytes,5,opt,name=read_mask,json=readMask,proto3" json:"read_mask,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -780,12 +784,20 @@ func (x *ListDecisionsRequest) GetPageToken() string {
 	return ""
 }
 
+func (x *ListDecisionsRequest) GetReadMask() *fieldmaskpb.FieldMask {
+	if x != nil {
+		return x.ReadMask
+	}
+	return nil
+}
+
 // Response of ListDecisions.
 type ListDecisionsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// decisions, newest first.
 	Decisions []*Decision `protobuf:"bytes,1,rep,name=decisions,proto3" json:"decisions,omitempty"`
-	// next_page_token; empty at the end.
+	// next_page_token; empty at the end, and only there. A page ends early at 3 MiB, so a short one may
+	// not be the last.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -839,7 +851,7 @@ var File_lot_v1_decision_proto protoreflect.FileDescriptor
 
 const file_lot_v1_decision_proto_rawDesc = "" +
 	"\n" +
-	"\x15lot/v1/decision.proto\x12\x06lot.v1\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14lot/v1/outcome.proto\"\xec\x06\n" +
+	"\x15lot/v1/decision.proto\x12\x06lot.v1\x1a google/protobuf/field_mask.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14lot/v1/outcome.proto\"\xec\x06\n" +
 	"\bDecision\x12\x1f\n" +
 	"\vdecision_id\x18\x01 \x01(\tR\n" +
 	"decisionId\x12\x1d\n" +
@@ -921,13 +933,14 @@ const file_lot_v1_decision_proto_rawDesc = "" +
 	"request_id\x18\x06 \x01(\tR\trequestIdB\t\n" +
 	"\a_reward\"M\n" +
 	"\x1dRecordDecisionOutcomeResponse\x12,\n" +
-	"\bdecision\x18\x01 \x01(\v2\x10.lot.v1.DecisionR\bdecision\"\xa0\x01\n" +
+	"\bdecision\x18\x01 \x01(\v2\x10.lot.v1.DecisionR\bdecision\"\xd9\x01\n" +
 	"\x14ListDecisionsRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12.\n" +
 	"\x06filter\x18\x02 \x01(\v2\x16.lot.v1.DecisionFilterR\x06filter\x12\x1b\n" +
 	"\tpage_size\x18\x03 \x01(\x05R\bpageSize\x12\x1d\n" +
 	"\n" +
-	"page_token\x18\x04 \x01(\tR\tpageToken\"o\n" +
+	"page_token\x18\x04 \x01(\tR\tpageToken\x127\n" +
+	"\tread_mask\x18\x05 \x01(\v2\x1a.google.protobuf.FieldMaskR\breadMask\"o\n" +
 	"\x15ListDecisionsResponse\x12.\n" +
 	"\tdecisions\x18\x01 \x03(\v2\x10.lot.v1.DecisionR\tdecisions\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageTokenBG\n" +
@@ -961,6 +974,7 @@ var file_lot_v1_decision_proto_goTypes = []any{
 	(*structpb.Struct)(nil),               // 11: google.protobuf.Struct
 	(*timestamppb.Timestamp)(nil),         // 12: google.protobuf.Timestamp
 	(Outcome)(0),                          // 13: lot.v1.Outcome
+	(*fieldmaskpb.FieldMask)(nil),         // 14: google.protobuf.FieldMask
 }
 var file_lot_v1_decision_proto_depIdxs = []int32{
 	1,  // 0: lot.v1.Decision.options:type_name -> lot.v1.DecisionOption
@@ -979,12 +993,13 @@ var file_lot_v1_decision_proto_depIdxs = []int32{
 	13, // 13: lot.v1.RecordDecisionOutcomeRequest.outcome:type_name -> lot.v1.Outcome
 	0,  // 14: lot.v1.RecordDecisionOutcomeResponse.decision:type_name -> lot.v1.Decision
 	2,  // 15: lot.v1.ListDecisionsRequest.filter:type_name -> lot.v1.DecisionFilter
-	0,  // 16: lot.v1.ListDecisionsResponse.decisions:type_name -> lot.v1.Decision
-	17, // [17:17] is the sub-list for method output_type
-	17, // [17:17] is the sub-list for method input_type
-	17, // [17:17] is the sub-list for extension type_name
-	17, // [17:17] is the sub-list for extension extendee
-	0,  // [0:17] is the sub-list for field type_name
+	14, // 16: lot.v1.ListDecisionsRequest.read_mask:type_name -> google.protobuf.FieldMask
+	0,  // 17: lot.v1.ListDecisionsResponse.decisions:type_name -> lot.v1.Decision
+	18, // [18:18] is the sub-list for method output_type
+	18, // [18:18] is the sub-list for method input_type
+	18, // [18:18] is the sub-list for extension type_name
+	18, // [18:18] is the sub-list for extension extendee
+	0,  // [0:18] is the sub-list for field type_name
 }
 
 func init() { file_lot_v1_decision_proto_init() }

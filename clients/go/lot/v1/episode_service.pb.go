@@ -9,6 +9,7 @@ package lotv1
 import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
+	fieldmaskpb "google.golang.org/protobuf/types/known/fieldmaskpb"
 	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
 	sync "sync"
@@ -664,8 +665,10 @@ type EndEpisodeResponse struct {
 	// extracted_error_solutions as they now stand, at most 20 and tagged `extracted`; with
 	// auto_extract_patterns. One that was stored before, or deleted since, is not stored again.
 	ExtractedErrorSolutions []*ErrorSolution `protobuf:"bytes,3,rep,name=extracted_error_solutions,json=extractedErrorSolutions,proto3" json:"extracted_error_solutions,omitempty"`
-	unknownFields           protoimpl.UnknownFields
-	sizeCache               protoimpl.SizeCache
+	// notices, for example that long fields are left out of an answer that would be too large.
+	Notices       []*Notice `protobuf:"bytes,4,rep,name=notices,proto3" json:"notices,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *EndEpisodeResponse) Reset() {
@@ -715,6 +718,13 @@ func (x *EndEpisodeResponse) GetExtractedPatterns() []*Pattern {
 func (x *EndEpisodeResponse) GetExtractedErrorSolutions() []*ErrorSolution {
 	if x != nil {
 		return x.ExtractedErrorSolutions
+	}
+	return nil
+}
+
+func (x *EndEpisodeResponse) GetNotices() []*Notice {
+	if x != nil {
+		return x.Notices
 	}
 	return nil
 }
@@ -1010,7 +1020,10 @@ type ListEpisodesRequest struct {
 	// page_size: 0 is 10; at most 1,000.
 	PageSize int32 `protobuf:"varint,3,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
 	// page_token as given by the last page, for the same arguments.
-	PageToken     string `protobuf:"bytes,4,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	PageToken string `protobuf:"bytes,4,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	// read_mask names the paths to give of each episode, for example `tags`. Empty or `*`: all. Unknown
+	// paths are refused with the paths that there are.
+	ReadMask      *fieldmaskpb.FieldMask `protobuf:"bytes,5,opt,name=read_mask,json=readMask,proto3" json:"read_mask,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1073,12 +1086,20 @@ func (x *ListEpisodesRequest) GetPageToken() string {
 	return ""
 }
 
+func (x *ListEpisodesRequest) GetReadMask() *fieldmaskpb.FieldMask {
+	if x != nil {
+		return x.ReadMask
+	}
+	return nil
+}
+
 // Response of ListEpisodes.
 type ListEpisodesResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// episodes, newest first.
 	Episodes []*Episode `protobuf:"bytes,1,rep,name=episodes,proto3" json:"episodes,omitempty"`
-	// next_page_token; empty at the end.
+	// next_page_token; empty at the end, and only there. A page ends early at 3 MiB, so a short one may
+	// not be the last.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1260,6 +1281,9 @@ type ListEpisodeEventsRequest struct {
 	PageToken string `protobuf:"bytes,4,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	// after_sequence: just events with a higher sequence. 0: all.
 	AfterSequence int64 `protobuf:"varint,5,opt,name=after_sequence,json=afterSequence,proto3" json:"after_sequence,omitempty"`
+	// read_mask names the paths to give of each event, for example `tags`. Empty or `*`: all. Unknown
+	// paths are refused with the paths that there are.
+	ReadMask      *fieldmaskpb.FieldMask `protobuf:"bytes,6,opt,name=read_mask,json=readMask,proto3" json:"read_mask,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1327,6 +1351,13 @@ func (x *ListEpisodeEventsRequest) GetAfterSequence() int64 {
 		return x.AfterSequence
 	}
 	return 0
+}
+
+func (x *ListEpisodeEventsRequest) GetReadMask() *fieldmaskpb.FieldMask {
+	if x != nil {
+		return x.ReadMask
+	}
+	return nil
 }
 
 // Response of ListEpisodeEvents.
@@ -1543,7 +1574,10 @@ type RecallEpisodesRequest struct {
 	// min_similarity in [0, 1] that every hit has. 0 or absent: no bound.
 	MinSimilarity *float64 `protobuf:"fixed64,6,opt,name=min_similarity,json=minSimilarity,proto3,oneof" json:"min_similarity,omitempty"`
 	// explain fills score_parts of each hit.
-	Explain       bool `protobuf:"varint,7,opt,name=explain,proto3" json:"explain,omitempty"`
+	Explain bool `protobuf:"varint,7,opt,name=explain,proto3" json:"explain,omitempty"`
+	// read_mask names the paths to give of each hit's episode, for example `tags`. Empty or `*`: all. Unknown
+	// paths are refused with the paths that there are.
+	ReadMask      *fieldmaskpb.FieldMask `protobuf:"bytes,8,opt,name=read_mask,json=readMask,proto3" json:"read_mask,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1625,6 +1659,13 @@ func (x *RecallEpisodesRequest) GetExplain() bool {
 		return x.Explain
 	}
 	return false
+}
+
+func (x *RecallEpisodesRequest) GetReadMask() *fieldmaskpb.FieldMask {
+	if x != nil {
+		return x.ReadMask
+	}
+	return nil
 }
 
 // Response of RecallEpisodes.
@@ -1857,8 +1898,10 @@ type AnalyzeFailuresResponse struct {
 	// compared_signature_count of them, the most frequent, that were compared by meaning: all up to
 	// 2,000; none if `similarity` is 1. Each of the rest is a group by its signature alone.
 	ComparedSignatureCount int64 `protobuf:"varint,6,opt,name=compared_signature_count,json=comparedSignatureCount,proto3" json:"compared_signature_count,omitempty"`
-	unknownFields          protoimpl.UnknownFields
-	sizeCache              protoimpl.SizeCache
+	// notices, for example that long fields are left out of an answer that would be too large.
+	Notices       []*Notice `protobuf:"bytes,7,rep,name=notices,proto3" json:"notices,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *AnalyzeFailuresResponse) Reset() {
@@ -1931,6 +1974,13 @@ func (x *AnalyzeFailuresResponse) GetComparedSignatureCount() int64 {
 		return x.ComparedSignatureCount
 	}
 	return 0
+}
+
+func (x *AnalyzeFailuresResponse) GetNotices() []*Notice {
+	if x != nil {
+		return x.Notices
+	}
+	return nil
 }
 
 // FailureGroup is a group of failed episodes of one cause.
@@ -2150,7 +2200,7 @@ var File_lot_v1_episode_service_proto protoreflect.FileDescriptor
 
 const file_lot_v1_episode_service_proto_rawDesc = "" +
 	"\n" +
-	"\x1clot/v1/episode_service.proto\x12\x06lot.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14lot/v1/episode.proto\x1a\x1blot/v1/error_solution.proto\x1a\x14lot/v1/outcome.proto\x1a\x14lot/v1/pattern.proto\"\x9c\x01\n" +
+	"\x1clot/v1/episode_service.proto\x12\x06lot.v1\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14lot/v1/episode.proto\x1a\x1blot/v1/error_solution.proto\x1a\x14lot/v1/outcome.proto\x1a\x14lot/v1/pattern.proto\"\x9c\x01\n" +
 	"\x13StartEpisodeRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12)\n" +
 	"\aepisode\x18\x02 \x01(\v2\x0f.lot.v1.EpisodeR\aepisode\x12\x1d\n" +
@@ -2204,11 +2254,12 @@ const file_lot_v1_episode_service_proto_rawDesc = "" +
 	"\fMetricsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x01R\x05value:\x028\x01B\t\n" +
-	"\a_reward\"\xd2\x01\n" +
+	"\a_reward\"\xfc\x01\n" +
 	"\x12EndEpisodeResponse\x12)\n" +
 	"\aepisode\x18\x01 \x01(\v2\x0f.lot.v1.EpisodeR\aepisode\x12>\n" +
 	"\x12extracted_patterns\x18\x02 \x03(\v2\x0f.lot.v1.PatternR\x11extractedPatterns\x12Q\n" +
-	"\x19extracted_error_solutions\x18\x03 \x03(\v2\x15.lot.v1.ErrorSolutionR\x17extractedErrorSolutions\"\xff\x01\n" +
+	"\x19extracted_error_solutions\x18\x03 \x03(\v2\x15.lot.v1.ErrorSolutionR\x17extractedErrorSolutions\x12(\n" +
+	"\anotices\x18\x04 \x03(\v2\x0e.lot.v1.NoticeR\anotices\"\xff\x01\n" +
 	"\x14RecordEpisodeRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12)\n" +
 	"\aepisode\x18\x02 \x01(\v2\x0f.lot.v1.EpisodeR\aepisode\x12\x1d\n" +
@@ -2229,13 +2280,14 @@ const file_lot_v1_episode_service_proto_rawDesc = "" +
 	"\n" +
 	"episode_id\x18\x02 \x01(\tR\tepisodeId\"?\n" +
 	"\x12GetEpisodeResponse\x12)\n" +
-	"\aepisode\x18\x01 \x01(\v2\x0f.lot.v1.EpisodeR\aepisode\"\x9e\x01\n" +
+	"\aepisode\x18\x01 \x01(\v2\x0f.lot.v1.EpisodeR\aepisode\"\xd7\x01\n" +
 	"\x13ListEpisodesRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12-\n" +
 	"\x06filter\x18\x02 \x01(\v2\x15.lot.v1.EpisodeFilterR\x06filter\x12\x1b\n" +
 	"\tpage_size\x18\x03 \x01(\x05R\bpageSize\x12\x1d\n" +
 	"\n" +
-	"page_token\x18\x04 \x01(\tR\tpageToken\"k\n" +
+	"page_token\x18\x04 \x01(\tR\tpageToken\x127\n" +
+	"\tread_mask\x18\x05 \x01(\v2\x1a.google.protobuf.FieldMaskR\breadMask\"k\n" +
 	"\x14ListEpisodesResponse\x12+\n" +
 	"\bepisodes\x18\x01 \x03(\v2\x0f.lot.v1.EpisodeR\bepisodes\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"x\n" +
@@ -2246,7 +2298,7 @@ const file_lot_v1_episode_service_proto_rawDesc = "" +
 	"\rallow_missing\x18\x03 \x01(\bR\fallowMissing\"a\n" +
 	"\x15DeleteEpisodeResponse\x12\x18\n" +
 	"\adeleted\x18\x01 \x01(\bR\adeleted\x12.\n" +
-	"\x13deleted_event_count\x18\x02 \x01(\x03R\x11deletedEventCount\"\xba\x01\n" +
+	"\x13deleted_event_count\x18\x02 \x01(\x03R\x11deletedEventCount\"\xf3\x01\n" +
 	"\x18ListEpisodeEventsRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x1d\n" +
 	"\n" +
@@ -2254,7 +2306,8 @@ const file_lot_v1_episode_service_proto_rawDesc = "" +
 	"\tpage_size\x18\x03 \x01(\x05R\bpageSize\x12\x1d\n" +
 	"\n" +
 	"page_token\x18\x04 \x01(\tR\tpageToken\x12%\n" +
-	"\x0eafter_sequence\x18\x05 \x01(\x03R\rafterSequence\"q\n" +
+	"\x0eafter_sequence\x18\x05 \x01(\x03R\rafterSequence\x127\n" +
+	"\tread_mask\x18\x06 \x01(\v2\x1a.google.protobuf.FieldMaskR\breadMask\"q\n" +
 	"\x19ListEpisodeEventsResponse\x12,\n" +
 	"\x06events\x18\x01 \x03(\v2\x14.lot.v1.EpisodeEventR\x06events\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xa8\x01\n" +
@@ -2267,7 +2320,7 @@ const file_lot_v1_episode_service_proto_rawDesc = "" +
 	"\x06follow\x18\x05 \x01(\bR\x06follow\"b\n" +
 	"\x15ReplayEpisodeResponse\x12,\n" +
 	"\x06events\x18\x01 \x03(\v2\x14.lot.v1.EpisodeEventR\x06events\x12\x1b\n" +
-	"\tcaught_up\x18\x02 \x01(\bR\bcaughtUp\"\x8c\x02\n" +
+	"\tcaught_up\x18\x02 \x01(\bR\bcaughtUp\"\xc5\x02\n" +
 	"\x15RecallEpisodesRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x14\n" +
 	"\x05query\x18\x02 \x01(\tR\x05query\x12!\n" +
@@ -2275,7 +2328,8 @@ const file_lot_v1_episode_service_proto_rawDesc = "" +
 	"\x06filter\x18\x04 \x01(\v2\x15.lot.v1.EpisodeFilterR\x06filter\x12\x14\n" +
 	"\x05limit\x18\x05 \x01(\x05R\x05limit\x12*\n" +
 	"\x0emin_similarity\x18\x06 \x01(\x01H\x00R\rminSimilarity\x88\x01\x01\x12\x18\n" +
-	"\aexplain\x18\a \x01(\bR\aexplainB\x11\n" +
+	"\aexplain\x18\a \x01(\bR\aexplain\x127\n" +
+	"\tread_mask\x18\b \x01(\v2\x1a.google.protobuf.FieldMaskR\breadMaskB\x11\n" +
 	"\x0f_min_similarity\"\x8d\x01\n" +
 	"\x16RecallEpisodesResponse\x12&\n" +
 	"\x04hits\x18\x01 \x03(\v2\x12.lot.v1.EpisodeHitR\x04hits\x12!\n" +
@@ -2297,7 +2351,7 @@ const file_lot_v1_episode_service_proto_rawDesc = "" +
 	"\n" +
 	"similarity\x18\x04 \x01(\x01H\x00R\n" +
 	"similarity\x88\x01\x01B\r\n" +
-	"\v_similarity\"\x95\x02\n" +
+	"\v_similarity\"\xbf\x02\n" +
 	"\x17AnalyzeFailuresResponse\x12,\n" +
 	"\x06groups\x18\x01 \x03(\v2\x14.lot.v1.FailureGroupR\x06groups\x12!\n" +
 	"\ffailed_count\x18\x02 \x01(\x03R\vfailedCount\x12%\n" +
@@ -2305,7 +2359,8 @@ const file_lot_v1_episode_service_proto_rawDesc = "" +
 	"\vgroup_count\x18\x04 \x01(\x03R\n" +
 	"groupCount\x12'\n" +
 	"\x0fsignature_count\x18\x05 \x01(\x03R\x0esignatureCount\x128\n" +
-	"\x18compared_signature_count\x18\x06 \x01(\x03R\x16comparedSignatureCount\"\xfb\x05\n" +
+	"\x18compared_signature_count\x18\x06 \x01(\x03R\x16comparedSignatureCount\x12(\n" +
+	"\anotices\x18\a \x03(\v2\x0e.lot.v1.NoticeR\anotices\"\xfb\x05\n" +
 	"\fFailureGroup\x12\x1c\n" +
 	"\tsignature\x18\x01 \x01(\tR\tsignature\x12\x14\n" +
 	"\x05count\x18\x02 \x01(\x03R\x05count\x12\x14\n" +
@@ -2402,7 +2457,8 @@ var file_lot_v1_episode_service_proto_goTypes = []any{
 	(*Pattern)(nil),                   // 34: lot.v1.Pattern
 	(*ErrorSolution)(nil),             // 35: lot.v1.ErrorSolution
 	(*EpisodeFilter)(nil),             // 36: lot.v1.EpisodeFilter
-	(*ScorePart)(nil),                 // 37: lot.v1.ScorePart
+	(*fieldmaskpb.FieldMask)(nil),     // 37: google.protobuf.FieldMask
+	(*ScorePart)(nil),                 // 38: lot.v1.ScorePart
 }
 var file_lot_v1_episode_service_proto_depIdxs = []int32{
 	28, // 0: lot.v1.StartEpisodeRequest.episode:type_name -> lot.v1.Episode
@@ -2419,56 +2475,61 @@ var file_lot_v1_episode_service_proto_depIdxs = []int32{
 	28, // 11: lot.v1.EndEpisodeResponse.episode:type_name -> lot.v1.Episode
 	34, // 12: lot.v1.EndEpisodeResponse.extracted_patterns:type_name -> lot.v1.Pattern
 	35, // 13: lot.v1.EndEpisodeResponse.extracted_error_solutions:type_name -> lot.v1.ErrorSolution
-	28, // 14: lot.v1.RecordEpisodeRequest.episode:type_name -> lot.v1.Episode
-	30, // 15: lot.v1.RecordEpisodeRequest.events:type_name -> lot.v1.EpisodeEvent
-	28, // 16: lot.v1.RecordEpisodeResponse.episode:type_name -> lot.v1.Episode
-	29, // 17: lot.v1.RecordEpisodeResponse.notices:type_name -> lot.v1.Notice
-	34, // 18: lot.v1.RecordEpisodeResponse.extracted_patterns:type_name -> lot.v1.Pattern
-	35, // 19: lot.v1.RecordEpisodeResponse.extracted_error_solutions:type_name -> lot.v1.ErrorSolution
-	28, // 20: lot.v1.GetEpisodeResponse.episode:type_name -> lot.v1.Episode
-	36, // 21: lot.v1.ListEpisodesRequest.filter:type_name -> lot.v1.EpisodeFilter
-	28, // 22: lot.v1.ListEpisodesResponse.episodes:type_name -> lot.v1.Episode
-	30, // 23: lot.v1.ListEpisodeEventsResponse.events:type_name -> lot.v1.EpisodeEvent
-	30, // 24: lot.v1.ReplayEpisodeResponse.events:type_name -> lot.v1.EpisodeEvent
-	36, // 25: lot.v1.RecallEpisodesRequest.filter:type_name -> lot.v1.EpisodeFilter
-	23, // 26: lot.v1.RecallEpisodesResponse.hits:type_name -> lot.v1.EpisodeHit
-	29, // 27: lot.v1.RecallEpisodesResponse.notices:type_name -> lot.v1.Notice
-	28, // 28: lot.v1.EpisodeHit.episode:type_name -> lot.v1.Episode
-	37, // 29: lot.v1.EpisodeHit.score_parts:type_name -> lot.v1.ScorePart
-	36, // 30: lot.v1.AnalyzeFailuresRequest.filter:type_name -> lot.v1.EpisodeFilter
-	26, // 31: lot.v1.AnalyzeFailuresResponse.groups:type_name -> lot.v1.FailureGroup
-	33, // 32: lot.v1.FailureGroup.last_time:type_name -> google.protobuf.Timestamp
-	32, // 33: lot.v1.FailureGroup.example_error:type_name -> lot.v1.EpisodeError
-	33, // 34: lot.v1.FailureGroup.first_time:type_name -> google.protobuf.Timestamp
-	1,  // 35: lot.v1.EpisodeService.StartEpisode:input_type -> lot.v1.StartEpisodeRequest
-	3,  // 36: lot.v1.EpisodeService.RecordEvent:input_type -> lot.v1.RecordEventRequest
-	5,  // 37: lot.v1.EpisodeService.RecordEvents:input_type -> lot.v1.RecordEventsRequest
-	7,  // 38: lot.v1.EpisodeService.EndEpisode:input_type -> lot.v1.EndEpisodeRequest
-	9,  // 39: lot.v1.EpisodeService.RecordEpisode:input_type -> lot.v1.RecordEpisodeRequest
-	11, // 40: lot.v1.EpisodeService.GetEpisode:input_type -> lot.v1.GetEpisodeRequest
-	13, // 41: lot.v1.EpisodeService.ListEpisodes:input_type -> lot.v1.ListEpisodesRequest
-	15, // 42: lot.v1.EpisodeService.DeleteEpisode:input_type -> lot.v1.DeleteEpisodeRequest
-	17, // 43: lot.v1.EpisodeService.ListEpisodeEvents:input_type -> lot.v1.ListEpisodeEventsRequest
-	19, // 44: lot.v1.EpisodeService.ReplayEpisode:input_type -> lot.v1.ReplayEpisodeRequest
-	21, // 45: lot.v1.EpisodeService.RecallEpisodes:input_type -> lot.v1.RecallEpisodesRequest
-	24, // 46: lot.v1.EpisodeService.AnalyzeFailures:input_type -> lot.v1.AnalyzeFailuresRequest
-	2,  // 47: lot.v1.EpisodeService.StartEpisode:output_type -> lot.v1.StartEpisodeResponse
-	4,  // 48: lot.v1.EpisodeService.RecordEvent:output_type -> lot.v1.RecordEventResponse
-	6,  // 49: lot.v1.EpisodeService.RecordEvents:output_type -> lot.v1.RecordEventsResponse
-	8,  // 50: lot.v1.EpisodeService.EndEpisode:output_type -> lot.v1.EndEpisodeResponse
-	10, // 51: lot.v1.EpisodeService.RecordEpisode:output_type -> lot.v1.RecordEpisodeResponse
-	12, // 52: lot.v1.EpisodeService.GetEpisode:output_type -> lot.v1.GetEpisodeResponse
-	14, // 53: lot.v1.EpisodeService.ListEpisodes:output_type -> lot.v1.ListEpisodesResponse
-	16, // 54: lot.v1.EpisodeService.DeleteEpisode:output_type -> lot.v1.DeleteEpisodeResponse
-	18, // 55: lot.v1.EpisodeService.ListEpisodeEvents:output_type -> lot.v1.ListEpisodeEventsResponse
-	20, // 56: lot.v1.EpisodeService.ReplayEpisode:output_type -> lot.v1.ReplayEpisodeResponse
-	22, // 57: lot.v1.EpisodeService.RecallEpisodes:output_type -> lot.v1.RecallEpisodesResponse
-	25, // 58: lot.v1.EpisodeService.AnalyzeFailures:output_type -> lot.v1.AnalyzeFailuresResponse
-	47, // [47:59] is the sub-list for method output_type
-	35, // [35:47] is the sub-list for method input_type
-	35, // [35:35] is the sub-list for extension type_name
-	35, // [35:35] is the sub-list for extension extendee
-	0,  // [0:35] is the sub-list for field type_name
+	29, // 14: lot.v1.EndEpisodeResponse.notices:type_name -> lot.v1.Notice
+	28, // 15: lot.v1.RecordEpisodeRequest.episode:type_name -> lot.v1.Episode
+	30, // 16: lot.v1.RecordEpisodeRequest.events:type_name -> lot.v1.EpisodeEvent
+	28, // 17: lot.v1.RecordEpisodeResponse.episode:type_name -> lot.v1.Episode
+	29, // 18: lot.v1.RecordEpisodeResponse.notices:type_name -> lot.v1.Notice
+	34, // 19: lot.v1.RecordEpisodeResponse.extracted_patterns:type_name -> lot.v1.Pattern
+	35, // 20: lot.v1.RecordEpisodeResponse.extracted_error_solutions:type_name -> lot.v1.ErrorSolution
+	28, // 21: lot.v1.GetEpisodeResponse.episode:type_name -> lot.v1.Episode
+	36, // 22: lot.v1.ListEpisodesRequest.filter:type_name -> lot.v1.EpisodeFilter
+	37, // 23: lot.v1.ListEpisodesRequest.read_mask:type_name -> google.protobuf.FieldMask
+	28, // 24: lot.v1.ListEpisodesResponse.episodes:type_name -> lot.v1.Episode
+	37, // 25: lot.v1.ListEpisodeEventsRequest.read_mask:type_name -> google.protobuf.FieldMask
+	30, // 26: lot.v1.ListEpisodeEventsResponse.events:type_name -> lot.v1.EpisodeEvent
+	30, // 27: lot.v1.ReplayEpisodeResponse.events:type_name -> lot.v1.EpisodeEvent
+	36, // 28: lot.v1.RecallEpisodesRequest.filter:type_name -> lot.v1.EpisodeFilter
+	37, // 29: lot.v1.RecallEpisodesRequest.read_mask:type_name -> google.protobuf.FieldMask
+	23, // 30: lot.v1.RecallEpisodesResponse.hits:type_name -> lot.v1.EpisodeHit
+	29, // 31: lot.v1.RecallEpisodesResponse.notices:type_name -> lot.v1.Notice
+	28, // 32: lot.v1.EpisodeHit.episode:type_name -> lot.v1.Episode
+	38, // 33: lot.v1.EpisodeHit.score_parts:type_name -> lot.v1.ScorePart
+	36, // 34: lot.v1.AnalyzeFailuresRequest.filter:type_name -> lot.v1.EpisodeFilter
+	26, // 35: lot.v1.AnalyzeFailuresResponse.groups:type_name -> lot.v1.FailureGroup
+	29, // 36: lot.v1.AnalyzeFailuresResponse.notices:type_name -> lot.v1.Notice
+	33, // 37: lot.v1.FailureGroup.last_time:type_name -> google.protobuf.Timestamp
+	32, // 38: lot.v1.FailureGroup.example_error:type_name -> lot.v1.EpisodeError
+	33, // 39: lot.v1.FailureGroup.first_time:type_name -> google.protobuf.Timestamp
+	1,  // 40: lot.v1.EpisodeService.StartEpisode:input_type -> lot.v1.StartEpisodeRequest
+	3,  // 41: lot.v1.EpisodeService.RecordEvent:input_type -> lot.v1.RecordEventRequest
+	5,  // 42: lot.v1.EpisodeService.RecordEvents:input_type -> lot.v1.RecordEventsRequest
+	7,  // 43: lot.v1.EpisodeService.EndEpisode:input_type -> lot.v1.EndEpisodeRequest
+	9,  // 44: lot.v1.EpisodeService.RecordEpisode:input_type -> lot.v1.RecordEpisodeRequest
+	11, // 45: lot.v1.EpisodeService.GetEpisode:input_type -> lot.v1.GetEpisodeRequest
+	13, // 46: lot.v1.EpisodeService.ListEpisodes:input_type -> lot.v1.ListEpisodesRequest
+	15, // 47: lot.v1.EpisodeService.DeleteEpisode:input_type -> lot.v1.DeleteEpisodeRequest
+	17, // 48: lot.v1.EpisodeService.ListEpisodeEvents:input_type -> lot.v1.ListEpisodeEventsRequest
+	19, // 49: lot.v1.EpisodeService.ReplayEpisode:input_type -> lot.v1.ReplayEpisodeRequest
+	21, // 50: lot.v1.EpisodeService.RecallEpisodes:input_type -> lot.v1.RecallEpisodesRequest
+	24, // 51: lot.v1.EpisodeService.AnalyzeFailures:input_type -> lot.v1.AnalyzeFailuresRequest
+	2,  // 52: lot.v1.EpisodeService.StartEpisode:output_type -> lot.v1.StartEpisodeResponse
+	4,  // 53: lot.v1.EpisodeService.RecordEvent:output_type -> lot.v1.RecordEventResponse
+	6,  // 54: lot.v1.EpisodeService.RecordEvents:output_type -> lot.v1.RecordEventsResponse
+	8,  // 55: lot.v1.EpisodeService.EndEpisode:output_type -> lot.v1.EndEpisodeResponse
+	10, // 56: lot.v1.EpisodeService.RecordEpisode:output_type -> lot.v1.RecordEpisodeResponse
+	12, // 57: lot.v1.EpisodeService.GetEpisode:output_type -> lot.v1.GetEpisodeResponse
+	14, // 58: lot.v1.EpisodeService.ListEpisodes:output_type -> lot.v1.ListEpisodesResponse
+	16, // 59: lot.v1.EpisodeService.DeleteEpisode:output_type -> lot.v1.DeleteEpisodeResponse
+	18, // 60: lot.v1.EpisodeService.ListEpisodeEvents:output_type -> lot.v1.ListEpisodeEventsResponse
+	20, // 61: lot.v1.EpisodeService.ReplayEpisode:output_type -> lot.v1.ReplayEpisodeResponse
+	22, // 62: lot.v1.EpisodeService.RecallEpisodes:output_type -> lot.v1.RecallEpisodesResponse
+	25, // 63: lot.v1.EpisodeService.AnalyzeFailures:output_type -> lot.v1.AnalyzeFailuresResponse
+	52, // [52:64] is the sub-list for method output_type
+	40, // [40:52] is the sub-list for method input_type
+	40, // [40:40] is the sub-list for extension type_name
+	40, // [40:40] is the sub-list for extension extendee
+	0,  // [0:40] is the sub-list for field type_name
 }
 
 func init() { file_lot_v1_episode_service_proto_init() }

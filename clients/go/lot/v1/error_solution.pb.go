@@ -10,6 +10,7 @@ import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	durationpb "google.golang.org/protobuf/types/known/durationpb"
+	fieldmaskpb "google.golang.org/protobuf/types/known/fieldmaskpb"
 	structpb "google.golang.org/protobuf/types/known/structpb"
 	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
@@ -99,7 +100,7 @@ type ErrorSolution struct {
 	Language string `protobuf:"bytes,6,opt,name=language,proto3" json:"language,omitempty"`
 	// resolution in words. At most 64 KiB.
 	Resolution string `protobuf:"bytes,7,opt,name=resolution,proto3" json:"resolution,omitempty"`
-	// steps of the resolution, in order. At most 1,000.
+	// steps of the resolution, in order. At most 1,000, and 1.5 MiB together.
 	Steps []string `protobuf:"bytes,8,rep,name=steps,proto3" json:"steps,omitempty"`
 	// categories of tasks it applies to. At most 100, each once.
 	Categories []string `protobuf:"bytes,9,rep,name=categories,proto3" json:"categories,omitempty"`
@@ -659,7 +660,10 @@ type FindErrorSolutionsRequest struct {
 	// with an error of the same signature is always told.
 	IncludeUnsolved bool `protobuf:"varint,8,opt,name=include_unsolved,json=includeUnsolved,proto3" json:"include_unsolved,omitempty"`
 	// explain fills score_parts of each hit.
-	Explain       bool `protobuf:"varint,9,opt,name=explain,proto3" json:"explain,omitempty"`
+	Explain bool `protobuf:"varint,9,opt,name=explain,proto3" json:"explain,omitempty"`
+	// read_mask names the paths to give of each hit's error solution, for example `tags`. Empty or `*`: all. Unknown
+	// paths are refused with the paths that there are.
+	ReadMask      *fieldmaskpb.FieldMask `protobuf:"bytes,10,opt,name=read_mask,json=readMask,proto3" json:"read_mask,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -755,6 +759,13 @@ func (x *FindErrorSolutionsRequest) GetExplain() bool {
 		return x.Explain
 	}
 	return false
+}
+
+func (x *FindErrorSolutionsRequest) GetReadMask() *fieldmaskpb.FieldMask {
+	if x != nil {
+		return x.ReadMask
+	}
+	return nil
 }
 
 // Response of FindErrorSolutions.
@@ -1175,7 +1186,10 @@ type ListErrorSolutionsRequest struct {
 	// page_size: 0 is 10; at most 1,000.
 	PageSize int32 `protobuf:"varint,3,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
 	// page_token as given by the last page, for the same namespace and filter.
-	PageToken     string `protobuf:"bytes,4,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	PageToken string `protobuf:"bytes,4,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	// read_mask names the paths to give of each error solution, for example `tags`. Empty or `*`: all. Unknown
+	// paths are refused with the paths that there are.
+	ReadMask      *fieldmaskpb.FieldMask `protobuf:"bytes,5,opt,name=read_mask,json=readMask,proto3" json:"read_mask,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1238,12 +1252,20 @@ func (x *ListErrorSolutionsRequest) GetPageToken() string {
 	return ""
 }
 
+func (x *ListErrorSolutionsRequest) GetReadMask() *fieldmaskpb.FieldMask {
+	if x != nil {
+		return x.ReadMask
+	}
+	return nil
+}
+
 // Response of ListErrorSolutions.
 type ListErrorSolutionsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// error_solutions, newest first.
 	ErrorSolutions []*ErrorSolution `protobuf:"bytes,1,rep,name=error_solutions,json=errorSolutions,proto3" json:"error_solutions,omitempty"`
-	// next_page_token; empty at the end.
+	// next_page_token; empty at the end, and only there. A page ends early at 3 MiB, so a short one may
+	// not be the last.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1407,7 +1429,7 @@ var File_lot_v1_error_solution_proto protoreflect.FileDescriptor
 
 const file_lot_v1_error_solution_proto_rawDesc = "" +
 	"\n" +
-	"\x1blot/v1/error_solution.proto\x12\x06lot.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14lot/v1/outcome.proto\"\x98\a\n" +
+	"\x1blot/v1/error_solution.proto\x12\x06lot.v1\x1a\x1egoogle/protobuf/duration.proto\x1a google/protobuf/field_mask.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14lot/v1/outcome.proto\"\x98\a\n" +
 	"\rErrorSolution\x12*\n" +
 	"\x11error_solution_id\x18\x01 \x01(\tR\x0ferrorSolutionId\x12\x1d\n" +
 	"\n" +
@@ -1481,7 +1503,7 @@ const file_lot_v1_error_solution_proto_rawDesc = "" +
 	"\x19SaveErrorSolutionResponse\x12<\n" +
 	"\x0eerror_solution\x18\x01 \x01(\v2\x15.lot.v1.ErrorSolutionR\rerrorSolution\x12\x18\n" +
 	"\acreated\x18\x02 \x01(\bR\acreated\x12(\n" +
-	"\anotices\x18\x03 \x03(\v2\x0e.lot.v1.NoticeR\anotices\"\xd3\x02\n" +
+	"\anotices\x18\x03 \x03(\v2\x0e.lot.v1.NoticeR\anotices\"\x8c\x03\n" +
 	"\x19FindErrorSolutionsRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x1d\n" +
 	"\n" +
@@ -1494,7 +1516,9 @@ const file_lot_v1_error_solution_proto_rawDesc = "" +
 	"\x05limit\x18\x06 \x01(\x05R\x05limit\x12*\n" +
 	"\x0emin_similarity\x18\a \x01(\x01H\x00R\rminSimilarity\x88\x01\x01\x12)\n" +
 	"\x10include_unsolved\x18\b \x01(\bR\x0fincludeUnsolved\x12\x18\n" +
-	"\aexplain\x18\t \x01(\bR\aexplainB\x11\n" +
+	"\aexplain\x18\t \x01(\bR\aexplain\x127\n" +
+	"\tread_mask\x18\n" +
+	" \x01(\v2\x1a.google.protobuf.FieldMaskR\breadMaskB\x11\n" +
 	"\x0f_min_similarity\"\xeb\x01\n" +
 	"\x1aFindErrorSolutionsResponse\x12,\n" +
 	"\x04hits\x18\x01 \x03(\v2\x18.lot.v1.ErrorSolutionHitR\x04hits\x12!\n" +
@@ -1529,13 +1553,14 @@ const file_lot_v1_error_solution_proto_rawDesc = "" +
 	"request_id\x18\t \x01(\tR\trequestIdB\t\n" +
 	"\a_reward\"b\n" +
 	"\"RecordErrorSolutionOutcomeResponse\x12<\n" +
-	"\x0eerror_solution\x18\x01 \x01(\v2\x15.lot.v1.ErrorSolutionR\rerrorSolution\"\xaa\x01\n" +
+	"\x0eerror_solution\x18\x01 \x01(\v2\x15.lot.v1.ErrorSolutionR\rerrorSolution\"\xe3\x01\n" +
 	"\x19ListErrorSolutionsRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x123\n" +
 	"\x06filter\x18\x02 \x01(\v2\x1b.lot.v1.ErrorSolutionFilterR\x06filter\x12\x1b\n" +
 	"\tpage_size\x18\x03 \x01(\x05R\bpageSize\x12\x1d\n" +
 	"\n" +
-	"page_token\x18\x04 \x01(\tR\tpageToken\"\x84\x01\n" +
+	"page_token\x18\x04 \x01(\tR\tpageToken\x127\n" +
+	"\tread_mask\x18\x05 \x01(\v2\x1a.google.protobuf.FieldMaskR\breadMask\"\x84\x01\n" +
 	"\x1aListErrorSolutionsResponse\x12>\n" +
 	"\x0ferror_solutions\x18\x01 \x03(\v2\x15.lot.v1.ErrorSolutionR\x0eerrorSolutions\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\x8b\x01\n" +
@@ -1589,8 +1614,9 @@ var file_lot_v1_error_solution_proto_goTypes = []any{
 	(*timestamppb.Timestamp)(nil),              // 19: google.protobuf.Timestamp
 	(*durationpb.Duration)(nil),                // 20: google.protobuf.Duration
 	(*Notice)(nil),                             // 21: lot.v1.Notice
-	(*ScorePart)(nil),                          // 22: lot.v1.ScorePart
-	(Outcome)(0),                               // 23: lot.v1.Outcome
+	(*fieldmaskpb.FieldMask)(nil),              // 22: google.protobuf.FieldMask
+	(*ScorePart)(nil),                          // 23: lot.v1.ScorePart
+	(Outcome)(0),                               // 24: lot.v1.Outcome
 }
 var file_lot_v1_error_solution_proto_depIdxs = []int32{
 	17, // 0: lot.v1.ErrorSolution.outcomes:type_name -> lot.v1.Outcomes
@@ -1606,23 +1632,25 @@ var file_lot_v1_error_solution_proto_depIdxs = []int32{
 	1,  // 10: lot.v1.SaveErrorSolutionRequest.error_solution:type_name -> lot.v1.ErrorSolution
 	1,  // 11: lot.v1.SaveErrorSolutionResponse.error_solution:type_name -> lot.v1.ErrorSolution
 	21, // 12: lot.v1.SaveErrorSolutionResponse.notices:type_name -> lot.v1.Notice
-	7,  // 13: lot.v1.FindErrorSolutionsResponse.hits:type_name -> lot.v1.ErrorSolutionHit
-	21, // 14: lot.v1.FindErrorSolutionsResponse.notices:type_name -> lot.v1.Notice
-	7,  // 15: lot.v1.FindErrorSolutionsResponse.unsolved:type_name -> lot.v1.ErrorSolutionHit
-	1,  // 16: lot.v1.ErrorSolutionHit.error_solution:type_name -> lot.v1.ErrorSolution
-	0,  // 17: lot.v1.ErrorSolutionHit.match:type_name -> lot.v1.ErrorMatch
-	22, // 18: lot.v1.ErrorSolutionHit.score_parts:type_name -> lot.v1.ScorePart
-	8,  // 19: lot.v1.ErrorSolutionHit.differences:type_name -> lot.v1.ErrorDifference
-	23, // 20: lot.v1.RecordErrorSolutionOutcomeRequest.outcome:type_name -> lot.v1.Outcome
-	20, // 21: lot.v1.RecordErrorSolutionOutcomeRequest.duration:type_name -> google.protobuf.Duration
-	1,  // 22: lot.v1.RecordErrorSolutionOutcomeResponse.error_solution:type_name -> lot.v1.ErrorSolution
-	2,  // 23: lot.v1.ListErrorSolutionsRequest.filter:type_name -> lot.v1.ErrorSolutionFilter
-	1,  // 24: lot.v1.ListErrorSolutionsResponse.error_solutions:type_name -> lot.v1.ErrorSolution
-	25, // [25:25] is the sub-list for method output_type
-	25, // [25:25] is the sub-list for method input_type
-	25, // [25:25] is the sub-list for extension type_name
-	25, // [25:25] is the sub-list for extension extendee
-	0,  // [0:25] is the sub-list for field type_name
+	22, // 13: lot.v1.FindErrorSolutionsRequest.read_mask:type_name -> google.protobuf.FieldMask
+	7,  // 14: lot.v1.FindErrorSolutionsResponse.hits:type_name -> lot.v1.ErrorSolutionHit
+	21, // 15: lot.v1.FindErrorSolutionsResponse.notices:type_name -> lot.v1.Notice
+	7,  // 16: lot.v1.FindErrorSolutionsResponse.unsolved:type_name -> lot.v1.ErrorSolutionHit
+	1,  // 17: lot.v1.ErrorSolutionHit.error_solution:type_name -> lot.v1.ErrorSolution
+	0,  // 18: lot.v1.ErrorSolutionHit.match:type_name -> lot.v1.ErrorMatch
+	23, // 19: lot.v1.ErrorSolutionHit.score_parts:type_name -> lot.v1.ScorePart
+	8,  // 20: lot.v1.ErrorSolutionHit.differences:type_name -> lot.v1.ErrorDifference
+	24, // 21: lot.v1.RecordErrorSolutionOutcomeRequest.outcome:type_name -> lot.v1.Outcome
+	20, // 22: lot.v1.RecordErrorSolutionOutcomeRequest.duration:type_name -> google.protobuf.Duration
+	1,  // 23: lot.v1.RecordErrorSolutionOutcomeResponse.error_solution:type_name -> lot.v1.ErrorSolution
+	2,  // 24: lot.v1.ListErrorSolutionsRequest.filter:type_name -> lot.v1.ErrorSolutionFilter
+	22, // 25: lot.v1.ListErrorSolutionsRequest.read_mask:type_name -> google.protobuf.FieldMask
+	1,  // 26: lot.v1.ListErrorSolutionsResponse.error_solutions:type_name -> lot.v1.ErrorSolution
+	27, // [27:27] is the sub-list for method output_type
+	27, // [27:27] is the sub-list for method input_type
+	27, // [27:27] is the sub-list for extension type_name
+	27, // [27:27] is the sub-list for extension extendee
+	0,  // [0:27] is the sub-list for field type_name
 }
 
 func init() { file_lot_v1_error_solution_proto_init() }

@@ -9,6 +9,7 @@ package lotv1
 import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
+	fieldmaskpb "google.golang.org/protobuf/types/known/fieldmaskpb"
 	structpb "google.golang.org/protobuf/types/known/structpb"
 	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
@@ -628,7 +629,10 @@ type ListLearningEventsRequest struct {
 	// page_size: 0 is 10; at most 1,000.
 	PageSize int32 `protobuf:"varint,3,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
 	// page_token as given by the last page, for the same namespace and filter.
-	PageToken     string `protobuf:"bytes,4,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	PageToken string `protobuf:"bytes,4,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	// read_mask names the paths to give of each learning event, for example `tags`. Empty or `*`: all. Unknown
+	// paths are refused with the paths that there are.
+	ReadMask      *fieldmaskpb.FieldMask `protobuf:"bytes,5,opt,name=read_mask,json=readMask,proto3" json:"read_mask,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -691,12 +695,20 @@ func (x *ListLearningEventsRequest) GetPageToken() string {
 	return ""
 }
 
+func (x *ListLearningEventsRequest) GetReadMask() *fieldmaskpb.FieldMask {
+	if x != nil {
+		return x.ReadMask
+	}
+	return nil
+}
+
 // Response of ListLearningEvents.
 type ListLearningEventsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// learning_events, newest first.
 	LearningEvents []*LearningEvent `protobuf:"bytes,1,rep,name=learning_events,json=learningEvents,proto3" json:"learning_events,omitempty"`
-	// next_page_token; empty at the end.
+	// next_page_token; empty at the end, and only there. A page ends early at 3 MiB, so a short one may
+	// not be the last.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -927,7 +939,7 @@ var File_lot_v1_learning_event_proto protoreflect.FileDescriptor
 
 const file_lot_v1_learning_event_proto_rawDesc = "" +
 	"\n" +
-	"\x1blot/v1/learning_event.proto\x12\x06lot.v1\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14lot/v1/outcome.proto\x1a\x17lot/v1/preference.proto\"\xf9\x04\n" +
+	"\x1blot/v1/learning_event.proto\x12\x06lot.v1\x1a google/protobuf/field_mask.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14lot/v1/outcome.proto\x1a\x17lot/v1/preference.proto\"\xf9\x04\n" +
 	"\rLearningEvent\x12*\n" +
 	"\x11learning_event_id\x18\x01 \x01(\tR\x0flearningEventId\x12\x1d\n" +
 	"\n" +
@@ -993,13 +1005,14 @@ const file_lot_v1_learning_event_proto_rawDesc = "" +
 	"request_id\x18\x04 \x01(\tR\trequestId\"u\n" +
 	"\x1bRecordLearningEventResponse\x12<\n" +
 	"\x0elearning_event\x18\x01 \x01(\v2\x15.lot.v1.LearningEventR\rlearningEvent\x12\x18\n" +
-	"\acreated\x18\x02 \x01(\bR\acreated\"\xaa\x01\n" +
+	"\acreated\x18\x02 \x01(\bR\acreated\"\xe3\x01\n" +
 	"\x19ListLearningEventsRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x123\n" +
 	"\x06filter\x18\x02 \x01(\v2\x1b.lot.v1.LearningEventFilterR\x06filter\x12\x1b\n" +
 	"\tpage_size\x18\x03 \x01(\x05R\bpageSize\x12\x1d\n" +
 	"\n" +
-	"page_token\x18\x04 \x01(\tR\tpageToken\"\x84\x01\n" +
+	"page_token\x18\x04 \x01(\tR\tpageToken\x127\n" +
+	"\tread_mask\x18\x05 \x01(\v2\x1a.google.protobuf.FieldMaskR\breadMask\"\x84\x01\n" +
 	"\x1aListLearningEventsResponse\x12>\n" +
 	"\x0flearning_events\x18\x01 \x03(\v2\x15.lot.v1.LearningEventR\x0elearningEvents\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xd4\x01\n" +
@@ -1050,7 +1063,8 @@ var file_lot_v1_learning_event_proto_goTypes = []any{
 	(Outcome)(0),                        // 11: lot.v1.Outcome
 	(*structpb.Struct)(nil),             // 12: google.protobuf.Struct
 	(*timestamppb.Timestamp)(nil),       // 13: google.protobuf.Timestamp
-	(*Preference)(nil),                  // 14: lot.v1.Preference
+	(*fieldmaskpb.FieldMask)(nil),       // 14: google.protobuf.FieldMask
+	(*Preference)(nil),                  // 15: lot.v1.Preference
 }
 var file_lot_v1_learning_event_proto_depIdxs = []int32{
 	11, // 0: lot.v1.LearningEvent.outcome:type_name -> lot.v1.Outcome
@@ -1067,15 +1081,16 @@ var file_lot_v1_learning_event_proto_depIdxs = []int32{
 	0,  // 11: lot.v1.RecordLearningEventRequest.learning_event:type_name -> lot.v1.LearningEvent
 	0,  // 12: lot.v1.RecordLearningEventResponse.learning_event:type_name -> lot.v1.LearningEvent
 	2,  // 13: lot.v1.ListLearningEventsRequest.filter:type_name -> lot.v1.LearningEventFilter
-	0,  // 14: lot.v1.ListLearningEventsResponse.learning_events:type_name -> lot.v1.LearningEvent
-	1,  // 15: lot.v1.SubmitFeedbackRequest.target:type_name -> lot.v1.FeedbackTarget
-	0,  // 16: lot.v1.SubmitFeedbackResponse.learning_event:type_name -> lot.v1.LearningEvent
-	14, // 17: lot.v1.SubmitFeedbackResponse.preference:type_name -> lot.v1.Preference
-	18, // [18:18] is the sub-list for method output_type
-	18, // [18:18] is the sub-list for method input_type
-	18, // [18:18] is the sub-list for extension type_name
-	18, // [18:18] is the sub-list for extension extendee
-	0,  // [0:18] is the sub-list for field type_name
+	14, // 14: lot.v1.ListLearningEventsRequest.read_mask:type_name -> google.protobuf.FieldMask
+	0,  // 15: lot.v1.ListLearningEventsResponse.learning_events:type_name -> lot.v1.LearningEvent
+	1,  // 16: lot.v1.SubmitFeedbackRequest.target:type_name -> lot.v1.FeedbackTarget
+	0,  // 17: lot.v1.SubmitFeedbackResponse.learning_event:type_name -> lot.v1.LearningEvent
+	15, // 18: lot.v1.SubmitFeedbackResponse.preference:type_name -> lot.v1.Preference
+	19, // [19:19] is the sub-list for method output_type
+	19, // [19:19] is the sub-list for method input_type
+	19, // [19:19] is the sub-list for extension type_name
+	19, // [19:19] is the sub-list for extension extendee
+	0,  // [0:19] is the sub-list for field type_name
 }
 
 func init() { file_lot_v1_learning_event_proto_init() }

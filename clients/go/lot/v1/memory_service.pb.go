@@ -309,7 +309,9 @@ type BatchCreateMemoriesResponse struct {
 	// created_count is the number of memories that were new.
 	CreatedCount int32 `protobuf:"varint,2,opt,name=created_count,json=createdCount,proto3" json:"created_count,omitempty"`
 	// failed_count is the number of results that are an error.
-	FailedCount   int32 `protobuf:"varint,3,opt,name=failed_count,json=failedCount,proto3" json:"failed_count,omitempty"`
+	FailedCount int32 `protobuf:"varint,3,opt,name=failed_count,json=failedCount,proto3" json:"failed_count,omitempty"`
+	// notices, for example that long fields are left out of an answer that would be too large.
+	Notices       []*Notice `protobuf:"bytes,4,rep,name=notices,proto3" json:"notices,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -363,6 +365,13 @@ func (x *BatchCreateMemoriesResponse) GetFailedCount() int32 {
 		return x.FailedCount
 	}
 	return 0
+}
+
+func (x *BatchCreateMemoriesResponse) GetNotices() []*Notice {
+	if x != nil {
+		return x.Notices
+	}
+	return nil
 }
 
 // CreateMemoryResult is what became of one item.
@@ -825,7 +834,10 @@ type ListMemoriesRequest struct {
 	// page_size: 0 is 10; at most 1,000.
 	PageSize int32 `protobuf:"varint,3,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
 	// page_token as given by the last page, for the same namespace and filter.
-	PageToken     string `protobuf:"bytes,4,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	PageToken string `protobuf:"bytes,4,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	// read_mask names the paths to give of each memory, for example `tags`. Empty or `*`: all. Unknown
+	// paths are refused with the paths that there are.
+	ReadMask      *fieldmaskpb.FieldMask `protobuf:"bytes,5,opt,name=read_mask,json=readMask,proto3" json:"read_mask,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -888,12 +900,20 @@ func (x *ListMemoriesRequest) GetPageToken() string {
 	return ""
 }
 
+func (x *ListMemoriesRequest) GetReadMask() *fieldmaskpb.FieldMask {
+	if x != nil {
+		return x.ReadMask
+	}
+	return nil
+}
+
 // Response of ListMemories.
 type ListMemoriesResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// memories, newest first.
 	Memories []*Memory `protobuf:"bytes,1,rep,name=memories,proto3" json:"memories,omitempty"`
-	// next_page_token; empty at the end.
+	// next_page_token; empty at the end, and only there. A page ends early at 3 MiB, so a short one may
+	// not be the last.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -966,7 +986,10 @@ type SearchMemoriesRequest struct {
 	// RERANK_INCOMPLETE. Without that model on the server: RERANKER_UNAVAILABLE.
 	Rerank bool `protobuf:"varint,7,opt,name=rerank,proto3" json:"rerank,omitempty"`
 	// explain fills score_parts of each hit and the response's explanation.
-	Explain       bool `protobuf:"varint,8,opt,name=explain,proto3" json:"explain,omitempty"`
+	Explain bool `protobuf:"varint,8,opt,name=explain,proto3" json:"explain,omitempty"`
+	// read_mask names the paths to give of each hit's memory, for example `tags`. Empty or `*`: all. Unknown
+	// paths are refused with the paths that there are.
+	ReadMask      *fieldmaskpb.FieldMask `protobuf:"bytes,9,opt,name=read_mask,json=readMask,proto3" json:"read_mask,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1055,6 +1078,13 @@ func (x *SearchMemoriesRequest) GetExplain() bool {
 		return x.Explain
 	}
 	return false
+}
+
+func (x *SearchMemoriesRequest) GetReadMask() *fieldmaskpb.FieldMask {
+	if x != nil {
+		return x.ReadMask
+	}
+	return nil
 }
 
 // Response of SearchMemories.
@@ -1273,11 +1303,12 @@ const file_lot_v1_memory_service_proto_rawDesc = "" +
 	"\tmemory_id\x18\x02 \x01(\tR\bmemoryId\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x03 \x01(\tR\trequestId\x12&\n" +
-	"\x06dedupe\x18\x04 \x01(\x0e2\x0e.lot.v1.DedupeR\x06dedupe\"\x9b\x01\n" +
+	"\x06dedupe\x18\x04 \x01(\x0e2\x0e.lot.v1.DedupeR\x06dedupe\"\xc5\x01\n" +
 	"\x1bBatchCreateMemoriesResponse\x124\n" +
 	"\aresults\x18\x01 \x03(\v2\x1a.lot.v1.CreateMemoryResultR\aresults\x12#\n" +
 	"\rcreated_count\x18\x02 \x01(\x05R\fcreatedCount\x12!\n" +
-	"\ffailed_count\x18\x03 \x01(\x05R\vfailedCount\"\x86\x01\n" +
+	"\ffailed_count\x18\x03 \x01(\x05R\vfailedCount\x12(\n" +
+	"\anotices\x18\x04 \x03(\v2\x0e.lot.v1.NoticeR\anotices\"\x86\x01\n" +
 	"\x12CreateMemoryResult\x12:\n" +
 	"\bresponse\x18\x01 \x01(\v2\x1c.lot.v1.CreateMemoryResponseH\x00R\bresponse\x12*\n" +
 	"\x05error\x18\x02 \x01(\v2\x12.google.rpc.StatusH\x00R\x05errorB\b\n" +
@@ -1303,16 +1334,17 @@ const file_lot_v1_memory_service_proto_rawDesc = "" +
 	"\x04etag\x18\x03 \x01(\tR\x04etag\x12#\n" +
 	"\rallow_missing\x18\x04 \x01(\bR\fallowMissing\"0\n" +
 	"\x14DeleteMemoryResponse\x12\x18\n" +
-	"\adeleted\x18\x01 \x01(\bR\adeleted\"\x9d\x01\n" +
+	"\adeleted\x18\x01 \x01(\bR\adeleted\"\xd6\x01\n" +
 	"\x13ListMemoriesRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12,\n" +
 	"\x06filter\x18\x02 \x01(\v2\x14.lot.v1.MemoryFilterR\x06filter\x12\x1b\n" +
 	"\tpage_size\x18\x03 \x01(\x05R\bpageSize\x12\x1d\n" +
 	"\n" +
-	"page_token\x18\x04 \x01(\tR\tpageToken\"j\n" +
+	"page_token\x18\x04 \x01(\tR\tpageToken\x127\n" +
+	"\tread_mask\x18\x05 \x01(\v2\x1a.google.protobuf.FieldMaskR\breadMask\"j\n" +
 	"\x14ListMemoriesResponse\x12*\n" +
 	"\bmemories\x18\x01 \x03(\v2\x0e.lot.v1.MemoryR\bmemories\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xab\x02\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xe4\x02\n" +
 	"\x15SearchMemoriesRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x14\n" +
 	"\x05query\x18\x02 \x01(\tR\x05query\x12,\n" +
@@ -1321,7 +1353,8 @@ const file_lot_v1_memory_service_proto_rawDesc = "" +
 	"\x0emin_similarity\x18\x05 \x01(\x01H\x00R\rminSimilarity\x88\x01\x01\x12)\n" +
 	"\aranking\x18\x06 \x01(\x0e2\x0f.lot.v1.RankingR\aranking\x12\x16\n" +
 	"\x06rerank\x18\a \x01(\bR\x06rerank\x12\x18\n" +
-	"\aexplain\x18\b \x01(\bR\aexplainB\x11\n" +
+	"\aexplain\x18\b \x01(\bR\aexplain\x127\n" +
+	"\tread_mask\x18\t \x01(\v2\x1a.google.protobuf.FieldMaskR\breadMaskB\x11\n" +
 	"\x0f_min_similarity\"\xc9\x01\n" +
 	"\x16SearchMemoriesResponse\x12%\n" +
 	"\x04hits\x18\x01 \x03(\v2\x11.lot.v1.MemoryHitR\x04hits\x12!\n" +
@@ -1447,74 +1480,77 @@ var file_lot_v1_memory_service_proto_depIdxs = []int32{
 	18, // 5: lot.v1.CreateMemoryItem.memory:type_name -> lot.v1.Memory
 	19, // 6: lot.v1.CreateMemoryItem.dedupe:type_name -> lot.v1.Dedupe
 	5,  // 7: lot.v1.BatchCreateMemoriesResponse.results:type_name -> lot.v1.CreateMemoryResult
-	1,  // 8: lot.v1.CreateMemoryResult.response:type_name -> lot.v1.CreateMemoryResponse
-	21, // 9: lot.v1.CreateMemoryResult.error:type_name -> google.rpc.Status
-	18, // 10: lot.v1.GetMemoryResponse.memory:type_name -> lot.v1.Memory
-	18, // 11: lot.v1.UpdateMemoryRequest.memory:type_name -> lot.v1.Memory
-	22, // 12: lot.v1.UpdateMemoryRequest.update_mask:type_name -> google.protobuf.FieldMask
-	18, // 13: lot.v1.UpdateMemoryResponse.memory:type_name -> lot.v1.Memory
-	20, // 14: lot.v1.UpdateMemoryResponse.notices:type_name -> lot.v1.Notice
-	23, // 15: lot.v1.ListMemoriesRequest.filter:type_name -> lot.v1.MemoryFilter
-	18, // 16: lot.v1.ListMemoriesResponse.memories:type_name -> lot.v1.Memory
-	23, // 17: lot.v1.SearchMemoriesRequest.filter:type_name -> lot.v1.MemoryFilter
-	24, // 18: lot.v1.SearchMemoriesRequest.ranking:type_name -> lot.v1.Ranking
-	25, // 19: lot.v1.SearchMemoriesResponse.hits:type_name -> lot.v1.MemoryHit
-	20, // 20: lot.v1.SearchMemoriesResponse.notices:type_name -> lot.v1.Notice
-	26, // 21: lot.v1.SearchMemoriesResponse.explanation:type_name -> lot.v1.RecallExplanation
-	23, // 22: lot.v1.DeleteMemoriesRequest.filter:type_name -> lot.v1.MemoryFilter
-	0,  // 23: lot.v1.MemoryService.CreateMemory:input_type -> lot.v1.CreateMemoryRequest
-	2,  // 24: lot.v1.MemoryService.BatchCreateMemories:input_type -> lot.v1.BatchCreateMemoriesRequest
-	6,  // 25: lot.v1.MemoryService.GetMemory:input_type -> lot.v1.GetMemoryRequest
-	8,  // 26: lot.v1.MemoryService.UpdateMemory:input_type -> lot.v1.UpdateMemoryRequest
-	10, // 27: lot.v1.MemoryService.DeleteMemory:input_type -> lot.v1.DeleteMemoryRequest
-	12, // 28: lot.v1.MemoryService.ListMemories:input_type -> lot.v1.ListMemoriesRequest
-	14, // 29: lot.v1.MemoryService.SearchMemories:input_type -> lot.v1.SearchMemoriesRequest
-	16, // 30: lot.v1.MemoryService.DeleteMemories:input_type -> lot.v1.DeleteMemoriesRequest
-	27, // 31: lot.v1.MemoryService.SaveErrorSolution:input_type -> lot.v1.SaveErrorSolutionRequest
-	28, // 32: lot.v1.MemoryService.FindErrorSolutions:input_type -> lot.v1.FindErrorSolutionsRequest
-	29, // 33: lot.v1.MemoryService.RecordErrorSolutionOutcome:input_type -> lot.v1.RecordErrorSolutionOutcomeRequest
-	30, // 34: lot.v1.MemoryService.ListErrorSolutions:input_type -> lot.v1.ListErrorSolutionsRequest
-	31, // 35: lot.v1.MemoryService.DeleteErrorSolution:input_type -> lot.v1.DeleteErrorSolutionRequest
-	32, // 36: lot.v1.MemoryService.PutPreference:input_type -> lot.v1.PutPreferenceRequest
-	33, // 37: lot.v1.MemoryService.GetPreference:input_type -> lot.v1.GetPreferenceRequest
-	34, // 38: lot.v1.MemoryService.ListPreferences:input_type -> lot.v1.ListPreferencesRequest
-	35, // 39: lot.v1.MemoryService.DeletePreference:input_type -> lot.v1.DeletePreferenceRequest
-	36, // 40: lot.v1.MemoryService.PutSessionValue:input_type -> lot.v1.PutSessionValueRequest
-	37, // 41: lot.v1.MemoryService.GetSessionValue:input_type -> lot.v1.GetSessionValueRequest
-	38, // 42: lot.v1.MemoryService.AppendSessionMessage:input_type -> lot.v1.AppendSessionMessageRequest
-	39, // 43: lot.v1.MemoryService.GetSession:input_type -> lot.v1.GetSessionRequest
-	40, // 44: lot.v1.MemoryService.ClearSession:input_type -> lot.v1.ClearSessionRequest
-	41, // 45: lot.v1.MemoryService.GetTaskContext:input_type -> lot.v1.GetTaskContextRequest
-	42, // 46: lot.v1.MemoryService.WatchChanges:input_type -> lot.v1.WatchChangesRequest
-	1,  // 47: lot.v1.MemoryService.CreateMemory:output_type -> lot.v1.CreateMemoryResponse
-	4,  // 48: lot.v1.MemoryService.BatchCreateMemories:output_type -> lot.v1.BatchCreateMemoriesResponse
-	7,  // 49: lot.v1.MemoryService.GetMemory:output_type -> lot.v1.GetMemoryResponse
-	9,  // 50: lot.v1.MemoryService.UpdateMemory:output_type -> lot.v1.UpdateMemoryResponse
-	11, // 51: lot.v1.MemoryService.DeleteMemory:output_type -> lot.v1.DeleteMemoryResponse
-	13, // 52: lot.v1.MemoryService.ListMemories:output_type -> lot.v1.ListMemoriesResponse
-	15, // 53: lot.v1.MemoryService.SearchMemories:output_type -> lot.v1.SearchMemoriesResponse
-	17, // 54: lot.v1.MemoryService.DeleteMemories:output_type -> lot.v1.DeleteMemoriesResponse
-	43, // 55: lot.v1.MemoryService.SaveErrorSolution:output_type -> lot.v1.SaveErrorSolutionResponse
-	44, // 56: lot.v1.MemoryService.FindErrorSolutions:output_type -> lot.v1.FindErrorSolutionsResponse
-	45, // 57: lot.v1.MemoryService.RecordErrorSolutionOutcome:output_type -> lot.v1.RecordErrorSolutionOutcomeResponse
-	46, // 58: lot.v1.MemoryService.ListErrorSolutions:output_type -> lot.v1.ListErrorSolutionsResponse
-	47, // 59: lot.v1.MemoryService.DeleteErrorSolution:output_type -> lot.v1.DeleteErrorSolutionResponse
-	48, // 60: lot.v1.MemoryService.PutPreference:output_type -> lot.v1.PutPreferenceResponse
-	49, // 61: lot.v1.MemoryService.GetPreference:output_type -> lot.v1.GetPreferenceResponse
-	50, // 62: lot.v1.MemoryService.ListPreferences:output_type -> lot.v1.ListPreferencesResponse
-	51, // 63: lot.v1.MemoryService.DeletePreference:output_type -> lot.v1.DeletePreferenceResponse
-	52, // 64: lot.v1.MemoryService.PutSessionValue:output_type -> lot.v1.PutSessionValueResponse
-	53, // 65: lot.v1.MemoryService.GetSessionValue:output_type -> lot.v1.GetSessionValueResponse
-	54, // 66: lot.v1.MemoryService.AppendSessionMessage:output_type -> lot.v1.AppendSessionMessageResponse
-	55, // 67: lot.v1.MemoryService.GetSession:output_type -> lot.v1.GetSessionResponse
-	56, // 68: lot.v1.MemoryService.ClearSession:output_type -> lot.v1.ClearSessionResponse
-	57, // 69: lot.v1.MemoryService.GetTaskContext:output_type -> lot.v1.GetTaskContextResponse
-	58, // 70: lot.v1.MemoryService.WatchChanges:output_type -> lot.v1.WatchChangesResponse
-	47, // [47:71] is the sub-list for method output_type
-	23, // [23:47] is the sub-list for method input_type
-	23, // [23:23] is the sub-list for extension type_name
-	23, // [23:23] is the sub-list for extension extendee
-	0,  // [0:23] is the sub-list for field type_name
+	20, // 8: lot.v1.BatchCreateMemoriesResponse.notices:type_name -> lot.v1.Notice
+	1,  // 9: lot.v1.CreateMemoryResult.response:type_name -> lot.v1.CreateMemoryResponse
+	21, // 10: lot.v1.CreateMemoryResult.error:type_name -> google.rpc.Status
+	18, // 11: lot.v1.GetMemoryResponse.memory:type_name -> lot.v1.Memory
+	18, // 12: lot.v1.UpdateMemoryRequest.memory:type_name -> lot.v1.Memory
+	22, // 13: lot.v1.UpdateMemoryRequest.update_mask:type_name -> google.protobuf.FieldMask
+	18, // 14: lot.v1.UpdateMemoryResponse.memory:type_name -> lot.v1.Memory
+	20, // 15: lot.v1.UpdateMemoryResponse.notices:type_name -> lot.v1.Notice
+	23, // 16: lot.v1.ListMemoriesRequest.filter:type_name -> lot.v1.MemoryFilter
+	22, // 17: lot.v1.ListMemoriesRequest.read_mask:type_name -> google.protobuf.FieldMask
+	18, // 18: lot.v1.ListMemoriesResponse.memories:type_name -> lot.v1.Memory
+	23, // 19: lot.v1.SearchMemoriesRequest.filter:type_name -> lot.v1.MemoryFilter
+	24, // 20: lot.v1.SearchMemoriesRequest.ranking:type_name -> lot.v1.Ranking
+	22, // 21: lot.v1.SearchMemoriesRequest.read_mask:type_name -> google.protobuf.FieldMask
+	25, // 22: lot.v1.SearchMemoriesResponse.hits:type_name -> lot.v1.MemoryHit
+	20, // 23: lot.v1.SearchMemoriesResponse.notices:type_name -> lot.v1.Notice
+	26, // 24: lot.v1.SearchMemoriesResponse.explanation:type_name -> lot.v1.RecallExplanation
+	23, // 25: lot.v1.DeleteMemoriesRequest.filter:type_name -> lot.v1.MemoryFilter
+	0,  // 26: lot.v1.MemoryService.CreateMemory:input_type -> lot.v1.CreateMemoryRequest
+	2,  // 27: lot.v1.MemoryService.BatchCreateMemories:input_type -> lot.v1.BatchCreateMemoriesRequest
+	6,  // 28: lot.v1.MemoryService.GetMemory:input_type -> lot.v1.GetMemoryRequest
+	8,  // 29: lot.v1.MemoryService.UpdateMemory:input_type -> lot.v1.UpdateMemoryRequest
+	10, // 30: lot.v1.MemoryService.DeleteMemory:input_type -> lot.v1.DeleteMemoryRequest
+	12, // 31: lot.v1.MemoryService.ListMemories:input_type -> lot.v1.ListMemoriesRequest
+	14, // 32: lot.v1.MemoryService.SearchMemories:input_type -> lot.v1.SearchMemoriesRequest
+	16, // 33: lot.v1.MemoryService.DeleteMemories:input_type -> lot.v1.DeleteMemoriesRequest
+	27, // 34: lot.v1.MemoryService.SaveErrorSolution:input_type -> lot.v1.SaveErrorSolutionRequest
+	28, // 35: lot.v1.MemoryService.FindErrorSolutions:input_type -> lot.v1.FindErrorSolutionsRequest
+	29, // 36: lot.v1.MemoryService.RecordErrorSolutionOutcome:input_type -> lot.v1.RecordErrorSolutionOutcomeRequest
+	30, // 37: lot.v1.MemoryService.ListErrorSolutions:input_type -> lot.v1.ListErrorSolutionsRequest
+	31, // 38: lot.v1.MemoryService.DeleteErrorSolution:input_type -> lot.v1.DeleteErrorSolutionRequest
+	32, // 39: lot.v1.MemoryService.PutPreference:input_type -> lot.v1.PutPreferenceRequest
+	33, // 40: lot.v1.MemoryService.GetPreference:input_type -> lot.v1.GetPreferenceRequest
+	34, // 41: lot.v1.MemoryService.ListPreferences:input_type -> lot.v1.ListPreferencesRequest
+	35, // 42: lot.v1.MemoryService.DeletePreference:input_type -> lot.v1.DeletePreferenceRequest
+	36, // 43: lot.v1.MemoryService.PutSessionValue:input_type -> lot.v1.PutSessionValueRequest
+	37, // 44: lot.v1.MemoryService.GetSessionValue:input_type -> lot.v1.GetSessionValueRequest
+	38, // 45: lot.v1.MemoryService.AppendSessionMessage:input_type -> lot.v1.AppendSessionMessageRequest
+	39, // 46: lot.v1.MemoryService.GetSession:input_type -> lot.v1.GetSessionRequest
+	40, // 47: lot.v1.MemoryService.ClearSession:input_type -> lot.v1.ClearSessionRequest
+	41, // 48: lot.v1.MemoryService.GetTaskContext:input_type -> lot.v1.GetTaskContextRequest
+	42, // 49: lot.v1.MemoryService.WatchChanges:input_type -> lot.v1.WatchChangesRequest
+	1,  // 50: lot.v1.MemoryService.CreateMemory:output_type -> lot.v1.CreateMemoryResponse
+	4,  // 51: lot.v1.MemoryService.BatchCreateMemories:output_type -> lot.v1.BatchCreateMemoriesResponse
+	7,  // 52: lot.v1.MemoryService.GetMemory:output_type -> lot.v1.GetMemoryResponse
+	9,  // 53: lot.v1.MemoryService.UpdateMemory:output_type -> lot.v1.UpdateMemoryResponse
+	11, // 54: lot.v1.MemoryService.DeleteMemory:output_type -> lot.v1.DeleteMemoryResponse
+	13, // 55: lot.v1.MemoryService.ListMemories:output_type -> lot.v1.ListMemoriesResponse
+	15, // 56: lot.v1.MemoryService.SearchMemories:output_type -> lot.v1.SearchMemoriesResponse
+	17, // 57: lot.v1.MemoryService.DeleteMemories:output_type -> lot.v1.DeleteMemoriesResponse
+	43, // 58: lot.v1.MemoryService.SaveErrorSolution:output_type -> lot.v1.SaveErrorSolutionResponse
+	44, // 59: lot.v1.MemoryService.FindErrorSolutions:output_type -> lot.v1.FindErrorSolutionsResponse
+	45, // 60: lot.v1.MemoryService.RecordErrorSolutionOutcome:output_type -> lot.v1.RecordErrorSolutionOutcomeResponse
+	46, // 61: lot.v1.MemoryService.ListErrorSolutions:output_type -> lot.v1.ListErrorSolutionsResponse
+	47, // 62: lot.v1.MemoryService.DeleteErrorSolution:output_type -> lot.v1.DeleteErrorSolutionResponse
+	48, // 63: lot.v1.MemoryService.PutPreference:output_type -> lot.v1.PutPreferenceResponse
+	49, // 64: lot.v1.MemoryService.GetPreference:output_type -> lot.v1.GetPreferenceResponse
+	50, // 65: lot.v1.MemoryService.ListPreferences:output_type -> lot.v1.ListPreferencesResponse
+	51, // 66: lot.v1.MemoryService.DeletePreference:output_type -> lot.v1.DeletePreferenceResponse
+	52, // 67: lot.v1.MemoryService.PutSessionValue:output_type -> lot.v1.PutSessionValueResponse
+	53, // 68: lot.v1.MemoryService.GetSessionValue:output_type -> lot.v1.GetSessionValueResponse
+	54, // 69: lot.v1.MemoryService.AppendSessionMessage:output_type -> lot.v1.AppendSessionMessageResponse
+	55, // 70: lot.v1.MemoryService.GetSession:output_type -> lot.v1.GetSessionResponse
+	56, // 71: lot.v1.MemoryService.ClearSession:output_type -> lot.v1.ClearSessionResponse
+	57, // 72: lot.v1.MemoryService.GetTaskContext:output_type -> lot.v1.GetTaskContextResponse
+	58, // 73: lot.v1.MemoryService.WatchChanges:output_type -> lot.v1.WatchChangesResponse
+	50, // [50:74] is the sub-list for method output_type
+	26, // [26:50] is the sub-list for method input_type
+	26, // [26:26] is the sub-list for extension type_name
+	26, // [26:26] is the sub-list for extension extendee
+	0,  // [0:26] is the sub-list for field type_name
 }
 
 func init() { file_lot_v1_memory_service_proto_init() }

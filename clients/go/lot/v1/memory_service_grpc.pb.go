@@ -108,8 +108,7 @@ type MemoryServiceClient interface {
 	// are kept. The value and category that it has already change nothing: no revision, no
 	// `update_time`. Errors: ETAG_MISMATCH, PREFERENCE_NOT_FOUND, REQUEST_ID_REUSED.
 	PutPreference(ctx context.Context, in *PutPreferenceRequest, opts ...grpc.CallOption) (*PutPreferenceResponse, error)
-	// GetPreference reads one. Errors: PREFERENCE_NOT_FOUND; LIMIT_EXCEEDED for a history larger than
-	// a message may be.
+	// GetPreference reads one. Errors: PREFERENCE_NOT_FOUND.
 	GetPreference(ctx context.Context, in *GetPreferenceRequest, opts ...grpc.CallOption) (*GetPreferenceResponse, error)
 	// ListPreferences lists by time of creation, newest first. Errors: PAGE_TOKEN_MISMATCH.
 	ListPreferences(ctx context.Context, in *ListPreferencesRequest, opts ...grpc.CallOption) (*ListPreferencesResponse, error)
@@ -126,7 +125,7 @@ type MemoryServiceClient interface {
 	// whose session was cleared or lapsed since.
 	AppendSessionMessage(ctx context.Context, in *AppendSessionMessageRequest, opts ...grpc.CallOption) (*AppendSessionMessageResponse, error)
 	// GetSession reads the values and the window of a session, messages in order. Reading renews
-	// nothing. Errors: SESSION_NOT_FOUND; LIMIT_EXCEEDED for one larger than a message may be.
+	// nothing. Errors: SESSION_NOT_FOUND.
 	GetSession(ctx context.Context, in *GetSessionRequest, opts ...grpc.CallOption) (*GetSessionResponse, error)
 	// ClearSession forgets a session or parts of it. The id of one that was forgotten is free; a part
 	// is a write like any other, which renews the session. Errors: SESSION_NOT_FOUND.
@@ -465,8 +464,7 @@ type MemoryServiceServer interface {
 	// are kept. The value and category that it has already change nothing: no revision, no
 	// `update_time`. Errors: ETAG_MISMATCH, PREFERENCE_NOT_FOUND, REQUEST_ID_REUSED.
 	PutPreference(context.Context, *PutPreferenceRequest) (*PutPreferenceResponse, error)
-	// GetPreference reads one. Errors: PREFERENCE_NOT_FOUND; LIMIT_EXCEEDED for a history larger than
-	// a message may be.
+	// GetPreference reads one. Errors: PREFERENCE_NOT_FOUND.
 	GetPreference(context.Context, *GetPreferenceRequest) (*GetPreferenceResponse, error)
 	// ListPreferences lists by time of creation, newest first. Errors: PAGE_TOKEN_MISMATCH.
 	ListPreferences(context.Context, *ListPreferencesRequest) (*ListPreferencesResponse, error)
@@ -483,7 +481,7 @@ type MemoryServiceServer interface {
 	// whose session was cleared or lapsed since.
 	AppendSessionMessage(context.Context, *AppendSessionMessageRequest) (*AppendSessionMessageResponse, error)
 	// GetSession reads the values and the window of a session, messages in order. Reading renews
-	// nothing. Errors: SESSION_NOT_FOUND; LIMIT_EXCEEDED for one larger than a message may be.
+	// nothing. Errors: SESSION_NOT_FOUND.
 	GetSession(context.Context, *GetSessionRequest) (*GetSessionResponse, error)
 	// ClearSession forgets a session or parts of it. The id of one that was forgotten is free; a part
 	// is a write like any other, which renews the session. Errors: SESSION_NOT_FOUND.

@@ -229,6 +229,10 @@ const (
 	// A save with `dedupe` SEMANTIC stored nothing: it counted as a success of a pattern of nearly the
 	// same meaning, which the response holds. The message tells the similarity and the id.
 	NoticeCode_NOTICE_CODE_MERGED NoticeCode = 6
+	// Whole, the answer would be over 3 MiB, near what gRPC's clients accept unless set otherwise (4
+	// MiB). Things from the end come without long fields, or the last ones not at all; the message says
+	// which. Read them by their ids, or ask for less with a limit or a read mask.
+	NoticeCode_NOTICE_CODE_ANSWER_SHORTENED NoticeCode = 7
 )
 
 // Enum value maps for NoticeCode.
@@ -241,6 +245,7 @@ var (
 		4: "NOTICE_CODE_QUERY_WORDLESS",
 		5: "NOTICE_CODE_RERANK_INCOMPLETE",
 		6: "NOTICE_CODE_MERGED",
+		7: "NOTICE_CODE_ANSWER_SHORTENED",
 	}
 	NoticeCode_value = map[string]int32{
 		"NOTICE_CODE_UNSPECIFIED":       0,
@@ -250,6 +255,7 @@ var (
 		"NOTICE_CODE_QUERY_WORDLESS":    4,
 		"NOTICE_CODE_RERANK_INCOMPLETE": 5,
 		"NOTICE_CODE_MERGED":            6,
+		"NOTICE_CODE_ANSWER_SHORTENED":  7,
 	}
 )
 
@@ -562,7 +568,7 @@ const file_lot_v1_outcome_proto_rawDesc = "" +
 	"\x10RANKING_BALANCED\x10\x01\x12\x16\n" +
 	"\x12RANKING_SIMILARITY\x10\x02\x12\x14\n" +
 	"\x10RANKING_RELIABLE\x10\x03\x12\x13\n" +
-	"\x0fRANKING_EXPLORE\x10\x04*\xe2\x01\n" +
+	"\x0fRANKING_EXPLORE\x10\x04*\x84\x02\n" +
 	"\n" +
 	"NoticeCode\x12\x1b\n" +
 	"\x17NOTICE_CODE_UNSPECIFIED\x10\x00\x12\x1e\n" +
@@ -571,7 +577,8 @@ const file_lot_v1_outcome_proto_rawDesc = "" +
 	"\x17NOTICE_CODE_FIELDS_KEPT\x10\x03\x12\x1e\n" +
 	"\x1aNOTICE_CODE_QUERY_WORDLESS\x10\x04\x12!\n" +
 	"\x1dNOTICE_CODE_RERANK_INCOMPLETE\x10\x05\x12\x16\n" +
-	"\x12NOTICE_CODE_MERGED\x10\x06BG\n" +
+	"\x12NOTICE_CODE_MERGED\x10\x06\x12 \n" +
+	"\x1cNOTICE_CODE_ANSWER_SHORTENED\x10\aBG\n" +
 	"\rio.lotgrpc.v1P\x01Z4github.com/lot-grpc/lot-grpc/clients/go/lot/v1;lotv1b\x06proto3"
 
 var (

@@ -238,7 +238,7 @@ type Pattern struct {
 	Task string `protobuf:"bytes,6,opt,name=task,proto3" json:"task,omitempty"`
 	// context says when the pattern applies. At most 64 KiB.
 	Context string `protobuf:"bytes,7,opt,name=context,proto3" json:"context,omitempty"`
-	// actions taken, in order. At most 1,000.
+	// actions taken, in order. At most 1,000, and 1.5 MiB together, serialized.
 	Actions []*Action `protobuf:"bytes,8,rep,name=actions,proto3" json:"actions,omitempty"`
 	// code; for kind CODE. At most 256 KiB.
 	Code string `protobuf:"bytes,9,opt,name=code,proto3" json:"code,omitempty"`

@@ -452,7 +452,9 @@ type BatchSavePatternsResponse struct {
 	// created_count is the number of patterns that were new.
 	CreatedCount int32 `protobuf:"varint,2,opt,name=created_count,json=createdCount,proto3" json:"created_count,omitempty"`
 	// failed_count is the number of results that are an error.
-	FailedCount   int32 `protobuf:"varint,3,opt,name=failed_count,json=failedCount,proto3" json:"failed_count,omitempty"`
+	FailedCount int32 `protobuf:"varint,3,opt,name=failed_count,json=failedCount,proto3" json:"failed_count,omitempty"`
+	// notices, for example that long fields are left out of an answer that would be too large.
+	Notices       []*Notice `protobuf:"bytes,4,rep,name=notices,proto3" json:"notices,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -506,6 +508,13 @@ func (x *BatchSavePatternsResponse) GetFailedCount() int32 {
 		return x.FailedCount
 	}
 	return 0
+}
+
+func (x *BatchSavePatternsResponse) GetNotices() []*Notice {
+	if x != nil {
+		return x.Notices
+	}
+	return nil
 }
 
 // SavePatternResult is what became of one item.
@@ -677,7 +686,9 @@ type GetPatternResponse struct {
 	Feedback []*FeedbackEntry `protobuf:"bytes,3,rep,name=feedback,proto3" json:"feedback,omitempty"`
 	// lineage: the patterns it comes from and that came of it, so that one sees whether a successor
 	// does better; the nearest first, at most 100 of each relation. Only with include_lineage.
-	Lineage       []*LineageEntry `protobuf:"bytes,2,rep,name=lineage,proto3" json:"lineage,omitempty"`
+	Lineage []*LineageEntry `protobuf:"bytes,2,rep,name=lineage,proto3" json:"lineage,omitempty"`
+	// notices, for example that long fields are left out of an answer that would be too large.
+	Notices       []*Notice `protobuf:"bytes,4,rep,name=notices,proto3" json:"notices,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -729,6 +740,13 @@ func (x *GetPatternResponse) GetFeedback() []*FeedbackEntry {
 func (x *GetPatternResponse) GetLineage() []*LineageEntry {
 	if x != nil {
 		return x.Lineage
+	}
+	return nil
+}
+
+func (x *GetPatternResponse) GetNotices() []*Notice {
+	if x != nil {
+		return x.Notices
 	}
 	return nil
 }
@@ -1094,7 +1112,10 @@ type ListPatternsRequest struct {
 	// page_size: 0 is 10; at most 1,000.
 	PageSize int32 `protobuf:"varint,3,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
 	// page_token as given by the last page, for the same namespace and filter.
-	PageToken     string `protobuf:"bytes,4,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	PageToken string `protobuf:"bytes,4,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	// read_mask names the paths to give of each pattern, for example `tags`. Empty or `*`: all. Unknown
+	// paths are refused with the paths that there are.
+	ReadMask      *fieldmaskpb.FieldMask `protobuf:"bytes,5,opt,name=read_mask,json=readMask,proto3" json:"read_mask,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1157,12 +1178,20 @@ func (x *ListPatternsRequest) GetPageToken() string {
 	return ""
 }
 
+func (x *ListPatternsRequest) GetReadMask() *fieldmaskpb.FieldMask {
+	if x != nil {
+		return x.ReadMask
+	}
+	return nil
+}
+
 // Response of ListPatterns.
 type ListPatternsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// patterns, newest first.
 	Patterns []*Pattern `protobuf:"bytes,1,rep,name=patterns,proto3" json:"patterns,omitempty"`
-	// next_page_token; empty at the end.
+	// next_page_token; empty at the end, and only there. A page ends early at 3 MiB, so a short one may
+	// not be the last.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1237,7 +1266,10 @@ type RecallPatternsRequest struct {
 	// RERANK_INCOMPLETE. Without that model on the server: RERANKER_UNAVAILABLE.
 	Rerank bool `protobuf:"varint,8,opt,name=rerank,proto3" json:"rerank,omitempty"`
 	// explain fills score_parts of each hit and the response's explanation.
-	Explain       bool `protobuf:"varint,9,opt,name=explain,proto3" json:"explain,omitempty"`
+	Explain bool `protobuf:"varint,9,opt,name=explain,proto3" json:"explain,omitempty"`
+	// read_mask names the paths to give of each hit's pattern, for example `tags`. Empty or `*`: all. Unknown
+	// paths are refused with the paths that there are.
+	ReadMask      *fieldmaskpb.FieldMask `protobuf:"bytes,10,opt,name=read_mask,json=readMask,proto3" json:"read_mask,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1333,6 +1365,13 @@ func (x *RecallPatternsRequest) GetExplain() bool {
 		return x.Explain
 	}
 	return false
+}
+
+func (x *RecallPatternsRequest) GetReadMask() *fieldmaskpb.FieldMask {
+	if x != nil {
+		return x.ReadMask
+	}
+	return nil
 }
 
 // Response of RecallPatterns.
@@ -1904,7 +1943,9 @@ type RecordOutcomeResponse struct {
 	// out.
 	Patterns []*Pattern `protobuf:"bytes,1,rep,name=patterns,proto3" json:"patterns,omitempty"`
 	// outcome_id that it is logged under; CorrectOutcome undoes it by that.
-	OutcomeId     string `protobuf:"bytes,2,opt,name=outcome_id,json=outcomeId,proto3" json:"outcome_id,omitempty"`
+	OutcomeId string `protobuf:"bytes,2,opt,name=outcome_id,json=outcomeId,proto3" json:"outcome_id,omitempty"`
+	// notices, for example that long fields are left out of an answer that would be too large.
+	Notices       []*Notice `protobuf:"bytes,3,rep,name=notices,proto3" json:"notices,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1951,6 +1992,13 @@ func (x *RecordOutcomeResponse) GetOutcomeId() string {
 		return x.OutcomeId
 	}
 	return ""
+}
+
+func (x *RecordOutcomeResponse) GetNotices() []*Notice {
+	if x != nil {
+		return x.Notices
+	}
+	return nil
 }
 
 // OutcomeEntry is one entry of the log behind the counters.
@@ -2109,7 +2157,10 @@ type ListOutcomesRequest struct {
 	// page_size: 0 is 10; at most 1,000.
 	PageSize int32 `protobuf:"varint,3,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
 	// page_token as given by the last page.
-	PageToken     string `protobuf:"bytes,4,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	PageToken string `protobuf:"bytes,4,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	// read_mask names the paths to give of each entry, for example `tags`. Empty or `*`: all. Unknown
+	// paths are refused with the paths that there are.
+	ReadMask      *fieldmaskpb.FieldMask `protobuf:"bytes,5,opt,name=read_mask,json=readMask,proto3" json:"read_mask,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2172,12 +2223,20 @@ func (x *ListOutcomesRequest) GetPageToken() string {
 	return ""
 }
 
+func (x *ListOutcomesRequest) GetReadMask() *fieldmaskpb.FieldMask {
+	if x != nil {
+		return x.ReadMask
+	}
+	return nil
+}
+
 // Response of ListOutcomes.
 type ListOutcomesResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// outcomes, newest first.
 	Outcomes []*OutcomeEntry `protobuf:"bytes,1,rep,name=outcomes,proto3" json:"outcomes,omitempty"`
-	// next_page_token; empty at the end.
+	// next_page_token; empty at the end, and only there. A page ends early at 3 MiB, so a short one may
+	// not be the last.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2315,7 +2374,9 @@ type CorrectOutcomeResponse struct {
 	// patterns as they now stand.
 	Patterns []*Pattern `protobuf:"bytes,1,rep,name=patterns,proto3" json:"patterns,omitempty"`
 	// outcome_id that the correction is logged under.
-	OutcomeId     string `protobuf:"bytes,2,opt,name=outcome_id,json=outcomeId,proto3" json:"outcome_id,omitempty"`
+	OutcomeId string `protobuf:"bytes,2,opt,name=outcome_id,json=outcomeId,proto3" json:"outcome_id,omitempty"`
+	// notices, for example that long fields are left out of an answer that would be too large.
+	Notices       []*Notice `protobuf:"bytes,3,rep,name=notices,proto3" json:"notices,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2362,6 +2423,13 @@ func (x *CorrectOutcomeResponse) GetOutcomeId() string {
 		return x.OutcomeId
 	}
 	return ""
+}
+
+func (x *CorrectOutcomeResponse) GetNotices() []*Notice {
+	if x != nil {
+		return x.Notices
+	}
+	return nil
 }
 
 // Request of GiveFeedback.
@@ -2520,7 +2588,10 @@ type ListFeedbackCandidatesRequest struct {
 	// filter.
 	Filter *PatternFilter `protobuf:"bytes,2,opt,name=filter,proto3" json:"filter,omitempty"`
 	// limit: 0 is 10; at most 100.
-	Limit         int32 `protobuf:"varint,3,opt,name=limit,proto3" json:"limit,omitempty"`
+	Limit int32 `protobuf:"varint,3,opt,name=limit,proto3" json:"limit,omitempty"`
+	// read_mask names the paths to give of each pattern, for example `tags`. Empty or `*`: all. Unknown
+	// paths are refused with the paths that there are.
+	ReadMask      *fieldmaskpb.FieldMask `protobuf:"bytes,4,opt,name=read_mask,json=readMask,proto3" json:"read_mask,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2576,6 +2647,13 @@ func (x *ListFeedbackCandidatesRequest) GetLimit() int32 {
 	return 0
 }
 
+func (x *ListFeedbackCandidatesRequest) GetReadMask() *fieldmaskpb.FieldMask {
+	if x != nil {
+		return x.ReadMask
+	}
+	return nil
+}
+
 // Response of ListFeedbackCandidates.
 type ListFeedbackCandidatesResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2587,7 +2665,9 @@ type ListFeedbackCandidatesResponse struct {
 	ExaminedCount int32 `protobuf:"varint,3,opt,name=examined_count,json=examinedCount,proto3" json:"examined_count,omitempty"`
 	// exact is true when no pattern beyond those can have a higher score than one that is listed. False
 	// only where more than 1,000 are used so much alike, and so certain, that looking on might pay.
-	Exact         bool `protobuf:"varint,4,opt,name=exact,proto3" json:"exact,omitempty"`
+	Exact bool `protobuf:"varint,4,opt,name=exact,proto3" json:"exact,omitempty"`
+	// notices, for example that long fields are left out of an answer that would be too large.
+	Notices       []*Notice `protobuf:"bytes,5,rep,name=notices,proto3" json:"notices,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2648,6 +2728,13 @@ func (x *ListFeedbackCandidatesResponse) GetExact() bool {
 		return x.Exact
 	}
 	return false
+}
+
+func (x *ListFeedbackCandidatesResponse) GetNotices() []*Notice {
+	if x != nil {
+		return x.Notices
+	}
+	return nil
 }
 
 // Request of GetPatternStats.
@@ -3017,7 +3104,9 @@ type ExtractPatternsResponse struct {
 	// `extraction` what they were learned from.
 	Patterns []*Pattern `protobuf:"bytes,1,rep,name=patterns,proto3" json:"patterns,omitempty"`
 	// episode_count is how many ended episodes the regular expression let through.
-	EpisodeCount  int64 `protobuf:"varint,2,opt,name=episode_count,json=episodeCount,proto3" json:"episode_count,omitempty"`
+	EpisodeCount int64 `protobuf:"varint,2,opt,name=episode_count,json=episodeCount,proto3" json:"episode_count,omitempty"`
+	// notices, for example that long fields are left out of an answer that would be too large.
+	Notices       []*Notice `protobuf:"bytes,3,rep,name=notices,proto3" json:"notices,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3064,6 +3153,13 @@ func (x *ExtractPatternsResponse) GetEpisodeCount() int64 {
 		return x.EpisodeCount
 	}
 	return 0
+}
+
+func (x *ExtractPatternsResponse) GetNotices() []*Notice {
+	if x != nil {
+		return x.Notices
+	}
+	return nil
 }
 
 // Request of ExtractPatternsFromCode.
@@ -3338,6 +3434,8 @@ type DistillPatternsResponse struct {
 	CreatedCount int32 `protobuf:"varint,5,opt,name=created_count,json=createdCount,proto3" json:"created_count,omitempty"`
 	// extended_count is how many groups, at any level, got new members.
 	ExtendedCount int32 `protobuf:"varint,6,opt,name=extended_count,json=extendedCount,proto3" json:"extended_count,omitempty"`
+	// notices, for example that long fields are left out of an answer that would be too large.
+	Notices       []*Notice `protobuf:"bytes,7,rep,name=notices,proto3" json:"notices,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3412,6 +3510,13 @@ func (x *DistillPatternsResponse) GetExtendedCount() int32 {
 		return x.ExtendedCount
 	}
 	return 0
+}
+
+func (x *DistillPatternsResponse) GetNotices() []*Notice {
+	if x != nil {
+		return x.Notices
+	}
+	return nil
 }
 
 // DistilledGroup is a group of like patterns.
@@ -3705,11 +3810,12 @@ const file_lot_v1_pattern_service_proto_rawDesc = "" +
 	"\n" +
 	"request_id\x18\x04 \x01(\tR\trequestId\x12&\n" +
 	"\x06dedupe\x18\x05 \x01(\x0e2\x0e.lot.v1.DedupeR\x06dedupeB\x17\n" +
-	"\x15_initial_success_rate\"\x98\x01\n" +
+	"\x15_initial_success_rate\"\xc2\x01\n" +
 	"\x19BatchSavePatternsResponse\x123\n" +
 	"\aresults\x18\x01 \x03(\v2\x19.lot.v1.SavePatternResultR\aresults\x12#\n" +
 	"\rcreated_count\x18\x02 \x01(\x05R\fcreatedCount\x12!\n" +
-	"\ffailed_count\x18\x03 \x01(\x05R\vfailedCount\"\x84\x01\n" +
+	"\ffailed_count\x18\x03 \x01(\x05R\vfailedCount\x12(\n" +
+	"\anotices\x18\x04 \x03(\v2\x0e.lot.v1.NoticeR\anotices\"\x84\x01\n" +
 	"\x11SavePatternResult\x129\n" +
 	"\bresponse\x18\x01 \x01(\v2\x1b.lot.v1.SavePatternResponseH\x00R\bresponse\x12*\n" +
 	"\x05error\x18\x02 \x01(\v2\x12.google.rpc.StatusH\x00R\x05errorB\b\n" +
@@ -3719,11 +3825,12 @@ const file_lot_v1_pattern_service_proto_rawDesc = "" +
 	"\n" +
 	"pattern_id\x18\x02 \x01(\tR\tpatternId\x12'\n" +
 	"\x0finclude_lineage\x18\x03 \x01(\bR\x0eincludeLineage\x12)\n" +
-	"\x10include_feedback\x18\x04 \x01(\bR\x0fincludeFeedback\"\xa2\x01\n" +
+	"\x10include_feedback\x18\x04 \x01(\bR\x0fincludeFeedback\"\xcc\x01\n" +
 	"\x12GetPatternResponse\x12)\n" +
 	"\apattern\x18\x01 \x01(\v2\x0f.lot.v1.PatternR\apattern\x121\n" +
 	"\bfeedback\x18\x03 \x03(\v2\x15.lot.v1.FeedbackEntryR\bfeedback\x12.\n" +
-	"\alineage\x18\x02 \x03(\v2\x14.lot.v1.LineageEntryR\alineage\"\xfd\x01\n" +
+	"\alineage\x18\x02 \x03(\v2\x14.lot.v1.LineageEntryR\alineage\x12(\n" +
+	"\anotices\x18\x04 \x03(\v2\x0e.lot.v1.NoticeR\anotices\"\xfd\x01\n" +
 	"\fLineageEntry\x123\n" +
 	"\brelation\x18\x01 \x01(\x0e2\x17.lot.v1.LineageRelationR\brelation\x12\x1d\n" +
 	"\n" +
@@ -3751,16 +3858,17 @@ const file_lot_v1_pattern_service_proto_rawDesc = "" +
 	"\x04etag\x18\x03 \x01(\tR\x04etag\x12#\n" +
 	"\rallow_missing\x18\x04 \x01(\bR\fallowMissing\"1\n" +
 	"\x15DeletePatternResponse\x12\x18\n" +
-	"\adeleted\x18\x01 \x01(\bR\adeleted\"\x9e\x01\n" +
+	"\adeleted\x18\x01 \x01(\bR\adeleted\"\xd7\x01\n" +
 	"\x13ListPatternsRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12-\n" +
 	"\x06filter\x18\x02 \x01(\v2\x15.lot.v1.PatternFilterR\x06filter\x12\x1b\n" +
 	"\tpage_size\x18\x03 \x01(\x05R\bpageSize\x12\x1d\n" +
 	"\n" +
-	"page_token\x18\x04 \x01(\tR\tpageToken\"k\n" +
+	"page_token\x18\x04 \x01(\tR\tpageToken\x127\n" +
+	"\tread_mask\x18\x05 \x01(\v2\x1a.google.protobuf.FieldMaskR\breadMask\"k\n" +
 	"\x14ListPatternsResponse\x12+\n" +
 	"\bpatterns\x18\x01 \x03(\v2\x0f.lot.v1.PatternR\bpatterns\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xce\x02\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\x87\x03\n" +
 	"\x15RecallPatternsRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x14\n" +
 	"\x05query\x18\x02 \x01(\tR\x05query\x12-\n" +
@@ -3770,7 +3878,9 @@ const file_lot_v1_pattern_service_proto_rawDesc = "" +
 	"\aranking\x18\x06 \x01(\x0e2\x0f.lot.v1.RankingR\aranking\x12\x17\n" +
 	"\x04seed\x18\a \x01(\x03H\x01R\x04seed\x88\x01\x01\x12\x16\n" +
 	"\x06rerank\x18\b \x01(\bR\x06rerank\x12\x18\n" +
-	"\aexplain\x18\t \x01(\bR\aexplainB\x11\n" +
+	"\aexplain\x18\t \x01(\bR\aexplain\x127\n" +
+	"\tread_mask\x18\n" +
+	" \x01(\v2\x1a.google.protobuf.FieldMaskR\breadMaskB\x11\n" +
 	"\x0f_min_similarityB\a\n" +
 	"\x05_seed\"\xca\x01\n" +
 	"\x16RecallPatternsResponse\x12&\n" +
@@ -3827,11 +3937,12 @@ const file_lot_v1_pattern_service_proto_rawDesc = "" +
 	"\x04note\x18\b \x01(\tR\x04note\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\t \x01(\tR\trequestIdB\t\n" +
-	"\a_reward\"c\n" +
+	"\a_reward\"\x8d\x01\n" +
 	"\x15RecordOutcomeResponse\x12+\n" +
 	"\bpatterns\x18\x01 \x03(\v2\x0f.lot.v1.PatternR\bpatterns\x12\x1d\n" +
 	"\n" +
-	"outcome_id\x18\x02 \x01(\tR\toutcomeId\"\xb7\x03\n" +
+	"outcome_id\x18\x02 \x01(\tR\toutcomeId\x12(\n" +
+	"\anotices\x18\x03 \x03(\v2\x0e.lot.v1.NoticeR\anotices\"\xb7\x03\n" +
 	"\fOutcomeEntry\x12\x1d\n" +
 	"\n" +
 	"outcome_id\x18\x01 \x01(\tR\toutcomeId\x12\x1d\n" +
@@ -3849,14 +3960,15 @@ const file_lot_v1_pattern_service_proto_rawDesc = "" +
 	" \x01(\tR\bcorrects\x12!\n" +
 	"\fcorrected_by\x18\v \x01(\tR\vcorrectedBy\x12\x16\n" +
 	"\x06repeat\x18\f \x01(\bR\x06repeatB\t\n" +
-	"\a_reward\"\x8e\x01\n" +
+	"\a_reward\"\xc7\x01\n" +
 	"\x13ListOutcomesRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x1d\n" +
 	"\n" +
 	"pattern_id\x18\x02 \x01(\tR\tpatternId\x12\x1b\n" +
 	"\tpage_size\x18\x03 \x01(\x05R\bpageSize\x12\x1d\n" +
 	"\n" +
-	"page_token\x18\x04 \x01(\tR\tpageToken\"p\n" +
+	"page_token\x18\x04 \x01(\tR\tpageToken\x127\n" +
+	"\tread_mask\x18\x05 \x01(\v2\x1a.google.protobuf.FieldMaskR\breadMask\"p\n" +
 	"\x14ListOutcomesResponse\x120\n" +
 	"\boutcomes\x18\x01 \x03(\v2\x14.lot.v1.OutcomeEntryR\boutcomes\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xb2\x01\n" +
@@ -3867,11 +3979,12 @@ const file_lot_v1_pattern_service_proto_rawDesc = "" +
 	"\aoutcome\x18\x03 \x01(\x0e2\x0f.lot.v1.OutcomeR\aoutcome\x12\x12\n" +
 	"\x04note\x18\x04 \x01(\tR\x04note\x12\x1d\n" +
 	"\n" +
-	"request_id\x18\x05 \x01(\tR\trequestId\"d\n" +
+	"request_id\x18\x05 \x01(\tR\trequestId\"\x8e\x01\n" +
 	"\x16CorrectOutcomeResponse\x12+\n" +
 	"\bpatterns\x18\x01 \x03(\v2\x0f.lot.v1.PatternR\bpatterns\x12\x1d\n" +
 	"\n" +
-	"outcome_id\x18\x02 \x01(\tR\toutcomeId\"\x84\x02\n" +
+	"outcome_id\x18\x02 \x01(\tR\toutcomeId\x12(\n" +
+	"\anotices\x18\x03 \x03(\v2\x0e.lot.v1.NoticeR\anotices\"\x84\x02\n" +
 	"\x13GiveFeedbackRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x1d\n" +
 	"\n" +
@@ -3886,16 +3999,18 @@ const file_lot_v1_pattern_service_proto_rawDesc = "" +
 	"\x16_confidence_adjustment\"t\n" +
 	"\x14GiveFeedbackResponse\x12)\n" +
 	"\apattern\x18\x01 \x01(\v2\x0f.lot.v1.PatternR\apattern\x121\n" +
-	"\bfeedback\x18\x02 \x01(\v2\x15.lot.v1.FeedbackEntryR\bfeedback\"\x82\x01\n" +
+	"\bfeedback\x18\x02 \x01(\v2\x15.lot.v1.FeedbackEntryR\bfeedback\"\xbb\x01\n" +
 	"\x1dListFeedbackCandidatesRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12-\n" +
 	"\x06filter\x18\x02 \x01(\v2\x15.lot.v1.PatternFilterR\x06filter\x12\x14\n" +
-	"\x05limit\x18\x03 \x01(\x05R\x05limit\"\xa2\x01\n" +
+	"\x05limit\x18\x03 \x01(\x05R\x05limit\x127\n" +
+	"\tread_mask\x18\x04 \x01(\v2\x1a.google.protobuf.FieldMaskR\breadMask\"\xcc\x01\n" +
 	"\x1eListFeedbackCandidatesResponse\x12+\n" +
 	"\bpatterns\x18\x01 \x03(\v2\x0f.lot.v1.PatternR\bpatterns\x12\x16\n" +
 	"\x06scores\x18\x02 \x03(\x01R\x06scores\x12%\n" +
 	"\x0eexamined_count\x18\x03 \x01(\x05R\rexaminedCount\x12\x14\n" +
-	"\x05exact\x18\x04 \x01(\bR\x05exact\"e\n" +
+	"\x05exact\x18\x04 \x01(\bR\x05exact\x12(\n" +
+	"\anotices\x18\x05 \x03(\v2\x0e.lot.v1.NoticeR\anotices\"e\n" +
 	"\x16GetPatternStatsRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12-\n" +
 	"\x06filter\x18\x02 \x01(\v2\x15.lot.v1.PatternFilterR\x06filter\"\xc6\f\n" +
@@ -3957,10 +4072,11 @@ const file_lot_v1_pattern_service_proto_rawDesc = "" +
 	"\n" +
 	"namespaces\x18\x05 \x03(\tR\n" +
 	"namespaces\x12\x17\n" +
-	"\adry_run\x18\x06 \x01(\bR\x06dryRun\"k\n" +
+	"\adry_run\x18\x06 \x01(\bR\x06dryRun\"\x95\x01\n" +
 	"\x17ExtractPatternsResponse\x12+\n" +
 	"\bpatterns\x18\x01 \x03(\v2\x0f.lot.v1.PatternR\bpatterns\x12#\n" +
-	"\repisode_count\x18\x02 \x01(\x03R\fepisodeCount\"\xe3\x01\n" +
+	"\repisode_count\x18\x02 \x01(\x03R\fepisodeCount\x12(\n" +
+	"\anotices\x18\x03 \x03(\v2\x0e.lot.v1.NoticeR\anotices\"\xe3\x01\n" +
 	"\x1eExtractPatternsFromCodeRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04code\x18\x02 \x01(\tR\x04code\x12\x1a\n" +
@@ -3981,7 +4097,7 @@ const file_lot_v1_pattern_service_proto_rawDesc = "" +
 	"similarity\x18\x04 \x01(\x01H\x00R\n" +
 	"similarity\x88\x01\x01\x12\x17\n" +
 	"\adry_run\x18\x05 \x01(\bR\x06dryRunB\r\n" +
-	"\v_similarity\"\x81\x02\n" +
+	"\v_similarity\"\xab\x02\n" +
 	"\x17DistillPatternsResponse\x12.\n" +
 	"\x06groups\x18\x01 \x03(\v2\x16.lot.v1.DistilledGroupR\x06groups\x12\x1f\n" +
 	"\vgroup_count\x18\x02 \x01(\x05R\n" +
@@ -3989,7 +4105,8 @@ const file_lot_v1_pattern_service_proto_rawDesc = "" +
 	"\rpattern_count\x18\x03 \x01(\x05R\fpatternCount\x12$\n" +
 	"\x0eleft_out_count\x18\x04 \x01(\x05R\fleftOutCount\x12#\n" +
 	"\rcreated_count\x18\x05 \x01(\x05R\fcreatedCount\x12%\n" +
-	"\x0eextended_count\x18\x06 \x01(\x05R\rextendedCount\"\xbc\x01\n" +
+	"\x0eextended_count\x18\x06 \x01(\x05R\rextendedCount\x12(\n" +
+	"\anotices\x18\a \x03(\v2\x0e.lot.v1.NoticeR\anotices\"\xbc\x01\n" +
 	"\x0eDistilledGroup\x12)\n" +
 	"\apattern\x18\x01 \x01(\v2\x0f.lot.v1.PatternR\apattern\x12,\n" +
 	"\x12member_pattern_ids\x18\x02 \x03(\tR\x10memberPatternIds\x12!\n" +
@@ -4135,103 +4252,114 @@ var file_lot_v1_pattern_service_proto_depIdxs = []int32{
 	51, // 5: lot.v1.SavePatternItem.pattern:type_name -> lot.v1.Pattern
 	0,  // 6: lot.v1.SavePatternItem.dedupe:type_name -> lot.v1.Dedupe
 	7,  // 7: lot.v1.BatchSavePatternsResponse.results:type_name -> lot.v1.SavePatternResult
-	3,  // 8: lot.v1.SavePatternResult.response:type_name -> lot.v1.SavePatternResponse
-	53, // 9: lot.v1.SavePatternResult.error:type_name -> google.rpc.Status
-	51, // 10: lot.v1.GetPatternResponse.pattern:type_name -> lot.v1.Pattern
-	54, // 11: lot.v1.GetPatternResponse.feedback:type_name -> lot.v1.FeedbackEntry
-	10, // 12: lot.v1.GetPatternResponse.lineage:type_name -> lot.v1.LineageEntry
-	1,  // 13: lot.v1.LineageEntry.relation:type_name -> lot.v1.LineageRelation
-	55, // 14: lot.v1.LineageEntry.outcomes:type_name -> lot.v1.Outcomes
-	56, // 15: lot.v1.LineageEntry.create_time:type_name -> google.protobuf.Timestamp
-	51, // 16: lot.v1.UpdatePatternRequest.pattern:type_name -> lot.v1.Pattern
-	57, // 17: lot.v1.UpdatePatternRequest.update_mask:type_name -> google.protobuf.FieldMask
-	51, // 18: lot.v1.UpdatePatternResponse.pattern:type_name -> lot.v1.Pattern
-	52, // 19: lot.v1.UpdatePatternResponse.notices:type_name -> lot.v1.Notice
-	58, // 20: lot.v1.ListPatternsRequest.filter:type_name -> lot.v1.PatternFilter
-	51, // 21: lot.v1.ListPatternsResponse.patterns:type_name -> lot.v1.Pattern
-	58, // 22: lot.v1.RecallPatternsRequest.filter:type_name -> lot.v1.PatternFilter
-	59, // 23: lot.v1.RecallPatternsRequest.ranking:type_name -> lot.v1.Ranking
-	19, // 24: lot.v1.RecallPatternsResponse.hits:type_name -> lot.v1.PatternHit
-	52, // 25: lot.v1.RecallPatternsResponse.notices:type_name -> lot.v1.Notice
-	21, // 26: lot.v1.RecallPatternsResponse.explanation:type_name -> lot.v1.RecallExplanation
-	51, // 27: lot.v1.PatternHit.pattern:type_name -> lot.v1.Pattern
-	60, // 28: lot.v1.PatternHit.score_parts:type_name -> lot.v1.ScorePart
-	20, // 29: lot.v1.PatternHit.learned_from:type_name -> lot.v1.LearnedFrom
-	56, // 30: lot.v1.LearnedFrom.last_time:type_name -> google.protobuf.Timestamp
-	59, // 31: lot.v1.RecallExplanation.ranking:type_name -> lot.v1.Ranking
-	22, // 32: lot.v1.RecallExplanation.filters:type_name -> lot.v1.FilterCount
-	61, // 33: lot.v1.RecallExplanation.half_life:type_name -> google.protobuf.Duration
-	62, // 34: lot.v1.RecordOutcomeRequest.outcome:type_name -> lot.v1.Outcome
-	61, // 35: lot.v1.RecordOutcomeRequest.duration:type_name -> google.protobuf.Duration
-	51, // 36: lot.v1.RecordOutcomeResponse.patterns:type_name -> lot.v1.Pattern
-	62, // 37: lot.v1.OutcomeEntry.outcome:type_name -> lot.v1.Outcome
-	61, // 38: lot.v1.OutcomeEntry.duration:type_name -> google.protobuf.Duration
-	56, // 39: lot.v1.OutcomeEntry.create_time:type_name -> google.protobuf.Timestamp
-	25, // 40: lot.v1.ListOutcomesResponse.outcomes:type_name -> lot.v1.OutcomeEntry
-	62, // 41: lot.v1.CorrectOutcomeRequest.outcome:type_name -> lot.v1.Outcome
-	51, // 42: lot.v1.CorrectOutcomeResponse.patterns:type_name -> lot.v1.Pattern
-	51, // 43: lot.v1.GiveFeedbackResponse.pattern:type_name -> lot.v1.Pattern
-	54, // 44: lot.v1.GiveFeedbackResponse.feedback:type_name -> lot.v1.FeedbackEntry
-	58, // 45: lot.v1.ListFeedbackCandidatesRequest.filter:type_name -> lot.v1.PatternFilter
-	51, // 46: lot.v1.ListFeedbackCandidatesResponse.patterns:type_name -> lot.v1.Pattern
-	58, // 47: lot.v1.GetPatternStatsRequest.filter:type_name -> lot.v1.PatternFilter
-	45, // 48: lot.v1.GetPatternStatsResponse.by_language:type_name -> lot.v1.GetPatternStatsResponse.ByLanguageEntry
-	46, // 49: lot.v1.GetPatternStatsResponse.by_category:type_name -> lot.v1.GetPatternStatsResponse.ByCategoryEntry
-	47, // 50: lot.v1.GetPatternStatsResponse.by_kind:type_name -> lot.v1.GetPatternStatsResponse.ByKindEntry
-	48, // 51: lot.v1.GetPatternStatsResponse.by_pattern_type:type_name -> lot.v1.GetPatternStatsResponse.ByPatternTypeEntry
-	49, // 52: lot.v1.GetPatternStatsResponse.by_code_kind:type_name -> lot.v1.GetPatternStatsResponse.ByCodeKindEntry
-	50, // 53: lot.v1.GetPatternStatsResponse.by_task_type:type_name -> lot.v1.GetPatternStatsResponse.ByTaskTypeEntry
-	63, // 54: lot.v1.ExtractPatternsRequest.pattern_type:type_name -> lot.v1.PatternType
-	51, // 55: lot.v1.ExtractPatternsResponse.patterns:type_name -> lot.v1.Pattern
-	64, // 56: lot.v1.ExtractPatternsFromCodeRequest.success_metrics:type_name -> google.protobuf.Struct
-	51, // 57: lot.v1.ExtractPatternsFromCodeResponse.patterns:type_name -> lot.v1.Pattern
-	52, // 58: lot.v1.ExtractPatternsFromCodeResponse.notices:type_name -> lot.v1.Notice
-	58, // 59: lot.v1.DistillPatternsRequest.filter:type_name -> lot.v1.PatternFilter
-	42, // 60: lot.v1.DistillPatternsResponse.groups:type_name -> lot.v1.DistilledGroup
-	51, // 61: lot.v1.DistilledGroup.pattern:type_name -> lot.v1.Pattern
-	42, // 62: lot.v1.DistilledGroup.groups:type_name -> lot.v1.DistilledGroup
-	58, // 63: lot.v1.PrunePatternsRequest.filter:type_name -> lot.v1.PatternFilter
-	56, // 64: lot.v1.PrunePatternsResponse.oldest_kept_time:type_name -> google.protobuf.Timestamp
-	61, // 65: lot.v1.PrunePatternsResponse.elapsed:type_name -> google.protobuf.Duration
-	2,  // 66: lot.v1.PatternService.SavePattern:input_type -> lot.v1.SavePatternRequest
-	4,  // 67: lot.v1.PatternService.BatchSavePatterns:input_type -> lot.v1.BatchSavePatternsRequest
-	8,  // 68: lot.v1.PatternService.GetPattern:input_type -> lot.v1.GetPatternRequest
-	11, // 69: lot.v1.PatternService.UpdatePattern:input_type -> lot.v1.UpdatePatternRequest
-	13, // 70: lot.v1.PatternService.DeletePattern:input_type -> lot.v1.DeletePatternRequest
-	15, // 71: lot.v1.PatternService.ListPatterns:input_type -> lot.v1.ListPatternsRequest
-	17, // 72: lot.v1.PatternService.RecallPatterns:input_type -> lot.v1.RecallPatternsRequest
-	23, // 73: lot.v1.PatternService.RecordOutcome:input_type -> lot.v1.RecordOutcomeRequest
-	26, // 74: lot.v1.PatternService.ListOutcomes:input_type -> lot.v1.ListOutcomesRequest
-	28, // 75: lot.v1.PatternService.CorrectOutcome:input_type -> lot.v1.CorrectOutcomeRequest
-	30, // 76: lot.v1.PatternService.GiveFeedback:input_type -> lot.v1.GiveFeedbackRequest
-	32, // 77: lot.v1.PatternService.ListFeedbackCandidates:input_type -> lot.v1.ListFeedbackCandidatesRequest
-	34, // 78: lot.v1.PatternService.GetPatternStats:input_type -> lot.v1.GetPatternStatsRequest
-	36, // 79: lot.v1.PatternService.ExtractPatterns:input_type -> lot.v1.ExtractPatternsRequest
-	38, // 80: lot.v1.PatternService.ExtractPatternsFromCode:input_type -> lot.v1.ExtractPatternsFromCodeRequest
-	40, // 81: lot.v1.PatternService.DistillPatterns:input_type -> lot.v1.DistillPatternsRequest
-	43, // 82: lot.v1.PatternService.PrunePatterns:input_type -> lot.v1.PrunePatternsRequest
-	3,  // 83: lot.v1.PatternService.SavePattern:output_type -> lot.v1.SavePatternResponse
-	6,  // 84: lot.v1.PatternService.BatchSavePatterns:output_type -> lot.v1.BatchSavePatternsResponse
-	9,  // 85: lot.v1.PatternService.GetPattern:output_type -> lot.v1.GetPatternResponse
-	12, // 86: lot.v1.PatternService.UpdatePattern:output_type -> lot.v1.UpdatePatternResponse
-	14, // 87: lot.v1.PatternService.DeletePattern:output_type -> lot.v1.DeletePatternResponse
-	16, // 88: lot.v1.PatternService.ListPatterns:output_type -> lot.v1.ListPatternsResponse
-	18, // 89: lot.v1.PatternService.RecallPatterns:output_type -> lot.v1.RecallPatternsResponse
-	24, // 90: lot.v1.PatternService.RecordOutcome:output_type -> lot.v1.RecordOutcomeResponse
-	27, // 91: lot.v1.PatternService.ListOutcomes:output_type -> lot.v1.ListOutcomesResponse
-	29, // 92: lot.v1.PatternService.CorrectOutcome:output_type -> lot.v1.CorrectOutcomeResponse
-	31, // 93: lot.v1.PatternService.GiveFeedback:output_type -> lot.v1.GiveFeedbackResponse
-	33, // 94: lot.v1.PatternService.ListFeedbackCandidates:output_type -> lot.v1.ListFeedbackCandidatesResponse
-	35, // 95: lot.v1.PatternService.GetPatternStats:output_type -> lot.v1.GetPatternStatsResponse
-	37, // 96: lot.v1.PatternService.ExtractPatterns:output_type -> lot.v1.ExtractPatternsResponse
-	39, // 97: lot.v1.PatternService.ExtractPatternsFromCode:output_type -> lot.v1.ExtractPatternsFromCodeResponse
-	41, // 98: lot.v1.PatternService.DistillPatterns:output_type -> lot.v1.DistillPatternsResponse
-	44, // 99: lot.v1.PatternService.PrunePatterns:output_type -> lot.v1.PrunePatternsResponse
-	83, // [83:100] is the sub-list for method output_type
-	66, // [66:83] is the sub-list for method input_type
-	66, // [66:66] is the sub-list for extension type_name
-	66, // [66:66] is the sub-list for extension extendee
-	0,  // [0:66] is the sub-list for field type_name
+	52, // 8: lot.v1.BatchSavePatternsResponse.notices:type_name -> lot.v1.Notice
+	3,  // 9: lot.v1.SavePatternResult.response:type_name -> lot.v1.SavePatternResponse
+	53, // 10: lot.v1.SavePatternResult.error:type_name -> google.rpc.Status
+	51, // 11: lot.v1.GetPatternResponse.pattern:type_name -> lot.v1.Pattern
+	54, // 12: lot.v1.GetPatternResponse.feedback:type_name -> lot.v1.FeedbackEntry
+	10, // 13: lot.v1.GetPatternResponse.lineage:type_name -> lot.v1.LineageEntry
+	52, // 14: lot.v1.GetPatternResponse.notices:type_name -> lot.v1.Notice
+	1,  // 15: lot.v1.LineageEntry.relation:type_name -> lot.v1.LineageRelation
+	55, // 16: lot.v1.LineageEntry.outcomes:type_name -> lot.v1.Outcomes
+	56, // 17: lot.v1.LineageEntry.create_time:type_name -> google.protobuf.Timestamp
+	51, // 18: lot.v1.UpdatePatternRequest.pattern:type_name -> lot.v1.Pattern
+	57, // 19: lot.v1.UpdatePatternRequest.update_mask:type_name -> google.protobuf.FieldMask
+	51, // 20: lot.v1.UpdatePatternResponse.pattern:type_name -> lot.v1.Pattern
+	52, // 21: lot.v1.UpdatePatternResponse.notices:type_name -> lot.v1.Notice
+	58, // 22: lot.v1.ListPatternsRequest.filter:type_name -> lot.v1.PatternFilter
+	57, // 23: lot.v1.ListPatternsRequest.read_mask:type_name -> google.protobuf.FieldMask
+	51, // 24: lot.v1.ListPatternsResponse.patterns:type_name -> lot.v1.Pattern
+	58, // 25: lot.v1.RecallPatternsRequest.filter:type_name -> lot.v1.PatternFilter
+	59, // 26: lot.v1.RecallPatternsRequest.ranking:type_name -> lot.v1.Ranking
+	57, // 27: lot.v1.RecallPatternsRequest.read_mask:type_name -> google.protobuf.FieldMask
+	19, // 28: lot.v1.RecallPatternsResponse.hits:type_name -> lot.v1.PatternHit
+	52, // 29: lot.v1.RecallPatternsResponse.notices:type_name -> lot.v1.Notice
+	21, // 30: lot.v1.RecallPatternsResponse.explanation:type_name -> lot.v1.RecallExplanation
+	51, // 31: lot.v1.PatternHit.pattern:type_name -> lot.v1.Pattern
+	60, // 32: lot.v1.PatternHit.score_parts:type_name -> lot.v1.ScorePart
+	20, // 33: lot.v1.PatternHit.learned_from:type_name -> lot.v1.LearnedFrom
+	56, // 34: lot.v1.LearnedFrom.last_time:type_name -> google.protobuf.Timestamp
+	59, // 35: lot.v1.RecallExplanation.ranking:type_name -> lot.v1.Ranking
+	22, // 36: lot.v1.RecallExplanation.filters:type_name -> lot.v1.FilterCount
+	61, // 37: lot.v1.RecallExplanation.half_life:type_name -> google.protobuf.Duration
+	62, // 38: lot.v1.RecordOutcomeRequest.outcome:type_name -> lot.v1.Outcome
+	61, // 39: lot.v1.RecordOutcomeRequest.duration:type_name -> google.protobuf.Duration
+	51, // 40: lot.v1.RecordOutcomeResponse.patterns:type_name -> lot.v1.Pattern
+	52, // 41: lot.v1.RecordOutcomeResponse.notices:type_name -> lot.v1.Notice
+	62, // 42: lot.v1.OutcomeEntry.outcome:type_name -> lot.v1.Outcome
+	61, // 43: lot.v1.OutcomeEntry.duration:type_name -> google.protobuf.Duration
+	56, // 44: lot.v1.OutcomeEntry.create_time:type_name -> google.protobuf.Timestamp
+	57, // 45: lot.v1.ListOutcomesRequest.read_mask:type_name -> google.protobuf.FieldMask
+	25, // 46: lot.v1.ListOutcomesResponse.outcomes:type_name -> lot.v1.OutcomeEntry
+	62, // 47: lot.v1.CorrectOutcomeRequest.outcome:type_name -> lot.v1.Outcome
+	51, // 48: lot.v1.CorrectOutcomeResponse.patterns:type_name -> lot.v1.Pattern
+	52, // 49: lot.v1.CorrectOutcomeResponse.notices:type_name -> lot.v1.Notice
+	51, // 50: lot.v1.GiveFeedbackResponse.pattern:type_name -> lot.v1.Pattern
+	54, // 51: lot.v1.GiveFeedbackResponse.feedback:type_name -> lot.v1.FeedbackEntry
+	58, // 52: lot.v1.ListFeedbackCandidatesRequest.filter:type_name -> lot.v1.PatternFilter
+	57, // 53: lot.v1.ListFeedbackCandidatesRequest.read_mask:type_name -> google.protobuf.FieldMask
+	51, // 54: lot.v1.ListFeedbackCandidatesResponse.patterns:type_name -> lot.v1.Pattern
+	52, // 55: lot.v1.ListFeedbackCandidatesResponse.notices:type_name -> lot.v1.Notice
+	58, // 56: lot.v1.GetPatternStatsRequest.filter:type_name -> lot.v1.PatternFilter
+	45, // 57: lot.v1.GetPatternStatsResponse.by_language:type_name -> lot.v1.GetPatternStatsResponse.ByLanguageEntry
+	46, // 58: lot.v1.GetPatternStatsResponse.by_category:type_name -> lot.v1.GetPatternStatsResponse.ByCategoryEntry
+	47, // 59: lot.v1.GetPatternStatsResponse.by_kind:type_name -> lot.v1.GetPatternStatsResponse.ByKindEntry
+	48, // 60: lot.v1.GetPatternStatsResponse.by_pattern_type:type_name -> lot.v1.GetPatternStatsResponse.ByPatternTypeEntry
+	49, // 61: lot.v1.GetPatternStatsResponse.by_code_kind:type_name -> lot.v1.GetPatternStatsResponse.ByCodeKindEntry
+	50, // 62: lot.v1.GetPatternStatsResponse.by_task_type:type_name -> lot.v1.GetPatternStatsResponse.ByTaskTypeEntry
+	63, // 63: lot.v1.ExtractPatternsRequest.pattern_type:type_name -> lot.v1.PatternType
+	51, // 64: lot.v1.ExtractPatternsResponse.patterns:type_name -> lot.v1.Pattern
+	52, // 65: lot.v1.ExtractPatternsResponse.notices:type_name -> lot.v1.Notice
+	64, // 66: lot.v1.ExtractPatternsFromCodeRequest.success_metrics:type_name -> google.protobuf.Struct
+	51, // 67: lot.v1.ExtractPatternsFromCodeResponse.patterns:type_name -> lot.v1.Pattern
+	52, // 68: lot.v1.ExtractPatternsFromCodeResponse.notices:type_name -> lot.v1.Notice
+	58, // 69: lot.v1.DistillPatternsRequest.filter:type_name -> lot.v1.PatternFilter
+	42, // 70: lot.v1.DistillPatternsResponse.groups:type_name -> lot.v1.DistilledGroup
+	52, // 71: lot.v1.DistillPatternsResponse.notices:type_name -> lot.v1.Notice
+	51, // 72: lot.v1.DistilledGroup.pattern:type_name -> lot.v1.Pattern
+	42, // 73: lot.v1.DistilledGroup.groups:type_name -> lot.v1.DistilledGroup
+	58, // 74: lot.v1.PrunePatternsRequest.filter:type_name -> lot.v1.PatternFilter
+	56, // 75: lot.v1.PrunePatternsResponse.oldest_kept_time:type_name -> google.protobuf.Timestamp
+	61, // 76: lot.v1.PrunePatternsResponse.elapsed:type_name -> google.protobuf.Duration
+	2,  // 77: lot.v1.PatternService.SavePattern:input_type -> lot.v1.SavePatternRequest
+	4,  // 78: lot.v1.PatternService.BatchSavePatterns:input_type -> lot.v1.BatchSavePatternsRequest
+	8,  // 79: lot.v1.PatternService.GetPattern:input_type -> lot.v1.GetPatternRequest
+	11, // 80: lot.v1.PatternService.UpdatePattern:input_type -> lot.v1.UpdatePatternRequest
+	13, // 81: lot.v1.PatternService.DeletePattern:input_type -> lot.v1.DeletePatternRequest
+	15, // 82: lot.v1.PatternService.ListPatterns:input_type -> lot.v1.ListPatternsRequest
+	17, // 83: lot.v1.PatternService.RecallPatterns:input_type -> lot.v1.RecallPatternsRequest
+	23, // 84: lot.v1.PatternService.RecordOutcome:input_type -> lot.v1.RecordOutcomeRequest
+	26, // 85: lot.v1.PatternService.ListOutcomes:input_type -> lot.v1.ListOutcomesRequest
+	28, // 86: lot.v1.PatternService.CorrectOutcome:input_type -> lot.v1.CorrectOutcomeRequest
+	30, // 87: lot.v1.PatternService.GiveFeedback:input_type -> lot.v1.GiveFeedbackRequest
+	32, // 88: lot.v1.PatternService.ListFeedbackCandidates:input_type -> lot.v1.ListFeedbackCandidatesRequest
+	34, // 89: lot.v1.PatternService.GetPatternStats:input_type -> lot.v1.GetPatternStatsRequest
+	36, // 90: lot.v1.PatternService.ExtractPatterns:input_type -> lot.v1.ExtractPatternsRequest
+	38, // 91: lot.v1.PatternService.ExtractPatternsFromCode:input_type -> lot.v1.ExtractPatternsFromCodeRequest
+	40, // 92: lot.v1.PatternService.DistillPatterns:input_type -> lot.v1.DistillPatternsRequest
+	43, // 93: lot.v1.PatternService.PrunePatterns:input_type -> lot.v1.PrunePatternsRequest
+	3,  // 94: lot.v1.PatternService.SavePattern:output_type -> lot.v1.SavePatternResponse
+	6,  // 95: lot.v1.PatternService.BatchSavePatterns:output_type -> lot.v1.BatchSavePatternsResponse
+	9,  // 96: lot.v1.PatternService.GetPattern:output_type -> lot.v1.GetPatternResponse
+	12, // 97: lot.v1.PatternService.UpdatePattern:output_type -> lot.v1.UpdatePatternResponse
+	14, // 98: lot.v1.PatternService.DeletePattern:output_type -> lot.v1.DeletePatternResponse
+	16, // 99: lot.v1.PatternService.ListPatterns:output_type -> lot.v1.ListPatternsResponse
+	18, // 100: lot.v1.PatternService.RecallPatterns:output_type -> lot.v1.RecallPatternsResponse
+	24, // 101: lot.v1.PatternService.RecordOutcome:output_type -> lot.v1.RecordOutcomeResponse
+	27, // 102: lot.v1.PatternService.ListOutcomes:output_type -> lot.v1.ListOutcomesResponse
+	29, // 103: lot.v1.PatternService.CorrectOutcome:output_type -> lot.v1.CorrectOutcomeResponse
+	31, // 104: lot.v1.PatternService.GiveFeedback:output_type -> lot.v1.GiveFeedbackResponse
+	33, // 105: lot.v1.PatternService.ListFeedbackCandidates:output_type -> lot.v1.ListFeedbackCandidatesResponse
+	35, // 106: lot.v1.PatternService.GetPatternStats:output_type -> lot.v1.GetPatternStatsResponse
+	37, // 107: lot.v1.PatternService.ExtractPatterns:output_type -> lot.v1.ExtractPatternsResponse
+	39, // 108: lot.v1.PatternService.ExtractPatternsFromCode:output_type -> lot.v1.ExtractPatternsFromCodeResponse
+	41, // 109: lot.v1.PatternService.DistillPatterns:output_type -> lot.v1.DistillPatternsResponse
+	44, // 110: lot.v1.PatternService.PrunePatterns:output_type -> lot.v1.PrunePatternsResponse
+	94, // [94:111] is the sub-list for method output_type
+	77, // [77:94] is the sub-list for method input_type
+	77, // [77:77] is the sub-list for extension type_name
+	77, // [77:77] is the sub-list for extension extendee
+	0,  // [0:77] is the sub-list for field type_name
 }
 
 func init() { file_lot_v1_pattern_service_proto_init() }

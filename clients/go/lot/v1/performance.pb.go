@@ -291,7 +291,9 @@ type GetTrendsResponse struct {
 	// trends, one a category, the one with most episodes first, at most 100. Episodes without a
 	// category are one with an empty name. RUNNING and ABANDONED episodes have not ended: they do not
 	// count.
-	Trends        []*CategoryTrend `protobuf:"bytes,1,rep,name=trends,proto3" json:"trends,omitempty"`
+	Trends []*CategoryTrend `protobuf:"bytes,1,rep,name=trends,proto3" json:"trends,omitempty"`
+	// notices, for example that long fields are left out of an answer that would be too large.
+	Notices       []*Notice `protobuf:"bytes,2,rep,name=notices,proto3" json:"notices,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -329,6 +331,13 @@ func (*GetTrendsResponse) Descriptor() ([]byte, []int) {
 func (x *GetTrendsResponse) GetTrends() []*CategoryTrend {
 	if x != nil {
 		return x.Trends
+	}
+	return nil
+}
+
+func (x *GetTrendsResponse) GetNotices() []*Notice {
+	if x != nil {
+		return x.Notices
 	}
 	return nil
 }
@@ -648,7 +657,9 @@ func (x *GetPerformanceReportRequest) GetSampleSize() int32 {
 type GetPerformanceReportResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// report.
-	Report        *PerformanceReport `protobuf:"bytes,1,opt,name=report,proto3" json:"report,omitempty"`
+	Report *PerformanceReport `protobuf:"bytes,1,opt,name=report,proto3" json:"report,omitempty"`
+	// notices, for example that long fields are left out of an answer that would be too large.
+	Notices       []*Notice `protobuf:"bytes,2,rep,name=notices,proto3" json:"notices,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -686,6 +697,13 @@ func (*GetPerformanceReportResponse) Descriptor() ([]byte, []int) {
 func (x *GetPerformanceReportResponse) GetReport() *PerformanceReport {
 	if x != nil {
 		return x.Report
+	}
+	return nil
+}
+
+func (x *GetPerformanceReportResponse) GetNotices() []*Notice {
+	if x != nil {
+		return x.Notices
 	}
 	return nil
 }
@@ -959,7 +977,7 @@ var File_lot_v1_performance_proto protoreflect.FileDescriptor
 
 const file_lot_v1_performance_proto_rawDesc = "" +
 	"\n" +
-	"\x18lot/v1/performance.proto\x12\x06lot.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14lot/v1/episode.proto\x1a\x1blot/v1/recommendation.proto\"\xd6\x01\n" +
+	"\x18lot/v1/performance.proto\x12\x06lot.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14lot/v1/episode.proto\x1a\x14lot/v1/outcome.proto\x1a\x1blot/v1/recommendation.proto\"\xd6\x01\n" +
 	"\x10GetTrendsRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12-\n" +
 	"\x06filter\x18\x02 \x01(\v2\x15.lot.v1.EpisodeFilterR\x06filter\x12\x1f\n" +
@@ -967,9 +985,10 @@ const file_lot_v1_performance_proto_rawDesc = "" +
 	"sampleSize\x125\n" +
 	"\binterval\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\binterval\x12\x1d\n" +
 	"\n" +
-	"max_points\x18\x05 \x01(\x05R\tmaxPoints\"B\n" +
+	"max_points\x18\x05 \x01(\x05R\tmaxPoints\"l\n" +
 	"\x11GetTrendsResponse\x12-\n" +
-	"\x06trends\x18\x01 \x03(\v2\x15.lot.v1.CategoryTrendR\x06trends\"\xc7\x05\n" +
+	"\x06trends\x18\x01 \x03(\v2\x15.lot.v1.CategoryTrendR\x06trends\x12(\n" +
+	"\anotices\x18\x02 \x03(\v2\x0e.lot.v1.NoticeR\anotices\"\xc7\x05\n" +
 	"\rCategoryTrend\x12\x1a\n" +
 	"\bcategory\x18\x01 \x01(\tR\bcategory\x124\n" +
 	"\tdirection\x18\x02 \x01(\x0e2\x16.lot.v1.TrendDirectionR\tdirection\x12!\n" +
@@ -1000,9 +1019,10 @@ const file_lot_v1_performance_proto_rawDesc = "" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12-\n" +
 	"\x06filter\x18\x02 \x01(\v2\x15.lot.v1.EpisodeFilterR\x06filter\x12\x1f\n" +
 	"\vsample_size\x18\x03 \x01(\x05R\n" +
-	"sampleSize\"Q\n" +
+	"sampleSize\"{\n" +
 	"\x1cGetPerformanceReportResponse\x121\n" +
-	"\x06report\x18\x01 \x01(\v2\x19.lot.v1.PerformanceReportR\x06report\"\xc4\x04\n" +
+	"\x06report\x18\x01 \x01(\v2\x19.lot.v1.PerformanceReportR\x06report\x12(\n" +
+	"\anotices\x18\x02 \x03(\v2\x0e.lot.v1.NoticeR\anotices\"\xc4\x04\n" +
 	"\x11PerformanceReport\x12?\n" +
 	"\rgenerate_time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\fgenerateTime\x12\x1f\n" +
 	"\vtotal_count\x18\x02 \x01(\x03R\n" +
@@ -1080,34 +1100,37 @@ var file_lot_v1_performance_proto_goTypes = []any{
 	nil,                                  // 12: lot.v1.PerformanceReport.ByCategoryEntry
 	(*EpisodeFilter)(nil),                // 13: lot.v1.EpisodeFilter
 	(*durationpb.Duration)(nil),          // 14: google.protobuf.Duration
-	(*NamedCount)(nil),                   // 15: lot.v1.NamedCount
-	(*timestamppb.Timestamp)(nil),        // 16: google.protobuf.Timestamp
+	(*Notice)(nil),                       // 15: lot.v1.Notice
+	(*NamedCount)(nil),                   // 16: lot.v1.NamedCount
+	(*timestamppb.Timestamp)(nil),        // 17: google.protobuf.Timestamp
 }
 var file_lot_v1_performance_proto_depIdxs = []int32{
 	13, // 0: lot.v1.GetTrendsRequest.filter:type_name -> lot.v1.EpisodeFilter
 	14, // 1: lot.v1.GetTrendsRequest.interval:type_name -> google.protobuf.Duration
 	5,  // 2: lot.v1.GetTrendsResponse.trends:type_name -> lot.v1.CategoryTrend
-	0,  // 3: lot.v1.CategoryTrend.direction:type_name -> lot.v1.TrendDirection
-	14, // 4: lot.v1.CategoryTrend.average_duration:type_name -> google.protobuf.Duration
-	15, // 5: lot.v1.CategoryTrend.best_approaches:type_name -> lot.v1.NamedCount
-	6,  // 6: lot.v1.CategoryTrend.points:type_name -> lot.v1.TrendPoint
-	16, // 7: lot.v1.TrendPoint.start_time:type_name -> google.protobuf.Timestamp
-	14, // 8: lot.v1.TrendPoint.average_duration:type_name -> google.protobuf.Duration
-	13, // 9: lot.v1.GetPerformanceReportRequest.filter:type_name -> lot.v1.EpisodeFilter
-	9,  // 10: lot.v1.GetPerformanceReportResponse.report:type_name -> lot.v1.PerformanceReport
-	16, // 11: lot.v1.PerformanceReport.generate_time:type_name -> google.protobuf.Timestamp
-	14, // 12: lot.v1.PerformanceReport.average_duration:type_name -> google.protobuf.Duration
-	12, // 13: lot.v1.PerformanceReport.by_category:type_name -> lot.v1.PerformanceReport.ByCategoryEntry
-	5,  // 14: lot.v1.PerformanceReport.trends:type_name -> lot.v1.CategoryTrend
-	10, // 15: lot.v1.PerformanceReport.advice:type_name -> lot.v1.Advice
-	11, // 16: lot.v1.PerformanceReport.insights:type_name -> lot.v1.Insight
-	1,  // 17: lot.v1.Advice.kind:type_name -> lot.v1.AdviceKind
-	2,  // 18: lot.v1.Insight.kind:type_name -> lot.v1.InsightKind
-	19, // [19:19] is the sub-list for method output_type
-	19, // [19:19] is the sub-list for method input_type
-	19, // [19:19] is the sub-list for extension type_name
-	19, // [19:19] is the sub-list for extension extendee
-	0,  // [0:19] is the sub-list for field type_name
+	15, // 3: lot.v1.GetTrendsResponse.notices:type_name -> lot.v1.Notice
+	0,  // 4: lot.v1.CategoryTrend.direction:type_name -> lot.v1.TrendDirection
+	14, // 5: lot.v1.CategoryTrend.average_duration:type_name -> google.protobuf.Duration
+	16, // 6: lot.v1.CategoryTrend.best_approaches:type_name -> lot.v1.NamedCount
+	6,  // 7: lot.v1.CategoryTrend.points:type_name -> lot.v1.TrendPoint
+	17, // 8: lot.v1.TrendPoint.start_time:type_name -> google.protobuf.Timestamp
+	14, // 9: lot.v1.TrendPoint.average_duration:type_name -> google.protobuf.Duration
+	13, // 10: lot.v1.GetPerformanceReportRequest.filter:type_name -> lot.v1.EpisodeFilter
+	9,  // 11: lot.v1.GetPerformanceReportResponse.report:type_name -> lot.v1.PerformanceReport
+	15, // 12: lot.v1.GetPerformanceReportResponse.notices:type_name -> lot.v1.Notice
+	17, // 13: lot.v1.PerformanceReport.generate_time:type_name -> google.protobuf.Timestamp
+	14, // 14: lot.v1.PerformanceReport.average_duration:type_name -> google.protobuf.Duration
+	12, // 15: lot.v1.PerformanceReport.by_category:type_name -> lot.v1.PerformanceReport.ByCategoryEntry
+	5,  // 16: lot.v1.PerformanceReport.trends:type_name -> lot.v1.CategoryTrend
+	10, // 17: lot.v1.PerformanceReport.advice:type_name -> lot.v1.Advice
+	11, // 18: lot.v1.PerformanceReport.insights:type_name -> lot.v1.Insight
+	1,  // 19: lot.v1.Advice.kind:type_name -> lot.v1.AdviceKind
+	2,  // 20: lot.v1.Insight.kind:type_name -> lot.v1.InsightKind
+	21, // [21:21] is the sub-list for method output_type
+	21, // [21:21] is the sub-list for method input_type
+	21, // [21:21] is the sub-list for extension type_name
+	21, // [21:21] is the sub-list for extension extendee
+	0,  // [0:21] is the sub-list for field type_name
 }
 
 func init() { file_lot_v1_performance_proto_init() }
@@ -1116,6 +1139,7 @@ func file_lot_v1_performance_proto_init() {
 		return
 	}
 	file_lot_v1_episode_proto_init()
+	file_lot_v1_outcome_proto_init()
 	file_lot_v1_recommendation_proto_init()
 	file_lot_v1_performance_proto_msgTypes[2].OneofWrappers = []any{}
 	file_lot_v1_performance_proto_msgTypes[6].OneofWrappers = []any{}

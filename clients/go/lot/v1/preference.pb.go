@@ -9,6 +9,7 @@ package lotv1
 import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
+	fieldmaskpb "google.golang.org/protobuf/types/known/fieldmaskpb"
 	structpb "google.golang.org/protobuf/types/known/structpb"
 	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
@@ -365,9 +366,11 @@ type GetPreferenceRequest struct {
 	Key string `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`
 	// history_limit is how many former values to give as well, the latest; at most 100, as many as
 	// are kept. 0 gives none.
-	HistoryLimit  int32 `protobuf:"varint,3,opt,name=history_limit,json=historyLimit,proto3" json:"history_limit,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	HistoryLimit int32 `protobuf:"varint,3,opt,name=history_limit,json=historyLimit,proto3" json:"history_limit,omitempty"`
+	// before_revision: just former values of a lower revision. 0: from the latest on.
+	BeforeRevision int64 `protobuf:"varint,4,opt,name=before_revision,json=beforeRevision,proto3" json:"before_revision,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *GetPreferenceRequest) Reset() {
@@ -421,13 +424,23 @@ func (x *GetPreferenceRequest) GetHistoryLimit() int32 {
 	return 0
 }
 
+func (x *GetPreferenceRequest) GetBeforeRevision() int64 {
+	if x != nil {
+		return x.BeforeRevision
+	}
+	return 0
+}
+
 // Response of GetPreference.
 type GetPreferenceResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// preference.
 	Preference *Preference `protobuf:"bytes,1,opt,name=preference,proto3" json:"preference,omitempty"`
-	// history of former values, newest first.
-	History       []*PreferenceRevision `protobuf:"bytes,2,rep,name=history,proto3" json:"history,omitempty"`
+	// history of former values, newest first. Older ones are left out where the answer would be over 3
+	// MiB, which a notice says: read on with before_revision.
+	History []*PreferenceRevision `protobuf:"bytes,2,rep,name=history,proto3" json:"history,omitempty"`
+	// notices, for example that older values are left out of an answer that would be too large.
+	Notices       []*Notice `protobuf:"bytes,3,rep,name=notices,proto3" json:"notices,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -476,6 +489,13 @@ func (x *GetPreferenceResponse) GetHistory() []*PreferenceRevision {
 	return nil
 }
 
+func (x *GetPreferenceResponse) GetNotices() []*Notice {
+	if x != nil {
+		return x.Notices
+	}
+	return nil
+}
+
 // Request of ListPreferences.
 type ListPreferencesRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -486,7 +506,10 @@ type ListPreferencesRequest struct {
 	// page_size: 0 is 10; at most 1,000.
 	PageSize int32 `protobuf:"varint,3,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
 	// page_token as given by the last page, for the same namespace and categories.
-	PageToken     string `protobuf:"bytes,4,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	PageToken string `protobuf:"bytes,4,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	// read_mask names the paths to give of each preference, for example `tags`. Empty or `*`: all. Unknown
+	// paths are refused with the paths that there are.
+	ReadMask      *fieldmaskpb.FieldMask `protobuf:"bytes,5,opt,name=read_mask,json=readMask,proto3" json:"read_mask,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -549,12 +572,20 @@ func (x *ListPreferencesRequest) GetPageToken() string {
 	return ""
 }
 
+func (x *ListPreferencesRequest) GetReadMask() *fieldmaskpb.FieldMask {
+	if x != nil {
+		return x.ReadMask
+	}
+	return nil
+}
+
 // Response of ListPreferences.
 type ListPreferencesResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// preferences, newest first by creation; a new value does not move one.
 	Preferences []*Preference `protobuf:"bytes,1,rep,name=preferences,proto3" json:"preferences,omitempty"`
-	// next_page_token; empty at the end.
+	// next_page_token; empty at the end, and only there. A page ends early at 3 MiB, so a short one may
+	// not be the last.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -727,7 +758,7 @@ var File_lot_v1_preference_proto protoreflect.FileDescriptor
 
 const file_lot_v1_preference_proto_rawDesc = "" +
 	"\n" +
-	"\x17lot/v1/preference.proto\x12\x06lot.v1\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xb0\x02\n" +
+	"\x17lot/v1/preference.proto\x12\x06lot.v1\x1a google/protobuf/field_mask.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14lot/v1/outcome.proto\"\xb0\x02\n" +
 	"\n" +
 	"Preference\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12,\n" +
@@ -758,16 +789,18 @@ const file_lot_v1_preference_proto_rawDesc = "" +
 	"\n" +
 	"preference\x18\x01 \x01(\v2\x12.lot.v1.PreferenceR\n" +
 	"preference\x12\x18\n" +
-	"\acreated\x18\x02 \x01(\bR\acreated\"k\n" +
+	"\acreated\x18\x02 \x01(\bR\acreated\"\x94\x01\n" +
 	"\x14GetPreferenceRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x10\n" +
 	"\x03key\x18\x02 \x01(\tR\x03key\x12#\n" +
-	"\rhistory_limit\x18\x03 \x01(\x05R\fhistoryLimit\"\x81\x01\n" +
+	"\rhistory_limit\x18\x03 \x01(\x05R\fhistoryLimit\x12'\n" +
+	"\x0fbefore_revision\x18\x04 \x01(\x03R\x0ebeforeRevision\"\xab\x01\n" +
 	"\x15GetPreferenceResponse\x122\n" +
 	"\n" +
 	"preference\x18\x01 \x01(\v2\x12.lot.v1.PreferenceR\n" +
 	"preference\x124\n" +
-	"\ahistory\x18\x02 \x03(\v2\x1a.lot.v1.PreferenceRevisionR\ahistory\"\x92\x01\n" +
+	"\ahistory\x18\x02 \x03(\v2\x1a.lot.v1.PreferenceRevisionR\ahistory\x12(\n" +
+	"\anotices\x18\x03 \x03(\v2\x0e.lot.v1.NoticeR\anotices\"\xcb\x01\n" +
 	"\x16ListPreferencesRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x1e\n" +
 	"\n" +
@@ -775,7 +808,8 @@ const file_lot_v1_preference_proto_rawDesc = "" +
 	"categories\x12\x1b\n" +
 	"\tpage_size\x18\x03 \x01(\x05R\bpageSize\x12\x1d\n" +
 	"\n" +
-	"page_token\x18\x04 \x01(\tR\tpageToken\"w\n" +
+	"page_token\x18\x04 \x01(\tR\tpageToken\x127\n" +
+	"\tread_mask\x18\x05 \x01(\v2\x1a.google.protobuf.FieldMaskR\breadMask\"w\n" +
 	"\x17ListPreferencesResponse\x124\n" +
 	"\vpreferences\x18\x01 \x03(\v2\x12.lot.v1.PreferenceR\vpreferences\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\x82\x01\n" +
@@ -814,6 +848,8 @@ var file_lot_v1_preference_proto_goTypes = []any{
 	(*DeletePreferenceResponse)(nil), // 9: lot.v1.DeletePreferenceResponse
 	(*structpb.Value)(nil),           // 10: google.protobuf.Value
 	(*timestamppb.Timestamp)(nil),    // 11: google.protobuf.Timestamp
+	(*Notice)(nil),                   // 12: lot.v1.Notice
+	(*fieldmaskpb.FieldMask)(nil),    // 13: google.protobuf.FieldMask
 }
 var file_lot_v1_preference_proto_depIdxs = []int32{
 	10, // 0: lot.v1.Preference.value:type_name -> google.protobuf.Value
@@ -825,12 +861,14 @@ var file_lot_v1_preference_proto_depIdxs = []int32{
 	0,  // 6: lot.v1.PutPreferenceResponse.preference:type_name -> lot.v1.Preference
 	0,  // 7: lot.v1.GetPreferenceResponse.preference:type_name -> lot.v1.Preference
 	1,  // 8: lot.v1.GetPreferenceResponse.history:type_name -> lot.v1.PreferenceRevision
-	0,  // 9: lot.v1.ListPreferencesResponse.preferences:type_name -> lot.v1.Preference
-	10, // [10:10] is the sub-list for method output_type
-	10, // [10:10] is the sub-list for method input_type
-	10, // [10:10] is the sub-list for extension type_name
-	10, // [10:10] is the sub-list for extension extendee
-	0,  // [0:10] is the sub-list for field type_name
+	12, // 9: lot.v1.GetPreferenceResponse.notices:type_name -> lot.v1.Notice
+	13, // 10: lot.v1.ListPreferencesRequest.read_mask:type_name -> google.protobuf.FieldMask
+	0,  // 11: lot.v1.ListPreferencesResponse.preferences:type_name -> lot.v1.Preference
+	12, // [12:12] is the sub-list for method output_type
+	12, // [12:12] is the sub-list for method input_type
+	12, // [12:12] is the sub-list for extension type_name
+	12, // [12:12] is the sub-list for extension extendee
+	0,  // [0:12] is the sub-list for field type_name
 }
 
 func init() { file_lot_v1_preference_proto_init() }
@@ -838,6 +876,7 @@ func file_lot_v1_preference_proto_init() {
 	if File_lot_v1_preference_proto != nil {
 		return
 	}
+	file_lot_v1_outcome_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

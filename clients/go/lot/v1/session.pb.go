@@ -657,11 +657,13 @@ type GetSessionRequest struct {
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Required. session_id.
 	SessionId string `protobuf:"bytes,2,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
-	// message_limit: just the latest so many, at most 1,000; 0 is the whole window. An answer that
-	// would be larger than a message may be (16 MiB by default) is LIMIT_EXCEEDED: ask for fewer.
-	MessageLimit  int32 `protobuf:"varint,3,opt,name=message_limit,json=messageLimit,proto3" json:"message_limit,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	// message_limit: just the latest so many, at most 1,000; 0 is the whole window. Older ones are left
+	// out where the answer would be over 3 MiB, which a notice says: read on with before_sequence.
+	MessageLimit int32 `protobuf:"varint,3,opt,name=message_limit,json=messageLimit,proto3" json:"message_limit,omitempty"`
+	// before_sequence: just messages of a lower sequence, and no values. 0: from the latest on.
+	BeforeSequence int64 `protobuf:"varint,4,opt,name=before_sequence,json=beforeSequence,proto3" json:"before_sequence,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *GetSessionRequest) Reset() {
@@ -715,11 +717,23 @@ func (x *GetSessionRequest) GetMessageLimit() int32 {
 	return 0
 }
 
+func (x *GetSessionRequest) GetBeforeSequence() int64 {
+	if x != nil {
+		return x.BeforeSequence
+	}
+	return 0
+}
+
 // Response of GetSession.
 type GetSessionResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// session.
-	Session       *Session `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
+	Session *Session `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
+	// omitted_keys of values that are left out, since all values together are over half of an answer.
+	// Read each with GetSessionValue.
+	OmittedKeys []string `protobuf:"bytes,2,rep,name=omitted_keys,json=omittedKeys,proto3" json:"omitted_keys,omitempty"`
+	// notices, for example that messages are left out of an answer that would be too large.
+	Notices       []*Notice `protobuf:"bytes,3,rep,name=notices,proto3" json:"notices,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -757,6 +771,20 @@ func (*GetSessionResponse) Descriptor() ([]byte, []int) {
 func (x *GetSessionResponse) GetSession() *Session {
 	if x != nil {
 		return x.Session
+	}
+	return nil
+}
+
+func (x *GetSessionResponse) GetOmittedKeys() []string {
+	if x != nil {
+		return x.OmittedKeys
+	}
+	return nil
+}
+
+func (x *GetSessionResponse) GetNotices() []*Notice {
+	if x != nil {
+		return x.Notices
 	}
 	return nil
 }
@@ -895,7 +923,7 @@ var File_lot_v1_session_proto protoreflect.FileDescriptor
 
 const file_lot_v1_session_proto_rawDesc = "" +
 	"\n" +
-	"\x14lot/v1/session.proto\x12\x06lot.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xae\x04\n" +
+	"\x14lot/v1/session.proto\x12\x06lot.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14lot/v1/outcome.proto\"\xae\x04\n" +
 	"\aSession\x12\x1d\n" +
 	"\n" +
 	"session_id\x18\x01 \x01(\tR\tsessionId\x123\n" +
@@ -953,14 +981,17 @@ const file_lot_v1_session_proto_rawDesc = "" +
 	"\amessage\x18\x01 \x01(\v2\x16.lot.v1.SessionMessageR\amessage\x12#\n" +
 	"\rmessage_count\x18\x02 \x01(\x05R\fmessageCount\x12;\n" +
 	"\vexpire_time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"expireTime\"u\n" +
+	"expireTime\"\x9e\x01\n" +
 	"\x11GetSessionRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x1d\n" +
 	"\n" +
 	"session_id\x18\x02 \x01(\tR\tsessionId\x12#\n" +
-	"\rmessage_limit\x18\x03 \x01(\x05R\fmessageLimit\"?\n" +
+	"\rmessage_limit\x18\x03 \x01(\x05R\fmessageLimit\x12'\n" +
+	"\x0fbefore_sequence\x18\x04 \x01(\x03R\x0ebeforeSequence\"\x8c\x01\n" +
 	"\x12GetSessionResponse\x12)\n" +
-	"\asession\x18\x01 \x01(\v2\x0f.lot.v1.SessionR\asession\"\xb0\x01\n" +
+	"\asession\x18\x01 \x01(\v2\x0f.lot.v1.SessionR\asession\x12!\n" +
+	"\fomitted_keys\x18\x02 \x03(\tR\vomittedKeys\x12(\n" +
+	"\anotices\x18\x03 \x03(\v2\x0e.lot.v1.NoticeR\anotices\"\xb0\x01\n" +
 	"\x13ClearSessionRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x1d\n" +
 	"\n" +
@@ -1003,6 +1034,7 @@ var file_lot_v1_session_proto_goTypes = []any{
 	(*timestamppb.Timestamp)(nil),        // 14: google.protobuf.Timestamp
 	(*structpb.Struct)(nil),              // 15: google.protobuf.Struct
 	(*structpb.Value)(nil),               // 16: google.protobuf.Value
+	(*Notice)(nil),                       // 17: lot.v1.Notice
 }
 var file_lot_v1_session_proto_depIdxs = []int32{
 	12, // 0: lot.v1.Session.values:type_name -> lot.v1.Session.ValuesEntry
@@ -1022,12 +1054,13 @@ var file_lot_v1_session_proto_depIdxs = []int32{
 	1,  // 14: lot.v1.AppendSessionMessageResponse.message:type_name -> lot.v1.SessionMessage
 	14, // 15: lot.v1.AppendSessionMessageResponse.expire_time:type_name -> google.protobuf.Timestamp
 	0,  // 16: lot.v1.GetSessionResponse.session:type_name -> lot.v1.Session
-	16, // 17: lot.v1.Session.ValuesEntry.value:type_name -> google.protobuf.Value
-	18, // [18:18] is the sub-list for method output_type
-	18, // [18:18] is the sub-list for method input_type
-	18, // [18:18] is the sub-list for extension type_name
-	18, // [18:18] is the sub-list for extension extendee
-	0,  // [0:18] is the sub-list for field type_name
+	17, // 17: lot.v1.GetSessionResponse.notices:type_name -> lot.v1.Notice
+	16, // 18: lot.v1.Session.ValuesEntry.value:type_name -> google.protobuf.Value
+	19, // [19:19] is the sub-list for method output_type
+	19, // [19:19] is the sub-list for method input_type
+	19, // [19:19] is the sub-list for extension type_name
+	19, // [19:19] is the sub-list for extension extendee
+	0,  // [0:19] is the sub-list for field type_name
 }
 
 func init() { file_lot_v1_session_proto_init() }
@@ -1035,6 +1068,7 @@ func file_lot_v1_session_proto_init() {
 	if File_lot_v1_session_proto != nil {
 		return
 	}
+	file_lot_v1_outcome_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

@@ -6,6 +6,7 @@ isort:skip_file
 from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import duration_pb2 as _duration_pb2
+from google.protobuf import field_mask_pb2 as _field_mask_pb2
 from google.protobuf import message as _message
 from google.protobuf import struct_pb2 as _struct_pb2
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
@@ -126,7 +127,7 @@ class ErrorSolution(_message.Message):
     """Output only. namespace it is in."""
     @_builtins.property
     def steps(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """steps of the resolution, in order. At most 1,000."""
+        """steps of the resolution, in order. At most 1,000, and 1.5 MiB together."""
 
     @_builtins.property
     def categories(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
@@ -422,6 +423,7 @@ class FindErrorSolutionsRequest(_message.Message):
     MIN_SIMILARITY_FIELD_NUMBER: _builtins.int
     INCLUDE_UNSOLVED_FIELD_NUMBER: _builtins.int
     EXPLAIN_FIELD_NUMBER: _builtins.int
+    READ_MASK_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
     """namespace; empty is `default`."""
     error_type: _builtins.str
@@ -446,6 +448,12 @@ class FindErrorSolutionsRequest(_message.Message):
     def categories(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """categories: at least one of them. Empty: all."""
 
+    @_builtins.property
+    def read_mask(self) -> _field_mask_pb2.FieldMask:
+        """read_mask names the paths to give of each hit's error solution, for example `tags`. Empty or `*`: all. Unknown
+        paths are refused with the paths that there are.
+        """
+
     def __init__(
         self,
         *,
@@ -458,10 +466,11 @@ class FindErrorSolutionsRequest(_message.Message):
         min_similarity: _builtins.float | None = ...,
         include_unsolved: _builtins.bool = ...,
         explain: _builtins.bool = ...,
+        read_mask: _field_mask_pb2.FieldMask | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_min_similarity", b"_min_similarity", "min_similarity", b"min_similarity"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_min_similarity", b"_min_similarity", "min_similarity", b"min_similarity", "read_mask", b"read_mask"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_min_similarity", b"_min_similarity", "categories", b"categories", "error_message", b"error_message", "error_type", b"error_type", "explain", b"explain", "include_unsolved", b"include_unsolved", "language", b"language", "limit", b"limit", "min_similarity", b"min_similarity", "namespace", b"namespace"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_min_similarity", b"_min_similarity", "categories", b"categories", "error_message", b"error_message", "error_type", b"error_type", "explain", b"explain", "include_unsolved", b"include_unsolved", "language", b"language", "limit", b"limit", "min_similarity", b"min_similarity", "namespace", b"namespace", "read_mask", b"read_mask"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__min_similarity: _TypeAlias = _typing.Literal["min_similarity"]  # noqa: Y015
     _WhichOneofArgType__min_similarity: _TypeAlias = _typing.Literal["_min_similarity", b"_min_similarity"]  # noqa: Y015
@@ -695,6 +704,7 @@ class ListErrorSolutionsRequest(_message.Message):
     FILTER_FIELD_NUMBER: _builtins.int
     PAGE_SIZE_FIELD_NUMBER: _builtins.int
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    READ_MASK_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
     """namespace; empty is `default`."""
     page_size: _builtins.int
@@ -705,6 +715,12 @@ class ListErrorSolutionsRequest(_message.Message):
     def filter(self) -> Global___ErrorSolutionFilter:
         """filter; empty lists all."""
 
+    @_builtins.property
+    def read_mask(self) -> _field_mask_pb2.FieldMask:
+        """read_mask names the paths to give of each error solution, for example `tags`. Empty or `*`: all. Unknown
+        paths are refused with the paths that there are.
+        """
+
     def __init__(
         self,
         *,
@@ -712,10 +728,11 @@ class ListErrorSolutionsRequest(_message.Message):
         filter: Global___ErrorSolutionFilter | None = ...,
         page_size: _builtins.int = ...,
         page_token: _builtins.str = ...,
+        read_mask: _field_mask_pb2.FieldMask | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["filter", b"filter"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["filter", b"filter", "read_mask", b"read_mask"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["filter", b"filter", "namespace", b"namespace", "page_size", b"page_size", "page_token", b"page_token"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["filter", b"filter", "namespace", b"namespace", "page_size", b"page_size", "page_token", b"page_token", "read_mask", b"read_mask"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -730,7 +747,9 @@ class ListErrorSolutionsResponse(_message.Message):
     ERROR_SOLUTIONS_FIELD_NUMBER: _builtins.int
     NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     next_page_token: _builtins.str
-    """next_page_token; empty at the end."""
+    """next_page_token; empty at the end, and only there. A page ends early at 3 MiB, so a short one may
+    not be the last.
+    """
     @_builtins.property
     def error_solutions(self) -> _containers.RepeatedCompositeFieldContainer[Global___ErrorSolution]:
         """error_solutions, newest first."""

@@ -261,7 +261,7 @@ class Pattern(_message.Message):
     """
     @_builtins.property
     def actions(self) -> _containers.RepeatedCompositeFieldContainer[Global___Action]:
-        """actions taken, in order. At most 1,000."""
+        """actions taken, in order. At most 1,000, and 1.5 MiB together, serialized."""
 
     @_builtins.property
     def success_indicators(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:

@@ -266,6 +266,7 @@ class BatchSavePatternsResponse(_message.Message):
     RESULTS_FIELD_NUMBER: _builtins.int
     CREATED_COUNT_FIELD_NUMBER: _builtins.int
     FAILED_COUNT_FIELD_NUMBER: _builtins.int
+    NOTICES_FIELD_NUMBER: _builtins.int
     created_count: _builtins.int
     """created_count is the number of patterns that were new."""
     failed_count: _builtins.int
@@ -274,16 +275,21 @@ class BatchSavePatternsResponse(_message.Message):
     def results(self) -> _containers.RepeatedCompositeFieldContainer[Global___SavePatternResult]:
         """results, one an item, in the order of the request."""
 
+    @_builtins.property
+    def notices(self) -> _containers.RepeatedCompositeFieldContainer[_outcome_pb2.Notice]:
+        """notices, for example that long fields are left out of an answer that would be too large."""
+
     def __init__(
         self,
         *,
         results: _abc.Iterable[Global___SavePatternResult] | None = ...,
         created_count: _builtins.int = ...,
         failed_count: _builtins.int = ...,
+        notices: _abc.Iterable[_outcome_pb2.Notice] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["created_count", b"created_count", "failed_count", b"failed_count", "results", b"results"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["created_count", b"created_count", "failed_count", b"failed_count", "notices", b"notices", "results", b"results"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -364,6 +370,7 @@ class GetPatternResponse(_message.Message):
     PATTERN_FIELD_NUMBER: _builtins.int
     FEEDBACK_FIELD_NUMBER: _builtins.int
     LINEAGE_FIELD_NUMBER: _builtins.int
+    NOTICES_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def pattern(self) -> _pattern_pb2.Pattern:
         """pattern."""
@@ -378,16 +385,21 @@ class GetPatternResponse(_message.Message):
         does better; the nearest first, at most 100 of each relation. Only with include_lineage.
         """
 
+    @_builtins.property
+    def notices(self) -> _containers.RepeatedCompositeFieldContainer[_outcome_pb2.Notice]:
+        """notices, for example that long fields are left out of an answer that would be too large."""
+
     def __init__(
         self,
         *,
         pattern: _pattern_pb2.Pattern | None = ...,
         feedback: _abc.Iterable[_feedback_pb2.FeedbackEntry] | None = ...,
         lineage: _abc.Iterable[Global___LineageEntry] | None = ...,
+        notices: _abc.Iterable[_outcome_pb2.Notice] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["pattern", b"pattern"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["feedback", b"feedback", "lineage", b"lineage", "pattern", b"pattern"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["feedback", b"feedback", "lineage", b"lineage", "notices", b"notices", "pattern", b"pattern"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -582,6 +594,7 @@ class ListPatternsRequest(_message.Message):
     FILTER_FIELD_NUMBER: _builtins.int
     PAGE_SIZE_FIELD_NUMBER: _builtins.int
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    READ_MASK_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
     """namespace; empty is `default`."""
     page_size: _builtins.int
@@ -592,6 +605,12 @@ class ListPatternsRequest(_message.Message):
     def filter(self) -> _pattern_pb2.PatternFilter:
         """filter; empty lists all."""
 
+    @_builtins.property
+    def read_mask(self) -> _field_mask_pb2.FieldMask:
+        """read_mask names the paths to give of each pattern, for example `tags`. Empty or `*`: all. Unknown
+        paths are refused with the paths that there are.
+        """
+
     def __init__(
         self,
         *,
@@ -599,10 +618,11 @@ class ListPatternsRequest(_message.Message):
         filter: _pattern_pb2.PatternFilter | None = ...,
         page_size: _builtins.int = ...,
         page_token: _builtins.str = ...,
+        read_mask: _field_mask_pb2.FieldMask | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["filter", b"filter"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["filter", b"filter", "read_mask", b"read_mask"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["filter", b"filter", "namespace", b"namespace", "page_size", b"page_size", "page_token", b"page_token"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["filter", b"filter", "namespace", b"namespace", "page_size", b"page_size", "page_token", b"page_token", "read_mask", b"read_mask"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -617,7 +637,9 @@ class ListPatternsResponse(_message.Message):
     PATTERNS_FIELD_NUMBER: _builtins.int
     NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     next_page_token: _builtins.str
-    """next_page_token; empty at the end."""
+    """next_page_token; empty at the end, and only there. A page ends early at 3 MiB, so a short one may
+    not be the last.
+    """
     @_builtins.property
     def patterns(self) -> _containers.RepeatedCompositeFieldContainer[_pattern_pb2.Pattern]:
         """patterns, newest first."""
@@ -651,6 +673,7 @@ class RecallPatternsRequest(_message.Message):
     SEED_FIELD_NUMBER: _builtins.int
     RERANK_FIELD_NUMBER: _builtins.int
     EXPLAIN_FIELD_NUMBER: _builtins.int
+    READ_MASK_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
     """namespace; empty is `default`."""
     query: _builtins.str
@@ -679,6 +702,12 @@ class RecallPatternsRequest(_message.Message):
     def filter(self) -> _pattern_pb2.PatternFilter:
         """filter that every hit satisfies."""
 
+    @_builtins.property
+    def read_mask(self) -> _field_mask_pb2.FieldMask:
+        """read_mask names the paths to give of each hit's pattern, for example `tags`. Empty or `*`: all. Unknown
+        paths are refused with the paths that there are.
+        """
+
     def __init__(
         self,
         *,
@@ -691,10 +720,11 @@ class RecallPatternsRequest(_message.Message):
         seed: _builtins.int | None = ...,
         rerank: _builtins.bool = ...,
         explain: _builtins.bool = ...,
+        read_mask: _field_mask_pb2.FieldMask | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_min_similarity", b"_min_similarity", "_seed", b"_seed", "filter", b"filter", "min_similarity", b"min_similarity", "seed", b"seed"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_min_similarity", b"_min_similarity", "_seed", b"_seed", "filter", b"filter", "min_similarity", b"min_similarity", "read_mask", b"read_mask", "seed", b"seed"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_min_similarity", b"_min_similarity", "_seed", b"_seed", "explain", b"explain", "filter", b"filter", "limit", b"limit", "min_similarity", b"min_similarity", "namespace", b"namespace", "query", b"query", "ranking", b"ranking", "rerank", b"rerank", "seed", b"seed"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_min_similarity", b"_min_similarity", "_seed", b"_seed", "explain", b"explain", "filter", b"filter", "limit", b"limit", "min_similarity", b"min_similarity", "namespace", b"namespace", "query", b"query", "ranking", b"ranking", "read_mask", b"read_mask", "rerank", b"rerank", "seed", b"seed"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__min_similarity: _TypeAlias = _typing.Literal["min_similarity"]  # noqa: Y015
     _WhichOneofArgType__min_similarity: _TypeAlias = _typing.Literal["_min_similarity", b"_min_similarity"]  # noqa: Y015
@@ -1010,6 +1040,7 @@ class RecordOutcomeResponse(_message.Message):
 
     PATTERNS_FIELD_NUMBER: _builtins.int
     OUTCOME_ID_FIELD_NUMBER: _builtins.int
+    NOTICES_FIELD_NUMBER: _builtins.int
     outcome_id: _builtins.str
     """outcome_id that it is logged under; CorrectOutcome undoes it by that."""
     @_builtins.property
@@ -1018,15 +1049,20 @@ class RecordOutcomeResponse(_message.Message):
         out.
         """
 
+    @_builtins.property
+    def notices(self) -> _containers.RepeatedCompositeFieldContainer[_outcome_pb2.Notice]:
+        """notices, for example that long fields are left out of an answer that would be too large."""
+
     def __init__(
         self,
         *,
         patterns: _abc.Iterable[_pattern_pb2.Pattern] | None = ...,
         outcome_id: _builtins.str = ...,
+        notices: _abc.Iterable[_outcome_pb2.Notice] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["outcome_id", b"outcome_id", "patterns", b"patterns"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["notices", b"notices", "outcome_id", b"outcome_id", "patterns", b"patterns"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1116,6 +1152,7 @@ class ListOutcomesRequest(_message.Message):
     PATTERN_ID_FIELD_NUMBER: _builtins.int
     PAGE_SIZE_FIELD_NUMBER: _builtins.int
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    READ_MASK_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
     """namespace; empty is `default`."""
     pattern_id: _builtins.str
@@ -1124,6 +1161,12 @@ class ListOutcomesRequest(_message.Message):
     """page_size: 0 is 10; at most 1,000."""
     page_token: _builtins.str
     """page_token as given by the last page."""
+    @_builtins.property
+    def read_mask(self) -> _field_mask_pb2.FieldMask:
+        """read_mask names the paths to give of each entry, for example `tags`. Empty or `*`: all. Unknown
+        paths are refused with the paths that there are.
+        """
+
     def __init__(
         self,
         *,
@@ -1131,10 +1174,11 @@ class ListOutcomesRequest(_message.Message):
         pattern_id: _builtins.str = ...,
         page_size: _builtins.int = ...,
         page_token: _builtins.str = ...,
+        read_mask: _field_mask_pb2.FieldMask | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["read_mask", b"read_mask"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["namespace", b"namespace", "page_size", b"page_size", "page_token", b"page_token", "pattern_id", b"pattern_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["namespace", b"namespace", "page_size", b"page_size", "page_token", b"page_token", "pattern_id", b"pattern_id", "read_mask", b"read_mask"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1149,7 +1193,9 @@ class ListOutcomesResponse(_message.Message):
     OUTCOMES_FIELD_NUMBER: _builtins.int
     NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     next_page_token: _builtins.str
-    """next_page_token; empty at the end."""
+    """next_page_token; empty at the end, and only there. A page ends early at 3 MiB, so a short one may
+    not be the last.
+    """
     @_builtins.property
     def outcomes(self) -> _containers.RepeatedCompositeFieldContainer[Global___OutcomeEntry]:
         """outcomes, newest first."""
@@ -1214,21 +1260,27 @@ class CorrectOutcomeResponse(_message.Message):
 
     PATTERNS_FIELD_NUMBER: _builtins.int
     OUTCOME_ID_FIELD_NUMBER: _builtins.int
+    NOTICES_FIELD_NUMBER: _builtins.int
     outcome_id: _builtins.str
     """outcome_id that the correction is logged under."""
     @_builtins.property
     def patterns(self) -> _containers.RepeatedCompositeFieldContainer[_pattern_pb2.Pattern]:
         """patterns as they now stand."""
 
+    @_builtins.property
+    def notices(self) -> _containers.RepeatedCompositeFieldContainer[_outcome_pb2.Notice]:
+        """notices, for example that long fields are left out of an answer that would be too large."""
+
     def __init__(
         self,
         *,
         patterns: _abc.Iterable[_pattern_pb2.Pattern] | None = ...,
         outcome_id: _builtins.str = ...,
+        notices: _abc.Iterable[_outcome_pb2.Notice] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["outcome_id", b"outcome_id", "patterns", b"patterns"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["notices", b"notices", "outcome_id", b"outcome_id", "patterns", b"patterns"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1326,6 +1378,7 @@ class ListFeedbackCandidatesRequest(_message.Message):
     NAMESPACE_FIELD_NUMBER: _builtins.int
     FILTER_FIELD_NUMBER: _builtins.int
     LIMIT_FIELD_NUMBER: _builtins.int
+    READ_MASK_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
     """namespace; empty is `default`."""
     limit: _builtins.int
@@ -1334,16 +1387,23 @@ class ListFeedbackCandidatesRequest(_message.Message):
     def filter(self) -> _pattern_pb2.PatternFilter:
         """filter."""
 
+    @_builtins.property
+    def read_mask(self) -> _field_mask_pb2.FieldMask:
+        """read_mask names the paths to give of each pattern, for example `tags`. Empty or `*`: all. Unknown
+        paths are refused with the paths that there are.
+        """
+
     def __init__(
         self,
         *,
         namespace: _builtins.str = ...,
         filter: _pattern_pb2.PatternFilter | None = ...,
         limit: _builtins.int = ...,
+        read_mask: _field_mask_pb2.FieldMask | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["filter", b"filter"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["filter", b"filter", "read_mask", b"read_mask"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["filter", b"filter", "limit", b"limit", "namespace", b"namespace"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["filter", b"filter", "limit", b"limit", "namespace", b"namespace", "read_mask", b"read_mask"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1359,6 +1419,7 @@ class ListFeedbackCandidatesResponse(_message.Message):
     SCORES_FIELD_NUMBER: _builtins.int
     EXAMINED_COUNT_FIELD_NUMBER: _builtins.int
     EXACT_FIELD_NUMBER: _builtins.int
+    NOTICES_FIELD_NUMBER: _builtins.int
     examined_count: _builtins.int
     """examined_count is how many patterns were looked at, the most used first, at most 1,000."""
     exact: _builtins.bool
@@ -1373,6 +1434,10 @@ class ListFeedbackCandidatesResponse(_message.Message):
     def scores(self) -> _containers.RepeatedScalarFieldContainer[_builtins.float]:
         """scores, one a pattern."""
 
+    @_builtins.property
+    def notices(self) -> _containers.RepeatedCompositeFieldContainer[_outcome_pb2.Notice]:
+        """notices, for example that long fields are left out of an answer that would be too large."""
+
     def __init__(
         self,
         *,
@@ -1380,10 +1445,11 @@ class ListFeedbackCandidatesResponse(_message.Message):
         scores: _abc.Iterable[_builtins.float] | None = ...,
         examined_count: _builtins.int = ...,
         exact: _builtins.bool = ...,
+        notices: _abc.Iterable[_outcome_pb2.Notice] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["exact", b"exact", "examined_count", b"examined_count", "patterns", b"patterns", "scores", b"scores"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["exact", b"exact", "examined_count", b"examined_count", "notices", b"notices", "patterns", b"patterns", "scores", b"scores"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1725,6 +1791,7 @@ class ExtractPatternsResponse(_message.Message):
 
     PATTERNS_FIELD_NUMBER: _builtins.int
     EPISODE_COUNT_FIELD_NUMBER: _builtins.int
+    NOTICES_FIELD_NUMBER: _builtins.int
     episode_count: _builtins.int
     """episode_count is how many ended episodes the regular expression let through."""
     @_builtins.property
@@ -1733,15 +1800,20 @@ class ExtractPatternsResponse(_message.Message):
         `extraction` what they were learned from.
         """
 
+    @_builtins.property
+    def notices(self) -> _containers.RepeatedCompositeFieldContainer[_outcome_pb2.Notice]:
+        """notices, for example that long fields are left out of an answer that would be too large."""
+
     def __init__(
         self,
         *,
         patterns: _abc.Iterable[_pattern_pb2.Pattern] | None = ...,
         episode_count: _builtins.int = ...,
+        notices: _abc.Iterable[_outcome_pb2.Notice] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["episode_count", b"episode_count", "patterns", b"patterns"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["episode_count", b"episode_count", "notices", b"notices", "patterns", b"patterns"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1900,6 +1972,7 @@ class DistillPatternsResponse(_message.Message):
     LEFT_OUT_COUNT_FIELD_NUMBER: _builtins.int
     CREATED_COUNT_FIELD_NUMBER: _builtins.int
     EXTENDED_COUNT_FIELD_NUMBER: _builtins.int
+    NOTICES_FIELD_NUMBER: _builtins.int
     group_count: _builtins.int
     """group_count is how many there are at the top level."""
     pattern_count: _builtins.int
@@ -1916,6 +1989,10 @@ class DistillPatternsResponse(_message.Message):
     def groups(self) -> _containers.RepeatedCompositeFieldContainer[Global___DistilledGroup]:
         """groups at the top level that hold a pattern that was looked at, the largest first; at most 200."""
 
+    @_builtins.property
+    def notices(self) -> _containers.RepeatedCompositeFieldContainer[_outcome_pb2.Notice]:
+        """notices, for example that long fields are left out of an answer that would be too large."""
+
     def __init__(
         self,
         *,
@@ -1925,10 +2002,11 @@ class DistillPatternsResponse(_message.Message):
         left_out_count: _builtins.int = ...,
         created_count: _builtins.int = ...,
         extended_count: _builtins.int = ...,
+        notices: _abc.Iterable[_outcome_pb2.Notice] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["created_count", b"created_count", "extended_count", b"extended_count", "group_count", b"group_count", "groups", b"groups", "left_out_count", b"left_out_count", "pattern_count", b"pattern_count"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["created_count", b"created_count", "extended_count", b"extended_count", "group_count", b"group_count", "groups", b"groups", "left_out_count", b"left_out_count", "notices", b"notices", "pattern_count", b"pattern_count"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -11,6 +11,7 @@ from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from lot_grpc.pb.lot.v1 import episode_pb2 as _episode_pb2
+from lot_grpc.pb.lot.v1 import outcome_pb2 as _outcome_pb2
 from lot_grpc.pb.lot.v1 import recommendation_pb2 as _recommendation_pb2
 import builtins as _builtins
 import sys
@@ -166,6 +167,7 @@ class GetTrendsResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     TRENDS_FIELD_NUMBER: _builtins.int
+    NOTICES_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def trends(self) -> _containers.RepeatedCompositeFieldContainer[Global___CategoryTrend]:
         """trends, one a category, the one with most episodes first, at most 100. Episodes without a
@@ -173,14 +175,19 @@ class GetTrendsResponse(_message.Message):
         count.
         """
 
+    @_builtins.property
+    def notices(self) -> _containers.RepeatedCompositeFieldContainer[_outcome_pb2.Notice]:
+        """notices, for example that long fields are left out of an answer that would be too large."""
+
     def __init__(
         self,
         *,
         trends: _abc.Iterable[Global___CategoryTrend] | None = ...,
+        notices: _abc.Iterable[_outcome_pb2.Notice] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["trends", b"trends"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["notices", b"notices", "trends", b"trends"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -353,18 +360,24 @@ class GetPerformanceReportResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     REPORT_FIELD_NUMBER: _builtins.int
+    NOTICES_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def report(self) -> Global___PerformanceReport:
         """report."""
+
+    @_builtins.property
+    def notices(self) -> _containers.RepeatedCompositeFieldContainer[_outcome_pb2.Notice]:
+        """notices, for example that long fields are left out of an answer that would be too large."""
 
     def __init__(
         self,
         *,
         report: Global___PerformanceReport | None = ...,
+        notices: _abc.Iterable[_outcome_pb2.Notice] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["report", b"report"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["report", b"report"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["notices", b"notices", "report", b"report"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

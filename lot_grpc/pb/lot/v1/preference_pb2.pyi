@@ -5,10 +5,12 @@ isort:skip_file
 
 from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
+from google.protobuf import field_mask_pb2 as _field_mask_pb2
 from google.protobuf import message as _message
 from google.protobuf import struct_pb2 as _struct_pb2
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
+from lot_grpc.pb.lot.v1 import outcome_pb2 as _outcome_pb2
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -205,6 +207,7 @@ class GetPreferenceRequest(_message.Message):
     NAMESPACE_FIELD_NUMBER: _builtins.int
     KEY_FIELD_NUMBER: _builtins.int
     HISTORY_LIMIT_FIELD_NUMBER: _builtins.int
+    BEFORE_REVISION_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
     """namespace; empty is `default`."""
     key: _builtins.str
@@ -213,16 +216,19 @@ class GetPreferenceRequest(_message.Message):
     """history_limit is how many former values to give as well, the latest; at most 100, as many as
     are kept. 0 gives none.
     """
+    before_revision: _builtins.int
+    """before_revision: just former values of a lower revision. 0: from the latest on."""
     def __init__(
         self,
         *,
         namespace: _builtins.str = ...,
         key: _builtins.str = ...,
         history_limit: _builtins.int = ...,
+        before_revision: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["history_limit", b"history_limit", "key", b"key", "namespace", b"namespace"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["before_revision", b"before_revision", "history_limit", b"history_limit", "key", b"key", "namespace", b"namespace"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -236,23 +242,31 @@ class GetPreferenceResponse(_message.Message):
 
     PREFERENCE_FIELD_NUMBER: _builtins.int
     HISTORY_FIELD_NUMBER: _builtins.int
+    NOTICES_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def preference(self) -> Global___Preference:
         """preference."""
 
     @_builtins.property
     def history(self) -> _containers.RepeatedCompositeFieldContainer[Global___PreferenceRevision]:
-        """history of former values, newest first."""
+        """history of former values, newest first. Older ones are left out where the answer would be over 3
+        MiB, which a notice says: read on with before_revision.
+        """
+
+    @_builtins.property
+    def notices(self) -> _containers.RepeatedCompositeFieldContainer[_outcome_pb2.Notice]:
+        """notices, for example that older values are left out of an answer that would be too large."""
 
     def __init__(
         self,
         *,
         preference: Global___Preference | None = ...,
         history: _abc.Iterable[Global___PreferenceRevision] | None = ...,
+        notices: _abc.Iterable[_outcome_pb2.Notice] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["preference", b"preference"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["history", b"history", "preference", b"preference"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["history", b"history", "notices", b"notices", "preference", b"preference"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -268,6 +282,7 @@ class ListPreferencesRequest(_message.Message):
     CATEGORIES_FIELD_NUMBER: _builtins.int
     PAGE_SIZE_FIELD_NUMBER: _builtins.int
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    READ_MASK_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
     """namespace; empty is `default`."""
     page_size: _builtins.int
@@ -278,6 +293,12 @@ class ListPreferencesRequest(_message.Message):
     def categories(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """categories: any of them. Empty lists all."""
 
+    @_builtins.property
+    def read_mask(self) -> _field_mask_pb2.FieldMask:
+        """read_mask names the paths to give of each preference, for example `tags`. Empty or `*`: all. Unknown
+        paths are refused with the paths that there are.
+        """
+
     def __init__(
         self,
         *,
@@ -285,10 +306,11 @@ class ListPreferencesRequest(_message.Message):
         categories: _abc.Iterable[_builtins.str] | None = ...,
         page_size: _builtins.int = ...,
         page_token: _builtins.str = ...,
+        read_mask: _field_mask_pb2.FieldMask | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["read_mask", b"read_mask"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["categories", b"categories", "namespace", b"namespace", "page_size", b"page_size", "page_token", b"page_token"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["categories", b"categories", "namespace", b"namespace", "page_size", b"page_size", "page_token", b"page_token", "read_mask", b"read_mask"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -303,7 +325,9 @@ class ListPreferencesResponse(_message.Message):
     PREFERENCES_FIELD_NUMBER: _builtins.int
     NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     next_page_token: _builtins.str
-    """next_page_token; empty at the end."""
+    """next_page_token; empty at the end, and only there. A page ends early at 3 MiB, so a short one may
+    not be the last.
+    """
     @_builtins.property
     def preferences(self) -> _containers.RepeatedCompositeFieldContainer[Global___Preference]:
         """preferences, newest first by creation; a new value does not move one."""

@@ -80,7 +80,7 @@ export type Pattern = Message<"lot.v1.Pattern"> & {
   context: string;
 
   /**
-   * actions taken, in order. At most 1,000.
+   * actions taken, in order. At most 1,000, and 1.5 MiB together, serialized.
    *
    * @generated from field: repeated lot.v1.Action actions = 8;
    */

@@ -4,15 +4,17 @@
 
 import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
-import type { Timestamp, Value } from "@bufbuild/protobuf/wkt";
-import { file_google_protobuf_struct, file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
+import type { FieldMask, Timestamp, Value } from "@bufbuild/protobuf/wkt";
+import { file_google_protobuf_field_mask, file_google_protobuf_struct, file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
+import type { Notice } from "./outcome_pb.js";
+import { file_lot_v1_outcome } from "./outcome_pb.js";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file lot/v1/preference.proto.
  */
 export const file_lot_v1_preference: GenFile = /*@__PURE__*/
-  fileDesc("Chdsb3QvdjEvcHJlZmVyZW5jZS5wcm90bxIGbG90LnYxIucBCgpQcmVmZXJlbmNlEgsKA2tleRgBIAEoCRIlCgV2YWx1ZRgCIAEoCzIWLmdvb2dsZS5wcm90b2J1Zi5WYWx1ZRIQCghjYXRlZ29yeRgDIAEoCRIRCgluYW1lc3BhY2UYBCABKAkSDAoEZXRhZxgFIAEoCRIvCgtjcmVhdGVfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLdXBkYXRlX3RpbWUYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhAKCHJldmlzaW9uGAggASgDIpABChJQcmVmZXJlbmNlUmV2aXNpb24SEAoIcmV2aXNpb24YASABKAMSJQoFdmFsdWUYAiABKAsyFi5nb29nbGUucHJvdG9idWYuVmFsdWUSEAoIY2F0ZWdvcnkYAyABKAkSLwoLdXBkYXRlX3RpbWUYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIpEBChRQdXRQcmVmZXJlbmNlUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSCwoDa2V5GAIgASgJEiUKBXZhbHVlGAMgASgLMhYuZ29vZ2xlLnByb3RvYnVmLlZhbHVlEhAKCGNhdGVnb3J5GAQgASgJEgwKBGV0YWcYBSABKAkSEgoKcmVxdWVzdF9pZBgGIAEoCSJQChVQdXRQcmVmZXJlbmNlUmVzcG9uc2USJgoKcHJlZmVyZW5jZRgBIAEoCzISLmxvdC52MS5QcmVmZXJlbmNlEg8KB2NyZWF0ZWQYAiABKAgiTQoUR2V0UHJlZmVyZW5jZVJlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEgsKA2tleRgCIAEoCRIVCg1oaXN0b3J5X2xpbWl0GAMgASgFImwKFUdldFByZWZlcmVuY2VSZXNwb25zZRImCgpwcmVmZXJlbmNlGAEgASgLMhIubG90LnYxLlByZWZlcmVuY2USKwoHaGlzdG9yeRgCIAMoCzIaLmxvdC52MS5QcmVmZXJlbmNlUmV2aXNpb24iZgoWTGlzdFByZWZlcmVuY2VzUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSEgoKY2F0ZWdvcmllcxgCIAMoCRIRCglwYWdlX3NpemUYAyABKAUSEgoKcGFnZV90b2tlbhgEIAEoCSJbChdMaXN0UHJlZmVyZW5jZXNSZXNwb25zZRInCgtwcmVmZXJlbmNlcxgBIAMoCzISLmxvdC52MS5QcmVmZXJlbmNlEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSJeChdEZWxldGVQcmVmZXJlbmNlUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSCwoDa2V5GAIgASgJEgwKBGV0YWcYAyABKAkSFQoNYWxsb3dfbWlzc2luZxgEIAEoCCIrChhEZWxldGVQcmVmZXJlbmNlUmVzcG9uc2USDwoHZGVsZXRlZBgBIAEoCEJHCg1pby5sb3RncnBjLnYxUAFaNGdpdGh1Yi5jb20vbG90LWdycGMvbG90LWdycGMvY2xpZW50cy9nby9sb3QvdjE7bG90djFiBnByb3RvMw", [file_google_protobuf_struct, file_google_protobuf_timestamp]);
+  fileDesc("Chdsb3QvdjEvcHJlZmVyZW5jZS5wcm90bxIGbG90LnYxIucBCgpQcmVmZXJlbmNlEgsKA2tleRgBIAEoCRIlCgV2YWx1ZRgCIAEoCzIWLmdvb2dsZS5wcm90b2J1Zi5WYWx1ZRIQCghjYXRlZ29yeRgDIAEoCRIRCgluYW1lc3BhY2UYBCABKAkSDAoEZXRhZxgFIAEoCRIvCgtjcmVhdGVfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLdXBkYXRlX3RpbWUYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhAKCHJldmlzaW9uGAggASgDIpABChJQcmVmZXJlbmNlUmV2aXNpb24SEAoIcmV2aXNpb24YASABKAMSJQoFdmFsdWUYAiABKAsyFi5nb29nbGUucHJvdG9idWYuVmFsdWUSEAoIY2F0ZWdvcnkYAyABKAkSLwoLdXBkYXRlX3RpbWUYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIpEBChRQdXRQcmVmZXJlbmNlUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSCwoDa2V5GAIgASgJEiUKBXZhbHVlGAMgASgLMhYuZ29vZ2xlLnByb3RvYnVmLlZhbHVlEhAKCGNhdGVnb3J5GAQgASgJEgwKBGV0YWcYBSABKAkSEgoKcmVxdWVzdF9pZBgGIAEoCSJQChVQdXRQcmVmZXJlbmNlUmVzcG9uc2USJgoKcHJlZmVyZW5jZRgBIAEoCzISLmxvdC52MS5QcmVmZXJlbmNlEg8KB2NyZWF0ZWQYAiABKAgiZgoUR2V0UHJlZmVyZW5jZVJlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEgsKA2tleRgCIAEoCRIVCg1oaXN0b3J5X2xpbWl0GAMgASgFEhcKD2JlZm9yZV9yZXZpc2lvbhgEIAEoAyKNAQoVR2V0UHJlZmVyZW5jZVJlc3BvbnNlEiYKCnByZWZlcmVuY2UYASABKAsyEi5sb3QudjEuUHJlZmVyZW5jZRIrCgdoaXN0b3J5GAIgAygLMhoubG90LnYxLlByZWZlcmVuY2VSZXZpc2lvbhIfCgdub3RpY2VzGAMgAygLMg4ubG90LnYxLk5vdGljZSKVAQoWTGlzdFByZWZlcmVuY2VzUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSEgoKY2F0ZWdvcmllcxgCIAMoCRIRCglwYWdlX3NpemUYAyABKAUSEgoKcGFnZV90b2tlbhgEIAEoCRItCglyZWFkX21hc2sYBSABKAsyGi5nb29nbGUucHJvdG9idWYuRmllbGRNYXNrIlsKF0xpc3RQcmVmZXJlbmNlc1Jlc3BvbnNlEicKC3ByZWZlcmVuY2VzGAEgAygLMhIubG90LnYxLlByZWZlcmVuY2USFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIl4KF0RlbGV0ZVByZWZlcmVuY2VSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRILCgNrZXkYAiABKAkSDAoEZXRhZxgDIAEoCRIVCg1hbGxvd19taXNzaW5nGAQgASgIIisKGERlbGV0ZVByZWZlcmVuY2VSZXNwb25zZRIPCgdkZWxldGVkGAEgASgIQkcKDWlvLmxvdGdycGMudjFQAVo0Z2l0aHViLmNvbS9sb3QtZ3JwYy9sb3QtZ3JwYy9jbGllbnRzL2dvL2xvdC92MTtsb3R2MWIGcHJvdG8z", [file_google_protobuf_field_mask, file_google_protobuf_struct, file_google_protobuf_timestamp, file_lot_v1_outcome]);
 
 /**
  * Preference is a setting that a user or a team likes, under a key.
@@ -242,6 +244,13 @@ export type GetPreferenceRequest = Message<"lot.v1.GetPreferenceRequest"> & {
    * @generated from field: int32 history_limit = 3;
    */
   historyLimit: number;
+
+  /**
+   * before_revision: just former values of a lower revision. 0: from the latest on.
+   *
+   * @generated from field: int64 before_revision = 4;
+   */
+  beforeRevision: bigint;
 };
 
 /**
@@ -265,11 +274,19 @@ export type GetPreferenceResponse = Message<"lot.v1.GetPreferenceResponse"> & {
   preference?: Preference | undefined;
 
   /**
-   * history of former values, newest first.
+   * history of former values, newest first. Older ones are left out where the answer would be over 3
+   * MiB, which a notice says: read on with before_revision.
    *
    * @generated from field: repeated lot.v1.PreferenceRevision history = 2;
    */
   history: PreferenceRevision[];
+
+  /**
+   * notices, for example that older values are left out of an answer that would be too large.
+   *
+   * @generated from field: repeated lot.v1.Notice notices = 3;
+   */
+  notices: Notice[];
 };
 
 /**
@@ -312,6 +329,14 @@ export type ListPreferencesRequest = Message<"lot.v1.ListPreferencesRequest"> & 
    * @generated from field: string page_token = 4;
    */
   pageToken: string;
+
+  /**
+   * read_mask names the paths to give of each preference, for example `tags`. Empty or `*`: all. Unknown
+   * paths are refused with the paths that there are.
+   *
+   * @generated from field: google.protobuf.FieldMask read_mask = 5;
+   */
+  readMask?: FieldMask | undefined;
 };
 
 /**
@@ -335,7 +360,8 @@ export type ListPreferencesResponse = Message<"lot.v1.ListPreferencesResponse"> 
   preferences: Preference[];
 
   /**
-   * next_page_token; empty at the end.
+   * next_page_token; empty at the end, and only there. A page ends early at 3 MiB, so a short one may
+   * not be the last.
    *
    * @generated from field: string next_page_token = 2;
    */

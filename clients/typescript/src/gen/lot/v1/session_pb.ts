@@ -6,13 +6,15 @@ import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
 import type { Duration, Timestamp, Value } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_duration, file_google_protobuf_struct, file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
+import type { Notice } from "./outcome_pb.js";
+import { file_lot_v1_outcome } from "./outcome_pb.js";
 import type { JsonObject, Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file lot/v1/session.proto.
  */
 export const file_lot_v1_session: GenFile = /*@__PURE__*/
-  fileDesc("ChRsb3QvdjEvc2Vzc2lvbi5wcm90bxIGbG90LnYxIrYDCgdTZXNzaW9uEhIKCnNlc3Npb25faWQYASABKAkSKwoGdmFsdWVzGAIgAygLMhsubG90LnYxLlNlc3Npb24uVmFsdWVzRW50cnkSKAoIbWVzc2FnZXMYAyADKAsyFi5sb3QudjEuU2Vzc2lvbk1lc3NhZ2USFAoMbWF4X21lc3NhZ2VzGAQgASgFEiYKA3R0bBgFIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIvCgtleHBpcmVfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLY3JlYXRlX3RpbWUYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC3VwZGF0ZV90aW1lGAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIRCgluYW1lc3BhY2UYCSABKAkSFQoNbGFzdF9zZXF1ZW5jZRgKIAEoAxpFCgtWYWx1ZXNFbnRyeRILCgNrZXkYASABKAkSJQoFdmFsdWUYAiABKAsyFi5nb29nbGUucHJvdG9idWYuVmFsdWU6AjgBIqwBCg5TZXNzaW9uTWVzc2FnZRIMCgRyb2xlGAEgASgJEg8KB2NvbnRlbnQYAiABKAkSDAoEbmFtZRgDIAEoCRIpCghtZXRhZGF0YRgEIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3QSMAoMbWVzc2FnZV90aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIQCghzZXF1ZW5jZRgGIAEoAyKbAQoWUHV0U2Vzc2lvblZhbHVlUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSEgoKc2Vzc2lvbl9pZBgCIAEoCRILCgNrZXkYAyABKAkSJQoFdmFsdWUYBCABKAsyFi5nb29nbGUucHJvdG9idWYuVmFsdWUSJgoDdHRsGAUgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIkoKF1B1dFNlc3Npb25WYWx1ZVJlc3BvbnNlEi8KC2V4cGlyZV90aW1lGAEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCJMChZHZXRTZXNzaW9uVmFsdWVSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRISCgpzZXNzaW9uX2lkGAIgASgJEgsKA2tleRgDIAEoCSJPChdHZXRTZXNzaW9uVmFsdWVSZXNwb25zZRIlCgV2YWx1ZRgBIAEoCzIWLmdvb2dsZS5wcm90b2J1Zi5WYWx1ZRINCgVmb3VuZBgCIAEoCCK/AQobQXBwZW5kU2Vzc2lvbk1lc3NhZ2VSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRISCgpzZXNzaW9uX2lkGAIgASgJEicKB21lc3NhZ2UYAyABKAsyFi5sb3QudjEuU2Vzc2lvbk1lc3NhZ2USFAoMbWF4X21lc3NhZ2VzGAQgASgFEiYKA3R0bBgFIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhISCgpyZXF1ZXN0X2lkGAYgASgJIo8BChxBcHBlbmRTZXNzaW9uTWVzc2FnZVJlc3BvbnNlEicKB21lc3NhZ2UYASABKAsyFi5sb3QudjEuU2Vzc2lvbk1lc3NhZ2USFQoNbWVzc2FnZV9jb3VudBgCIAEoBRIvCgtleHBpcmVfdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiUQoRR2V0U2Vzc2lvblJlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEhIKCnNlc3Npb25faWQYAiABKAkSFQoNbWVzc2FnZV9saW1pdBgDIAEoBSI2ChJHZXRTZXNzaW9uUmVzcG9uc2USIAoHc2Vzc2lvbhgBIAEoCzIPLmxvdC52MS5TZXNzaW9uIngKE0NsZWFyU2Vzc2lvblJlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEhIKCnNlc3Npb25faWQYAiABKAkSDAoEa2V5cxgDIAMoCRIVCg1tZXNzYWdlc19vbmx5GAQgASgIEhUKDWFsbG93X21pc3NpbmcYBSABKAgiJwoUQ2xlYXJTZXNzaW9uUmVzcG9uc2USDwoHY2xlYXJlZBgBIAEoCEJHCg1pby5sb3RncnBjLnYxUAFaNGdpdGh1Yi5jb20vbG90LWdycGMvbG90LWdycGMvY2xpZW50cy9nby9sb3QvdjE7bG90djFiBnByb3RvMw", [file_google_protobuf_duration, file_google_protobuf_struct, file_google_protobuf_timestamp]);
+  fileDesc("ChRsb3QvdjEvc2Vzc2lvbi5wcm90bxIGbG90LnYxIrYDCgdTZXNzaW9uEhIKCnNlc3Npb25faWQYASABKAkSKwoGdmFsdWVzGAIgAygLMhsubG90LnYxLlNlc3Npb24uVmFsdWVzRW50cnkSKAoIbWVzc2FnZXMYAyADKAsyFi5sb3QudjEuU2Vzc2lvbk1lc3NhZ2USFAoMbWF4X21lc3NhZ2VzGAQgASgFEiYKA3R0bBgFIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIvCgtleHBpcmVfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLY3JlYXRlX3RpbWUYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC3VwZGF0ZV90aW1lGAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIRCgluYW1lc3BhY2UYCSABKAkSFQoNbGFzdF9zZXF1ZW5jZRgKIAEoAxpFCgtWYWx1ZXNFbnRyeRILCgNrZXkYASABKAkSJQoFdmFsdWUYAiABKAsyFi5nb29nbGUucHJvdG9idWYuVmFsdWU6AjgBIqwBCg5TZXNzaW9uTWVzc2FnZRIMCgRyb2xlGAEgASgJEg8KB2NvbnRlbnQYAiABKAkSDAoEbmFtZRgDIAEoCRIpCghtZXRhZGF0YRgEIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3QSMAoMbWVzc2FnZV90aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIQCghzZXF1ZW5jZRgGIAEoAyKbAQoWUHV0U2Vzc2lvblZhbHVlUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSEgoKc2Vzc2lvbl9pZBgCIAEoCRILCgNrZXkYAyABKAkSJQoFdmFsdWUYBCABKAsyFi5nb29nbGUucHJvdG9idWYuVmFsdWUSJgoDdHRsGAUgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIkoKF1B1dFNlc3Npb25WYWx1ZVJlc3BvbnNlEi8KC2V4cGlyZV90aW1lGAEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCJMChZHZXRTZXNzaW9uVmFsdWVSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRISCgpzZXNzaW9uX2lkGAIgASgJEgsKA2tleRgDIAEoCSJPChdHZXRTZXNzaW9uVmFsdWVSZXNwb25zZRIlCgV2YWx1ZRgBIAEoCzIWLmdvb2dsZS5wcm90b2J1Zi5WYWx1ZRINCgVmb3VuZBgCIAEoCCK/AQobQXBwZW5kU2Vzc2lvbk1lc3NhZ2VSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRISCgpzZXNzaW9uX2lkGAIgASgJEicKB21lc3NhZ2UYAyABKAsyFi5sb3QudjEuU2Vzc2lvbk1lc3NhZ2USFAoMbWF4X21lc3NhZ2VzGAQgASgFEiYKA3R0bBgFIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhISCgpyZXF1ZXN0X2lkGAYgASgJIo8BChxBcHBlbmRTZXNzaW9uTWVzc2FnZVJlc3BvbnNlEicKB21lc3NhZ2UYASABKAsyFi5sb3QudjEuU2Vzc2lvbk1lc3NhZ2USFQoNbWVzc2FnZV9jb3VudBgCIAEoBRIvCgtleHBpcmVfdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiagoRR2V0U2Vzc2lvblJlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEhIKCnNlc3Npb25faWQYAiABKAkSFQoNbWVzc2FnZV9saW1pdBgDIAEoBRIXCg9iZWZvcmVfc2VxdWVuY2UYBCABKAMibQoSR2V0U2Vzc2lvblJlc3BvbnNlEiAKB3Nlc3Npb24YASABKAsyDy5sb3QudjEuU2Vzc2lvbhIUCgxvbWl0dGVkX2tleXMYAiADKAkSHwoHbm90aWNlcxgDIAMoCzIOLmxvdC52MS5Ob3RpY2UieAoTQ2xlYXJTZXNzaW9uUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSEgoKc2Vzc2lvbl9pZBgCIAEoCRIMCgRrZXlzGAMgAygJEhUKDW1lc3NhZ2VzX29ubHkYBCABKAgSFQoNYWxsb3dfbWlzc2luZxgFIAEoCCInChRDbGVhclNlc3Npb25SZXNwb25zZRIPCgdjbGVhcmVkGAEgASgIQkcKDWlvLmxvdGdycGMudjFQAVo0Z2l0aHViLmNvbS9sb3QtZ3JwYy9sb3QtZ3JwYy9jbGllbnRzL2dvL2xvdC92MTtsb3R2MWIGcHJvdG8z", [file_google_protobuf_duration, file_google_protobuf_struct, file_google_protobuf_timestamp, file_lot_v1_outcome]);
 
 /**
  * Session is the short-term memory of one conversation or run: values by key, and a window of the
@@ -405,12 +407,19 @@ export type GetSessionRequest = Message<"lot.v1.GetSessionRequest"> & {
   sessionId: string;
 
   /**
-   * message_limit: just the latest so many, at most 1,000; 0 is the whole window. An answer that
-   * would be larger than a message may be (16 MiB by default) is LIMIT_EXCEEDED: ask for fewer.
+   * message_limit: just the latest so many, at most 1,000; 0 is the whole window. Older ones are left
+   * out where the answer would be over 3 MiB, which a notice says: read on with before_sequence.
    *
    * @generated from field: int32 message_limit = 3;
    */
   messageLimit: number;
+
+  /**
+   * before_sequence: just messages of a lower sequence, and no values. 0: from the latest on.
+   *
+   * @generated from field: int64 before_sequence = 4;
+   */
+  beforeSequence: bigint;
 };
 
 /**
@@ -432,6 +441,21 @@ export type GetSessionResponse = Message<"lot.v1.GetSessionResponse"> & {
    * @generated from field: lot.v1.Session session = 1;
    */
   session?: Session | undefined;
+
+  /**
+   * omitted_keys of values that are left out, since all values together are over half of an answer.
+   * Read each with GetSessionValue.
+   *
+   * @generated from field: repeated string omitted_keys = 2;
+   */
+  omittedKeys: string[];
+
+  /**
+   * notices, for example that messages are left out of an answer that would be too large.
+   *
+   * @generated from field: repeated lot.v1.Notice notices = 3;
+   */
+  notices: Notice[];
 };
 
 /**

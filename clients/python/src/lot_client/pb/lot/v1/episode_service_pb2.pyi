@@ -5,6 +5,7 @@ isort:skip_file
 
 from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
+from google.protobuf import field_mask_pb2 as _field_mask_pb2
 from google.protobuf import message as _message
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
@@ -393,6 +394,7 @@ class EndEpisodeResponse(_message.Message):
     EPISODE_FIELD_NUMBER: _builtins.int
     EXTRACTED_PATTERNS_FIELD_NUMBER: _builtins.int
     EXTRACTED_ERROR_SOLUTIONS_FIELD_NUMBER: _builtins.int
+    NOTICES_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def episode(self) -> _episode_pb2.Episode:
         """episode as it now stands."""
@@ -407,16 +409,21 @@ class EndEpisodeResponse(_message.Message):
         auto_extract_patterns. One that was stored before, or deleted since, is not stored again.
         """
 
+    @_builtins.property
+    def notices(self) -> _containers.RepeatedCompositeFieldContainer[_outcome_pb2.Notice]:
+        """notices, for example that long fields are left out of an answer that would be too large."""
+
     def __init__(
         self,
         *,
         episode: _episode_pb2.Episode | None = ...,
         extracted_patterns: _abc.Iterable[_pattern_pb2.Pattern] | None = ...,
         extracted_error_solutions: _abc.Iterable[_error_solution_pb2.ErrorSolution] | None = ...,
+        notices: _abc.Iterable[_outcome_pb2.Notice] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["episode", b"episode"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["episode", b"episode", "extracted_error_solutions", b"extracted_error_solutions", "extracted_patterns", b"extracted_patterns"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["episode", b"episode", "extracted_error_solutions", b"extracted_error_solutions", "extracted_patterns", b"extracted_patterns", "notices", b"notices"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -585,6 +592,7 @@ class ListEpisodesRequest(_message.Message):
     FILTER_FIELD_NUMBER: _builtins.int
     PAGE_SIZE_FIELD_NUMBER: _builtins.int
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    READ_MASK_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
     """namespace; empty is `default`."""
     page_size: _builtins.int
@@ -595,6 +603,12 @@ class ListEpisodesRequest(_message.Message):
     def filter(self) -> _episode_pb2.EpisodeFilter:
         """filter; empty matches all."""
 
+    @_builtins.property
+    def read_mask(self) -> _field_mask_pb2.FieldMask:
+        """read_mask names the paths to give of each episode, for example `tags`. Empty or `*`: all. Unknown
+        paths are refused with the paths that there are.
+        """
+
     def __init__(
         self,
         *,
@@ -602,10 +616,11 @@ class ListEpisodesRequest(_message.Message):
         filter: _episode_pb2.EpisodeFilter | None = ...,
         page_size: _builtins.int = ...,
         page_token: _builtins.str = ...,
+        read_mask: _field_mask_pb2.FieldMask | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["filter", b"filter"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["filter", b"filter", "read_mask", b"read_mask"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["filter", b"filter", "namespace", b"namespace", "page_size", b"page_size", "page_token", b"page_token"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["filter", b"filter", "namespace", b"namespace", "page_size", b"page_size", "page_token", b"page_token", "read_mask", b"read_mask"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -620,7 +635,9 @@ class ListEpisodesResponse(_message.Message):
     EPISODES_FIELD_NUMBER: _builtins.int
     NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     next_page_token: _builtins.str
-    """next_page_token; empty at the end."""
+    """next_page_token; empty at the end, and only there. A page ends early at 3 MiB, so a short one may
+    not be the last.
+    """
     @_builtins.property
     def episodes(self) -> _containers.RepeatedCompositeFieldContainer[_episode_pb2.Episode]:
         """episodes, newest first."""
@@ -706,6 +723,7 @@ class ListEpisodeEventsRequest(_message.Message):
     PAGE_SIZE_FIELD_NUMBER: _builtins.int
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     AFTER_SEQUENCE_FIELD_NUMBER: _builtins.int
+    READ_MASK_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
     """namespace; empty is `default`."""
     episode_id: _builtins.str
@@ -716,6 +734,12 @@ class ListEpisodeEventsRequest(_message.Message):
     """page_token as given by the last page, for the same arguments."""
     after_sequence: _builtins.int
     """after_sequence: just events with a higher sequence. 0: all."""
+    @_builtins.property
+    def read_mask(self) -> _field_mask_pb2.FieldMask:
+        """read_mask names the paths to give of each event, for example `tags`. Empty or `*`: all. Unknown
+        paths are refused with the paths that there are.
+        """
+
     def __init__(
         self,
         *,
@@ -724,10 +748,11 @@ class ListEpisodeEventsRequest(_message.Message):
         page_size: _builtins.int = ...,
         page_token: _builtins.str = ...,
         after_sequence: _builtins.int = ...,
+        read_mask: _field_mask_pb2.FieldMask | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["read_mask", b"read_mask"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["after_sequence", b"after_sequence", "episode_id", b"episode_id", "namespace", b"namespace", "page_size", b"page_size", "page_token", b"page_token"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["after_sequence", b"after_sequence", "episode_id", b"episode_id", "namespace", b"namespace", "page_size", b"page_size", "page_token", b"page_token", "read_mask", b"read_mask"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -850,6 +875,7 @@ class RecallEpisodesRequest(_message.Message):
     LIMIT_FIELD_NUMBER: _builtins.int
     MIN_SIMILARITY_FIELD_NUMBER: _builtins.int
     EXPLAIN_FIELD_NUMBER: _builtins.int
+    READ_MASK_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
     """namespace; empty is `default`."""
     query: _builtins.str
@@ -866,6 +892,12 @@ class RecallEpisodesRequest(_message.Message):
     def filter(self) -> _episode_pb2.EpisodeFilter:
         """filter; empty matches all."""
 
+    @_builtins.property
+    def read_mask(self) -> _field_mask_pb2.FieldMask:
+        """read_mask names the paths to give of each hit's episode, for example `tags`. Empty or `*`: all. Unknown
+        paths are refused with the paths that there are.
+        """
+
     def __init__(
         self,
         *,
@@ -876,10 +908,11 @@ class RecallEpisodesRequest(_message.Message):
         limit: _builtins.int = ...,
         min_similarity: _builtins.float | None = ...,
         explain: _builtins.bool = ...,
+        read_mask: _field_mask_pb2.FieldMask | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_min_similarity", b"_min_similarity", "filter", b"filter", "min_similarity", b"min_similarity"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_min_similarity", b"_min_similarity", "filter", b"filter", "min_similarity", b"min_similarity", "read_mask", b"read_mask"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_min_similarity", b"_min_similarity", "explain", b"explain", "filter", b"filter", "limit", b"limit", "min_similarity", b"min_similarity", "namespace", b"namespace", "query", b"query", "success_only", b"success_only"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_min_similarity", b"_min_similarity", "explain", b"explain", "filter", b"filter", "limit", b"limit", "min_similarity", b"min_similarity", "namespace", b"namespace", "query", b"query", "read_mask", b"read_mask", "success_only", b"success_only"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__min_similarity: _TypeAlias = _typing.Literal["min_similarity"]  # noqa: Y015
     _WhichOneofArgType__min_similarity: _TypeAlias = _typing.Literal["_min_similarity", b"_min_similarity"]  # noqa: Y015
@@ -1016,6 +1049,7 @@ class AnalyzeFailuresResponse(_message.Message):
     GROUP_COUNT_FIELD_NUMBER: _builtins.int
     SIGNATURE_COUNT_FIELD_NUMBER: _builtins.int
     COMPARED_SIGNATURE_COUNT_FIELD_NUMBER: _builtins.int
+    NOTICES_FIELD_NUMBER: _builtins.int
     failed_count: _builtins.int
     """failed_count of episodes that the filter lets through."""
     analyzed_count: _builtins.int
@@ -1032,6 +1066,10 @@ class AnalyzeFailuresResponse(_message.Message):
     def groups(self) -> _containers.RepeatedCompositeFieldContainer[Global___FailureGroup]:
         """groups, the largest first; of equally large ones the one that happened last."""
 
+    @_builtins.property
+    def notices(self) -> _containers.RepeatedCompositeFieldContainer[_outcome_pb2.Notice]:
+        """notices, for example that long fields are left out of an answer that would be too large."""
+
     def __init__(
         self,
         *,
@@ -1041,10 +1079,11 @@ class AnalyzeFailuresResponse(_message.Message):
         group_count: _builtins.int = ...,
         signature_count: _builtins.int = ...,
         compared_signature_count: _builtins.int = ...,
+        notices: _abc.Iterable[_outcome_pb2.Notice] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["analyzed_count", b"analyzed_count", "compared_signature_count", b"compared_signature_count", "failed_count", b"failed_count", "group_count", b"group_count", "groups", b"groups", "signature_count", b"signature_count"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["analyzed_count", b"analyzed_count", "compared_signature_count", b"compared_signature_count", "failed_count", b"failed_count", "group_count", b"group_count", "groups", b"groups", "notices", b"notices", "signature_count", b"signature_count"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -178,6 +178,7 @@ class BatchCreateMemoriesResponse(_message.Message):
     RESULTS_FIELD_NUMBER: _builtins.int
     CREATED_COUNT_FIELD_NUMBER: _builtins.int
     FAILED_COUNT_FIELD_NUMBER: _builtins.int
+    NOTICES_FIELD_NUMBER: _builtins.int
     created_count: _builtins.int
     """created_count is the number of memories that were new."""
     failed_count: _builtins.int
@@ -186,16 +187,21 @@ class BatchCreateMemoriesResponse(_message.Message):
     def results(self) -> _containers.RepeatedCompositeFieldContainer[Global___CreateMemoryResult]:
         """results, one an item, in the order of the request."""
 
+    @_builtins.property
+    def notices(self) -> _containers.RepeatedCompositeFieldContainer[_outcome_pb2.Notice]:
+        """notices, for example that long fields are left out of an answer that would be too large."""
+
     def __init__(
         self,
         *,
         results: _abc.Iterable[Global___CreateMemoryResult] | None = ...,
         created_count: _builtins.int = ...,
         failed_count: _builtins.int = ...,
+        notices: _abc.Iterable[_outcome_pb2.Notice] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["created_count", b"created_count", "failed_count", b"failed_count", "results", b"results"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["created_count", b"created_count", "failed_count", b"failed_count", "notices", b"notices", "results", b"results"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -428,6 +434,7 @@ class ListMemoriesRequest(_message.Message):
     FILTER_FIELD_NUMBER: _builtins.int
     PAGE_SIZE_FIELD_NUMBER: _builtins.int
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    READ_MASK_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
     """namespace; empty is `default`."""
     page_size: _builtins.int
@@ -438,6 +445,12 @@ class ListMemoriesRequest(_message.Message):
     def filter(self) -> _memory_pb2.MemoryFilter:
         """filter; empty lists all."""
 
+    @_builtins.property
+    def read_mask(self) -> _field_mask_pb2.FieldMask:
+        """read_mask names the paths to give of each memory, for example `tags`. Empty or `*`: all. Unknown
+        paths are refused with the paths that there are.
+        """
+
     def __init__(
         self,
         *,
@@ -445,10 +458,11 @@ class ListMemoriesRequest(_message.Message):
         filter: _memory_pb2.MemoryFilter | None = ...,
         page_size: _builtins.int = ...,
         page_token: _builtins.str = ...,
+        read_mask: _field_mask_pb2.FieldMask | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["filter", b"filter"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["filter", b"filter", "read_mask", b"read_mask"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["filter", b"filter", "namespace", b"namespace", "page_size", b"page_size", "page_token", b"page_token"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["filter", b"filter", "namespace", b"namespace", "page_size", b"page_size", "page_token", b"page_token", "read_mask", b"read_mask"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -463,7 +477,9 @@ class ListMemoriesResponse(_message.Message):
     MEMORIES_FIELD_NUMBER: _builtins.int
     NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     next_page_token: _builtins.str
-    """next_page_token; empty at the end."""
+    """next_page_token; empty at the end, and only there. A page ends early at 3 MiB, so a short one may
+    not be the last.
+    """
     @_builtins.property
     def memories(self) -> _containers.RepeatedCompositeFieldContainer[_memory_pb2.Memory]:
         """memories, newest first."""
@@ -496,6 +512,7 @@ class SearchMemoriesRequest(_message.Message):
     RANKING_FIELD_NUMBER: _builtins.int
     RERANK_FIELD_NUMBER: _builtins.int
     EXPLAIN_FIELD_NUMBER: _builtins.int
+    READ_MASK_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
     """namespace; empty is `default`."""
     query: _builtins.str
@@ -522,6 +539,12 @@ class SearchMemoriesRequest(_message.Message):
     def filter(self) -> _memory_pb2.MemoryFilter:
         """filter that every hit satisfies."""
 
+    @_builtins.property
+    def read_mask(self) -> _field_mask_pb2.FieldMask:
+        """read_mask names the paths to give of each hit's memory, for example `tags`. Empty or `*`: all. Unknown
+        paths are refused with the paths that there are.
+        """
+
     def __init__(
         self,
         *,
@@ -533,10 +556,11 @@ class SearchMemoriesRequest(_message.Message):
         ranking: _outcome_pb2.Ranking.ValueType = ...,
         rerank: _builtins.bool = ...,
         explain: _builtins.bool = ...,
+        read_mask: _field_mask_pb2.FieldMask | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_min_similarity", b"_min_similarity", "filter", b"filter", "min_similarity", b"min_similarity"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_min_similarity", b"_min_similarity", "filter", b"filter", "min_similarity", b"min_similarity", "read_mask", b"read_mask"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_min_similarity", b"_min_similarity", "explain", b"explain", "filter", b"filter", "limit", b"limit", "min_similarity", b"min_similarity", "namespace", b"namespace", "query", b"query", "ranking", b"ranking", "rerank", b"rerank"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_min_similarity", b"_min_similarity", "explain", b"explain", "filter", b"filter", "limit", b"limit", "min_similarity", b"min_similarity", "namespace", b"namespace", "query", b"query", "ranking", b"ranking", "read_mask", b"read_mask", "rerank", b"rerank"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__min_similarity: _TypeAlias = _typing.Literal["min_similarity"]  # noqa: Y015
     _WhichOneofArgType__min_similarity: _TypeAlias = _typing.Literal["_min_similarity", b"_min_similarity"]  # noqa: Y015

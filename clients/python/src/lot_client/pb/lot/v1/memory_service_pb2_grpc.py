@@ -297,8 +297,7 @@ class MemoryServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def GetPreference(self, request, context):
-        """GetPreference reads one. Errors: PREFERENCE_NOT_FOUND; LIMIT_EXCEEDED for a history larger than
-        a message may be.
+        """GetPreference reads one. Errors: PREFERENCE_NOT_FOUND.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -345,7 +344,7 @@ class MemoryServiceServicer(object):
 
     def GetSession(self, request, context):
         """GetSession reads the values and the window of a session, messages in order. Reading renews
-        nothing. Errors: SESSION_NOT_FOUND; LIMIT_EXCEEDED for one larger than a message may be.
+        nothing. Errors: SESSION_NOT_FOUND.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

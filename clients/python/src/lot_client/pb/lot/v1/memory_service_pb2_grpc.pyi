@@ -106,9 +106,7 @@ class MemoryServiceStub:
     `update_time`. Errors: ETAG_MISMATCH, PREFERENCE_NOT_FOUND, REQUEST_ID_REUSED.
     """
     GetPreference: _grpc.UnaryUnaryMultiCallable[_preference_pb2.GetPreferenceRequest, _preference_pb2.GetPreferenceResponse]
-    """GetPreference reads one. Errors: PREFERENCE_NOT_FOUND; LIMIT_EXCEEDED for a history larger than
-    a message may be.
-    """
+    """GetPreference reads one. Errors: PREFERENCE_NOT_FOUND."""
     ListPreferences: _grpc.UnaryUnaryMultiCallable[_preference_pb2.ListPreferencesRequest, _preference_pb2.ListPreferencesResponse]
     """ListPreferences lists by time of creation, newest first. Errors: PAGE_TOKEN_MISMATCH."""
     DeletePreference: _grpc.UnaryUnaryMultiCallable[_preference_pb2.DeletePreferenceRequest, _preference_pb2.DeletePreferenceResponse]
@@ -127,7 +125,7 @@ class MemoryServiceStub:
     """
     GetSession: _grpc.UnaryUnaryMultiCallable[_session_pb2.GetSessionRequest, _session_pb2.GetSessionResponse]
     """GetSession reads the values and the window of a session, messages in order. Reading renews
-    nothing. Errors: SESSION_NOT_FOUND; LIMIT_EXCEEDED for one larger than a message may be.
+    nothing. Errors: SESSION_NOT_FOUND.
     """
     ClearSession: _grpc.UnaryUnaryMultiCallable[_session_pb2.ClearSessionRequest, _session_pb2.ClearSessionResponse]
     """ClearSession forgets a session or parts of it. The id of one that was forgotten is free; a part
@@ -221,9 +219,7 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
     `update_time`. Errors: ETAG_MISMATCH, PREFERENCE_NOT_FOUND, REQUEST_ID_REUSED.
     """
     GetPreference: _aio.UnaryUnaryMultiCallable[_preference_pb2.GetPreferenceRequest, _preference_pb2.GetPreferenceResponse]  # type: ignore[assignment]
-    """GetPreference reads one. Errors: PREFERENCE_NOT_FOUND; LIMIT_EXCEEDED for a history larger than
-    a message may be.
-    """
+    """GetPreference reads one. Errors: PREFERENCE_NOT_FOUND."""
     ListPreferences: _aio.UnaryUnaryMultiCallable[_preference_pb2.ListPreferencesRequest, _preference_pb2.ListPreferencesResponse]  # type: ignore[assignment]
     """ListPreferences lists by time of creation, newest first. Errors: PAGE_TOKEN_MISMATCH."""
     DeletePreference: _aio.UnaryUnaryMultiCallable[_preference_pb2.DeletePreferenceRequest, _preference_pb2.DeletePreferenceResponse]  # type: ignore[assignment]
@@ -242,7 +238,7 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
     """
     GetSession: _aio.UnaryUnaryMultiCallable[_session_pb2.GetSessionRequest, _session_pb2.GetSessionResponse]  # type: ignore[assignment]
     """GetSession reads the values and the window of a session, messages in order. Reading renews
-    nothing. Errors: SESSION_NOT_FOUND; LIMIT_EXCEEDED for one larger than a message may be.
+    nothing. Errors: SESSION_NOT_FOUND.
     """
     ClearSession: _aio.UnaryUnaryMultiCallable[_session_pb2.ClearSessionRequest, _session_pb2.ClearSessionResponse]  # type: ignore[assignment]
     """ClearSession forgets a session or parts of it. The id of one that was forgotten is free; a part
@@ -423,9 +419,7 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _preference_pb2.GetPreferenceRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_preference_pb2.GetPreferenceResponse, _abc.Awaitable[_preference_pb2.GetPreferenceResponse]]:
-        """GetPreference reads one. Errors: PREFERENCE_NOT_FOUND; LIMIT_EXCEEDED for a history larger than
-        a message may be.
-        """
+        """GetPreference reads one. Errors: PREFERENCE_NOT_FOUND."""
 
     @_abc_1.abstractmethod
     def ListPreferences(
@@ -480,7 +474,7 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_session_pb2.GetSessionResponse, _abc.Awaitable[_session_pb2.GetSessionResponse]]:
         """GetSession reads the values and the window of a session, messages in order. Reading renews
-        nothing. Errors: SESSION_NOT_FOUND; LIMIT_EXCEEDED for one larger than a message may be.
+        nothing. Errors: SESSION_NOT_FOUND.
         """
 
     @_abc_1.abstractmethod

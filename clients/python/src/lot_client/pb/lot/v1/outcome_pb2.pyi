@@ -157,6 +157,11 @@ class _NoticeCodeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_NoticeCode
     """A save with `dedupe` SEMANTIC stored nothing: it counted as a success of a pattern of nearly the
     same meaning, which the response holds. The message tells the similarity and the id.
     """
+    NOTICE_CODE_ANSWER_SHORTENED: _NoticeCode.ValueType  # 7
+    """Whole, the answer would be over 3 MiB, near what gRPC's clients accept unless set otherwise (4
+    MiB). Things from the end come without long fields, or the last ones not at all; the message says
+    which. Read them by their ids, or ask for less with a limit or a read mask.
+    """
 
 class NoticeCode(_NoticeCode, metaclass=_NoticeCodeEnumTypeWrapper):
     """NoticeCode is what a notice is about."""
@@ -188,6 +193,11 @@ they were. Ask again, or with a shorter query.
 NOTICE_CODE_MERGED: NoticeCode.ValueType  # 6
 """A save with `dedupe` SEMANTIC stored nothing: it counted as a success of a pattern of nearly the
 same meaning, which the response holds. The message tells the similarity and the id.
+"""
+NOTICE_CODE_ANSWER_SHORTENED: NoticeCode.ValueType  # 7
+"""Whole, the answer would be over 3 MiB, near what gRPC's clients accept unless set otherwise (4
+MiB). Things from the end come without long fields, or the last ones not at all; the message says
+which. Read them by their ids, or ask for less with a limit or a read mask.
 """
 Global___NoticeCode: _TypeAlias = NoticeCode  # noqa: Y015
 

@@ -26,10 +26,11 @@ from lot_client.pb.buf.validate import validate_pb2 as buf_dot_validate_dot_vali
 from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb2
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 from lot_client.pb.lot.v1 import episode_pb2 as lot_dot_v1_dot_episode__pb2
+from lot_client.pb.lot.v1 import outcome_pb2 as lot_dot_v1_dot_outcome__pb2
 from lot_client.pb.lot.v1 import recommendation_pb2 as lot_dot_v1_dot_recommendation__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18lot/v1/performance.proto\x12\x06lot.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14lot/v1/episode.proto\x1a\x1blot/v1/recommendation.proto\"\xf5\x01\n\x10GetTrendsRequest\x12@\n\tnamespace\x18\x01 \x01(\tB-\xbaH*r(2&^([A-Za-z0-9][A-Za-z0-9._:-]{0,127})?$\x12%\n\x06\x66ilter\x18\x02 \x01(\x0b\x32\x15.lot.v1.EpisodeFilter\x12\x1f\n\x0bsample_size\x18\x03 \x01(\x05\x42\n\xbaH\x07\x1a\x05\x18\xe8\x07(\x00\x12\x37\n\x08interval\x18\x04 \x01(\x0b\x32\x19.google.protobuf.DurationB\n\xbaH\x07\xaa\x01\x04\x32\x02\x08<\x12\x1e\n\nmax_points\x18\x05 \x01(\x05\x42\n\xbaH\x07\x1a\x05\x18\xe8\x07(\x00\":\n\x11GetTrendsResponse\x12%\n\x06trends\x18\x01 \x03(\x0b\x32\x15.lot.v1.CategoryTrend\"\xe9\x03\n\rCategoryTrend\x12\x10\n\x08\x63\x61tegory\x18\x01 \x01(\t\x12)\n\tdirection\x18\x02 \x01(\x0e\x32\x16.lot.v1.TrendDirection\x12\x14\n\x0csuccess_rate\x18\x03 \x01(\x01\x12\x33\n\x10\x61verage_duration\x18\x04 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x13\n\x0btotal_count\x18\x05 \x01(\x03\x12\x14\n\x0csample_count\x18\x06 \x01(\x03\x12+\n\x0f\x62\x65st_approaches\x18\x07 \x03(\x0b\x32\x12.lot.v1.NamedCount\x12\x1c\n\x14\x65\x61rlier_success_rate\x18\x08 \x01(\x01\x12\x1a\n\x12later_success_rate\x18\t \x01(\x01\x12\"\n\x06points\x18\n \x03(\x0b\x32\x12.lot.v1.TrendPoint\x12\x1a\n\x12success_rate_lower\x18\x0b \x01(\x01\x12\x1a\n\x12success_rate_upper\x18\x0c \x01(\x01\x12\x16\n\x0e\x63ompared_count\x18\r \x01(\x03\x12\x1b\n\x0e\x63hange_p_value\x18\x0e \x01(\x01H\x00\x88\x01\x01\x12\x1a\n\x12\x63hange_significant\x18\x0f \x01(\x08\x42\x11\n\x0f_change_p_value\"\x97\x01\n\nTrendPoint\x12.\n\nstart_time\x18\x01 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\r\n\x05\x63ount\x18\x02 \x01(\x03\x12\x15\n\rsuccess_count\x18\x03 \x01(\x03\x12\x33\n\x10\x61verage_duration\x18\x04 \x01(\x0b\x32\x19.google.protobuf.Duration\"\xa7\x01\n\x1bGetPerformanceReportRequest\x12@\n\tnamespace\x18\x01 \x01(\tB-\xbaH*r(2&^([A-Za-z0-9][A-Za-z0-9._:-]{0,127})?$\x12%\n\x06\x66ilter\x18\x02 \x01(\x0b\x32\x15.lot.v1.EpisodeFilter\x12\x1f\n\x0bsample_size\x18\x03 \x01(\x05\x42\n\xbaH\x07\x1a\x05\x18\xe8\x07(\x00\"I\n\x1cGetPerformanceReportResponse\x12)\n\x06report\x18\x01 \x01(\x0b\x32\x19.lot.v1.PerformanceReport\"\xc2\x03\n\x11PerformanceReport\x12\x31\n\rgenerate_time\x18\x01 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x13\n\x0btotal_count\x18\x02 \x01(\x03\x12\x15\n\rsuccess_count\x18\x03 \x01(\x03\x12\x19\n\x0csuccess_rate\x18\x04 \x01(\x01H\x00\x88\x01\x01\x12\x33\n\x10\x61verage_duration\x18\x05 \x01(\x0b\x32\x19.google.protobuf.Duration\x12>\n\x0b\x62y_category\x18\x06 \x03(\x0b\x32).lot.v1.PerformanceReport.ByCategoryEntry\x12%\n\x06trends\x18\x07 \x03(\x0b\x32\x15.lot.v1.CategoryTrend\x12\x1e\n\x06\x61\x64vice\x18\x08 \x03(\x0b\x32\x0e.lot.v1.Advice\x12!\n\x08insights\x18\t \x03(\x0b\x32\x0f.lot.v1.Insight\x12\x10\n\x08markdown\x18\n \x01(\t\x1a\x31\n\x0f\x42yCategoryEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x03:\x02\x38\x01\x42\x0f\n\r_success_rate\"M\n\x06\x41\x64vice\x12 \n\x04kind\x18\x01 \x01(\x0e\x32\x12.lot.v1.AdviceKind\x12\x10\n\x08\x63\x61tegory\x18\x02 \x01(\t\x12\x0f\n\x07message\x18\x03 \x01(\t\"Z\n\x07Insight\x12!\n\x04kind\x18\x01 \x01(\x0e\x32\x13.lot.v1.InsightKind\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\r\n\x05\x63ount\x18\x03 \x01(\x03\x12\x0f\n\x07message\x18\x04 \x01(\t*\xb2\x01\n\x0eTrendDirection\x12\x1f\n\x1bTREND_DIRECTION_UNSPECIFIED\x10\x00\x12%\n!TREND_DIRECTION_INSUFFICIENT_DATA\x10\x01\x12\x1d\n\x19TREND_DIRECTION_IMPROVING\x10\x02\x12\x1d\n\x19TREND_DIRECTION_DECLINING\x10\x03\x12\x1a\n\x16TREND_DIRECTION_STABLE\x10\x04*\x8f\x01\n\nAdviceKind\x12\x1b\n\x17\x41\x44VICE_KIND_UNSPECIFIED\x10\x00\x12\x16\n\x12\x41\x44VICE_KIND_STABLE\x10\x01\x12\x1b\n\x17\x41\x44VICE_KIND_LOW_SUCCESS\x10\x02\x12\x19\n\x15\x41\x44VICE_KIND_DECLINING\x10\x03\x12\x14\n\x10\x41\x44VICE_KIND_SLOW\x10\x04*~\n\x0bInsightKind\x12\x1c\n\x18INSIGHT_KIND_UNSPECIFIED\x10\x00\x12\x19\n\x15INSIGHT_KIND_APPROACH\x10\x01\x12\x1f\n\x1bINSIGHT_KIND_SUCCESS_FACTOR\x10\x02\x12\x15\n\x11INSIGHT_KIND_TOOL\x10\x03\x42G\n\rio.lotgrpc.v1P\x01Z4github.com/lot-grpc/lot-grpc/clients/go/lot/v1;lotv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18lot/v1/performance.proto\x12\x06lot.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14lot/v1/episode.proto\x1a\x14lot/v1/outcome.proto\x1a\x1blot/v1/recommendation.proto\"\xf5\x01\n\x10GetTrendsRequest\x12@\n\tnamespace\x18\x01 \x01(\tB-\xbaH*r(2&^([A-Za-z0-9][A-Za-z0-9._:-]{0,127})?$\x12%\n\x06\x66ilter\x18\x02 \x01(\x0b\x32\x15.lot.v1.EpisodeFilter\x12\x1f\n\x0bsample_size\x18\x03 \x01(\x05\x42\n\xbaH\x07\x1a\x05\x18\xe8\x07(\x00\x12\x37\n\x08interval\x18\x04 \x01(\x0b\x32\x19.google.protobuf.DurationB\n\xbaH\x07\xaa\x01\x04\x32\x02\x08<\x12\x1e\n\nmax_points\x18\x05 \x01(\x05\x42\n\xbaH\x07\x1a\x05\x18\xe8\x07(\x00\"[\n\x11GetTrendsResponse\x12%\n\x06trends\x18\x01 \x03(\x0b\x32\x15.lot.v1.CategoryTrend\x12\x1f\n\x07notices\x18\x02 \x03(\x0b\x32\x0e.lot.v1.Notice\"\xe9\x03\n\rCategoryTrend\x12\x10\n\x08\x63\x61tegory\x18\x01 \x01(\t\x12)\n\tdirection\x18\x02 \x01(\x0e\x32\x16.lot.v1.TrendDirection\x12\x14\n\x0csuccess_rate\x18\x03 \x01(\x01\x12\x33\n\x10\x61verage_duration\x18\x04 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x13\n\x0btotal_count\x18\x05 \x01(\x03\x12\x14\n\x0csample_count\x18\x06 \x01(\x03\x12+\n\x0f\x62\x65st_approaches\x18\x07 \x03(\x0b\x32\x12.lot.v1.NamedCount\x12\x1c\n\x14\x65\x61rlier_success_rate\x18\x08 \x01(\x01\x12\x1a\n\x12later_success_rate\x18\t \x01(\x01\x12\"\n\x06points\x18\n \x03(\x0b\x32\x12.lot.v1.TrendPoint\x12\x1a\n\x12success_rate_lower\x18\x0b \x01(\x01\x12\x1a\n\x12success_rate_upper\x18\x0c \x01(\x01\x12\x16\n\x0e\x63ompared_count\x18\r \x01(\x03\x12\x1b\n\x0e\x63hange_p_value\x18\x0e \x01(\x01H\x00\x88\x01\x01\x12\x1a\n\x12\x63hange_significant\x18\x0f \x01(\x08\x42\x11\n\x0f_change_p_value\"\x97\x01\n\nTrendPoint\x12.\n\nstart_time\x18\x01 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\r\n\x05\x63ount\x18\x02 \x01(\x03\x12\x15\n\rsuccess_count\x18\x03 \x01(\x03\x12\x33\n\x10\x61verage_duration\x18\x04 \x01(\x0b\x32\x19.google.protobuf.Duration\"\xa7\x01\n\x1bGetPerformanceReportRequest\x12@\n\tnamespace\x18\x01 \x01(\tB-\xbaH*r(2&^([A-Za-z0-9][A-Za-z0-9._:-]{0,127})?$\x12%\n\x06\x66ilter\x18\x02 \x01(\x0b\x32\x15.lot.v1.EpisodeFilter\x12\x1f\n\x0bsample_size\x18\x03 \x01(\x05\x42\n\xbaH\x07\x1a\x05\x18\xe8\x07(\x00\"j\n\x1cGetPerformanceReportResponse\x12)\n\x06report\x18\x01 \x01(\x0b\x32\x19.lot.v1.PerformanceReport\x12\x1f\n\x07notices\x18\x02 \x03(\x0b\x32\x0e.lot.v1.Notice\"\xc2\x03\n\x11PerformanceReport\x12\x31\n\rgenerate_time\x18\x01 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x13\n\x0btotal_count\x18\x02 \x01(\x03\x12\x15\n\rsuccess_count\x18\x03 \x01(\x03\x12\x19\n\x0csuccess_rate\x18\x04 \x01(\x01H\x00\x88\x01\x01\x12\x33\n\x10\x61verage_duration\x18\x05 \x01(\x0b\x32\x19.google.protobuf.Duration\x12>\n\x0b\x62y_category\x18\x06 \x03(\x0b\x32).lot.v1.PerformanceReport.ByCategoryEntry\x12%\n\x06trends\x18\x07 \x03(\x0b\x32\x15.lot.v1.CategoryTrend\x12\x1e\n\x06\x61\x64vice\x18\x08 \x03(\x0b\x32\x0e.lot.v1.Advice\x12!\n\x08insights\x18\t \x03(\x0b\x32\x0f.lot.v1.Insight\x12\x10\n\x08markdown\x18\n \x01(\t\x1a\x31\n\x0f\x42yCategoryEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x03:\x02\x38\x01\x42\x0f\n\r_success_rate\"M\n\x06\x41\x64vice\x12 \n\x04kind\x18\x01 \x01(\x0e\x32\x12.lot.v1.AdviceKind\x12\x10\n\x08\x63\x61tegory\x18\x02 \x01(\t\x12\x0f\n\x07message\x18\x03 \x01(\t\"Z\n\x07Insight\x12!\n\x04kind\x18\x01 \x01(\x0e\x32\x13.lot.v1.InsightKind\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\r\n\x05\x63ount\x18\x03 \x01(\x03\x12\x0f\n\x07message\x18\x04 \x01(\t*\xb2\x01\n\x0eTrendDirection\x12\x1f\n\x1bTREND_DIRECTION_UNSPECIFIED\x10\x00\x12%\n!TREND_DIRECTION_INSUFFICIENT_DATA\x10\x01\x12\x1d\n\x19TREND_DIRECTION_IMPROVING\x10\x02\x12\x1d\n\x19TREND_DIRECTION_DECLINING\x10\x03\x12\x1a\n\x16TREND_DIRECTION_STABLE\x10\x04*\x8f\x01\n\nAdviceKind\x12\x1b\n\x17\x41\x44VICE_KIND_UNSPECIFIED\x10\x00\x12\x16\n\x12\x41\x44VICE_KIND_STABLE\x10\x01\x12\x1b\n\x17\x41\x44VICE_KIND_LOW_SUCCESS\x10\x02\x12\x19\n\x15\x41\x44VICE_KIND_DECLINING\x10\x03\x12\x14\n\x10\x41\x44VICE_KIND_SLOW\x10\x04*~\n\x0bInsightKind\x12\x1c\n\x18INSIGHT_KIND_UNSPECIFIED\x10\x00\x12\x19\n\x15INSIGHT_KIND_APPROACH\x10\x01\x12\x1f\n\x1bINSIGHT_KIND_SUCCESS_FACTOR\x10\x02\x12\x15\n\x11INSIGHT_KIND_TOOL\x10\x03\x42G\n\rio.lotgrpc.v1P\x01Z4github.com/lot-grpc/lot-grpc/clients/go/lot/v1;lotv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -51,30 +52,30 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_GETPERFORMANCEREPORTREQUEST'].fields_by_name['sample_size']._serialized_options = b'\272H\007\032\005\030\350\007(\000'
   _globals['_PERFORMANCEREPORT_BYCATEGORYENTRY']._loaded_options = None
   _globals['_PERFORMANCEREPORT_BYCATEGORYENTRY']._serialized_options = b'8\001'
-  _globals['_TRENDDIRECTION']._serialized_start=2005
-  _globals['_TRENDDIRECTION']._serialized_end=2183
-  _globals['_ADVICEKIND']._serialized_start=2186
-  _globals['_ADVICEKIND']._serialized_end=2329
-  _globals['_INSIGHTKIND']._serialized_start=2331
-  _globals['_INSIGHTKIND']._serialized_end=2457
-  _globals['_GETTRENDSREQUEST']._serialized_start=182
-  _globals['_GETTRENDSREQUEST']._serialized_end=427
-  _globals['_GETTRENDSRESPONSE']._serialized_start=429
-  _globals['_GETTRENDSRESPONSE']._serialized_end=487
-  _globals['_CATEGORYTREND']._serialized_start=490
-  _globals['_CATEGORYTREND']._serialized_end=979
-  _globals['_TRENDPOINT']._serialized_start=982
-  _globals['_TRENDPOINT']._serialized_end=1133
-  _globals['_GETPERFORMANCEREPORTREQUEST']._serialized_start=1136
-  _globals['_GETPERFORMANCEREPORTREQUEST']._serialized_end=1303
-  _globals['_GETPERFORMANCEREPORTRESPONSE']._serialized_start=1305
-  _globals['_GETPERFORMANCEREPORTRESPONSE']._serialized_end=1378
-  _globals['_PERFORMANCEREPORT']._serialized_start=1381
-  _globals['_PERFORMANCEREPORT']._serialized_end=1831
-  _globals['_PERFORMANCEREPORT_BYCATEGORYENTRY']._serialized_start=1765
-  _globals['_PERFORMANCEREPORT_BYCATEGORYENTRY']._serialized_end=1814
-  _globals['_ADVICE']._serialized_start=1833
-  _globals['_ADVICE']._serialized_end=1910
-  _globals['_INSIGHT']._serialized_start=1912
-  _globals['_INSIGHT']._serialized_end=2002
+  _globals['_TRENDDIRECTION']._serialized_start=2093
+  _globals['_TRENDDIRECTION']._serialized_end=2271
+  _globals['_ADVICEKIND']._serialized_start=2274
+  _globals['_ADVICEKIND']._serialized_end=2417
+  _globals['_INSIGHTKIND']._serialized_start=2419
+  _globals['_INSIGHTKIND']._serialized_end=2545
+  _globals['_GETTRENDSREQUEST']._serialized_start=204
+  _globals['_GETTRENDSREQUEST']._serialized_end=449
+  _globals['_GETTRENDSRESPONSE']._serialized_start=451
+  _globals['_GETTRENDSRESPONSE']._serialized_end=542
+  _globals['_CATEGORYTREND']._serialized_start=545
+  _globals['_CATEGORYTREND']._serialized_end=1034
+  _globals['_TRENDPOINT']._serialized_start=1037
+  _globals['_TRENDPOINT']._serialized_end=1188
+  _globals['_GETPERFORMANCEREPORTREQUEST']._serialized_start=1191
+  _globals['_GETPERFORMANCEREPORTREQUEST']._serialized_end=1358
+  _globals['_GETPERFORMANCEREPORTRESPONSE']._serialized_start=1360
+  _globals['_GETPERFORMANCEREPORTRESPONSE']._serialized_end=1466
+  _globals['_PERFORMANCEREPORT']._serialized_start=1469
+  _globals['_PERFORMANCEREPORT']._serialized_end=1919
+  _globals['_PERFORMANCEREPORT_BYCATEGORYENTRY']._serialized_start=1853
+  _globals['_PERFORMANCEREPORT_BYCATEGORYENTRY']._serialized_end=1902
+  _globals['_ADVICE']._serialized_start=1921
+  _globals['_ADVICE']._serialized_end=1998
+  _globals['_INSIGHT']._serialized_start=2000
+  _globals['_INSIGHT']._serialized_end=2090
 # @@protoc_insertion_point(module_scope)

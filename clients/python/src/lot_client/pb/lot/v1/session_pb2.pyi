@@ -10,6 +10,7 @@ from google.protobuf import message as _message
 from google.protobuf import struct_pb2 as _struct_pb2
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
+from lot_client.pb.lot.v1 import outcome_pb2 as _outcome_pb2
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -382,24 +383,28 @@ class GetSessionRequest(_message.Message):
     NAMESPACE_FIELD_NUMBER: _builtins.int
     SESSION_ID_FIELD_NUMBER: _builtins.int
     MESSAGE_LIMIT_FIELD_NUMBER: _builtins.int
+    BEFORE_SEQUENCE_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
     """namespace; empty is `default`."""
     session_id: _builtins.str
     """Required. session_id."""
     message_limit: _builtins.int
-    """message_limit: just the latest so many, at most 1,000; 0 is the whole window. An answer that
-    would be larger than a message may be (16 MiB by default) is LIMIT_EXCEEDED: ask for fewer.
+    """message_limit: just the latest so many, at most 1,000; 0 is the whole window. Older ones are left
+    out where the answer would be over 3 MiB, which a notice says: read on with before_sequence.
     """
+    before_sequence: _builtins.int
+    """before_sequence: just messages of a lower sequence, and no values. 0: from the latest on."""
     def __init__(
         self,
         *,
         namespace: _builtins.str = ...,
         session_id: _builtins.str = ...,
         message_limit: _builtins.int = ...,
+        before_sequence: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["message_limit", b"message_limit", "namespace", b"namespace", "session_id", b"session_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["before_sequence", b"before_sequence", "message_limit", b"message_limit", "namespace", b"namespace", "session_id", b"session_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -412,18 +417,32 @@ class GetSessionResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     SESSION_FIELD_NUMBER: _builtins.int
+    OMITTED_KEYS_FIELD_NUMBER: _builtins.int
+    NOTICES_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def session(self) -> Global___Session:
         """session."""
+
+    @_builtins.property
+    def omitted_keys(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """omitted_keys of values that are left out, since all values together are over half of an answer.
+        Read each with GetSessionValue.
+        """
+
+    @_builtins.property
+    def notices(self) -> _containers.RepeatedCompositeFieldContainer[_outcome_pb2.Notice]:
+        """notices, for example that messages are left out of an answer that would be too large."""
 
     def __init__(
         self,
         *,
         session: Global___Session | None = ...,
+        omitted_keys: _abc.Iterable[_builtins.str] | None = ...,
+        notices: _abc.Iterable[_outcome_pb2.Notice] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["session", b"session"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["session", b"session"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["notices", b"notices", "omitted_keys", b"omitted_keys", "session", b"session"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
