@@ -109,6 +109,8 @@ def test_every_field_of_a_session_is_told(row):
         replace(row.session(), values={"k": b"\x20\x01"}, messages=(SessionMessage("user"),))
     )
     for field in fields(row.session()):
+        if field.name in {"omitted_keys", "ended_early"}:  # the response tells these beside it
+            continue
         assert field.name in told.DESCRIPTOR.fields_by_name
     assert told.values["k"].bool_value is True
     assert (told.last_sequence, told.max_messages) == (row.last_sequence, row.max_messages)
