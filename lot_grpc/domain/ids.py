@@ -55,6 +55,15 @@ def _uuid5(digits: str) -> str:
     return f"{digits[:8]}-{digits[8:12]}-5{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:32]}"
 
 
+def etag_of(*parts: str | int) -> str:
+    """The etag of one revision of one thing: its namespace, id, times and revision, hashed.
+
+    A thing that takes the id of a deleted one has times of its own, so an etag of the old one never
+    fits it. All of the parts are stored and exported, so restarts and imports keep it.
+    """
+    return content_hash(parts)[:20]
+
+
 def content_hash(value: Any) -> str:
     """SHA-256 (hex, 32 digits kept) of a JSON-like value, independent of key order."""
     text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)

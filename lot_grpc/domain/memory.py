@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any, TypeAlias
 
 from lot_grpc.domain.errors import invalid
-from lot_grpc.domain.ids import content_hash
+from lot_grpc.domain.ids import content_hash, etag_of
 from lot_grpc.domain.languages import is_code
 from lot_grpc.domain.search_text import SearchText, joined
 
@@ -98,7 +98,9 @@ class Memory:
     @property
     def etag(self) -> str:
         """Changes with every edit."""
-        return f"{self.revision:x}"
+        return etag_of(
+            self.namespace, self.memory_id, self.create_time, self.update_time, self.revision
+        )
 
 
 def same_memory_id(content: MemoryContent, number: int = 0) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 from lot_grpc.domain.complexity import Complexity
 from lot_grpc.domain.errors import invalid
 from lot_grpc.domain.feedback import NO_FEEDBACK, FeedbackCounts
-from lot_grpc.domain.ids import content_hash
+from lot_grpc.domain.ids import content_hash, etag_of
 from lot_grpc.domain.outcomes import Outcomes
 from lot_grpc.domain.search_text import SearchText, joined
 
@@ -118,7 +118,9 @@ class Pattern:
     @property
     def etag(self) -> str:
         """Changes with every edit, never with an outcome or a feedback."""
-        return f"{self.revision:x}"
+        return etag_of(
+            self.namespace, self.pattern_id, self.create_time, self.update_time, self.revision
+        )
 
 
 def search_text(content: PatternContent) -> SearchText:

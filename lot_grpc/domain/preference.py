@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from lot_grpc.domain.ids import content_hash
+from lot_grpc.domain.ids import content_hash, etag_of
 
 LEARNED = "learned"
 """Category of what feedback taught (seed 004)."""
@@ -34,8 +34,8 @@ class Preference:
 
     @property
     def etag(self) -> str:
-        """Changes with every value; that of a deleted preference never fits its successor."""
-        return f"{self.create_time:x}-{self.revision:x}"
+        """Changes with every value."""
+        return etag_of(self.namespace, self.key, self.create_time, self.update_time, self.revision)
 
 
 @dataclass(frozen=True, slots=True)
