@@ -9,6 +9,8 @@ from collections.abc import Iterable
 from typing import Any
 from uuid import UUID
 
+from lot_grpc.domain.text_form import normal_form
+
 DEFAULT_NAMESPACE = "default"
 
 _POINTS = UUID("6f0f5a7e-0d0b-5c1e-9a53-1f2d6c0e4b11")
@@ -33,18 +35,23 @@ def new_id(prefix: str) -> str:
 
 
 def point_id(namespace: str, noun: str, *parts: str) -> str:
-    """Where (namespace, noun, id…) lies: UUIDv5, so that a repeat finds the same place."""
-    name = "\0".join((namespace, noun, *parts)).encode()
+    """Where (namespace, noun, id…) lies: UUIDv5, so that a repeat finds the same place.
+
+    Texts that differ only in their Unicode form lie in one place.
+    """
+    name = normal_form("\0".join((namespace, noun, *parts))).encode()
     return _uuid5(hashlib.sha1(_ROOT + name, usedforsecurity=False).hexdigest())
 
 
 def point_ids(head: tuple[str, ...], tails: Iterable[str]) -> list[str]:
     """``point_id(*head, tail)`` for each tail, in half of the time."""
-    hashed = hashlib.sha1(_ROOT + "\0".join((*head, "")).encode(), usedforsecurity=False)
+    hashed = hashlib.sha1(
+        _ROOT + normal_form("\0".join((*head, ""))).encode(), usedforsecurity=False
+    )
     points = []
     for tail in tails:
         whole = hashed.copy()
-        whole.update(tail.encode())
+        whole.update(normal_form(tail).encode())
         points.append(_uuid5(whole.hexdigest()))
     return points
 
@@ -65,6 +72,9 @@ def etag_of(*parts: str | int) -> str:
 
 
 def content_hash(value: Any) -> str:
-    """SHA-256 (hex, 32 digits kept) of a JSON-like value, independent of key order."""
+    """SHA-256 (hex, 32 digits kept) of a JSON-like value, independent of key order.
+
+    Texts that differ only in their Unicode form have one hash.
+    """
     text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    return hashlib.sha256(text.encode()).hexdigest()[:32]
+    return hashlib.sha256(normal_form(text).encode()).hexdigest()[:32]

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lot_grpc.domain.ids import content_hash, etag_of
+from lot_grpc.domain.text_form import folded
 
 LEARNED = "learned"
 """Category of what feedback taught (seed 004)."""
@@ -53,5 +54,4 @@ def learned_key(task: str, text: str) -> str:
 
     Letter case and spacing make no difference, so a later judgement of the task takes its place.
     """
-    about = " ".join((task or text).casefold().split())
-    return f"{LEARNED}.{content_hash(about)[:20]}"
+    return f"{LEARNED}.{content_hash(folded(task or text))[:20]}"
