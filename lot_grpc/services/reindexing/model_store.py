@@ -54,7 +54,7 @@ class ModelStore(PassingStore):
     # --- holding writers back -----------------------------------------------------------------
 
     def hold_back(self, spare: int) -> None:
-        """From now on let one record be written for each two that are ``embedded``, and some more."""
+        """From now on let one record be written for each two that are ``embedded``, and a few."""
         self._room = 2 * spare
 
     def embedded(self, count: int) -> None:

@@ -177,9 +177,9 @@ class _Run:
     async def _until_switched(self, rebuilding: Rebuilding, target: Embedder) -> None:
         """Embed what lacks the new vectors, and switch when hardly more came behind it.
 
-        It ends however much is written: before all are embedded, no more is let in than there was at
-        first and twice the spare; and each time that more than the bound came between that and the
-        switch, the bound is doubled.
+        It ends however much is written: before all are embedded, no more is let in than there was
+        at first and twice the spare; and each time that more than the bound came between that and
+        the switch, the bound is doubled.
         """
         spare = bound = _CATCH_UP
         while True:
