@@ -1,7 +1,7 @@
 """Regular expressions from callers: RE2, which takes linear time whatever it is given.
 
-The only module that knows the library. A regular expression is case-insensitive and may match
-anywhere in a text.
+The only module that knows the library. A regular expression is case-insensitive, compares NFC
+with NFC and may match anywhere in a text.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Final
 import re2
 
 from lot_grpc.domain.errors import invalid
+from lot_grpc.domain.text_form import normal_form
 
 MOST_CHARACTERS: Final = 4_096
 """Characters of a text that are looked at: a match over a longer one would hold up other calls."""
@@ -33,13 +34,13 @@ class Regex:
         options.max_mem = _PROGRAM_BYTES
         options.log_errors = False
         try:
-            self._compiled = re2.compile(text, options)
+            self._compiled = re2.compile(normal_form(text), options)
         except re2.error as error:
             raise ValueError(_reason(error)) from None
 
     def matches(self, text: str) -> bool:
         """Whether it matches anywhere in the first ``MOST_CHARACTERS`` of a text."""
-        return self._compiled.search(text[:MOST_CHARACTERS]) is not None
+        return self._compiled.search(normal_form(text[:MOST_CHARACTERS])) is not None
 
 
 @lru_cache(maxsize=_KEPT)

@@ -9,6 +9,7 @@ from typing import Any
 
 from lot_grpc.domain.complexity import Complexity
 from lot_grpc.domain.errors import invalid
+from lot_grpc.domain.ids import etag_of
 from lot_grpc.domain.search_text import SearchText, joined
 
 
@@ -110,7 +111,9 @@ class Episode:
     @property
     def etag(self) -> str:
         """Changes with every edit, never with an event."""
-        return f"{self.revision:x}"
+        return etag_of(
+            self.namespace, self.episode_id, self.create_time, self.update_time, self.revision
+        )
 
     @property
     def approach(self) -> str:

@@ -22,6 +22,7 @@ from typing import Final
 
 from lot_grpc.domain.error_headline import headline_of
 from lot_grpc.domain.ids import content_hash
+from lot_grpc.domain.text_form import normal_form
 
 VERSION: Final = 2
 """Raised whenever a rule changes: signatures begin with it. At the next start those of another one
@@ -178,6 +179,7 @@ def _signature(error_type: str, message: str) -> str:
 
 def read_error(error_type: str, message: str) -> ErrorRead:
     """Read an error: one pass for all that is asked of it."""
+    error_type, message = normal_form(error_type), normal_form(message)
     headline = headline_of(message)
     given, named = short_type(error_type), short_type(headline.type)
     if given in _ANY and named:

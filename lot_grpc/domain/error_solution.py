@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from lot_grpc.domain.error_signature import read_error, signature_of, without_version
 from lot_grpc.domain.errors import invalid
 from lot_grpc.domain.ids import content_hash
 from lot_grpc.domain.outcomes import Outcomes
+from lot_grpc.domain.sameness import different_fields as different
 from lot_grpc.domain.search_text import SearchText, joined
 
 _FENCED: Final = re.compile(r"^[ \t]*```.*?^[ \t]*```[^\n]*$", re.DOTALL | re.MULTILINE)
@@ -131,9 +132,4 @@ def same_solution_id(content: ErrorSolutionContent) -> str:
 def different_fields(stored: ErrorSolutionContent, given: ErrorSolutionContent) -> tuple[str, ...]:
     """The fields in which two solutions of one error differ; what is not given does not differ."""
     nothing = ErrorSolutionContent(stored.error_message)
-    return tuple(
-        name
-        for name in (each.name for each in fields(ErrorSolutionContent))
-        if name not in {"resolution", "steps"}
-        and getattr(given, name) not in (getattr(stored, name), getattr(nothing, name))
-    )
+    return different(stored, given, nothing, besides={"resolution", "steps"})

@@ -9,6 +9,8 @@ from collections.abc import Iterable
 from typing import Any
 from uuid import UUID
 
+from lot_grpc.domain.text_form import normal_form
+
 DEFAULT_NAMESPACE = "default"
 
 _POINTS = UUID("6f0f5a7e-0d0b-5c1e-9a53-1f2d6c0e4b11")
@@ -33,18 +35,23 @@ def new_id(prefix: str) -> str:
 
 
 def point_id(namespace: str, noun: str, *parts: str) -> str:
-    """Where (namespace, noun, id…) lies: UUIDv5, so that a repeat finds the same place."""
-    name = "\0".join((namespace, noun, *parts)).encode()
+    """Where (namespace, noun, id…) lies: UUIDv5, so that a repeat finds the same place.
+
+    Texts that differ only in their Unicode form lie in one place.
+    """
+    name = normal_form("\0".join((namespace, noun, *parts))).encode()
     return _uuid5(hashlib.sha1(_ROOT + name, usedforsecurity=False).hexdigest())
 
 
 def point_ids(head: tuple[str, ...], tails: Iterable[str]) -> list[str]:
     """``point_id(*head, tail)`` for each tail, in half of the time."""
-    hashed = hashlib.sha1(_ROOT + "\0".join((*head, "")).encode(), usedforsecurity=False)
+    hashed = hashlib.sha1(
+        _ROOT + normal_form("\0".join((*head, ""))).encode(), usedforsecurity=False
+    )
     points = []
     for tail in tails:
         whole = hashed.copy()
-        whole.update(tail.encode())
+        whole.update(normal_form(tail).encode())
         points.append(_uuid5(whole.hexdigest()))
     return points
 
@@ -55,7 +62,19 @@ def _uuid5(digits: str) -> str:
     return f"{digits[:8]}-{digits[8:12]}-5{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:32]}"
 
 
+def etag_of(*parts: str | int) -> str:
+    """The etag of one revision of one thing: its namespace, id, times and revision, hashed.
+
+    A thing that takes the id of a deleted one has times of its own, so an etag of the old one never
+    fits it. All of the parts are stored and exported, so restarts and imports keep it.
+    """
+    return content_hash(parts)[:20]
+
+
 def content_hash(value: Any) -> str:
-    """SHA-256 (hex, 32 digits kept) of a JSON-like value, independent of key order."""
+    """SHA-256 (hex, 32 digits kept) of a JSON-like value, independent of key order.
+
+    Texts that differ only in their Unicode form have one hash.
+    """
     text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    return hashlib.sha256(text.encode()).hexdigest()[:32]
+    return hashlib.sha256(normal_form(text).encode()).hexdigest()[:32]

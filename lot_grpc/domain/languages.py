@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from lot_grpc.domain.text_form import normal_form
+
 _ALIASES = {
     "bash": "shell",
     "c++": "cpp",
@@ -49,7 +51,7 @@ _OF_CODE = frozenset(
 
 def language_name(given: str) -> str:
     """The one name of a language: lower case, trimmed, aliases mapped (``py`` → ``python``)."""
-    name = given.strip().lower()
+    name = normal_form(given.strip().lower())
     return _ALIASES.get(name, name)
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, TypeAlias
 
 from lot_grpc.domain.errors import invalid
-from lot_grpc.domain.ids import content_hash
+from lot_grpc.domain.ids import content_hash, etag_of
 from lot_grpc.domain.languages import is_code
+from lot_grpc.domain.sameness import different_fields as different
 from lot_grpc.domain.search_text import SearchText, joined
 
 
@@ -98,7 +99,9 @@ class Memory:
     @property
     def etag(self) -> str:
         """Changes with every edit."""
-        return f"{self.revision:x}"
+        return etag_of(
+            self.namespace, self.memory_id, self.create_time, self.update_time, self.revision
+        )
 
 
 def same_memory_id(content: MemoryContent, number: int = 0) -> str:
@@ -115,12 +118,7 @@ def same_memory_id(content: MemoryContent, number: int = 0) -> str:
 def different_fields(stored: MemoryContent, given: MemoryContent) -> tuple[str, ...]:
     """The fields in which two memories of one content differ; what is not given does not."""
     nothing = MemoryContent(stored.content, given.kind)
-    return tuple(
-        name
-        for name in (each.name for each in fields(MemoryContent))
-        if name not in {"content", "title"}
-        and getattr(given, name) not in (getattr(stored, name), getattr(nothing, name))
-    )
+    return different(stored, given, nothing, besides={"content", "title"})
 
 
 def search_text(content: MemoryContent) -> SearchText:

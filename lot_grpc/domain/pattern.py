@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
 from lot_grpc.domain.complexity import Complexity
 from lot_grpc.domain.errors import invalid
 from lot_grpc.domain.feedback import NO_FEEDBACK, FeedbackCounts
-from lot_grpc.domain.ids import content_hash
+from lot_grpc.domain.ids import content_hash, etag_of
 from lot_grpc.domain.json_values import as_doubles
 from lot_grpc.domain.outcomes import Outcomes
+from lot_grpc.domain.sameness import different_fields as different
 from lot_grpc.domain.search_text import SearchText, joined
+from lot_grpc.domain.text_form import folded
 
 
 class PatternKind(StrEnum):
@@ -119,7 +121,9 @@ class Pattern:
     @property
     def etag(self) -> str:
         """Changes with every edit, never with an outcome or a feedback."""
-        return f"{self.revision:x}"
+        return etag_of(
+            self.namespace, self.pattern_id, self.create_time, self.update_time, self.revision
+        )
 
 
 def search_text(content: PatternContent) -> SearchText:
@@ -133,12 +137,7 @@ def different_fields(stored: PatternContent, given: PatternContent) -> tuple[str
     A repeat may write the task in other letter case; that is no difference.
     """
     nothing = PatternContent(stored.task)
-    return tuple(
-        name
-        for name in (each.name for each in fields(PatternContent))
-        if name != "task"
-        and getattr(given, name) not in (getattr(stored, name), getattr(nothing, name))
-    )
+    return different(stored, given, nothing, besides={"task"})
 
 
 def dedupe_hash(content: PatternContent) -> str:
@@ -151,7 +150,7 @@ def dedupe_hash(content: PatternContent) -> str:
         [
             content.kind,
             content.pattern_type,
-            " ".join(content.task.casefold().split()),
+            folded(content.task),
             [[action.tool, as_doubles(action.args)] for action in content.actions],
             content.code,
             content.language,

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 
+from lot_grpc.domain.ids import etag_of
+
 
 @dataclass(frozen=True, slots=True)
 class NamespacePolicy:
@@ -66,7 +68,7 @@ class StoredPolicy:
     @property
     def etag(self) -> str:
         """Changes with every edit; empty while none was set."""
-        return f"{self.revision:x}" if self.revision else ""
+        return etag_of(self.namespace, self.update_time, self.revision) if self.revision else ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from lot_grpc.domain.ids import content_hash
+from lot_grpc.domain.ids import content_hash, etag_of
+from lot_grpc.domain.text_form import folded
 
 LEARNED = "learned"
 """Category of what feedback taught (seed 004)."""
@@ -34,8 +35,8 @@ class Preference:
 
     @property
     def etag(self) -> str:
-        """Changes with every value; that of a deleted preference never fits its successor."""
-        return f"{self.create_time:x}-{self.revision:x}"
+        """Changes with every value."""
+        return etag_of(self.namespace, self.key, self.create_time, self.update_time, self.revision)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,5 +54,4 @@ def learned_key(task: str, text: str) -> str:
 
     Letter case and spacing make no difference, so a later judgement of the task takes its place.
     """
-    about = " ".join((task or text).casefold().split())
-    return f"{LEARNED}.{content_hash(about)[:20]}"
+    return f"{LEARNED}.{content_hash(folded(task or text))[:20]}"

@@ -9,6 +9,7 @@ from typing import Any, Final
 from lot_grpc.domain.alignment import common_to_all, gaps
 from lot_grpc.domain.pattern import Action
 from lot_grpc.domain.slots import Slots
+from lot_grpc.domain.text_form import normal_form
 from lot_grpc.domain.tokens import TOKEN
 
 _MOST_TOKENS: Final = 200
@@ -30,6 +31,7 @@ class _Token:
 
 def _tokens(text: str) -> list[_Token]:
     found: list[_Token] = []
+    text = normal_form(text)
     for match in TOKEN.finditer(text):
         spaced = match.start() > 0 and text[match.start() - 1].isspace()
         if len(found) == _MOST_TOKENS:
@@ -143,7 +145,7 @@ class AlignedActions:
 def align_actions(members: Sequence[Sequence[Action]]) -> AlignedActions:
     """By their tools: the steps that all members have in one order."""
     cut = [list(actions[:_MOST_ACTIONS]) for actions in members]
-    tools = [[action.tool for action in actions] for actions in cut]
+    tools = [[normal_form(action.tool) for action in actions] for actions in cut]
     constant = common_to_all(tools)
     places = [gaps(constant, one) for one in tools]
     return AlignedActions(

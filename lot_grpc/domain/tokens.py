@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from lot_grpc.domain.text_form import normal_form
+
 TOKEN: Final = re.compile(
     r"""
       [a-zA-Z][a-zA-Z0-9+.-]*://\S+(?<![.,;:!?)])     # a URL
@@ -37,7 +39,7 @@ def means_the_same_things(one: str, other: str) -> bool:
 
 
 def _words(text: str) -> list[str]:
-    found = (match[0].casefold() for match in TOKEN.finditer(text))
+    found = (match[0].casefold() for match in TOKEN.finditer(normal_form(text)))
     return [token for token in found if len(token) > 1 or token.isalnum()]
 
 

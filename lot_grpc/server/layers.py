@@ -13,6 +13,7 @@ and only the innermost layer holds the servicer's generator, and closes it.
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import time
 from collections.abc import Callable
 from contextlib import aclosing
@@ -218,13 +219,33 @@ def shield(method: Method, handler: Handler, around: Surroundings) -> Handler:
     A unary write is finished. A stream of writes finishes the step it is in and ends at the
     servicer's next read or answer; one that gets to neither is cancelled after
     ``max_call_seconds``. A drain waits for both.
+
+    The same request again, while its work is not done, waits for that work: if it names a request
+    id, or if the caller who began it has left, and so most likely is the one who repeats it.
     """
     if not method.writes:
         return handler
     seconds = around.limits.max_call_seconds
+    running: dict[bytes, Call] = {}
+
+    def begun(call: Call) -> asyncio.Task[Any]:
+        """Its work, or that of the same request."""
+        if method.streaming:
+            return asyncio.create_task(handler(call))
+        raw = call.request.SerializeToString(deterministic=True)
+        key = hashlib.sha256(raw).digest()
+        first = running.get(key)
+        named = bool(getattr(call.request, "request_id", ""))
+        if first is not None and first.work is not None and (named or first.abandoned):
+            return first.work
+        work = asyncio.create_task(handler(call))
+        if first is None:
+            running[key] = call
+            work.add_done_callback(lambda _: running.pop(key))
+        return work
 
     async def shielded(call: Call) -> Any:
-        call.work = work = asyncio.create_task(handler(call))
+        call.work = work = begun(call)
         try:
             return await asyncio.shield(work)
         except asyncio.CancelledError:

@@ -40,6 +40,7 @@ from lot_grpc.services.records.collections import (
     SPARSE_VECTOR,
     TEXT_VECTOR,
 )
+from lot_grpc.services.reindexing.current_model import CurrentModel
 from lot_grpc.services.store_contract import (
     BACKFILL,
     Progress,
@@ -132,8 +133,8 @@ class _Backfill:
         progress: Progress | None,
     ) -> None:
         self._store = store
-        self._embedder = embedder
-        self._indexing = Indexing(embedder)
+        self._embedder = CurrentModel(embedder)
+        self._indexing = Indexing(self._embedder)
         self._embeds = row["embedding"]["tokenizer"] == ""
         state = row.get(BACKFILL) or {}
         self._terms = (

@@ -72,6 +72,7 @@ from lot_grpc.services.memories.passages import MatchingPassages
 from lot_grpc.services.memories.preferences import Preferences
 from lot_grpc.services.memories.seeding import Seeding
 from lot_grpc.services.moments import Moments
+from lot_grpc.services.normal_form_store import NormalFormStore
 from lot_grpc.services.once import Once
 from lot_grpc.services.outcomes.asked import AskedVectors
 from lot_grpc.services.outcomes.cells import Cells
@@ -210,7 +211,7 @@ def build_services(
     """
     moments = Moments(clock)
     embedder = model = CurrentModel(embedder, epoch)
-    model_store, gate = ModelStore(store, model), ModelGate()
+    model_store, gate = ModelStore(NormalFormStore(store), model), ModelGate()
     changing = Changing(model_store, moments, changes or ChangeFeed())
     stamps = changing.stamps
     clears = Clears(model_store, moments, look_seconds, stamps.pass_by)

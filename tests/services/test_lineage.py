@@ -10,12 +10,16 @@ import pytest
 from lot_grpc.domain.errors import PatternNotFoundError, RequestInvalidError
 from lot_grpc.domain.pattern import PatternContent
 from lot_grpc.domain.query import PatternFilter
+from lot_grpc.domain.transfer import ExportAsk, ImportTerms
+from lot_grpc.services.memories.seeding import Seeds
 from lot_grpc.services.moments import Moments
 from lot_grpc.services.patterns.drafts import Saved
 from lot_grpc.services.patterns.lineage import Lineage, Relation
 from lot_grpc.services.patterns.patterns import PatternEdit
+from lot_grpc.services.patterns.pruning import PruneDraft
 from lot_grpc.services.records.collections import PATTERNS
 from lot_grpc.services.records.patterns import pattern_point
+from lot_grpc.services.transfer.importing import ImportRun
 from tests.contract.clock import FixedClock
 from tests.services.cases import alike, distils
 from tests.services.invariants import check_invariants
@@ -119,6 +123,67 @@ async def test_of_two_successors_the_newest_counts_and_then_the_other(world):
     assert await marks(world) == {"a": "c"}
     await world.services.patterns.delete(NS, "c", "")
     assert await marks(world) == {"a": "b"}
+
+
+# --- ids that are used again -----------------------------------------------------------------
+
+
+async def _as_saved(world: World) -> None:
+    await save(world, "task a", pattern_id="a")
+
+
+async def _in_a_batch(world: World) -> None:
+    drafts = [draft("new"), draft("task a", pattern_id="a"), draft("task d", pattern_id="d")]
+    await world.services.saving.save_many(NS, drafts)
+
+
+async def _superseding(world: World) -> None:
+    await save(world, "task d", pattern_id="d")
+    await save(world, "task a", pattern_id="a", supersedes="d")
+
+
+@pytest.mark.parametrize("again", [_as_saved, _in_a_batch, _superseding])
+@pytest.mark.parametrize("expired", [False, True])
+async def test_one_that_takes_the_id_of_a_deleted_one_is_marked_again(world, again, expired):
+    await save(world, "task a", pattern_id="a", ttl=MINUTE * 1_000_000)
+    await save(world, "task b", pattern_id="b", supersedes="a")
+    await save(world, "task c", pattern_id="c", supersedes="a")
+    if expired:
+        world.clock.advance(MINUTE)
+        await world.services.housekeeping.drop_expired()
+    else:
+        await world.services.patterns.delete(NS, "a", "")
+    await again(world)
+    assert (await marks(world))["a"] == "c"
+    await check_invariants(world.store, NS)
+    await world.services.patterns.delete(NS, "c", "")
+    assert (await marks(world))["a"] == "b"
+
+
+async def test_a_seeded_one_that_takes_the_id_again_is_marked_again(world):
+    await world.services.seeding.seed(NS, Seeds())
+    seeded = (await world.services.patterns.list_page(NS, PatternFilter(), 1, None)).patterns[0]
+    await save(world, "task b", pattern_id="b", supersedes=seeded.pattern_id)
+    await world.services.patterns.delete(NS, seeded.pattern_id, "")
+    await world.services.seeding.seed(NS, Seeds(restore_deleted=True))
+    assert await marks(world) == {seeded.pattern_id: "b"}
+
+
+async def test_an_imported_one_that_takes_the_id_again_is_marked_again(world):
+    await save(world, "task a", pattern_id="a")
+    rows = [row async for row, _ in world.services.exporting.rows(ExportAsk(NS))]
+    await save(world, "task b", pattern_id="b", supersedes="a")
+    await world.services.patterns.delete(NS, "a", "")
+    await world.services.importing.take(ImportRun(ImportTerms()), rows)
+    assert await marks(world) == {"a": "b"}
+
+
+async def test_a_pruned_successor_unmarks(world):
+    await save(world, "task a", pattern_id="a", initial_success_rate=1.0)
+    await save(world, "task b", pattern_id="b", supersedes="a", initial_success_rate=0.1)
+    await world.services.pruning.prune(NS, PruneDraft(PatternFilter(), max_success_rate=0.5))
+    assert await marks(world) == {}
+    await check_invariants(world.store, NS)
 
 
 # --- what is refused --------------------------------------------------------------------------

@@ -103,3 +103,23 @@ async def test_an_error_inside_opens_it_again(gate: ModelGate) -> None:
             raise ValueError("inside")
     async with gate.together():
         pass
+
+
+async def test_calls_that_overlap_and_last_long_do_not_keep_the_gate_open(gate: ModelGate) -> None:
+    done = asyncio.Event()
+    calls = 0
+
+    async def caller(late: float) -> None:
+        nonlocal calls
+        await asyncio.sleep(late)
+        while not done.is_set():
+            async with gate.together():
+                calls += 1
+                await asyncio.sleep(0.06)  # longer than a brief call
+
+    callers = [asyncio.create_task(caller(number * 0.02)) for number in range(3)]
+    await asyncio.sleep(0.05)
+    async with gate.alone():
+        done.set()
+    await asyncio.gather(*callers)
+    assert calls >= 3

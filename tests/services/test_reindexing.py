@@ -295,7 +295,8 @@ async def test_what_is_written_meanwhile_is_of_both_until_the_switch(place: Plac
     written = 0
     async for step in services.reindexing.run(TURNED):
         if step.phase is not ReindexPhase.DONE and written < 25:
-            await write(written)
+            async with services.gate.together():
+                await write(written)
             written += 1
     for number in range(written, 12):
         await write(number)
@@ -328,6 +329,70 @@ async def test_many_writers_go_on_through_the_switch(place: Place) -> None:
     assert seen == {OLD, TURNED}
     await check_one_model(place.store, TURNED)
     await check_names(place.store, 1)
+
+
+class SlowEmbedder(TurnedEmbedder):
+    """Takes many turns of the loop for each text; ``texts`` counts them."""
+
+    texts = 0
+
+    async def embed_documents(self, texts: Sequence[str]) -> list[Embedding]:
+        for _ in texts:
+            type(self).texts += 1
+            assert self.texts < 500, "it comes to no end"
+            for _ in range(60):
+                await asyncio.sleep(0)
+        return [_turned(one) for one in await HashingEmbedder.embed_documents(self, texts)]
+
+
+@pytest.mark.parametrize("pause", [0, 1, 20])
+async def test_it_ends_while_more_is_written_than_it_embeds(
+    monkeypatch: pytest.MonkeyPatch, pause: int
+) -> None:
+    """Writers pause so many turns of the loop. Once writers are held back what is left shrinks."""
+    monkeypatch.setitem(MODELS, TURNED, SlowEmbedder)
+    monkeypatch.setattr(SlowEmbedder, "texts", 0)
+    monkeypatch.setattr(reindexing, "_CATCH_UP", 4)
+    place = Place(InMemoryStore(FixedClock()))
+    world = await place.start()
+    await fill(world, 20)
+    done = asyncio.Event()
+    written = 0
+
+    async def writer(mine: int) -> None:
+        nonlocal written
+        while not done.is_set():
+            async with world.services.gate.together():
+                name = f"w{mine}-{written}"
+                await save(world, name, pattern_id=name)
+                await world.services.memories.create(OTHER, memory(name, memory_id=name))
+            written += 2
+            for _ in range(pause):
+                await asyncio.sleep(0)
+
+    writers = [asyncio.create_task(writer(mine)) for mine in range(3)]
+    steps = await reindex(world, TURNED)
+    meanwhile = written
+    done.set()
+    await asyncio.gather(*writers)
+    assert steps[-1].phase is ReindexPhase.DONE
+    assert meanwhile > 20
+    await check_one_model(place.store, TURNED)
+    more = await save(world, "written when it is over")
+    assert more.created
+
+
+async def test_who_is_held_back_goes_on_when_it_is_stopped(place: Place) -> None:
+    world = await place.start()
+    store = world.services.model_store
+    store.hold_back(0)
+    saving = asyncio.create_task(save(world, "held back"))
+    await asyncio.sleep(0.01)
+    assert not saving.done()
+    run = world.services.reindexing.run(TURNED)
+    await anext(run)
+    await run.aclose()
+    assert (await saving).created
 
 
 async def killed(store: FaultInjectingStore, clock: FixedClock, number: int, when: When) -> str:

@@ -12,8 +12,11 @@ import pytest
 from lot_grpc.domain.change import Noun
 from lot_grpc.domain.errors import ImportConflictError
 from lot_grpc.domain.outcomes import Outcome
+from lot_grpc.domain.policy import NamespacePolicy, PolicyEdit
+from lot_grpc.domain.query import MemoryFilter, PatternFilter
 from lot_grpc.domain.transfer import Conflict, ExportAsk, ImportTerms
 from lot_grpc.ports import CollectionSpec, Equals, Record
+from lot_grpc.services.memories.preferences import PreferenceDraft
 from lot_grpc.services.outcomes.outcomes import OutcomeDraft
 from lot_grpc.services.patterns.drafts import Dedupe
 from lot_grpc.services.records.collections import OUTCOMES, PATTERNS, SORT_KEY, collection_specs
@@ -360,3 +363,27 @@ async def test_a_claim_of_a_pattern_that_is_here_stays():
     local = (await save(target, "log in")).pattern.pattern_id
     await take(target, await rows_of(source))
     assert (await save(target, "log in", dedupe=Dedupe.EXACT)).pattern.pattern_id == local
+
+
+async def test_etags_outlive_a_restart_and_an_import(world: World) -> None:
+    await fill(world)
+    await world.services.preferences.put(NS, PreferenceDraft("k", 1))
+    await world.services.policies.update(
+        NS, PolicyEdit(NamespacePolicy(9), frozenset({"max_episodes"})), ""
+    )
+    there = await open_world(InMemoryStore(world.clock), world.clock)
+    await take(there, await rows_of(world))
+
+    async def etags(one: World) -> list[str]:
+        services = one.services
+        patterns = (await services.patterns.list_page(NS, PatternFilter(), 100, None)).patterns
+        memories = (await services.memories.list_page(NS, MemoryFilter(), 100, None)).memories
+        preferences = (await services.preferences.list_page(NS, (), 100, None)).preferences
+        policy = await services.policies.get(NS)
+        things: list[Any] = [*patterns, *memories, *preferences, policy]
+        assert all((patterns, memories, preferences))
+        return [thing.etag for thing in things]
+
+    before = await etags(world)
+    assert await etags(world.another_process()) == before
+    assert await etags(there) == before

@@ -19,6 +19,9 @@ import (
 // none: the server is away, restarts, or says how long to wait. Repeated are reads, and writes with a
 // RequestId; one is made where the caller gave none. Other writes are repeated only after OVERLOADED,
 // which is sent before anything is done. Streams are not repeated.
+//
+// A call that the caller makes again within 10 minutes of a failure that may have been carried out has
+// the RequestId of the first, and so is done once.
 type Client struct {
 	Patterns lotv1.PatternServiceClient
 	Episodes lotv1.EpisodeServiceClient
@@ -51,7 +54,7 @@ func Dial(address string, options ...Option) (*Client, error) {
 	all := []grpc.DialOption{
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(math.MaxInt32)),
-		grpc.WithChainUnaryInterceptor(repeating),
+		grpc.WithChainUnaryInterceptor(identifying(), repeating),
 		// A server that restarts is found again within a second or two, not gRPC's two minutes.
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff: backoff.Config{

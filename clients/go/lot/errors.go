@@ -26,6 +26,9 @@ type Error struct {
 	Metadata   map[string]string // facts beside the reason, as error_reason.proto lists them
 	Violations []Violation       // broken rules of a REQUEST_INVALID; the server lists the first 20
 	RetryAfter time.Duration     // how long to wait before a repeat; 0: the server does not say
+	// RequestID of the write that failed, to repeat it by another client; of a batch the id of the n-th
+	// item is RequestID-n. Empty: the call takes none.
+	RequestID string
 }
 
 // ErrorOf decodes the error of a call, wrapped or not. It is nil for nil and for errors that are not
@@ -35,7 +38,7 @@ func ErrorOf(err error) *Error {
 	if !ok || found.Code() == codes.OK {
 		return nil
 	}
-	decoded := &Error{Code: found.Code(), Message: found.Message()}
+	decoded := &Error{Code: found.Code(), Message: found.Message(), RequestID: requestIDOf(err)}
 	for _, detail := range found.Details() {
 		switch detail := detail.(type) {
 		case *errdetails.ErrorInfo:

@@ -2,7 +2,6 @@ package lot
 
 import (
 	"context"
-	"crypto/rand"
 	"math"
 	randv2 "math/rand/v2"
 	"strings"
@@ -35,7 +34,7 @@ func repeating(
 	}
 	safe := reads(method)
 	if message, ok := request.(proto.Message); ok && !safe {
-		request, safe = identified(message)
+		_, safe = writesOf(message.ProtoReflect())
 	}
 	for failures := 1; ; failures++ {
 		err := invoke(ctx, method, request, reply, conn, options...)
@@ -89,25 +88,6 @@ func reads(method string) bool {
 	}
 	options, ok := found.Options().(*descriptorpb.MethodOptions)
 	return ok && options.GetIdempotencyLevel() == descriptorpb.MethodOptions_NO_SIDE_EFFECTS
-}
-
-// identified is the request, or a copy of it, with a request id where it takes one, and whether it
-// takes one. The request of a batch has them in its items.
-func identified(request proto.Message) (proto.Message, bool) {
-	writes, takes := writesOf(request.ProtoReflect())
-	for _, each := range writes {
-		if each.Get(each.Descriptor().Fields().ByName(requestID)).String() == "" {
-			request = proto.Clone(request)
-			writes, _ = writesOf(request.ProtoReflect())
-			break
-		}
-	}
-	for _, each := range writes {
-		if field := each.Descriptor().Fields().ByName(requestID); !each.Has(field) {
-			each.Set(field, protoreflect.ValueOfString(rand.Text()))
-		}
-	}
-	return request, takes
 }
 
 // writesOf gives what has a request id, the request or its items, and whether there is such a field.

@@ -34,6 +34,9 @@ class Threads:
     def recorder(self, *arguments: Any, **options: Any) -> ThreadsRecorder:
         return ThreadsRecorder(self._client.recorder(*arguments, **options))
 
+    def using(self, **settings: Any) -> Threads:
+        return Threads(self._client.using(**settings))
+
     def __getattr__(self, name: str) -> Any:
         return getattr(self._client, name)
 

@@ -1,7 +1,9 @@
 """Which calls are repeated over the wire, by both clients, until the deadline."""
 
+import asyncio
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any
 
 import grpc
@@ -10,6 +12,7 @@ from either import Either
 from google.protobuf.descriptor_pb2 import MethodOptions
 from google.protobuf.message_factory import GetMessageClass
 from lot_client import LotError, RetryPolicy
+from lot_client.failed_calls import FailedCalls
 from lot_client.pb.lot.v1 import learning_pb2 as learning
 from lot_client.pb.lot.v1 import memory_service_pb2_grpc as memories_grpc
 from lot_client.pb.lot.v1 import pattern_service_pb2 as patterns
@@ -128,7 +131,7 @@ def test_what_is_safe_follows_from_the_contract():
     for rpc in RPCS:
         assert rpc.input_type.name == f"{rpc.name}Request"
         request: Any = GetMessageClass(rpc.input_type)()
-        if is_safe(identified(request)):
+        if is_safe(identified(request)[0]):
             safe.add(rpc.name)
         with_ids = "request_id" in rpc.input_type.fields_by_name
         assert not (with_ids and is_safe(request))
@@ -143,12 +146,66 @@ def test_ids_are_given_where_there_are_none_and_the_callers_are_kept():
     batch = patterns.BatchSavePatternsRequest()
     batch.items.add(request_id="mine")
     batch.items.add()
-    filled = identified(batch)
+    filled, _ = identified(batch)
 
     assert filled.items[0].request_id == "mine"
     assert filled.items[1].request_id
     assert not is_safe(batch)
     assert is_safe(filled)
     assert not batch.items[1].request_id
-    assert identified(filled) is filled
-    assert identified(learning.GetBestActionsRequest()) == learning.GetBestActionsRequest()
+    assert identified(filled)[0] is filled
+    assert identified(learning.GetBestActionsRequest())[0] == learning.GetBestActionsRequest()
+
+
+async def test_the_same_call_after_an_uncertain_failure_has_the_same_id(
+    either: Either, failing: Failing
+):
+    late = ends(grpc.StatusCode.DEADLINE_EXCEEDED)
+    failing.script = [late, late, ends(grpc.StatusCode.INVALID_ARGUMENT, "REQUEST_INVALID")]
+    async with either(failing.address) as client:
+        for _ in range(2):
+            with pytest.raises(LotError):
+                await client.save_pattern("A task")
+        with pytest.raises(LotError, match="REQUEST_INVALID"):
+            await client.save_pattern("A task")
+        await client.save_pattern("A task")
+        await client.save_pattern("A task")
+
+    ids = [request.request_id for request in failing.requests]
+    assert ids[0] == ids[1] == ids[2]
+    assert len(set(ids)) == 3
+
+
+async def test_other_calls_and_ids_of_the_callers_own_are_no_repeats(
+    either: Either, failing: Failing
+):
+    failing.script = [ends(grpc.StatusCode.DEADLINE_EXCEEDED)]
+    async with either(failing.address, namespace="a") as client:
+        with pytest.raises(LotError):
+            await client.save_pattern("A task")
+        await client.save_pattern("Another task")
+        await client.save_pattern("A task", request_id="mine")
+        await client.using(namespace="b").save_pattern("A task")
+        await client.using(deadline=60).save_pattern("A task")
+
+    first, other, mine, elsewhere, again = [each.request_id for each in failing.requests]
+    assert again == first
+    assert mine == "mine"
+    assert len({first, other, elsewhere}) == 3
+
+
+async def test_items_of_a_batch_have_ids_that_a_repeat_keeps():
+    calls = FailedCalls()
+    batch = patterns.BatchSavePatternsRequest()
+    batch.items.add(request_id="mine")
+    batch.items.add()
+    batch.items.add()
+    made = []
+    for error in (asyncio.CancelledError, None):
+        with suppress(asyncio.CancelledError), calls.identified(batch, "") as request:
+            made.append([item.request_id for item in request.items])
+            if error is not None:
+                raise error
+    assert made[0] == made[1]
+    assert made[0][0] == "mine"
+    assert len(set(made[0])) == 3

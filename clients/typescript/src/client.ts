@@ -8,6 +8,7 @@ import { MemoryService } from "./gen/lot/v1/memory_service_pb.js";
 import { PatternService } from "./gen/lot/v1/pattern_service_pb.js";
 import { inNamespace } from "./namespace.js";
 import { repeating } from "./repeat.js";
+import { identifying } from "./request-ids.js";
 import { checkRequest, checkRequests } from "./values.js";
 
 /** How to reach a server, and as whom. */
@@ -38,6 +39,9 @@ export interface LotClient {
  * restarts, or says how long to wait. Repeated are reads, and writes with a `requestId`; one is made
  * where the caller gave none. Other writes are repeated only after OVERLOADED, which is sent before
  * anything is done. Streams are not repeated.
+ *
+ * A call that the caller makes again within 10 minutes of a failure that may have been carried out has
+ * the `requestId` of the first, and so is done once.
  */
 export function createLotClient(options: LotClientOptions): LotClient {
   const { address, namespace = "", timeoutMs = 30_000 } = options;
@@ -47,7 +51,7 @@ export function createLotClient(options: LotClientOptions): LotClient {
   const interceptors = namespace === "" ? [] : [inNamespace(namespace)];
   const plain = createGrpcTransport({ baseUrl, sessionManager, interceptors });
   let closed = false;
-  const unary = repeating(plain.unary.bind(plain), timeoutMs, () => closed);
+  const unary = identifying(repeating(plain.unary.bind(plain), timeoutMs, () => closed));
   const transport: Transport = {
     unary: (method, signal, timeout, header, message, ...rest) => {
       checkRequest(method.input, message);

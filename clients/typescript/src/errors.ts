@@ -1,6 +1,9 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import { BadRequestSchema, ErrorInfoSchema, RetryInfoSchema } from "./gen/google/rpc/error_details_pb.js";
 
+/** Key of an error's metadata, set by the client: the request id of the call. */
+export const REQUEST_ID_KEY = "lot-request-id";
+
 /** A rule of the contract that a field of the request breaks. */
 export interface Violation {
   /** Path of the field, for example `pattern.task`. */
@@ -27,6 +30,11 @@ export interface LotError {
   violations: Violation[];
   /** How long to wait before a repeat, if the server says so. */
   retryAfterMs: number | undefined;
+  /**
+   * Of the write that failed, to repeat it by another client; of a batch the id of the n-th item is
+   * `${requestId}-n`. Empty: the call takes none.
+   */
+  requestId: string;
 }
 
 /** Decodes what a call threw; `undefined` if that was no failed call. */
@@ -47,5 +55,6 @@ export function lotError(error: unknown): LotError | undefined {
       .flatMap((bad) => bad.fieldViolations)
       .map(({ field, description, reason }) => ({ field, description, rule: reason })),
     retryAfterMs: delay && Number(delay.seconds) * 1000 + delay.nanos / 1e6,
+    requestId: error.metadata.get(REQUEST_ID_KEY) ?? "",
   };
 }

@@ -1,5 +1,4 @@
-import { randomUUID } from "node:crypto";
-import { create, type DescField, type DescMessage, type Message } from "@bufbuild/protobuf";
+import type { DescField, DescMessage } from "@bufbuild/protobuf";
 import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
 import { Code, type Transport } from "@connectrpc/connect";
 import { type LotError, lotError } from "./errors.js";
@@ -15,12 +14,11 @@ export function repeating(
 ): Transport["unary"] {
   return async (method, signal, timeout = timeoutMs, header, input, values) => {
     const end = Date.now() + (timeout > 0 ? timeout : Number.POSITIVE_INFINITY);
-    const message = identified(method.input, create(method.input, input));
     const reads = method.idempotency === MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS;
     const safe = reads || hasIds(method.input);
     for (let failures = 1, left = timeout; ; failures++) {
       try {
-        return await unary(method, signal, left, header, message as typeof input, values);
+        return await unary(method, signal, left, header, input, values);
       } catch (error) {
         const failure = lotError(error);
         // OVERLOADED is sent before anything is done, so even an unsafe call may be repeated.
@@ -69,27 +67,12 @@ function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
 }
 
 /** Of a batch the field of the items, which have the request ids. */
-function itemsOf(type: DescMessage): DescField | undefined {
+export function itemsOf(type: DescMessage): DescField | undefined {
   return type.fields.find(
     (field) => field.fieldKind === "list" && field.message?.field.requestId !== undefined,
   );
 }
 
-function hasIds(type: DescMessage): boolean {
+export function hasIds(type: DescMessage): boolean {
   return type.field.requestId !== undefined || itemsOf(type) !== undefined;
-}
-
-/** The message, or a copy with a request id where it takes one and has none. */
-function identified(type: DescMessage, message: Message): Message {
-  const fields = message as Message & Record<string, unknown>;
-  if (type.field.requestId !== undefined) {
-    return fields.requestId ? message : ({ ...message, requestId: randomUUID() } as Message);
-  }
-  const items = itemsOf(type);
-  if (items?.message === undefined) {
-    return message;
-  }
-  const { message: itemType, localName } = items;
-  const each = (fields[localName] as Message[]).map((item) => identified(itemType, item));
-  return { ...message, [localName]: each } as Message;
 }

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 from lot_grpc.domain.episode import Episode
+from lot_grpc.domain.text_form import folded, normal_form
 
 T = TypeVar("T")
 
@@ -14,9 +15,9 @@ def _course(episode: Episode) -> tuple[str, ...]:
     """The same for runs of one task, as it is worded, that went the same way."""
     error = episode.end.error if episode.end else None
     return (
-        " ".join(episode.start.task.casefold().split()),
+        folded(episode.start.task),
         episode.status,
-        episode.approach,
+        normal_form(episode.approach),
         error.type if error else "",
     )
 

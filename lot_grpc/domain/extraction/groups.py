@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from lot_grpc.domain.ids import content_hash
+from lot_grpc.domain.text_form import normal_form
 
 _QUOTED = re.compile(r"\"[^\"]*\"|`[^`]*`|(?<!\w)'[^']*'(?!\w)")
 _NAMING = re.compile(r"[\d/\\@]")
@@ -38,11 +39,11 @@ def group_of(task_type: str, category: str, regex: str, words: Iterable[str]) ->
     alike but for numbers, quoted names, paths and addresses.
     """
     if task_type:
-        return Group(GroupBy.TASK_TYPE, task_type)
+        return Group(GroupBy.TASK_TYPE, normal_form(task_type))
     if category:
-        return Group(GroupBy.CATEGORY, category)
+        return Group(GroupBy.CATEGORY, normal_form(category))
     if regex:
-        return Group(GroupBy.REGEX, regex)
+        return Group(GroupBy.REGEX, normal_form(regex))
     return Group(GroupBy.WORDS, content_hash(sorted(words)))
 
 

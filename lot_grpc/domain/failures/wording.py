@@ -16,6 +16,7 @@ from typing import Final
 
 from lot_grpc.domain.error_headline import headline_of
 from lot_grpc.domain.error_signature import normalised, short_type
+from lot_grpc.domain.text_form import normal_form
 
 LONGEST: Final = 400
 """Characters of the line that says what went wrong; what lies behind is not compared."""
@@ -117,6 +118,7 @@ def _headline(error_type: str, message: str) -> str:
 
 def plain_words(error_type: str, message: str) -> str:
     """An error in plain words; the headline where nothing would be left."""
+    error_type, message = normal_form(error_type), normal_form(message)
     found = headline_of(message)
     given, named = short_type(error_type), short_type(found.type)
     kind = given or named

@@ -16,6 +16,7 @@ from lot_grpc.services.distilling.groups import Group
 from lot_grpc.services.indexing import Indexing
 from lot_grpc.services.moments import Moments
 from lot_grpc.services.pacing import Pace, pause_before_retry
+from lot_grpc.services.patterns.lineage import Lineage
 from lot_grpc.services.records.collections import PATTERNS, SORT_KEY
 from lot_grpc.services.records.groups import (
     MADE,
@@ -46,6 +47,7 @@ class Heads:
         self._store = store
         self._indexing = indexing
         self._moments = moments
+        self._lineage = Lineage(store, moments)
 
     async def write(self, namespace: str, groups: Sequence[Group]) -> None:
         """Write heads, the inner ones first."""
@@ -75,7 +77,7 @@ class Heads:
             )
             for group, pattern, one in zip(groups, patterns, indexed, strict=True)
         ]
-        await self._store.insert(PATTERNS, records)
+        await self._lineage.insert(records)
         stored = await self._store.get(PATTERNS, namespace, [one.id for one in records])
         for group, record in zip(groups, records, strict=True):
             if record.id in stored:

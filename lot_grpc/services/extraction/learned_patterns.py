@@ -22,6 +22,7 @@ from lot_grpc.ports import Equals, Range, Record, VectorStore
 from lot_grpc.services.indexing import Indexed, Indexing
 from lot_grpc.services.moments import Moments
 from lot_grpc.services.pacing import pause_before_retry
+from lot_grpc.services.patterns.lineage import Lineage
 from lot_grpc.services.patterns.patterns import NOUN
 from lot_grpc.services.records.collections import OUTCOMES, PATTERNS, SORT_KEY
 from lot_grpc.services.records.patterns import (
@@ -62,6 +63,7 @@ class LearnedPatterns:
         self._store = store
         self._indexing = indexing
         self._moments = moments
+        self._lineage = Lineage(store, moments)
 
     async def find(self, namespace: str, pattern_id: str) -> Pattern | None:
         """The pattern of an id, if it is there."""
@@ -134,7 +136,7 @@ class LearnedPatterns:
         indexed = await self._indexing.vectors_of(search_text(pattern.content))
         record = pattern_record(pattern, self._moments.sort_key(), indexed.vectors)
         record.payload[LEARNED_FIELDS] = dict(plan.hashes)
-        if record.id not in await self._store.insert(PATTERNS, [record]):
+        if record.id not in await self._lineage.insert([record]):
             return False
         # What was recorded of an expired pattern that had the id before is no longer its own.
         older: list[Equals | Range] = [

@@ -27,6 +27,7 @@ from lot_grpc.services.indexing import Indexing
 from lot_grpc.services.memories import drafts, error_solutions
 from lot_grpc.services.moments import Moments
 from lot_grpc.services.patterns import patterns
+from lot_grpc.services.patterns.lineage import Lineage
 from lot_grpc.services.records.collections import (
     ERROR_SOLUTIONS,
     MEMORIES,
@@ -118,6 +119,7 @@ class Seeding:
         self._store = store
         self._indexing = indexing
         self._moments = moments
+        self._lineage = Lineage(store, moments)
         self._tombstones = tombstones
         self._packs = {pack.name: pack for pack in packs}
 
@@ -172,7 +174,10 @@ class Seeding:
         for collection, batch in records.items():
             if not batch:
                 continue
-            inserted = await self._store.insert(collection, batch)
+            if collection == PATTERNS:
+                inserted = await self._lineage.insert(batch)
+            else:
+                inserted = await self._store.insert(collection, batch)
             made |= inserted
             if collection == PATTERNS and inserted:
                 fresh = [record for record in batch if record.id in inserted]

@@ -20,7 +20,7 @@ from lot_grpc.domain.errors import (
 )
 from lot_grpc.domain.ids import new_id, point_id
 from lot_grpc.domain.pattern import Pattern
-from lot_grpc.ports import Equals, IdIn, Order, Record, VectorStore
+from lot_grpc.ports import AnyOf, Equals, IdIn, Order, Record, VectorStore
 from lot_grpc.services.moments import Moments
 from lot_grpc.services.pacing import pause_before_retry
 from lot_grpc.services.records.collections import PATTERNS, REQUESTS, SORT_KEY
@@ -31,6 +31,7 @@ from lot_grpc.services.records.patterns import (
     pattern_from_record,
     pattern_point,
 )
+from lot_grpc.services.scanning import scan
 
 NOTE_KIND = "lineage"
 _TRIES = 50
@@ -128,6 +129,45 @@ class Lineage:
             except RequestInvalidError:
                 continue  # the circle is broken, and nobody waits for an answer
         return len(late)
+
+    async def insert(self, records: Sequence[Record]) -> set[str]:
+        """Insert patterns of one namespace, marked as superseded where others name their ids.
+
+        Those took the ids of deleted patterns. Returns the points of the inserted.
+        """
+        for record, successor in await self._with_successors(records):
+            if successor:
+                record.payload.update({SUPERSEDED: True, SUPERSEDED_BY: successor})
+        inserted = await self._store.insert(PATTERNS, records)
+        await self.settle_all([record for record in records if record.id in inserted])
+        return inserted
+
+    async def settle_all(self, records: Sequence[Record]) -> None:
+        """Settle patterns of one namespace that were just written with these records."""
+        for record, successor in await self._with_successors(records):
+            if successor != record.payload.get(SUPERSEDED_BY, ""):
+                await self.settle(record.namespace, record.payload["pattern_id"])
+
+    async def _with_successors(self, records: Sequence[Record]) -> list[tuple[Record, str]]:
+        """Each record, and the newest pattern that supersedes it; all are of one namespace."""
+        if not records:
+            return []
+        ids = tuple(str(record.payload["pattern_id"]) for record in records)
+        newest: dict[str, Record] = {}
+        async for one in scan(
+            self._store,
+            PATTERNS,
+            records[0].namespace,
+            [AnyOf("supersedes", ids)],
+            payload=("pattern_id", "supersedes", SORT_KEY),
+        ):
+            superseded = one.payload["supersedes"]
+            if superseded not in newest or _born(one) > _born(newest[superseded]):
+                newest[superseded] = one
+        return [
+            (record, newest[one].payload["pattern_id"] if one in newest else "")
+            for record, one in zip(records, ids, strict=True)
+        ]
 
     async def settle(self, namespace: str, pattern_id: str) -> None:
         """Set a pattern's mark to the newest one that supersedes it. Raises ContentionError."""
@@ -262,6 +302,10 @@ class Lineage:
             for point, pattern_id in points.items()
             if point in found
         }
+
+
+def _born(record: Record) -> int:
+    return int(record.payload[SORT_KEY])
 
 
 def _steps(relation: Relation, chain: Sequence[Pattern]) -> list[Relative]:

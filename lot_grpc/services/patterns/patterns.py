@@ -50,7 +50,7 @@ from lot_grpc.services.tombstones import Tombstone, Tombstones
 NOUN = "pattern"
 _TRIES = 50
 
-SEEN_KEYS = ("pattern_id", "revision", STATS_REVISION, SORT_KEY)
+SEEN_KEYS = ("pattern_id", "supersedes", "revision", STATS_REVISION, SORT_KEY)
 """What ``delete_as_seen`` must know of a pattern."""
 
 
@@ -257,17 +257,7 @@ class Patterns:
             pattern = pattern_from_record(record)
             if etag and etag != pattern.etag:
                 raise EtagMismatchError(NOUN, pattern_id, etag, pattern.etag)
-            superseded = pattern.content.supersedes
-            note = (
-                await self._lineage.begin(namespace, pattern_id, "", superseded)
-                if superseded
-                else None
-            )
-            stone = await self._tombstones.begin(NOUN, pattern_id, record)
-            deleted = await self.finish_delete(stone)
-            if note is not None:
-                await self._lineage.follow(note)
-            if deleted:
+            if await self._delete(record):
                 return
             await pause_before_retry(attempt)
         raise ContentionError(NOUN, pattern_id)
@@ -278,9 +268,19 @@ class Patterns:
         False for one that was edited, used or given feedback since: it is spared, also where this
         process dies and another finishes the delete.
         """
-        pattern_id = record.payload["pattern_id"]
-        stone = await self._tombstones.begin(NOUN, pattern_id, record, unchanged=(STATS_REVISION,))
-        return await self.finish_delete(stone)
+        return await self._delete(record, unchanged=(STATS_REVISION,))
+
+    async def _delete(self, record: Record, unchanged: tuple[str, ...] = ()) -> bool:
+        """Delete a pattern, and let the mark of what it supersedes follow."""
+        pattern_id, superseded = record.payload["pattern_id"], record.payload.get("supersedes", "")
+        note = None
+        if superseded:
+            note = await self._lineage.begin(record.namespace, pattern_id, "", superseded)
+        stone = await self._tombstones.begin(NOUN, pattern_id, record, unchanged)
+        deleted = await self.finish_delete(stone)
+        if note is not None:
+            await self._lineage.follow(note)
+        return deleted
 
     async def finish_delete(self, stone: Tombstone) -> bool:
         """Carry out a delete that was written down; False if the pattern was changed since."""

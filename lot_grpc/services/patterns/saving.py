@@ -235,9 +235,11 @@ class Saving:
             taken.add(work.pattern_id)
             work.record = self._record(work, work.pattern_id, work.indexed)
             ready.append(work)
-        inserted = await self._store.insert(
-            PATTERNS, [work.record for work in ready if work.record is not None]
+        given, new = (
+            [w.record for w in ready if w.record and bool(w.draft.pattern_id) is named]
+            for named in (True, False)
         )
+        inserted = await self._lineage.insert(given) | await self._store.insert(PATTERNS, new)
         for work in ready:
             if work.record is not None and work.record.id in inserted:
                 if work.draft.pattern_id:
@@ -346,14 +348,14 @@ class Saving:
         return self._same_id(work, found) if found else None
 
     async def _insert_one(self, work: _Work, record: Record) -> bool:
-        """Insert a pattern, and mark what it supersedes."""
-        superseded = work.draft.content.supersedes
-        if not superseded:
-            return record.id in await self._store.insert(PATTERNS, [record])
-        pattern_id = record.payload["pattern_id"]
-        note = await self._lineage.begin(work.namespace, pattern_id, superseded)
-        inserted = record.id in await self._store.insert(PATTERNS, [record])
-        await self._lineage.follow(note)
+        """Insert a pattern, and mark it and what it supersedes."""
+        superseded, note = work.draft.content.supersedes, None
+        if superseded:
+            pattern_id = record.payload["pattern_id"]
+            note = await self._lineage.begin(work.namespace, pattern_id, superseded)
+        inserted = record.id in await self._lineage.insert([record])
+        if note is not None:
+            await self._lineage.follow(note)
         return inserted
 
     async def _drop_older_logs(self, record: Record) -> None:

@@ -10,6 +10,7 @@ from lot_grpc.domain.errors import ModelUnavailableError, RerankerUnavailableErr
 from lot_grpc.domain.fusion import Relevance
 from lot_grpc.domain.reranking import blend
 from lot_grpc.domain.search_text import SearchText, joined, spoken
+from lot_grpc.domain.text_form import normal_form
 from lot_grpc.ports import Record, Reranker, VectorStore
 from lot_grpc.services.recall.searched import Searched
 
@@ -57,6 +58,7 @@ class Reranks:
             parts = await excerpts([records[one.id] for one in read])
             texts = [part or text for part, text in zip(parts, texts, strict=True)]
         try:
+            query, texts = normal_form(query), [normal_form(text) for text in texts]
             scores = await self._reranker.score(query, texts, seconds=self._bounds.seconds)
         except ModelUnavailableError as error:
             raise RerankerUnavailableError from error

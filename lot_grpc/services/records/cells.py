@@ -7,6 +7,7 @@ from typing import Any
 
 from lot_grpc.domain.cells import Cell
 from lot_grpc.domain.ids import content_hash, point_id
+from lot_grpc.domain.text_form import folded
 from lot_grpc.ports import Payload, Record
 from lot_grpc.services.records.collections import QUERY_VECTOR, SORT_KEY
 
@@ -20,16 +21,12 @@ TAKEN_IN = "taken_in"
 
 def cell_point(namespace: str, pattern_id: str, query: str) -> str:
     """Where the cell of a pattern and a query lies; white space and letter case are folded."""
-    return point_id(namespace, "cell", pattern_id, content_hash([_folded(query)]))
+    return point_id(namespace, "cell", pattern_id, content_hash([folded(query)]))
 
 
 def same_query(one: str, other: str) -> bool:
     """Whether two queries have one cell."""
-    return _folded(one) == _folded(other)
-
-
-def _folded(query: str) -> str:
-    return " ".join(query.casefold().split())
+    return folded(one) == folded(other)
 
 
 def cell_payload(cell: Cell) -> Payload:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from lot_grpc.domain.text_form import normal_form
 from lot_grpc.ports import Embedder, Embedding, EmbeddingContract
 
 
 class CurrentModel:
-    """``Embedder`` over the one that serves now. ``epoch`` says which vectors are its own."""
+    """``Embedder`` over the one that serves now. ``epoch`` says which vectors are its own.
+
+    It reads texts in NFC, so that one text in two Unicode forms has one vector.
+    """
 
     def __init__(self, embedder: Embedder, epoch: int = 0) -> None:
         self._embedder = embedder
@@ -31,11 +35,11 @@ class CurrentModel:
 
     async def embed_query(self, text: str) -> Embedding:
         """Embed a search text."""
-        return await self._embedder.embed_query(text)
+        return await self._embedder.embed_query(normal_form(text))
 
     async def embed_documents(self, texts: Sequence[str]) -> list[Embedding]:
         """Embed texts to store."""
-        return await self._embedder.embed_documents(texts)
+        return await self._embedder.embed_documents([normal_form(text) for text in texts])
 
     async def close(self) -> None:
         """Stop the one that serves now."""

@@ -13,7 +13,11 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 _BRIEF_SECONDS = 0.25
-"""A call that has lasted longer may last much longer: the gate is not closed behind it."""
+"""A call that has lasted longer may last much longer: the gate is not closed behind it at first."""
+
+_PATIENCE = 4
+"""Who has waited for so many times the length of a call closes the gate behind it: else calls that
+overlap would keep it open for ever."""
 
 _LOOK_SECONDS = 0.05
 
@@ -51,17 +55,20 @@ class ModelGate:
             self._open.set()
 
     async def _close(self) -> None:
-        while not await self._closed_behind_brief_calls():  # noqa: ASYNC110 - calls, not events
+        began = time.monotonic()
+        brief = _BRIEF_SECONDS
+        while not await self._closed_behind_calls(brief):
             await asyncio.sleep(_LOOK_SECONDS)
+            brief = max(_BRIEF_SECONDS, (time.monotonic() - began) / _PATIENCE)
 
-    async def _closed_behind_brief_calls(self) -> bool:
-        """Close the gate, unless a call that is under way lasts long: then it stays open."""
-        if self._since and time.monotonic() - min(self._since.values()) > _BRIEF_SECONDS:
+    async def _closed_behind_calls(self, brief: float) -> bool:
+        """Close the gate, unless a call that is under way lasts longer: then it stays open."""
+        if self._since and time.monotonic() - min(self._since.values()) > brief:
             return False
         self._open.clear()
         self._empty.clear()
         try:
-            async with asyncio.timeout(_BRIEF_SECONDS):
+            async with asyncio.timeout(brief):
                 if self._since:
                     await self._empty.wait()
         except BaseException as error:

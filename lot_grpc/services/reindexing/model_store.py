@@ -29,7 +29,8 @@ class ModelStore(PassingStore):
     """``VectorStore`` over another. What it writes, finds and reads is of the present epoch.
 
     While the vectors of another epoch are made (``rebuilding``), writes of vectors take turns with
-    them, so that no vector of a text is set that was replaced in between.
+    them, so that no vector of a text is set that was replaced in between. Who writes more than half
+    of what is embedded is held back (``hold_back``), so that what is left shrinks.
     """
 
     def __init__(self, inner: VectorStore, model: CurrentModel) -> None:
@@ -37,6 +38,9 @@ class ModelStore(PassingStore):
         self._model = model
         self._turns = asyncio.Lock()
         self.rebuilding = False
+        self._room: int | None = None
+        """Twice the number of records that may be written now; None: any number."""
+        self._more_room = asyncio.Event()
 
     @property
     def inner(self) -> VectorStore:
@@ -46,6 +50,32 @@ class ModelStore(PassingStore):
     def turn(self) -> AbstractAsyncContextManager[object]:
         """A turn to write vectors."""
         return self._turns if self.rebuilding else nullcontext()
+
+    # --- holding writers back -----------------------------------------------------------------
+
+    def hold_back(self, spare: int) -> None:
+        """From now on let one record be written for each two that are ``embedded``, and a few."""
+        self._room = 2 * spare
+
+    def embedded(self, count: int) -> None:
+        """So many records got their new vectors."""
+        if self._room is not None:
+            self._room += count
+            self._more_room.set()
+
+    def let_go(self) -> None:
+        """Hold nobody back any more."""
+        self._room = None
+        self._more_room.set()
+
+    async def _wait_for_room(self, collection: str, count: int) -> None:
+        if not dense_of(collection):
+            return
+        while self._room is not None and self._room <= 0:
+            self._more_room.clear()
+            await self._more_room.wait()
+        if self._room is not None:
+            self._room -= 2 * count
 
     # --- collections --------------------------------------------------------------------------
 
@@ -68,16 +98,19 @@ class ModelStore(PassingStore):
 
     async def insert(self, collection: str, records: Sequence[Record]) -> set[str]:
         """Insert, with vectors of the epoch."""
+        await self._wait_for_room(collection, len(records))
         async with self.turn():
             return await self._inner.insert(collection, self._stored(collection, records))
 
     async def put(self, collection: str, records: Sequence[Record]) -> None:
         """Put, with vectors of the epoch."""
+        await self._wait_for_room(collection, len(records))
         async with self.turn():
             await self._inner.put(collection, self._stored(collection, records))
 
     async def replace(self, collection: str, record: Record, when: Where) -> bool:
         """Replace, with vectors of the epoch; those of others go with the record replaced."""
+        await self._wait_for_room(collection, 1)
         async with self.turn():
             [stored] = self._stored(collection, [record])
             return await self._inner.replace(collection, stored, when)

@@ -34,6 +34,7 @@ from lot_grpc.services.records.collections import (
     TEXT_VECTOR,
     collection_specs,
 )
+from lot_grpc.services.reindexing.current_model import CurrentModel
 from lot_grpc.services.reindexing.epochs import stored_name, stored_spec
 from lot_grpc.services.store_contract import (
     EPOCH,
@@ -61,8 +62,8 @@ class Rebuilding:
 
     def __init__(self, store: VectorStore, target: Embedder, turn: Turn) -> None:
         self._store = store
-        self._target = target
-        self._indexing = Indexing(target)
+        self._target = CurrentModel(target)
+        self._indexing = Indexing(self._target)
         self._turn = turn
         self.epoch = 0
 

@@ -27,7 +27,7 @@ OpenModel: TypeAlias = Callable[[str], Awaitable[Embedder]]
 
 _TELL_SECONDS = 0.5
 _CATCH_UP = 64
-"""So many records at most are embedded while calls are held up."""
+"""So many records at most are embedded while calls are held up, at the first attempt."""
 
 
 class ReindexPhase(StrEnum):
@@ -98,6 +98,7 @@ class Reindexing:
             with suppress(asyncio.CancelledError, Exception):
                 await work
             self._store.rebuilding = False
+            self._store.let_go()
             self._running = False
 
 
@@ -174,12 +175,22 @@ class _Run:
         )
 
     async def _until_switched(self, rebuilding: Rebuilding, target: Embedder) -> None:
+        """Embed what lacks the new vectors, and switch when hardly more came behind it.
+
+        It ends however much is written: before all are embedded, no more is let in than there was
+        at first and twice the spare; and each time that more than the bound came between that and
+        the switch, the bound is doubled.
+        """
+        spare = bound = _CATCH_UP
         while True:
             self._phase = ReindexPhase.EMBEDDING
+            self._store.hold_back(spare)
             await rebuilding.embed_all(self._tell)
+            self._store.let_go()  # those who wait are inside the gate
             self._phase = ReindexPhase.SWITCHING
             async with self._gate.alone():
-                if await rebuilding.left() > _CATCH_UP:
+                if await rebuilding.left() > bound:
+                    spare, bound = 0, 2 * bound
                     continue
                 await rebuilding.embed_all(self._tell)
                 # Not to be stopped between the contract and what serves.
@@ -202,4 +213,5 @@ class _Run:
     def _tell(self, collection: str, done: int) -> None:
         self._collection = collection
         self._done += done
+        self._store.embedded(done)
         self._total = max(self._total, self._done)

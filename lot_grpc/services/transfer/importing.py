@@ -32,9 +32,15 @@ from lot_grpc.services.claims import Claims
 from lot_grpc.services.indexing import Indexing
 from lot_grpc.services.moments import Moments
 from lot_grpc.services.pacing import Pace, pause_before_retry
+from lot_grpc.services.patterns.lineage import Lineage
 from lot_grpc.services.recall.searched import ALL_SEARCHED
 from lot_grpc.services.records.collections import CELLS, PATTERNS, QUERY_VECTOR, SORT_KEY
-from lot_grpc.services.records.patterns import claim_point, pattern_from_record, pattern_point
+from lot_grpc.services.records.patterns import (
+    SUPERSEDED,
+    claim_point,
+    pattern_from_record,
+    pattern_point,
+)
 from lot_grpc.services.transfer.kinds import Kind, Place, Row
 from lot_grpc.services.transfer.replacing import Replacing
 
@@ -77,6 +83,7 @@ class Importing:
         self._indexing = indexing
         self._moments = moments
         self._claims = claims
+        self._lineage = Lineage(store, moments)
         self._replacing = replacing
 
     async def take(self, run: ImportRun, rows: Sequence[Row]) -> None:
@@ -147,7 +154,26 @@ class Importing:
             else:
                 left[point] = row
             await pace.give_way()
+        if kind.collection == PATTERNS and not run.terms.dry_run:
+            await self._mark(namespace, rows, found)
         return left
+
+    async def _mark(
+        self, namespace: str, rows: Mapping[str, Row], former: Mapping[str, Record]
+    ) -> None:
+        """Mark what patterns that came supersede, and those of them that others supersede.
+
+        Marks that come along stay: who is named by them may come later.
+        """
+        given = [row.record.payload for row in rows.values()]
+        ids = {one["pattern_id"] for one in given} | {one.get("supersedes") for one in given}
+        points = [pattern_point(namespace, one) for one in ids if one]
+        stored = (await self._store.get(PATTERNS, namespace, points)).values()
+        await self._lineage.settle_all([one for one in stored if not one.payload.get(SUPERSEDED)])
+        for point, one in former.items():  # replaced by one that no longer supersedes it
+            old, new = one.payload.get("supersedes"), rows[point].record.payload.get("supersedes")
+            if old and old != new:
+                await self._lineage.settle(namespace, old)
 
     async def _wanted(
         self, run: ImportRun, kind: Kind, namespace: str, rows: Mapping[str, Row]

@@ -104,7 +104,8 @@ type NamespacePolicy struct {
 	ConfidenceBoost *float64 `protobuf:"fixed64,10,opt,name=confidence_boost,json=confidenceBoost,proto3,oneof" json:"confidence_boost,omitempty"`
 	// Output only. namespace it is of.
 	Namespace string `protobuf:"bytes,11,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// Output only. etag; empty while the policy is the default.
+	// Output only. etag; empty while the policy is the default. That of a cleared policy never fits
+	// the next one. Restarts keep it, and imports into the same namespace.
 	Etag string `protobuf:"bytes,12,opt,name=etag,proto3" json:"etag,omitempty"`
 	// Output only. update_time; absent while the policy is the default.
 	UpdateTime    *timestamppb.Timestamp `protobuf:"bytes,13,opt,name=update_time,json=updateTime,proto3" json:"update_time,omitempty"`

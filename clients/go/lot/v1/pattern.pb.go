@@ -297,7 +297,8 @@ type Pattern struct {
 	Supersedes string `protobuf:"bytes,30,opt,name=supersedes,proto3" json:"supersedes,omitempty"`
 	// Output only. namespace it is in.
 	Namespace string `protobuf:"bytes,31,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// Output only. etag of what callers edit; outcomes do not change it.
+	// Output only. etag of what callers edit; outcomes do not change it. That of a deleted pattern
+	// never fits one that takes its id. Restarts keep it, and imports into the same namespace.
 	Etag string `protobuf:"bytes,32,opt,name=etag,proto3" json:"etag,omitempty"`
 	// Output only. create_time.
 	CreateTime *timestamppb.Timestamp `protobuf:"bytes,33,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`

@@ -13,6 +13,7 @@ import grpc.aio
 from google.protobuf.message import Message
 
 from lot_client import fields
+from lot_client.failed_calls import FailedCalls
 from lot_client.live_aio import AsyncLiveCalls
 from lot_client.namespaces import in_namespace
 from lot_client.pb.lot.v1 import admin_service_pb2 as admin
@@ -34,7 +35,6 @@ from lot_client.requests import (
     PAGE_SIZE,
     Requests,
     failed,
-    identified,
     is_safe,
 )
 from lot_client.retry import Attempts, RetryPolicy
@@ -81,6 +81,7 @@ class AsyncLotClient(AsyncLiveCalls):
         self._requests = Requests(namespace)
         self._deadline = deadline
         self._retry = retry or RetryPolicy()
+        self._failed_calls = FailedCalls()
         named = in_namespace(self._channel, namespace)
         self.patterns = PatternServiceStub(named)
         self.episodes = EpisodeServiceStub(named)
@@ -96,12 +97,14 @@ class AsyncLotClient(AsyncLiveCalls):
         retry: RetryPolicy | None = None,
     ) -> AsyncLotClient:
         """A client with other settings over the same connection."""
-        return AsyncLotClient(
+        made = AsyncLotClient(
             namespace=self._requests.namespace if namespace is None else namespace,
             deadline=self._deadline if deadline is None else deadline,
             retry=retry or self._retry,
             channel=self._channel,
         )
+        made._failed_calls = self._failed_calls
+        return made
 
     async def close(self) -> None:
         """Close the connection; running calls end with CANCELLED."""
@@ -490,7 +493,8 @@ class AsyncLotClient(AsyncLiveCalls):
     ) -> R:
         """Make any call of the stubs as the methods here do, for those that have no method.
 
-        It is repeated where that is safe; a write is given a request id if it takes one.
+        It is repeated where that is safe; a write is given a request id if it takes one, and that
+        of the same call if it failed within 10 minutes and may have been carried out.
 
         Args:
             method: of a stub, for example `client.learning.SelectAction`.
@@ -498,14 +502,15 @@ class AsyncLotClient(AsyncLiveCalls):
             deadline: seconds for all tries; None: the client's.
             wait_out: one more reason that passes by itself, for example `STORAGE_FULL`.
         """
-        request = identified(request)
         attempts = Attempts(self._retry, self._deadline if deadline is None else deadline)
-        while True:
-            try:
-                return await method(request, timeout=attempts.seconds_left)
-            except grpc.RpcError as error:
-                failure = failed(request, error)
-            await asyncio.sleep(attempts.delay_after(failure, safe=is_safe(request), also=wait_out))
+        with self._failed_calls.identified(request, self._requests.namespace) as request:
+            safe = is_safe(request)
+            while True:
+                try:
+                    return await method(request, timeout=attempts.seconds_left)
+                except grpc.RpcError as error:
+                    failure = failed(request, error)
+                await asyncio.sleep(attempts.delay_after(failure, safe=safe, also=wait_out))
 
     async def _pages(self, method: UnaryCall[Any], request: Any, field: str) -> AsyncIterator[Any]:
         while True:

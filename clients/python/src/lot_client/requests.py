@@ -46,18 +46,21 @@ _READS = {
 """Requests of the calls that change nothing; no two calls share a type of request."""
 
 
-def identified(request: R) -> R:
+def identified(request: R, request_id: str = "") -> tuple[R, str]:
     """The request with the ids that it may have and has not, so that it may be repeated safely.
 
-    A copy where any is missing.
+    A copy where any is missing. ``request_id``: to give it; empty: a new one, which is told. The
+    n-th item of a batch has ``request_id-n``.
     """
+    request_id = request_id or uuid.uuid4().hex
     if all(each.request_id for each in _writes(request)):
-        return request
+        return request, request_id
     made = type(request)()
     made.CopyFrom(request)
-    for each in _writes(made):
-        each.request_id = each.request_id or uuid.uuid4().hex
-    return made
+    for number, each in enumerate(_writes(made)):
+        own = request_id if each is made else f"{request_id}-{number}"
+        each.request_id = each.request_id or own
+    return made, request_id
 
 
 def is_safe(request: Any) -> bool:

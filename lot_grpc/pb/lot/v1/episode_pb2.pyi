@@ -179,7 +179,9 @@ class Episode(_message.Message):
     namespace: _builtins.str
     """Output only. namespace it is in."""
     etag: _builtins.str
-    """Output only. etag of what callers edit."""
+    """Output only. etag of what callers edit. That of a deleted episode never fits one that takes its
+    id. Restarts keep it, and imports into the same namespace.
+    """
     @_builtins.property
     def dependencies(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """dependencies of the task. At most 1,000."""

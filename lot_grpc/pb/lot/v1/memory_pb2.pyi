@@ -149,7 +149,9 @@ class Memory(_message.Message):
     namespace: _builtins.str
     """Output only. namespace it is in."""
     etag: _builtins.str
-    """Output only. etag of what callers edit."""
+    """Output only. etag of what callers edit. That of a deleted memory never fits one that takes its
+    id. Restarts keep it, and imports into the same namespace.
+    """
     @_builtins.property
     def tags(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """tags to filter by. At most 100, each once."""

@@ -83,7 +83,9 @@ class NamespacePolicy(_message.Message):
     namespace: _builtins.str
     """Output only. namespace it is of."""
     etag: _builtins.str
-    """Output only. etag; empty while the policy is the default."""
+    """Output only. etag; empty while the policy is the default. That of a cleared policy never fits
+    the next one. Restarts keep it, and imports into the same namespace.
+    """
     @_builtins.property
     def max_episode_age(self) -> _duration_pb2.Duration:
         """max_episode_age from their end on. Absent: no bound."""

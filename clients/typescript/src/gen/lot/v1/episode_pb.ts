@@ -230,7 +230,8 @@ export type Episode = Message<"lot.v1.Episode"> & {
   namespace: string;
 
   /**
-   * Output only. etag of what callers edit.
+   * Output only. etag of what callers edit. That of a deleted episode never fits one that takes its
+   * id. Restarts keep it, and imports into the same namespace.
    *
    * @generated from field: string etag = 29;
    */

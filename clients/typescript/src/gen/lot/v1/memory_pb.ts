@@ -143,7 +143,8 @@ export type Memory = Message<"lot.v1.Memory"> & {
   namespace: string;
 
   /**
-   * Output only. etag of what callers edit.
+   * Output only. etag of what callers edit. That of a deleted memory never fits one that takes its
+   * id. Restarts keep it, and imports into the same namespace.
    *
    * @generated from field: string etag = 15;
    */

@@ -100,7 +100,8 @@ export type NamespacePolicy = Message<"lot.v1.NamespacePolicy"> & {
   namespace: string;
 
   /**
-   * Output only. etag; empty while the policy is the default.
+   * Output only. etag; empty while the policy is the default. That of a cleared policy never fits
+   * the next one. Restarts keep it, and imports into the same namespace.
    *
    * @generated from field: string etag = 12;
    */

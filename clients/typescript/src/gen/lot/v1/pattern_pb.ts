@@ -259,7 +259,8 @@ export type Pattern = Message<"lot.v1.Pattern"> & {
   namespace: string;
 
   /**
-   * Output only. etag of what callers edit; outcomes do not change it.
+   * Output only. etag of what callers edit; outcomes do not change it. That of a deleted pattern
+   * never fits one that takes its id. Restarts keep it, and imports into the same namespace.
    *
    * @generated from field: string etag = 32;
    */

@@ -1,0 +1,39 @@
+"""The one form in which texts are compared.
+
+Unicode writes ``é`` as one character or as two, and systems differ in which they send. Compared is
+NFC; stored and given back is what was sent.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+
+_PIECE = 1024
+"""Characters that are normalized at once: putting a run of marks in order takes the square of its
+length. A run of more than half a piece is cut."""
+
+
+def normal_form(text: str) -> str:
+    """The text in NFC."""
+    if text.isascii():
+        return text
+    pieces, start = [], 0
+    while start < len(text):
+        end = start + _PIECE
+        while start + _PIECE // 2 < end < len(text) and _joins(text[end]):
+            end -= 1
+        pieces.append(unicodedata.normalize("NFC", text[start:end]))
+        start = end
+    return "".join(pieces)
+
+
+def folded(text: str) -> str:
+    """The normal form without differences of letter case and white space."""
+    return " ".join(normal_form(normal_form(text).casefold()).split())
+
+
+def _joins(character: str) -> bool:
+    """Whether it may become one with what stands before it: a mark, a vowel or final of Hangul."""
+    if character.isascii():
+        return False
+    return "\u1160" <= character <= "\u11ff" or unicodedata.category(character)[0] == "M"

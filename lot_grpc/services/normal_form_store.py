@@ -1,0 +1,207 @@
+"""A store that compares texts in one Unicode form, and gives them back as they came.
+
+What conditions and facets name, a record's keywords, is kept in NFC; beside what came in another
+form lies the text itself. Conditions are brought to NFC too. So whoever filters by ``é`` finds it,
+whichever way each of the two was written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from lot_grpc.domain.text_form import normal_form
+from lot_grpc.ports import (
+    AllOf,
+    AnyOf,
+    Condition,
+    Equals,
+    Index,
+    Not,
+    OneOf,
+    Order,
+    Payload,
+    Record,
+    Scalar,
+    Scores,
+    SearchQuery,
+    Where,
+)
+from lot_grpc.services.passing_store import PassingStore
+from lot_grpc.services.records.collections import collection_specs
+
+_SENT = {
+    spec.name: {
+        key: f"{key}_as_sent" for key, index in spec.indexes.items() if index is Index.KEYWORD
+    }
+    for spec in collection_specs(1)
+}
+"""By collection and keyword, the key of the text as it was sent. It counts where its normal form is
+the keyword: an update of the keyword may have left an older one."""
+
+
+class NormalFormStore(PassingStore):
+    """``VectorStore`` over another."""
+
+    # --- writing ------------------------------------------------------------------------------
+
+    async def insert(self, collection: str, records: Sequence[Record]) -> set[str]:
+        """Insert, keywords in normal form."""
+        return await self._inner.insert(collection, _kept(collection, records))
+
+    async def put(self, collection: str, records: Sequence[Record]) -> None:
+        """Put, keywords in normal form."""
+        await self._inner.put(collection, _kept(collection, records))
+
+    async def replace(self, collection: str, record: Record, when: Where) -> bool:
+        """Replace, keywords in normal form."""
+        [kept] = _kept(collection, [record])
+        return await self._inner.replace(collection, kept, _normal(when))
+
+    async def update(
+        self,
+        collection: str,
+        namespace: str,
+        id: str,
+        *,
+        set: Mapping[str, Any],
+        unset: Sequence[str] = (),
+        when: Where = (),
+    ) -> bool:
+        """Update, keywords in normal form."""
+        changed = _payload(collection, set, update=True)
+        return await self._inner.update(
+            collection, namespace, id, set=changed, unset=unset, when=_normal(when)
+        )
+
+    async def delete(
+        self, collection: str, namespace: str | None, where: Where, limit: int = 0
+    ) -> int:
+        """Delete by conditions in normal form."""
+        return await self._inner.delete(collection, namespace, _normal(where), limit)
+
+    # --- reading ------------------------------------------------------------------------------
+
+    async def get(
+        self, collection: str, namespace: str, ids: Sequence[str], *, vectors: bool = False
+    ) -> dict[str, Record]:
+        """Fetch, keywords as they were sent."""
+        found = await self._inner.get(collection, namespace, ids, vectors=vectors)
+        return {point: _as_sent(collection, record) for point, record in found.items()}
+
+    async def scroll(
+        self,
+        collection: str,
+        namespace: str | None,
+        where: Where,
+        *,
+        limit: int,
+        order: Order | None = None,
+        payload: bool | tuple[str, ...] = True,
+        vectors: bool = False,
+    ) -> list[Record]:
+        """Scroll by conditions in normal form, keywords as they were sent."""
+        if isinstance(payload, tuple):
+            sent = _SENT.get(collection, {})
+            payload = (*payload, *(sent[key] for key in payload if key in sent))
+        found = await self._inner.scroll(
+            collection,
+            namespace,
+            _normal(where),
+            limit=limit,
+            order=order,
+            payload=payload,
+            vectors=vectors,
+        )
+        return [_as_sent(collection, record) for record in found]
+
+    async def expired(self, collection: str, *, limit: int) -> list[Record]:
+        """What has expired, keywords as they were sent."""
+        found = await self._inner.expired(collection, limit=limit)
+        return [_as_sent(collection, record) for record in found]
+
+    async def search(
+        self, collection: str, namespace: str, queries: Sequence[SearchQuery]
+    ) -> list[Scores]:
+        """Search by conditions in normal form."""
+        shared = {id(query.where): _normal(query.where) for query in queries}
+        normal = [replace(query, where=shared[id(query.where)]) for query in queries]
+        return await self._inner.search(collection, namespace, normal)
+
+    async def count(self, collection: str, namespace: str | None, where: Where = ()) -> int:
+        """Count by conditions in normal form."""
+        return await self._inner.count(collection, namespace, _normal(where))
+
+    async def facet(
+        self, collection: str, namespace: str | None, key: str, where: Where = (), limit: int = 100
+    ) -> dict[Scalar, int]:
+        """Count by value; values are in normal form."""
+        return await self._inner.facet(collection, namespace, key, _normal(where), limit)
+
+
+def _kept(collection: str, records: Iterable[Record]) -> list[Record]:
+    return [replace(one, payload=_payload(collection, one.payload)) for one in records]
+
+
+def _payload(collection: str, given: Mapping[str, Any], *, update: bool = False) -> Payload:
+    """What is stored of a payload; an update leaves no older text in force that is not ASCII."""
+    stored = dict(given)
+    for key, as_sent in _SENT.get(collection, {}).items():
+        value = stored.get(key)
+        normal = _normal_value(value)
+        if normal != value or (update and not _is_ascii(value)):
+            stored[key], stored[as_sent] = normal, value
+    return stored
+
+
+def _as_sent(collection: str, record: Record) -> Record:
+    found = {
+        key: as_sent
+        for key, as_sent in _SENT.get(collection, {}).items()
+        if as_sent in record.payload
+    }
+    if not found:
+        return record
+    payload = {key: value for key, value in record.payload.items() if key not in found.values()}
+    for key, as_sent in found.items():
+        if _normal_value(record.payload[as_sent]) == payload.get(key):
+            payload[key] = record.payload[as_sent]
+    return replace(record, payload=payload)
+
+
+def _normal_value(value: Any) -> Any:
+    if isinstance(value, str):
+        return normal_form(value)
+    return [_normal_value(one) for one in value] if isinstance(value, list) else value
+
+
+def _is_ascii(value: Any) -> bool:
+    if isinstance(value, str):
+        return value.isascii()
+    return all(map(_is_ascii, value)) if isinstance(value, list) else True
+
+
+def _both_forms(values: list[str]) -> tuple[str, ...]:
+    """As they are kept, and as a store kept them that was written before there was one form."""
+    return tuple(dict.fromkeys([*map(normal_form, values), *values]))
+
+
+def _normal(where: Where) -> Where:
+    return [_normal_condition(one) for one in where]
+
+
+def _normal_condition(condition: Condition) -> Condition:
+    match condition:
+        case Equals(key, str() as value) if not value.isascii():
+            return AnyOf(key, _both_forms([value]))
+        case AnyOf(key, values) if not all(map(_is_ascii, values)):
+            return AnyOf(key, _both_forms(list(map(str, values))))
+        case Not(inner):
+            return Not(_normal_condition(inner))
+        case AllOf(conditions):
+            return AllOf(tuple(map(_normal_condition, conditions)))
+        case OneOf(conditions):
+            return OneOf(tuple(map(_normal_condition, conditions)))
+        case _:
+            return condition

@@ -1,0 +1,36 @@
+"""The form in which texts are compared."""
+
+from __future__ import annotations
+
+import unicodedata
+
+import pytest
+
+from lot_grpc.domain.text_form import folded, normal_form
+from lot_grpc.regexes import Regex
+
+
+@pytest.mark.parametrize(
+    "text", ["plain", "Za\u017c\u00f3\u0142\u0107 ", "\u304c\u304e", "\uac01", "\u1e69"]
+)
+@pytest.mark.parametrize("times", [1, 999, 2500])
+def test_long_texts_are_cut_where_nothing_is_joined(text, times):
+    for shift in range(3):
+        whole = "x" * shift + text * times
+        decomposed = unicodedata.normalize("NFD", whole)
+        assert normal_form(decomposed) == normal_form(whole) == unicodedata.normalize("NFC", whole)
+
+
+def test_a_run_of_marks_takes_no_square_of_its_length():
+    marks = "\u0301\u0323" * 100_000  # a minute if it were put in order as a whole
+    assert len(normal_form("a" + marks)) >= len(marks) - 2
+
+
+def test_folded_texts_are_the_same_in_any_form_and_letter_case():
+    assert folded("  CAFE\u0301  x ") == folded("caf\u00e9 X")
+
+
+def test_a_regular_expression_and_a_text_meet_in_one_form():
+    for regex in ("^caf\u00e9+$", "^cafe\u0301+$"):
+        for text in ("CAF\u00c9\u00c9", "cafe\u0301e\u0301"):
+            assert Regex(regex).matches(text)
