@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import gc
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import structlog
 
@@ -23,6 +24,7 @@ from lot_grpc.domain.errors import (
 from lot_grpc.embedding.catalog import card_of, reranker_card_of
 from lot_grpc.embedding.model_files import locate, locate_reranker
 from lot_grpc.knowledge import read_packs
+from lot_grpc.log_lines import Background, Calls
 from lot_grpc.opening import Opened, open_all, ranking_weights
 from lot_grpc.ports import EmbeddingContract, StoreInfo
 from lot_grpc.reports import (
@@ -60,9 +62,6 @@ _OLDER_RECORDS = (
 _OWN = (META, CHANGE_WRITERS)
 """Collections of what the service notes for itself."""
 
-_QUIET_SECONDS = 60.0
-"""How long a failure that goes on, such as a full disk, is not logged again."""
-
 
 # --- serving ----------------------------------------------------------------------------------
 
@@ -73,17 +72,21 @@ async def serve(
     ready: Callable[[Ready], None],
     stop: asyncio.Event,
     progress: Progress | None = None,
+    accept_loss: bool = False,
 ) -> None:
     """Open everything, call ``ready``, serve until ``stop`` is set, drain, close.
 
-    ``stop`` may be set before ``ready``; then it closes what is open and returns.
+    ``stop`` may be set before ``ready``; then it closes what is open and returns. ``accept_loss``
+    serves what is left of an embedded store from which something is missing.
 
     Raises:
         StartupError: It cannot serve; what was opened is closed again.
     """
     started = time.monotonic()
     async with AsyncExitStack() as stack:
-        opened = await stack.enter_async_context(open_all(settings, progress))
+        opened = await stack.enter_async_context(
+            open_all(settings, progress, accept_loss=accept_loss)
+        )
         brought = await bring_up_to_date(opened.store, opened.embedder, progress, stop.is_set)
         if brought:
             _log.info("brought records of an older version up to date", records=brought)
@@ -114,11 +117,18 @@ async def serve(
             await _seed(opened.services, settings.seed.namespaces)
         if stop.is_set():
             return
-        await stack.enter_async_context(_housekeeping(opened.services))
-        server = _build(settings, opened)
+        background = Background()
+        stack.callback(background.end)
+        await stack.enter_async_context(
+            _running(opened.services.housekeeping.run(background, _tell))
+        )
+        calls = Calls()
+        stack.callback(calls.end)
+        server = _build(settings, opened, calls)
         stack.push_async_callback(server.stop, settings.server.drain_seconds)
         gc.freeze()  # what start-up made stays: no collection need walk it
         port = await server.start(settings.server.address)
+        await stack.enter_async_context(_running(server.follow(opened.store.check, _report_health)))
         ready(await _ready(settings, opened, port, time.monotonic() - started))
         await stop.wait()
         await server.stop(settings.server.drain_seconds)
@@ -143,7 +153,7 @@ async def _seed(services: Services, namespaces: Sequence[str]) -> None:
         )
 
 
-def _build(settings: Settings, opened: Opened) -> LotServer:
+def _build(settings: Settings, opened: Opened, log: CallLog) -> LotServer:
     wanted = settings.limits
     limits = Limits(
         max_message_bytes=wanted.max_message_bytes,
@@ -161,45 +171,24 @@ def _build(settings: Settings, opened: Opened) -> LotServer:
         max_batch_items=wanted.max_batch_items,
         needed_bytes=settings.storage.min_free_bytes if edge else 0,
     )
-    return build_server(servicers, limits, log=_call_log(), gate=opened.services.gate)
-
-
-def _call_log() -> CallLog:
-    log = _log.bind()  # once, as each call would do it anew
-
-    def write(record: Mapping[str, object]) -> None:
-        fields = {key: value for key, value in record.items() if value != ""}
-        level = str(fields.pop("level"))
-        # `code` would be taken for the code of a pattern and masked.
-        fields["status"] = fields.pop("code")
-        getattr(log, level)("call", **fields)
-
-    return write
-
-
-class _Reporter:
-    """Logs what fails beside the calls: with a reason once a minute, else with its traceback."""
-
-    def __init__(self) -> None:
-        self._told: dict[str, float] = {}
-
-    def __call__(self, what: str, error: Exception) -> None:
-        if not isinstance(error, LotError):
-            _log.warning(what, exc_info=error)
-            return
-        now = time.monotonic()
-        if now - self._told.get(error.reason, -_QUIET_SECONDS) >= _QUIET_SECONDS:
-            self._told[error.reason] = now
-            _log.warning(what, cause=error.message, exc_info=error.__cause__)
+    return build_server(servicers, limits, log=log, gate=opened.services.gate)
 
 
 def _tell(what: str, namespace: str, counts: Mapping[str, int]) -> None:
     _log.info(what, namespace=namespace, counts=dict(counts))
 
 
+def _report_health(wrong: str) -> None:
+    if wrong:
+        _log.error("not serving: the store cannot be used", why=wrong)
+    else:
+        _log.info("serving again")
+
+
 @asynccontextmanager
-async def _housekeeping(services: Services) -> AsyncIterator[None]:
-    task = asyncio.create_task(services.housekeeping.run(_Reporter(), _tell))
+async def _running(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
+    """Work that goes on beside until it is left."""
+    task = asyncio.create_task(work)
     try:
         yield
     finally:

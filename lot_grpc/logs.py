@@ -9,9 +9,10 @@ from __future__ import annotations
 import logging
 import re
 import sys
+import time
 import traceback
-from collections.abc import Sequence
-from typing import Any, TextIO
+from collections.abc import Callable, Sequence
+from typing import Any, Final, TextIO
 
 import structlog
 from structlog.typing import EventDict, ExcInfo, Processor, WrappedLogger
@@ -77,6 +78,68 @@ _CHATTY = [
     "qdrant_client",
     "urllib3",
 ]
+
+
+REPEATS_SECONDS: Final = 60.0
+"""How long equal failures are counted instead of reported."""
+
+
+class Repeats:
+    """Tells the first of equal failures from those that follow it within a minute.
+
+    ``summarize`` is called with the key and the number of those that followed, once the minute is
+    over: with the next failure of any kind, or by ``end``.
+    """
+
+    def __init__(
+        self,
+        summarize: Callable[[tuple[str, ...], int], None],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._summarize = summarize
+        self._clock = clock
+        self._begun: dict[tuple[str, ...], float] = {}  # the oldest comes first
+        self._more: dict[tuple[str, ...], int] = {}
+
+    def is_first(self, key: tuple[str, ...]) -> bool:
+        """Whether to report it; else it is counted."""
+        now = self._clock()
+        self.end(now - REPEATS_SECONDS)
+        if key in self._begun:
+            self._more[key] += 1
+            return False
+        self._begun[key], self._more[key] = now, 0
+        return True
+
+    def end(self, begun_before: float = float("inf")) -> None:
+        """Summarize what began before then; by default all."""
+        while self._begun:
+            key, begun = next(iter(self._begun.items()))
+            if begun > begun_before:
+                return
+            del self._begun[key]
+            if more := self._more.pop(key):
+                self._summarize(key, more)
+
+
+def cause_of(error: BaseException) -> str:
+    """What caused an error, in one short line; empty if nothing did."""
+    cause = error.__cause__
+    if cause is None:
+        return ""
+    text = " ".join(str(cause).split())
+    more = f"… ({len(text) - MAX_EXCEPTION_TEXT} more left out)"
+    cut = text[:MAX_EXCEPTION_TEXT] + (more if len(text) > MAX_EXCEPTION_TEXT else "")
+    return f"{type(cause).__name__}: {cut}"
+
+
+def place_of(error: BaseException) -> str:
+    """The kind of an error and the line that raised it, by which equal bugs are known."""
+    frame = error.__traceback__
+    while frame is not None and frame.tb_next is not None:
+        frame = frame.tb_next
+    where = f" {frame.tb_frame.f_code.co_filename}:{frame.tb_lineno}" if frame else ""
+    return f"{type(error).__name__}{where}"
 
 
 class _Stderr:

@@ -48,8 +48,12 @@ class Opened:
 
 
 @asynccontextmanager
-async def open_all(settings: Settings, progress: Progress | None) -> AsyncIterator[Opened]:
+async def open_all(
+    settings: Settings, progress: Progress | None, *, accept_loss: bool = False
+) -> AsyncIterator[Opened]:
     """What is read from files first, since it may be wrong; then the store; then the services.
+
+    ``accept_loss`` opens an embedded store from which something is missing.
 
     Raises:
         StartupError: A knowledge pack, the model or the store cannot be opened.
@@ -59,9 +63,10 @@ async def open_all(settings: Settings, progress: Progress | None) -> AsyncIterat
         packs = read_packs(settings.seed.packs)
         embedder = await open_embedder(settings, progress)
         stack.push_async_callback(embedder.close)
-        if settings.storage.store == "edge" and settings.storage.maintenance == "auto":
+        compact = settings.storage.store == "edge" and settings.storage.maintenance == "auto"
+        if compact and not accept_loss:
             await _maintain(settings.storage.data_dir, progress)
-        store = make_store(settings)
+        store = make_store(settings, accept_loss=accept_loss)
         stack.push_async_callback(store.close)
         epoch = await open_store(store, embedder.contract, progress)
         await drop_stale(store)
@@ -184,7 +189,7 @@ async def _open_remote_embedder(settings: Settings) -> Embedder:
     )
 
 
-def make_store(settings: Settings) -> VectorStore:
+def make_store(settings: Settings, *, accept_loss: bool = False) -> VectorStore:
     """The configured store. Raises StartupError."""
     wanted = settings.storage
     if wanted.store == "edge":
@@ -193,6 +198,7 @@ def make_store(settings: Settings) -> VectorStore:
             SystemClock(),
             min_free_bytes=wanted.min_free_bytes,
             sync_always=wanted.sync == "always",
+            accept_loss=accept_loss,
         )
     from lot_grpc.storage.qdrant import QdrantStore  # its client takes 2 s to import
 

@@ -55,12 +55,22 @@ def _root(
 
 
 @app.command()
-def serve(config: Config = None) -> None:
+def serve(
+    config: Config = None,
+    accept_loss: Annotated[
+        bool,
+        typer.Option(
+            "--accept-loss",
+            help="Serve what is left of a data folder from which files or records are missing. "
+            "Once: the next start expects what is there then.",
+        ),
+    ] = False,
+) -> None:
     """Serve until SIGTERM or Ctrl-C; then finish the running calls. A second one stops at once."""
     from lot_grpc.cli.serve import run
 
     with reported():
-        run(config)
+        run(config, accept_loss=accept_loss)
 
 
 @app.command()

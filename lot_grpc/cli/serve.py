@@ -20,7 +20,7 @@ from lot_grpc.settings import Settings
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
-def run(config: Path | None) -> None:
+def run(config: Path | None, *, accept_loss: bool = False) -> None:
     """Serve until a signal.
 
     Raises:
@@ -33,17 +33,17 @@ def run(config: Path | None) -> None:
     log = structlog.get_logger()
     log.info("starting", version=__version__, store=storage.store, location=where)
     with ProgressDisplay() as progress, asyncio.Runner(loop_factory=uvloop.new_event_loop) as loop:
-        loop.run(_serve(settings, progress))
+        loop.run(_serve(settings, progress, accept_loss))
 
 
-async def _serve(settings: Settings, progress: Progress) -> None:
+async def _serve(settings: Settings, progress: Progress, accept_loss: bool) -> None:
     from lot_grpc import app
 
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in STOP_SIGNALS:
         loop.add_signal_handler(number, _on_signal, number, stop, settings.server.drain_seconds)
-    await app.serve(settings, ready=announce, stop=stop, progress=progress)
+    await app.serve(settings, ready=announce, stop=stop, progress=progress, accept_loss=accept_loss)
 
 
 def _on_signal(number: signal.Signals, stop: asyncio.Event, drain_seconds: float) -> None:

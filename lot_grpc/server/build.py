@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import socket
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final
 
 import grpc
@@ -98,6 +98,15 @@ class LotServer:
         if self._stopping is None:
             self._stopping = asyncio.create_task(self._drain(grace_seconds))
         await asyncio.shield(self._stopping)
+
+    async def follow(
+        self,
+        check: Callable[[], Awaitable[None]],
+        report: Callable[[str], None],
+        seconds: float = health.PROBE_SECONDS,
+    ) -> None:
+        """Let health show whether the store can be used (``Health.follow``), until cancelled."""
+        await self._health.follow(check, report, seconds)
 
     async def wait(self) -> None:
         """Wait until the server has stopped."""

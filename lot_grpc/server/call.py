@@ -101,7 +101,7 @@ class Call:
         self.code = "OK"
         self.reason = ""
         self.error: BaseException | None = None
-        """What the log should show the traceback of."""
+        """A failure that is not the caller's: the log says what caused it."""
         self.task: asyncio.Task[Any] | None = None
         """The task of the RPC itself, which ends when the caller leaves."""
         self.work: asyncio.Task[Any] | None = None

@@ -11,10 +11,10 @@ from lot_grpc.server.call import Call
 
 CallLog: TypeAlias = Callable[[Mapping[str, object]], None]
 """Takes one record for each call: ``level`` (``info``, ``warning`` or ``error``), ``method``,
-``code``, ``reason``, ``duration_ms``, ``call_id``, ``namespace``; ``exc_info`` (an exception) where
-the operator should see a traceback; ``late`` (True) in a second record of a write that went on
-after its caller had left, whose ``duration_ms`` counts from then. Never contents. What it raises is
-dropped."""
+``code``, ``reason``, ``duration_ms``, ``call_id``, ``namespace``; ``error`` (an exception) where
+the failure is not the caller's: of INTERNAL the operator should see a traceback, of others what
+caused them; ``late`` (True) in a second record of a write that went on after its caller had left,
+whose ``duration_ms`` counts from then. Never contents. What it raises is dropped."""
 
 _QUIET: Final = frozenset({"OK", "CANCELLED"})
 _FAULTS: Final = frozenset({"INTERNAL", "UNKNOWN"})
@@ -35,6 +35,6 @@ def write(log: CallLog, call: Call, start: float, *, late: bool = False) -> None
     if late:
         record["late"] = True
     if call.error is not None:
-        record["exc_info"] = call.error
+        record["error"] = call.error
     with contextlib.suppress(Exception):  # a log that fails must not fail the call
         log(record)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, Final
 
 from grpc_health.v1 import health_pb2
 from grpc_health.v1._async import HealthServicer
+
+from lot_grpc.domain.errors import LotError, StorageFullError
 
 NAME: Final = "grpc.health.v1.Health"
 
@@ -15,10 +17,15 @@ _SERVING = health_pb2.HealthCheckResponse.SERVING
 _NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
 
 
+PROBE_SECONDS: Final = 2.0
+"""How often the store is looked at; a look is bounded too, so that 5 s pass at most."""
+
+
 class Health(HealthServicer):
     """Health of the server (the empty name) and of each service.
 
-    NOT_SERVING until ``serving`` and from ``draining`` on.
+    NOT_SERVING until ``serving`` and from ``draining`` on, and while ``follow`` finds that the
+    store cannot be used.
     """
 
     def __init__(self, service_names: Iterable[str]) -> None:
@@ -41,6 +48,34 @@ class Health(HealthServicer):
         """Calls are taken."""
         for name in self._names:
             await self.set(name, _SERVING)
+
+    async def follow(
+        self,
+        check: Callable[[], Awaitable[None]],
+        report: Callable[[str], None],
+        seconds: float = PROBE_SECONDS,
+    ) -> None:
+        """Show whether the store can be used, until cancelled.
+
+        ``check`` raises what a write would meet. A full disk is none of it: reads are served.
+        ``report`` takes what is wrong each time that changes, empty once nothing is any more.
+        """
+        known = ""
+        while True:
+            await asyncio.sleep(seconds)
+            wrong = ""
+            try:
+                await check()
+            except StorageFullError:
+                pass
+            except LotError as error:
+                wrong = error.message
+            if bool(wrong) != bool(known):
+                for name in self._names:
+                    await self.set(name, _NOT_SERVING if wrong else _SERVING)
+            if wrong != known:
+                report(wrong)
+            known = wrong
 
     async def draining(self) -> None:
         """No calls are taken any more; watchers are told so."""

@@ -109,7 +109,7 @@ def _told(call: Call, error: Exception) -> Status:
     if isinstance(error, LotError) and error.reason in TABLE:
         status = to_status(error)
         call.reason = error.reason
-        if error.__cause__ is not None or error.reason == "INTERNAL":
+        if error.reason == "INTERNAL" or status.code in _OURS:
             call.error = error
     else:
         status = internal_status(call.id)
@@ -126,6 +126,9 @@ async def _abort(call: Call, status: Status) -> Any:
         ((DETAILS_KEY, status.SerializeToString()), (CALL_ID_KEY, call.id)),
     )
 
+
+_OURS: Final = {code.value[0] for code in (grpc.StatusCode.INTERNAL, grpc.StatusCode.UNAVAILABLE)}
+"""Codes of failures that are not the caller's, whose cause the operator should see."""
 
 _CODES: Final = {code.value[0]: code for code in grpc.StatusCode}
 

@@ -66,7 +66,7 @@ class Admin:
     async def _writes(self) -> ReadyCheck:
         try:
             await self._store.check()
+            info = await self._store.info()
         except LotError as error:
             return ReadyCheck("store", ok=False, detail=error.message)
-        info = await self._store.info()
         return ReadyCheck("store", ok=True, detail=f"{info.backend} at {info.location}")

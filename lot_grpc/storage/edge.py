@@ -9,10 +9,12 @@ nobody comes in between.
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import structlog
 from qdrant_edge import (
     CountRequest,
     Direction,
@@ -26,7 +28,7 @@ from qdrant_edge import (
     UpdateOperation,
 )
 
-from lot_grpc.domain.errors import StoreUnavailableError
+from lot_grpc.domain.errors import StartupError, StoreUnavailableError
 from lot_grpc.ports import (
     EXPIRES_KEY,
     NAMESPACE_KEY,
@@ -42,7 +44,14 @@ from lot_grpc.ports import (
     StoreInfo,
     Where,
 )
-from lot_grpc.storage.checks import check_delete, check_query, check_records, distinct, known
+from lot_grpc.storage.checks import (
+    check_delete,
+    check_query,
+    check_records,
+    distinct,
+    known,
+    require_same,
+)
 from lot_grpc.storage.conditions import is_expired, keys_of, matches
 from lot_grpc.storage.edge_filter import edge_filter, expired_filter
 from lot_grpc.storage.edge_points import (
@@ -55,13 +64,19 @@ from lot_grpc.storage.edge_shard import EDGE_ERRORS, Shard
 from lot_grpc.storage.group_commit import GroupCommit
 from lot_grpc.storage.json_path import json_path, payload_choice
 from lot_grpc.storage.lock import FolderLock
+from lot_grpc.storage.manifest import Manifest, missing_things
 from lot_grpc.storage.space import DEFAULT_MIN_FREE_BYTES, SpaceGuard, used_bytes
+
+_log = structlog.get_logger()
 
 _CHUNK = 512
 """What one operation writes, while nobody else gets a turn: so many records without vectors."""
 
 _DELETE_CHUNK = 250
 """Holds the loop 14 ms with vectors, 5 without (measured)."""
+
+_LOOK_SECONDS = 0.05
+"""How often writes look whether the folder is still there, at most."""
 
 _MOST_NAMESPACES = 1_000_000
 _CLOSED = "the store is closed; the service is shutting down"
@@ -72,10 +87,11 @@ class EdgeStore:
 
     ``min_free_bytes`` is the watermark of free space (0: none). ``sync_always`` makes a write
     return only when it is on the disk itself, which power loss needs; writers share one flush.
+    ``accept_loss`` opens a folder from which files or records are missing, with what is left.
 
     Raises:
         StoreLockedError: another process has the folder.
-        StartupError: the folder cannot be used, or the disk is full.
+        StartupError: the folder cannot be used, something is missing from it, or the disk is full.
     """
 
     def __init__(
@@ -87,6 +103,7 @@ class EdgeStore:
         sync_always: bool = False,
         search_threads: int = 1,
         space: SpaceGuard | None = None,
+        accept_loss: bool = False,
     ) -> None:
         self._path = path
         self._clock = clock
@@ -96,8 +113,12 @@ class EdgeStore:
         self._lock = FolderLock(path)
         self._space = space or SpaceGuard(path, min_free_bytes)
         self._commit = GroupCommit(self._flush_all) if sync_always else None
+        self._accept_loss = accept_loss
         try:
             self._space.require_open()
+            self._inode = path.stat().st_ino
+            self._manifest = Manifest(path)
+            self._missing(self._manifest.missing_files())
         except BaseException:
             self._lock.release()
             raise
@@ -108,14 +129,23 @@ class EdgeStore:
         return True
 
     async def ensure_collections(self, specs: Sequence[CollectionSpec]) -> None:
-        """Open or create each shard and complete its schema."""
+        """Open or create each shard and complete its schema. Refuses one that lacks records."""
         self._require_open()
+        missing: dict[str, str] = {}
         for spec in specs:
             open_one = self._shards.pop(spec.name, None)
             if open_one is not None:
                 open_one.close()
-            self._shards[spec.name] = Shard(self._path / spec.name, spec, self._search_threads)
+            shard = Shard(self._path / spec.name, spec, self._search_threads, self._manifest)
+            self._shards[spec.name] = shard
+            count = shard.count()
+            if phrase := self._manifest.missing_records(spec.name, count):
+                missing[spec.name] = phrase
+            if self._accept_loss or not phrase:
+                self._manifest.opened(spec.name, count)
             await asyncio.sleep(0)
+        self._manifest.save()
+        self._missing(list(missing.values()))
 
     async def extend(self, spec: CollectionSpec) -> None:
         """Add its new vectors to the open shard."""
@@ -125,8 +155,10 @@ class EdgeStore:
 
     async def drop_vectors(self, collection: str, names: Sequence[str]) -> None:
         """Drop them in the open shard; their room is given back by the next compaction."""
+        shard = self._shard(collection)
+        shard.require_there()
         with EDGE_ERRORS:
-            self._shard(collection).drop_vectors(names)
+            shard.drop_vectors(names)
         await self._committed()
 
     # --- writing ---
@@ -143,10 +175,10 @@ class EdgeStore:
             for taken in {str(p.id) for p in found}.difference(expired):
                 del fresh[taken]
             if expired:
-                shard.raw.update(UpdateOperation.delete_points(list(expired)))
+                shard.raw.update(shard.deleting(expired))
             if fresh:
                 # Their ids are free, and nobody came in between; InsertOnly would look again.
-                self._upsert(shard, list(fresh.values()), UpdateMode.Upsert)
+                self._upsert(shard, list(fresh.values()), UpdateMode.Upsert, added=len(fresh))
         await self._committed()
         return set(fresh)
 
@@ -158,7 +190,9 @@ class EdgeStore:
                 await asyncio.sleep(0)
             shard = self._to_write(collection, ())
             with EDGE_ERRORS:
-                self._upsert(shard, chunk, UpdateMode.Upsert)
+                ids: set[Any] = {record.id for record in chunk}
+                added = len(ids) - len(shard.raw.retrieve(list(ids), False, False))
+                self._upsert(shard, chunk, UpdateMode.Upsert, added=added)
         await self._committed()
 
     async def replace(self, collection: str, record: Record, when: Where) -> bool:
@@ -196,7 +230,7 @@ class EdgeStore:
             else:
                 operation = UpdateOperation.set_payload([id], dict(set))
             shard.raw.update(operation)
-            shard.wrote(1)
+            shard.wrote(1, added=0)
         if recent is not None and not unset:
             shard.recent.keep_changed(recent, set)
         await self._committed()
@@ -359,6 +393,15 @@ class EdgeStore:
     async def check(self) -> None:
         """Raise what a write would meet now."""
         self._require_open()
+        require_same(str(self._path), self._inode)
+        for shard in self._shards.values():
+            shard.require_there()
+        if not os.access(self._path, os.W_OK):
+            raise StoreUnavailableError(
+                f"the data folder {self._path} cannot be written any more; give this user the "
+                "right to, or mount it to be written",
+                path=self._path,
+            )
         self._space.require_write()
 
     async def compact(self) -> bool:
@@ -388,8 +431,10 @@ class EdgeStore:
     async def flush(self) -> None:
         """Flush the shards that were written to; other callers get their turn in between."""
         for collection in list(self._shards):
+            shard = self._shard(collection)
             with EDGE_ERRORS:
-                self._shard(collection).flush()
+                if shard.flush():
+                    shard.list_files()
             await asyncio.sleep(0)
         self._require_open()
 
@@ -404,9 +449,12 @@ class EdgeStore:
                 try:
                     with EDGE_ERRORS:
                         shard.close()
+                    self._manifest.note(shard.spec.name)
                 except StoreUnavailableError as error:
                     failure = failure or error
         finally:
+            self._manifest.save()
+            self._manifest.close()
             self._shards.clear()
             self._lock.release()
         if failure is not None:
@@ -418,23 +466,34 @@ class EdgeStore:
         if self._closed:
             raise StoreUnavailableError(_CLOSED)
 
+    def _missing(self, phrases: Sequence[str]) -> None:
+        """Refuse to go on without what is missing, unless that is accepted."""
+        if not phrases:
+            return
+        if not self._accept_loss:
+            raise StartupError(missing_things(self._path, phrases), path=self._path)
+        _log.warning("started without what is missing", missing="; ".join(phrases))
+
     def _shard(self, collection: str) -> Shard:
         self._require_open()
         return known(self._shards, collection)
 
     def _to_write(self, collection: str, records: Sequence[Record]) -> Shard:
         shard = self._shard(collection)
+        shard.require_there(within_seconds=_LOOK_SECONDS)
         self._space.require_write()
         check_records(shard.spec, records)
         return shard
 
-    def _upsert(self, shard: Shard, records: Sequence[Record], mode: UpdateMode) -> None:
+    def _upsert(
+        self, shard: Shard, records: Sequence[Record], mode: UpdateMode, added: int = 0
+    ) -> None:
         shard.note_expiry(record.payload for record in records)
         shard.recent.forget(record.id for record in records)
         shard.note_vectors(records)
         points = [point(record) for record in records]
         shard.raw.update(UpdateOperation.upsert_points(points, update_mode=mode))
-        shard.wrote(len(points))
+        shard.wrote(len(points), added)
 
     def _set_vectors(self, shard: Shard, records: Sequence[Record]) -> None:
         ids: list[Any] = [record.id for record in records]
@@ -454,7 +513,7 @@ class EdgeStore:
         if points:
             shard.recent.forget(ids)
             shard.raw.update(UpdateOperation.update_vectors(points))
-            shard.wrote(len(points))
+            shard.wrote(len(points), added=0)
 
     def _current(
         self, shard: Shard, namespace: str, id: str, when: Where, *, whole: bool
@@ -479,6 +538,7 @@ class EdgeStore:
         deleted = 0
         while True:
             shard = self._shard(collection)
+            shard.require_there(within_seconds=_LOOK_SECONDS)
             self._space.require_delete()
             size = min(_DELETE_CHUNK, limit - deleted) if limit else _DELETE_CHUNK
             request = ScrollRequest(
@@ -488,8 +548,8 @@ class EdgeStore:
                 found, more = shard.raw.scroll(request)
                 if found:
                     shard.recent.clear()
-                    shard.raw.update(UpdateOperation.delete_points([one.id for one in found]))
-                    shard.wrote(len(found))
+                    shard.raw.update(shard.deleting([one.id for one in found]))
+                    shard.wrote(len(found), added=0)
             deleted += len(found)
             if more is None or deleted == limit:
                 break

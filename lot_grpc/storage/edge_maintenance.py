@@ -23,8 +23,9 @@ from pathlib import Path
 import qdrant_edge as edge
 
 from lot_grpc.domain.errors import LotError, StartupError
-from lot_grpc.storage.edge_shard import EDGE_ERRORS, shard_folders
+from lot_grpc.storage.edge_shard import EDGE_ERRORS, load, shard_folders
 from lot_grpc.storage.lock import FolderLock
+from lot_grpc.storage.manifest import Manifest, missing_things
 from lot_grpc.storage.space import SpaceGuard, used_bytes
 
 STATE_NAME = "lot.maintenance.json"
@@ -74,9 +75,12 @@ def compact_folder(folder: Path, collections: Sequence[str] = ()) -> Iterator[Sh
     """
     lock = FolderLock(folder)
     try:
+        manifest = Manifest(folder)
+        if missing := manifest.missing_files():
+            raise StartupError(missing_things(folder, missing))
         for shard in shard_folders(folder):
             if not collections or shard.name in collections:
-                done = _compact(shard)
+                done = _compact(shard, manifest)
                 _write_state(folder, done)
                 yield done
     finally:
@@ -111,7 +115,7 @@ async def compact_in_child(
             await child.wait()
 
 
-def _compact(folder: Path) -> ShardCompaction:
+def _compact(folder: Path, manifest: Manifest) -> ShardCompaction:
     started = time.monotonic()
     bytes_before = used_bytes(folder, without=_LOG_FOLDER)
     free = SpaceGuard(folder).free()
@@ -120,15 +124,21 @@ def _compact(folder: Path) -> ShardCompaction:
         return ShardCompaction(
             folder.name, 0, 0, 0, bytes_before, bytes_before, 0.0, changed=False, skipped=reason
         )
+    shard = load(folder)
     with EDGE_ERRORS:
-        shard = edge.EdgeShard.load(str(folder))
         try:
             before = shard.info()
+            count = shard.count(edge.CountRequest(True, None))
+            if missing := manifest.missing_records(folder.name, count):
+                raise StartupError(missing_things(folder.parent, [missing]))
+            manifest.forget(folder.name)
             changed = shard.optimize()
             shard.flush()
             after = shard.info()
         finally:
             shard.close()
+    manifest.note(folder.name)
+    manifest.save()
     return ShardCompaction(
         collection=folder.name,
         points=after.points_count,

@@ -1,13 +1,16 @@
 """One collection of the Edge store: a shard in a folder of its own.
 
-Opens or creates the shard, brings its schema up to the spec, and keeps what the store wants to know
-of it without asking: when the next record expires, and how much is not flushed yet.
+Opens or creates the shard, brings its schema up to the spec, and keeps what the store needs to know
+of it at hand: when the next record expires, how much is not flushed yet, and whether its folder is
+still there.
 """
 
 from __future__ import annotations
 
+import ctypes
 import json
 import shutil
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -18,9 +21,10 @@ from qdrant_edge import UpdateOperation
 
 from lot_grpc.domain.errors import StartupError, StoreUnavailableError
 from lot_grpc.ports import EXPIRES_KEY, NAMESPACE_KEY, CollectionSpec, Index, Micros, Record
-from lot_grpc.storage.checks import check_dimensions
+from lot_grpc.storage.checks import check_dimensions, require_same
 from lot_grpc.storage.edge_repair import mend
 from lot_grpc.storage.json_path import json_path
+from lot_grpc.storage.manifest import Manifest
 from lot_grpc.storage.recent import RecentRecords
 
 CONFIG_NAME = "edge_config.json"
@@ -80,14 +84,20 @@ EDGE_ERRORS = _EdgeErrors()
 class Shard:
     """An open collection. ``raw`` is Edge's own handle; calls to it hold the GIL."""
 
-    def __init__(self, folder: Path, spec: CollectionSpec, search_threads: int) -> None:
+    def __init__(
+        self, folder: Path, spec: CollectionSpec, search_threads: int, manifest: Manifest
+    ) -> None:
         self.spec = spec
         self._folder = folder
+        self._manifest = manifest
         self.recent = RecentRecords(_RECENT if spec.dense else 0)
         """Of what is recalled, that is; logs are read once."""
         self.unflushed = 0
+        self._looked = float("-inf")
         self.raw = _opened(folder, spec, search_threads)
         try:
+            places = (folder, folder / "wal", *(folder / "segments").iterdir())
+            self._places = [(str(place), place.stat().st_ino) for place in places]
             with EDGE_ERRORS:
                 _complete(self.raw, folder, spec)
             self.next_expiry: Micros | None = None
@@ -96,6 +106,29 @@ class Shard:
         except BaseException:
             self.raw.close()
             raise
+
+    def require_there(self, *, within_seconds: float = 0) -> None:
+        """Raise if its folder is no longer the one that was opened: a write would be lost.
+
+        A look costs as much as a fifth of a write, so that one may be reused for a moment: what was
+        written in that moment is lost no more than what was written right before it.
+        """
+        now = time.monotonic()
+        if now - self._looked < within_seconds:
+            return
+        for place, inode in self._places:
+            require_same(place, inode)
+        self._looked = now
+
+    def count(self) -> int:
+        """Exactly how many records there are, expired ones included."""
+        with EDGE_ERRORS:
+            return self.raw.count(edge.CountRequest(True, None))
+
+    def list_files(self) -> None:
+        """Expect the files that there are now at the next start."""
+        self._manifest.note(self.spec.name)
+        self._manifest.save()
 
     def extend(self, spec: CollectionSpec) -> None:
         """Add the vectors that a spec names and the shard lacks."""
@@ -108,26 +141,47 @@ class Shard:
     def drop_vectors(self, names: Sequence[str]) -> None:
         """Drop named vectors; those that are not there are none."""
         dense, sparse = _vectors(self._folder)
+        self._manifest.forget(self.spec.name)
         for name in names:
             if name in dense or name in sparse:
                 self.raw.update(UpdateOperation.delete_vector_name(name))
+        self.list_files()
         self.spec = self.spec.without(names)
         self._filled.difference_update(names)
 
-    def wrote(self, points: int) -> None:
-        """Count written points, and flush when a crash would have too many to replay."""
+    def wrote(self, points: int, added: int) -> None:
+        """Count written and added points, and flush when a crash would have too many to replay."""
+        self._manifest.add(self.spec.name, added)
         self.unflushed += points
         if self.unflushed >= _FLUSH_EVERY_POINTS:
             self.flush()
+            self.list_files()
 
-    def flush(self) -> None:
-        """Bring what was written to the disk itself, if anything was."""
-        if self.unflushed:
-            self.raw.flush()
-            self.unflushed = 0
+    def deleting(self, ids: Sequence[Any]) -> UpdateOperation:
+        """The operation that deletes these points, which are there."""
+        self._manifest.add(self.spec.name, -len(ids))
+        return UpdateOperation.delete_points(list(ids))
+
+    def flush(self) -> bool:
+        """Bring what was written to the disk itself; whether anything was."""
+        if not self.unflushed:
+            return False
+        self.require_there()
+        self.raw.flush()
+        self.unflushed = 0
+        return True
 
     def close(self) -> None:
-        """Flush and close, also when the flush fails, as on a full disk."""
+        """Flush and close, also when the flush fails, as on a full disk.
+
+        Without its folder it stays open to the end of the process: Edge flushes by path as it
+        closes, which would damage a backup that was put there meanwhile.
+        """
+        try:
+            self.require_there()
+        except StoreUnavailableError:
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(self.raw))
+            raise
         try:
             self.raw.flush()
         finally:
@@ -189,17 +243,28 @@ def _opened(folder: Path, spec: CollectionSpec, search_threads: int) -> edge.Edg
     never_opened = folder / _NEVER_OPENED
     if not folder.exists() or never_opened.exists():
         _create(folder, spec, search_threads)
-    try:
-        shard = _loaded(folder)
-    except Exception as error:
-        raise StartupError(
-            f"the collection {spec.name!r} in {folder} cannot be opened; restore the folder from a "
-            "backup, or move it away to start without its contents (the cause is in the log)",
-            path=folder,
-            collection=spec.name,
-        ) from error
+    shard = load(folder)
     never_opened.unlink(missing_ok=True)
     return shard
+
+
+def load(folder: Path) -> edge.EdgeShard:
+    """The shard in a folder, mended if it died while a vector was added or dropped.
+
+    Raises:
+        StartupError: Edge cannot open it.
+    """
+    try:
+        with EDGE_ERRORS:
+            return _loaded(folder)
+    except Exception as error:
+        raise StartupError(
+            f"the collection {folder.name!r} in {folder} cannot be opened (the cause is in the "
+            "log); restore the data folder from a backup, or move this folder away and start with "
+            "`lot-grpc serve --accept-loss`, without what was in it",
+            path=folder,
+            collection=folder.name,
+        ) from error
 
 
 def _loaded(folder: Path) -> edge.EdgeShard:

@@ -54,6 +54,10 @@ _MOST_NAMESPACES = 1_000_000
 _INSERT_ROUNDS = 3
 _CAS_ROUNDS = 16
 _BACKOFF_SECONDS = 0.005
+_CHECK_SECONDS = 2.0
+
+_GRPC_OPTIONS = {"grpc.max_reconnect_backoff_ms": 1000}
+"""A server that is back is found within a second; by default it may take two minutes."""
 
 _Write = Callable[[Stamp, models.Filter], Awaitable[object]]
 
@@ -97,6 +101,7 @@ class QdrantStore:
                 api_key=api_key,
                 prefer_grpc=prefer_grpc,
                 grpc_port=grpc_port,
+                grpc_options=dict(_GRPC_OPTIONS),
                 timeout=timeout_seconds,
                 check_compatibility=False,  # require_version does, and says what to do
             )
@@ -368,9 +373,10 @@ class QdrantStore:
     # --- operation ---
 
     async def check(self) -> None:
-        """Raise if the server does not answer."""
+        """Raise if the server does not answer soon."""
         with self._ready():
-            await self._client.get_collections()
+            async with asyncio.timeout(_CHECK_SECONDS):
+                await self._client.get_collections()
 
     async def compact(self) -> bool:
         """The server does it itself."""

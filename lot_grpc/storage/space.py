@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
-from lot_grpc.domain.errors import StartupError, StorageFullError
+from lot_grpc.domain.errors import StartupError, StorageFullError, StoreUnavailableError
 
 DEFAULT_MIN_FREE_BYTES = 400 * 2**20
 """Enough for a dozen collections: each may open a 32 MiB log file and grow its mapped pages."""
@@ -56,8 +56,15 @@ class SpaceGuard:
         return self.min_free_bytes // _EMERGENCY_SHARE
 
     def free(self) -> int:
-        """Bytes that this user may still write."""
-        stat = self._statvfs(self._folder)
+        """Bytes that this user may still write. Raises ``StoreUnavailableError``."""
+        try:
+            stat = self._statvfs(self._folder)
+        except OSError as error:
+            raise StoreUnavailableError(
+                f"the data folder {self._folder} cannot be used ({error.strerror}); see that it is "
+                "there and that this user may read it",
+                path=self._folder,
+            ) from error
         return stat.f_bavail * stat.f_frsize
 
     def require_write(self) -> None:

@@ -26,15 +26,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 class Serve(Protocol):
     """Starts the service on a folder; whatever still runs when the test ends is killed."""
 
-    def __call__(self, data: Path, settings: Mapping[str, str] | None = None) -> Served: ...
+    def __call__(
+        self, data: Path, settings: Mapping[str, str] | None = None, *arguments: str
+    ) -> Served: ...
 
 
 @pytest.fixture
 def serve(tmp_path: Path) -> Iterator[Serve]:
     started: list[Served] = []
 
-    def start(data: Path, settings: Mapping[str, str] | None = None) -> Served:
-        served = process.serve(data, tmp_path / f"server-{len(started)}.log", settings)
+    def start(data: Path, settings: Mapping[str, str] | None = None, *arguments: str) -> Served:
+        log = tmp_path / f"server-{len(started)}.log"
+        served = process.serve(data, log, settings, *arguments)
         started.append(served)
         return served
 

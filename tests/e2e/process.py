@@ -100,11 +100,13 @@ class Served:
         return self.log.read_text(errors="replace")
 
 
-def serve(data: Path, log: Path, settings: Mapping[str, str] | None = None) -> Served:
+def serve(
+    data: Path, log: Path, settings: Mapping[str, str] | None = None, *arguments: str
+) -> Served:
     """Start the service and wait until it says that it serves."""
     with log.open("a") as stderr:
         process = subprocess.Popen(
-            command("serve"),
+            command("serve", *arguments),
             env=environment(data, settings),
             cwd=ROOT,
             stdin=subprocess.DEVNULL,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 from pathlib import Path
 
 import grpc
@@ -140,3 +141,29 @@ def test_a_store_of_another_model_is_left_alone_and_both_are_named(serve, copied
     assert f"model_sha256={hashlib.sha256(model).hexdigest()}" in told
     assert "LOT_EMBEDDING_PATH" in told
     assert saved(serve(data, theirs)) == ["made by another model"]
+
+
+@pytest.mark.timeout(300)
+def test_a_folder_that_lost_something_is_served_only_when_that_is_accepted(serve, data):
+    server = serve(data)
+    save(server, "lost with its segments")
+    assert server.stop() == 0
+    for segment in (data / "patterns/segments").iterdir():
+        shutil.rmtree(segment)
+    missing = "collection 'patterns' with 1 records lacks segments/"
+    checked = run(data, "check")
+    assert checked.code == 1
+    assert missing in checked.stdout
+    for _ in range(2):  # it is not forgotten by having been said
+        message = refused(run(data, "serve"))
+        assert missing in message
+        assert "lot-grpc serve --accept-loss" in message
+        assert "lot-grpc import" in message
+    server = serve(data, None, "--accept-loss")
+    assert "started without what is missing" in server.logged()
+    assert saved(server) == []
+    save(server, "new")
+    server.kill()
+    server = serve(data)
+    assert saved(server) == ["new"]
+    assert server.stop() == 0

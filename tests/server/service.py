@@ -6,6 +6,7 @@ clock to move nor a store to stop, and tests that need one are skipped.
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -145,8 +146,9 @@ async def serving(
     clock: FixedClock | None = None,
     max_batch_items: int = 500,
     limits: Limits | None = None,
+    probe: Callable[[str], None] | None = None,
 ) -> AsyncIterator[Lot]:
-    """The service in this process, on a free port."""
+    """The service in this process, on a free port. ``probe`` takes what is wrong with the store."""
     clock = clock or FixedClock()
     store = store or InMemoryStore(clock)
     embedder = embedder or HashingEmbedder()
@@ -174,10 +176,15 @@ async def serving(
         servicers, limits, log=lambda record: log.append(dict(record)), gate=services.gate
     )
     port = await server.start("127.0.0.1:0")
+    following = asyncio.create_task(
+        server.follow(store.check, probe, seconds=0.02) if probe else asyncio.sleep(0)
+    )
     async with grpc.aio.insecure_channel(f"127.0.0.1:{port}", options=OPTIONS) as channel:
         try:
             yield Lot(channel, new_namespace(), log, clock, server, services, f"127.0.0.1:{port}")
         finally:
+            following.cancel()
+            await asyncio.wait([following])
             await server.stop(0)
             await store.close()
 

@@ -165,7 +165,7 @@ async def test_an_error_of_the_domain_is_told_as_it_is():
         assert failed.details["ResourceInfo"].resource_name == "p-1"
         record = await it.logged()
         assert record["reason"] == "PATTERN_NOT_FOUND"
-        assert "exc_info" not in record
+        assert "error" not in record
 
 
 async def test_an_error_in_a_task_group_is_told_as_it_is():
@@ -183,7 +183,7 @@ async def test_an_unknown_error_shows_a_call_id_only_and_is_logged_whole(error):
         assert "secret" not in str(failed)
         record = await it.logged()
         assert record["call_id"] == failed.call_id == failed.metadata["call_id"]
-        assert record["exc_info"] is error
+        assert record["error"] is error
         assert record["level"] == "error"
 
 
@@ -195,7 +195,7 @@ async def test_the_cause_of_an_unreachable_store_is_logged_but_not_told():
         assert (failed.code, failed.reason) == ("UNAVAILABLE", "STORE_UNAVAILABLE")
         assert failed.details["RetryInfo"].retry_delay.seconds == 1
         assert "secret" not in str(failed)
-        assert (await it.logged())["exc_info"] is error
+        assert (await it.logged())["error"] is error
 
 
 async def test_an_answer_of_the_wrong_type_is_an_internal_error():
@@ -393,7 +393,7 @@ async def test_a_write_is_finished_though_its_caller_has_left(how, pattern_id):
         late = await it.logged(2)
         assert late["late"] is True
         assert late["call_id"] == it.log[0]["call_id"]
-        assert (late["code"], "exc_info" in late) == (
+        assert (late["code"], "error" in late) == (
             ("INTERNAL", True) if pattern_id == "boom" else ("OK", False)
         )
 

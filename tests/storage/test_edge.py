@@ -181,7 +181,7 @@ async def test_a_damaged_collection_is_named_with_what_to_do(
     for file in (folder / SPEC.name).glob(damaged):
         file.write_text("garbage")
     again = EdgeStore(folder, clock, min_free_bytes=0)
-    with pytest.raises(StartupError, match="restore the folder from a backup") as caught:
+    with pytest.raises(StartupError, match="restore the data folder from a backup") as caught:
         await again.ensure_collections([SPEC])
     assert str(folder / SPEC.name) in caught.value.message
     assert caught.value.__cause__ is not None

@@ -1,10 +1,19 @@
 from __future__ import annotations
 
+import asyncio
 import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
+import grpc.aio
 import pytest
 from qdrant_client import models
+from qdrant_client.grpc.collections_pb2 import ListCollectionsResponse
+from qdrant_client.grpc.collections_service_pb2_grpc import (
+    CollectionsServicer,
+    add_CollectionsServicer_to_server,
+)
 
 from lot_grpc.domain.errors import ContentionError, StartupError, StoreUnavailableError
 from lot_grpc.storage.qdrant import QdrantStore
@@ -35,6 +44,60 @@ async def test_a_server_that_is_not_there_is_named_without_its_secrets(prefer_gr
     assert "s3cret" not in caught.value.message
     assert caught.value.__cause__ is not None
     await store.close()
+
+
+class Collections(CollectionsServicer):
+    """As much of a Qdrant server as ``check`` asks for."""
+
+    async def List(self, request: Any, context: Any) -> Any:  # noqa: N802 - the RPC's name
+        return ListCollectionsResponse()
+
+
+@asynccontextmanager
+async def answering(port: int) -> AsyncIterator[None]:
+    server = grpc.aio.server(options=[("grpc.so_reuseport", 0)])
+    add_CollectionsServicer_to_server(Collections(), server)
+    server.add_insecure_port(f"127.0.0.1:{port}")
+    await server.start()
+    try:
+        yield
+    finally:
+        await server.stop(0)
+
+
+async def test_a_server_that_goes_away_and_comes_back_is_noticed_soon() -> None:
+    """By the check that health follows, within its own time."""
+    port = closed_port()
+    store = QdrantStore(FixedClock(), f"http://127.0.0.1:{port}", grpc_port=port)
+    try:
+        for _ in range(2):
+            async with answering(port):
+                async with asyncio.timeout(5):
+                    while True:
+                        try:
+                            await store.check()
+                            break
+                        except StoreUnavailableError:
+                            await asyncio.sleep(0.05)
+            with pytest.raises(StoreUnavailableError, match="check that it runs"):
+                async with asyncio.timeout(5):
+                    await store.check()
+    finally:
+        await store.close()
+
+
+async def test_a_server_that_takes_the_call_and_never_answers_fails_the_check(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("lot_grpc.storage.qdrant._CHECK_SECONDS", 0.05)
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        port = silent.getsockname()[1]
+        store = QdrantStore(FixedClock(), f"http://127.0.0.1:{port}", grpc_port=port)
+        with pytest.raises(StoreUnavailableError, match="TimeoutError"):
+            await store.check()
+        await store.close()
 
 
 class Meddling:

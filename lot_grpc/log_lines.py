@@ -1,0 +1,84 @@
+"""The lines that a server logs of its calls and of what fails beside them, and how many.
+
+One line a call. A failure that is no bug has no traceback, and is said with what caused it where it
+is not the caller's. Of equal failures within a minute the first is a warning (or an error) in full;
+those that follow are plain lines at ``info``, as those of good calls, and their number is a warning
+once the minute is over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import structlog
+
+from lot_grpc.domain.errors import LotError
+from lot_grpc.logs import REPEATS_SECONDS, Repeats, cause_of, place_of
+
+_log = structlog.get_logger()
+
+
+class Calls:
+    """Logs calls (``server.calllog.CallLog``). ``end`` it, for what was not summed up yet."""
+
+    def __init__(self) -> None:
+        self._log = _log.bind()  # once, as each call would do it anew
+        self._repeats = Repeats(self._summarize)
+        self.end = self._repeats.end
+
+    def __call__(self, record: Mapping[str, object]) -> None:
+        """Log one."""
+        fields = {key: value for key, value in record.items() if value != ""}
+        level = str(fields.pop("level"))
+        # `code` would be taken for the code of a pattern and masked.
+        status = fields["status"] = str(fields.pop("code"))
+        reason = str(fields.get("reason", status))
+        place, more = _explained(fields.pop("error", None), bug=reason == "INTERNAL")
+        if level != "info":
+            # The name of an RPC that there is not is the caller's.
+            method = "" if reason == "NOT_IMPLEMENTED" else str(fields["method"])
+            if self._repeats.is_first((level, method, status, reason, place)):
+                fields |= more
+            else:
+                level = "info"
+        getattr(self._log, level)("call", **fields)
+
+    def _summarize(self, key: tuple[str, ...], more: int) -> None:
+        level, method, status, reason, _ = key
+        getattr(self._log, level)(
+            "the same again",
+            method=method,
+            status=status,
+            reason=reason,
+            times=more,
+            within_seconds=REPEATS_SECONDS,
+        )
+
+
+class Background:
+    """Logs what fails beside the calls: its reason, or the traceback of a bug."""
+
+    def __init__(self) -> None:
+        self._repeats = Repeats(self._summarize)
+        self.end = self._repeats.end
+
+    def __call__(self, what: str, error: Exception) -> None:
+        """Log one."""
+        reason = error.reason if isinstance(error, LotError) else "INTERNAL"
+        place, more = _explained(error, bug=reason == "INTERNAL")
+        if self._repeats.is_first((what, reason, place)):
+            said = {"why": error.message} if isinstance(error, LotError) else {}
+            _log.warning(what, reason=reason, **said, **more)
+
+    def _summarize(self, key: tuple[str, ...], more: int) -> None:
+        what, reason, _ = key
+        _log.warning(what, reason=reason, times=more, within_seconds=REPEATS_SECONDS)
+
+
+def _explained(error: object, *, bug: bool) -> tuple[str, dict[str, object]]:
+    """Where a bug is, and the field that shows the operator what happened."""
+    if not isinstance(error, BaseException):
+        return "", {}
+    if bug:
+        return place_of(error), {"exc_info": error}
+    return "", {"cause": cause} if (cause := cause_of(error)) else {}

@@ -1,0 +1,229 @@
+"""What should be in the data folder, kept beside the shards so that a start finds what is gone.
+
+Edge opens a folder without its segments, its id tracker or its write-ahead log as if nothing had
+been in them. So two files say what there was:
+
+``lot.counts`` has a line for each collection with the number of its records. It is raised after
+records were added and lowered before they are deleted, by a plain write that the death of the
+process does not undo: the bound holds at any instant. A line is compared within the boot of the
+machine that wrote it only, since a loss of power may keep a line and not the write before it.
+
+``lot.files.json`` lists the files of each collection and the least size of each. Files only come
+and grow while a collection is open; what removes some (a dropped vector, compaction) forgets the
+list first. Left out is what Edge makes anew by itself (most of the payload indexes, journals, its
+own configuration) and log segments that it may drop at any time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+FILES_NAME = "lot.files.json"
+COUNTS_NAME = "lot.counts"
+
+_LINE: Final = re.compile(r"(\S+) +(\d+) +(\S+)\n")
+_LINE_BYTES: Final = 100
+_BOOT: Final = Path("/proc/sys/kernel/random/boot_id")
+_NO_BOOT: Final = "-"
+_REMADE: Final = re.compile(
+    r"payload_index/.*(?<!/tracker\.dat)$|tracker_journal\.dat$|^edge_config\.json$|^wal/(?!open-)|/\.|^\."
+)
+_RESIZED: Final = re.compile(r"\.json$")
+_NEVER_BLANK: Final = re.compile(
+    r"/(page_\d+\.dat|tracker\.dat|chunk_\d+\.mmap|vectors/status\.dat)$"
+)
+_HEAD_BYTES: Final = 4096
+_NAMED: Final = 3
+"""How many files a message names."""
+
+
+class _File(NamedTuple):
+    size: int
+    """At least so many bytes."""
+    filled: bool
+    """Whether its first page has had content, which never goes away again."""
+
+
+class Manifest:
+    """The two files of a data folder, whose lock the caller holds."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._boot = _boot()
+        self._files = _read_files(folder / FILES_NAME)
+        self._counts = os.open(folder / COUNTS_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._lines: dict[str, int] = {}
+        self._count: dict[str, int] = {}
+        self._from_boot: dict[str, str] = {}
+        lines = os.pread(self._counts, 2**20, 0)
+        self._end = len(lines) // _LINE_BYTES
+        for number in range(self._end):
+            line = lines[number * _LINE_BYTES : (number + 1) * _LINE_BYTES]
+            if match := _LINE.fullmatch(line.decode(errors="replace")):
+                self._lines[match[1]] = number
+                self._count[match[1]], self._from_boot[match[1]] = int(match[2]), match[3]
+
+    def close(self) -> None:
+        """Close the files. Idempotent."""
+        if self._counts >= 0:
+            os.close(self._counts)
+            self._counts = -1
+
+    # --- at a start ---
+
+    def missing_files(self) -> list[str]:
+        """A phrase for each collection that had records and lacks files, before it is opened."""
+        phrases = []
+        for name in sorted({*self._files, *self._count}):
+            if not (count := self._count.get(name, 1)):
+                continue  # nothing can be lost of it
+            records = f" with {count:,} records" if name in self._count else ""
+            if not (self._folder / name).is_dir():
+                phrases.append(f"collection {name!r}{records} is gone")
+            elif damaged := self._damaged(name):
+                more = f" and {len(damaged) - _NAMED} more" if len(damaged) > _NAMED else ""
+                named = ", ".join(damaged[:_NAMED])
+                phrases.append(f"collection {name!r}{records} lacks {named}{more}")
+        return phrases
+
+    def missing_records(self, name: str, count: int) -> str:
+        """A phrase if the opened collection has fewer records than it should, else empty."""
+        if self._boot == _NO_BOOT or self._from_boot.get(name) != self._boot:
+            return ""
+        expected = self._count[name]
+        if count >= expected:
+            return ""
+        return f"collection {name!r} has {count:,} of {expected:,} records"
+
+    # --- while serving ---
+
+    def opened(self, name: str, count: int) -> None:
+        """Begin to count from here, with what is there accepted."""
+        self._files.pop(name, None)
+        self._from_boot[name] = self._boot
+        if name not in self._lines:
+            self._lines[name] = self._end
+            self._end += 1
+        self._set(name, count)
+        self.note(name)
+
+    def add(self, name: str, records: int) -> None:
+        """Records were added (or, below 0, are about to be deleted)."""
+        if records:
+            self._set(name, self._count[name] + records)
+
+    def note(self, name: str) -> None:
+        """List the files of a collection; those that were listed stay so. ``save`` keeps it."""
+        found = _listed(self._folder / name)
+        former = self._files.get(name, {})
+        if any(path.startswith("wal/") for path in found):  # the log moves on from file to file
+            former = {p: file for p, file in former.items() if not p.startswith("wal/")}
+        for path, file in former.items():
+            now = found.get(path, file)
+            found[path] = _File(max(file.size, now.size), file.filled or now.filled)
+        self._files[name] = found
+
+    def forget(self, name: str) -> None:
+        """Files of it are about to be removed: expect none until it is listed anew."""
+        if self._files.pop(name, None):
+            self.save(sync=True)
+
+    def save(self, *, sync: bool = False) -> None:
+        """Write the list, unless the folder was deleted, emptied or replaced meanwhile."""
+        with contextlib.suppress(FileNotFoundError):
+            if not os.path.samestat((self._folder / COUNTS_NAME).stat(), os.fstat(self._counts)):
+                return
+            new = self._folder / f".{FILES_NAME}"
+            with new.open("w") as file:
+                json.dump(self._files, file)
+                if sync:
+                    file.flush()
+                    os.fsync(file.fileno())
+            new.replace(self._folder / FILES_NAME)
+
+    # --- inside ---
+
+    def _set(self, name: str, count: int) -> None:
+        self._count[name] = count
+        line = f"{name} {count} ".ljust(_LINE_BYTES - 1 - len(self._boot)) + f"{self._boot}\n"
+        os.pwrite(self._counts, line.encode(), self._lines[name] * _LINE_BYTES)
+
+    def _damaged(self, name: str) -> list[str]:
+        folder = self._folder / name
+        log_moved = any(
+            f"wal/{file.name}" not in self._files.get(name, {})
+            for file in folder.glob("wal/*-*")
+            if file.name != "first-index"
+        )
+        damaged = []
+        for path, file in self._files.get(name, {}).items():
+            if path.startswith("wal/") and log_moved:
+                continue
+            now = _look(folder / path, path)
+            if now is None:
+                damaged.append(path)
+            elif now.size < file.size:
+                damaged.append(f"{path} (cut from {file.size:,} to {now.size:,} bytes)")
+            elif file.filled and not now.filled:
+                damaged.append(f"the contents of {path}")
+        return damaged
+
+
+def missing_things(folder: Path, phrases: Sequence[str]) -> str:
+    """The sentence that refuses a start."""
+    return (
+        f"the data folder {folder} has lost something: {'; '.join(phrases)}. Restore it from a "
+        "backup; or keep what is left by `lot-grpc serve --accept-loss`, and bring back the rest "
+        "by `lot-grpc import` of an export"
+    )
+
+
+def _listed(folder: Path) -> dict[str, _File]:
+    found = {}
+    for directory, _, names in os.walk(folder):
+        for name in names:
+            file = Path(directory, name)
+            path = file.relative_to(folder).as_posix()
+            if not _REMADE.search(path) and (looked := _look(file, path)):
+                found[path] = looked
+    return found
+
+
+def _look(file: Path, path: str) -> _File | None:
+    try:
+        size = 0 if _RESIZED.search(path) else file.stat().st_size
+        filled = False
+        if _NEVER_BLANK.search(path):
+            with file.open("rb") as opened:
+                filled = any(opened.read(_HEAD_BYTES))
+        elif not size:
+            file.stat()
+    except FileNotFoundError:
+        return None
+    return _File(size, filled)
+
+
+def _read_files(file: Path) -> dict[str, dict[str, _File]]:
+    """Nothing where it cannot be read: then the counts alone tell."""
+    try:
+        content: dict[str, dict[str, Any]] = json.loads(file.read_text())
+        return {
+            name: {path: _File(*entry) for path, entry in files.items()}
+            for name, files in content.items()
+        }
+    except (OSError, ValueError, TypeError, AttributeError):
+        return {}
+
+
+def _boot() -> str:
+    """What the kernel calls this run of the machine."""
+    try:
+        return _BOOT.read_text().strip()
+    except OSError:
+        return _NO_BOOT

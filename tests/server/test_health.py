@@ -1,0 +1,151 @@
+"""Health and CheckReady while the store, its folder or its server goes away and comes back."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+from lot_grpc.domain.errors import LotError, StorageFullError, StoreUnavailableError
+from lot_grpc.storage.edge import EdgeStore
+from lot_grpc.storage.in_memory import InMemoryStore
+from tests.contract.clock import FixedClock
+from tests.server.service import Lot, serving
+from tests.server.wire import failure, until
+
+
+class Store(InMemoryStore):
+    """One that meets what the test says."""
+
+    met: LotError | None = None
+
+    async def check(self) -> None:
+        if self.met is not None:
+            raise self.met
+
+
+@asynccontextmanager
+async def watched(store: Any) -> AsyncIterator[tuple[Lot, list[str], list[str]]]:
+    """The service, what watchers of its health see, and what is reported to the operator."""
+    reports: list[str] = []
+    async with serving(store, clock=FixedClock(), probe=reports.append) as lot:
+        stub: Any = health_pb2_grpc.HealthStub(lot.channel)
+        seen: list[str] = []
+        name = health_pb2.HealthCheckResponse.ServingStatus.Name
+
+        async def watch() -> None:
+            async for state in stub.Watch(health_pb2.HealthCheckRequest()):
+                seen.append(name(state.status))  # noqa: PERF401 - it is looked at meanwhile
+
+        watching = asyncio.create_task(watch())
+        await until(lambda: seen == ["SERVING"])
+        yield lot, seen, reports
+        watching.cancel()
+        await asyncio.wait([watching])
+
+
+async def test_health_follows_the_store_and_comes_back_by_itself():
+    store = Store(FixedClock())
+    async with watched(store) as (lot, seen, reports):
+        store.met = StoreUnavailableError("the server does not answer; start it")
+        await until(lambda: seen == ["SERVING", "NOT_SERVING"])
+        stub: Any = health_pb2_grpc.HealthStub(lot.channel)
+        for service in ("", "lot.v1.MemoryService"):
+            state = await stub.Check(health_pb2.HealthCheckRequest(service=service))
+            assert state.status == health_pb2.HealthCheckResponse.NOT_SERVING
+        ready = await lot.admin.CheckReady()
+        assert not ready.ready
+        assert "does not answer" in str(ready)
+        store.met = None
+        await until(lambda: seen == ["SERVING", "NOT_SERVING", "SERVING"])
+        assert (await lot.admin.CheckReady()).ready
+        assert reports == ["the server does not answer; start it", ""]
+
+
+async def test_a_full_disk_is_served_from_and_not_ready():
+    store = Store(FixedClock())
+    async with watched(store) as (lot, seen, reports):
+        store.met = StorageFullError(1, 2, "/data")
+        ready = await lot.admin.CheckReady()
+        assert not ready.ready
+        assert "free some space" in str(ready)
+        assert (seen, reports) == (["SERVING"], [])
+
+
+async def test_a_store_that_is_away_is_not_shown_as_serving_once_the_server_drains():
+    store = Store(FixedClock())
+    async with watched(store) as (lot, seen, _):
+        store.met = StoreUnavailableError("gone")
+        await until(lambda: seen[-1] == "NOT_SERVING")
+        assert lot.server is not None
+        await lot.server._health.draining()
+        store.met = None
+        await lot.server._health.set("", health_pb2.HealthCheckResponse.SERVING)
+        assert lot.server._health._server_status[""] == health_pb2.HealthCheckResponse.NOT_SERVING
+
+
+async def refused(lot: Lot, name: str) -> None:
+    """Writes are refused, each with the folder and what to do; reads and CheckReady answer."""
+    for write in (
+        lot.patterns.SavePattern(pattern={"task": "lost"}),
+        lot.memories.CreateMemory(memory={"content": "lost"}),
+        lot.patterns.RecordOutcome(pattern_ids=["p"], outcome=1),
+        lot.patterns.DeletePattern(pattern_id="p"),
+        lot.episodes.StartEpisode(episode={"task": "lost"}),
+        lot.memories.SetPreference(preference={"key": "k", "value": {"bool_value": True}}),
+    ):
+        failed = await failure(write)
+        assert (failed.code, failed.reason) == ("UNAVAILABLE", "STORE_UNAVAILABLE")
+        assert name in failed.message
+        assert "move the former one back, or stop the server" in failed.message
+    assert (await lot.patterns.GetPattern(pattern_id="p")).pattern.task == "kept"
+    ready = await lot.admin.CheckReady()
+    assert not ready.ready
+    assert name in str(ready)
+
+
+async def _goes_away(
+    lot: Lot, seen: list[str], reports: list[str], folder: Path, aside: Path
+) -> None:
+    await lot.patterns.SavePattern(pattern={"task": "kept"}, pattern_id="p")
+    folder.rename(aside)
+    await until(lambda: seen[-1] == "NOT_SERVING")
+    await refused(lot, str(folder))
+    assert (await failure(lot.admin.GetServerInfo())).reason == "STORE_UNAVAILABLE"
+    aside.rename(folder)
+    await until(lambda: seen[-1] == "SERVING")
+    assert reports[-1] == ""
+    await lot.patterns.SavePattern(pattern={"task": "kept too"}, pattern_id="p2")
+    shutil.rmtree(folder)
+    await until(lambda: seen[-1] == "NOT_SERVING")
+    await refused(lot, str(folder))
+
+
+@pytest.mark.timeout(240)
+async def test_a_data_folder_that_goes_away_takes_no_write_and_is_not_serving(tmp_path: Path):
+    """Moved and put back, then deleted: no write is acknowledged into nowhere."""
+    folder, aside = tmp_path / "data", tmp_path / "aside"
+    store = EdgeStore(folder, FixedClock(), min_free_bytes=0)
+    stopping = pytest.raises(StoreUnavailableError, match="is gone")  # it cannot flush
+    with stopping:
+        async with watched(store) as (lot, seen, reports):
+            await _goes_away(lot, seen, reports, folder, aside)
+    assert not folder.exists(), "what was deleted is not made again by stopping"
+
+
+async def test_a_folder_that_cannot_be_written_is_not_ready(tmp_path: Path, monkeypatch):
+    store = EdgeStore(tmp_path, FixedClock(), min_free_bytes=0)
+    try:
+        await store.check()
+        monkeypatch.setattr(os, "access", lambda *_: False)
+        with pytest.raises(StoreUnavailableError, match="cannot be written any more"):
+            await store.check()
+    finally:
+        await store.close()
