@@ -79,7 +79,7 @@ async def serve(
     ``stop`` may be set before ``ready``; then it closes what is open and returns.
 
     Raises:
-        StartupError: It cannot serve; what was opened is closed again.
+        StartupError: It cannot serve, or not any more; what was opened is closed again.
     """
     started = time.monotonic()
     async with AsyncExitStack() as stack:
@@ -120,9 +120,13 @@ async def serve(
         gc.freeze()  # what start-up made stays: no collection need walk it
         port = await server.start(settings.server.address)
         ready(await _ready(settings, opened, port, time.monotonic() - started))
-        await stop.wait()
+        stopped = asyncio.create_task(stop.wait())
+        await asyncio.wait((stopped, server.failed), return_when=asyncio.FIRST_COMPLETED)
+        stopped.cancel()
         await server.stop(settings.server.drain_seconds)
         await _flush(opened)
+        if server.failed.done():
+            raise server.failed.result()
     _log.info("stopped")
 
 
@@ -149,6 +153,9 @@ def _build(settings: Settings, opened: Opened) -> LotServer:
         max_message_bytes=wanted.max_message_bytes,
         max_concurrent_calls=wanted.max_concurrent_calls,
         max_streams=wanted.max_streams,
+        max_connections=wanted.max_connections,
+        max_request_bytes=wanted.max_request_bytes,
+        max_receive_seconds=wanted.max_receive_seconds,
         max_call_seconds=wanted.max_call_seconds,
         stream_idle_seconds=settings.streams.idle_seconds,
     )

@@ -9,7 +9,8 @@ from typing import Any, Final
 from grpc_health.v1 import health_pb2
 from grpc_health.v1._async import HealthServicer
 
-NAME: Final = "grpc.health.v1.Health"
+SERVICE: Final = health_pb2.DESCRIPTOR.services_by_name["Health"]
+NAME: Final = SERVICE.full_name
 
 _SERVING = health_pb2.HealthCheckResponse.SERVING
 _NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING

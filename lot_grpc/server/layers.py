@@ -159,6 +159,23 @@ def admission(method: Method, handler: Handler, around: Surroundings) -> Handler
 # --- requests -------------------------------------------------------------------------------------
 
 
+def single_request(method: Method, handler: Handler, around: Surroundings) -> Handler:
+    """Reads the request of a call that has one, within the bounds of all that is read."""
+    if method.client_streaming:
+        return handler
+    incoming = around.inflight.incoming
+
+    async def received(call: Call) -> Any:
+        call.request = await incoming.receive(call.context)
+        size = len(call.request)
+        try:
+            return await handler(call)
+        finally:
+            call.when_over(lambda: incoming.release(size))
+
+    return received
+
+
 def checked_requests(method: Method, handler: Handler, around: Surroundings) -> Handler:
     """Parses and checks, a single request at once and streamed ones as the servicer reads them."""
     check = Checker(method.request_type)
@@ -241,7 +258,7 @@ def shield(method: Method, handler: Handler, around: Surroundings) -> Handler:
 
 def _finished_late(log: CallLog | None, call: Call, work: asyncio.Task[Any], left: float) -> None:
     """Say what became of a write whose caller has gone, as nobody else hears of it."""
-    late = Call(call.method, None, call.context)
+    late = Call(call.method, call.context)
     late.id, late.namespace = call.id, call.namespace
     if work.cancelled():
         late.code = "CANCELLED"
@@ -357,12 +374,19 @@ OUTER: Final[tuple[Layer, ...]] = (access_log, error_boundary)
 
 INNER: Final[tuple[Layer, ...]] = (
     admission,
+    single_request,
     checked_requests,
     time_limit,
     shield,
     one_model,
 )
 """Around what a servicer does."""
+
+LIBRARY: Final[tuple[Layer, ...]] = (error_boundary, single_request, checked_requests)
+"""Around what a library's servicer does with one request. Not counted: health answers always."""
+
+LIBRARY_STREAM: Final[tuple[Layer, ...]] = (error_boundary, admission, checked_requests)
+"""Around what a library's servicer does with a stream of requests."""
 
 
 def compose(
