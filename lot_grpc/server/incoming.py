@@ -67,7 +67,7 @@ class Incoming:
         reading = _Reading(loop.time())
         timer = loop.call_later(_QUICK_SECONDS, self._make_room, reading)
         try:
-            async with asyncio.timeout(self._seconds) as reading.limit:
+            async with asyncio.timeout(None) as reading.limit:
                 got: Any = await context.read()
         except TimeoutError:
             if reading.refused:
@@ -107,12 +107,14 @@ class Incoming:
                 limit.reschedule(max(now, reading.began + _HURRY_SECONDS))
 
     def _make_room(self, reading: _Reading) -> None:
+        assert reading.limit is not None
         if self.has_room:
             self._free -= self._most
             reading.has_room = True
             self._slow.add(reading)
             self._quick.release()
-        elif reading.limit is not None:
+            reading.limit.reschedule(reading.began + self._seconds)
+        else:
             reading.refused = True
             reading.limit.reschedule(0)
             self.hurry()
