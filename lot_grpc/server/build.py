@@ -35,6 +35,10 @@ _LAST_WORDS_SECONDS: Final = 1.0
 _FLUSH_SECONDS: Final = 0.5
 """How long gRPC may take to send the last statuses."""
 
+_LIBRARY: Final = (layers.error_boundary, layers.single_request, layers.checked_requests)
+_LIBRARY_STREAM: Final = (layers.error_boundary, layers.admission, layers.checked_requests)
+"""Around a library's servicer. Single requests have no admission: health answers under load."""
+
 
 class LotServer:
     """A server that is built and not yet started. Made by ``build_server``.
@@ -56,7 +60,7 @@ class LotServer:
     ) -> None:
         self.draining = draining
         self.failed = failed
-        self._watch: asyncio.Task[None] | None = None
+        self._watches: list[asyncio.Task[None]] = []
         self._server = server
         self._health = state
         self._inflight = flight
@@ -66,11 +70,6 @@ class LotServer:
     def calls_in_flight(self) -> int:
         """Calls being carried out, writes included whose callers have gone."""
         return len(self._inflight)
-
-    @property
-    def room_for_requests(self) -> bool:
-        """Whether a request of the largest size would be taken now."""
-        return self._inflight.incoming.has_room
 
     async def start(self, address: str, credentials: grpc.ServerCredentials | None = None) -> int:
         """Listen and serve. ``address`` is ``host:port``; port 0 takes a free one.
@@ -99,7 +98,8 @@ class LotServer:
         await self._health.serving()
         host = address.rpartition(":")[0].strip("[]")
         ended = partial(_fail, self.failed)
-        self._watch = asyncio.create_task(watch_port(host, port, ended))
+        for watch in (watch_port(host, port, ended), self._inflight.bytes.watch()):
+            self._watches.append(asyncio.create_task(watch))
         return port
 
     async def stop(self, grace_seconds: float) -> None:
@@ -120,8 +120,8 @@ class LotServer:
 
     async def _drain(self, grace_seconds: float) -> None:
         self.draining.set()
-        if self._watch is not None:
-            self._watch.cancel()
+        for watch in self._watches:
+            watch.cancel()
         await self._health.draining()
         self._inflight.interrupt()
         if not await self._inflight.wait(grace_seconds):
@@ -217,10 +217,10 @@ def _library_handlers(
             handlers[descriptor.name] = _rpc_handler(method, handler)
         elif method.client_streaming:
             handler = layers.serve(method, behaviour)
-            handler = layers.compose(layers.LIBRARY_STREAM, method, handler, around)
+            handler = layers.compose(_LIBRARY_STREAM, method, handler, around)
             handlers[descriptor.name] = _rpc_handler(method, handler)
         else:
-            handler = layers.compose(layers.LIBRARY, method, _messages(behaviour), around)
+            handler = layers.compose(_LIBRARY, method, _messages(behaviour), around)
             serializer = method.response_type.SerializeToString
             handlers[descriptor.name] = _rpc_handler(method, handler, serializer)
     return handlers

@@ -10,6 +10,7 @@ from lot_grpc.domain.errors import OverloadedError, ShuttingDownError
 from lot_grpc.server.call import Call
 from lot_grpc.server.incoming import Incoming
 from lot_grpc.server.limits import Limits
+from lot_grpc.server.stream_bytes import StreamBytes
 
 _KEPT: Final = 8
 """What part of the places is kept for connections that have few calls, so that none takes all."""
@@ -28,11 +29,12 @@ class InFlight:
     def __init__(self, limits: Limits, draining: asyncio.Event) -> None:
         self._limits = limits
         self._draining = draining
-        self.incoming = Incoming(limits)
         self._calls: set[Call] = set()
         self._streams: set[Call] = set()
         self._idle = asyncio.Event()
         self._idle.set()
+        self.incoming = Incoming(limits)
+        self.bytes = StreamBytes(self._streams, limits.max_request_bytes)
 
     def __len__(self) -> int:
         return len(self._calls) + len(self._streams)

@@ -21,6 +21,7 @@ from typing import Any, Final, TypeAlias
 
 import grpc
 import grpc.aio
+from google.protobuf.message import Message
 
 from lot_grpc.domain.errors import (
     DeadlineTooLongError,
@@ -168,6 +169,7 @@ def single_request(method: Method, handler: Handler, around: Surroundings) -> Ha
     async def received(call: Call) -> Any:
         call.request = await incoming.receive(call.context)
         size = len(call.request)
+        around.inflight.bytes.arrived(call.peer, size)
         try:
             return await handler(call)
         finally:
@@ -180,9 +182,14 @@ def checked_requests(method: Method, handler: Handler, around: Surroundings) -> 
     """Parses and checks, a single request at once and streamed ones as the servicer reads them."""
     check = Checker(method.request_type)
     if method.client_streaming:
+        arriving = around.inflight.bytes
 
         async def streaming(call: Call) -> Any:
-            requests = Requests(call.context, check)
+            def counted(raw: bytes) -> Message:
+                arriving.arrived(call.peer, len(raw))
+                return check(raw)
+
+            requests = Requests(call.context, counted)
             call.request = call.reader = requests
             try:
                 return await handler(call)
@@ -381,12 +388,6 @@ INNER: Final[tuple[Layer, ...]] = (
     one_model,
 )
 """Around what a servicer does."""
-
-LIBRARY: Final[tuple[Layer, ...]] = (error_boundary, single_request, checked_requests)
-"""Around what a library's servicer does with one request. Not counted: health answers always."""
-
-LIBRARY_STREAM: Final[tuple[Layer, ...]] = (error_boundary, admission, checked_requests)
-"""Around what a library's servicer does with a stream of requests."""
 
 
 def compose(

@@ -26,7 +26,8 @@ class Limits:
         max_streams: streams open at once; one more is OVERLOADED.
         max_connections: connections open at once; one more is closed at once.
         max_request_bytes: bytes of single requests that are on their way or being worked on; a
-            larger one beyond is OVERLOADED. At least one message of ``max_message_bytes``.
+            larger one beyond is OVERLOADED. At least one message of ``max_message_bytes``. As many
+            again may streams have sent of messages that are not whole; then some of them end.
         max_receive_seconds: how long a single request may take to arrive before its call is
             OVERLOADED; a second while others find no room.
         max_call_seconds: how long a unary call may take before it is CALL_TIME_LIMIT; 0 is no

@@ -29,7 +29,7 @@ from lot_grpc.storage.in_memory import InMemoryStore
 from tests.contract.clock import FixedClock
 from tests.server.frames import Connection, Pour
 from tests.server.test_drain import Endless
-from tests.server.test_layers import Patterns, Slow, _await, _get
+from tests.server.test_layers import Episodes, Patterns, Slow, _await, _get, batch
 from tests.server.wire import SAVE, Wire, failure, failure_of, save, until, wire
 
 GET = SAVE.encode()
@@ -162,17 +162,42 @@ async def test_while_requests_hang_small_ones_are_served_and_large_ones_refused(
         wire(Patterns(), max_message_bytes=MIB, max_request_bytes=2 * MIB) as it,
         poured(it, pours(2)) as first,
     ):
-        await until(lambda: not it.server.room_for_requests)
+        await until(lambda: not it.server._inflight.incoming.has_room)
         assert await it.patterns.SavePattern(save())
         async with poured(it, pours(10)) as more:
             await asyncio.wait_for(asyncio.gather(*more), 10)
-            refused = [record for record in it.log if record["reason"] == "OVERLOADED"]
-            assert len(refused) >= 10
+            await until(lambda: sum(one["reason"] == "OVERLOADED" for one in it.log) >= 10)
             assert await it.patterns.SavePattern(save())
             await asyncio.wait_for(asyncio.gather(*first), 10)  # others had no room for a second
         large = save("x" * (MIB - 1000))
         assert (await failure(it.patterns.SavePattern(large))).reason == "REQUEST_INVALID"
-        assert it.server.room_for_requests
+        assert it.server._inflight.incoming.has_room
+
+
+RECORD = "/lot.v1.EpisodeService/RecordEvents"
+
+
+async def test_streams_that_stop_in_messages_are_ended_and_idle_ones_are_not():
+    servicer = Episodes()
+    async with (
+        wire(Patterns(), servicer, max_request_bytes=800_000, max_message_bytes=500_000) as it,
+        connection(it) as other,
+    ):
+        call = it.episodes.RecordEvents()
+        for number in range(1, 6):  # more in all than may be on its way, but whole
+            request = batch(number)
+            request.events[0].data["output"] = "x" * 200_000
+            await call.write(request)
+            assert (await call.read()).last_sequence == number
+        async with poured(it, pours(8, RECORD, 400_000)) as tasks:
+            await until(lambda: sum(task.done() for task in tasks) >= 3)
+            await until(lambda: len(it.log) >= 3)
+            assert {record["reason"] for record in it.log} == {"OVERLOADED"}
+            assert not all(task.done() for task in tasks)
+            assert await other.GetPattern(_get())
+            await call.write(batch(6))
+            assert (await call.read()).last_sequence == 6
+        call.cancel()
 
 
 async def test_what_is_worked_on_counts_until_it_is_done():
