@@ -80,7 +80,7 @@ async def serve(
     serves what is left of an embedded store from which something is missing.
 
     Raises:
-        StartupError: It cannot serve; what was opened is closed again.
+        StartupError: It cannot serve, or not any more; what was opened is closed again.
     """
     started = time.monotonic()
     async with AsyncExitStack() as stack:
@@ -130,9 +130,13 @@ async def serve(
         port = await server.start(settings.server.address)
         await stack.enter_async_context(_running(server.follow(opened.store.check, _report_health)))
         ready(await _ready(settings, opened, port, time.monotonic() - started))
-        await stop.wait()
+        stopped = asyncio.create_task(stop.wait())
+        await asyncio.wait((stopped, server.failed), return_when=asyncio.FIRST_COMPLETED)
+        stopped.cancel()
         await server.stop(settings.server.drain_seconds)
         await _flush(opened)
+        if server.failed.done():
+            raise server.failed.result()
     _log.info("stopped")
 
 
@@ -159,6 +163,9 @@ def _build(settings: Settings, opened: Opened, log: CallLog) -> LotServer:
         max_message_bytes=wanted.max_message_bytes,
         max_concurrent_calls=wanted.max_concurrent_calls,
         max_streams=wanted.max_streams,
+        max_connections=wanted.max_connections,
+        max_request_bytes=wanted.max_request_bytes,
+        max_receive_seconds=wanted.max_receive_seconds,
         max_call_seconds=wanted.max_call_seconds,
         stream_idle_seconds=settings.streams.idle_seconds,
     )

@@ -100,6 +100,9 @@ class LimitSettings(BaseSettings):
     max_message_bytes: int = Field(default=16 * MIB, ge=64 * 1024, le=2**31 - 1)
     max_concurrent_calls: int = Field(default=256, ge=1)
     max_streams: int = Field(default=512, ge=1)
+    max_connections: int = Field(default=1000, ge=1, le=100_000)
+    max_request_bytes: int = Field(default=256 * MIB, ge=64 * 1024)
+    max_receive_seconds: float = Field(default=20.0, gt=0, allow_inf_nan=False)
     max_call_seconds: Seconds = 60.0
     max_batch_items: int = Field(default=500, ge=1, le=500)
 
@@ -331,6 +334,12 @@ def _contradictions(settings: Settings) -> list[str]:
             f"LOT_ADDRESS={server.address} is reachable from other machines, and calls are neither "
             "encrypted nor authenticated; bind 127.0.0.1, or set LOT_ALLOW_NON_LOOPBACK=true "
             "if the network around it is closed"
+        )
+    limits = settings.limits
+    if limits.max_request_bytes < limits.max_message_bytes:
+        found.append(
+            f"LOT_MAX_REQUEST_BYTES={limits.max_request_bytes} is less than one request may have; "
+            f"set it to LOT_MAX_MESSAGE_BYTES={limits.max_message_bytes} or more"
         )
     if storage.store == "qdrant" and not qdrant.url:
         found.append("LOT_STORE=qdrant needs LOT_QDRANT_URL")

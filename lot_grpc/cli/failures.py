@@ -30,6 +30,7 @@ HINTS = {
     "with LOT_STORE=edge at the space and the rights of LOT_DATA_DIR",
     "STORAGE_FULL": "LOT_MIN_FREE_BYTES sets how much must stay free",
     "KNOWLEDGE_PACK_INVALID": "LOT_SEED_PACKS names the files, docs/knowledge.md their form",
+    "SERVING_ENDED": "start it again; what was acknowledged is stored",
     "STARTUP": "`lot-grpc settings --effective` shows the settings in effect",
 }
 """What to look at next, by the error's reason; the error's own sentence says what is wrong."""

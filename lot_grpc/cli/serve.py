@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import resource
 import signal
 import sys
 from pathlib import Path
@@ -32,6 +33,8 @@ def run(config: Path | None, *, accept_loss: bool = False) -> None:
     where = settings.qdrant.url if storage.store == "qdrant" else str(storage.data_dir)
     log = structlog.get_logger()
     log.info("starting", version=__version__, store=storage.store, location=where)
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # connections must not use up files
     with ProgressDisplay() as progress, asyncio.Runner(loop_factory=uvloop.new_event_loop) as loop:
         loop.run(_serve(settings, progress, accept_loss))
 

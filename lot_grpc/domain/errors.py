@@ -588,6 +588,12 @@ class StartupError(LotError):
     reason = "STARTUP"
 
 
+class ServingEndedError(StartupError):
+    """The server takes no calls any more, and only a new start helps."""
+
+    reason = "SERVING_ENDED"
+
+
 class StoreLockedError(StartupError):
     """Another process has the data folder open."""
 

@@ -12,26 +12,32 @@ import asyncio
 import errno
 import socket
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
 import grpc
 import grpc.aio
 from google.protobuf.descriptor import ServiceDescriptor
-from grpc_health.v1 import health_pb2_grpc
 
-from lot_grpc.domain.errors import StartupError
+from lot_grpc.domain.errors import ServingEndedError, StartupError
 from lot_grpc.server import health, layers, reflection
 from lot_grpc.server.call import Call, Context, Handler, Method
 from lot_grpc.server.calllog import CallLog
 from lot_grpc.server.inflight import InFlight
 from lot_grpc.server.layers import Surroundings
 from lot_grpc.server.limits import Limits
+from lot_grpc.server.serving_loop import CallServer, watch_port
 from lot_grpc.services.reindexing.gate import ModelGate
 
 _LAST_WORDS_SECONDS: Final = 1.0
 """How long calls may take to end once they are cancelled, beyond the grace."""
 _FLUSH_SECONDS: Final = 0.5
 """How long gRPC may take to send the last statuses."""
+
+_LIBRARY: Final = (layers.error_boundary, layers.single_request, layers.checked_requests)
+_LIBRARY_STREAM: Final = (layers.error_boundary, layers.admission, layers.checked_requests)
+"""Around a library's servicer. Single requests have no admission: health answers under load."""
 
 
 class LotServer:
@@ -40,16 +46,21 @@ class LotServer:
     Attributes:
         draining: set when the server begins to stop. Streams end with SHUTTING_DOWN then: one of
             requests at the next that it reads, one that only answers at once.
+        failed: done when calls are not taken any more though nobody stopped the server. It has to
+            be stopped then, and the process to end.
     """
 
     def __init__(
         self,
-        server: grpc.aio.Server,
+        server: CallServer,
         state: health.Health,
         flight: InFlight,
         draining: asyncio.Event,
+        failed: asyncio.Future[ServingEndedError],
     ) -> None:
         self.draining = draining
+        self.failed = failed
+        self._watches: list[asyncio.Task[None]] = []
         self._server = server
         self._health = state
         self._inflight = flight
@@ -85,6 +96,10 @@ class LotServer:
             ) from error
         await self._server.start()
         await self._health.serving()
+        host = address.rpartition(":")[0].strip("[]")
+        ended = partial(_fail, self.failed)
+        for watch in (watch_port(host, port, ended), self._inflight.bytes.watch()):
+            self._watches.append(asyncio.create_task(watch))
         return port
 
     async def stop(self, grace_seconds: float) -> None:
@@ -114,6 +129,8 @@ class LotServer:
 
     async def _drain(self, grace_seconds: float) -> None:
         self.draining.set()
+        for watch in self._watches:
+            watch.cancel()
         await self._health.draining()
         self._inflight.interrupt()
         if not await self._inflight.wait(grace_seconds):
@@ -146,19 +163,29 @@ def build_server(
     draining = draining or asyncio.Event()
     inflight = InFlight(limits, draining)
     around = Surroundings(limits, inflight, log, gate or ModelGate())
-    server = grpc.aio.server(options=limits.channel_options())
+    failed: asyncio.Future[ServingEndedError] = asyncio.get_running_loop().create_future()
+    server = CallServer(limits.channel_options(), partial(_fail, failed))
     for service, sharing in servicers.items():
         _add(server, service.full_name, _handlers(service, sharing, around))
     names = [service.full_name for service in servicers]
     state = health.Health(names)
-    health_pb2_grpc.add_HealthServicer_to_server(state, server)
-    for name, handlers in reflection.handlers([*names, health.NAME]).items():
-        _add(server, name, handlers)
+    _add(server, health.NAME, _library_handlers(health.SERVICE, state, around))
+    reflected = reflection.servicer([*names, health.NAME])
+    for name in reflection.NAMES:
+        _add(server, name, _library_handlers(reflection.SERVICE, reflected, around))
     server.add_generic_rpc_handlers((_UnknownRpcs(around),))
-    return LotServer(server, state, inflight, draining)
+    return LotServer(server, state, inflight, draining, failed)
 
 
-def _add(server: grpc.aio.Server, name: str, handlers: dict[str, Any]) -> None:
+def _fail(failed: asyncio.Future[ServingEndedError], cause: BaseException) -> None:
+    """Note why no calls are taken; the first cause counts."""
+    if not failed.done():
+        error = ServingEndedError(f"the server takes no calls any more: {cause!r}")
+        error.__cause__ = cause
+        failed.set_result(error)
+
+
+def _add(server: CallServer, name: str, handlers: dict[str, Any]) -> None:
     # Not `add_registered_method_handlers` as generated code does: grpc.aio then waits for all
     # methods anew at each call, which costs 70 us with the 80 of the contract.
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(name, handlers),))
@@ -184,6 +211,39 @@ def _handlers(
     return handlers
 
 
+def _library_handlers(
+    service: Any, servicer: object, around: Surroundings
+) -> dict[str, grpc.RpcMethodHandler[Any, Any]]:
+    """Those of a servicer that comes with a library and changes nothing."""
+    handlers = {}
+    for descriptor in service.methods:
+        method = replace(Method.of(descriptor), writes=False)
+        behaviour = _behaviour([servicer], descriptor.name)
+        if behaviour is None:
+            handler = layers.compose(
+                layers.OUTER, method, layers.not_implemented(method.name), around
+            )
+            handlers[descriptor.name] = _rpc_handler(method, handler)
+        elif method.client_streaming:
+            handler = layers.serve(method, behaviour)
+            handler = layers.compose(_LIBRARY_STREAM, method, handler, around)
+            handlers[descriptor.name] = _rpc_handler(method, handler)
+        else:
+            handler = layers.compose(_LIBRARY, method, _messages(behaviour), around)
+            serializer = method.response_type.SerializeToString
+            handlers[descriptor.name] = _rpc_handler(method, handler, serializer)
+    return handlers
+
+
+def _messages(behaviour: Callable[[Any, Context], Any]) -> Handler:
+    """A handler of a coroutine that gives or writes messages, not bytes."""
+
+    async def answer(call: Call) -> Any:
+        return await behaviour(call.request, call.context)
+
+    return answer
+
+
 def _behaviour(servicers: Sequence[object], name: str) -> Callable[[Any, Context], Any] | None:
     """The method of the servicer that carries it out, None without one."""
     for servicer in servicers:
@@ -201,20 +261,24 @@ def carries_out(kind: type, name: str) -> bool:
     return False
 
 
-def _rpc_handler(method: Method, handler: Handler) -> grpc.RpcMethodHandler[Any, Any]:
-    """The entry for gRPC: bytes in, bytes out, a coroutine for every shape."""
+def _rpc_handler(
+    method: Method, handler: Handler, serializer: Callable[[Any], bytes] | None = None
+) -> grpc.RpcMethodHandler[Any, Any]:
+    """The entry for gRPC: bytes in, bytes out, a coroutine for every shape.
 
-    async def entry(request: Any, context: Context) -> Any:
-        return await handler(Call(method, request, context))
+    All are registered with a stream of requests, which is the same on the wire: gRPC would read a
+    single one before any of our code could refuse the call.
+    """
 
-    makers = {
-        (False, False): grpc.unary_unary_rpc_method_handler,
-        (False, True): grpc.unary_stream_rpc_method_handler,
-        (True, False): grpc.stream_unary_rpc_method_handler,
-        (True, True): grpc.stream_stream_rpc_method_handler,
-    }
-    make: Callable[..., Any] = makers[method.client_streaming, method.server_streaming]
-    made: grpc.RpcMethodHandler[Any, Any] = make(entry)
+    async def entry(_: Any, context: Context) -> Any:
+        return await handler(Call(method, context))
+
+    make: Callable[..., Any] = (
+        grpc.stream_stream_rpc_method_handler
+        if method.server_streaming
+        else grpc.stream_unary_rpc_method_handler
+    )
+    made: grpc.RpcMethodHandler[Any, Any] = make(entry, response_serializer=serializer)
     return made
 
 

@@ -83,6 +83,7 @@ class Call:
         "id",
         "method",
         "namespace",
+        "peer",
         "reader",
         "reason",
         "request",
@@ -91,13 +92,16 @@ class Call:
         "work",
     )
 
-    def __init__(self, method: Method, request: Any, context: Context) -> None:
+    def __init__(self, method: Method, context: Context) -> None:
         self.id = f"{_PREFIX}{next(_NUMBERS):04x}"
         self.method = method
         self.context = context
-        self.request = request
-        """Bytes at first, then a message; for streams of requests what iterates over them."""
+        self.request: Any = None
+        """None at first, then bytes, then a message; for streams of requests what iterates over
+        them."""
         self.namespace = ""
+        self.peer = ""
+        """The connection, as address and port of its other end."""
         self.code = "OK"
         self.reason = ""
         self.error: BaseException | None = None
@@ -111,6 +115,13 @@ class Call:
         """True once the caller of a write is gone."""
         self.stopped = False
         """True if the server cancelled it at the end of its grace."""
+
+    def when_over(self, then: Callable[[], None]) -> None:
+        """Do something now that the task has ended, or when its shielded work is done too."""
+        if self.work is not None and not self.work.done():
+            self.work.add_done_callback(lambda _: then())
+        else:
+            then()
 
 
 Handler: TypeAlias = Callable[[Call], Coroutine[Any, Any, Any]]

@@ -11,7 +11,8 @@ from grpc_health.v1._async import HealthServicer
 
 from lot_grpc.domain.errors import LotError, StorageFullError
 
-NAME: Final = "grpc.health.v1.Health"
+SERVICE: Final = health_pb2.DESCRIPTOR.services_by_name["Health"]
+NAME: Final = SERVICE.full_name
 
 _SERVING = health_pb2.HealthCheckResponse.SERVING
 _NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING

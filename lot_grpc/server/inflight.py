@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
+from typing import Final
 
 from lot_grpc.domain.errors import OverloadedError, ShuttingDownError
 from lot_grpc.server.call import Call
+from lot_grpc.server.incoming import Incoming
 from lot_grpc.server.limits import Limits
+from lot_grpc.server.stream_bytes import StreamBytes
+
+_KEPT: Final = 8
+"""What part of the places is kept for connections that have few calls, so that none takes all."""
+_SHARE: Final = 16
+"""From what part of the places on a connection has many."""
 
 
 def shutting_down() -> ShuttingDownError:
@@ -24,6 +33,8 @@ class InFlight:
         self._streams: set[Call] = set()
         self._idle = asyncio.Event()
         self._idle.set()
+        self.incoming = Incoming(limits)
+        self.bytes = StreamBytes(self._streams, limits.max_request_bytes)
 
     def __len__(self) -> int:
         return len(self._calls) + len(self._streams)
@@ -42,18 +53,23 @@ class InFlight:
         else:
             kind, calls = "calls are running", self._calls
             limit = self._limits.max_concurrent_calls
-        if len(calls) >= limit:
-            raise OverloadedError(f"{limit} {kind}, the most this server takes", limit=limit)
+        call.peer = call.context.peer()
+        if len(calls) >= limit - limit // _KEPT and (
+            len(calls) >= limit or _held(calls, call.peer) >= max(1, limit // _SHARE)
+        ):
+            self.incoming.hurry()
+            raise OverloadedError(
+                f"{len(calls)} {kind}, and this server takes {limit}, the last {limit // _KEPT} of "
+                "them from connections that have few; repeat the call in a moment",
+                limit=limit,
+            )
         call.task = asyncio.current_task()
         calls.add(call)
         self._idle.clear()
 
     def leave(self, call: Call) -> None:
         """The call is over, or will be when its shielded work is done."""
-        if call.work is not None and not call.work.done():
-            call.work.add_done_callback(lambda _: self._remove(call))
-        else:
-            self._remove(call)
+        call.when_over(lambda: self._remove(call))
 
     def _remove(self, call: Call) -> None:
         self._calls.discard(call)
@@ -62,15 +78,18 @@ class InFlight:
             self._idle.set()
 
     def interrupt(self) -> None:
-        """Make streams end with SHUTTING_DOWN.
+        """Make what has not begun, and streams, end with SHUTTING_DOWN.
 
-        One that takes messages does so at its next; one that only answers, at once: it writes
+        A stream that takes messages does so at its next; one that only answers, at once: it writes
         nothing, and may have no end of its own.
         """
+        for call in self._calls:
+            if call.request is None:
+                _stop(call)
         for call in self._streams:
             if call.reader is not None:
                 call.reader.interrupt(shutting_down())
-            elif not call.method.writes:
+            elif not call.method.writes or call.request is None:
                 _stop(call)
 
     def cancel(self) -> None:
@@ -85,6 +104,10 @@ class InFlight:
         except TimeoutError:
             return False
         return True
+
+
+def _held(calls: Iterable[Call], peer: str) -> int:
+    return sum(call.peer == peer for call in calls)
 
 
 def _stop(call: Call) -> None:

@@ -22,6 +22,7 @@ from typing import Any, Final, TypeAlias
 
 import grpc
 import grpc.aio
+from google.protobuf.message import Message
 
 from lot_grpc.domain.errors import (
     DeadlineTooLongError,
@@ -163,13 +164,36 @@ def admission(method: Method, handler: Handler, around: Surroundings) -> Handler
 # --- requests -------------------------------------------------------------------------------------
 
 
+def single_request(method: Method, handler: Handler, around: Surroundings) -> Handler:
+    """Reads the request of a call that has one, within the bounds of all that is read."""
+    if method.client_streaming:
+        return handler
+    incoming = around.inflight.incoming
+
+    async def received(call: Call) -> Any:
+        call.request = await incoming.receive(call.context)
+        size = len(call.request)
+        around.inflight.bytes.arrived(call.peer, size)
+        try:
+            return await handler(call)
+        finally:
+            call.when_over(lambda: incoming.release(size))
+
+    return received
+
+
 def checked_requests(method: Method, handler: Handler, around: Surroundings) -> Handler:
     """Parses and checks, a single request at once and streamed ones as the servicer reads them."""
     check = Checker(method.request_type)
     if method.client_streaming:
+        arriving = around.inflight.bytes
 
         async def streaming(call: Call) -> Any:
-            requests = Requests(call.context, check)
+            def counted(raw: bytes) -> Message:
+                arriving.arrived(call.peer, len(raw))
+                return check(raw)
+
+            requests = Requests(call.context, counted)
             call.request = call.reader = requests
             try:
                 return await handler(call)
@@ -265,7 +289,7 @@ def shield(method: Method, handler: Handler, around: Surroundings) -> Handler:
 
 def _finished_late(log: CallLog | None, call: Call, work: asyncio.Task[Any], left: float) -> None:
     """Say what became of a write whose caller has gone, as nobody else hears of it."""
-    late = Call(call.method, None, call.context)
+    late = Call(call.method, call.context)
     late.id, late.namespace = call.id, call.namespace
     if work.cancelled():
         late.code = "CANCELLED"
@@ -381,6 +405,7 @@ OUTER: Final[tuple[Layer, ...]] = (access_log, error_boundary)
 
 INNER: Final[tuple[Layer, ...]] = (
     admission,
+    single_request,
     checked_requests,
     time_limit,
     shield,

@@ -3,6 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
+
+_IDLE_MS: Final = 300_000
+"""After how long a connection without calls is closed. Clients open it again at their next call."""
+_HANDSHAKE_MS: Final = 10_000
+_PENDING: Final = 32_768
+"""How many calls may wait for the loop; it refuses those beyond the limits within milliseconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +24,12 @@ class Limits:
         max_concurrent_calls: unary calls carried out at once, writes that outlive their caller
             included; one more is OVERLOADED.
         max_streams: streams open at once; one more is OVERLOADED.
+        max_connections: connections open at once; one more is closed at once.
+        max_request_bytes: bytes of single requests that are on their way or being worked on; a
+            larger one beyond is OVERLOADED. At least one message of ``max_message_bytes``. As many
+            again may streams have sent of messages that are not whole; then some of them end.
+        max_receive_seconds: how long a single request may take to arrive before its call is
+            OVERLOADED; a second while others find no room.
         max_call_seconds: how long a unary call may take before it is CALL_TIME_LIMIT; 0 is no
             limit. Streams have none; a stream of writes is given as long again once its caller is
             gone.
@@ -32,6 +45,9 @@ class Limits:
     max_message_bytes: int = 16 * 2**20
     max_concurrent_calls: int = 256
     max_streams: int = 512
+    max_connections: int = 1000
+    max_request_bytes: int = 256 * 2**20
+    max_receive_seconds: float = 20.0
     max_call_seconds: float = 60.0
     max_send_seconds: float = 60.0
     stream_idle_seconds: float = 900.0
@@ -43,6 +59,10 @@ class Limits:
 
         SO_REUSEPORT is off, since it lets a second server bind the same port without a word and
         take half of the connections. The name of the ping option is the one that has an effect.
+
+        Without the probe for bandwidth core takes 64 KiB of a message that nobody reads yet, and
+        with it 4 MiB. Calls that wait for the loop are cancelled by core, with no reason, from
+        ``max_pending_requests`` on: so many wait only where each is answered in the end.
         """
         return [
             ("grpc.so_reuseport", 0),
@@ -52,4 +72,11 @@ class Limits:
             ("grpc.keepalive_permit_without_calls", 1),
             ("grpc.keepalive_time_ms", int(self.keepalive_seconds * 1000)),
             ("grpc.keepalive_timeout_ms", 20_000),
+            ("grpc.http2.bdp_probe", 0),
+            ("grpc.max_concurrent_streams", self.max_concurrent_calls + self.max_streams + 32),
+            ("grpc.max_allowed_incoming_connections", self.max_connections),
+            ("grpc.max_connection_idle_ms", _IDLE_MS),
+            ("grpc.server_handshake_timeout_ms", _HANDSHAKE_MS),
+            ("grpc.server.max_pending_requests", _PENDING),
+            ("grpc.server.max_pending_requests_hard_limit", _PENDING),
         ]

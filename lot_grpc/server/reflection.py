@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
-import grpc
 from google.protobuf.descriptor import FileDescriptor
 from google.protobuf.descriptor_pool import Default, DescriptorPool
 from grpc_reflection.v1alpha import reflection_pb2
 from grpc_reflection.v1alpha._async import ReflectionServicer
 
+SERVICE: Final = reflection_pb2.DESCRIPTOR.services_by_name["ServerReflection"]
 NAMES: Final = ("grpc.reflection.v1.ServerReflection", "grpc.reflection.v1alpha.ServerReflection")
 
 
@@ -37,12 +37,6 @@ class _MethodFindingPool:
             return service.methods_by_name[method].containing_service.file
 
 
-def handlers(service_names: Iterable[str]) -> dict[str, dict[str, Any]]:
-    """Method handlers by service name. Only ``service_names`` are listed to callers."""
-    servicer = ReflectionServicer(service_names, _MethodFindingPool(Default()))
-    handler = grpc.stream_stream_rpc_method_handler(
-        servicer.ServerReflectionInfo,
-        request_deserializer=reflection_pb2.ServerReflectionRequest.FromString,
-        response_serializer=reflection_pb2.ServerReflectionResponse.SerializeToString,
-    )
-    return {name: {"ServerReflectionInfo": handler} for name in NAMES}
+def servicer(service_names: Iterable[str]) -> ReflectionServicer:
+    """Answers under each of ``NAMES``. Only ``service_names`` are listed to callers."""
+    return ReflectionServicer(service_names, _MethodFindingPool(Default()))

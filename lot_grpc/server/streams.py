@@ -16,7 +16,7 @@ from google.protobuf.message import Message
 
 from lot_grpc.server.call import Context
 
-_CANCEL_SECONDS: Final = 0.005
+CANCEL_SECONDS: Final = 0.005
 """How long the end of a stream is held back. Core reports a call that was cancelled or cut off just
 like one whose caller has sent all; that it was cancelled follows within 0.4 ms (measured). Without
 the wait half of an import would be taken for the whole."""
@@ -139,7 +139,7 @@ class Requests:
             while self._interrupt is None:
                 got = await self._context.read()
                 if got is grpc.aio.EOF:
-                    await asyncio.sleep(_CANCEL_SECONDS)
+                    await asyncio.sleep(CANCEL_SECONDS)
                 self._next = got
                 _wake(self._wanted)
                 if got is grpc.aio.EOF:

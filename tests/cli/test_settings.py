@@ -199,6 +199,7 @@ def test_all_mistakes_are_told_at_once(tmp_path, monkeypatch):
         ({"LOT_STORE": "qdrant"}, "needs LOT_QDRANT_URL"),
         ({"LOT_RECOMMENDATION_TEXT_WEIGHT": "0.5"}, "add up to 1.4; they should add up to 1"),
         ({"LOT_QDRANT_URL": "http://127.0.0.1:6333"}, "set LOT_STORE=qdrant, or drop them"),
+        ({"LOT_MAX_REQUEST_BYTES": "70000"}, "set it to LOT_MAX_MESSAGE_BYTES=16777216 or more"),
         ({"LOT_QDRANT_API_KEY": "k"}, "set LOT_STORE=qdrant, or drop them"),
         (
             {"LOT_STORE": "qdrant", "LOT_QDRANT_URL": "http://x:6333", "LOT_SYNC": "always"},

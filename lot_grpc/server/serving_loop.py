@@ -1,0 +1,168 @@
+"""A ``grpc.aio`` server that no request can end.
+
+``grpc.aio`` takes calls in one loop and decodes their paths in it: a path that is not UTF-8 raises
+there, the loop ends and the port closes for good. A server's loop cannot be started a second time.
+So the port belongs to one server, and its calls are taken by the loop of another, which has no port
+and is replaced when it ends; calls that arrive meanwhile wait in gRPC's core. This rests on names
+that ``grpc.aio`` does not promise; the start checks for them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import grpc
+import structlog
+from grpc._cython import cygrpc
+from grpc.aio import _server
+
+from lot_grpc.domain.errors import StartupError
+
+_log = structlog.get_logger()
+
+
+def _is_ours_to_know(record: logging.LogRecord) -> bool:
+    return not record.getMessage().startswith("Invalid encoding on")
+
+
+# With a traceback and the whole value, for each text of metadata that is not UTF-8, which is
+# nothing to us.
+logging.getLogger("grpc._cython.cygrpc").addFilter(_is_ours_to_know)
+
+_NEEDED: Final = (
+    "_make_request_call_future",
+    "_request_call",
+    "_serving_task_crash_handler",
+    "_start_shutting_down",
+)
+
+_QUIET_SECONDS: Final = 60.0
+"""How long dropped calls are not logged again."""
+
+Ended = Callable[[BaseException], None]
+
+
+class CallServer(_server.Server):
+    """As ``grpc.aio.server(options=options)``, with a loop that is replaced when a path ends it.
+
+    Args:
+        options: of gRPC's core.
+        ended: called with what ended the loop for another reason. No call is taken any more then.
+    """
+
+    def __init__(self, options: Sequence[tuple[str, int]], ended: Ended) -> None:
+        if missing := [name for name in _NEEDED if not hasattr(cygrpc.AioServer, name)]:
+            raise StartupError(
+                f"grpcio {grpc.__version__} is not supported, since its server has no "
+                f"{', '.join(missing)}; install the release that constraints.txt names"
+            )
+        self._loop = asyncio.get_running_loop()
+        self._server = _Port(options, ended)
+
+    def add_registered_method_handlers(self, service_name: str, method_handlers: Any) -> None:
+        """Nothing: the generic handlers, which generated code adds too, serve the methods."""
+
+
+class _Port(cygrpc.AioServer):  # type: ignore[misc]
+    """Has the port and the calls; its own loop takes none."""
+
+    def __init__(self, options: Sequence[tuple[str, int]], ended: Ended) -> None:
+        self.handlers: list[Any] = []
+        self._ended = ended
+        self._taker: _Taker | None = None
+        self._dropped = 0
+        self._said = -_QUIET_SECONDS
+        self._closing = asyncio.get_running_loop().create_future()
+        self._replacing: set[asyncio.Future[Any]] = set()
+        super().__init__(asyncio.get_running_loop(), None, (), (), tuple(options), None)
+
+    def add_generic_rpc_handlers(self, handlers: Sequence[Any]) -> None:
+        self.handlers.extend(handlers)
+
+    def _make_request_call_future(self, _: Any) -> asyncio.Future[Any]:
+        return self._closing
+
+    async def start(self) -> None:
+        await super().start()
+        self._taker = _Taker(self)
+        await self._taker.start()
+
+    async def shutdown(self, grace: float | None) -> None:
+        closing = [_close(self._taker)] if self._taker else []
+        await asyncio.gather(*closing, super().shutdown(grace))
+
+    async def _start_shutting_down(self) -> None:
+        self._closing.set_exception(cygrpc._RequestCallError())  # noqa: SLF001
+        await super()._start_shutting_down()
+
+    def take(self) -> asyncio.Task[Any]:
+        """The next call."""
+        return asyncio.create_task(self._request_call())
+
+    def taker_ended(self, taker: _Taker, error: BaseException) -> None:
+        """Replace it, or tell that no call is taken any more."""
+        if not self.is_running():
+            return
+        if not isinstance(error, UnicodeDecodeError):
+            self._ended(error)
+            return
+        self._dropped += 1
+        now = time.monotonic()
+        if now - self._said >= _QUIET_SECONDS:
+            self._said = now
+            _log.warning("dropped calls whose path is not UTF-8", since_start=self._dropped)
+        self._taker = _Taker(self)
+        replacing = asyncio.gather(self._taker.start(), _close(taker))
+        self._replacing.add(replacing)
+        replacing.add_done_callback(self._replacing.discard)
+
+
+class _Taker(cygrpc.AioServer):  # type: ignore[misc]
+    """Takes the calls of a port until something ends it."""
+
+    def __init__(self, port: _Port) -> None:
+        self._port = port
+        super().__init__(asyncio.get_running_loop(), None, port.handlers, (), (), None)
+
+    def _make_request_call_future(self, _: Any) -> asyncio.Future[Any]:
+        return self._port.take()
+
+    def _serving_task_crash_handler(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._port.taker_ended(self, error)
+
+
+async def _close(taker: _Taker) -> None:
+    """Free it. Where its loop has ended, the first try says only why."""
+    for _ in range(2):
+        with contextlib.suppress(Exception):
+            await taker.shutdown(None)
+
+
+_WATCH_SECONDS: Final = 5.0
+_REFUSALS: Final = 3
+"""How often the own port must refuse in a row before it counts as closed."""
+
+
+async def watch_port(host: str, port: int, ended: Ended, seconds: float = _WATCH_SECONDS) -> None:
+    """Connect to the own port now and then, and say when nobody listens there any more."""
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "localhost"}.get(host, host)  # noqa: S104
+    refused = 0
+    while refused < _REFUSALS:
+        await asyncio.sleep(seconds)
+        try:
+            async with asyncio.timeout(seconds):
+                _, writer = await asyncio.open_connection(host, port)
+            writer.close()
+        except ConnectionRefusedError as error:
+            refused, cause = refused + 1, error
+        except OSError:  # nothing that says so, such as a lack of file descriptors
+            refused = 0
+        else:
+            refused = 0
+    ended(cause)

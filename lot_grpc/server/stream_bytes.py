@@ -1,0 +1,111 @@
+"""Ends streams that stop in the middle of messages, where these hold too much memory together.
+
+A stream may wait for its next message as long as it likes, and nothing in gRPC says whether some of
+it is there. The kernel does: a connection has received more bytes than its messages have.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import struct
+from collections.abc import Collection
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+from urllib.parse import unquote
+
+from lot_grpc.domain.errors import OverloadedError
+from lot_grpc.server.call import Call
+
+_LOOK_SECONDS: Final = 0.25
+_BYTES_RECEIVED: Final = 128
+"""Where ``tcpi_bytes_received`` is in the ``tcp_info`` of Linux."""
+_MANY: Final = 1000
+"""From how many connections on those that are closed are forgotten though no stream is open."""
+_FRAMING: Final = 2048
+"""Bytes that a message may take on the wire beside its own; and 1/64 of them."""
+
+
+class StreamBytes:
+    """Counts what connections with streams of requests have sent of messages that are not whole.
+
+    Args:
+        streams: the open streams.
+        most: how many bytes may be so; beyond, the streams of the connections with most of them end
+            with OVERLOADED.
+    """
+
+    def __init__(self, streams: Collection[Call], most: int) -> None:
+        self._streams = streams
+        self._most = most
+        self._whole: dict[str, int] = {}
+        """By connection, the bytes that its whole messages took."""
+
+    def arrived(self, peer: str, size: int) -> None:
+        """A message of a connection is whole."""
+        taken = size + size // 64 + _FRAMING
+        self._whole[peer] = self._whole.get(peer, 0) + taken
+
+    async def watch(self) -> None:
+        """Look now and then, for ever."""
+        clock = asyncio.get_running_loop().time
+        while True:
+            began = clock()
+            await self.look()
+            await asyncio.sleep(max(_LOOK_SECONDS, 10 * (clock() - began)))
+
+    async def look(self) -> None:
+        """End streams where too much is on its way."""
+        waiting = [call for call in self._streams if call.reader is not None]
+        if not waiting and len(self._whole) < _MANY:
+            return
+        peers = {*self._whole, *(call.peer for call in waiting)}
+        now = await asyncio.to_thread(received, peers)  # 50 us a connection
+        self._whole = {peer: min(self._whole.get(peer, 0), size) for peer, size in now.items()}
+        partial = {
+            call.peer: now[call.peer] - self._whole[call.peer]
+            for call in waiting
+            if call.peer in now
+        }
+        excess = sum(partial.values()) - self._most
+        for peer in sorted(partial, key=partial.__getitem__, reverse=True):
+            if excess <= 0:
+                return
+            excess -= partial[peer]
+            self._whole[peer] = now[peer]
+            for call in waiting:
+                if call.peer == peer and call.reader is not None:
+                    call.reader.interrupt(self._too_much())
+
+    def _too_much(self) -> OverloadedError:
+        return OverloadedError(
+            f"streams hold {self._most:,} bytes of messages that are not whole, the most this "
+            "server takes; open again and go on behind what was acknowledged",
+            limit=self._most,
+        )
+
+
+def received(peers: Collection[str]) -> dict[str, int]:
+    """The bytes that connections of this process have received, by their name in gRPC."""
+    names = {_plain(peer): peer for peer in peers}
+    found = {}
+    for link in Path("/proc/self/fd").iterdir():
+        with suppress(OSError):
+            if not link.is_socket():
+                continue
+            with socket.socket(fileno=os.dup(int(link.name))) as one:
+                if one.family not in (socket.AF_INET, socket.AF_INET6):
+                    continue
+                address = one.getpeername()
+                name = names.get(f"{address[0].removeprefix('::ffff:')}:{address[1]}")
+                if name is not None:
+                    info = one.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _BYTES_RECEIVED + 8)
+                    found[name] = struct.unpack_from("=Q", info, _BYTES_RECEIVED)[0]
+    return found
+
+
+def _plain(peer: str) -> str:
+    """``ipv6:%5B::1%5D:50051`` as ``::1:50051``."""
+    return unquote(peer).partition(":")[2].replace("[", "").replace("]", "")
