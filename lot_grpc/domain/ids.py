@@ -63,7 +63,7 @@ def _uuid5(digits: str) -> str:
 
 
 def etag_of(*parts: str | int) -> str:
-    """The etag of one revision of one thing: its namespace, id, times and revision, hashed.
+    """The etag of one revision of one thing: its id, times and revision, hashed.
 
     A thing that takes the id of a deleted one has times of its own, so an etag of the old one never
     fits it. All of the parts are stored and exported, so restarts and imports keep it.

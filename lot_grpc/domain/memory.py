@@ -99,9 +99,7 @@ class Memory:
     @property
     def etag(self) -> str:
         """Changes with every edit."""
-        return etag_of(
-            self.namespace, self.memory_id, self.create_time, self.update_time, self.revision
-        )
+        return etag_of(self.memory_id, self.create_time, self.update_time, self.revision)
 
 
 def same_memory_id(content: MemoryContent, number: int = 0) -> str:

@@ -68,7 +68,7 @@ class StoredPolicy:
     @property
     def etag(self) -> str:
         """Changes with every edit; empty while none was set."""
-        return etag_of(self.namespace, self.update_time, self.revision) if self.revision else ""
+        return etag_of(self.update_time, self.revision) if self.revision else ""
 
 
 @dataclass(frozen=True, slots=True)

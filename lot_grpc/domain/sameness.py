@@ -53,8 +53,7 @@ def _same(one: Any, other: Any) -> bool:
         return ours.keys() == theirs.keys() and all(_same(ours[key], theirs[key]) for key in ours)
     if isinstance(one, (list, tuple)) and isinstance(other, (list, tuple)):
         return len(one) == len(other) and all(map(_same, one, other))
-    alike = type(one) is type(other) or {type(one), type(other)} == {int, float}
-    return alike and bool(one == other)
+    return type(one) is type(other) and bool(one == other)
 
 
 def _by_normal_key(value: dict[str, Any]) -> dict[str, Any]:

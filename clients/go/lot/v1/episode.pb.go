@@ -156,7 +156,7 @@ type Episode struct {
 	// Output only. namespace it is in.
 	Namespace string `protobuf:"bytes,28,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Output only. etag of what callers edit. That of a deleted episode never fits one that takes its
-	// id. Restarts keep it, and imports into the same namespace.
+	// id. Restarts and imports keep it.
 	Etag string `protobuf:"bytes,29,opt,name=etag,proto3" json:"etag,omitempty"`
 	// Output only. create_time.
 	CreateTime *timestamppb.Timestamp `protobuf:"bytes,30,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`

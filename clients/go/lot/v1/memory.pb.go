@@ -149,7 +149,7 @@ type Memory struct {
 	// Output only. namespace it is in.
 	Namespace string `protobuf:"bytes,14,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Output only. etag of what callers edit. That of a deleted memory never fits one that takes its
-	// id. Restarts keep it, and imports into the same namespace.
+	// id. Restarts and imports keep it.
 	Etag string `protobuf:"bytes,15,opt,name=etag,proto3" json:"etag,omitempty"`
 	// Output only. create_time.
 	CreateTime *timestamppb.Timestamp `protobuf:"bytes,16,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`

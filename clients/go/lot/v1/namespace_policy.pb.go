@@ -105,7 +105,7 @@ type NamespacePolicy struct {
 	// Output only. namespace it is of.
 	Namespace string `protobuf:"bytes,11,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Output only. etag; empty while the policy is the default. That of a cleared policy never fits
-	// the next one. Restarts keep it, and imports into the same namespace.
+	// the next one. Restarts and imports keep it.
 	Etag string `protobuf:"bytes,12,opt,name=etag,proto3" json:"etag,omitempty"`
 	// Output only. update_time; absent while the policy is the default.
 	UpdateTime    *timestamppb.Timestamp `protobuf:"bytes,13,opt,name=update_time,json=updateTime,proto3" json:"update_time,omitempty"`

@@ -298,7 +298,7 @@ type Pattern struct {
 	// Output only. namespace it is in.
 	Namespace string `protobuf:"bytes,31,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Output only. etag of what callers edit; outcomes do not change it. That of a deleted pattern
-	// never fits one that takes its id. Restarts keep it, and imports into the same namespace.
+	// never fits one that takes its id. Restarts and imports keep it.
 	Etag string `protobuf:"bytes,32,opt,name=etag,proto3" json:"etag,omitempty"`
 	// Output only. create_time.
 	CreateTime *timestamppb.Timestamp `protobuf:"bytes,33,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`

@@ -180,7 +180,7 @@ class Episode(_message.Message):
     """Output only. namespace it is in."""
     etag: _builtins.str
     """Output only. etag of what callers edit. That of a deleted episode never fits one that takes its
-    id. Restarts keep it, and imports into the same namespace.
+    id. Restarts and imports keep it.
     """
     @_builtins.property
     def dependencies(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:

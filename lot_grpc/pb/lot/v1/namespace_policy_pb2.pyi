@@ -84,7 +84,7 @@ class NamespacePolicy(_message.Message):
     """Output only. namespace it is of."""
     etag: _builtins.str
     """Output only. etag; empty while the policy is the default. That of a cleared policy never fits
-    the next one. Restarts keep it, and imports into the same namespace.
+    the next one. Restarts and imports keep it.
     """
     @_builtins.property
     def max_episode_age(self) -> _duration_pb2.Duration:

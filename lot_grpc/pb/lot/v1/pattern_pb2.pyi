@@ -255,7 +255,7 @@ class Pattern(_message.Message):
     """Output only. namespace it is in."""
     etag: _builtins.str
     """Output only. etag of what callers edit; outcomes do not change it. That of a deleted pattern
-    never fits one that takes its id. Restarts keep it, and imports into the same namespace.
+    never fits one that takes its id. Restarts and imports keep it.
     """
     superseded_by: _builtins.str
     """Output only. superseded_by is the newest pattern that supersedes this one. It follows from that

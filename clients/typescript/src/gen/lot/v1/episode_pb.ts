@@ -231,7 +231,7 @@ export type Episode = Message<"lot.v1.Episode"> & {
 
   /**
    * Output only. etag of what callers edit. That of a deleted episode never fits one that takes its
-   * id. Restarts keep it, and imports into the same namespace.
+   * id. Restarts and imports keep it.
    *
    * @generated from field: string etag = 29;
    */

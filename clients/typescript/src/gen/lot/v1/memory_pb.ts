@@ -144,7 +144,7 @@ export type Memory = Message<"lot.v1.Memory"> & {
 
   /**
    * Output only. etag of what callers edit. That of a deleted memory never fits one that takes its
-   * id. Restarts keep it, and imports into the same namespace.
+   * id. Restarts and imports keep it.
    *
    * @generated from field: string etag = 15;
    */

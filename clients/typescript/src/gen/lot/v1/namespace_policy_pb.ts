@@ -101,7 +101,7 @@ export type NamespacePolicy = Message<"lot.v1.NamespacePolicy"> & {
 
   /**
    * Output only. etag; empty while the policy is the default. That of a cleared policy never fits
-   * the next one. Restarts keep it, and imports into the same namespace.
+   * the next one. Restarts and imports keep it.
    *
    * @generated from field: string etag = 12;
    */

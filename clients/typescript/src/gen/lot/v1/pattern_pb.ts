@@ -260,7 +260,7 @@ export type Pattern = Message<"lot.v1.Pattern"> & {
 
   /**
    * Output only. etag of what callers edit; outcomes do not change it. That of a deleted pattern
-   * never fits one that takes its id. Restarts keep it, and imports into the same namespace.
+   * never fits one that takes its id. Restarts and imports keep it.
    *
    * @generated from field: string etag = 32;
    */
