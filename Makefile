@@ -1,5 +1,5 @@
 # `make` alone lists the targets. Needs Python 3.11 or later and GNU make 3.81 or later; the rest
-# is installed into .venv. ARGS="…" is passed on by run, test, bench, soak, demo, eval and learn.
+# is installed into .venv. ARGS="…" is passed on by run, test, bench, soak, fuzz, demo, eval, learn.
 
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
@@ -55,6 +55,10 @@ bench: $(DEV_STAMP) ## Measure against a bare server, both in one run
 .PHONY: soak
 soak: $(CLIENT_STAMP) ## Hurt everything for 10 minutes, and count (ARGS="--minutes 1 --seed 7")
 	@$(PY) -m tests.soak $(ARGS)
+
+.PHONY: fuzz
+fuzz: $(DEV_STAMP) ## Send every RPC what hurts, and look that it stays up (ARGS="--seed 7 --calls 5000")
+	@$(PY) -m tests.fuzz $(ARGS)
 
 .PHONY: learn
 learn: $(DEV_STAMP) ## Show that ranking learns: many asks through the services
