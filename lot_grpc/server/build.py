@@ -27,6 +27,7 @@ from lot_grpc.server.calllog import CallLog
 from lot_grpc.server.inflight import InFlight
 from lot_grpc.server.layers import Surroundings
 from lot_grpc.server.limits import Limits
+from lot_grpc.server.servicer_handler import not_implemented, serve
 from lot_grpc.server.serving_loop import CallServer, watch_port
 from lot_grpc.services.reindexing.gate import ModelGate
 
@@ -199,12 +200,10 @@ def _handlers(
         method = Method.of(descriptor)
         behaviour = _behaviour(servicers, descriptor.name)
         if behaviour is None:
-            handler = layers.not_implemented(method.name)
+            handler = not_implemented(method.name)
         else:
             limits = around.limits
-            handler = layers.serve(
-                method, behaviour, limits.max_message_bytes, limits.max_send_seconds
-            )
+            handler = serve(method, behaviour, limits.max_message_bytes, limits.max_send_seconds)
             handler = layers.compose(layers.INNER, method, handler, around)
         handler = layers.compose(layers.OUTER, method, handler, around)
         handlers[descriptor.name] = _rpc_handler(method, handler)
@@ -220,12 +219,10 @@ def _library_handlers(
         method = replace(Method.of(descriptor), writes=False)
         behaviour = _behaviour([servicer], descriptor.name)
         if behaviour is None:
-            handler = layers.compose(
-                layers.OUTER, method, layers.not_implemented(method.name), around
-            )
+            handler = layers.compose(layers.OUTER, method, not_implemented(method.name), around)
             handlers[descriptor.name] = _rpc_handler(method, handler)
         elif method.client_streaming:
-            handler = layers.serve(method, behaviour)
+            handler = serve(method, behaviour)
             handler = layers.compose(_LIBRARY_STREAM, method, handler, around)
             handlers[descriptor.name] = _rpc_handler(method, handler)
         else:
@@ -297,7 +294,7 @@ class _UnknownRpcs(grpc.GenericRpcHandler):
             return None
         name = path.rpartition(".")[2].replace("/", ".")
         method = Method.unknown(name)
-        handler = layers.not_implemented(name)
+        handler = not_implemented(name)
         handler = layers.compose(layers.OUTER, method, handler, self._around)
         return _rpc_handler(method, handler)
 

@@ -282,7 +282,7 @@ async def test_the_end_of_the_loop_ends_the_service(monkeypatch):
     )
 
     @asynccontextmanager
-    async def opened(*_: object) -> AsyncIterator[Opened]:
+    async def opened(*_: object, **__: object) -> AsyncIterator[Opened]:
         yield Opened(store, embedder, services)
 
     def broken(*_: object) -> None:
