@@ -83,7 +83,8 @@ class Manifest:
         for name in sorted({*self._files, *self._count}):
             if not (count := self._count.get(name, 1)):
                 continue  # nothing can be lost of it
-            records = f" with {count:,} records" if name in self._count else ""
+            noun = "record" if count == 1 else "records"
+            records = f" with {count:,} {noun}" if name in self._count else ""
             if not (self._folder / name).is_dir():
                 phrases.append(f"collection {name!r}{records} is gone")
             elif damaged := self._damaged(name):
