@@ -72,7 +72,9 @@ def _print(console: Console, found: Sequence[pb.NamespaceUsage]) -> None:
 def counts_text(counts: Mapping[str, int]) -> str:
     """How much of each noun, in the order of the contract."""
     known = dict(noun_pb2.Noun.items())
-    names = sorted(counts, key=lambda name: known.get(f"NOUN_{name}", len(known)))
+    names = sorted(
+        filter(counts.get, counts), key=lambda name: known.get(f"NOUN_{name}", len(known))
+    )
     return ", ".join(counted(counts[name], _word(name)) for name in names)
 
 

@@ -67,7 +67,7 @@ def test_every_page_is_shown(runner, address):
     shown = [line.split() for line in ran.output.splitlines() if line.strip()]
     assert ["a", "1,203", "3", "memories,", "1,200", "patterns"] in shown
     assert ["b", "is", "being", "cleared", "1", "1", "episode"] in shown
-    assert ["c", "7", "7", "newer"] in shown
+    assert ["c", "7", "7", "newers"] in shown
 
 
 def test_each_is_a_line_of_json(runner, address):

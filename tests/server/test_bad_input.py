@@ -323,7 +323,7 @@ async def test_everything_wrong_is_listed_at_once(lot):
     )
     assert set(failed.fields) == {
         "namespace",
-        "pattern",
+        "pattern.task",
         "pattern.kind",
         "pattern.confidence",
         "pattern.tags",
