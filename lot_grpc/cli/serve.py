@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import resource
+import shutil
 import signal
 import sys
 import threading
@@ -129,6 +130,23 @@ def announce(ready: Ready) -> None:
         f"lot-grpc {__version__} is serving on {ready.address}"
         f" ({ready.store} store {ready.location}, {counted(ready.points, 'point')};"
         f" {ready.model}, {ready.dimensions}-d; ready in {ready.seconds:.1f} s)\n"
-        f"try: grpcurl -plaintext {ready.address} lot.v1.AdminService/GetServerInfo",
+        f"try: {_to_try(ready.address)}",
         flush=True,
     )
+
+
+def _to_try(address: str) -> str:
+    """A call by grpcurl where there is one, on the path or beside this command."""
+    call = f"-plaintext {address} lot.v1.AdminService/GetServerInfo"
+    if shutil.which("grpcurl"):
+        return f"grpcurl {call}"
+    beside = shutil.which("grpcurl", path=str(Path(sys.executable).parent))
+    return f"{_shown(beside)} {call}" if beside else f"{_shown(sys.argv[0])} stats -a {address}"
+
+
+def _shown(program: str) -> str:
+    """A program's path as one would type it here."""
+    path = Path(program)
+    if path.is_absolute() and path.is_relative_to(Path.cwd()):
+        return str(path.relative_to(Path.cwd()))
+    return program

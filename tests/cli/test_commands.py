@@ -330,7 +330,7 @@ def test_serve_says_where_and_stops_cleanly_on_a_signal(number):
         f"lot-grpc {__version__} is serving on 127.0.0.1:7 (edge store /data, 1,234 points;"
         " some/model, 384-d; ready in 0.2 s)\n"
     )
-    assert example.startswith("try: grpcurl -plaintext 127.0.0.1:7 lot.v1.")
+    assert re.fullmatch(r"try: \S+ (-plaintext 127.0.0.1:7 lot\.v1\.\S+|stats .+)\n", example)
     assert stdout == "draining\n"
     logged = [json.loads(text) for text in stderr.splitlines()]
     assert [entry["message"] for entry in logged] == ["starting", "working", "stopping"]

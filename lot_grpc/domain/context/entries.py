@@ -145,7 +145,7 @@ def _used(outcomes: Outcomes, verb: str, update_time: int) -> str:
     """How often it worked and when it was used last."""
     if not outcomes.usage_count:
         return f"not used yet, stored on {day(update_time)}"
-    worked = f"{verb} {outcomes.success_count:,} of {counted(outcomes.usage_count, 'time')}"
+    worked = f"{verb} {outcomes.success_count:,} of {outcomes.usage_count:,} times"
     if outcomes.partial_count:
         worked = f"{worked} and partly {outcomes.partial_count:,}"
     return f"{worked}, last on {day(outcomes.last_used_time or update_time)}"
