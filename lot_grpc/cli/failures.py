@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -19,6 +20,9 @@ WRONG_USAGE = 2
 
 INTERRUPTED = 130
 """Exit code: Ctrl-C, as shells have it."""
+
+READER_GONE = 141
+"""Exit code: nobody reads the output any more, as of `| head`; what shells have for SIGPIPE."""
 
 HINTS = {
     "STORE_LOCKED": "one process at a time has a data folder; LOT_DATA_DIR names another folder",
@@ -37,8 +41,10 @@ HINTS = {
 
 
 @contextmanager
-def reported() -> Iterator[None]:
+def reported(*, interrupted: str = "") -> Iterator[None]:
     """Turn what the operator can do something about into a message and an exit code.
+
+    ``interrupted`` is said at Ctrl-C, which is the usual end of some commands.
 
     Other exceptions are bugs: they pass, and Python prints their traceback.
     """
@@ -46,7 +52,13 @@ def reported() -> Iterator[None]:
     from lot_grpc.settings_file import SettingsError
 
     try:
-        yield
+        try:
+            yield
+        finally:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for Python's last flush
+        raise typer.Exit(READER_GONE) from None
     except SettingsError as error:
         tell(str(error), "`lot-grpc settings` prints all of them, explained")
         raise typer.Exit(WRONG_USAGE) from None
@@ -60,6 +72,8 @@ def reported() -> Iterator[None]:
         tell(error.message, HINTS.get(error.reason, ""))
         raise typer.Exit(FAILED) from None
     except KeyboardInterrupt:
+        if interrupted:
+            typer.echo(interrupted, err=True)
         raise typer.Exit(INTERRUPTED) from None
 
 

@@ -12,6 +12,7 @@ from lot_grpc.cli.screen import print_line
 from lot_grpc.cli.tables import Column, print_fields, print_table
 from lot_grpc.cli.texts import clean, one_line
 from lot_grpc.cli.words import PATTERN_KINDS, PATTERN_TYPES, RANKINGS
+from lot_grpc.domain.counting import counted
 from lot_grpc.domain.spans import span
 from lot_grpc.pb.lot.v1 import outcome_pb2, pattern_pb2
 from lot_grpc.pb.lot.v1 import pattern_service_pb2 as pb
@@ -100,8 +101,8 @@ def _learned(learned: pb.LearnedFrom) -> str:
 def _fields(answer: pb.RecallPatternsResponse) -> Iterable[tuple[str, str]]:
     told = answer.explanation
     yield "ranking", RANKINGS.word(told.ranking)
-    yield "ranked", f"{told.pool_size:,} candidates"
-    yield "let through", f"{told.matching_count:,} of {told.namespace_count:,} patterns"
+    yield "ranked", counted(told.pool_size, "candidate")
+    yield "let through", f"{told.matching_count:,} of {counted(told.namespace_count, 'pattern')}"
     for removed in told.filters:
         yield one_line(removed.field), f"keeps {removed.removed_count:,} out"
     if told.gate:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from lot_grpc.cli.failures import reported
-from lot_grpc.cli.options import Address, Config, JsonLines, Namespace
+from lot_grpc.cli.options import Address, Config, JsonLines, Namespace, new_file
 
 _Words = list[str] | None
 
@@ -156,6 +156,7 @@ def watch(
         typer.Option(
             "--cursor-file",
             metavar="FILE",
+            callback=new_file,
             help="Keep the last cursor there; the next watch goes on behind it.",
         ),
     ] = None,

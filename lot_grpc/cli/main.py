@@ -12,10 +12,16 @@ from lot_grpc.cli.failures import reported
 from lot_grpc.cli.live_commands import episodes, replay, watch
 from lot_grpc.cli.maintenance_commands import reindex
 from lot_grpc.cli.namespace_commands import clear, namespaces
-from lot_grpc.cli.options import Address, Config, Json
+from lot_grpc.cli.options import Address, Config, Json, new_file
 from lot_grpc.cli.pattern_commands import patterns, recall, stats
 from lot_grpc.cli.task_commands import context, errors
 from lot_grpc.cli.transfer_commands import export, import_
+
+_SERVER = "Run a server"
+_LEARNED = "What is known and learned"
+_LIVE = "Episodes and changes"
+_DATA = "Move and change what is stored"
+_MORE = "Settings and measuring"
 
 app = typer.Typer(
     name="lot-grpc",
@@ -29,11 +35,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-
-
-def main() -> None:
-    """Run the command line."""
-    app()
 
 
 def _print_version(wanted: bool) -> None:
@@ -54,7 +55,7 @@ def _root(
     """A memory service that learns over time, for agents in any language."""
 
 
-@app.command()
+@app.command(rich_help_panel=_SERVER)
 def serve(
     config: Config = None,
     accept_loss: Annotated[
@@ -67,13 +68,13 @@ def serve(
     ] = False,
 ) -> None:
     """Serve until SIGTERM or Ctrl-C; then finish the running calls. A second one stops at once."""
-    from lot_grpc.cli.serve import run
+    with reported(interrupted="interrupted"):
+        from lot_grpc.cli.serve import run
 
-    with reported():
         run(config, accept_loss=accept_loss)
 
 
-@app.command()
+@app.command(rich_help_panel=_SERVER)
 def check(config: Config = None, json: Json = False) -> None:
     """Tell whether the service would start here, without the network: model, store, space."""
     from lot_grpc.cli.check import run
@@ -82,7 +83,7 @@ def check(config: Config = None, json: Json = False) -> None:
         raise typer.Exit(0 if run(config, as_json=json) else 1)
 
 
-@app.command()
+@app.command(rich_help_panel=_SERVER)
 def compact(config: Config = None, json: Json = False) -> None:
     """Merge and index the embedded store. Slow; the server must not be running."""
     from lot_grpc.cli.compact import run
@@ -91,7 +92,39 @@ def compact(config: Config = None, json: Json = False) -> None:
         run(config, as_json=json)
 
 
-@app.command("eval")
+@app.command(rich_help_panel=_SERVER)
+def health(
+    address: Address = "",
+    service: Annotated[
+        str, typer.Option("--service", help="A service's full name; empty is the whole server.")
+    ] = "",
+    timeout: Annotated[float, typer.Option("--timeout", min=0.1, help="Seconds to wait.")] = 5.0,
+    config: Config = None,
+    json: Json = False,
+) -> None:
+    """Ask a running server whether it serves (grpc.health.v1)."""
+    from lot_grpc.cli.health import run
+
+    with reported():
+        raise typer.Exit(0 if run(address, service, timeout, config, as_json=json) else 1)
+
+
+app.command(rich_help_panel=_LEARNED)(recall)
+app.command(rich_help_panel=_LEARNED)(context)
+app.command(rich_help_panel=_LEARNED)(errors)
+app.command(rich_help_panel=_LEARNED)(patterns)
+app.command(rich_help_panel=_LEARNED)(stats)
+app.command(rich_help_panel=_LIVE)(episodes)
+app.command(rich_help_panel=_LIVE)(replay)
+app.command(rich_help_panel=_LIVE)(watch)
+app.command(rich_help_panel=_DATA)(namespaces)
+app.command(rich_help_panel=_DATA)(export)
+app.command("import", rich_help_panel=_DATA)(import_)
+app.command(rich_help_panel=_DATA)(clear)
+app.command(rich_help_panel=_DATA)(reindex)
+
+
+@app.command("eval", rich_help_panel=_MORE)
 def evaluate(
     data: Annotated[
         list[Path],
@@ -117,14 +150,18 @@ def evaluate(
         bool, typer.Option("--groups", help="Show the kinds of queries, if they have a `kind`.")
     ] = False,
     save: Annotated[
-        Path | None, typer.Option("--save", metavar="FILE", help="Keep the run, query by query.")
+        Path | None,
+        typer.Option(
+            "--save", metavar="FILE", callback=new_file, help="Keep the run, query by query."
+        ),
     ] = None,
     compare: Annotated[
         Path | None,
         typer.Option("--compare", metavar="FILE", help="Compare with a run that was kept."),
     ] = None,
     picture: Annotated[
-        Path | None, typer.Option("--picture", metavar="FILE", help="Draw nDCG@10 as SVG.")
+        Path | None,
+        typer.Option("--picture", metavar="FILE", callback=new_file, help="Draw nDCG@10 as SVG."),
     ] = None,
     config: Config = None,
     json: Json = False,
@@ -160,24 +197,7 @@ def evaluate(
         )
 
 
-@app.command()
-def health(
-    address: Address = "",
-    service: Annotated[
-        str, typer.Option("--service", help="A service's full name; empty is the whole server.")
-    ] = "",
-    timeout: Annotated[float, typer.Option("--timeout", min=0.1, help="Seconds to wait.")] = 5.0,
-    config: Config = None,
-    json: Json = False,
-) -> None:
-    """Ask a running server whether it serves (grpc.health.v1)."""
-    from lot_grpc.cli.health import run
-
-    with reported():
-        raise typer.Exit(0 if run(address, service, timeout, config, as_json=json) else 1)
-
-
-@app.command()
+@app.command(rich_help_panel=_LEARNED)
 def report(
     namespace: Annotated[
         str, typer.Option("--namespace", "-n", help="Whose tasks; empty is `default`.")
@@ -202,22 +222,7 @@ def report(
         raise typer.Exit(0 if told else 1)
 
 
-app.command()(episodes)
-app.command()(replay)
-app.command()(watch)
-app.command()(reindex)
-app.command()(recall)
-app.command()(patterns)
-app.command()(stats)
-app.command()(errors)
-app.command()(context)
-app.command()(namespaces)
-app.command()(clear)
-app.command()(export)
-app.command("import")(import_)
-
-
-@app.command()
+@app.command(rich_help_panel=_DATA)
 def seed(
     namespace: Annotated[
         str, typer.Option("--namespace", "-n", help="Where to store it; empty is `default`.")
@@ -248,7 +253,7 @@ def seed(
         raise typer.Exit(0 if run(address, wanted, timeout, config, as_json=json) else 1)
 
 
-@app.command()
+@app.command(rich_help_panel=_MORE)
 def settings(
     effective: Annotated[
         bool, typer.Option("--effective", "-e", help="What is in effect, and where it came from.")
@@ -263,9 +268,10 @@ def settings(
         run(config, effective=effective or json or config is not None, as_json=json)
 
 
-@app.command()
+@app.command(rich_help_panel=_MORE)
 def version(json: Json = False) -> None:
     """Print the versions of lot-grpc and of what it runs on."""
     from lot_grpc.cli.version import run
 
-    run(as_json=json)
+    with reported():
+        run(as_json=json)

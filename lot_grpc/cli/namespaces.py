@@ -16,6 +16,7 @@ from lot_grpc.cli.calls import connected, target_of, tell_failure
 from lot_grpc.cli.screen import screen
 from lot_grpc.cli.texts import clean
 from lot_grpc.cli.words import NOUNS, json_line
+from lot_grpc.domain.counting import counted
 from lot_grpc.pb.lot.v1 import admin_service_pb2 as pb
 from lot_grpc.pb.lot.v1 import admin_service_pb2_grpc as pb_grpc
 from lot_grpc.pb.lot.v1 import noun_pb2
@@ -71,11 +72,13 @@ def _print(console: Console, found: Sequence[pb.NamespaceUsage]) -> None:
 def counts_text(counts: Mapping[str, int]) -> str:
     """How much of each noun, in the order of the contract."""
     known = dict(noun_pb2.Noun.items())
-    names = sorted(counts, key=lambda name: known.get(f"NOUN_{name}", len(known)))
-    return ", ".join(f"{counts[name]:,} {_word(name)}" for name in names)
+    names = sorted(
+        filter(counts.get, counts), key=lambda name: known.get(f"NOUN_{name}", len(known))
+    )
+    return ", ".join(counted(counts[name], _word(name)) for name in names)
 
 
 def _word(name: str) -> str:
     """The word of a noun; of one that a newer server has, its own name."""
     number = dict(noun_pb2.Noun.items()).get(f"NOUN_{name}")
-    return clean(name.lower()) if number is None else NOUNS.word(number)
+    return (clean(name.lower()) if number is None else NOUNS.word(number)).replace("_", " ")

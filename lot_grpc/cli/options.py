@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 import typer
+
+V = TypeVar("V")
 
 Config = Annotated[
     Path | None,
@@ -13,8 +15,43 @@ Config = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 JsonLines = Annotated[bool, typer.Option("--json", help="Print one JSON object a line.")]
+
+
+def _checked_address(value: str) -> str:
+    """What the settings demand of an address, so that a slip is not taken for a lost server."""
+    if not value:
+        return value
+    from lot_grpc.settings import split_address
+
+    try:
+        host, port = split_address(value)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+    if not port:
+        raise typer.BadParameter("port 0 cannot be called; name the one that the server printed")
+    return f"[{host}]:{port}" if ":" in host else value
+
+
+def new_file(value: V) -> V:
+    """Refuse, before anything is done, a file that could not be written at the end."""
+    if value is None or str(value) == "-":
+        return value
+    path = Path(str(value))
+    if path.is_dir():
+        raise typer.BadParameter(f"{path} is a folder; name a file in it")
+    if not path.parent.is_dir():
+        raise typer.BadParameter(f"there is no folder {path.parent}; make it, or name another file")
+    return value
+
+
 Address = Annotated[
-    str, typer.Option("--address", "-a", help="host:port; else that of the settings.")
+    str,
+    typer.Option(
+        "--address",
+        "-a",
+        help="host:port; else that of the settings.",
+        callback=_checked_address,
+    ),
 ]
 Namespace = Annotated[
     str, typer.Option("--namespace", "-n", help="Whose; empty is `default`.", show_default=False)

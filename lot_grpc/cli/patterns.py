@@ -17,6 +17,7 @@ from lot_grpc.cli.pattern_filters import Narrowing
 from lot_grpc.cli.pattern_pages import print_outcomes, print_pattern, print_patterns
 from lot_grpc.cli.screen import screen
 from lot_grpc.cli.words import json_line
+from lot_grpc.domain.counting import counted
 from lot_grpc.pb.lot.v1 import pattern_pb2
 from lot_grpc.pb.lot.v1 import pattern_service_pb2 as pb
 from lot_grpc.pb.lot.v1 import pattern_service_pb2_grpc as pb_grpc
@@ -118,7 +119,9 @@ def _tell_one(
     print_pattern(console, pattern)
     print_outcomes(console, outcomes)
     if more:
-        note(f"these are the last {len(outcomes):,} outcomes: --limit N shows N, --all every one")
+        note(
+            f"only the last {counted(len(outcomes), 'outcome')}: --limit N shows N, --all every one"
+        )
 
 
 def _outcomes(

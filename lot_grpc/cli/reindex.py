@@ -16,6 +16,7 @@ from lot_grpc.cli.failures import note
 from lot_grpc.cli.progress import ProgressDisplay
 from lot_grpc.cli.start import begin
 from lot_grpc.cli.texts import clean
+from lot_grpc.domain.counting import counted
 from lot_grpc.pb.lot.v1 import admin_service_pb2 as pb
 from lot_grpc.pb.lot.v1 import admin_service_pb2_grpc as pb_grpc
 from lot_grpc.settings import Settings
@@ -66,7 +67,7 @@ def run(wanted: Wanted, config: Path | None, *, as_json: bool) -> bool:
         typer.echo(json.dumps(_told(target, last), indent=2))
     else:
         seconds = last.elapsed.ToMilliseconds() / 1000
-        typer.echo(f"{clean(last.detail)} ({last.total_count:,} things, {seconds:.1f} s)")
+        typer.echo(f"{clean(last.detail)} ({counted(last.total_count, 'thing')}, {seconds:.1f} s)")
     return True
 
 
@@ -90,7 +91,7 @@ def _offline(settings: Settings, *, as_json: bool) -> bool:
         typer.echo(json.dumps(dataclasses.asdict(report), indent=2))
     elif report.changed:
         typer.echo(
-            f"embedded {report.embedded:,} of {report.total:,} things anew in "
+            f"embedded {report.embedded:,} of {counted(report.total, 'thing')} anew in "
             f"{report.seconds:.1f} s: {report.model} instead of {report.former}"
         )
     else:

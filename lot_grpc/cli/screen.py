@@ -16,6 +16,12 @@ _WIDTH = 110
 """Columns where there is no terminal to ask and no COLUMNS in the environment."""
 
 
+class _Screen(Console):
+    def on_broken_pipe(self) -> None:
+        """Leave it to ``failures.reported``; rich would end the process."""
+        raise
+
+
 def screen() -> Console:
     """Standard output. Colours on a terminal only, and not with NO_COLOR.
 
@@ -23,9 +29,9 @@ def screen() -> Console:
     """
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
-    console = Console()
+    console = _Screen()
     if not console.is_terminal and "COLUMNS" not in os.environ:
-        console = Console(width=_WIDTH)
+        console = _Screen(width=_WIDTH)
     return console
 
 

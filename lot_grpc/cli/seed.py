@@ -10,10 +10,9 @@ from pathlib import Path
 import grpc
 import typer
 
-from lot_grpc.cli.health import reachable
+from lot_grpc.cli.calls import connected, target_of, tell_failure
 from lot_grpc.pb.lot.v1 import admin_service_pb2 as pb
 from lot_grpc.pb.lot.v1 import admin_service_pb2_grpc as pb_grpc
-from lot_grpc.settings_file import load_settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,35 +33,25 @@ def run(
     Raises:
         SettingsError: No address is given, and the settings cannot be used.
     """
-    target = address or reachable(load_settings(config).server.address)
+    target = target_of(address, config)
     request = pb.SeedKnowledgeRequest(
         namespace=wanted.namespace,
         packs=wanted.packs,
         dry_run=wanted.dry_run,
         restore_deleted=wanted.restore_deleted,
     )
-    with grpc.insecure_channel(target, options=[("grpc.enable_http_proxy", 0)]) as channel:
-        try:
+    try:
+        with connected(target) as channel:
             answer = pb_grpc.AdminServiceStub(channel).SeedKnowledge(request, timeout=timeout)
-        except grpc.RpcError as error:
-            code, said = _failure(error)
-            if as_json:
-                typer.echo(json.dumps({"address": target, "error": code, "message": said}))
-            else:
-                typer.echo(f"error: {target}: {code}: {said}", err=True)
-            return False
+    except grpc.RpcError as error:
+        tell_failure(target, error)
+        return False
     if as_json:
         typer.echo(json.dumps(_told(target, wanted, answer), indent=2))
     else:
         for line in _lines(wanted, answer):
             typer.echo(line)
     return True
-
-
-def _failure(error: grpc.RpcError) -> tuple[str, str]:
-    if not isinstance(error, grpc.Call):
-        return "UNKNOWN", str(error)
-    return error.code().name, error.details() or ""
 
 
 def _told(target: str, wanted: Wanted, answer: pb.SeedKnowledgeResponse) -> dict[str, object]:

@@ -5,8 +5,13 @@ from __future__ import annotations
 import asyncio
 import os
 import resource
+import shutil
 import signal
 import sys
+import threading
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import structlog
@@ -15,10 +20,14 @@ import uvloop
 from lot_grpc import __version__
 from lot_grpc.cli.progress import ProgressDisplay
 from lot_grpc.cli.start import begin
+from lot_grpc.domain.counting import counted
 from lot_grpc.reports import Progress, Ready
 from lot_grpc.settings import Settings
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+_CLOSE_SECONDS = 1.0
+"""How long what was opened may take to close when the start is broken off."""
 
 
 def run(config: Path | None, *, accept_loss: bool = False) -> None:
@@ -31,41 +40,113 @@ def run(config: Path | None, *, accept_loss: bool = False) -> None:
     settings = begin(config)
     storage = settings.storage
     where = settings.qdrant.url if storage.store == "qdrant" else str(storage.data_dir)
-    log = structlog.get_logger()
-    log.info("starting", version=__version__, store=storage.store, location=where)
+    with _ending_at_once():
+        log = structlog.get_logger()
+        log.info("starting", version=__version__, store=storage.store, location=where)
+        from lot_grpc import app  # takes a second or two
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # connections must not use up files
+    serving = partial(app.serve, accept_loss=accept_loss)
     with ProgressDisplay() as progress, asyncio.Runner(loop_factory=uvloop.new_event_loop) as loop:
-        loop.run(_serve(settings, progress, accept_loss))
+        loop.run(_serve(serving, settings, progress))
 
 
-async def _serve(settings: Settings, progress: Progress, accept_loss: bool) -> None:
-    from lot_grpc import app
+async def _serve(
+    serve: Callable[..., Awaitable[None]], settings: Settings, progress: Progress
+) -> None:
+    signals = _Signals(settings.server.drain_seconds)
 
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in STOP_SIGNALS:
-        loop.add_signal_handler(number, _on_signal, number, stop, settings.server.drain_seconds)
-    await app.serve(settings, ready=announce, stop=stop, progress=progress, accept_loss=accept_loss)
+    def ready(what: Ready) -> None:
+        signals.starting = None
+        announce(what)
+
+    try:
+        await serve(settings, ready=ready, stop=signals.stop, progress=progress)
+    except asyncio.CancelledError:
+        if not signals.first:
+            raise
+        _end(signals.first)
 
 
-def _on_signal(number: signal.Signals, stop: asyncio.Event, drain_seconds: float) -> None:
-    """The first signal drains; the second ends the process. What was acknowledged is kept."""
-    log = structlog.get_logger()
-    if stop.is_set():
-        log.warning("stopped at once", signal=number.name)
-        sys.stderr.flush()
-        os._exit(128 + number)
-    log.info("stopping", signal=number.name, drain_seconds=drain_seconds)
-    stop.set()
+class _Signals:
+    """What signals do: the first one drains, the second ends the process at once.
+
+    While the service starts the first one ends it. What was acknowledged is kept in either case.
+    """
+
+    def __init__(self, drain_seconds: float) -> None:
+        self.stop = asyncio.Event()
+        self.starting = asyncio.current_task()
+        self.first = 0
+        self._drain_seconds = drain_seconds
+        for number in STOP_SIGNALS:
+            asyncio.get_running_loop().add_signal_handler(number, self._take, number)
+
+    def _take(self, number: signal.Signals) -> None:
+        log = structlog.get_logger()
+        if self.first:
+            log.warning("stopped at once", signal=number.name)
+            _end(number)
+        self.first = number
+        if self.starting is None:
+            log.info("stopping", signal=number.name, drain_seconds=self._drain_seconds)
+            self.stop.set()
+            return
+        _say_stopped(number)
+        self.starting.cancel()  # which ends the child that compacts
+        late = threading.Timer(_CLOSE_SECONDS, _end, [number])  # as a download may be
+        late.daemon = True
+        late.start()
+
+
+@contextmanager
+def _ending_at_once() -> Iterator[None]:
+    """End the process at a signal, with a line and no traceback."""
+
+    def end(number: int, _: object) -> None:
+        _say_stopped(number)
+        _end(number)
+
+    former = {number: signal.signal(number, end) for number in STOP_SIGNALS}
+    try:
+        yield
+    finally:
+        for number, handler in former.items():
+            signal.signal(number, handler)
+
+
+def _say_stopped(number: int) -> None:
+    structlog.get_logger().warning("stopped while starting", signal=signal.Signals(number).name)
+
+
+def _end(number: int) -> None:
+    sys.stderr.flush()
+    os._exit(128 + number)
 
 
 def announce(ready: Ready) -> None:
     """The start line, for whoever is looking, and a call to try."""
     print(  # noqa: T201
         f"lot-grpc {__version__} is serving on {ready.address}"
-        f" ({ready.store} store {ready.location}, {ready.points:,} points;"
+        f" ({ready.store} store {ready.location}, {counted(ready.points, 'point')};"
         f" {ready.model}, {ready.dimensions}-d; ready in {ready.seconds:.1f} s)\n"
-        f"try: grpcurl -plaintext {ready.address} lot.v1.AdminService/GetServerInfo",
+        f"try: {_to_try(ready.address)}",
         flush=True,
     )
+
+
+def _to_try(address: str) -> str:
+    """A call by grpcurl where there is one, on the path or beside this command."""
+    call = f"-plaintext {address} lot.v1.AdminService/GetServerInfo"
+    if shutil.which("grpcurl"):
+        return f"grpcurl {call}"
+    beside = shutil.which("grpcurl", path=str(Path(sys.executable).parent))
+    return f"{_shown(beside)} {call}" if beside else f"{_shown(sys.argv[0])} stats -a {address}"
+
+
+def _shown(program: str) -> str:
+    """A program's path as one would type it here."""
+    path = Path(program)
+    if path.is_absolute() and path.is_relative_to(Path.cwd()):
+        return str(path.relative_to(Path.cwd()))
+    return program

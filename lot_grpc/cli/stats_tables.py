@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from rich.console import Console
 from rich.text import Text
 
+from lot_grpc.cli.namespaces import counts_text as resource_counts
 from lot_grpc.cli.screen import print_line
 from lot_grpc.cli.tables import Column, print_fields, print_table
 from lot_grpc.cli.texts import one_line
@@ -53,7 +54,7 @@ def _server(info: admin_pb.GetServerInfoResponse) -> Iterable[tuple[str, str | T
     yield "store", _store(info)
     yield "model", f"{info.model}, {info.dimensions:,} dimensions" if info.model else ""
     yield "up for", _up(info)
-    yield "holds", counts_text(info.counts) or "nothing"
+    yield "holds", resource_counts(info.counts) or "nothing"
 
 
 def _up(info: admin_pb.GetServerInfoResponse) -> str:

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from lot_grpc.cli.failures import reported
-from lot_grpc.cli.options import Address, Config, Json, Namespace
+from lot_grpc.cli.options import Address, Config, Json, Namespace, new_file
 
 Timeout = Annotated[
     float,
@@ -16,7 +16,10 @@ Timeout = Annotated[
 
 
 def export(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="Where to; - is standard output.")],
+    file: Annotated[
+        str,
+        typer.Argument(metavar="FILE", help="Where to; - is standard output.", callback=new_file),
+    ],
     namespace: Namespace = "",
     all_namespaces: Annotated[
         bool, typer.Option("--all-namespaces", help="All that there are.")

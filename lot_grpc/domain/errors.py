@@ -606,6 +606,10 @@ class ModelUnavailableError(StartupError):
     reason = "MODEL_UNAVAILABLE"
 
 
+class ModelAbsentError(ModelUnavailableError):
+    """The embedding model is not on this machine, and may not be downloaded."""
+
+
 class EmbeddingModelMismatchError(StartupError):
     """The store's vectors were made by another model than the configured one."""
 

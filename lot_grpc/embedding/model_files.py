@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeAlias, TypeVar
 
-from lot_grpc.domain.errors import ModelUnavailableError
+from lot_grpc.domain.errors import ModelAbsentError, ModelUnavailableError
 from lot_grpc.embedding.catalog import PACKS, ModelCard, ModelPack, RerankerCard
 from lot_grpc.embedding.download import FetchedModel, Progress, fetch
 
@@ -67,7 +67,8 @@ def locate(
         packs: Packages that may carry the model.
 
     Raises:
-        ModelUnavailableError: A file is missing or damaged, or the model is nowhere.
+        ModelUnavailableError: A file is missing or damaged.
+        ModelAbsentError: The model is nowhere, and may not be downloaded.
     """
     if found := _installed(card, path, sha256, packs):
         return found
@@ -186,9 +187,9 @@ def _missing(file: Path, remedy: str) -> ModelUnavailableError:
 
 def _nowhere(
     card: ModelCard | RerankerCard, packs: Sequence[ModelPack], reason: str, *more: str
-) -> ModelUnavailableError:
+) -> ModelAbsentError:
     ways = [f"run {pack.install}" for pack in packs if pack.model == card.name]
     ways += [f"set {card.variables}PATH to a folder that holds it", *more]
-    return ModelUnavailableError(
+    return ModelAbsentError(
         f"{card.kind} {card.name} {reason}; " + ", or ".join(ways), model=card.name
     )

@@ -109,6 +109,11 @@ def _violation(violation: protovalidate.Violation, request: Descriptor) -> Viola
     enum = enum_of(request, [element.field_name for element in elements])
     words = rule_text(found.rule_id, violation.rule_value, violation.field_value, enum)
     description = words or found.message or f"breaks the rule {found.rule_id}"
+    # A rule over a message of the request names the field in its sentence: `pattern.task must …`.
+    named, _, rest = description.partition(" ")
+    if elements and named.startswith(f"{elements[-1].field_name}."):
+        path += named.removeprefix(elements[-1].field_name)
+        description = rest
     return Violation(
         path.removeprefix("."),
         found.rule_id,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+from lot_grpc.domain.counting import counted
 from lot_grpc.domain.errors import LimitExceededError, LotError, MemoryNotFoundError
 from lot_grpc.domain.ids import namespace_or_default
 from lot_grpc.domain.memory import Memory
@@ -61,7 +62,7 @@ class MemoryServicer(memory_service_pb2_grpc.MemoryServiceServicer):
     ) -> pb.BatchCreateMemoriesResponse:
         if len(request.items) > self._max_batch_items:
             raise LimitExceededError(
-                f"at most {self._max_batch_items} items a batch here; split it",
+                f"at most {counted(self._max_batch_items, 'item')} a batch here; split it",
                 limit=self._max_batch_items,
                 given=len(request.items),
             )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 
+from lot_grpc.domain.counting import counted
 from lot_grpc.domain.errors import LimitExceededError, LotError, PatternNotFoundError
 from lot_grpc.domain.ids import namespace_or_default
 from lot_grpc.domain.pattern import Pattern
@@ -73,7 +74,7 @@ class PatternServicer(pb_grpc.PatternServiceServicer):
     ) -> pb.BatchSavePatternsResponse:
         if len(request.items) > self._max_batch_items:
             raise LimitExceededError(
-                f"at most {self._max_batch_items} items a batch here; split it",
+                f"at most {counted(self._max_batch_items, 'item')} a batch here; split it",
                 limit=self._max_batch_items,
                 given=len(request.items),
             )

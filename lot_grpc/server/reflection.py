@@ -1,7 +1,8 @@
 """Reflection for grpcurl, buf curl and the like: v1 and v1alpha, with methods as symbols.
 
 The library serves v1alpha only (grpc/grpc#38576) and does not find methods (grpc/grpc#34743). The
-messages of both versions are the same on the wire, so one handler answers under both names.
+messages of both versions are the same on the wire, so one handler answers under both names; both
+are listed and described, v1 by the contract of v1alpha under its name.
 """
 
 from __future__ import annotations
@@ -9,13 +10,28 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
+from google.protobuf import text_format
 from google.protobuf.descriptor import FileDescriptor
+from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from google.protobuf.descriptor_pool import Default, DescriptorPool
 from grpc_reflection.v1alpha import reflection_pb2
 from grpc_reflection.v1alpha._async import ReflectionServicer
 
 SERVICE: Final = reflection_pb2.DESCRIPTOR.services_by_name["ServerReflection"]
 NAMES: Final = ("grpc.reflection.v1.ServerReflection", "grpc.reflection.v1alpha.ServerReflection")
+
+
+def _describe_v1() -> None:
+    """Add the contract of v1 to what is described."""
+    try:
+        Default().FindServiceByName(NAMES[0])
+    except KeyError:
+        file = FileDescriptorProto()
+        reflection_pb2.DESCRIPTOR.CopyToProto(file)
+        text = text_format.MessageToString(file).replace("v1alpha", "v1")
+        file = text_format.Parse(text, FileDescriptorProto())
+        file.options.ClearField("deprecated")
+        Default().AddSerializedFile(file.SerializeToString())
 
 
 class _MethodFindingPool:
@@ -38,5 +54,6 @@ class _MethodFindingPool:
 
 
 def servicer(service_names: Iterable[str]) -> ReflectionServicer:
-    """Answers under each of ``NAMES``. Only ``service_names`` are listed to callers."""
-    return ReflectionServicer(service_names, _MethodFindingPool(Default()))
+    """Answers under each of ``NAMES``. Listed are ``service_names``, and reflection itself."""
+    _describe_v1()
+    return ReflectionServicer([*service_names, *NAMES], _MethodFindingPool(Default()))

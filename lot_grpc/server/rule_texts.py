@@ -10,6 +10,8 @@ from typing import Any, Final, NamedTuple
 
 from google.protobuf.descriptor import Descriptor, EnumDescriptor
 
+from lot_grpc.domain.counting import counted
+
 
 class Form(NamedTuple):
     """What a text must be; ``optional``: or empty."""
@@ -48,9 +50,9 @@ def rule_text(rule_id: str, rule: Any, value: Any, enum: EnumDescriptor | None) 
         case "string.min_len" | "repeated.min_items" if rule == 1:
             return "must not be empty"
         case "repeated.max_items":
-            return f"must have at most {rule:,} items"
+            return f"must have at most {counted(rule, 'item')}"
         case "map.max_pairs":
-            return f"must have at most {rule:,} entries"
+            return f"must have at most {counted(rule, 'entry')}"
         case "repeated.unique":
             return "must not have the same item twice"
         case "required":

@@ -44,7 +44,7 @@ class Admin:
 
     async def ready_checks(self) -> list[ReadyCheck]:
         """Whether a write and a recall would succeed now."""
-        return [await self._model(), await self._writes()]
+        return [await check_model(self._embedder), await self._writes()]
 
     async def compact(self) -> tuple[bool, str]:
         """Whether anything changed, and a sentence. Raises CompactOfflineOnlyError."""
@@ -53,16 +53,6 @@ class Admin:
             raise CompactOfflineOnlyError(info.backend)
         return await self._store.compact(), "a Qdrant server optimises its collections by itself"
 
-    async def _model(self) -> ReadyCheck:
-        try:
-            # Another text each time: one from the cache would say nothing of a model that is away.
-            embedding = await self._embedder.embed_query(f"{_PROBE} {new_id('c')}")
-        except LotError as error:
-            return ReadyCheck("model", ok=False, detail=error.message)
-        contract = self._embedder.contract
-        ok = len(embedding.vector) == contract.dimensions
-        return ReadyCheck("model", ok, f"{contract.model}, {len(embedding.vector)} dimensions")
-
     async def _writes(self) -> ReadyCheck:
         try:
             await self._store.check()
@@ -70,3 +60,15 @@ class Admin:
         except LotError as error:
             return ReadyCheck("store", ok=False, detail=error.message)
         return ReadyCheck("store", ok=True, detail=f"{info.backend} at {info.location}")
+
+
+async def check_model(embedder: Embedder) -> ReadyCheck:
+    """Whether the model embeds a text now."""
+    try:
+        # Another text each time: one from the cache would say nothing of a model that is away.
+        embedding = await embedder.embed_query(f"{_PROBE} {new_id('c')}")
+    except LotError as error:
+        return ReadyCheck("model", ok=False, detail=error.message)
+    contract = embedder.contract
+    ok = len(embedding.vector) == contract.dimensions
+    return ReadyCheck("model", ok, f"{contract.model}, {len(embedding.vector)} dimensions")

@@ -85,13 +85,24 @@ async def open_store(
         ERRORS_READ: VERSION,
     }
     await store.insert(META, [Record(_POINT, META_NAMESPACE, ours)])
+    stored = await check_contract(store, contract)
+    epoch: int = stored.get(EPOCH, 0)
+    await _open_collections(store, contract.dimensions, epoch, progress)
+    return epoch
+
+
+async def check_contract(store: VectorStore, contract: EmbeddingContract) -> Payload:
+    """What a store says of itself, once it is found to fit. Its ``META`` must be open.
+
+    Raises:
+        SchemaVersionMismatchError: It was written by a newer version of this service.
+        EmbeddingModelMismatchError: Its vectors were made by another model.
+    """
     stored = await contract_row(store)
     _check_schema(stored["schema_version"])
     check_terms(stored)
     _check_embedding(stored["embedding"], asdict(contract))
-    epoch: int = stored.get(EPOCH, 0)
-    await _open_collections(store, contract.dimensions, epoch, progress)
-    return epoch
+    return stored
 
 
 async def open_as_stored(store: VectorStore) -> Payload:

@@ -112,6 +112,13 @@ class QdrantStore:
         """Other processes may write to the server."""
         return False
 
+    async def collections(self) -> set[str]:
+        """The names of those that there are, without the prefix. Refuses a server too old."""
+        with self._ready():
+            await require_version(self._client)
+            there = (await self._client.get_collections()).collections
+        return {one.name.removeprefix(self._prefix) for one in there}
+
     async def ensure_collections(self, specs: Sequence[CollectionSpec]) -> None:
         """Create and complete the collections. Refuses a server that is too old."""
         with self._ready():

@@ -15,7 +15,7 @@ import grpc
 import pytest
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
-from lot_grpc import __version__, app
+from lot_grpc import __version__, app, checking
 from lot_grpc.cli.health import reachable
 from lot_grpc.cli.main import app as command_line
 from lot_grpc.domain.errors import (
@@ -33,13 +33,13 @@ GOOD = CheckReport((Check("store", ok=True, detail="opened"),), MODEL, STORE)
 BAD = CheckReport((Check("model", ok=False, detail="file is damaged"),), None, STORE)
 
 
-def checking(monkeypatch, report, *, then=None):
-    async def check(settings):
+def checking_gives(monkeypatch, report, *, then=None):
+    async def check(settings, *, may_download):
         if then:
             then(settings)
         return report
 
-    monkeypatch.setattr(app, "check", check)
+    monkeypatch.setattr(checking, "check", check)
     monkeypatch.setenv("HF_HUB_OFFLINE", "")
 
 
@@ -159,7 +159,7 @@ def test_settings_in_effect_are_masked_and_can_be_read_again(runner, monkeypatch
 
 
 def test_check_says_ready_and_which_model_and_store(runner, monkeypatch):
-    checking(monkeypatch, GOOD)
+    checking_gives(monkeypatch, GOOD)
     result = runner.invoke(command_line, ["check"])
     assert result.exit_code == 0
     for part in ("ready", "/models/model.onnx", "ab" * 32, "/data", "patterns 1,234", "1,024 MiB"):
@@ -167,7 +167,7 @@ def test_check_says_ready_and_which_model_and_store(runner, monkeypatch):
 
 
 def test_check_as_json_carries_all_of_it(runner, monkeypatch):
-    checking(monkeypatch, GOOD)
+    checking_gives(monkeypatch, GOOD)
     told = json.loads(runner.invoke(command_line, ["check", "--json"]).stdout)
     assert told["ready"] is True
     assert told["model"]["sha256"] == "ab" * 32
@@ -176,7 +176,7 @@ def test_check_as_json_carries_all_of_it(runner, monkeypatch):
 
 
 def test_check_that_fails_exits_1_and_says_why(runner, monkeypatch):
-    checking(monkeypatch, BAD)
+    checking_gives(monkeypatch, BAD)
     result = runner.invoke(command_line, ["check"])
     assert result.exit_code == 1
     assert result.stdout.startswith("NOT ready")
@@ -185,7 +185,7 @@ def test_check_that_fails_exits_1_and_says_why(runner, monkeypatch):
 
 def test_check_looks_offline_and_may_not_download(runner, monkeypatch):
     seen = []
-    checking(
+    checking_gives(
         monkeypatch,
         GOOD,
         then=lambda settings: seen.append(
@@ -201,7 +201,7 @@ def test_check_fails_when_something_reaches_for_the_network(runner, monkeypatch)
         with pytest.raises(OSError, match="blocked"):
             socket.create_connection(("model-hub.invalid", 443), timeout=1)
 
-    checking(monkeypatch, GOOD, then=reach)
+    checking_gives(monkeypatch, GOOD, then=reach)
     result = runner.invoke(command_line, ["check"])
     assert result.exit_code == 1
     assert "something tried model-hub.invalid" in result.stdout
@@ -330,7 +330,7 @@ def test_serve_says_where_and_stops_cleanly_on_a_signal(number):
         f"lot-grpc {__version__} is serving on 127.0.0.1:7 (edge store /data, 1,234 points;"
         " some/model, 384-d; ready in 0.2 s)\n"
     )
-    assert example.startswith("try: grpcurl -plaintext 127.0.0.1:7 lot.v1.")
+    assert re.fullmatch(r"try: \S+ (-plaintext 127.0.0.1:7 lot\.v1\.\S+|stats .+)\n", example)
     assert stdout == "draining\n"
     logged = [json.loads(text) for text in stderr.splitlines()]
     assert [entry["message"] for entry in logged] == ["starting", "working", "stopping"]

@@ -65,9 +65,9 @@ def test_every_page_is_shown(runner, address):
     ran = runner.invoke(command_line, ["namespaces", "-a", address])
     assert ran.exit_code == 0, ran.output
     shown = [line.split() for line in ran.output.splitlines() if line.strip()]
-    assert ["a", "1,203", "3", "memory,", "1,200", "pattern"] in shown
+    assert ["a", "1,203", "3", "memories,", "1,200", "patterns"] in shown
     assert ["b", "is", "being", "cleared", "1", "1", "episode"] in shown
-    assert ["c", "7", "7", "newer"] in shown
+    assert ["c", "7", "7", "newers"] in shown
 
 
 def test_each_is_a_line_of_json(runner, address):
@@ -95,7 +95,7 @@ def test_a_failure_is_told_in_the_servers_words(runner, address, told, command):
 
 def test_clear_repeats_the_name_and_says_what_went(runner, address, told):
     ran = runner.invoke(command_line, ["clear", "a", "--yes", "-a", address])
-    assert (ran.exit_code, ran.stdout) == (0, "3 memory, 1,200 pattern deleted\n")
+    assert (ran.exit_code, ran.stdout) == (0, "3 memories, 1,200 patterns deleted\n")
     assert told.cleared == [pb.ClearNamespaceRequest(namespace="a", confirm_namespace="a")]
 
 
@@ -124,7 +124,7 @@ def test_on_a_terminal_it_asks_first_and_says_how_much(
     monkeypatch.setattr("lot_grpc.cli.clear.sys", Terminal(said))
     ran = runner.invoke(command_line, ["clear", "a", "-a", address], input=f"{said}\n")
     assert ran.exit_code == exit_code, ran.output
-    assert "Delete 3 memory, 1,200 pattern of a for good?" in ran.stderr
+    assert "Delete 3 memories, 1,200 patterns of a for good?" in ran.stderr
     assert [one.dry_run for one in told.cleared] == cleared
 
 

@@ -50,7 +50,7 @@ def test_stats_are_told_in_one_screen(runner, fake):
     assert rows["version"] == "1.2.3"
     assert rows["store"] == "edge, 3.0 MiB taken, 1.0 TiB free"
     assert rows["model"] == "some/model, 384 dimensions"
-    assert rows["holds"] == "pattern 1,500, episode event 2"
+    assert rows["holds"] == "1,500 patterns, 2 episode events"
     assert rows["up for"] == "3 h"
     assert "Patterns in team\n" in result.stdout
     assert rows["count"] == "1,500, 500 used, 1,000 not used yet, 2 pinned"
@@ -135,4 +135,4 @@ def test_a_reader_that_has_enough_ends_it_quietly(fake):
         running.stdout.readline()
         running.stdout.close()
         said = running.stderr.read()
-    assert (running.returncode, said) == (1, b"")
+    assert (running.returncode, said) == (141, b"")

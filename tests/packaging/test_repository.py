@@ -23,7 +23,13 @@ TARGETS = ("run", "test", "check", "proto", "bench", "learn", "demo", "lint", "h
 def requirements() -> list[Requirement]:
     extras = PROJECT["optional-dependencies"]
     return [
-        Requirement(text) for text in (*PROJECT["dependencies"], *extras["offline"], *extras["dev"])
+        Requirement(text)
+        for text in (
+            *PROJECT["dependencies"],
+            *extras["offline"],
+            *extras["grpcurl"],
+            *extras["dev"],
+        )
     ]
 
 
@@ -61,7 +67,7 @@ def test_the_constraints_name_no_index_and_no_file():
 
 
 def test_the_extras_are_those_that_the_documents_name():
-    assert set(PROJECT["optional-dependencies"]) == {"offline", "dev"}
+    assert set(PROJECT["optional-dependencies"]) == {"offline", "grpcurl", "dev"}
     assert PROJECT["requires-python"] == ">=3.11"
 
 

@@ -105,7 +105,7 @@ async def test_everything_wrong_is_told_at_once():
 async def test_a_message_level_rule_names_its_field():
     async with wire(Patterns()) as it:
         failed = await failure(it.patterns.SavePattern(save("")))
-        assert failed.fields == {"pattern": "pattern.task.required"}
+        assert failed.fields == {"pattern.task": "pattern.task.required"}
         failed = await failure(it.patterns.SavePattern(type(save())()))
         assert failed.fields == {"pattern": "required"}
 

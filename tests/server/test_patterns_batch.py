@@ -76,7 +76,7 @@ async def test_a_batch_against_the_contract_is_refused_whole_and_names_the_item(
         )
     )
     assert failed.fields == {
-        "items[1].pattern": "pattern.task.required",
+        "items[1].pattern.task": "pattern.task.required",
         "items[2].pattern": "required",
     }
     assert await listed(lot) == []

@@ -29,6 +29,7 @@ async def test_public_services_are_listed_and_nothing_else(name):
             "lot.v1.PatternService",
             "lot.v1.EpisodeService",
             "grpc.health.v1.Health",
+            *NAMES,
         }
 
 
@@ -51,6 +52,18 @@ async def test_services_methods_and_messages_are_described(name, symbol, file):
         ]
         assert file in files
         assert "buf/validate/validate.proto" in files, "whatever it imports comes along"
+
+
+@pytest.mark.parametrize("name", NAMES)
+async def test_both_versions_of_reflection_describe_themselves(name):
+    package = name.rpartition(".")[0]
+    async with wire() as it:
+        answer = await ask(it.channel, NAMES[0], Request(file_containing_symbol=name))
+        [raw] = answer.file_descriptor_response.file_descriptor_proto
+        file = descriptor_pb2.FileDescriptorProto.FromString(raw)
+        assert (file.package, file.options.deprecated) == (package, name == NAMES[1])
+        [method] = file.service[0].method
+        assert method.input_type == f".{package}.ServerReflectionRequest"
 
 
 @pytest.mark.parametrize("symbol", ["lot.v1.PatternService.Nothing", "lot.v1.No.Thing", "x", ""])

@@ -164,7 +164,7 @@ func TestErrorTellsReasonFactsAndBrokenRules(t *testing.T) {
 		fields = append(fields, violation.Field)
 	}
 	slices.Sort(fields)
-	if lot.ReasonOf(err) != "REQUEST_INVALID" || !slices.Equal(fields, []string{"pattern", "pattern.confidence", "pattern_id"}) {
+	if lot.ReasonOf(err) != "REQUEST_INVALID" || !slices.Equal(fields, []string{"pattern.confidence", "pattern.task", "pattern_id"}) {
 		t.Errorf("got %s for %v", lot.ReasonOf(err), fields)
 	}
 }

@@ -1,15 +1,19 @@
 # ruff: noqa: T201, S311
-"""An agent that learns: it recalls, tries, reports, and does better than on its first day.
+"""Agents that learn: each recalls, tries, reports, and does better than without a memory.
 
 The world is a simulation with a hidden rule: for each family of tasks one approach works nearly
-always and the others seldom. The agent knows nothing of it. Before a task it asks the memory for
+always and the others seldom. An agent knows nothing of it. Before a task it asks its memory for
 patterns like it that have worked at least half of the time; it reuses the first one if it is
 similar enough, else it tries an approach at random. During the task it streams events; after it it
 reports the outcome, or saves what worked as a new pattern.
 
-    learning_loop.py [--tasks DIR] [--count N] [--seed N]
+Beside each agent stands one without a memory, which does the same tasks by approaches tried at
+random. The table has the mean over all agents and the spread between them, so that luck shows.
 
-DIR holds `corpus.jsonl` with `text` and `template_id`; without it the agent takes tasks of its own.
+    learning_loop.py [--tasks DIR] [--agents N] [--days N] [--per-day N] [--seed N]
+
+DIR holds `corpus.jsonl` with `text` and `template_id`; without it the agents take tasks of their
+own.
 """
 
 from __future__ import annotations
@@ -19,9 +23,10 @@ import hashlib
 import json
 import os
 import random
+import statistics
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from lot_client import LotClient, PatternRecall
@@ -32,8 +37,8 @@ REUSE_FROM = 0.7
 APPROACHES = ("search box", "category page", "sort and filter", "site map", "direct link")
 WORKS, FAILS = 0.92, 0.15
 FAMILIES = 10
-TELL = 8
-"""Tasks that are told in full; the rest are summed up."""
+SHOWN = 4
+"""Tasks of the first agent that are shown on its first and its last day."""
 
 OWN_TEMPLATES = (
     "Find the cheapest {} in the shop",
@@ -67,10 +72,11 @@ def read_tasks(folder: Path | None) -> list[Task]:
     return [Task(template.format(x), template) for template in OWN_TEMPLATES for x in OWN_THINGS]
 
 
-def best_approach(task: Task) -> str:
-    """The hidden rule."""
+def works(task: Task, approach: str, chance: random.Random) -> bool:
+    """The hidden rule, and its exceptions."""
     digest = hashlib.sha256(task.family.encode()).digest()
-    return APPROACHES[digest[0] % len(APPROACHES)]
+    right = approach == APPROACHES[digest[0] % len(APPROACHES)]
+    return chance.random() < (WORKS if right else FAILS)
 
 
 class Agent:
@@ -80,7 +86,7 @@ class Agent:
         self._memory = memory
         self._chance = chance
 
-    def work(self, task: Task, *, tell: bool) -> tuple[bool, bool]:
+    def work(self, task: Task, *, show: bool) -> tuple[bool, bool]:
         """Carry a task out; whether it worked, and whether a pattern was reused."""
         recall = self._memory.recall_patterns(task.text, filter={"min_success_rate": 0.5})
         known = recall.hits[0] if recall.hits else None
@@ -94,15 +100,14 @@ class Agent:
             after = f"its success rate is {learned.outcomes.success_rate:.2f} now"
         else:
             after = self._save(task, approach) if success else "nothing to save"
-        if tell:
-            self._tell(task, recall, approach, after, success=success, reuse=reuse)
+        if show:
+            self._show(task, recall, approach, after, success=success, reuse=reuse)
         return success, reuse
 
     def _carry_out(self, task: Task, approach: str) -> bool:
         """Try an approach in the simulated world, and record it as an episode."""
         episode = self._memory.start_episode(task.text, approach=approach, category="web")
-        right = approach == best_approach(task)
-        success = self._chance.random() < (WORKS if right else FAILS)
+        success = works(task, approach, self._chance)
         with self._memory.record_events(episode.episode_id) as stream:
             stream.send(
                 [
@@ -123,7 +128,7 @@ class Agent:
         )
         return f"saved as {saved.pattern.pattern_id}"
 
-    def _tell(
+    def _show(
         self,
         task: Task,
         recall: PatternRecall,
@@ -143,63 +148,87 @@ class Agent:
         print(f"  {how:8}  {approach}: {'worked' if success else 'failed'}; {after}\n")
 
 
-def show_hits(memory: LotClient, task: Task, when: str) -> None:
-    """The order of hits for one question."""
-    print(f'{when}, "{task.text[:60]}" finds (best: {best_approach(task)}):')
-    hits = memory.recall_patterns(task.text, limit=5).hits
-    for hit in hits:
-        learned = hit.pattern.outcomes
+@dataclass
+class Day:
+    """Shares of a day's tasks, one of each agent."""
+
+    learned: list[float] = field(default_factory=list)
+    reused: list[float] = field(default_factory=list)
+    without: list[float] = field(default_factory=list)
+
+
+def live(
+    memory: LotClient, tasks: Sequence[Task], days: Sequence[Day], per_day: int, seed: int
+) -> None:
+    """The days of one agent, and of one without a memory that has the same tasks."""
+    chance, luck = random.Random(seed), random.Random(seed + 1)
+    agent = Agent(memory, chance)
+    for number, day in enumerate(days):
+        work = [chance.choice(tasks) for _ in range(per_day)]
+        first = not days[0].learned or (number == len(days) - 1 and not day.learned)
+        if first:
+            print(f"The first agent on day {number + 1}\n")
+        done = [agent.work(task, show=first and n < SHOWN) for n, task in enumerate(work)]
+        day.learned.append(statistics.fmean(success for success, _ in done))
+        day.reused.append(statistics.fmean(reuse for _, reuse in done))
+        tried = [works(task, luck.choice(APPROACHES), luck) for task in work]
+        day.without.append(statistics.fmean(tried))
+
+
+def spread(shares: Sequence[float]) -> str:
+    """The mean, and the standard deviation between agents."""
+    deviation = statistics.stdev(shares) if len(shares) > 1 else 0.0
+    return f"{statistics.fmean(shares):4.0%} ±{100 * deviation:3.0f}"
+
+
+def show_days(days: Sequence[Day]) -> None:
+    """A line a day, and what the last half of them says."""
+    agents = len(days[0].learned)
+    print(f"Tasks that worked: mean of {agents} agents, ± standard deviation between them\n")
+    print("day   with a memory                      without    patterns reused")
+    for number, day in enumerate(days, 1):
+        bar = "#" * round(statistics.fmean(day.learned) * 20)
+        reused = statistics.fmean(day.reused)
         print(
-            f"  score {hit.score:.3f}  similarity {hit.similarity:.3f}"
-            f"  success {learned.success_rate:.2f} of {learned.usage_count:2} uses"
-            f"  {hit.pattern.approach:15}  {hit.pattern.task[:40]}"
+            f"{number:3}   {spread(day.learned)}  {bar:20}   {spread(day.without)}   {reused:15.0%}"
         )
-    if not hits:
-        print("  nothing")
-    print()
-
-
-def days(tasks: Sequence[Task], count: int, chance: random.Random) -> Iterator[list[Task]]:
-    """The tasks in four days, each a random draw."""
-    for _ in range(4):
-        yield [chance.choice(tasks) for _ in range(max(1, count // 4))]
+    late = days[len(days) // 2 :]
+    gains = [
+        statistics.fmean(day.learned[n] - day.without[n] for day in late) for n in range(agents)
+    ]
+    error = statistics.stdev(gains) / agents**0.5 if agents > 1 else 0.0
+    print(
+        f"\nGain in the second half: {100 * statistics.fmean(gains):+.0f} points"
+        f" (standard error {100 * error:.0f}; the worst agent {100 * min(gains):+.0f})"
+    )
 
 
 def arguments() -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--tasks", type=Path, help="folder with corpus.jsonl")
-    parser.add_argument("--count", type=int, default=320, help="tasks in all (default 320)")
-    parser.add_argument("--seed", type=int, default=7, help="of the simulation (default 7)")
+    parser.add_argument("--agents", type=int, default=6, help="each with its own memory (6)")
+    parser.add_argument("--days", type=int, default=8, help="days of each agent (8)")
+    parser.add_argument("--per-day", type=int, default=12, help="tasks a day (12)")
+    parser.add_argument("--seed", type=int, default=7, help="of the simulation (7)")
     return parser.parse_args()
 
 
 def main() -> None:
-    """Four days of work."""
+    """All agents, one after the other."""
     given = arguments()
-    chance = random.Random(given.seed)
     tasks = read_tasks(given.tasks)
     sizes = Counter(task.family for task in tasks)
     kept = {family for family, _ in sizes.most_common(FAMILIES)}
     tasks = [task for task in tasks if task.family in kept]
-    probe = tasks[0]
+    print(f"{len(tasks)} tasks of {len(kept)} families, {len(APPROACHES)} approaches to each\n")
+    days = [Day() for _ in range(given.days)]
     address = os.environ.get("LOT_ADDRESS", "127.0.0.1:50051")
-    with LotClient(address, namespace=f"demo-{random.randrange(10**9)}") as memory:
-        print(f"{len(tasks)} tasks of {len(kept)} families, {len(APPROACHES)} approaches\n")
-        agent = Agent(memory, chance)
-        table = []
-        for day, work in enumerate(days(tasks, given.count, chance), 1):
-            print(f"day {day}")
-            results = [agent.work(task, tell=i < TELL // day) for i, task in enumerate(work)]
-            worked = sum(success for success, _ in results) / len(results)
-            reused = sum(reuse for _, reuse in results) / len(results)
-            held = [success for success, reuse in results if reuse]
-            table.append((day, worked, reused, sum(held) / len(held) if held else 0.0))
-            show_hits(memory, probe, f"after day {day}")
-        print("day   tasks that worked          patterns reused   of these worked")
-        for day, worked, reused, reused_well in table:
-            bar = "#" * round(worked * 20)
-            print(f"{day:3}   {worked:4.0%} {bar:20}  {reused:14.0%}   {reused_well:15.0%}")
+    run = random.randrange(10**9)
+    for number in range(given.agents):
+        with LotClient(address, namespace=f"demo-{run}-{number}") as memory:
+            live(memory, tasks, days, given.per_day, given.seed + 1000 * number)
+    show_days(days)
 
 
 if __name__ == "__main__":

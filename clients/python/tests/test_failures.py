@@ -47,8 +47,9 @@ async def test_all_broken_rules_are_told(client: AsyncLotClient):
 
     fields = {violation.field for violation in caught.value.violations}
     assert caught.value.reason == "REQUEST_INVALID"
-    assert fields == {"pattern", "pattern_id", "pattern.confidence"}
-    assert "pattern.confidence" in str(caught.value)
+    assert fields == {"pattern.task", "pattern_id", "pattern.confidence"}
+    said = str(caught.value)
+    assert [said.count(f"{field}: ") for field in fields] == [1, 1, 1], said
 
 
 async def test_the_error_of_a_batch_item_reads_like_any_other(client: AsyncLotClient):

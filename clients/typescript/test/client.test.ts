@@ -121,7 +121,7 @@ test("an error tells its reason, facts and broken rules", { skip }, async () => 
   assert.equal(invalid.reason, "REQUEST_INVALID");
   assert.deepEqual(
     invalid.violations.map((violation) => violation.field).sort(),
-    ["pattern", "pattern.confidence", "pattern_id"],
+    ["pattern.confidence", "pattern.task", "pattern_id"],
   );
 });
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from lot_grpc.domain.context.entry import Bounds, Entry
 from lot_grpc.domain.context.failing import TaskWarning
 from lot_grpc.domain.context.known import KnownError, KnownPattern
-from lot_grpc.domain.context.markdown import day, span, times
+from lot_grpc.domain.context.markdown import day, span
+from lot_grpc.domain.counting import counted
 from lot_grpc.domain.episode import Episode, EpisodeStatus
 from lot_grpc.domain.json_values import json_text
 from lot_grpc.domain.memory import ConversationSummary, Memory, MemoryKind, Project
@@ -68,7 +69,7 @@ def pattern_entry(known: KnownPattern, bounds: Bounds) -> Entry:
 
 def warning_entry(warning: TaskWarning, bounds: Bounds) -> Entry:
     """Of what like tasks failed."""
-    failed = times(warning.count, "like task")
+    failed = counted(warning.count, "like task")
     ids = _ids("episode", warning.episode_ids)
     said = f"{failed} failed, last on {day(warning.last_time)} ({ids})"
     return Entry.headed(bounds, said, warning.error or "without saying why")
@@ -76,7 +77,7 @@ def warning_entry(warning: TaskWarning, bounds: Bounds) -> Entry:
 
 def advice_entry(advice: Recommendations, episode_ids: tuple[str, ...], bounds: Bounds) -> Entry:
     """What to do, by what went well."""
-    said = f"From {times(advice.similar_count, 'like task')} that went well"
+    said = f"From {counted(advice.similar_count, 'like task')} that went well"
     if episode_ids:
         said = f"{said} (among them {_ids('episode', episode_ids)})"
     first, *others = advice.sentences
@@ -144,7 +145,7 @@ def _used(outcomes: Outcomes, verb: str, update_time: int) -> str:
     """How often it worked and when it was used last."""
     if not outcomes.usage_count:
         return f"not used yet, stored on {day(update_time)}"
-    worked = f"{verb} {outcomes.success_count:,} of {times(outcomes.usage_count, 'time')}"
+    worked = f"{verb} {outcomes.success_count:,} of {outcomes.usage_count:,} times"
     if outcomes.partial_count:
         worked = f"{worked} and partly {outcomes.partial_count:,}"
     return f"{worked}, last on {day(outcomes.last_used_time or update_time)}"

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lot_grpc.domain.context.markdown import day, inline, times
+from lot_grpc.domain.context.markdown import day, inline
+from lot_grpc.domain.counting import counted
 from lot_grpc.domain.episode import Episode
 from lot_grpc.domain.error_headline import headline_of
 from lot_grpc.domain.extraction.digest import ErrorSeen
@@ -37,7 +38,7 @@ class TaskWarning:
     def message(self) -> str:
         """It in a sentence."""
         told = f": {self.error}" if self.error else " without saying why"
-        failed = times(self.count, "like task")
+        failed = counted(self.count, "like task")
         return f"{failed} failed, last on {day(self.last_time)}{told}"
 
 

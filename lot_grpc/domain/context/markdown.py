@@ -109,8 +109,3 @@ def span(identifier: str) -> str:
 def day(micros: int) -> str:
     """The day of an instant (microseconds since 1970), in UTC."""
     return datetime.fromtimestamp(micros / 1_000_000, UTC).date().isoformat()
-
-
-def times(count: int, one: str, many: str = "") -> str:
-    """A count with its word."""
-    return f"{count:,} {one if count == 1 else many or f'{one}s'}"

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeAlias
 
+from lot_grpc.domain.counting import counted
 from lot_grpc.domain.errors import (
     EmbeddingModelUnavailableError,
     ReindexOfflineOnlyError,
@@ -152,7 +153,7 @@ class _Run:
         self._total = await rebuilding.total()
         if dry_run:
             self._phase = ReindexPhase.DONE
-            self._detail = f"{self._total} things would be embedded; nothing was changed"
+            self._detail = f"{counted(self._total, 'thing')} to embed; nothing was changed"
             return
         if not await rebuilding.begin():
             self._phase, self._done = ReindexPhase.DONE, self._total

@@ -75,7 +75,8 @@ class LotError(Exception):
             text += f"; {_HINTS[self.code]}"
         if self.tries > 1:
             text += f" (after {self.tries} tries)"
-        return "\n".join([text, *(f"  {v.field}: {v.description}" for v in self.violations)])
+        # The sentence has the first one.
+        return "\n".join([text, *(f"  {v.field}: {v.description}" for v in self.violations[1:])])
 
     @classmethod
     def from_rpc_error(cls, error: grpc.RpcError) -> LotError:

@@ -1,0 +1,163 @@
+"""Whether the service would start here and now: what it needs is opened, nothing is made."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lot_grpc.domain.errors import (
+    KnowledgePackInvalidError,
+    LotError,
+    ModelAbsentError,
+    ModelUnavailableError,
+)
+from lot_grpc.embedding.catalog import card_of, reranker_card_of
+from lot_grpc.embedding.download import source_of
+from lot_grpc.embedding.model_files import locate, locate_reranker
+from lot_grpc.knowledge import read_packs
+from lot_grpc.opening import open_all, open_embedder
+from lot_grpc.ports import EmbeddingContract, StoreInfo
+from lot_grpc.reports import Check, CheckReport, ModelReport, StoreReport
+from lot_grpc.services.admin import check_model
+from lot_grpc.services.backfill import needs_backfill
+from lot_grpc.services.cell_backfill import needs_cells
+from lot_grpc.services.error_backfill import needs_reading
+from lot_grpc.settings import Settings
+from lot_grpc.store_preview import leaving_no_files, missing_collections, preview
+
+_OLDER_RECORDS = (
+    "an older version wrote this store; the next start brings its records up to date before it "
+    "serves, which takes longer than usual"
+)
+
+
+async def check(settings: Settings, *, may_download: bool = False) -> CheckReport:
+    """Open everything as ``serve`` would, short of the port, and tell. Never raises a LotError.
+
+    Nothing is made or downloaded. ``may_download`` says whether ``serve`` might download the model.
+    """
+    model: ModelReport | None = None
+    checks = [_knowledge_check(settings)]
+    if settings.embedding.provider == "fastembed":
+        try:
+            model = _model_report(settings)
+        except ModelUnavailableError as error:
+            detail = _download_text(settings, error) if may_download else error.message
+            return CheckReport((*checks, Check("model", ok=False, detail=detail)))
+        detail = f"{model.file} ({model.origin}); nothing is downloaded"
+        checks.append(Check("model file", ok=True, detail=detail))
+    quiet = settings.model_copy(
+        update={
+            "storage": settings.storage.model_copy(update={"maintenance": "off"}),
+            "seed": settings.seed.model_copy(update={"packs": ()}),  # they were read above
+        }
+    )
+    try:
+        with leaving_no_files(settings.storage.data_dir):
+            if missing := await missing_collections(settings):
+                contract, found, info = await _preview(quiet, missing)
+            else:
+                contract, found, info = await _opened(quiet)
+    except LotError as error:
+        name = "model" if isinstance(error, ModelUnavailableError) else "store"
+        return CheckReport((*checks, Check(name, ok=False, detail=error.message)), model)
+    model = model or _remote_model_report(settings, contract)
+    checks += [*found, _reranker_check(settings)]
+    return CheckReport(tuple(checks), model, _store_report(info))
+
+
+async def _opened(settings: Settings) -> tuple[EmbeddingContract, list[Check], StoreInfo]:
+    """Of a store that a start would find complete."""
+    async with open_all(settings, None) as opened:
+        ready = await opened.services.admin.ready_checks()
+        checks = [Check(one.name, one.ok, one.detail) for one in ready]
+        older = [needs_backfill, needs_cells, needs_reading]
+        if any([await needs(opened.store) for needs in older]):
+            checks.append(Check("records", ok=True, detail=_OLDER_RECORDS))
+        return opened.embedder.contract, checks, await opened.store.info()
+
+
+async def _preview(
+    settings: Settings, missing: Sequence[str]
+) -> tuple[EmbeddingContract, list[Check], StoreInfo]:
+    """Of one that it would make or complete."""
+    embedder = await open_embedder(settings, None)
+    try:
+        ready = await check_model(embedder)
+        info, detail = await preview(settings, embedder.contract, missing)
+    finally:
+        await embedder.close()
+    checks = [Check(ready.name, ready.ok, ready.detail), Check("store", ok=True, detail=detail)]
+    return embedder.contract, checks, info
+
+
+def _download_text(settings: Settings, error: ModelUnavailableError) -> str:
+    if not isinstance(error, ModelAbsentError):
+        return error.message
+    wanted = settings.embedding
+    source = source_of(card_of(wanted.model), wanted.cache_dir)
+    return (
+        f"{wanted.model} is not on this machine; `lot-grpc serve` would download it from {source}, "
+        "which is allowed (LOT_EMBEDDING_DOWNLOAD=false or HF_HUB_OFFLINE=1 forbids it); start it "
+        "once with the network, or set LOT_EMBEDDING_PATH to a folder that holds the model"
+    )
+
+
+def _model_report(settings: Settings) -> ModelReport:
+    wanted = settings.embedding
+    files = locate(
+        card_of(wanted.model),
+        path=wanted.path,
+        sha256=wanted.sha256,
+        cache_dir=wanted.cache_dir,
+        allow_download=wanted.download,
+    )
+    return ModelReport(
+        name=files.card.name,
+        dimensions=files.card.dimensions,
+        file=str(files.folder / files.model_file),
+        sha256=files.sha256,
+        origin=files.origin,
+    )
+
+
+def _knowledge_check(settings: Settings) -> Check:
+    try:
+        packs = read_packs(settings.seed.packs)
+    except KnowledgePackInvalidError as error:
+        return Check("knowledge", ok=False, detail=error.message)
+    told = ", ".join(f"{pack.name} ({pack.size})" for pack in packs)
+    return Check("knowledge", ok=True, detail=told)
+
+
+def _reranker_check(settings: Settings) -> Check:
+    """Without it everything else is served, so that it fails only where one was named."""
+    wanted = settings.rerank
+    try:
+        card = reranker_card_of(wanted.model)
+        files = locate_reranker(card, path=wanted.path, sha256=wanted.sha256)
+    except ModelUnavailableError as error:
+        named = wanted.path is not None or wanted.sha256 != ""
+        detail = f"none, rerank is refused: {error.message}"
+        return Check("reranker", ok=not named, detail=detail)
+    return Check("reranker", ok=True, detail=f"{files.folder / files.model_file} ({files.origin})")
+
+
+def _remote_model_report(settings: Settings, contract: EmbeddingContract) -> ModelReport:
+    return ModelReport(
+        name=contract.model,
+        dimensions=contract.dimensions,
+        file="",
+        sha256="",
+        origin=settings.openai.base_url,
+    )
+
+
+def _store_report(info: StoreInfo) -> StoreReport:
+    return StoreReport(
+        backend=info.backend,
+        location=info.location,
+        points=dict(info.points),
+        disk_bytes=info.disk_bytes,
+        free_bytes=info.free_bytes,
+        writable=info.writable,
+    )

@@ -1,0 +1,10 @@
+"""Counts as people write them."""
+
+from __future__ import annotations
+
+
+def counted(count: int, one: str, many: str = "") -> str:
+    """A count and its word: ``1 query``, ``2 queries``, ``1,000 patterns``."""
+    if not many:
+        many = f"{one[:-1]}ies" if one.endswith("y") and one[-2] not in "aeo" else f"{one}s"
+    return f"{count:,} {one if count == 1 else many}"

@@ -1,0 +1,95 @@
+"""What can be said of a store that the next start would make or complete, while nothing is made."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from lot_grpc.domain.counting import counted
+from lot_grpc.domain.errors import StartupError
+from lot_grpc.opening import make_qdrant_store, make_store
+from lot_grpc.ports import CollectionSpec, EmbeddingContract, StoreInfo
+from lot_grpc.services.records.collections import META, collection_specs
+from lot_grpc.services.store_contract import check_contract
+from lot_grpc.settings import Settings
+from lot_grpc.storage.edge_shard import shard_folders
+from lot_grpc.storage.lock import LOCK_NAME, FolderLock
+from lot_grpc.storage.space import SpaceGuard
+
+
+async def missing_collections(settings: Settings) -> Sequence[str]:
+    """The collections that a start would make.
+
+    Raises:
+        StoreUnavailableError: The Qdrant server does not answer.
+    """
+    if settings.storage.store == "edge":
+        there = {shard.name for shard in shard_folders(settings.storage.data_dir)}
+    else:
+        store = make_qdrant_store(settings)
+        try:
+            there = await store.collections()
+        finally:
+            await store.close()
+    return [spec.name for spec in collection_specs(1) if spec.name not in there]
+
+
+async def preview(
+    settings: Settings, contract: EmbeddingContract, missing: Sequence[str]
+) -> tuple[StoreInfo, str]:
+    """What there is, and a sentence on what the next start would make.
+
+    Raises:
+        LotError: It could not start.
+    """
+    edge = settings.storage.store == "edge"
+    if META in missing and edge:
+        info = _no_store_yet(settings.storage.data_dir, settings.storage.min_free_bytes)
+        return info, f"the first start makes it in {info.location}"
+    store = make_store(settings)
+    try:
+        if META not in missing:
+            await store.ensure_collections([CollectionSpec(META)])
+            await check_contract(store, contract)
+        info = await store.info()
+    finally:
+        await store.close()
+    if META in missing:
+        return info, f"the first start makes its collections on {info.location}"
+    return info, (
+        f"an older version wrote {info.location}; the next start adds "
+        f"{counted(len(missing), 'collection')} and brings the records up to date"
+    )
+
+
+def _no_store_yet(folder: Path, min_free_bytes: int) -> StoreInfo:
+    """Whether a store could be made there. Raises StartupError."""
+    there = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
+        why = "is not a folder" if not there.is_dir() else "cannot be written by this user"
+        raise StartupError(
+            f"cannot use the data folder {folder}: {there} {why}; "
+            "name a folder that this user may write",
+            path=folder,
+        )
+    if (folder / LOCK_NAME).exists():
+        FolderLock(folder).release()
+    space = SpaceGuard(there, min_free_bytes)
+    space.require_open()
+    free = space.free()
+    return StoreInfo("edge", str(folder), {}, free_bytes=free, writable=free >= min_free_bytes)
+
+
+@contextmanager
+def leaving_no_files(folder: Path) -> Iterator[None]:
+    """Remove the lock and the like that opening a store leaves where they were not before."""
+    before = set(folder.iterdir()) if folder.is_dir() else set()
+    try:
+        yield
+    finally:
+        if folder.is_dir():
+            for path in set(folder.iterdir()) - before:
+                if path.is_file():
+                    path.unlink(missing_ok=True)

@@ -1,0 +1,113 @@
+"""What every command has in common: its options, its exit codes, and what it does to a pipe."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+
+import pytest
+import typer.main
+from typer.testing import CliRunner
+
+from lot_grpc.cli.main import app as command_line
+from lot_grpc.domain.counting import counted
+from tests.cli.patterns import pattern
+from tests.server.service import serving
+
+ARGUMENTS = {
+    "replay": ["e"], "recall": ["x"], "errors": ["x"], "context": ["x"], "clear": ["n"],
+    "export": ["x.lot"], "import": ["x.lot"], "reindex": ["m"],
+}  # fmt: skip
+COMMANDS = typer.main.get_command(command_line).commands  # type: ignore[attr-defined]
+CLIENTS = sorted(
+    name for name, one in COMMANDS.items() if any(p.name == "address" for p in one.params)
+)
+
+
+def test_help_lists_the_commands_in_groups(runner):
+    told = runner.invoke(command_line, ["--help"]).stdout
+    titles = [line.strip("╭╮─ ") for line in told.splitlines() if line.startswith("╭")]
+    assert titles == [
+        "Options",
+        "Run a server",
+        "What is known and learned",
+        "Episodes and changes",
+        "Move and change what is stored",
+        "Settings and measuring",
+    ]
+    assert len(CLIENTS) >= 16
+
+
+@pytest.mark.parametrize("command", CLIENTS)
+@pytest.mark.parametrize("address", ["localhost", "[::1]", "::1:50051", "host:99999", "host:0"])
+def test_an_address_is_checked_as_that_of_the_settings_is(runner, command, address):
+    given = [command, *ARGUMENTS.get(command, []), "--address", address]
+    result = runner.invoke(command_line, given)
+    assert result.exit_code == 2
+    assert "'--address'" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        ["export", "{}/x.lot"],
+        ["watch", "--cursor-file", "{}/x"],
+        ["eval", "--data", ".", "--save", "{}/x.json"],
+        ["eval", "--data", ".", "--picture", "{}/x.svg"],
+    ],
+    ids=lambda given: given[0],
+)
+def test_a_file_that_cannot_be_written_is_refused_before_anything_is_done(runner, tmp_path, given):
+    nowhere = tmp_path / "nowhere"
+    result = runner.invoke(command_line, [part.format(nowhere) for part in given])
+    assert result.exit_code == 2
+    assert "there is no folder" in result.stderr
+    taken = runner.invoke(
+        command_line, [str(tmp_path) if part.startswith("{}") else part for part in given]
+    )
+    assert (taken.exit_code, "is a folder" in taken.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(
+    "command", [["patterns"], ["patterns", "--json"], ["recall", "x"], ["settings"], ["version"]]
+)
+def test_output_that_nobody_reads_ends_a_command_quietly(fake, command):
+    fake.patterns.patterns = [pattern(n) for n in range(3)]
+    if command[0] in ("patterns", "recall"):
+        command = [*command, "--address", fake.address]
+    with subprocess.Popen(
+        [sys.executable, "-m", "lot_grpc", *command],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as running:
+        assert running.stdout is not None
+        running.stdout.close()  # as `| head` does when it has enough
+        assert running.stderr is not None
+        assert running.stderr.read() == ""
+    assert running.returncode == 141
+
+
+async def test_each_violation_is_said_once_with_its_whole_field():
+    async with serving() as lot:
+        given = ["recall", "x", "--category=", "--language=", "-a", lot.address]
+        refused = await asyncio.to_thread(CliRunner().invoke, command_line, given)
+        for field in ("filter.categories[0]: ", "filter.languages[0]: "):
+            assert refused.stderr.count(field) == 1
+        assert refused.exit_code == 1
+
+
+@pytest.mark.parametrize(
+    ("count", "word", "said"),
+    [
+        (0, "pattern", "0 patterns"),
+        (1, "pattern", "1 pattern"),
+        (2, "memory", "2 memories"),
+        (1, "query", "1 query"),
+        (1500, "query", "1,500 queries"),
+        (2, "day", "2 days"),
+    ],
+)
+def test_a_count_has_its_word_in_the_right_number(count, word, said):
+    assert counted(count, word) == said
