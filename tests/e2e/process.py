@@ -119,7 +119,11 @@ def serve(
     told = threading.Event()
     assert process.stdout is not None
     threading.Thread(target=_read, args=(process.stdout, served, told), daemon=True).start()
-    told.wait(PATIENCE)
+    try:
+        told.wait(PATIENCE)
+    except BaseException:  # Ctrl-C: nobody else knows the process yet
+        process.kill()
+        raise
     if not served.address:
         process.kill()
         process.wait(PATIENCE)

@@ -18,6 +18,7 @@ import argparse
 import asyncio
 import random
 import shutil
+import signal
 import sys
 import tempfile
 from pathlib import Path
@@ -47,6 +48,7 @@ def main() -> int:
         return 2
     folder = Path(tempfile.mkdtemp(prefix="lot-fuzz-"))
     print(f"seed {seed}, in {folder}", flush=True)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # end the server, too
     served = serve(folder / "data", folder / "server.log", OFFLINE)
     try:
         fuzz = Fuzz(served, seed, lambda text: print(text, flush=True), rpcs)
@@ -55,6 +57,9 @@ def main() -> int:
         else:
             asyncio.run(fuzz.run(options.calls, options.seconds))
         fuzz.finish()
+    except KeyboardInterrupt:
+        print(f"the run broke off; what it left is in {folder}", file=sys.stderr)
+        return 130
     finally:
         if served.process.poll() is None:
             served.kill()
