@@ -163,7 +163,7 @@ class Manifest:
             if file.name != "first-index"
         )
         damaged = []
-        for path, file in self._files.get(name, {}).items():
+        for path, file in sorted(self._files.get(name, {}).items()):
             if path.startswith("wal/") and log_moved:
                 continue
             now = _look(folder / path, path)
