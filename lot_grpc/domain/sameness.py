@@ -42,11 +42,10 @@ def different_fields(
 
 
 def _same(one: Any, other: Any) -> bool:
-    if {type(one), type(other)} == {int, float}:  # earlier versions stored whole numbers as doubles
-        return bool(one == other)
     if isinstance(one, str) and isinstance(other, str):
         return one == other or normal_form(one) == normal_form(other)
-    if isinstance(one, float) and isinstance(other, float):
+    kinds = {type(one), type(other)}
+    if kinds == {float} or kinds == {int, float}:  # earlier versions stored whole ones as doubles
         return math.isclose(one, other, rel_tol=_DIGITS)
     if isinstance(one, dict) and isinstance(other, dict):
         ours, theirs = _by_normal_key(one), _by_normal_key(other)

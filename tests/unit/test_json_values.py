@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import struct
 from typing import Any
 
@@ -111,6 +112,8 @@ def test_a_truth_value_is_no_number():
 def test_content_that_an_earlier_version_stored_is_the_same():
     stored = PatternContent("t", metadata={"port": 8080.0, "on": True, "id": 1.5e18})
     assert same_content(stored, PatternContent("t", metadata=with_whole_numbers(stored.metadata)))
+    misread = {**stored.metadata, "id": math.nextafter(1.5e18, math.inf)}  # by an embedded store
+    assert same_content(stored, PatternContent("t", metadata=with_whole_numbers(misread)))
     assert not same_content(stored, PatternContent("t", metadata={**stored.metadata, "on": 1}))
     assert not same_content(stored, PatternContent("t", metadata={**stored.metadata, "port": 81}))
 
