@@ -46,9 +46,11 @@ async def watched(store: Any) -> AsyncIterator[tuple[Lot, list[str], list[str]]]
 
         watching = asyncio.create_task(watch())
         await until(lambda: seen == ["SERVING"])
-        yield lot, seen, reports
-        watching.cancel()
-        await asyncio.wait([watching])
+        try:
+            yield lot, seen, reports
+        finally:
+            watching.cancel()
+            await asyncio.gather(watching, return_exceptions=True)
 
 
 async def test_health_follows_the_store_and_comes_back_by_itself():
