@@ -4,6 +4,8 @@ import json
 import random
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -77,9 +79,17 @@ async def test_the_child_says_who_holds_the_folder(folder: Path, clock: FixedClo
     await store.close()
 
 
+@pytest.fixture
+def on_disk() -> Iterator[Path]:
+    """A folder whose sparse files take what was written; in memory they would be whole."""
+    with tempfile.TemporaryDirectory() as made:
+        yield Path(made, "data")
+
+
 async def test_only_what_grew_since_the_last_time_needs_compaction(
-    folder: Path, clock: FixedClock, monkeypatch: pytest.MonkeyPatch
+    on_disk: Path, clock: FixedClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    folder = on_disk
     assert needs_compaction(folder) == []
     await (await filled(folder, clock, 2000)).close()
     assert needs_compaction(folder) == [], "96 MiB are not reached"
