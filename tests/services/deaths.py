@@ -11,8 +11,10 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
+import pytest
+
 from lot_grpc.ports import VectorStore
-from lot_grpc.storage.faults import FaultInjectingStore
+from lot_grpc.storage.faults import FaultInjectingStore, When
 from lot_grpc.storage.in_memory import InMemoryStore
 from tests.contract.clock import FixedClock
 from tests.services.cases import Case
@@ -20,6 +22,11 @@ from tests.services.invariants import check_invariants, state
 from tests.services.world import NS, World, open_world
 
 LONGER_THAN_ANY_CALL = 15 * 60 + 1
+
+EITHER_SIDE = pytest.mark.parametrize(
+    "when", [When.BEFORE, pytest.param(When.AFTER, marks=pytest.mark.exhaustive)]
+)
+"""Die before a write, or after it: which is before the next, unless writes go at once."""
 
 T = TypeVar("T")
 

@@ -42,6 +42,7 @@ from lot_grpc.storage.faults import FaultInjectingStore, InjectedFault, When
 from lot_grpc.storage.in_memory import InMemoryStore
 from tests.contract.clock import FixedClock
 from tests.contract.comparing import same_record, same_vector
+from tests.services.deaths import EITHER_SIDE
 from tests.services.world import (
     NS,
     Interleaving,
@@ -249,7 +250,7 @@ async def test_other_terms_are_made_anew_without_the_model(make: Make) -> None:
 # --- it is stopped ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("when", When)
+@EITHER_SIDE
 async def test_a_run_that_dies_at_any_write_is_taken_up_where_it_was(
     make: Make, when: When
 ) -> None:
@@ -372,11 +373,14 @@ async def test_memories_of_stage_4_get_the_vectors_of_their_code_and_passages(ma
     assert await bring_up_to_date(old.store, embedder) == 0
 
 
-@pytest.mark.parametrize("when", When)
+@EITHER_SIDE
+@pytest.mark.parametrize(
+    "each", [pytest.param(4, id="some"), pytest.param(1, id="all", marks=pytest.mark.exhaustive)]
+)
 async def test_a_run_over_memories_that_dies_at_any_write_is_taken_up(
-    make: Make, when: When
+    make: Make, when: When, each: int
 ) -> None:
-    for n in itertools.count(1):
+    for n in itertools.count(1, each):
         old = await stage_4_store(make(clock := FixedClock()), clock)
         old.store.fail_at(n, when)
         try:

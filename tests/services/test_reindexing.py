@@ -52,6 +52,7 @@ from lot_grpc.storage.faults import FaultInjectingStore, InjectedFault, When
 from lot_grpc.storage.in_memory import InMemoryStore
 from tests.contract.clock import FixedClock
 from tests.contract.comparing import same_vector
+from tests.services.deaths import EITHER_SIDE
 from tests.services.world import (
     NS,
     Interleaving,
@@ -426,7 +427,7 @@ async def killed(store: FaultInjectingStore, clock: FixedClock, number: int, whe
     return model
 
 
-@pytest.mark.parametrize("when", [When.BEFORE, When.AFTER])
+@EITHER_SIDE
 async def test_killed_at_any_write_one_model_serves_whole_and_the_next_run_ends_it(
     when: When,
 ) -> None:
@@ -499,7 +500,7 @@ async def attempt(store: FaultInjectingStore, model: str) -> None:
         await drop_stale(store)
 
 
-@pytest.mark.parametrize("when", [When.BEFORE, When.AFTER])
+@EITHER_SIDE
 async def test_attempts_that_die_one_after_the_other_lose_nothing(when: When) -> None:
     """One was given up and died in that; the next one dies too, and is gone on with."""
     for first, second in itertools.product(range(1, 9), range(1, 9)):
