@@ -9,16 +9,21 @@ import pytest
 
 from tests.e2e.process import ROOT
 
-FILES = ("patterns*", "episodes*", "memories", "admin", "bad_input")
+SOME = ("patterns", "patterns_recall", "episodes", "episodes_stream", "memories", "admin")
+ALL = ("patterns*", "episodes*", "memories", "admin", "bad_input")
 TESTS = ROOT / "tests" / "server"
 
 
 @pytest.mark.timeout(1200)
-def test_every_call_answers_alike_with_the_real_store_and_model(running):
+@pytest.mark.parametrize(
+    "files",
+    [pytest.param(SOME, id="some"), pytest.param(ALL, id="all", marks=pytest.mark.exhaustive)],
+)
+def test_calls_answer_alike_with_the_real_store_and_model(running, files):
     ran = subprocess.run(
         [
             *(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"),
-            *(str(file) for name in FILES for file in TESTS.glob(f"test_{name}.py")),
+            *(str(file) for name in files for file in TESTS.glob(f"test_{name}.py")),
             *("--target", running.address),
         ],
         cwd=ROOT,
