@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from pathlib import Path
 
@@ -10,8 +11,23 @@ import pytest
 from hypothesis import settings
 
 _RAM_DISK = Path("/dev/shm")
-_NEEDED_BYTES = 8 * 2**30
-"""An empty embedded store takes 1.4 GB there: files that a disk keeps sparse are whole."""
+_NEEDED_BYTES = 12 * 2**30
+"""An embedded store takes up to 1.4 GB there, since files that a disk keeps sparse are whole; each
+process that runs tests has one or two."""
+
+
+def _free_memory() -> int:
+    try:
+        found = re.search(
+            r"^MemAvailable: +(\d+) kB", Path("/proc/meminfo").read_text(), re.MULTILINE
+        )
+    except OSError:
+        return 0
+    return int(found[1]) * 1024 if found else 0
+
+
+def _free_bytes(folder: Path) -> int:
+    return shutil.disk_usage(folder).free if folder.is_dir() else 0
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -23,5 +39,6 @@ def pytest_configure() -> None:
     """
     settings.register_profile("any machine", deadline=None)  # a slow one is no failure
     settings.load_profile("any machine")
-    if _RAM_DISK.is_dir() and shutil.disk_usage(_RAM_DISK).free > _NEEDED_BYTES:
+    os.environ.pop("COLUMNS", None)  # of whoever runs the tests; it sets the width of tables
+    if min(_free_memory(), _free_bytes(_RAM_DISK)) > _NEEDED_BYTES:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(_RAM_DISK))

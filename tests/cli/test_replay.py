@@ -227,7 +227,7 @@ def test_a_reader_that_has_enough_ends_it_quietly(fake, options):
         running.stdout.readline()
         running.stdout.close()
         said = running.stderr.read()
-    assert (running.returncode, said) == (1, b"")
+    assert (running.returncode, said) == (141, b"")
 
 
 @pytest.mark.parametrize(("settings", "coloured"), [({}, True), ({"NO_COLOR": "1"}, False)])
