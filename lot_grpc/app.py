@@ -62,7 +62,7 @@ async def serve(
     """Open everything, call ``ready``, serve until ``stop`` is set, drain, close.
 
     ``stop`` may be set before ``ready``; then it closes what is open and returns. ``accept_loss``
-    serves what is left of an embedded store from which something is missing.
+    serves what is left of an embedded store that has lost data.
 
     Raises:
         StartupError: It cannot serve, or not any more; what was opened is closed again.
@@ -179,7 +179,7 @@ def _report_health(wrong: str) -> None:
 
 @asynccontextmanager
 async def _running(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
-    """Work that goes on beside until it is left."""
+    """Run work in the background until the block is left."""
     task = asyncio.create_task(work)
     try:
         yield

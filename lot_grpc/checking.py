@@ -1,4 +1,4 @@
-"""Whether the service would start here and now: what it needs is opened, nothing is made."""
+"""Checks whether the service can start: opens everything it needs, creates nothing."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ _OLDER_RECORDS = (
 
 
 async def check(settings: Settings, *, may_download: bool = False) -> CheckReport:
-    """Open everything as ``serve`` would, short of the port, and tell. Never raises a LotError.
+    """Open everything that ``serve`` would, except the port, and report. Never raises a LotError.
 
-    Nothing is made or downloaded. ``may_download`` says whether ``serve`` might download the model.
+    Nothing is created or downloaded. ``may_download``: whether ``serve`` could download the model.
     """
     model: ModelReport | None = None
     checks = [_knowledge_check(settings)]
@@ -66,7 +66,7 @@ async def check(settings: Settings, *, may_download: bool = False) -> CheckRepor
 
 
 async def _opened(settings: Settings) -> tuple[EmbeddingContract, list[Check], StoreInfo]:
-    """Of a store that a start would find complete."""
+    """Open a complete store and check it."""
     async with open_all(settings, None) as opened:
         ready = await opened.services.admin.ready_checks()
         checks = [Check(one.name, one.ok, one.detail) for one in ready]
@@ -79,7 +79,7 @@ async def _opened(settings: Settings) -> tuple[EmbeddingContract, list[Check], S
 async def _preview(
     settings: Settings, missing: Sequence[str]
 ) -> tuple[EmbeddingContract, list[Check], StoreInfo]:
-    """Of one that it would make or complete."""
+    """Check a store that a start would have to create or complete."""
     embedder = await open_embedder(settings, None)
     try:
         ready = await check_model(embedder)
@@ -130,14 +130,14 @@ def _knowledge_check(settings: Settings) -> Check:
 
 
 def _reranker_check(settings: Settings) -> Check:
-    """Without it everything else is served, so that it fails only where one was named."""
+    """The reranker is optional, so the check fails only if one was configured."""
     wanted = settings.rerank
     try:
         card = reranker_card_of(wanted.model)
         files = locate_reranker(card, path=wanted.path, sha256=wanted.sha256)
     except ModelUnavailableError as error:
         named = wanted.path is not None or wanted.sha256 != ""
-        detail = f"none, rerank is refused: {error.message}"
+        detail = f"none, so rerank is refused: {error.message}"
         return Check("reranker", ok=not named, detail=detail)
     return Check("reranker", ok=True, detail=f"{files.folder / files.model_file} ({files.origin})")
 

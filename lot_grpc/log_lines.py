@@ -1,9 +1,9 @@
-"""The lines that a server logs of its calls and of what fails beside them, and how many.
+"""The server's log lines for calls and background failures, with repeats summed up.
 
-One line a call. A failure that is no bug has no traceback, and is said with what caused it where it
-is not the caller's. Of equal failures within a minute the first is a warning (or an error) in full;
-those that follow are plain lines at ``info``, as those of good calls, and their number is a warning
-once the minute is over.
+One line per call. Only bugs get a traceback; other server-side failures are logged with their
+cause. Of identical failures within a minute, the first is logged in full as a warning or error. The
+rest are logged at ``info``, like successful calls, and their count is a warning once the minute is
+over.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _log = structlog.get_logger()
 
 
 class Calls:
-    """Logs calls (``server.calllog.CallLog``). ``end`` it, for what was not summed up yet."""
+    """Logs calls (``server.calllog.CallLog``). ``end`` logs the pending counts of repeats."""
 
     def __init__(self) -> None:
         self._log = _log.bind()  # once, as each call would do it anew
@@ -35,7 +35,7 @@ class Calls:
         reason = str(fields.get("reason", status))
         place, more = _explained(fields.pop("error", None), bug=reason == "INTERNAL")
         if level != "info":
-            # The name of an RPC that there is not is the caller's.
+            # An unknown RPC name is chosen by the caller, so it must not become a key.
             method = "" if reason == "NOT_IMPLEMENTED" else str(fields["method"])
             if self._repeats.is_first((level, method, status, reason, place)):
                 fields |= more
@@ -56,7 +56,7 @@ class Calls:
 
 
 class Background:
-    """Logs what fails beside the calls: its reason, or the traceback of a bug."""
+    """Logs failures of background work: the reason, or the traceback of a bug."""
 
     def __init__(self) -> None:
         self._repeats = Repeats(self._summarize)

@@ -81,14 +81,14 @@ _CHATTY = [
 
 
 REPEATS_SECONDS: Final = 60.0
-"""How long equal failures are counted instead of reported."""
+"""How long identical failures are counted rather than reported."""
 
 
 class Repeats:
-    """Tells the first of equal failures from those that follow it within a minute.
+    """Tells the first of identical failures from its repeats within a minute.
 
-    ``summarize`` is called with the key and the number of those that followed, once the minute is
-    over: with the next failure of any kind, or by ``end``.
+    ``summarize`` is called with the key and the number of repeats once the minute is over, on the
+    next failure of any kind or by ``end``.
     """
 
     def __init__(
@@ -98,11 +98,11 @@ class Repeats:
     ) -> None:
         self._summarize = summarize
         self._clock = clock
-        self._begun: dict[tuple[str, ...], float] = {}  # the oldest comes first
+        self._begun: dict[tuple[str, ...], float] = {}  # oldest first
         self._more: dict[tuple[str, ...], int] = {}
 
     def is_first(self, key: tuple[str, ...]) -> bool:
-        """Whether to report it; else it is counted."""
+        """Whether to report it; repeats are only counted."""
         now = self._clock()
         self.end(now - REPEATS_SECONDS)
         if key in self._begun:
@@ -112,7 +112,7 @@ class Repeats:
         return True
 
     def end(self, begun_before: float = float("inf")) -> None:
-        """Summarize what began before then; by default all."""
+        """Summarize failures that began before then; by default all."""
         while self._begun:
             key, begun = next(iter(self._begun.items()))
             if begun > begun_before:
@@ -123,7 +123,7 @@ class Repeats:
 
 
 def cause_of(error: BaseException) -> str:
-    """What caused an error, in one short line; empty if nothing did."""
+    """The cause of an error in one short line; empty if it has none."""
     cause = error.__cause__
     if cause is None:
         return ""
@@ -134,7 +134,7 @@ def cause_of(error: BaseException) -> str:
 
 
 def place_of(error: BaseException) -> str:
-    """The kind of an error and the line that raised it, by which equal bugs are known."""
+    """The type of an error and the line that raised it; identifies repeats of a bug."""
     frame = error.__traceback__
     while frame is not None and frame.tb_next is not None:
         frame = frame.tb_next

@@ -57,7 +57,7 @@ async def open_all(
 ) -> AsyncIterator[Opened]:
     """What is read from files first, since it may be wrong; then the store; then the services.
 
-    ``accept_loss`` opens an embedded store from which something is missing.
+    ``accept_loss`` opens an embedded store even if data is missing from it.
 
     Raises:
         StartupError: A knowledge pack, the model or the store cannot be opened.
@@ -208,7 +208,7 @@ def make_store(settings: Settings, *, accept_loss: bool = False) -> VectorStore:
 
 
 def make_qdrant_store(settings: Settings) -> QdrantStore:
-    """That of the server in the settings."""
+    """The store on the Qdrant server in the settings."""
     from lot_grpc.storage.qdrant import QdrantStore  # its client takes 2 s to import
 
     key = settings.qdrant.api_key

@@ -338,7 +338,7 @@ def _contradictions(settings: Settings) -> list[str]:
     limits = settings.limits
     if limits.max_request_bytes < limits.max_message_bytes:
         found.append(
-            f"LOT_MAX_REQUEST_BYTES={limits.max_request_bytes} is less than one request may have; "
+            f"LOT_MAX_REQUEST_BYTES={limits.max_request_bytes} is less than the largest request; "
             f"set it to LOT_MAX_MESSAGE_BYTES={limits.max_message_bytes} or more"
         )
     if storage.store == "qdrant" and not qdrant.url:

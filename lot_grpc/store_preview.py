@@ -1,4 +1,4 @@
-"""What can be said of a store that the next start would make or complete, while nothing is made."""
+"""Describes a store that the next start would create or complete, without creating anything."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from lot_grpc.storage.space import SpaceGuard
 
 
 async def missing_collections(settings: Settings) -> Sequence[str]:
-    """The collections that a start would make.
+    """The collections that a start would create.
 
     Raises:
         StoreUnavailableError: The Qdrant server does not answer.
@@ -39,7 +39,7 @@ async def missing_collections(settings: Settings) -> Sequence[str]:
 async def preview(
     settings: Settings, contract: EmbeddingContract, missing: Sequence[str]
 ) -> tuple[StoreInfo, str]:
-    """What there is, and a sentence on what the next start would make.
+    """What exists, and a sentence on what the next start would create.
 
     Raises:
         LotError: It could not start.
@@ -47,7 +47,7 @@ async def preview(
     edge = settings.storage.store == "edge"
     if META in missing and edge:
         info = _no_store_yet(settings.storage.data_dir, settings.storage.min_free_bytes)
-        return info, f"the first start makes it in {info.location}"
+        return info, f"the first start creates it in {info.location}"
     store = make_store(settings)
     try:
         if META not in missing:
@@ -57,7 +57,7 @@ async def preview(
     finally:
         await store.close()
     if META in missing:
-        return info, f"the first start makes its collections on {info.location}"
+        return info, f"the first start creates its collections on {info.location}"
     return info, (
         f"an older version wrote {info.location}; the next start adds "
         f"{counted(len(missing), 'collection')} and brings the records up to date"
@@ -65,13 +65,13 @@ async def preview(
 
 
 def _no_store_yet(folder: Path, min_free_bytes: int) -> StoreInfo:
-    """Whether a store could be made there. Raises StartupError."""
+    """Check that a store could be created there. Raises StartupError."""
     there = next(path for path in (folder, *folder.absolute().parents) if path.exists())
     if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
         why = "is not a folder" if not there.is_dir() else "cannot be written by this user"
         raise StartupError(
             f"cannot use the data folder {folder}: {there} {why}; "
-            "name a folder that this user may write",
+            "choose a folder that this user can write to",
             path=folder,
         )
     if (folder / LOCK_NAME).exists():

@@ -197,7 +197,7 @@ def _opened(name: str, written: _Written, stack: ExitStack) -> BinaryIO:
         written.cursor, written.header = part.cursor, part.header
         file.truncate(part.size)
         file.seek(part.size)
-        note(f"going on with {path}, which has {counted(written.total, 'thing')}")
+        note(f"resuming {path}, which has {counted(written.total, 'record')}")
     else:
         write_title(file)
     return file

@@ -19,34 +19,34 @@ WRONG_USAGE = 2
 """Exit code: options, settings or data that cannot be used."""
 
 INTERRUPTED = 130
-"""Exit code: Ctrl-C, as shells have it."""
+"""Exit code for Ctrl-C, as in shells."""
 
 READER_GONE = 141
-"""Exit code: nobody reads the output any more, as of `| head`; what shells have for SIGPIPE."""
+"""Exit code when the reader of the output is gone, as in `| head`; shells use it for SIGPIPE."""
 
 HINTS = {
-    "STORE_LOCKED": "one process at a time has a data folder; LOT_DATA_DIR names another folder",
-    "MODEL_UNAVAILABLE": "`lot-grpc check` shows which model is used and what it lacks",
+    "STORE_LOCKED": "only one process can open a data folder; set LOT_DATA_DIR to use another",
+    "MODEL_UNAVAILABLE": "`lot-grpc check` shows which model is used and what is missing",
     "EMBEDDING_MODEL_MISMATCH": "nothing was changed; LOT_EMBEDDING_MODEL and LOT_EMBEDDING_PATH "
     "choose the model, LOT_DATA_DIR the store",
     "SCHEMA_VERSION_MISMATCH": "nothing was changed; LOT_DATA_DIR names another store",
-    "STORE_UNAVAILABLE": "with LOT_STORE=qdrant look at LOT_QDRANT_URL and LOT_QDRANT_API_KEY; "
-    "with LOT_STORE=edge at the space and the rights of LOT_DATA_DIR",
+    "STORE_UNAVAILABLE": "with LOT_STORE=qdrant, check LOT_QDRANT_URL and LOT_QDRANT_API_KEY; "
+    "with LOT_STORE=edge, check the free space and permissions of LOT_DATA_DIR",
     "STORAGE_FULL": "LOT_MIN_FREE_BYTES sets how much must stay free",
-    "KNOWLEDGE_PACK_INVALID": "LOT_SEED_PACKS names the files, docs/knowledge.md their form",
-    "SERVING_ENDED": "start it again; what was acknowledged is stored",
+    "KNOWLEDGE_PACK_INVALID": "LOT_SEED_PACKS names the files; docs/knowledge.md has their format",
+    "SERVING_ENDED": "restart the server; all acknowledged writes are stored",
     "STARTUP": "`lot-grpc settings --effective` shows the settings in effect",
 }
-"""What to look at next, by the error's reason; the error's own sentence says what is wrong."""
+"""What to check next, by the error's reason; the error message itself says what is wrong."""
 
 
 @contextmanager
 def reported(*, interrupted: str = "") -> Iterator[None]:
-    """Turn what the operator can do something about into a message and an exit code.
+    """Turn failures that the operator can act on into a message and an exit code.
 
-    ``interrupted`` is said at Ctrl-C, which is the usual end of some commands.
+    ``interrupted`` is printed on Ctrl-C, for commands that normally end in another way.
 
-    Other exceptions are bugs: they pass, and Python prints their traceback.
+    Other exceptions are bugs: they propagate, and Python prints the traceback.
     """
     from lot_grpc.evaluation.errors import EvalDataError
     from lot_grpc.settings_file import SettingsError

@@ -15,17 +15,17 @@ _Words = list[str] | None
 
 def episodes(
     episode_id: Annotated[
-        str, typer.Argument(metavar="ID", help="Show this one, and its last events.")
+        str, typer.Argument(metavar="ID", help="Show this episode and its last events.")
     ] = "",
     status: Annotated[
         _Words,
         typer.Option(
-            "--status", help="running, succeeded, failed or abandoned. Repeatable, as the next."
+            "--status", help="running, succeeded, failed or abandoned. Repeatable, like the next."
         ),
     ] = None,
-    category: Annotated[_Words, typer.Option("--category", help="Just this category.")] = None,
-    task_type: Annotated[_Words, typer.Option("--task-type", help="Just this type.")] = None,
-    task_id: Annotated[_Words, typer.Option("--task-id", help="Just this task.")] = None,
+    category: Annotated[_Words, typer.Option("--category", help="Only this category.")] = None,
+    task_type: Annotated[_Words, typer.Option("--task-type", help="Only this type.")] = None,
+    task_id: Annotated[_Words, typer.Option("--task-id", help="Only this task.")] = None,
     after: Annotated[
         str,
         typer.Option(
@@ -38,19 +38,17 @@ def episodes(
     limit: Annotated[
         int,
         typer.Option(
-            "--limit", "-l", min=0, metavar="N", help="0 is 20; 10 events of one; 10 groups."
+            "--limit", "-l", min=0, metavar="N", help="At most N; 0: 20, or 10 events or groups."
         ),
     ] = 0,
-    failures: Annotated[
-        bool, typer.Option("--failures", help="Tell what makes them fail, in groups.")
-    ] = False,
+    failures: Annotated[bool, typer.Option("--failures", help="Group failures by cause.")] = False,
     namespace: Namespace = "",
     address: Address = "",
     timeout: Annotated[float, typer.Option("--timeout", min=0.1, help="Seconds to wait.")] = 60.0,
     config: Config = None,
     json: JsonLines = False,
 ) -> None:
-    """List episodes, newest first; show one; or tell what makes them fail. Asks a running server.
+    """List episodes, newest first; show one; or group failures by cause.
 
     Times without an offset are local ones.
 
@@ -84,29 +82,33 @@ def replay(
     speed: Annotated[
         float,
         typer.Option(
-            "--speed", min=0, max=1e6, metavar="X", help="0 at once, 1 as it happened, 2 twice."
+            "--speed",
+            min=0,
+            max=1e6,
+            metavar="X",
+            help="0: at once, 1: original speed, 2: twice that.",
         ),
     ] = 0.0,
     after: Annotated[
         int,
         typer.Option(
-            "--after", min=0, metavar="N", help="Start behind event number N (here no time)."
+            "--after", min=0, metavar="N", help="Start after event number N (not a time)."
         ),
     ] = 0,
     follow: Annotated[
-        bool, typer.Option("--follow", "-f", help="Go on until a running episode ends.")
+        bool, typer.Option("--follow", "-f", help="Follow a running episode until it ends.")
     ] = False,
-    full: Annotated[bool, typer.Option("--full", help="Show the data of events whole.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="Show event data in full.")] = False,
     namespace: Namespace = "",
     address: Address = "",
     timeout: Annotated[
         float,
-        typer.Option("--timeout", min=0, help="Seconds to wait for a lost server; 0: for ever."),
+        typer.Option("--timeout", min=0, help="Seconds to wait for a lost server; 0: forever."),
     ] = 60.0,
     config: Config = None,
     json: JsonLines = False,
 ) -> None:
-    """Show the events of an episode in order, as they come. Ctrl-C ends.
+    """Show the events of an episode in order, as they arrive. Ctrl-C stops.
 
     lot-grpc replay e-17 --full
 
@@ -141,14 +143,14 @@ def watch(
         ),
     ] = None,
     from_start: Annotated[
-        bool, typer.Option("--from-start", help="First tell everything that is there.")
+        bool, typer.Option("--from-start", help="Print all existing records first.")
     ] = False,
     after: Annotated[
         str,
         typer.Option(
             "--after",
             metavar="CURSOR",
-            help="Go on behind the change with this cursor, as --json prints it (here no time).",
+            help="Resume after this cursor, as printed by --json (not a time).",
         ),
     ] = "",
     cursor_file: Annotated[
@@ -157,19 +159,19 @@ def watch(
             "--cursor-file",
             metavar="FILE",
             callback=new_file,
-            help="Keep the last cursor there; the next watch goes on behind it.",
+            help="Save the last cursor in FILE; the next watch resumes after it.",
         ),
     ] = None,
     namespace: Namespace = "",
     address: Address = "",
     timeout: Annotated[
         float,
-        typer.Option("--timeout", min=0, help="Seconds to wait for a lost server; 0: for ever."),
+        typer.Option("--timeout", min=0, help="Seconds to wait for a lost server; 0: forever."),
     ] = 0.0,
     config: Config = None,
     json: JsonLines = False,
 ) -> None:
-    """Print a line for each change: what is stored, updated, deleted, learned. Ctrl-C ends.
+    """Print a line for each change: stored, updated, deleted, learned. Ctrl-C stops.
 
     lot-grpc watch
 

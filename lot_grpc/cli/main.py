@@ -18,10 +18,10 @@ from lot_grpc.cli.task_commands import context, errors
 from lot_grpc.cli.transfer_commands import export, import_
 
 _SERVER = "Run a server"
-_LEARNED = "What is known and learned"
+_LEARNED = "Query and report"
 _LIVE = "Episodes and changes"
-_DATA = "Move and change what is stored"
-_MORE = "Settings and measuring"
+_DATA = "Manage data"
+_MORE = "Settings and evaluation"
 
 app = typer.Typer(
     name="lot-grpc",
@@ -62,12 +62,12 @@ def serve(
         bool,
         typer.Option(
             "--accept-loss",
-            help="Serve what is left of a data folder from which files or records are missing. "
-            "Once: the next start expects what is there then.",
+            help="Serve what is left of a data folder that has lost files or records. "
+            "Needed once: later starts expect only what is left.",
         ),
     ] = False,
 ) -> None:
-    """Serve until SIGTERM or Ctrl-C; then finish the running calls. A second one stops at once."""
+    """Serve until SIGTERM or Ctrl-C, then finish running calls. A second one stops immediately."""
     with reported(interrupted="interrupted"):
         from lot_grpc.cli.serve import run
 
@@ -76,7 +76,7 @@ def serve(
 
 @app.command(rich_help_panel=_SERVER)
 def check(config: Config = None, json: Json = False) -> None:
-    """Tell whether the service would start here, without the network: model, store, space."""
+    """Check, without the network, whether the service can start here: model, store, disk space."""
     from lot_grpc.cli.check import run
 
     with reported():
@@ -96,13 +96,13 @@ def compact(config: Config = None, json: Json = False) -> None:
 def health(
     address: Address = "",
     service: Annotated[
-        str, typer.Option("--service", help="A service's full name; empty is the whole server.")
+        str, typer.Option("--service", help="Full name of a service; empty: the whole server.")
     ] = "",
     timeout: Annotated[float, typer.Option("--timeout", min=0.1, help="Seconds to wait.")] = 5.0,
     config: Config = None,
     json: Json = False,
 ) -> None:
-    """Ask a running server whether it serves (grpc.health.v1)."""
+    """Check whether a running server is serving (grpc.health.v1)."""
     from lot_grpc.cli.health import run
 
     with reported():
@@ -135,29 +135,29 @@ def evaluate(
         typer.Option(
             "--filter",
             metavar="FIELD",
-            help="Field in which a document must agree with the query, asked as a real filter "
+            help="Field in which a document must match the query, applied as a real filter "
             "(`language`, else a label). SET=FIELD is for that set only. Repeatable.",
         ),
     ] = None,
     rerank: Annotated[
-        bool, typer.Option("--rerank", help="Measure the reranked hybrid search too. Slow.")
+        bool, typer.Option("--rerank", help="Also measure reranked hybrid search. Slow.")
     ] = False,
     queries: Annotated[
         int,
-        typer.Option("--queries", min=0, metavar="N", help="Ask N of the queries; 0 is all."),
+        typer.Option("--queries", min=0, metavar="N", help="Use N of the queries; 0: all."),
     ] = 0,
     groups: Annotated[
-        bool, typer.Option("--groups", help="Show the kinds of queries, if they have a `kind`.")
+        bool, typer.Option("--groups", help="Break results down by the queries' `kind`.")
     ] = False,
     save: Annotated[
         Path | None,
         typer.Option(
-            "--save", metavar="FILE", callback=new_file, help="Keep the run, query by query."
+            "--save", metavar="FILE", callback=new_file, help="Save the results of each query."
         ),
     ] = None,
     compare: Annotated[
         Path | None,
-        typer.Option("--compare", metavar="FILE", help="Compare with a run that was kept."),
+        typer.Option("--compare", metavar="FILE", help="Compare with a saved run."),
     ] = None,
     picture: Annotated[
         Path | None,
@@ -166,7 +166,7 @@ def evaluate(
     config: Config = None,
     json: Json = False,
 ) -> None:
-    """Measure how well recall finds, on sets of queries with known answers.
+    """Measure retrieval quality on sets of queries with known answers.
 
     Documents are saved as patterns into an empty store that is removed afterwards, and found again
     through the services as `serve` wires them, without gRPC between. Your data is not touched.
@@ -200,19 +200,19 @@ def evaluate(
 @app.command(rich_help_panel=_LEARNED)
 def report(
     namespace: Annotated[
-        str, typer.Option("--namespace", "-n", help="Whose tasks; empty is `default`.")
+        str, typer.Option("--namespace", "-n", help="Namespace; empty: `default`.")
     ] = "",
     address: Address = "",
     sample: Annotated[
         int,
-        typer.Option("--sample", min=0, max=1000, metavar="N", help="Rate the latest N; 0 is 20."),
+        typer.Option("--sample", min=0, max=1000, metavar="N", help="Rate the latest N; 0: 20."),
     ] = 0,
     timeout: Annotated[float, typer.Option("--timeout", min=0.1, help="Seconds to wait.")] = 60.0,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print a Markdown page.")] = False,
     config: Config = None,
     json: Json = False,
 ) -> None:
-    """Tell how tasks go: rates, trends, what to improve, what worked. Asks a running server."""
+    """Report how tasks are going: rates, trends, what worked, what to improve."""
     from lot_grpc.cli.report import run
 
     if json and markdown:
@@ -225,24 +225,24 @@ def report(
 @app.command(rich_help_panel=_DATA)
 def seed(
     namespace: Annotated[
-        str, typer.Option("--namespace", "-n", help="Where to store it; empty is `default`.")
+        str, typer.Option("--namespace", "-n", help="Namespace to store it in; empty: `default`.")
     ] = "",
     packs: Annotated[
         list[str] | None,
-        typer.Option("--pack", "-p", metavar="NAME", help="Just this pack. Repeatable."),
+        typer.Option("--pack", "-p", metavar="NAME", help="Only this pack. Repeatable."),
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Store nothing, tell what would be stored.")
+        bool, typer.Option("--dry-run", help="Store nothing; show what would be stored.")
     ] = False,
     restore_deleted: Annotated[
-        bool, typer.Option("--restore-deleted", help="Also store again what was deleted.")
+        bool, typer.Option("--restore-deleted", help="Also restore deleted entries.")
     ] = False,
     address: Address = "",
     timeout: Annotated[float, typer.Option("--timeout", min=0.1, help="Seconds to wait.")] = 60.0,
     config: Config = None,
     json: Json = False,
 ) -> None:
-    """Store design patterns, best practices and common errors, by a running server.
+    """Store design patterns, best practices and common errors in a running server.
 
     What is there already stays as it is. Packs of your own are named in LOT_SEED_PACKS.
     """
@@ -256,12 +256,12 @@ def seed(
 @app.command(rich_help_panel=_MORE)
 def settings(
     effective: Annotated[
-        bool, typer.Option("--effective", "-e", help="What is in effect, and where it came from.")
+        bool, typer.Option("--effective", "-e", help="Show the values in effect and their sources.")
     ] = False,
     config: Config = None,
     json: Json = False,
 ) -> None:
-    """Print the commented reference of all settings (a valid file), or what is in effect."""
+    """Print a commented settings file with every setting, or the values in effect."""
     from lot_grpc.cli.show_settings import run
 
     with reported():
@@ -270,7 +270,7 @@ def settings(
 
 @app.command(rich_help_panel=_MORE)
 def version(json: Json = False) -> None:
-    """Print the versions of lot-grpc and of what it runs on."""
+    """Print the versions of lot-grpc and its dependencies."""
     from lot_grpc.cli.version import run
 
     with reported():

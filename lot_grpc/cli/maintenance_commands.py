@@ -1,4 +1,4 @@
-"""The subcommands that an operator needs now and then."""
+"""Subcommands for occasional maintenance."""
 
 from __future__ import annotations
 
@@ -14,25 +14,26 @@ def reindex(
     model: Annotated[
         str,
         typer.Argument(
-            metavar="[MODEL]", help="Model to go to, as Reindex names it; not with --offline."
+            metavar="[MODEL]", help="Model to switch to, as in Reindex; not with --offline."
         ),
     ] = "",
     offline: Annotated[
         bool,
         typer.Option(
-            "--offline", help="Open the store here, with the configured model; no server may run."
+            "--offline",
+            help="Open the store here with the configured model; stop the server first.",
         ),
     ] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Change nothing, tell how much there is to do.")
+        bool, typer.Option("--dry-run", help="Change nothing; show how much there is to do.")
     ] = False,
     address: Address = "",
     config: Config = None,
     json: Json = False,
 ) -> None:
-    """Embed everything anew with another model, by a running server that serves on meanwhile.
+    """Re-embed everything with another model while the server keeps running.
 
-    Stopped at any time it leaves the present model serving, and goes on when called again.
+    If interrupted, the current model keeps serving; run the command again to resume.
     """
     from lot_grpc.cli.reindex import Wanted, run
 

@@ -15,7 +15,7 @@ Timeout = Annotated[float, typer.Option("--timeout", min=0.1, help="Seconds to w
 def namespaces(
     address: Address = "", timeout: Timeout = 60.0, config: Config = None, json: JsonLines = False
 ) -> None:
-    """List namespaces by name with what each holds. Asks a running server."""
+    """List the namespaces of a running server and what each holds."""
     from lot_grpc.cli.namespaces import run
 
     with reported():
@@ -23,27 +23,27 @@ def namespaces(
 
 
 def clear(
-    namespace: Annotated[str, typer.Argument(metavar="NAMESPACE", help="What to clear.")],
+    namespace: Annotated[str, typer.Argument(metavar="NAMESPACE", help="Namespace to clear.")],
     noun: Annotated[
         list[str] | None,
         typer.Option(
             "--noun",
-            help="Just this one: memory, pattern, episode, error_solution, preference, session, "
+            help="Only this kind: memory, pattern, episode, error_solution, preference, session, "
             "learning_event, decision, action_value or policy. Repeatable.",
         ),
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Delete nothing, tell what would be deleted.")
+        bool, typer.Option("--dry-run", help="Delete nothing; show what would be deleted.")
     ] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Skip the confirmation.")] = False,
     address: Address = "",
     timeout: Timeout = 600.0,
     config: Config = None,
     json: Json = False,
 ) -> None:
-    """Delete all that a namespace holds, for good, by a running server.
+    """Permanently delete everything in a namespace of a running server.
 
-    On a terminal it asks first; elsewhere --yes says so.
+    On a terminal it asks for confirmation; elsewhere --yes is required.
 
     lot-grpc clear team-a --dry-run
 

@@ -11,14 +11,16 @@ V = TypeVar("V")
 
 Config = Annotated[
     Path | None,
-    typer.Option("--config", "-c", metavar="FILE", help="Settings file (TOML); else LOT_CONFIG."),
+    typer.Option(
+        "--config", "-c", metavar="FILE", help="Settings file (TOML); defaults to LOT_CONFIG."
+    ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
-JsonLines = Annotated[bool, typer.Option("--json", help="Print one JSON object a line.")]
+JsonLines = Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")]
 
 
 def _checked_address(value: str) -> str:
-    """What the settings demand of an address, so that a slip is not taken for a lost server."""
+    """Check an address as the settings do, so that a typo does not look like a lost server."""
     if not value:
         return value
     from lot_grpc.settings import split_address
@@ -28,19 +30,21 @@ def _checked_address(value: str) -> str:
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
     if not port:
-        raise typer.BadParameter("port 0 cannot be called; name the one that the server printed")
+        raise typer.BadParameter("port 0 cannot be called; use the port that the server printed")
     return f"[{host}]:{port}" if ":" in host else value
 
 
 def new_file(value: V) -> V:
-    """Refuse, before anything is done, a file that could not be written at the end."""
+    """Reject up front a file that could not be written at the end."""
     if value is None or str(value) == "-":
         return value
     path = Path(str(value))
     if path.is_dir():
-        raise typer.BadParameter(f"{path} is a folder; name a file in it")
+        raise typer.BadParameter(f"{path} is a folder; give a file")
     if not path.parent.is_dir():
-        raise typer.BadParameter(f"there is no folder {path.parent}; make it, or name another file")
+        raise typer.BadParameter(
+            f"there is no folder {path.parent}; create it or choose another file"
+        )
     return value
 
 
@@ -49,18 +53,18 @@ Address = Annotated[
     typer.Option(
         "--address",
         "-a",
-        help="host:port; else that of the settings.",
+        help="host:port; defaults to the settings.",
         callback=_checked_address,
     ),
 ]
 Namespace = Annotated[
-    str, typer.Option("--namespace", "-n", help="Whose; empty is `default`.", show_default=False)
+    str, typer.Option("--namespace", "-n", help="Namespace; empty: `default`.", show_default=False)
 ]
 Timeout = Annotated[float, typer.Option("--timeout", min=0.1, help="Seconds to wait.")]
 
 Words = list[str] | None
 Languages = Annotated[
-    Words, typer.Option("--language", help="In this language. Repeatable, as the next three.")
+    Words, typer.Option("--language", help="In this language. Repeatable, like the next three.")
 ]
 Kinds = Annotated[
     Words, typer.Option("--kind", help="Of this kind: task, code, learned or distilled.")

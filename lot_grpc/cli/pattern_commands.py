@@ -24,7 +24,7 @@ from lot_grpc.cli.options import (
 
 
 def recall(
-    query: Annotated[str, typer.Argument(metavar="TEXT", help="What is to be done, in words.")],
+    query: Annotated[str, typer.Argument(metavar="TEXT", help="The task, in words.")],
     language: Languages = None,
     kind: Kinds = None,
     category: Categories = None,
@@ -32,14 +32,14 @@ def recall(
     min_success_rate: MinSuccessRate = 0.0,
     min_usage: MinUsage = 0,
     limit: Annotated[
-        int, typer.Option("--limit", "-l", min=0, max=100, metavar="N", help="0 is 5.")
+        int, typer.Option("--limit", "-l", min=0, max=100, metavar="N", help="At most N; 0: 5.")
     ] = 0,
     ranking: Annotated[
         str,
         typer.Option("--ranking", help="balanced, similarity, reliable or explore.", metavar="HOW"),
     ] = "balanced",
     explain: Annotated[
-        bool, typer.Option("--explain", help="Tell why these, in this order.")
+        bool, typer.Option("--explain", help="Explain the results and their order.")
     ] = False,
     namespace: Namespace = "",
     address: Address = "",
@@ -68,7 +68,7 @@ def recall(
 
 def patterns(
     pattern_id: Annotated[
-        str, typer.Argument(metavar="ID", help="Show this one in full, and its last outcomes.")
+        str, typer.Argument(metavar="ID", help="Show this pattern in full, with its last outcomes.")
     ] = "",
     language: Languages = None,
     kind: Kinds = None,
@@ -78,10 +78,16 @@ def patterns(
     min_usage: MinUsage = 0,
     limit: Annotated[
         int,
-        typer.Option("--limit", "-l", min=0, metavar="N", help="0 is 20; 10 outcomes of one."),
+        typer.Option(
+            "--limit",
+            "-l",
+            min=0,
+            metavar="N",
+            help="At most N; 0: 20, or 10 outcomes of one pattern.",
+        ),
     ] = 0,
     everything: Annotated[
-        bool, typer.Option("--all", help="All of them: patterns, or outcomes of one.")
+        bool, typer.Option("--all", help="All patterns, or all outcomes of one.")
     ] = False,
     namespace: Namespace = "",
     address: Address = "",
@@ -123,7 +129,7 @@ def stats(
     config: Config = None,
     json: Json = False,
 ) -> None:
-    """Tell what the server holds, and how well patterns worked: in all, by language, by category.
+    """Show what the server holds and how well patterns worked: overall, by language, by category.
 
     lot-grpc stats
 

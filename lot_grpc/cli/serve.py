@@ -27,7 +27,7 @@ from lot_grpc.settings import Settings
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 _CLOSE_SECONDS = 1.0
-"""How long what was opened may take to close when the start is broken off."""
+"""How long an aborted start may take to close what it has opened."""
 
 
 def run(config: Path | None, *, accept_loss: bool = False) -> None:
@@ -69,9 +69,9 @@ async def _serve(
 
 
 class _Signals:
-    """What signals do: the first one drains, the second ends the process at once.
+    """Signal handling: the first signal drains, the second ends the process at once.
 
-    While the service starts the first one ends it. What was acknowledged is kept in either case.
+    During startup, the first one ends it. Acknowledged writes are kept in either case.
     """
 
     def __init__(self, drain_seconds: float) -> None:
@@ -101,7 +101,7 @@ class _Signals:
 
 @contextmanager
 def _ending_at_once() -> Iterator[None]:
-    """End the process at a signal, with a line and no traceback."""
+    """End the process on a signal, with one line and no traceback."""
 
     def end(number: int, _: object) -> None:
         _say_stopped(number)
@@ -136,7 +136,7 @@ def announce(ready: Ready) -> None:
 
 
 def _to_try(address: str) -> str:
-    """A call by grpcurl where there is one, on the path or beside this command."""
+    """A grpcurl command if it is installed, on the PATH or next to this program."""
     call = f"-plaintext {address} lot.v1.AdminService/GetServerInfo"
     if shutil.which("grpcurl"):
         return f"grpcurl {call}"
@@ -145,7 +145,7 @@ def _to_try(address: str) -> str:
 
 
 def _shown(program: str) -> str:
-    """A program's path as one would type it here."""
+    """A program's path as typed in the current folder."""
     path = Path(program)
     if path.is_absolute() and path.is_relative_to(Path.cwd()):
         return str(path.relative_to(Path.cwd()))

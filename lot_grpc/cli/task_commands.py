@@ -1,4 +1,4 @@
-"""The subcommands that help with the task at hand: what fixed an error, what is known of a task."""
+"""Subcommands that help with the task at hand: what fixed an error, what is known about a task."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ def errors(
             "type or of none. Without a MESSAGE just the type is looked for.",
         ),
     ] = "",
-    language: Annotated[str, typer.Option("--language", help="Just of this language.")] = "",
+    language: Annotated[str, typer.Option("--language", help="Only for this language.")] = "",
     category: Annotated[
-        Words, typer.Option("--category", help="Just for tasks of this category. Repeatable.")
+        Words, typer.Option("--category", help="Only for tasks of this category. Repeatable.")
     ] = None,
     limit: Annotated[
-        int, typer.Option("--limit", "-l", min=0, max=100, metavar="N", help="0 is 3.")
+        int, typer.Option("--limit", "-l", min=0, max=100, metavar="N", help="At most N; 0: 3.")
     ] = 0,
     head: Annotated[
         bool,
@@ -44,9 +44,9 @@ def errors(
     ] = False,
     unsolved: Annotated[
         bool,
-        typer.Option("--unsolved", help="Also tell what did not help with similar errors."),
+        typer.Option("--unsolved", help="Also show what did not help with similar errors."),
     ] = False,
-    explain: Annotated[bool, typer.Option("--explain", help="Tell how scores came about.")] = False,
+    explain: Annotated[bool, typer.Option("--explain", help="Explain the scores.")] = False,
     namespace: Namespace = "",
     address: Address = "",
     timeout: Timeout = 60.0,
@@ -71,34 +71,38 @@ def errors(
 
 
 def context(
-    task: Annotated[str, typer.Argument(metavar="TASK", help="What is to be done, in words.")] = "",
+    task: Annotated[str, typer.Argument(metavar="TASK", help="The task, in words.")] = "",
     task_id: Annotated[
         str,
         typer.Option(
-            "--task-id", metavar="ID", help="Instead of a TASK: that of the latest episode with it."
+            "--task-id",
+            metavar="ID",
+            help="Instead of TASK: use the task of the latest episode with this id.",
         ),
     ] = "",
     category: Annotated[str, typer.Option("--category", help="Category of the task.")] = "",
     task_type: Annotated[str, typer.Option("--task-type", help="Type of the task.")] = "",
     language: Annotated[
-        str, typer.Option("--language", help="Leave out what is for another language.")
+        str, typer.Option("--language", help="Leave out results for other languages.")
     ] = "",
     preferences: Annotated[
         Words,
         typer.Option(
             "--preferences",
             metavar="CATEGORY",
-            help="Just preferences of this category. Repeatable.",
+            help="Only preferences of this category. Repeatable.",
         ),
     ] = None,
     limit: Annotated[
         int,
-        typer.Option("--limit", "-l", min=0, max=100, metavar="N", help="Of each kind; 0 is 3."),
+        typer.Option(
+            "--limit", "-l", min=0, max=100, metavar="N", help="At most N of each kind; 0: 3."
+        ),
     ] = 0,
     max_tokens: Annotated[
         int,
         typer.Option(
-            "--max-tokens", min=0, metavar="N", help="Most that the text has; 0: no bound."
+            "--max-tokens", min=0, metavar="N", help="Limit on the text's length; 0: none."
         ),
     ] = 0,
     namespace: Namespace = "",
@@ -107,7 +111,7 @@ def context(
     config: Config = None,
     json: Json = False,
 ) -> None:
-    """Print what is known of a task as Markdown for a prompt: what worked, what failed, what to do.
+    """Print what worked, what failed and what to do for a task, as Markdown for a prompt.
 
     lot-grpc context "add pagination to a REST endpoint" --max-tokens 1500
 

@@ -1,4 +1,4 @@
-"""The subcommands that move what a server holds."""
+"""Subcommands that export and import data."""
 
 from __future__ import annotations
 
@@ -11,35 +11,40 @@ from lot_grpc.cli.options import Address, Config, Json, Namespace, new_file
 
 Timeout = Annotated[
     float,
-    typer.Option("--timeout", min=0, help="Seconds to wait for a lost server; 0: for ever."),
+    typer.Option("--timeout", min=0, help="Seconds to wait for a lost server; 0: forever."),
 ]
 
 
 def export(
     file: Annotated[
         str,
-        typer.Argument(metavar="FILE", help="Where to; - is standard output.", callback=new_file),
+        typer.Argument(
+            metavar="FILE", help="Output file; - is standard output.", callback=new_file
+        ),
     ],
     namespace: Namespace = "",
     all_namespaces: Annotated[
-        bool, typer.Option("--all-namespaces", help="All that there are.")
+        bool, typer.Option("--all-namespaces", help="Every namespace.")
     ] = False,
     nouns: Annotated[
         list[str] | None,
-        typer.Option("--noun", help="Just this noun, such as pattern or episode. Repeatable."),
+        typer.Option("--noun", help="Only this kind, such as pattern or episode. Repeatable."),
     ] = None,
     vectors: Annotated[
-        bool, typer.Option("--vectors", help="Vectors too: a store of this model embeds nothing.")
+        bool,
+        typer.Option(
+            "--vectors", help="Include vectors, so that a store with this model need not re-embed."
+        ),
     ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Count, write nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Count only; write nothing.")] = False,
     address: Address = "",
     timeout: Timeout = 60.0,
     config: Config = None,
     json: Json = False,
 ) -> None:
-    """Write all that a namespace holds into a file, which replaces one of that name at the end.
+    """Export a namespace to a file. An existing file is replaced only once the export is complete.
 
-    Killed, it has left FILE.part: the same command goes on with it.
+    If interrupted, it leaves FILE.part, and the same command resumes from it.
 
     lot-grpc export backup.lot
 
@@ -60,23 +65,23 @@ def import_(
     ],
     namespace: Namespace = "",
     keep_namespaces: Annotated[
-        bool, typer.Option("--keep-namespaces", help="Each thing where it was.")
+        bool, typer.Option("--keep-namespaces", help="Import into the original namespaces.")
     ] = False,
     conflict: Annotated[
         str,
         typer.Option(
-            "--conflict", help="Ids taken by other content: fail, skip (keep it) or overwrite it."
+            "--conflict", help="If an id exists with other content: fail, skip or overwrite."
         ),
     ] = "fail",
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Check and count, store nothing.")
+        bool, typer.Option("--dry-run", help="Check and count only; store nothing.")
     ] = False,
     address: Address = "",
     timeout: Timeout = 60.0,
     config: Config = None,
     json: Json = False,
 ) -> None:
-    """Store what an export wrote. What is there just so stays: killed, the same command completes.
+    """Import an export. Identical records are left alone, so an interrupted import can be rerun.
 
     lot-grpc import backup.lot
 

@@ -589,7 +589,7 @@ class StartupError(LotError):
 
 
 class ServingEndedError(StartupError):
-    """The server takes no calls any more, and only a new start helps."""
+    """The server no longer takes calls, and only a restart helps."""
 
     reason = "SERVING_ENDED"
 

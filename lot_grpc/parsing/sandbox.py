@@ -39,7 +39,7 @@ MAX_CPU_SECONDS: Final = 5
 """Processor time for one text: a mebibyte of code takes up to 3 s, of noise up to 9."""
 
 _MAX_SECONDS: Final = 30
-"""Wall time for one text, for a machine that is short of processors."""
+"""Wall-clock time for one text, in case the machine is short of CPU."""
 
 _OUT_OF_MEMORY: Final = 3
 _NO_MEMORY: Final = {
@@ -49,7 +49,7 @@ _NO_MEMORY: Final = {
     -signal.SIGKILL,
     -signal.SIGSEGV,
 }
-"""How a child ends that got no more memory, in Python or in a parser."""
+"""How a child that ran out of memory ends, in Python or in a parser."""
 
 
 class Sandbox:
@@ -70,7 +70,7 @@ class Sandbox:
         return await loop.run_in_executor(self._thread, self._parse, code, language)
 
     def close(self) -> None:
-        """End the helper and what it is at. The next text starts another."""
+        """End the helper and its current work. The next text starts another."""
         helper, self._helper = self._helper, None
         if helper is None:
             return
@@ -89,7 +89,7 @@ class Sandbox:
         try:
             helper = self._running()
         except OSError as error:
-            raise OverloadedError(f"the parser cannot start: {error}; call again later") from error
+            raise OverloadedError(f"the parser cannot start: {error}; retry later") from error
         assert helper.stdin is not None
         assert helper.stdout is not None
         line = b""
@@ -99,7 +99,7 @@ class Sandbox:
             line = helper.stdout.readline()
         if not line.endswith(b"\n"):
             self.close()
-            raise OverloadedError("the parser was ended from outside; call again")
+            raise OverloadedError("the parser process was killed; retry")
         return _parsed(json.loads(line), language, len(code.encode()))
 
     def _running(self) -> subprocess.Popen[bytes]:
@@ -129,14 +129,14 @@ def _parsed(answer: dict[str, Any], language: str, size: int) -> ParsedCode:
         raise LimitExceededError(answer["message"], **answer["limit"])
     ended = answer.get("ended")
     if ended in {-signal.SIGXCPU, -signal.SIGALRM}:
-        most = f"{MAX_CPU_SECONDS} s of a processor"
+        most = f"{MAX_CPU_SECONDS} s of CPU time"
     elif ended in _NO_MEMORY:
         most = f"{MAX_MEMORY_BYTES // 2**20} MiB of memory"
     else:
         raise RuntimeError(f"the parser failed: {answer}")
     raise LimitExceededError(
-        f"the code takes more than {most} to parse: it is not {language}, is broken or nests too "
-        "deep; mend it or send it in smaller parts",
+        f"the code takes more than {most} to parse: it is not {language}, is broken or is nested "
+        "too deeply; fix it or send it in smaller parts",
         limit=most,
         given=size,
     )
@@ -156,7 +156,7 @@ def _line(message: object) -> bytes:
 
 
 def _serve() -> None:
-    """Fork a child for each line. What ends without an answer is answered for."""
+    """Fork a child for each line, and answer for children that end without an answer."""
     for line in sys.stdin.buffer:
         child = os.fork()
         if not child:

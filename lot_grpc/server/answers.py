@@ -1,7 +1,7 @@
-"""Answers that any client takes: those of gRPC refuse a message of over 4 MiB unless set otherwise.
+"""Keeps responses small enough for any client: gRPC clients reject over 4 MiB by default.
 
-A page ends where it is full, and its token continues there. An answer without pages comes without
-the long fields of its last things, and then without the last things, and a notice says so.
+A page ends when it is full, and its token continues there. A response without pages omits the long
+fields of its last items, then the last items themselves, and says so in a notice.
 """
 
 from __future__ import annotations
@@ -19,34 +19,34 @@ T = TypeVar("T")
 R = TypeVar("R", bound=Message)
 
 ANSWER_BYTES: Final = 3 * 2**20
-"""Of an answer. One thing alone may be more, and is at most some 3.2 MiB by the contract."""
+"""Size limit of a response. A single item may exceed it; the contract keeps those below 3.2 MiB."""
 
 answer_bytes: ContextVar[int] = ContextVar("lot_answer_bytes", default=ANSWER_BYTES)
-"""The bound of the call being carried out: less where the server sends smaller messages only."""
+"""The limit of the current call: lower if the server sends only smaller messages."""
 
 _FRAME = 6
 """Bytes around an item of a list: its field number and its length."""
 
 _NOTICES = 4096
-"""Bytes kept for notices and a token."""
+"""Bytes reserved for notices and a token."""
 
 _LONG = (16 * 1024, 256)
-"""Bytes of a field that is left out: at first what is really long, then whatever is not short."""
+"""Fields over these many bytes are omitted: first the really long ones, then all but short ones."""
 
 _KEPT = ("error", "notices")
-"""What tells how things went is not left out."""
+"""Fields that report results are never omitted."""
 
 _NARROWING: Final = ("limit", "page_size", "history_limit", "message_limit", "read_mask")
-"""Fields of a request that make its answer smaller."""
+"""Request fields that make the response smaller."""
 
 
 class Page(Generic[T, R]):
-    """The one list of a response, filled until it has its size."""
+    """The list of a response, filled up to the size limit."""
 
     def __init__(
         self, request: Any, response: R, to_pb: Callable[[T], Message], reserved: int = 0
     ) -> None:
-        """``reserved``: bytes of what else is in it. Raises RequestInvalidError (read_mask)."""
+        """``reserved``: bytes for its other fields. Raises RequestInvalidError (read_mask)."""
         [(name, kind)] = _list_fields(response.DESCRIPTOR)
         self._response: Any = response
         self._items = getattr(response, name)
@@ -55,10 +55,10 @@ class Page(Generic[T, R]):
         self._tree = read_tree(request.read_mask, kind) if masked else None
         self._room = room_for_things() - reserved
         self.full = False
-        """Whether there was one more that had no room."""
+        """Whether another item did not fit."""
 
     def fits(self, thing: T) -> bool:
-        """Take one more, or say that it has no room; the first always has."""
+        """Add one more item, or return False if it does not fit; the first always fits."""
         message = self._to_pb(thing)
         if self._tree is not None:
             keep(message, self._tree)
@@ -71,29 +71,28 @@ class Page(Generic[T, R]):
         return True
 
     def ending(self, next_page_token: str) -> R:
-        """The response."""
+        """The response, with its token."""
         self._response.next_page_token = next_page_token
         response: R = self._response
         return response
 
 
 def room_for_things() -> int:
-    """Bytes that the things of an answer may have."""
+    """Bytes available for the items of a response."""
     return answer_bytes.get() - _NOTICES
 
 
 def shortened(field: str, why: str) -> outcome_pb2.Notice:
-    """The notice of an answer that leaves something out."""
+    """The notice of a response that omits something."""
     return outcome_pb2.Notice(
         code=outcome_pb2.NOTICE_CODE_ANSWER_SHORTENED,
         field=field,
-        message=f"{field} would make the answer larger than the {answer_bytes.get():,} bytes that "
-        f"are sent: {why}",
+        message=f"{field} would make the response larger than {answer_bytes.get():,} bytes: {why}",
     )
 
 
 class Shape:
-    """What answers of one RPC look like, and how they are made to fit."""
+    """The shape of an RPC's responses, and how to make them fit."""
 
     def __init__(self, request_type: type[Message], response_type: type[Message]) -> None:
         fields = request_type.DESCRIPTOR.fields_by_name
@@ -110,11 +109,11 @@ class Shape:
                 self._inside, self._kind = first.name, first.message_type
 
     def mask(self, request: Any) -> Tree | None:
-        """What the request wants to read of each thing; None: all. Raises RequestInvalidError."""
+        """The fields of each item that the request reads; None: all. Raises RequestInvalidError."""
         return read_tree(request.read_mask, self._kind) if self._masked else None
 
     def fit(self, response: Any, tree: Tree | None, bound: int) -> None:
-        """Leave out what is not to be read, and what is too much."""
+        """Omit what the mask excludes and what does not fit."""
         if tree is not None:
             for _, items in _lists(response, nest=False):
                 for item in items:
@@ -138,23 +137,21 @@ class Shape:
                     size -= before - item.ByteSize()
                     left_out.update(dict.fromkeys(names))
                     first[path] = min(n, first.get(path, n))
-        words = [
-            f"{path}[{n}] and those behind it come without long fields" for path, n in first.items()
-        ]
+        words = [f"long fields are omitted from {path}[{n}] on" for path, n in first.items()]
         if left_out:
             words[-1] += f" ({', '.join(left_out)})"
         for path, items in lists:
-            if size > bound and path != "results":  # of which each item of a request has one
+            if size > bound and path != "results":  # one for each item of the request
                 count = len(items)
                 while items and size > bound:
                     size -= items.pop().ByteSize() + _FRAME
-                words.append(f"{count - len(items)} of {count} {path} are left out")
+                words.append(f"{count - len(items)} of {count} {path} are omitted")
         why = f"{'; '.join(words)}; read them by their ids, or ask for less ({self.narrowing})"
         response.notices.append(shortened(next(iter(first), lists[0][0]), why))
 
 
 def _list_fields(kind: Any) -> Iterator[tuple[str, Any]]:
-    """The lists of messages that a type has, and of what; but for maps and notices."""
+    """A type's lists of messages and their item types, except maps and notices."""
     for field in kind.fields:
         of = field.message_type
         if not field.is_repeated or of is None or of.GetOptions().map_entry:
@@ -164,7 +161,7 @@ def _list_fields(kind: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _lists(message: Any, prefix: str = "", *, nest: bool = True) -> Iterator[tuple[str, Any]]:
-    """The lists of a response, and of the messages that it has one of each."""
+    """The lists of a response and of its singular messages."""
     for name, _ in _list_fields(message.DESCRIPTOR):
         yield prefix + name, getattr(message, name)
     for field, value in message.ListFields():
@@ -173,7 +170,7 @@ def _lists(message: Any, prefix: str = "", *, nest: bool = True) -> Iterator[tup
 
 
 def clear_long(message: Any, longest: int, prefix: str = "") -> Iterator[str]:
-    """Clear the fields that are longer, in the messages inside too; tell which."""
+    """Clear fields longer than ``longest``, also in nested messages; yield their paths."""
     for field, value in message.ListFields():
         path = prefix + field.name
         if nested(field):

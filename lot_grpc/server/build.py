@@ -47,8 +47,8 @@ class LotServer:
     Attributes:
         draining: set when the server begins to stop. Streams end with SHUTTING_DOWN then: one of
             requests at the next that it reads, one that only answers at once.
-        failed: done when calls are not taken any more though nobody stopped the server. It has to
-            be stopped then, and the process to end.
+        failed: done when the server no longer takes calls although nobody stopped it. Then stop it
+            and end the process.
     """
 
     def __init__(
@@ -179,9 +179,9 @@ def build_server(
 
 
 def _fail(failed: asyncio.Future[ServingEndedError], cause: BaseException) -> None:
-    """Note why no calls are taken; the first cause counts."""
+    """Record why no calls are taken; the first cause counts."""
     if not failed.done():
-        error = ServingEndedError(f"the server takes no calls any more: {cause!r}")
+        error = ServingEndedError(f"the server no longer takes calls: {cause!r}")
         error.__cause__ = cause
         failed.set_result(error)
 
@@ -213,7 +213,7 @@ def _handlers(
 def _library_handlers(
     service: Any, servicer: object, around: Surroundings
 ) -> dict[str, grpc.RpcMethodHandler[Any, Any]]:
-    """Those of a servicer that comes with a library and changes nothing."""
+    """The handlers of a read-only servicer that comes with a library."""
     handlers = {}
     for descriptor in service.methods:
         method = replace(Method.of(descriptor), writes=False)
@@ -233,7 +233,7 @@ def _library_handlers(
 
 
 def _messages(behaviour: Callable[[Any, Context], Any]) -> Handler:
-    """A handler of a coroutine that gives or writes messages, not bytes."""
+    """A handler around a coroutine that returns or writes messages, not bytes."""
 
     async def answer(call: Call) -> Any:
         return await behaviour(call.request, call.context)

@@ -101,11 +101,11 @@ class Call:
         them."""
         self.namespace = ""
         self.peer = ""
-        """The connection, as address and port of its other end."""
+        """Address and port of the client."""
         self.code = "OK"
         self.reason = ""
         self.error: BaseException | None = None
-        """A failure that is not the caller's: the log says what caused it."""
+        """A failure on the server's side; the log shows its cause."""
         self.task: asyncio.Task[Any] | None = None
         """The task of the RPC itself, which ends when the caller leaves."""
         self.work: asyncio.Task[Any] | None = None
@@ -117,7 +117,7 @@ class Call:
         """True if the server cancelled it at the end of its grace."""
 
     def when_over(self, then: Callable[[], None]) -> None:
-        """Do something now that the task has ended, or when its shielded work is done too."""
+        """Run ``then`` once the call is over, including any shielded work."""
         if self.work is not None and not self.work.done():
             self.work.add_done_callback(lambda _: then())
         else:

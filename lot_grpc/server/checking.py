@@ -32,10 +32,10 @@ or the type for its view, whichever came first."""
 _VIEWS: Final = Views()
 
 _MANY_ITEMS: Final = 10_000
-"""Items from which on a request is checked up to the first violation: each costs time."""
+"""Requests with more items are checked only up to the first violation, to save time."""
 
 _RULE: Final = re.compile(r"(?<=^error evaluating )[^\s:]+")
-"""The rule that the validator's sentence names."""
+"""The rule named in the validator's message."""
 
 _CAUSES: Final = (
     ("UTF-8", "a text is not UTF-8"),
@@ -63,9 +63,9 @@ class Checker:
 
         Raises:
             RequestMalformedError: the bytes are no such message.
-            RequestInvalidError: with everything that is wrong, not only the first; only the first
-                where a list is over its bound, or the request has more than 10,000 items.
-            LimitExceededError: it is too much to look at.
+            RequestInvalidError: with every violation; only the first if a list is over its limit or
+                the request has more than 10,000 items.
+            LimitExceededError: it is too large to check.
         """
         try:
             items = self._counting(raw)

@@ -1,10 +1,9 @@
-"""How many items a request has, counted on its bytes before anything is made of them.
+"""Counts the items of a request on its raw bytes, before it is parsed.
 
-A list of ten million empty messages is 20 MB on the wire, gigabytes once it is parsed, and minutes
-of work for the validator. So the lists and maps that the contract bounds are counted first, and the
-count ends where one is over its bound; a request within all bounds is bounded as a whole too, since
-lists stand in lists. Only what can hold a list is looked into, so an ordinary request costs
-microseconds.
+A list of ten million empty messages takes 20 MB on the wire, gigabytes once parsed, and minutes to
+validate. So lists and maps are counted first, and counting stops at the first that is over its
+limit. The request as a whole has a limit too, since lists can be nested. Only fields that can hold
+a list are inspected, so an ordinary request costs microseconds.
 """
 
 from __future__ import annotations
@@ -20,17 +19,17 @@ from lot_grpc.server.rule_texts import rule_text
 from lot_grpc.server.wellformed import Path, render
 
 MAX_ITEMS: Final = 50_000
-"""Items of all lists and maps of a request; those of packed numbers and in Structs are not among
-them. 500 patterns with 100 each."""
+"""Items in all lists and maps of a request, except packed numbers and Structs: 500 patterns with
+100 each."""
 
 MAX_FIELDS: Final = 1_000_000
-"""Fields on the wire, those in Structs among them: about 250,000 JSON values."""
+"""Fields on the wire, including those in Structs: about 250,000 JSON values."""
 
 _MAX_PLAIN: Final = 1_000
-"""Items of a list for which the contract has no rule: the paths of a field mask."""
+"""Limit for lists without a rule in the contract: the paths of a field mask."""
 
 _MAX_DEPTH: Final = 100
-"""protobuf's own bound on nested messages."""
+"""protobuf's own limit on nested messages."""
 
 _RULES: Any = vars(validate_pb2)["field"]
 _CONTINUED: Final = bytes(range(0x80, 0x100))
@@ -47,10 +46,10 @@ _WIDTH: Final = {
 
 
 class _Step(NamedTuple):
-    """A field that is counted or looked into.
+    """A field that is counted or descended into.
 
-    ``bound`` is the most items, 0 where they are only fields; ``width`` the bytes of a packed one,
-    0 for a varint, None where none are packed; ``inside`` what to look at in a message.
+    ``bound``: maximum number of items, 0 if it is not a list; ``width``: bytes of a packed item, 0
+    for a varint, None if not packed; ``inside``: the fields to inspect in a message.
     """
 
     name: str
@@ -61,7 +60,7 @@ class _Step(NamedTuple):
 
 
 _Steps: TypeAlias = "dict[int, _Step]"
-"""By field number. Types may recur."""
+"""By field number. Types may be recursive."""
 
 
 class Counting:
@@ -75,9 +74,9 @@ class Counting:
         """Items in all.
 
         Raises:
-            DecodeError: the bytes are no message.
-            RequestInvalidError: a list or map is over its bound.
-            LimitExceededError: all together are too many.
+            DecodeError: the bytes are not a message.
+            RequestInvalidError: a list or map is over its limit.
+            LimitExceededError: there are too many items or fields in total.
         """
         count = _Count(raw)
         # A field takes two bytes at least.
@@ -101,7 +100,7 @@ class _Count:
         """How many more there may be."""
 
     def message(self, at: int, end: int, steps: _Steps, path: Path, depth: int) -> None:
-        """The fields between two places. IndexError: the bytes end too early."""
+        """Count the fields between two offsets. IndexError: the bytes end too early."""
         raw = self._raw
         counts: dict[str, int] = {}
         fields = self.fields
@@ -151,7 +150,7 @@ class _Count:
         self.fields = fields
 
     def _add(self, step: _Step, tag: int, start: int, end: int) -> int:
-        """How many items a field brings."""
+        """How many items a field adds."""
         if step.width is not None and tag & 7 == 2:
             if step.width:
                 return (end - start) // step.width
@@ -185,7 +184,7 @@ _JSON: Final = {
     f"google.protobuf.{name}" for name in ("Struct", "Struct.FieldsEntry", "Value", "ListValue")
 }
 _RECORD: Final = "lot.v1.ExportRecord"
-"""What is in one is compared with what the server itself would export: no rule bounds its lists."""
+"""Its contents are compared with what the server would export, so no rule limits its lists."""
 
 
 class _Planner:
@@ -196,7 +195,7 @@ class _Planner:
         self._made: dict[tuple[str, bool], _Steps] = {}
 
     def steps(self, descriptor: Descriptor, *, ruled: bool = True) -> _Steps:
-        """Known before its fields are looked at, so that types may recur."""
+        """The steps of a type, registered before its fields are visited: types may recur."""
         ruled = ruled and descriptor.full_name != _RECORD
         key = descriptor.full_name, ruled
         if key not in self._made:

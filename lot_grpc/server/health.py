@@ -19,7 +19,7 @@ _NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
 
 
 PROBE_SECONDS: Final = 2.0
-"""How often the store is looked at; a look is bounded too, so that 5 s pass at most."""
+"""How often the store is probed; probes time out too, so a change shows within 5 s."""
 
 
 class Health(HealthServicer):
@@ -58,8 +58,8 @@ class Health(HealthServicer):
     ) -> None:
         """Show whether the store can be used, until cancelled.
 
-        ``check`` raises what a write would meet. A full disk is none of it: reads are served.
-        ``report`` takes what is wrong each time that changes, empty once nothing is any more.
+        ``check`` raises whatever a write would fail with. A full disk is ignored: reads still work.
+        ``report`` is called with the problem whenever it changes, and with "" once it is gone.
         """
         known = ""
         while True:

@@ -1,8 +1,8 @@
-"""The bytes of single requests: how many may be on their way or in use, and for how long.
+"""Memory for unary requests: how many bytes may be arriving or in use, and for how long.
 
-While a message is read gRPC's core takes in all of it, and its size is not known before. A small
-one is there already and takes no time. One that takes longer needs room for the largest that is
-allowed; what it did not use is free again when it has arrived, and the rest when its call is over.
+gRPC's core buffers a whole message before its size is known. A small one is already there and takes
+no time. A slower one reserves room for the largest allowed message; what it does not need is
+released when it has arrived, and the rest when its call is over.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from lot_grpc.server.limits import Limits
 from lot_grpc.server.streams import CANCEL_SECONDS
 
 QUICK_READS: Final = 32
-"""How many messages may be read at once without room."""
+"""How many messages may be read at once without a reservation."""
 _QUICK_SECONDS: Final = 0.05
-"""How long a message may take without room."""
+"""How long a message may take to arrive without a reservation."""
 _HURRY_SECONDS: Final = 1.0
-"""How long one may take where another found no room, or its call no place."""
+"""How long one may take while other requests or calls are waiting for room."""
 _SMALL: Final = 64 * 1024
-"""Messages up to here need no room: core has buffered them, and calls are limited anyway."""
+"""Smaller messages need no reservation: core has buffered them, and calls are limited anyway."""
 
 
 class _Reading:
-    """A message on its way."""
+    """A message that is arriving."""
 
     __slots__ = ("began", "has_room", "limit", "refused")
 
@@ -56,11 +56,11 @@ class Incoming:
         return self._free >= self._most
 
     async def receive(self, context: Context) -> bytes:
-        """The request. Its bytes count until they are given back with ``release``.
+        """Read the request. Its bytes count until they are returned with ``release``.
 
         Raises:
             OverloadedError: there is no room for it, or it took too long. Nothing was done.
-            RequestMalformedError: the call has none.
+            RequestMalformedError: the call has no request.
         """
         await self._quick.acquire()
         loop = asyncio.get_running_loop()
@@ -74,7 +74,7 @@ class Incoming:
                 raise self._no_room() from None
             raise OverloadedError(
                 f"the request did not arrive within {self._seconds:g} s, or {_HURRY_SECONDS:g} s "
-                "while others wait; repeat the call in a moment",
+                "while others wait; retry in a moment",
                 limit_seconds=f"{self._seconds:g}",
             ) from None
         finally:
@@ -95,11 +95,11 @@ class Incoming:
         return raw
 
     def release(self, size: int) -> None:
-        """Give the bytes of a request back."""
+        """Return the bytes of a request."""
         self._free += size
 
     def hurry(self) -> None:
-        """Others wait: drop what has been arriving for a second."""
+        """Drop requests that have been arriving for over a second, since others wait."""
         now = asyncio.get_running_loop().time()
         for reading in self._slow:
             limit = reading.limit
@@ -121,7 +121,6 @@ class Incoming:
 
     def _no_room(self) -> OverloadedError:
         return OverloadedError(
-            f"requests of {self._total:,} bytes are on their way or being worked on, the most this "
-            "server takes; repeat the call in a moment",
+            f"the server's {self._total:,} bytes for requests are in use; retry in a moment",
             limit=self._total,
         )

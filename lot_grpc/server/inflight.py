@@ -13,9 +13,9 @@ from lot_grpc.server.limits import Limits
 from lot_grpc.server.stream_bytes import StreamBytes
 
 _KEPT: Final = 8
-"""What part of the places is kept for connections that have few calls, so that none takes all."""
+"""1/n of the slots is reserved for connections with few calls, so that none takes them all."""
 _SHARE: Final = 16
-"""From what part of the places on a connection has many."""
+"""A connection with 1/n of the slots or more counts as having many."""
 
 
 def shutting_down() -> ShuttingDownError:
@@ -59,8 +59,8 @@ class InFlight:
         ):
             self.incoming.hurry()
             raise OverloadedError(
-                f"{len(calls)} {kind}, and this server takes {limit}, the last {limit // _KEPT} of "
-                "them from connections that have few; repeat the call in a moment",
+                f"{len(calls)} {kind}, and this server takes {limit}, the last {limit // _KEPT} "
+                "reserved for connections that have few; retry in a moment",
                 limit=limit,
             )
         call.task = asyncio.current_task()
@@ -78,7 +78,7 @@ class InFlight:
             self._idle.set()
 
     def interrupt(self) -> None:
-        """Make what has not begun, and streams, end with SHUTTING_DOWN.
+        """End streams, and calls that have not begun, with SHUTTING_DOWN.
 
         A stream that takes messages does so at its next; one that only answers, at once: it writes
         nothing, and may have no end of its own.

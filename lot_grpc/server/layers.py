@@ -124,7 +124,7 @@ async def _abort(call: Call, status: Status) -> Any:
 
 
 _OURS: Final = {code.value[0] for code in (grpc.StatusCode.INTERNAL, grpc.StatusCode.UNAVAILABLE)}
-"""Codes of failures that are not the caller's, whose cause the operator should see."""
+"""Codes of server-side failures, whose cause the operator should see."""
 
 _CODES: Final = {code.value[0]: code for code in grpc.StatusCode}
 
@@ -160,7 +160,7 @@ def admission(method: Method, handler: Handler, around: Surroundings) -> Handler
 
 
 def single_request(method: Method, handler: Handler, around: Surroundings) -> Handler:
-    """Reads the request of a call that has one, within the bounds of all that is read."""
+    """Reads the request of a unary call, within the memory limits for requests."""
     if method.client_streaming:
         return handler
     incoming = around.inflight.incoming
@@ -242,8 +242,8 @@ def shield(method: Method, handler: Handler, around: Surroundings) -> Handler:
     servicer's next read or answer; one that gets to neither is cancelled after
     ``max_call_seconds``. A drain waits for both.
 
-    The same request again, while its work is not done, waits for that work: if it names a request
-    id, or if the caller who began it has left, and so most likely is the one who repeats it.
+    A repeat of a request that is still being worked on joins that work if it has a request id, or
+    if the first caller has left and so is most likely the one repeating it.
     """
     if not method.writes:
         return handler
@@ -251,7 +251,7 @@ def shield(method: Method, handler: Handler, around: Surroundings) -> Handler:
     running: dict[bytes, Call] = {}
 
     def begun(call: Call) -> asyncio.Task[Any]:
-        """Its work, or that of the same request."""
+        """Start its work, or join that of an identical request."""
         if method.streaming:
             return asyncio.create_task(handler(call))
         raw = call.request.SerializeToString(deterministic=True)

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Final
 
 _IDLE_MS: Final = 300_000
-"""After how long a connection without calls is closed. Clients open it again at their next call."""
+"""When an idle connection is closed. Clients reopen it with their next call."""
 _HANDSHAKE_MS: Final = 10_000
 _PENDING: Final = 32_768
-"""How many calls may wait for the loop; it refuses those beyond the limits within milliseconds."""
+"""How many calls may wait for the loop, which refuses those over the limits within milliseconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,18 +18,18 @@ class Limits:
 
     Attributes:
         max_message_bytes: largest message received; gRPC's core refuses a larger one itself, with
-            RESOURCE_EXHAUSTED and without a reason, since no code of ours sees the call. Answers
-            keep to 3 MiB, or to this if it is less, but for a single thing that is larger; a read
-            of one that is larger than this is LIMIT_EXCEEDED.
+            RESOURCE_EXHAUSTED and without a reason, since our code never sees the call. Responses
+            are limited to 3 MiB, or to this if lower, except for a single item that is larger;
+            reading one larger than this is LIMIT_EXCEEDED.
         max_concurrent_calls: unary calls carried out at once, writes that outlive their caller
             included; one more is OVERLOADED.
         max_streams: streams open at once; one more is OVERLOADED.
-        max_connections: connections open at once; one more is closed at once.
-        max_request_bytes: bytes of single requests that are on their way or being worked on; a
-            larger one beyond is OVERLOADED. At least one message of ``max_message_bytes``. As many
-            again may streams have sent of messages that are not whole; then some of them end.
-        max_receive_seconds: how long a single request may take to arrive before its call is
-            OVERLOADED; a second while others find no room.
+        max_connections: open connections; further ones are closed immediately.
+        max_request_bytes: total bytes of unary requests that are arriving or being worked on;
+            beyond that, large ones are OVERLOADED. At least ``max_message_bytes``. Incomplete
+            messages of streams have the same limit; over it, some streams are ended.
+        max_receive_seconds: how long a unary request may take to arrive before its call is
+            OVERLOADED; one second while others find no room.
         max_call_seconds: how long a unary call may take before it is CALL_TIME_LIMIT; 0 is no
             limit. Streams have none; a stream of writes is given as long again once its caller is
             gone.
@@ -60,9 +60,9 @@ class Limits:
         SO_REUSEPORT is off, since it lets a second server bind the same port without a word and
         take half of the connections. The name of the ping option is the one that has an effect.
 
-        Without the probe for bandwidth core takes 64 KiB of a message that nobody reads yet, and
-        with it 4 MiB. Calls that wait for the loop are cancelled by core, with no reason, from
-        ``max_pending_requests`` on: so many wait only where each is answered in the end.
+        With the bandwidth probe, core buffers 4 MiB of a message that nobody reads yet; without it,
+        64 KiB. Beyond ``max_pending_requests``, core cancels waiting calls without a reason, so the
+        limit is set high enough for every call to get an answer.
         """
         return [
             ("grpc.so_reuseport", 0),

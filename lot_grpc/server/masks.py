@@ -1,7 +1,7 @@
-"""Field masks: which paths a message has, what an update sets, and what a reader gets.
+"""Field masks: the paths of a message, what an update sets, and what a read returns.
 
 A path is a field, a oneof, or a field of a singular message field (``project.status``). Structs,
-times, durations, maps and lists are values: they are set and read as a whole.
+times, durations, maps and lists are set and read as a whole.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def nested(field: FieldDescriptor) -> bool:
 
 
 def paths_of(kind: Descriptor, output_only: Iterable[str] = ()) -> list[str]:
-    """All paths of a message type, but for these top-level fields and what is in them."""
+    """All paths of a message type, except these top-level fields and anything inside them."""
     oneofs = [one.name for one in kind.oneofs if len(one.fields) > 1]
     return [*(path for path in _paths(kind) if path.split(".")[0] not in output_only), *oneofs]
 
@@ -42,7 +42,7 @@ def _paths(kind: Any, prefix: str = "") -> Iterator[str]:
 
 
 def updated_paths(message: Message, mask: FieldMask, output_only: Iterable[str]) -> set[str]:
-    """The paths that an update sets: those of the mask, or without one what is populated.
+    """The paths that an update sets: those of the mask, or the populated ones without a mask.
 
     ``*`` becomes all top-level fields. Raises RequestInvalidError for paths that cannot be set.
     """

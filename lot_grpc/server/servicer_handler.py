@@ -1,4 +1,4 @@
-"""The innermost handlers: what runs a method of a servicer, and what stands where there is none."""
+"""The innermost handlers: one runs a servicer's method, one answers for missing methods."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ def serve(
     max_bytes: int = 0,
     send_seconds: float | None = None,
 ) -> Handler:
-    """The innermost handler: runs the servicer's method and serializes what it answers.
+    """The innermost handler: runs the servicer's method and serializes its response.
 
-    An answer is made to fit ``ANSWER_BYTES``, and ``max_bytes`` if that is less (0: no bound). A
-    read of something that is larger than those alone is refused, and a stream of answers of which
-    one is not taken within ``send_seconds`` is ended; the outcome of a write is always sent.
+    A response is made to fit ``ANSWER_BYTES``, or ``max_bytes`` if lower (0: no limit). Reading a
+    single item larger than that is refused, and a response stream is ended if its client does not
+    take a message within ``send_seconds``. The result of a write is always sent.
     """
     kind = method.response_type
     bound = 0 if method.writes else max_bytes
@@ -37,13 +37,13 @@ def serve(
     patience = None if method.writes else send_seconds
 
     def serialize(response: Any) -> bytes:
-        if not isinstance(response, kind):  # upb would serialize any message without a word
+        if not isinstance(response, kind):  # upb would silently serialize any message
             raise TypeError(f"{method.name} answered {type(response).__name__}")
         raw = response.SerializeToString()
         if bound and len(raw) > bound:
             raise LimitExceededError(
-                f"the answer has {len(raw):,} bytes and at most {bound:,} are sent; "
-                f"ask for fewer things at once ({shape.narrowing})",
+                f"the response has {len(raw):,} bytes; the limit is {bound:,}; "
+                f"ask for less at once ({shape.narrowing})",
                 limit=bound,
                 given=len(raw),
             )
@@ -75,8 +75,8 @@ def serve(
                     raise
                 except TimeoutError:
                     raise OverloadedError(
-                        f"a message waited {patience:g} s for its reader; read faster, and open "
-                        "the stream again behind what you have",
+                        f"the client did not read a message within {patience:g} s; read faster, "
+                        "and reopen the stream after the last message you received",
                         limit_seconds=f"{patience:g}",
                     ) from None
                 except Exception as error:  # bytes can only fail to be sent if nobody is there
@@ -86,11 +86,11 @@ def serve(
 
 
 def not_implemented(name: str) -> Handler:
-    """The handler of an RPC that the contract has and this version has not."""
+    """The handler of an RPC that this version does not implement."""
 
     async def refuse(call: Call) -> Any:
         raise UnimplementedError(
-            f"{name} is not carried out by this version; see GetServerInfo.capabilities", what=name
+            f"{name} is not implemented by this version; see GetServerInfo.capabilities", what=name
         )
 
     return refuse

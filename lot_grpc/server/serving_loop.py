@@ -1,10 +1,10 @@
-"""A ``grpc.aio`` server that no request can end.
+"""A ``grpc.aio`` server that no request can bring down.
 
-``grpc.aio`` takes calls in one loop and decodes their paths in it: a path that is not UTF-8 raises
-there, the loop ends and the port closes for good. A server's loop cannot be started a second time.
-So the port belongs to one server, and its calls are taken by the loop of another, which has no port
-and is replaced when it ends; calls that arrive meanwhile wait in gRPC's core. This rests on names
-that ``grpc.aio`` does not promise; the start checks for them.
+``grpc.aio`` accepts calls and decodes their paths in one loop: a path that is not UTF-8 raises, the
+loop ends and the port closes for good, since the loop cannot be restarted. So one server owns the
+port, and the loop of another, which has no port, accepts its calls and is replaced when it ends;
+calls that arrive meanwhile wait in gRPC's core. This relies on private names of ``grpc.aio``, which
+are checked at startup.
 """
 
 from __future__ import annotations
@@ -30,8 +30,7 @@ def _is_ours_to_know(record: logging.LogRecord) -> bool:
     return not record.getMessage().startswith("Invalid encoding on")
 
 
-# With a traceback and the whole value, for each text of metadata that is not UTF-8, which is
-# nothing to us.
+# gRPC logs a traceback and the whole value for each metadata text that is not UTF-8; drop those.
 logging.getLogger("grpc._cython.cygrpc").addFilter(_is_ours_to_know)
 
 _NEEDED: Final = (
@@ -42,34 +41,34 @@ _NEEDED: Final = (
 )
 
 _QUIET_SECONDS: Final = 60.0
-"""How long dropped calls are not logged again."""
+"""Minimum time between two log lines about dropped calls."""
 
 Ended = Callable[[BaseException], None]
 
 
 class CallServer(_server.Server):
-    """As ``grpc.aio.server(options=options)``, with a loop that is replaced when a path ends it.
+    """Like ``grpc.aio.server(options=options)``, but its loop is replaced if a bad path ends it.
 
     Args:
         options: of gRPC's core.
-        ended: called with what ended the loop for another reason. No call is taken any more then.
+        ended: called with the error if anything else ends the loop; no more calls are taken then.
     """
 
     def __init__(self, options: Sequence[tuple[str, int]], ended: Ended) -> None:
         if missing := [name for name in _NEEDED if not hasattr(cygrpc.AioServer, name)]:
             raise StartupError(
-                f"grpcio {grpc.__version__} is not supported, since its server has no "
-                f"{', '.join(missing)}; install the release that constraints.txt names"
+                f"grpcio {grpc.__version__} is not supported: its server lacks "
+                f"{', '.join(missing)}; install the version pinned in constraints.txt"
             )
         self._loop = asyncio.get_running_loop()
         self._server = _Port(options, ended)
 
     def add_registered_method_handlers(self, service_name: str, method_handlers: Any) -> None:
-        """Nothing: the generic handlers, which generated code adds too, serve the methods."""
+        """Do nothing: the generic handlers, which generated code adds too, serve the methods."""
 
 
 class _Port(cygrpc.AioServer):  # type: ignore[misc]
-    """Has the port and the calls; its own loop takes none."""
+    """Owns the port and the calls; its own loop accepts none."""
 
     def __init__(self, options: Sequence[tuple[str, int]], ended: Ended) -> None:
         self.handlers: list[Any] = []
@@ -105,7 +104,7 @@ class _Port(cygrpc.AioServer):  # type: ignore[misc]
         return asyncio.create_task(self._request_call())
 
     def taker_ended(self, taker: _Taker, error: BaseException) -> None:
-        """Replace it, or tell that no call is taken any more."""
+        """Replace it, or report that no more calls are taken."""
         if not self.is_running():
             return
         if not isinstance(error, UnicodeDecodeError):
@@ -123,7 +122,7 @@ class _Port(cygrpc.AioServer):  # type: ignore[misc]
 
 
 class _Taker(cygrpc.AioServer):  # type: ignore[misc]
-    """Takes the calls of a port until something ends it."""
+    """Accepts the calls of a port until something ends it."""
 
     def __init__(self, port: _Port) -> None:
         self._port = port
@@ -138,7 +137,7 @@ class _Taker(cygrpc.AioServer):  # type: ignore[misc]
 
 
 async def _close(taker: _Taker) -> None:
-    """Free it. Where its loop has ended, the first try says only why."""
+    """Release it. If its loop has ended, the first attempt only raises the reason."""
     for _ in range(2):
         with contextlib.suppress(Exception):
             await taker.shutdown(None)
@@ -146,11 +145,11 @@ async def _close(taker: _Taker) -> None:
 
 _WATCH_SECONDS: Final = 5.0
 _REFUSALS: Final = 3
-"""How often the own port must refuse in a row before it counts as closed."""
+"""How many refusals in a row before our own port counts as closed."""
 
 
 async def watch_port(host: str, port: int, ended: Ended, seconds: float = _WATCH_SECONDS) -> None:
-    """Connect to the own port now and then, and say when nobody listens there any more."""
+    """Connect to our own port from time to time, and report when nothing listens there."""
     host = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "localhost"}.get(host, host)  # noqa: S104
     refused = 0
     while refused < _REFUSALS:

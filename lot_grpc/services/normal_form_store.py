@@ -1,4 +1,4 @@
-"""A store that compares texts in one Unicode form, and gives them back as they came.
+"""A store that compares texts in one Unicode form, and returns them as they were sent.
 
 What conditions and facets name, a record's keywords, is kept in NFC; beside what came in another
 form lies the text itself. Conditions are brought to NFC too. So whoever filters by ``é`` finds it,

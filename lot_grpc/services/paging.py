@@ -13,7 +13,7 @@ from lot_grpc.services.records.collections import SORT_KEY
 T = TypeVar("T")
 
 Fits: TypeAlias = Callable[[T], bool]
-"""Takes one more thing into a page, or says that it has no room; the first one always fits."""
+"""Adds one more item to a page, or returns False if it does not fit; the first always fits."""
 
 _NEWEST_FIRST = Order(SORT_KEY, descending=True)
 _FIRST_PIECE, _LARGEST_PIECE = 11, 128
@@ -40,7 +40,7 @@ class Position:
 
 
 def any_size(_: object) -> bool:
-    """Fits whatever it is."""
+    """Accept any item."""
     return True
 
 
@@ -54,7 +54,7 @@ def pieces(size: int) -> Iterator[int]:
 
 
 async def read_each(records: Sequence[Record], read: Callable[[Record], T]) -> list[T]:
-    """What the records say; one may be large, so other calls go on in between."""
+    """The contents of the records; they may be large, so other calls run in between."""
     pace = Pace()
     found = []
     for record in records:

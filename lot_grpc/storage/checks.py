@@ -75,13 +75,12 @@ def require_same(folder: str, inode: int) -> None:
     try:
         if os.stat(folder).st_ino == inode:  # noqa: PTH116 - before each write, and twice as fast
             return
-        what = "was replaced by another one"
+        what = "was replaced"
     except OSError as error:
         what = f"is gone ({error.strerror})"
     raise StoreUnavailableError(
-        f"the folder {folder} {what} while it was in use, so nothing is written; move the former "
-        "one back, or stop the server, restore the data folder from a backup or import an export, "
-        "and start it again",
+        f"the folder {folder} {what} while in use, so writes are refused; move the original folder "
+        "back, or stop the server, restore the data folder from a backup or an export, and restart",
         path=folder,
     )
 

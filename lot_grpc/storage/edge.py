@@ -76,7 +76,7 @@ _DELETE_CHUNK = 250
 """Holds the loop 14 ms with vectors, 5 without (measured)."""
 
 _LOOK_SECONDS = 0.05
-"""How often writes look whether the folder is still there, at most."""
+"""Minimum time between two checks, before writes, that the folder is still there."""
 
 _MOST_NAMESPACES = 1_000_000
 _CLOSED = "the store is closed; the service is shutting down"
@@ -398,8 +398,8 @@ class EdgeStore:
             shard.require_there()
         if not os.access(self._path, os.W_OK):
             raise StoreUnavailableError(
-                f"the data folder {self._path} cannot be written any more; give this user the "
-                "right to, or mount it to be written",
+                f"the data folder {self._path} cannot be written any more; give this user "
+                "write permission, or remount it read-write",
                 path=self._path,
             )
         self._space.require_write()
@@ -467,12 +467,12 @@ class EdgeStore:
             raise StoreUnavailableError(_CLOSED)
 
     def _missing(self, phrases: Sequence[str]) -> None:
-        """Refuse to go on without what is missing, unless that is accepted."""
+        """Refuse to continue with data missing, unless the loss is accepted."""
         if not phrases:
             return
         if not self._accept_loss:
             raise StartupError(missing_things(self._path, phrases), path=self._path)
-        _log.warning("started without what is missing", missing="; ".join(phrases))
+        _log.warning("started with data missing", missing="; ".join(phrases))
 
     def _shard(self, collection: str) -> Shard:
         self._require_open()

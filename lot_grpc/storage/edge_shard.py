@@ -30,7 +30,7 @@ from lot_grpc.storage.recent import RecentRecords
 CONFIG_NAME = "edge_config.json"
 
 _NEVER_OPENED = "lot.never-opened"
-"""In a shard until its first load is through."""
+"""Present in a shard until its first load is complete."""
 
 NO_VECTOR = "_none"
 """Edge refuses a shard without vectors; payload-only collections get a sparse one, never filled."""
@@ -53,7 +53,7 @@ _SCHEMA_TYPES: Final = {
     Index.FLOAT: ("float", edge.PayloadSchemaType.Float),
     Index.BOOL: ("bool", edge.PayloadSchemaType.Bool),
 }
-"""By name in Edge's files, and in its calls."""
+"""Index types as named in Edge's files, and in its API."""
 
 
 class _EdgeErrors:
@@ -126,7 +126,7 @@ class Shard:
             return self.raw.count(edge.CountRequest(True, None))
 
     def list_files(self) -> None:
-        """Expect the files that there are now at the next start."""
+        """Expect the current files at the next start."""
         self._manifest.note(self.spec.name)
         self._manifest.save()
 
@@ -163,7 +163,7 @@ class Shard:
         return UpdateOperation.delete_points(list(ids))
 
     def flush(self) -> bool:
-        """Bring what was written to the disk itself; whether anything was."""
+        """Flush writes to disk; return whether there were any."""
         if not self.unflushed:
             return False
         self.require_there()
@@ -172,7 +172,7 @@ class Shard:
         return True
 
     def close(self) -> None:
-        """Flush and close, also when the flush fails, as on a full disk.
+        """Flush and close; close even if the flush fails, as on a full disk.
 
         Without its folder it stays open to the end of the process: Edge flushes by path as it
         closes, which would damage a backup that was put there meanwhile.
@@ -249,7 +249,7 @@ def _opened(folder: Path, spec: CollectionSpec, search_threads: int) -> edge.Edg
 
 
 def load(folder: Path) -> edge.EdgeShard:
-    """The shard in a folder, mended if it died while a vector was added or dropped.
+    """The shard in a folder, repaired if the process died while a vector was added or dropped.
 
     Raises:
         StartupError: Edge cannot open it.
@@ -259,9 +259,9 @@ def load(folder: Path) -> edge.EdgeShard:
             return _loaded(folder)
     except Exception as error:
         raise StartupError(
-            f"the collection {folder.name!r} in {folder} cannot be opened (the cause is in the "
-            "log); restore the data folder from a backup, or move this folder away and start with "
-            "`lot-grpc serve --accept-loss`, without what was in it",
+            f"the collection {folder.name!r} in {folder} cannot be opened (the log has the cause); "
+            "restore the data folder from a backup, or move this folder away and start without its "
+            "data: `lot-grpc serve --accept-loss`",
             path=folder,
             collection=folder.name,
         ) from error
@@ -277,7 +277,7 @@ def _loaded(folder: Path) -> edge.EdgeShard:
 
 
 def _create(folder: Path, spec: CollectionSpec, search_threads: int) -> None:
-    """Make the shard beside its place and move it there whole, so that none is half made.
+    """Build the shard elsewhere and move it into place, so that it is never half made.
 
     Its files name its indexes, and the first load makes them all at once; for one added later Edge
     flushes the whole shard. A shard whose first load was cut short is empty, and is made again.
@@ -322,7 +322,7 @@ def _complete(shard: edge.EdgeShard, folder: Path, spec: CollectionSpec) -> None
 
 
 def _fields(spec: CollectionSpec) -> dict[str, tuple[Any, Any]]:
-    """The indexes by path: each as Edge's files have it and as its calls do."""
+    """The indexes by path, each as in Edge's files and as in its API."""
     tenant = ({"type": "keyword", "is_tenant": True}, edge.KeywordIndexParams(is_tenant=True))
     expires = _SCHEMA_TYPES[Index.INTEGER]
     return {

@@ -1,17 +1,17 @@
-"""What should be in the data folder, kept beside the shards so that a start finds what is gone.
+"""Records what the data folder should contain, so that a start can detect losses.
 
-Edge opens a folder without its segments, its id tracker or its write-ahead log as if nothing had
-been in them. So two files say what there was:
+If segments, the id tracker or the write-ahead log are missing, Edge opens the folder as if they had
+been empty. So two files next to the shards describe their contents:
 
-``lot.counts`` has a line for each collection with the number of its records. It is raised after
-records were added and lowered before they are deleted, by a plain write that the death of the
-process does not undo: the bound holds at any instant. A line is compared within the boot of the
-machine that wrote it only, since a loss of power may keep a line and not the write before it.
+``lot.counts`` has a line with the number of records for each collection. The number is raised after
+records are added and lowered before they are deleted, by a plain write that survives the death of
+the process, so it is a lower bound at any time. A line is compared only within the boot of the
+machine that wrote it, since a power loss may keep the line and lose the write before it.
 
-``lot.files.json`` lists the files of each collection and the least size of each. Files only come
-and grow while a collection is open; what removes some (a dropped vector, compaction) forgets the
-list first. Left out is what Edge makes anew by itself (most of the payload indexes, journals, its
-own configuration) and log segments that it may drop at any time.
+``lot.files.json`` lists the files of each collection with their minimum sizes. While a collection
+is open, files are only added or grow; whatever removes some (a dropped vector, compaction) discards
+the list first. Files that Edge recreates by itself (most of the payload indexes, journals, its own
+configuration) and log segments that it may drop at any time are not listed.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ _NEVER_BLANK: Final = re.compile(
 )
 _HEAD_BYTES: Final = 4096
 _NAMED: Final = 3
-"""How many files a message names."""
+"""How many files an error message names."""
 
 
 class _File(NamedTuple):
     size: int
-    """At least so many bytes."""
+    """Minimum size in bytes."""
     filled: bool
-    """Whether its first page has had content, which never goes away again."""
+    """Whether its first page has ever had content; it never becomes blank again."""
 
 
 class Manifest:
@@ -78,15 +78,15 @@ class Manifest:
     # --- at a start ---
 
     def missing_files(self) -> list[str]:
-        """A phrase for each collection that had records and lacks files, before it is opened."""
+        """A phrase for each collection that had records and has lost files, before it is opened."""
         phrases = []
         for name in sorted({*self._files, *self._count}):
             if not (count := self._count.get(name, 1)):
-                continue  # nothing can be lost of it
+                continue  # it has nothing to lose
             noun = "record" if count == 1 else "records"
             records = f" with {count:,} {noun}" if name in self._count else ""
             if not (self._folder / name).is_dir():
-                phrases.append(f"collection {name!r}{records} is gone")
+                phrases.append(f"collection {name!r}{records} is missing")
             elif damaged := self._damaged(name):
                 more = f" and {len(damaged) - _NAMED} more" if len(damaged) > _NAMED else ""
                 named = ", ".join(damaged[:_NAMED])
@@ -105,7 +105,7 @@ class Manifest:
     # --- while serving ---
 
     def opened(self, name: str, count: int) -> None:
-        """Begin to count from here, with what is there accepted."""
+        """Accept the current contents, and count from here on."""
         self._files.pop(name, None)
         self._from_boot[name] = self._boot
         if name not in self._lines:
@@ -120,10 +120,10 @@ class Manifest:
             self._set(name, self._count[name] + records)
 
     def note(self, name: str) -> None:
-        """List the files of a collection; those that were listed stay so. ``save`` keeps it."""
+        """List the files of a collection, keeping those listed. ``save`` stores the list."""
         found = _listed(self._folder / name)
         former = self._files.get(name, {})
-        if any(path.startswith("wal/") for path in found):  # the log moves on from file to file
+        if any(path.startswith("wal/") for path in found):  # the log rotates its files
             former = {p: file for p, file in former.items() if not p.startswith("wal/")}
         for path, file in former.items():
             now = found.get(path, file)
@@ -131,7 +131,7 @@ class Manifest:
         self._files[name] = found
 
     def forget(self, name: str) -> None:
-        """Files of it are about to be removed: expect none until it is listed anew."""
+        """Expect no files until the collection is listed again: some are about to be removed."""
         if self._files.pop(name, None):
             self.save(sync=True)
 
@@ -177,11 +177,11 @@ class Manifest:
 
 
 def missing_things(folder: Path, phrases: Sequence[str]) -> str:
-    """The sentence that refuses a start."""
+    """The error message when a start is refused."""
     return (
-        f"the data folder {folder} has lost something: {'; '.join(phrases)}. Restore it from a "
-        "backup; or keep what is left by `lot-grpc serve --accept-loss`, and bring back the rest "
-        "by `lot-grpc import` of an export"
+        f"the data folder {folder} has lost data: {'; '.join(phrases)}. Restore it from a backup, "
+        "or keep what is left with `lot-grpc serve --accept-loss` and restore the rest with "
+        "`lot-grpc import` from an export"
     )
 
 
@@ -211,7 +211,7 @@ def _look(file: Path, path: str) -> _File | None:
 
 
 def _read_files(file: Path) -> dict[str, dict[str, _File]]:
-    """Nothing where it cannot be read: then the counts alone tell."""
+    """Empty if the list cannot be read; then only the counts are checked."""
     try:
         content: dict[str, dict[str, Any]] = json.loads(file.read_text())
         return {
@@ -223,7 +223,7 @@ def _read_files(file: Path) -> dict[str, dict[str, _File]]:
 
 
 def _boot() -> str:
-    """What the kernel calls this run of the machine."""
+    """The kernel's id of the current boot."""
     try:
         return _BOOT.read_text().strip()
     except OSError:

@@ -57,7 +57,7 @@ _BACKOFF_SECONDS = 0.005
 _CHECK_SECONDS = 2.0
 
 _GRPC_OPTIONS = {"grpc.max_reconnect_backoff_ms": 1000}
-"""A server that is back is found within a second; by default it may take two minutes."""
+"""Reconnect within a second of the server's return; by default it may take two minutes."""
 
 _Write = Callable[[Stamp, models.Filter], Awaitable[object]]
 
@@ -113,7 +113,7 @@ class QdrantStore:
         return False
 
     async def collections(self) -> set[str]:
-        """The names of those that there are, without the prefix. Refuses a server too old."""
+        """The names of the existing collections, without the prefix. Refuses too old a server."""
         with self._ready():
             await require_version(self._client)
             there = (await self._client.get_collections()).collections

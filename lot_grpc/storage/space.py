@@ -61,8 +61,8 @@ class SpaceGuard:
             stat = self._statvfs(self._folder)
         except OSError as error:
             raise StoreUnavailableError(
-                f"the data folder {self._folder} cannot be used ({error.strerror}); see that it is "
-                "there and that this user may read it",
+                f"the data folder {self._folder} cannot be used ({error.strerror}); check that it "
+                "exists and that this user may read it",
                 path=self._folder,
             ) from error
         return stat.f_bavail * stat.f_frsize

@@ -31,10 +31,10 @@ def test_help_lists_the_commands_in_groups(runner):
     assert titles == [
         "Options",
         "Run a server",
-        "What is known and learned",
+        "Query and report",
         "Episodes and changes",
-        "Move and change what is stored",
-        "Settings and measuring",
+        "Manage data",
+        "Settings and evaluation",
     ]
     assert len(CLIENTS) >= 16
 

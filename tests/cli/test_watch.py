@@ -182,8 +182,8 @@ def test_a_cursor_that_is_too_old_says_what_to_do(runner, fake):
     ("command", "metavar", "said"),
     [
         ("episodes", "TIME", "Started after this time"),
-        ("replay", "N", "Start behind event number N"),
-        ("watch", "CURSOR", "Go on behind the change with this cursor"),
+        ("replay", "N", "Start after event number N"),
+        ("watch", "CURSOR", "Resume after this cursor"),
     ],
 )
 def test_the_help_says_what_after_takes(runner, command, metavar, said):

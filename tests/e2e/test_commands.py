@@ -47,7 +47,7 @@ def test_check_makes_nothing(serve, data):
     settings = {"LOT_EMBEDDING_CACHE_DIR": str(data / "cache")}
     ran = run(data, "check", settings=settings)
     assert (ran.code, data.exists()) == (0, False)
-    assert f"the first start makes it in {data}" in ran.stdout
+    assert f"the first start creates it in {data}" in ran.stdout
     assert serve(data).stop() == 0
     (data / "lot.lock").unlink()
     before = files_below(data)

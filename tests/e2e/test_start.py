@@ -173,7 +173,7 @@ def test_a_folder_that_lost_something_is_served_only_when_that_is_accepted(serve
     save(server, "lost with its folder")
     assert server.stop() == 0
     shutil.rmtree(data / "patterns")
-    missing = "collection 'patterns' with 1 record is gone"
+    missing = "collection 'patterns' with 1 record is missing"
     checked = run(data, "check")
     assert checked.code == 1
     assert missing in checked.stdout
@@ -182,7 +182,7 @@ def test_a_folder_that_lost_something_is_served_only_when_that_is_accepted(serve
     assert "lot-grpc serve --accept-loss" in message
     assert "lot-grpc import" in message
     server = serve(data, None, "--accept-loss")
-    assert "started without what is missing" in server.logged()
+    assert "started with data missing" in server.logged()
     assert saved(server) == []
     save(server, "new")
     server.kill()

@@ -140,7 +140,7 @@ def test_an_export_goes_on_with_its_part_only(filled: Served, exported: Path, tm
     assert "remove it to begin anew" in other.errors
     done = lot(filled, "export", str(file))
     assert done.code == 0, done.stderr
-    assert "going on with" in done.stderr
+    assert "resuming" in done.stderr
     assert not part.exists()
     assert same(exported, file) > 100
 

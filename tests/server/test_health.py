@@ -106,7 +106,7 @@ async def refused(lot: Lot, name: str) -> None:
         failed = await failure(write)
         assert (failed.code, failed.reason) == ("UNAVAILABLE", "STORE_UNAVAILABLE")
         assert name in failed.message
-        assert "move the former one back, or stop the server" in failed.message
+        assert "move the original folder back, or stop the server" in failed.message
     assert (await lot.patterns.GetPattern(pattern_id="p")).pattern.task == "kept"
     ready = await lot.admin.CheckReady()
     assert not ready.ready

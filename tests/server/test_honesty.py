@@ -64,7 +64,7 @@ async def test_an_answer_that_is_too_large_says_what_is_left_out(lot: Lot):
     answer = await lot.memories.SearchMemories(query="1", limit=5)
     [notice] = answer.notices
     assert notice.code == outcome_pb2.NOTICE_CODE_ANSWER_SHORTENED
-    assert "hits[3] and those behind it come without long fields (memory.content)" in notice.message
+    assert "long fields are omitted from hits[3] on (memory.content)" in notice.message
     assert "limit, read_mask" in notice.message
     assert [bool(hit.memory.content) for hit in answer.hits] == [True, True, True, False, False]
     assert not (await lot.memories.SearchMemories(query="1", limit=3)).notices

@@ -194,11 +194,11 @@ def test_every_damage_to_every_file_loses_nothing_or_refuses_the_start(
 @pytest.mark.parametrize(
     ("gone", "named"),
     [
-        ("things", "collection 'things' with 58 records is gone"),
+        ("things", "collection 'things' with 58 records is missing"),
         ("things/segments/*", "with 58 records lacks segments/"),
         ("things/segments/*/*tracker.versions", "tracker.versions"),
         ("things/wal", "lacks wal/open-1"),
-        (f"{FILES_NAME} things", "collection 'things' with 58 records is gone"),
+        (f"{FILES_NAME} things", "collection 'things' with 58 records is missing"),
         (f"{FILES_NAME} things/segments/*", "has 0 of 58 records"),
     ],
 )
@@ -361,7 +361,7 @@ async def test_nothing_is_compacted_while_something_is_missing(tmp_path: Path) -
     await (await fill(folder)).close()
     [versions] = folder.glob("things/segments/*/*tracker.versions")
     halve(versions)
-    with pytest.raises(StartupError, match="has lost something: collection 'things'"):
+    with pytest.raises(StartupError, match="has lost data: collection 'things'"):
         list(compact_folder(folder))
 
 
@@ -421,7 +421,7 @@ async def test_no_write_is_acknowledged_into_a_folder_that_is_gone(
         store.drop_vectors("things", ["bm25"]),
         store.check(),
     ):
-        with pytest.raises(StoreUnavailableError, match="so nothing is written; move the former"):
+        with pytest.raises(StoreUnavailableError, match="so writes are refused; move the original"):
             await write
     assert await store.count("things", "a") == COUNT - len(GONE), "reads go on"
     here = set(folder.iterdir()) if folder.exists() else None

@@ -15,13 +15,13 @@ import (
 
 // Client has the services of a server over one connection. It is safe for concurrent use.
 //
-// Unary calls that fail for a moment are repeated until the deadline of their context, 30 s if it has
-// none: the server is away, restarts, or says how long to wait. Repeated are reads, and writes with a
-// RequestId; one is made where the caller gave none. Other writes are repeated only after OVERLOADED,
-// which is sent before anything is done. Streams are not repeated.
+// Unary calls that fail temporarily are retried until the deadline of their context, or for 30 s if it
+// has none: the server is unreachable, restarting, or says how long to wait. Retried are reads, and
+// writes with a RequestId; the client generates one if the caller set none. Other writes are retried
+// only after OVERLOADED, which is sent before anything is done. Streams are not retried.
 //
-// A call that the caller makes again within 10 minutes of a failure that may have been carried out has
-// the RequestId of the first, and so is done once.
+// If a call that failed may have been carried out, and the caller repeats it within 10 minutes, it gets
+// the same RequestId, so it is done only once.
 type Client struct {
 	Patterns lotv1.PatternServiceClient
 	Episodes lotv1.EpisodeServiceClient
@@ -55,7 +55,7 @@ func Dial(address string, options ...Option) (*Client, error) {
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(math.MaxInt32)),
 		grpc.WithChainUnaryInterceptor(identifying(), repeating),
-		// A server that restarts is found again within a second or two, not gRPC's two minutes.
+		// Reconnect to a restarted server within a second or two, not gRPC's two minutes.
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff: backoff.Config{
 				BaseDelay: firstDelay, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second,

@@ -198,7 +198,7 @@ func newValue(value reflect.Value, depth int) (*structpb.Value, error) {
 func newNumber(number json.Number) (*structpb.Value, error) {
 	double, err := number.Float64()
 	if err != nil || math.IsNaN(double) || math.IsInf(double, 0) {
-		return nil, refuse("is %q, which is no number that a double can hold", number.String())
+		return nil, refuse("is %q, which is not a number that a double can hold", number.String())
 	}
 	if !strings.ContainsAny(number.String(), ".eE") && math.Abs(double) > maxWhole {
 		return nil, rounded(number)

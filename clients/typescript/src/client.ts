@@ -35,13 +35,13 @@ export interface LotClient {
 /**
  * Connects with the first call.
  *
- * Unary calls that fail for a moment are repeated until their deadline: the server is away,
- * restarts, or says how long to wait. Repeated are reads, and writes with a `requestId`; one is made
- * where the caller gave none. Other writes are repeated only after OVERLOADED, which is sent before
- * anything is done. Streams are not repeated.
+ * Unary calls that fail temporarily are retried until their deadline: the server is unreachable,
+ * restarting, or says how long to wait. Retried are reads, and writes with a `requestId`; the client
+ * generates one if the caller set none. Other writes are retried only after OVERLOADED, which is sent
+ * before anything is done. Streams are not retried.
  *
- * A call that the caller makes again within 10 minutes of a failure that may have been carried out has
- * the `requestId` of the first, and so is done once.
+ * If a call that failed may have been carried out, and the caller repeats it within 10 minutes, it gets
+ * the same `requestId`, so it is done only once.
  */
 export function createLotClient(options: LotClientOptions): LotClient {
   const { address, namespace = "", timeoutMs = 30_000 } = options;

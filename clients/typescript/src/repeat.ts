@@ -6,7 +6,7 @@ import { type LotError, lotError } from "./errors.js";
 const FIRST_DELAY_MS = 100;
 const MAX_DELAY_MS = 2000;
 
-/** Makes unary calls again until their deadline, while that is safe and may help. */
+/** Retries unary calls until their deadline, as long as that is safe and may help. */
 export function repeating(
   unary: Transport["unary"],
   timeoutMs: number,

@@ -7,7 +7,7 @@ import { hasIds, itemsOf } from "./repeat.js";
 const KEPT_MS = 10 * 60_000;
 const MOST_KEPT = 1024;
 
-/** Codes of calls that may have been carried out all the same. */
+/** Codes of failed calls that may have been carried out nevertheless. */
 const UNCERTAIN = new Set([
   Code.Canceled,
   Code.Unknown,
@@ -62,7 +62,7 @@ export function identifying(unary: Transport["unary"]): Transport["unary"] {
   };
 }
 
-/** The calls that failed lately and may have been carried out, with their request ids. */
+/** Recently failed calls that may have been carried out, with their request ids. */
 class FailedCalls {
   readonly #calls = new Map<string, { requestId: string; until: number }>();
 

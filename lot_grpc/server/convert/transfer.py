@@ -82,7 +82,7 @@ numbers), the sort key of what it hangs on, whether it is the one pattern of its
 whether the thing is without its long fields, since with them the record would be too large."""
 
 _LONG = 256
-"""Bytes of a field that is left out of the thing of a record that would be too large."""
+"""Fields over this many bytes are omitted from a record that would be too large."""
 
 _NAMESPACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,127}")
 

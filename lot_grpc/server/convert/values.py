@@ -24,8 +24,8 @@ MAX_STRUCT_BYTES = 256 * 1024
 """Of metadata, arguments, event data and kept values each, serialized."""
 
 MAX_LIST_BYTES = 3 * 2**19
-"""Of the actions of a pattern and the steps of an error solution together, serialized: whatever is
-stored has less than 3.2 MiB, so that it can be given to clients that take 4 MiB."""
+"""Limit on all actions of a pattern, or all steps of an error solution, serialized. It keeps every
+record below 3.2 MiB, so that clients with the default limit of 4 MiB can read it."""
 
 _LONGEST_DURATION = 315_576_000_000
 """Seconds in 10,000 years, the contract's own bound of a Duration."""
@@ -113,13 +113,13 @@ def check_size(given: Struct | Value, path: str) -> None:
 
 
 def check_list_size(items: Iterable[Message | str], path: str) -> None:
-    """Refuse a list that makes what it is in larger than any client takes."""
+    """Refuse a list that would make its record too large for clients."""
     size = sum(one.ByteSize() if isinstance(one, Message) else len(one.encode()) for one in items)
     if size > MAX_LIST_BYTES:
         raise invalid(
             path,
             "repeated.max_bytes",
-            f"must be at most {MAX_LIST_BYTES:,} bytes together, are {size:,}; shorten them",
+            f"must be at most {MAX_LIST_BYTES:,} bytes in total, got {size:,}; shorten them",
         )
 
 

@@ -13,11 +13,11 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 _BRIEF_SECONDS = 0.25
-"""A call that has lasted longer may last much longer: the gate is not closed behind it at first."""
+"""A call that has run longer may run much longer, so at first the gate stays open behind it."""
 
 _PATIENCE = 4
-"""Who has waited for so many times the length of a call closes the gate behind it: else calls that
-overlap would keep it open for ever."""
+"""After waiting this many times a call's duration, the gate closes behind it; otherwise overlapping
+calls would keep it open forever."""
 
 _LOOK_SECONDS = 0.05
 

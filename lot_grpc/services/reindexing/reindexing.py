@@ -28,7 +28,7 @@ OpenModel: TypeAlias = Callable[[str], Awaitable[Embedder]]
 
 _TELL_SECONDS = 0.5
 _CATCH_UP = 64
-"""So many records at most are embedded while calls are held up, at the first attempt."""
+"""At most this many records are embedded while calls are held up, at the first attempt."""
 
 
 class ReindexPhase(StrEnum):

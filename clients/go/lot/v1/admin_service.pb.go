@@ -369,7 +369,7 @@ func (x *StoreStatus) GetDetail() string {
 // ServerLimits are limits that the operator set, or that hold for the contract as a whole. 0: none.
 type ServerLimits struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// max_message_bytes of a request or a message of a stream. Answers keep to 3 MiB.
+	// max_message_bytes of a request or a message of a stream. Responses are limited to 3 MiB.
 	MaxMessageBytes int64 `protobuf:"varint,1,opt,name=max_message_bytes,json=maxMessageBytes,proto3" json:"max_message_bytes,omitempty"`
 	// max_page_size of lists.
 	MaxPageSize int32 `protobuf:"varint,2,opt,name=max_page_size,json=maxPageSize,proto3" json:"max_page_size,omitempty"`
@@ -719,7 +719,7 @@ type ListNamespacesResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// namespaces by name.
 	Namespaces []*NamespaceUsage `protobuf:"bytes,1,rep,name=namespaces,proto3" json:"namespaces,omitempty"`
-	// next_page_token; empty at the end, and only there. A page ends early at 3 MiB, so a short one may
+	// next_page_token; empty only on the last page. A page ends early at 3 MiB, so a short page may
 	// not be the last.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields

@@ -148,15 +148,15 @@ type Episode struct {
 	Tags []string `protobuf:"bytes,25,rep,name=tags,proto3" json:"tags,omitempty"`
 	// labels to filter by: at most 64; a key has at most 63 bytes and no `=`, a value at most 256.
 	Labels map[string]string `protobuf:"bytes,26,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// metadata is carried and given back, never interpreted. Its numbers are doubles: a whole number
-	// beyond ±(2^53 - 1) is rounded before it arrives, so send larger ones as strings. What arrives is
-	// given back: whole numbers exactly to 2^63, others good to 15 digits. Nested at most 16 deep, at
-	// most 256 KiB; no NaN or infinity.
+	// metadata is stored and returned, never interpreted. Its numbers are doubles: integers beyond
+	// ±(2^53 - 1) are rounded before they arrive, so send those as strings. What arrives is returned:
+	// integers exactly up to 2^63, other numbers to 15 digits. Nested at most 16 deep, at most 256
+	// KiB; no NaN or infinity.
 	Metadata *structpb.Struct `protobuf:"bytes,27,opt,name=metadata,proto3" json:"metadata,omitempty"`
 	// Output only. namespace it is in.
 	Namespace string `protobuf:"bytes,28,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// Output only. etag of what callers edit. That of a deleted episode never fits one that takes its
-	// id. Restarts and imports keep it.
+	// Output only. etag of the editable fields. The etag of a deleted episode never matches a later
+	// one with the same id. Restarts and imports keep it.
 	Etag string `protobuf:"bytes,29,opt,name=etag,proto3" json:"etag,omitempty"`
 	// Output only. create_time.
 	CreateTime *timestamppb.Timestamp `protobuf:"bytes,30,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
@@ -489,10 +489,10 @@ type EpisodeEvent struct {
 	EventType string `protobuf:"bytes,2,opt,name=event_type,json=eventType,proto3" json:"event_type,omitempty"`
 	// agent_role of the agent that did it; empty: the episode's.
 	AgentRole string `protobuf:"bytes,3,opt,name=agent_role,json=agentRole,proto3" json:"agent_role,omitempty"`
-	// data of the event, at most 256 KiB. Its numbers are doubles and given back to the bit: send whole
-	// ones beyond ±(2^53 - 1) as strings. Nested at most 16 deep; no NaN or infinity. Learning reads of it the texts `tool` (or `tool_name`) and `note`, the object `args` (or
-	// `arguments`), and an error: `error` as text or `{type, message}`, or `error_type` and
-	// `error_message`.
+	// data of the event, at most 256 KiB. Its numbers are doubles, returned exactly: send integers
+	// beyond ±(2^53 - 1) as strings. Nested at most 16 deep; no NaN or infinity. Learning reads of it
+	// the texts `tool` (or `tool_name`) and `note`, the object `args` (or `arguments`), and an error:
+	// `error` as text or `{type, message}`, or `error_type` and `error_message`.
 	Data *structpb.Struct `protobuf:"bytes,4,opt,name=data,proto3" json:"data,omitempty"`
 	// event_time at which it happened, by the caller's clock, from 1970 to 9999; what is finer than a
 	// microsecond is cut. Absent on input is the time of recording.

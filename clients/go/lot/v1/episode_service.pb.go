@@ -665,7 +665,7 @@ type EndEpisodeResponse struct {
 	// extracted_error_solutions as they now stand, at most 20 and tagged `extracted`; with
 	// auto_extract_patterns. One that was stored before, or deleted since, is not stored again.
 	ExtractedErrorSolutions []*ErrorSolution `protobuf:"bytes,3,rep,name=extracted_error_solutions,json=extractedErrorSolutions,proto3" json:"extracted_error_solutions,omitempty"`
-	// notices, for example that long fields are left out of an answer that would be too large.
+	// notices, for example that long fields were omitted because the response would be too large.
 	Notices       []*Notice `protobuf:"bytes,4,rep,name=notices,proto3" json:"notices,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1021,8 +1021,8 @@ type ListEpisodesRequest struct {
 	PageSize int32 `protobuf:"varint,3,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
 	// page_token as given by the last page, for the same arguments.
 	PageToken string `protobuf:"bytes,4,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
-	// read_mask names the paths to give of each episode, for example `tags`. Empty or `*`: all. Unknown
-	// paths are refused with the paths that there are.
+	// read_mask selects the fields of each episode to return, for example `tags`. Empty or `*`: all.
+	// An unknown path is an error that lists the valid ones.
 	ReadMask      *fieldmaskpb.FieldMask `protobuf:"bytes,5,opt,name=read_mask,json=readMask,proto3" json:"read_mask,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1098,7 +1098,7 @@ type ListEpisodesResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// episodes, newest first.
 	Episodes []*Episode `protobuf:"bytes,1,rep,name=episodes,proto3" json:"episodes,omitempty"`
-	// next_page_token; empty at the end, and only there. A page ends early at 3 MiB, so a short one may
+	// next_page_token; empty only on the last page. A page ends early at 3 MiB, so a short page may
 	// not be the last.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -1281,8 +1281,8 @@ type ListEpisodeEventsRequest struct {
 	PageToken string `protobuf:"bytes,4,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	// after_sequence: just events with a higher sequence. 0: all.
 	AfterSequence int64 `protobuf:"varint,5,opt,name=after_sequence,json=afterSequence,proto3" json:"after_sequence,omitempty"`
-	// read_mask names the paths to give of each event, for example `tags`. Empty or `*`: all. Unknown
-	// paths are refused with the paths that there are.
+	// read_mask selects the fields of each event to return, for example `tags`. Empty or `*`: all. An
+	// unknown path is an error that lists the valid ones.
 	ReadMask      *fieldmaskpb.FieldMask `protobuf:"bytes,6,opt,name=read_mask,json=readMask,proto3" json:"read_mask,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1575,8 +1575,8 @@ type RecallEpisodesRequest struct {
 	MinSimilarity *float64 `protobuf:"fixed64,6,opt,name=min_similarity,json=minSimilarity,proto3,oneof" json:"min_similarity,omitempty"`
 	// explain fills score_parts of each hit.
 	Explain bool `protobuf:"varint,7,opt,name=explain,proto3" json:"explain,omitempty"`
-	// read_mask names the paths to give of each hit's episode, for example `tags`. Empty or `*`: all. Unknown
-	// paths are refused with the paths that there are.
+	// read_mask selects the fields of each hit's episode to return, for example `tags`. Empty or `*`:
+	// all. An unknown path is an error that lists the valid ones.
 	ReadMask      *fieldmaskpb.FieldMask `protobuf:"bytes,8,opt,name=read_mask,json=readMask,proto3" json:"read_mask,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1898,7 +1898,7 @@ type AnalyzeFailuresResponse struct {
 	// compared_signature_count of them, the most frequent, that were compared by meaning: all up to
 	// 2,000; none if `similarity` is 1. Each of the rest is a group by its signature alone.
 	ComparedSignatureCount int64 `protobuf:"varint,6,opt,name=compared_signature_count,json=comparedSignatureCount,proto3" json:"compared_signature_count,omitempty"`
-	// notices, for example that long fields are left out of an answer that would be too large.
+	// notices, for example that long fields were omitted because the response would be too large.
 	Notices       []*Notice `protobuf:"bytes,7,rep,name=notices,proto3" json:"notices,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

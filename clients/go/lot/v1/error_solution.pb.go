@@ -100,7 +100,7 @@ type ErrorSolution struct {
 	Language string `protobuf:"bytes,6,opt,name=language,proto3" json:"language,omitempty"`
 	// resolution in words. At most 64 KiB.
 	Resolution string `protobuf:"bytes,7,opt,name=resolution,proto3" json:"resolution,omitempty"`
-	// steps of the resolution, in order. At most 1,000, and 1.5 MiB together.
+	// steps of the resolution, in order. At most 1,000, and 1.5 MiB in total.
 	Steps []string `protobuf:"bytes,8,rep,name=steps,proto3" json:"steps,omitempty"`
 	// categories of tasks it applies to. At most 100, each once.
 	Categories []string `protobuf:"bytes,9,rep,name=categories,proto3" json:"categories,omitempty"`
@@ -113,7 +113,7 @@ type ErrorSolution struct {
 	Tags []string `protobuf:"bytes,12,rep,name=tags,proto3" json:"tags,omitempty"`
 	// labels to filter by, as for Memory.labels.
 	Labels map[string]string `protobuf:"bytes,13,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// metadata is carried and given back, as for Memory.metadata.
+	// metadata is stored and returned, as for Memory.metadata.
 	Metadata *structpb.Struct `protobuf:"bytes,14,opt,name=metadata,proto3" json:"metadata,omitempty"`
 	// source_episode_ids are the episodes it was learned from. At most 1,000.
 	SourceEpisodeIds []string `protobuf:"bytes,15,rep,name=source_episode_ids,json=sourceEpisodeIds,proto3" json:"source_episode_ids,omitempty"`
@@ -661,8 +661,8 @@ type FindErrorSolutionsRequest struct {
 	IncludeUnsolved bool `protobuf:"varint,8,opt,name=include_unsolved,json=includeUnsolved,proto3" json:"include_unsolved,omitempty"`
 	// explain fills score_parts of each hit.
 	Explain bool `protobuf:"varint,9,opt,name=explain,proto3" json:"explain,omitempty"`
-	// read_mask names the paths to give of each hit's error solution, for example `tags`. Empty or `*`: all. Unknown
-	// paths are refused with the paths that there are.
+	// read_mask selects the fields of each hit's error solution to return, for example `tags`. Empty
+	// or `*`: all. An unknown path is an error that lists the valid ones.
 	ReadMask      *fieldmaskpb.FieldMask `protobuf:"bytes,10,opt,name=read_mask,json=readMask,proto3" json:"read_mask,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1187,8 +1187,8 @@ type ListErrorSolutionsRequest struct {
 	PageSize int32 `protobuf:"varint,3,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
 	// page_token as given by the last page, for the same namespace and filter.
 	PageToken string `protobuf:"bytes,4,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
-	// read_mask names the paths to give of each error solution, for example `tags`. Empty or `*`: all. Unknown
-	// paths are refused with the paths that there are.
+	// read_mask selects the fields of each error solution to return, for example `tags`. Empty or
+	// `*`: all. An unknown path is an error that lists the valid ones.
 	ReadMask      *fieldmaskpb.FieldMask `protobuf:"bytes,5,opt,name=read_mask,json=readMask,proto3" json:"read_mask,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1264,7 +1264,7 @@ type ListErrorSolutionsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// error_solutions, newest first.
 	ErrorSolutions []*ErrorSolution `protobuf:"bytes,1,rep,name=error_solutions,json=errorSolutions,proto3" json:"error_solutions,omitempty"`
-	// next_page_token; empty at the end, and only there. A page ends early at 3 MiB, so a short one may
+	// next_page_token; empty only on the last page. A page ends early at 3 MiB, so a short page may
 	// not be the last.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields

@@ -94,8 +94,8 @@ type LearningState struct {
 	TaskType string `protobuf:"bytes,1,opt,name=task_type,json=taskType,proto3" json:"task_type,omitempty"`
 	// complexity; unspecified is a state of its own.
 	Complexity Complexity `protobuf:"varint,2,opt,name=complexity,proto3,enum=lot.v1.Complexity" json:"complexity,omitempty"`
-	// features for people and later use; they do not take part in what is learned. Numbers and bounds
-	// are those of Memory.metadata.
+	// features for people and later use; learning ignores them. Numbers and limits are as for
+	// Memory.metadata.
 	Features      *structpb.Struct `protobuf:"bytes,3,opt,name=features,proto3" json:"features,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -157,7 +157,7 @@ type ActionOption struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Required. name; what was learned is kept by it.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// parameters, carried and given back. Numbers and bounds are those of Memory.metadata.
+	// parameters, stored and returned. Numbers and limits are as for Memory.metadata.
 	Parameters    *structpb.Struct `protobuf:"bytes,2,opt,name=parameters,proto3" json:"parameters,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

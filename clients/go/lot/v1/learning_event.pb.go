@@ -49,7 +49,7 @@ type LearningEvent struct {
 	Tags []string `protobuf:"bytes,9,rep,name=tags,proto3" json:"tags,omitempty"`
 	// labels to filter by, as for Memory.labels.
 	Labels map[string]string `protobuf:"bytes,10,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// metadata is carried and given back, as for Memory.metadata.
+	// metadata is stored and returned, as for Memory.metadata.
 	Metadata *structpb.Struct `protobuf:"bytes,11,opt,name=metadata,proto3" json:"metadata,omitempty"`
 	// event_time at which it happened, by the caller's clock; absent on input is now.
 	EventTime *timestamppb.Timestamp `protobuf:"bytes,12,opt,name=event_time,json=eventTime,proto3" json:"event_time,omitempty"`
@@ -630,8 +630,8 @@ type ListLearningEventsRequest struct {
 	PageSize int32 `protobuf:"varint,3,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
 	// page_token as given by the last page, for the same namespace and filter.
 	PageToken string `protobuf:"bytes,4,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
-	// read_mask names the paths to give of each learning event, for example `tags`. Empty or `*`: all. Unknown
-	// paths are refused with the paths that there are.
+	// read_mask selects the fields of each learning event to return, for example `tags`. Empty or
+	// `*`: all. An unknown path is an error that lists the valid ones.
 	ReadMask      *fieldmaskpb.FieldMask `protobuf:"bytes,5,opt,name=read_mask,json=readMask,proto3" json:"read_mask,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -707,7 +707,7 @@ type ListLearningEventsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// learning_events, newest first.
 	LearningEvents []*LearningEvent `protobuf:"bytes,1,rep,name=learning_events,json=learningEvents,proto3" json:"learning_events,omitempty"`
-	// next_page_token; empty at the end, and only there. A page ends early at 3 MiB, so a short one may
+	// next_page_token; empty only on the last page. A page ends early at 3 MiB, so a short page may
 	// not be the last.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields

@@ -127,10 +127,10 @@ type Memory struct {
 	Tags []string `protobuf:"bytes,6,rep,name=tags,proto3" json:"tags,omitempty"`
 	// labels to filter by: at most 64; a key has at most 63 bytes and no `=`, a value at most 256.
 	Labels map[string]string `protobuf:"bytes,7,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// metadata is carried and given back, never interpreted. Its numbers are doubles: a whole number
-	// beyond ±(2^53 - 1) is rounded before it arrives, so send larger ones as strings. What arrives is
-	// given back: whole numbers exactly to 2^63, others good to 15 digits. Nested at most 16 deep, at
-	// most 256 KiB; no NaN or infinity.
+	// metadata is stored and returned, never interpreted. Its numbers are doubles: integers beyond
+	// ±(2^53 - 1) are rounded before they arrive, so send those as strings. What arrives is returned:
+	// integers exactly up to 2^63, other numbers to 15 digits. Nested at most 16 deep, at most 256
+	// KiB; no NaN or infinity.
 	Metadata *structpb.Struct `protobuf:"bytes,8,opt,name=metadata,proto3" json:"metadata,omitempty"`
 	// importance in [0, 1]; absent on input is stored as 0.5. Always given back. SearchMemories lets it
 	// reorder hits that are nearly as relevant as the best one, by at most 0.05 either way.
@@ -148,8 +148,8 @@ type Memory struct {
 	Details isMemory_Details `protobuf_oneof:"details"`
 	// Output only. namespace it is in.
 	Namespace string `protobuf:"bytes,14,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// Output only. etag of what callers edit. That of a deleted memory never fits one that takes its
-	// id. Restarts and imports keep it.
+	// Output only. etag of the editable fields. The etag of a deleted memory never matches a later
+	// one with the same id. Restarts and imports keep it.
 	Etag string `protobuf:"bytes,15,opt,name=etag,proto3" json:"etag,omitempty"`
 	// Output only. create_time.
 	CreateTime *timestamppb.Timestamp `protobuf:"bytes,16,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`

@@ -310,7 +310,7 @@ type BatchCreateMemoriesResponse struct {
 	CreatedCount int32 `protobuf:"varint,2,opt,name=created_count,json=createdCount,proto3" json:"created_count,omitempty"`
 	// failed_count is the number of results that are an error.
 	FailedCount int32 `protobuf:"varint,3,opt,name=failed_count,json=failedCount,proto3" json:"failed_count,omitempty"`
-	// notices, for example that long fields are left out of an answer that would be too large.
+	// notices, for example that long fields were omitted because the response would be too large.
 	Notices       []*Notice `protobuf:"bytes,4,rep,name=notices,proto3" json:"notices,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -572,12 +572,12 @@ type UpdateMemoryRequest struct {
 	// Required. memory_id of the memory to edit.
 	MemoryId string `protobuf:"bytes,3,opt,name=memory_id,json=memoryId,proto3" json:"memory_id,omitempty"`
 	// update_mask names the paths to set: a field (`content`, `tags`), a field of the details
-	// (`project.status`, which leaves the rest of the project alone), or `details` and `expiration`. A
-	// named path takes the value that the given memory has, also an empty one; metadata, labels and
-	// lists are replaced as a whole. `*` is all editable fields. Without a mask every populated field is
-	// set, of `project` and `conversation_summary` every populated one in them, and the rest stays.
-	// Output-only and unknown paths are refused with the paths that there are. Afterwards `details`
-	// must still be those of the kind.
+	// (`project.status`, which leaves the rest of the project alone), or `details` and `expiration`.
+	// A named path takes its value from the given memory, even if empty; metadata, labels and lists
+	// are replaced as a whole. `*` means all editable fields. Without a mask, every populated field
+	// is set, within `project` and `conversation_summary` too, and the rest stays unchanged. An
+	// output-only or unknown path is an error that lists the valid ones. The result must still have
+	// the `details` of its kind.
 	UpdateMask *fieldmaskpb.FieldMask `protobuf:"bytes,4,opt,name=update_mask,json=updateMask,proto3" json:"update_mask,omitempty"`
 	// etag that the memory must still have. Empty: whatever it has.
 	Etag          string `protobuf:"bytes,5,opt,name=etag,proto3" json:"etag,omitempty"`
@@ -835,8 +835,8 @@ type ListMemoriesRequest struct {
 	PageSize int32 `protobuf:"varint,3,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
 	// page_token as given by the last page, for the same namespace and filter.
 	PageToken string `protobuf:"bytes,4,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
-	// read_mask names the paths to give of each memory, for example `tags`. Empty or `*`: all. Unknown
-	// paths are refused with the paths that there are.
+	// read_mask selects the fields of each memory to return, for example `tags`. Empty or `*`: all.
+	// An unknown path is an error that lists the valid ones.
 	ReadMask      *fieldmaskpb.FieldMask `protobuf:"bytes,5,opt,name=read_mask,json=readMask,proto3" json:"read_mask,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -912,7 +912,7 @@ type ListMemoriesResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// memories, newest first.
 	Memories []*Memory `protobuf:"bytes,1,rep,name=memories,proto3" json:"memories,omitempty"`
-	// next_page_token; empty at the end, and only there. A page ends early at 3 MiB, so a short one may
+	// next_page_token; empty only on the last page. A page ends early at 3 MiB, so a short page may
 	// not be the last.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -987,8 +987,8 @@ type SearchMemoriesRequest struct {
 	Rerank bool `protobuf:"varint,7,opt,name=rerank,proto3" json:"rerank,omitempty"`
 	// explain fills score_parts of each hit and the response's explanation.
 	Explain bool `protobuf:"varint,8,opt,name=explain,proto3" json:"explain,omitempty"`
-	// read_mask names the paths to give of each hit's memory, for example `tags`. Empty or `*`: all. Unknown
-	// paths are refused with the paths that there are.
+	// read_mask selects the fields of each hit's memory to return, for example `tags`. Empty or `*`:
+	// all. An unknown path is an error that lists the valid ones.
 	ReadMask      *fieldmaskpb.FieldMask `protobuf:"bytes,9,opt,name=read_mask,json=readMask,proto3" json:"read_mask,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -104,8 +104,8 @@ type NamespacePolicy struct {
 	ConfidenceBoost *float64 `protobuf:"fixed64,10,opt,name=confidence_boost,json=confidenceBoost,proto3,oneof" json:"confidence_boost,omitempty"`
 	// Output only. namespace it is of.
 	Namespace string `protobuf:"bytes,11,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// Output only. etag; empty while the policy is the default. That of a cleared policy never fits
-	// the next one. Restarts and imports keep it.
+	// Output only. etag; empty while the policy is the default. The etag of a cleared policy never
+	// matches the next one. Restarts and imports keep it.
 	Etag string `protobuf:"bytes,12,opt,name=etag,proto3" json:"etag,omitempty"`
 	// Output only. update_time; absent while the policy is the default.
 	UpdateTime    *timestamppb.Timestamp `protobuf:"bytes,13,opt,name=update_time,json=updateTime,proto3" json:"update_time,omitempty"`
@@ -333,9 +333,9 @@ type UpdateNamespacePolicyRequest struct {
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// policy holds the new values. Required unless a preset is given.
 	Policy *NamespacePolicy `protobuf:"bytes,2,opt,name=policy,proto3" json:"policy,omitempty"`
-	// update_mask names the paths to set. A named path takes the value that the given policy has, also
-	// none. `*` is all. Without a mask every populated field is set, and the rest stays. Output-only
-	// and unknown paths are refused with the paths that there are.
+	// update_mask names the paths to set. A named path takes its value from the given policy, even if
+	// unset. `*` means all. Without a mask, every populated field is set and the rest stays
+	// unchanged. An output-only or unknown path is an error that lists the valid ones.
 	UpdateMask *fieldmaskpb.FieldMask `protobuf:"bytes,3,opt,name=update_mask,json=updateMask,proto3" json:"update_mask,omitempty"`
 	// preset to set first: all bounds, max_* and max_*_age, become its own.
 	Preset PolicyPreset `protobuf:"varint,4,opt,name=preset,proto3,enum=lot.v1.PolicyPreset" json:"preset,omitempty"`

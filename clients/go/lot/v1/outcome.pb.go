@@ -229,9 +229,9 @@ const (
 	// A save with `dedupe` SEMANTIC stored nothing: it counted as a success of a pattern of nearly the
 	// same meaning, which the response holds. The message tells the similarity and the id.
 	NoticeCode_NOTICE_CODE_MERGED NoticeCode = 6
-	// Whole, the answer would be over 3 MiB, near what gRPC's clients accept unless set otherwise (4
-	// MiB). Things from the end come without long fields, or the last ones not at all; the message says
-	// which. Read them by their ids, or ask for less with a limit or a read mask.
+	// The full response would be over 3 MiB (gRPC clients accept 4 MiB by default). Long fields of
+	// the last items, or the last items themselves, are omitted; the message says which. Read them by
+	// id, or ask for less with a limit or a read mask.
 	NoticeCode_NOTICE_CODE_ANSWER_SHORTENED NoticeCode = 7
 )
 

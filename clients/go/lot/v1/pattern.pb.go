@@ -238,7 +238,7 @@ type Pattern struct {
 	Task string `protobuf:"bytes,6,opt,name=task,proto3" json:"task,omitempty"`
 	// context says when the pattern applies. At most 64 KiB.
 	Context string `protobuf:"bytes,7,opt,name=context,proto3" json:"context,omitempty"`
-	// actions taken, in order. At most 1,000, and 1.5 MiB together, serialized.
+	// actions taken, in order. At most 1,000, and 1.5 MiB in total, serialized.
 	Actions []*Action `protobuf:"bytes,8,rep,name=actions,proto3" json:"actions,omitempty"`
 	// code; for kind CODE. At most 256 KiB.
 	Code string `protobuf:"bytes,9,opt,name=code,proto3" json:"code,omitempty"`
@@ -274,10 +274,10 @@ type Pattern struct {
 	Tags []string `protobuf:"bytes,21,rep,name=tags,proto3" json:"tags,omitempty"`
 	// labels to filter by: at most 64; a key has at most 63 bytes and no `=`, a value at most 256.
 	Labels map[string]string `protobuf:"bytes,22,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// metadata is carried and given back, never interpreted. Its numbers are doubles: a whole number
-	// beyond ±(2^53 - 1) is rounded before it arrives, so send larger ones as strings. What arrives is
-	// given back: whole numbers exactly to 2^63, others good to 15 digits. Nested at most 16 deep, at
-	// most 256 KiB; no NaN or infinity.
+	// metadata is stored and returned, never interpreted. Its numbers are doubles: integers beyond
+	// ±(2^53 - 1) are rounded before they arrive, so send those as strings. What arrives is returned:
+	// integers exactly up to 2^63, other numbers to 15 digits. Nested at most 16 deep, at most 256
+	// KiB; no NaN or infinity.
 	Metadata *structpb.Struct `protobuf:"bytes,23,opt,name=metadata,proto3" json:"metadata,omitempty"`
 	// pinned things are never pruned.
 	Pinned bool `protobuf:"varint,24,opt,name=pinned,proto3" json:"pinned,omitempty"`
@@ -297,8 +297,8 @@ type Pattern struct {
 	Supersedes string `protobuf:"bytes,30,opt,name=supersedes,proto3" json:"supersedes,omitempty"`
 	// Output only. namespace it is in.
 	Namespace string `protobuf:"bytes,31,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// Output only. etag of what callers edit; outcomes do not change it. That of a deleted pattern
-	// never fits one that takes its id. Restarts and imports keep it.
+	// Output only. etag of the editable fields; outcomes do not change it. The etag of a deleted
+	// pattern never matches a later one with the same id. Restarts and imports keep it.
 	Etag string `protobuf:"bytes,32,opt,name=etag,proto3" json:"etag,omitempty"`
 	// Output only. create_time.
 	CreateTime *timestamppb.Timestamp `protobuf:"bytes,33,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
@@ -650,7 +650,7 @@ type Action struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Required. tool that was called.
 	Tool string `protobuf:"bytes,1,opt,name=tool,proto3" json:"tool,omitempty"`
-	// args it was called with. Numbers and bounds are those of Pattern.metadata.
+	// args it was called with. Numbers and limits are as for Pattern.metadata.
 	Args *structpb.Struct `protobuf:"bytes,2,opt,name=args,proto3" json:"args,omitempty"`
 	// note for people.
 	Note          string `protobuf:"bytes,3,opt,name=note,proto3" json:"note,omitempty"`

@@ -453,7 +453,7 @@ type BatchSavePatternsResponse struct {
 	CreatedCount int32 `protobuf:"varint,2,opt,name=created_count,json=createdCount,proto3" json:"created_count,omitempty"`
 	// failed_count is the number of results that are an error.
 	FailedCount int32 `protobuf:"varint,3,opt,name=failed_count,json=failedCount,proto3" json:"failed_count,omitempty"`
-	// notices, for example that long fields are left out of an answer that would be too large.
+	// notices, for example that long fields were omitted because the response would be too large.
 	Notices       []*Notice `protobuf:"bytes,4,rep,name=notices,proto3" json:"notices,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -687,7 +687,7 @@ type GetPatternResponse struct {
 	// lineage: the patterns it comes from and that came of it, so that one sees whether a successor
 	// does better; the nearest first, at most 100 of each relation. Only with include_lineage.
 	Lineage []*LineageEntry `protobuf:"bytes,2,rep,name=lineage,proto3" json:"lineage,omitempty"`
-	// notices, for example that long fields are left out of an answer that would be too large.
+	// notices, for example that long fields were omitted because the response would be too large.
 	Notices       []*Notice `protobuf:"bytes,4,rep,name=notices,proto3" json:"notices,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -852,10 +852,10 @@ type UpdatePatternRequest struct {
 	// Required. pattern_id of the pattern to edit.
 	PatternId string `protobuf:"bytes,3,opt,name=pattern_id,json=patternId,proto3" json:"pattern_id,omitempty"`
 	// update_mask names the paths to set (`task`, `tags`, …; `expiration` sets or clears the expiry).
-	// A named path takes the value that the given pattern has, also an empty one; actions, metadata,
-	// labels and lists are replaced as a whole. `*` is all editable fields. Without a mask every
-	// populated field is set, and the rest stays. Output-only and unknown paths are refused with the
-	// paths that there are.
+	// A named path takes its value from the given pattern, even if empty; actions, metadata, labels
+	// and lists are replaced as a whole. `*` means all editable fields. Without a mask, every
+	// populated field is set and the rest stays unchanged. An output-only or unknown path is an error
+	// that lists the valid ones.
 	UpdateMask *fieldmaskpb.FieldMask `protobuf:"bytes,4,opt,name=update_mask,json=updateMask,proto3" json:"update_mask,omitempty"`
 	// etag that the pattern must still have. Empty: whatever it has.
 	Etag          string `protobuf:"bytes,5,opt,name=etag,proto3" json:"etag,omitempty"`
@@ -1113,8 +1113,8 @@ type ListPatternsRequest struct {
 	PageSize int32 `protobuf:"varint,3,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
 	// page_token as given by the last page, for the same namespace and filter.
 	PageToken string `protobuf:"bytes,4,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
-	// read_mask names the paths to give of each pattern, for example `tags`. Empty or `*`: all. Unknown
-	// paths are refused with the paths that there are.
+	// read_mask selects the fields of each pattern to return, for example `tags`. Empty or `*`: all.
+	// An unknown path is an error that lists the valid ones.
 	ReadMask      *fieldmaskpb.FieldMask `protobuf:"bytes,5,opt,name=read_mask,json=readMask,proto3" json:"read_mask,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1190,7 +1190,7 @@ type ListPatternsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// patterns, newest first.
 	Patterns []*Pattern `protobuf:"bytes,1,rep,name=patterns,proto3" json:"patterns,omitempty"`
-	// next_page_token; empty at the end, and only there. A page ends early at 3 MiB, so a short one may
+	// next_page_token; empty only on the last page. A page ends early at 3 MiB, so a short page may
 	// not be the last.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -1267,8 +1267,8 @@ type RecallPatternsRequest struct {
 	Rerank bool `protobuf:"varint,8,opt,name=rerank,proto3" json:"rerank,omitempty"`
 	// explain fills score_parts of each hit and the response's explanation.
 	Explain bool `protobuf:"varint,9,opt,name=explain,proto3" json:"explain,omitempty"`
-	// read_mask names the paths to give of each hit's pattern, for example `tags`. Empty or `*`: all. Unknown
-	// paths are refused with the paths that there are.
+	// read_mask selects the fields of each hit's pattern to return, for example `tags`. Empty or `*`:
+	// all. An unknown path is an error that lists the valid ones.
 	ReadMask      *fieldmaskpb.FieldMask `protobuf:"bytes,10,opt,name=read_mask,json=readMask,proto3" json:"read_mask,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1944,7 +1944,7 @@ type RecordOutcomeResponse struct {
 	Patterns []*Pattern `protobuf:"bytes,1,rep,name=patterns,proto3" json:"patterns,omitempty"`
 	// outcome_id that it is logged under; CorrectOutcome undoes it by that.
 	OutcomeId string `protobuf:"bytes,2,opt,name=outcome_id,json=outcomeId,proto3" json:"outcome_id,omitempty"`
-	// notices, for example that long fields are left out of an answer that would be too large.
+	// notices, for example that long fields were omitted because the response would be too large.
 	Notices       []*Notice `protobuf:"bytes,3,rep,name=notices,proto3" json:"notices,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2158,8 +2158,8 @@ type ListOutcomesRequest struct {
 	PageSize int32 `protobuf:"varint,3,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
 	// page_token as given by the last page.
 	PageToken string `protobuf:"bytes,4,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
-	// read_mask names the paths to give of each entry, for example `tags`. Empty or `*`: all. Unknown
-	// paths are refused with the paths that there are.
+	// read_mask selects the fields of each entry to return, for example `tags`. Empty or `*`: all. An
+	// unknown path is an error that lists the valid ones.
 	ReadMask      *fieldmaskpb.FieldMask `protobuf:"bytes,5,opt,name=read_mask,json=readMask,proto3" json:"read_mask,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2235,7 +2235,7 @@ type ListOutcomesResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// outcomes, newest first.
 	Outcomes []*OutcomeEntry `protobuf:"bytes,1,rep,name=outcomes,proto3" json:"outcomes,omitempty"`
-	// next_page_token; empty at the end, and only there. A page ends early at 3 MiB, so a short one may
+	// next_page_token; empty only on the last page. A page ends early at 3 MiB, so a short page may
 	// not be the last.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -2375,7 +2375,7 @@ type CorrectOutcomeResponse struct {
 	Patterns []*Pattern `protobuf:"bytes,1,rep,name=patterns,proto3" json:"patterns,omitempty"`
 	// outcome_id that the correction is logged under.
 	OutcomeId string `protobuf:"bytes,2,opt,name=outcome_id,json=outcomeId,proto3" json:"outcome_id,omitempty"`
-	// notices, for example that long fields are left out of an answer that would be too large.
+	// notices, for example that long fields were omitted because the response would be too large.
 	Notices       []*Notice `protobuf:"bytes,3,rep,name=notices,proto3" json:"notices,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2589,8 +2589,8 @@ type ListFeedbackCandidatesRequest struct {
 	Filter *PatternFilter `protobuf:"bytes,2,opt,name=filter,proto3" json:"filter,omitempty"`
 	// limit: 0 is 10; at most 100.
 	Limit int32 `protobuf:"varint,3,opt,name=limit,proto3" json:"limit,omitempty"`
-	// read_mask names the paths to give of each pattern, for example `tags`. Empty or `*`: all. Unknown
-	// paths are refused with the paths that there are.
+	// read_mask selects the fields of each pattern to return, for example `tags`. Empty or `*`: all.
+	// An unknown path is an error that lists the valid ones.
 	ReadMask      *fieldmaskpb.FieldMask `protobuf:"bytes,4,opt,name=read_mask,json=readMask,proto3" json:"read_mask,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2666,7 +2666,7 @@ type ListFeedbackCandidatesResponse struct {
 	// exact is true when no pattern beyond those can have a higher score than one that is listed. False
 	// only where more than 1,000 are used so much alike, and so certain, that looking on might pay.
 	Exact bool `protobuf:"varint,4,opt,name=exact,proto3" json:"exact,omitempty"`
-	// notices, for example that long fields are left out of an answer that would be too large.
+	// notices, for example that long fields were omitted because the response would be too large.
 	Notices       []*Notice `protobuf:"bytes,5,rep,name=notices,proto3" json:"notices,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -3105,7 +3105,7 @@ type ExtractPatternsResponse struct {
 	Patterns []*Pattern `protobuf:"bytes,1,rep,name=patterns,proto3" json:"patterns,omitempty"`
 	// episode_count is how many ended episodes the regular expression let through.
 	EpisodeCount int64 `protobuf:"varint,2,opt,name=episode_count,json=episodeCount,proto3" json:"episode_count,omitempty"`
-	// notices, for example that long fields are left out of an answer that would be too large.
+	// notices, for example that long fields were omitted because the response would be too large.
 	Notices       []*Notice `protobuf:"bytes,3,rep,name=notices,proto3" json:"notices,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -3167,10 +3167,10 @@ type ExtractPatternsFromCodeRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// namespace; empty is `default`.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// Required. code, at most 1 MiB of text. Code with more than 2,000 pieces, or with more than 3 MiB
-	// in them (pieces stand in one another, and each carries context and success_metrics), is
-	// LIMIT_EXCEEDED, and so is what takes over 5 s of a processor or 512 MiB of memory to parse: send
-	// it in smaller parts.
+	// Required. code, at most 1 MiB of text. Code with more than 2,000 pieces, or with more than 3
+	// MiB in them (pieces stand in one another, and each carries context and success_metrics), is
+	// LIMIT_EXCEEDED, and so is code that takes over 5 s of CPU time or 512 MiB of memory to parse:
+	// send it in smaller parts.
 	Code string `protobuf:"bytes,2,opt,name=code,proto3" json:"code,omitempty"`
 	// Required. language of the code; `py`, `js`, `jsx`, `ts`, `tsx`, `golang` and `rs` will do.
 	Language string `protobuf:"bytes,3,opt,name=language,proto3" json:"language,omitempty"`
@@ -3434,7 +3434,7 @@ type DistillPatternsResponse struct {
 	CreatedCount int32 `protobuf:"varint,5,opt,name=created_count,json=createdCount,proto3" json:"created_count,omitempty"`
 	// extended_count is how many groups, at any level, got new members.
 	ExtendedCount int32 `protobuf:"varint,6,opt,name=extended_count,json=extendedCount,proto3" json:"extended_count,omitempty"`
-	// notices, for example that long fields are left out of an answer that would be too large.
+	// notices, for example that long fields were omitted because the response would be too large.
 	Notices       []*Notice `protobuf:"bytes,7,rep,name=notices,proto3" json:"notices,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -292,7 +292,7 @@ type GetTrendsResponse struct {
 	// category are one with an empty name. RUNNING and ABANDONED episodes have not ended: they do not
 	// count.
 	Trends []*CategoryTrend `protobuf:"bytes,1,rep,name=trends,proto3" json:"trends,omitempty"`
-	// notices, for example that long fields are left out of an answer that would be too large.
+	// notices, for example that long fields were omitted because the response would be too large.
 	Notices       []*Notice `protobuf:"bytes,2,rep,name=notices,proto3" json:"notices,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -658,7 +658,7 @@ type GetPerformanceReportResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// report.
 	Report *PerformanceReport `protobuf:"bytes,1,opt,name=report,proto3" json:"report,omitempty"`
-	// notices, for example that long fields are left out of an answer that would be too large.
+	// notices, for example that long fields were omitted because the response would be too large.
 	Notices       []*Notice `protobuf:"bytes,2,rep,name=notices,proto3" json:"notices,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

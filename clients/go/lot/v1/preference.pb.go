@@ -29,9 +29,9 @@ type Preference struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// key identifies it in its namespace; rules as for Memory.memory_id.
 	Key string `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
-	// value of any JSON type; null is a value. Numbers are doubles and given back to the bit: put
-	// whole ones beyond ±(2^53 - 1) as strings. NaN and infinity are refused; nested at most 16 deep,
-	// at most 256 KiB serialized.
+	// value of any JSON type; null is a value. Numbers are doubles, returned exactly: send integers
+	// beyond ±(2^53 - 1) as strings. NaN and infinity are refused; nested at most 16 deep, at most
+	// 256 KiB serialized.
 	Value *structpb.Value `protobuf:"bytes,2,opt,name=value,proto3" json:"value,omitempty"`
 	// category, for example `editor`; what feedback taught is in `learned`.
 	Category string `protobuf:"bytes,3,opt,name=category,proto3" json:"category,omitempty"`
@@ -217,7 +217,7 @@ type PutPreferenceRequest struct {
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Required. key.
 	Key string `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`
-	// Required. value, as for Preference.value; null is one, too. At most 256 KiB serialized.
+	// Required. value, as for Preference.value; null is a value. At most 256 KiB serialized.
 	Value *structpb.Value `protobuf:"bytes,3,opt,name=value,proto3" json:"value,omitempty"`
 	// category; empty keeps the one it has, of a new one it is `general`.
 	Category string `protobuf:"bytes,4,opt,name=category,proto3" json:"category,omitempty"`
@@ -368,7 +368,7 @@ type GetPreferenceRequest struct {
 	// history_limit is how many former values to give as well, the latest; at most 100, as many as
 	// are kept. 0 gives none.
 	HistoryLimit int32 `protobuf:"varint,3,opt,name=history_limit,json=historyLimit,proto3" json:"history_limit,omitempty"`
-	// before_revision: just former values of a lower revision. 0: from the latest on.
+	// before_revision: only return former values with a lower revision. 0: start at the latest.
 	BeforeRevision int64 `protobuf:"varint,4,opt,name=before_revision,json=beforeRevision,proto3" json:"before_revision,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -437,10 +437,10 @@ type GetPreferenceResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// preference.
 	Preference *Preference `protobuf:"bytes,1,opt,name=preference,proto3" json:"preference,omitempty"`
-	// history of former values, newest first. Older ones are left out where the answer would be over 3
-	// MiB, which a notice says: read on with before_revision.
+	// history of former values, newest first. If the response would be over 3 MiB, older ones are
+	// omitted and a notice says so: continue with before_revision.
 	History []*PreferenceRevision `protobuf:"bytes,2,rep,name=history,proto3" json:"history,omitempty"`
-	// notices, for example that older values are left out of an answer that would be too large.
+	// notices, for example that older values were omitted because the response would be too large.
 	Notices       []*Notice `protobuf:"bytes,3,rep,name=notices,proto3" json:"notices,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -508,8 +508,8 @@ type ListPreferencesRequest struct {
 	PageSize int32 `protobuf:"varint,3,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
 	// page_token as given by the last page, for the same namespace and categories.
 	PageToken string `protobuf:"bytes,4,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
-	// read_mask names the paths to give of each preference, for example `tags`. Empty or `*`: all. Unknown
-	// paths are refused with the paths that there are.
+	// read_mask selects the fields of each preference to return, for example `tags`. Empty or `*`:
+	// all. An unknown path is an error that lists the valid ones.
 	ReadMask      *fieldmaskpb.FieldMask `protobuf:"bytes,5,opt,name=read_mask,json=readMask,proto3" json:"read_mask,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -585,7 +585,7 @@ type ListPreferencesResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// preferences, newest first by creation; a new value does not move one.
 	Preferences []*Preference `protobuf:"bytes,1,rep,name=preferences,proto3" json:"preferences,omitempty"`
-	// next_page_token; empty at the end, and only there. A page ends early at 3 MiB, so a short one may
+	// next_page_token; empty only on the last page. A page ends early at 3 MiB, so a short page may
 	// not be the last.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields

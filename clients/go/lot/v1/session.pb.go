@@ -162,7 +162,7 @@ type SessionMessage struct {
 	Content string `protobuf:"bytes,2,opt,name=content,proto3" json:"content,omitempty"`
 	// name of the speaker or the tool.
 	Name string `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
-	// metadata is carried and given back, as for Memory.metadata; at most 256 KiB serialized.
+	// metadata is stored and returned, as for Memory.metadata; at most 256 KiB serialized.
 	Metadata *structpb.Struct `protobuf:"bytes,4,opt,name=metadata,proto3" json:"metadata,omitempty"`
 	// message_time as the caller says; absent: when it was appended.
 	MessageTime *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=message_time,json=messageTime,proto3" json:"message_time,omitempty"`
@@ -255,7 +255,8 @@ type PutSessionValueRequest struct {
 	// Required. key.
 	Key string `protobuf:"bytes,3,opt,name=key,proto3" json:"key,omitempty"`
 	// Required. value of any JSON type, null included; at most 256 KiB serialized. Its numbers are
-	// doubles and given back to the bit, as for Preference.value. A session holds at most 1,000, and with their keys 8 MiB together; beyond that it is SESSION_FULL.
+	// doubles, returned exactly, as for Preference.value. A session holds at most 1,000, and with
+	// their keys 8 MiB together; beyond that it is SESSION_FULL.
 	Value *structpb.Value `protobuf:"bytes,4,opt,name=value,proto3" json:"value,omitempty"`
 	// ttl of the session from now on; absent keeps what it has, of a new one it is 24 h.
 	Ttl           *durationpb.Duration `protobuf:"bytes,5,opt,name=ttl,proto3" json:"ttl,omitempty"`
@@ -657,10 +658,12 @@ type GetSessionRequest struct {
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Required. session_id.
 	SessionId string `protobuf:"bytes,2,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
-	// message_limit: just the latest so many, at most 1,000; 0 is the whole window. Older ones are left
-	// out where the answer would be over 3 MiB, which a notice says: read on with before_sequence.
+	// message_limit: return only this many of the latest messages, at most 1,000; 0: the whole
+	// window. If the response would be over 3 MiB, older ones are omitted and a notice says so:
+	// continue with before_sequence.
 	MessageLimit int32 `protobuf:"varint,3,opt,name=message_limit,json=messageLimit,proto3" json:"message_limit,omitempty"`
-	// before_sequence: just messages of a lower sequence, and no values. 0: from the latest on.
+	// before_sequence: only return messages with a lower sequence, and no values. 0: start at the
+	// latest.
 	BeforeSequence int64 `protobuf:"varint,4,opt,name=before_sequence,json=beforeSequence,proto3" json:"before_sequence,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -729,10 +732,10 @@ type GetSessionResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// session.
 	Session *Session `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
-	// omitted_keys of values that are left out, since all values together are over half of an answer.
+	// omitted_keys of values that did not fit: all values together may take up half of a response.
 	// Read each with GetSessionValue.
 	OmittedKeys []string `protobuf:"bytes,2,rep,name=omitted_keys,json=omittedKeys,proto3" json:"omitted_keys,omitempty"`
-	// notices, for example that messages are left out of an answer that would be too large.
+	// notices, for example that messages were omitted because the response would be too large.
 	Notices       []*Notice `protobuf:"bytes,3,rep,name=notices,proto3" json:"notices,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -433,8 +433,8 @@ type ExportRecord struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// namespace it is in.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// thing. None for feedback on a pattern and for what ranking learned of it. Of a record that would
-	// be over 3 MiB it comes without its long fields, which are in `internal`.
+	// thing. None for feedback on a pattern and for what ranking learned about it. If the record
+	// would be over 3 MiB, its long fields are omitted here and kept only in `internal`.
 	//
 	// Types that are valid to be assigned to Thing:
 	//

@@ -491,16 +491,16 @@ class AsyncLotClient(AsyncLiveCalls):
         deadline: float | None = None,
         wait_out: str = "",
     ) -> R:
-        """Make any call of the stubs as the methods here do, for those that have no method.
+        """Make a call that has no method here, through a stub.
 
-        It is repeated where that is safe; a write is given a request id if it takes one, and that
-        of the same call if it failed within 10 minutes and may have been carried out.
+        It is retried where that is safe. A write that takes a request id gets one: that of the same
+        call, if it failed within 10 minutes and may have been carried out.
 
         Args:
             method: of a stub, for example `client.learning.SelectAction`.
             request: its request; it is not changed.
             deadline: seconds for all tries; None: the client's.
-            wait_out: one more reason that passes by itself, for example `STORAGE_FULL`.
+            wait_out: another reason to treat as temporary, for example `STORAGE_FULL`.
         """
         attempts = Attempts(self._retry, self._deadline if deadline is None else deadline)
         with self._failed_calls.identified(request, self._requests.namespace) as request:

@@ -1,4 +1,4 @@
-"""What the contract asks of a message, as far as a client can see it before it sends.
+"""Checks messages against the rules of the contract that a client can verify before sending.
 
 The rules are those that the contract itself carries (`buf.validate`), and those that hold for every
 text, number and `Struct`.
@@ -40,7 +40,7 @@ def check_event(event: EpisodeEvent) -> None:
 
 
 def check(message: Message, within: str = "") -> None:
-    """Refuse what is set in a message and breaks a rule. Rules across fields are the server's.
+    """Reject fields that are set and break a rule. The server checks rules across fields.
 
     Raises:
         ValueError: says which rule is broken.

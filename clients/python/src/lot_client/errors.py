@@ -13,11 +13,11 @@ _DETAILS_KEY = "grpc-status-details-bin"
 _CODES = {code.value[0]: code for code in grpc.StatusCode}
 _HINTS = {
     grpc.StatusCode.UNAVAILABLE: "check the address, and that the server is running",
-    grpc.StatusCode.DEADLINE_EXCEEDED: "give a longer deadline",
+    grpc.StatusCode.DEADLINE_EXCEEDED: "use a longer deadline",
     grpc.StatusCode.RESOURCE_EXHAUSTED: "send less in one call",
-    grpc.StatusCode.UNIMPLEMENTED: "check the address: no lot-grpc answers there, or an older one",
+    grpc.StatusCode.UNIMPLEMENTED: "check the address: no lot-grpc server there, or an older one",
 }
-"""What to do where the answer did not come from lot-grpc, whose own say it."""
+"""Hints for errors that do not come from lot-grpc; its own messages include them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The same call, made again by its caller: it has the request id of the first."""
+"""Reuses the request id of a failed call when its caller repeats it."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ _UNCERTAIN = {
     StatusCode.INTERNAL,
     StatusCode.UNAVAILABLE,
 }
-"""Codes of calls that may have been carried out all the same."""
+"""Codes of failed calls that may have been carried out nevertheless."""
 
 
 class FailedCalls:
-    """The calls that failed lately and may have been carried out, with their request ids."""
+    """Recently failed calls that may have been carried out, with their request ids."""
 
     def __init__(self) -> None:
         self._ids: OrderedDict[bytes, tuple[float, str]] = OrderedDict()
@@ -42,10 +42,10 @@ class FailedCalls:
 
     @contextmanager
     def identified(self, request: R, namespace: str) -> Iterator[R]:
-        """The request of a call to make, with the ids that it may have and has not.
+        """The request to send, with any missing request ids filled in.
 
-        They are those of the same call, if that failed within 10 minutes. A call that its caller
-        cancels counts as failed.
+        If the same call failed within 10 minutes, its ids are reused. A call cancelled by its
+        caller counts as failed.
         """
         named, request_id = identified(request)
         if named is request:

@@ -1,4 +1,4 @@
-"""Fills a client's namespace into requests that have none."""
+"""Sets a client's namespace in requests that have none."""
 
 from __future__ import annotations
 

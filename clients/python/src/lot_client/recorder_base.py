@@ -138,7 +138,7 @@ class RecorderBase:
         if not self._plan.end:
             raise ValueError("this recorder was made with end=False: it leaves the episode open")
         if unknown := end.keys() - fields.EpisodeEndDetails.__annotations__.keys():
-            raise TypeError(f"an end has no {', '.join(sorted(unknown))}")
+            raise TypeError(f"unknown fields for an end: {', '.join(sorted(unknown))}")
         ending = escaped({"status": status, "summary": summary, "error": error, **end})
         made = build(EndEpisodeRequest, ending)
         check(made)  # refuses here what the server would on leaving

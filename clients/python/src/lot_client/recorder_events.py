@@ -25,7 +25,7 @@ _LIMITS = [MAX_DATA_BYTES >> n for n in range(10)]
 def make_event(
     event_type: str, data: Mapping[str, Any] | None, agent_role: str, event_time: datetime | None
 ) -> tuple[EpisodeEvent, bool]:
-    """An event that keeps the contract, and whether texts of it were shortened.
+    """An event that conforms to the contract, and whether any of its texts were shortened.
 
     Its time is now where it has none. What texts say never fails: NUL and lone surrogates are
     escaped, and where the data is too large the longest texts lose their middle, where a note says
@@ -99,7 +99,7 @@ def escaped(value: Any) -> Any:
 
 
 def shorten(text: str, max_bytes: int) -> str:
-    """The text, or its head and tail with a note between that says how much was left out."""
+    """The text, or its head and tail with a note of how much was left out between."""
     data = text.encode()
     if len(data) <= max_bytes:
         return text
@@ -109,7 +109,7 @@ def shorten(text: str, max_bytes: int) -> str:
 
 
 class _Wording:
-    """Says data so that the contract takes it, with texts of ``limit`` bytes at most."""
+    """Converts data to fit the contract, with texts of at most ``limit`` bytes."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -143,14 +143,18 @@ class _Wording:
         if value is None or isinstance(value, bool | int | float | Struct | ListValue):
             return value
         kind = type(value).__name__
-        hint = "decode it" if isinstance(value, bytes | bytearray) else "convert it, say with str()"
+        hint = (
+            "decode it"
+            if isinstance(value, bytes | bytearray)
+            else "convert it, for example with str()"
+        )
         raise TypeError(
             f"{where} is of type {kind}, which is not JSON; {hint} before you record it"
         )
 
     def _key(self, key: Any, where: str) -> str:
         if not isinstance(key, str):
-            raise TypeError(f"{where} has the key {key!r}, which is no text; convert it")
+            raise TypeError(f"{where} has the key {key!r}, which is not a string; convert it")
         return str(escaped(key))
 
 

@@ -1,4 +1,4 @@
-"""What both clients make requests with."""
+"""Builds requests for both clients."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ R = TypeVar("R", bound=Message)
 
 CHANNEL_OPTIONS = (
     ("grpc.max_receive_message_length", -1),
-    # A server that restarts is found again within a second or two, not gRPC's two minutes.
+    # Reconnect to a restarted server within a second or two, not gRPC's two minutes.
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.min_reconnect_backoff_ms", 100),
     ("grpc.max_reconnect_backoff_ms", 1000),
-    # A server whose machine is gone is noticed within a minute of an open call.
+    # An open call notices within a minute that the server's machine is down.
     ("grpc.keepalive_time_ms", 30_000),
     ("grpc.keepalive_timeout_ms", 20_000),
     ("grpc.http2.max_pings_without_data", 0),
@@ -72,7 +72,7 @@ def is_safe(request: Any) -> bool:
 
 
 def failed(request: Any, error: grpc.RpcError) -> LotError:
-    """What the call with this request failed with."""
+    """The error of the call with this request."""
     failure = LotError.from_rpc_error(error)
     failure.method = request.DESCRIPTOR.name.removesuffix("Request")
     failure.request_id = getattr(request, "request_id", "")

@@ -1,4 +1,4 @@
-"""Which failed calls are repeated, how often and when."""
+"""Which failed calls are retried, how often and when."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ _DROPPED = {
     StatusCode.INTERNAL: "RST_STREAM",
     StatusCode.UNKNOWN: "Stream removed",
 }
-"""How gRPC reports, without a reason, a call whose server stopped: code and what the text has."""
+"""How gRPC reports a call whose server stopped, without a reason: code and part of the message."""
 
 _CLOSED_HERE = "Channel closed!"
-"""What gRPC says of calls that ran when their own client was closed: they are not repeated."""
+"""gRPC's message for calls whose own client was closed: they are not retried."""
 
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How calls are repeated until their deadline.
+    """How calls are retried until their deadline.
 
-    Repeated are calls that failed with UNAVAILABLE, that a stopping server dropped, or that the
-    server answers with how long to wait (OVERLOADED, SHUTTING_DOWN, CONTENTION, …). Only where a
-    repeat is safe: reads, and writes with a request id (the clients give each write one). After
-    OVERLOADED any call is: nothing was done.
+    A call is retried if it failed with UNAVAILABLE, was dropped by a stopping server, or the server
+    said how long to wait (OVERLOADED, SHUTTING_DOWN, CONTENTION, …), and only if that is safe:
+    reads, and writes with a request id (the clients give each write one). After OVERLOADED any call
+    is retried, since nothing was done.
 
     Attributes:
-        attempts: tries in all; None: as many as the deadline allows, 1: no repeat.
-        first_delay: seconds before the second try. Each further wait is twice as long; up to half
-            of it, at random, is left out.
+        attempts: tries in total; None: as many as the deadline allows, 1: no retries.
+        first_delay: seconds before the second try. Each further delay doubles, minus a random part
+            of up to half.
         max_delay: the longest wait in seconds, unless the server asks for more.
     """
 

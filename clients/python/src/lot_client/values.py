@@ -15,9 +15,9 @@ from typing import Any
 from google.protobuf.struct_pb2 import ListValue, Struct, Value
 
 MAX_WHOLE = 2**53 - 1
-"""Up to it, and down to its negative, a double has every whole number exactly."""
+"""Doubles represent every integer from its negative up to it exactly."""
 MAX_DEPTH = 16
-"""Of Structs and lists in one another, as the contract has it."""
+"""Maximum nesting of Structs and lists in the contract."""
 
 _NUL = "must not hold the character NUL"
 _SURROGATE = (
@@ -90,14 +90,14 @@ def from_value(value: Value) -> Any:
 
 
 def require_exact(value: Any, path: str) -> Any:
-    """What goes into a double. Raises ValueError for an int that it would round."""
+    """The double of a number. Raises ValueError for an int that it would round."""
     if isinstance(value, int) and abs(value) > MAX_WHOLE:
         raise ValueError(f"{path} {_rounded(value)}")
     return value
 
 
 class _RefusedError(Exception):
-    """What is wrong with a value; the steps to it are added on the way out, the last one first."""
+    """What is wrong with a value; its path is added while unwinding, last step first."""
 
     def __init__(self, kind: type[Exception], text: str) -> None:
         super().__init__(text)

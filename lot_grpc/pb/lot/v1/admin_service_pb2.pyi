@@ -232,7 +232,7 @@ class ServerLimits(_message.Message):
     MAX_STRUCT_DEPTH_FIELD_NUMBER: _builtins.int
     MAX_EMBEDDING_TOKENS_FIELD_NUMBER: _builtins.int
     max_message_bytes: _builtins.int
-    """max_message_bytes of a request or a message of a stream. Answers keep to 3 MiB."""
+    """max_message_bytes of a request or a message of a stream. Responses are limited to 3 MiB."""
     max_page_size: _builtins.int
     """max_page_size of lists."""
     max_limit: _builtins.int
@@ -393,7 +393,7 @@ class ListNamespacesResponse(_message.Message):
     NAMESPACES_FIELD_NUMBER: _builtins.int
     NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     next_page_token: _builtins.str
-    """next_page_token; empty at the end, and only there. A page ends early at 3 MiB, so a short one may
+    """next_page_token; empty only on the last page. A page ends early at 3 MiB, so a short page may
     not be the last.
     """
     @_builtins.property

@@ -411,7 +411,7 @@ class EndEpisodeResponse(_message.Message):
 
     @_builtins.property
     def notices(self) -> _containers.RepeatedCompositeFieldContainer[_outcome_pb2.Notice]:
-        """notices, for example that long fields are left out of an answer that would be too large."""
+        """notices, for example that long fields were omitted because the response would be too large."""
 
     def __init__(
         self,
@@ -605,8 +605,8 @@ class ListEpisodesRequest(_message.Message):
 
     @_builtins.property
     def read_mask(self) -> _field_mask_pb2.FieldMask:
-        """read_mask names the paths to give of each episode, for example `tags`. Empty or `*`: all. Unknown
-        paths are refused with the paths that there are.
+        """read_mask selects the fields of each episode to return, for example `tags`. Empty or `*`: all.
+        An unknown path is an error that lists the valid ones.
         """
 
     def __init__(
@@ -635,7 +635,7 @@ class ListEpisodesResponse(_message.Message):
     EPISODES_FIELD_NUMBER: _builtins.int
     NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     next_page_token: _builtins.str
-    """next_page_token; empty at the end, and only there. A page ends early at 3 MiB, so a short one may
+    """next_page_token; empty only on the last page. A page ends early at 3 MiB, so a short page may
     not be the last.
     """
     @_builtins.property
@@ -736,8 +736,8 @@ class ListEpisodeEventsRequest(_message.Message):
     """after_sequence: just events with a higher sequence. 0: all."""
     @_builtins.property
     def read_mask(self) -> _field_mask_pb2.FieldMask:
-        """read_mask names the paths to give of each event, for example `tags`. Empty or `*`: all. Unknown
-        paths are refused with the paths that there are.
+        """read_mask selects the fields of each event to return, for example `tags`. Empty or `*`: all. An
+        unknown path is an error that lists the valid ones.
         """
 
     def __init__(
@@ -894,8 +894,8 @@ class RecallEpisodesRequest(_message.Message):
 
     @_builtins.property
     def read_mask(self) -> _field_mask_pb2.FieldMask:
-        """read_mask names the paths to give of each hit's episode, for example `tags`. Empty or `*`: all. Unknown
-        paths are refused with the paths that there are.
+        """read_mask selects the fields of each hit's episode to return, for example `tags`. Empty or `*`:
+        all. An unknown path is an error that lists the valid ones.
         """
 
     def __init__(
@@ -1068,7 +1068,7 @@ class AnalyzeFailuresResponse(_message.Message):
 
     @_builtins.property
     def notices(self) -> _containers.RepeatedCompositeFieldContainer[_outcome_pb2.Notice]:
-        """notices, for example that long fields are left out of an answer that would be too large."""
+        """notices, for example that long fields were omitted because the response would be too large."""
 
     def __init__(
         self,

@@ -97,7 +97,7 @@ class LearningEvent(_message.Message):
 
     @_builtins.property
     def metadata(self) -> _struct_pb2.Struct:
-        """metadata is carried and given back, as for Memory.metadata."""
+        """metadata is stored and returned, as for Memory.metadata."""
 
     @_builtins.property
     def event_time(self) -> _timestamp_pb2.Timestamp:
@@ -377,8 +377,8 @@ class ListLearningEventsRequest(_message.Message):
 
     @_builtins.property
     def read_mask(self) -> _field_mask_pb2.FieldMask:
-        """read_mask names the paths to give of each learning event, for example `tags`. Empty or `*`: all. Unknown
-        paths are refused with the paths that there are.
+        """read_mask selects the fields of each learning event to return, for example `tags`. Empty or
+        `*`: all. An unknown path is an error that lists the valid ones.
         """
 
     def __init__(
@@ -407,7 +407,7 @@ class ListLearningEventsResponse(_message.Message):
     LEARNING_EVENTS_FIELD_NUMBER: _builtins.int
     NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     next_page_token: _builtins.str
-    """next_page_token; empty at the end, and only there. A page ends early at 3 MiB, so a short one may
+    """next_page_token; empty only on the last page. A page ends early at 3 MiB, so a short page may
     not be the last.
     """
     @_builtins.property

@@ -149,8 +149,8 @@ class Memory(_message.Message):
     namespace: _builtins.str
     """Output only. namespace it is in."""
     etag: _builtins.str
-    """Output only. etag of what callers edit. That of a deleted memory never fits one that takes its
-    id. Restarts and imports keep it.
+    """Output only. etag of the editable fields. The etag of a deleted memory never matches a later
+    one with the same id. Restarts and imports keep it.
     """
     @_builtins.property
     def tags(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
@@ -162,10 +162,10 @@ class Memory(_message.Message):
 
     @_builtins.property
     def metadata(self) -> _struct_pb2.Struct:
-        """metadata is carried and given back, never interpreted. Its numbers are doubles: a whole number
-        beyond ±(2^53 - 1) is rounded before it arrives, so send larger ones as strings. What arrives is
-        given back: whole numbers exactly to 2^63, others good to 15 digits. Nested at most 16 deep, at
-        most 256 KiB; no NaN or infinity.
+        """metadata is stored and returned, never interpreted. Its numbers are doubles: integers beyond
+        ±(2^53 - 1) are rounded before they arrive, so send those as strings. What arrives is returned:
+        integers exactly up to 2^63, other numbers to 15 digits. Nested at most 16 deep, at most 256
+        KiB; no NaN or infinity.
         """
 
     @_builtins.property

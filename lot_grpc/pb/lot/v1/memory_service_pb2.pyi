@@ -189,7 +189,7 @@ class BatchCreateMemoriesResponse(_message.Message):
 
     @_builtins.property
     def notices(self) -> _containers.RepeatedCompositeFieldContainer[_outcome_pb2.Notice]:
-        """notices, for example that long fields are left out of an answer that would be too large."""
+        """notices, for example that long fields were omitted because the response would be too large."""
 
     def __init__(
         self,
@@ -313,12 +313,12 @@ class UpdateMemoryRequest(_message.Message):
     @_builtins.property
     def update_mask(self) -> _field_mask_pb2.FieldMask:
         """update_mask names the paths to set: a field (`content`, `tags`), a field of the details
-        (`project.status`, which leaves the rest of the project alone), or `details` and `expiration`. A
-        named path takes the value that the given memory has, also an empty one; metadata, labels and
-        lists are replaced as a whole. `*` is all editable fields. Without a mask every populated field is
-        set, of `project` and `conversation_summary` every populated one in them, and the rest stays.
-        Output-only and unknown paths are refused with the paths that there are. Afterwards `details`
-        must still be those of the kind.
+        (`project.status`, which leaves the rest of the project alone), or `details` and `expiration`.
+        A named path takes its value from the given memory, even if empty; metadata, labels and lists
+        are replaced as a whole. `*` means all editable fields. Without a mask, every populated field
+        is set, within `project` and `conversation_summary` too, and the rest stays unchanged. An
+        output-only or unknown path is an error that lists the valid ones. The result must still have
+        the `details` of its kind.
         """
 
     def __init__(
@@ -447,8 +447,8 @@ class ListMemoriesRequest(_message.Message):
 
     @_builtins.property
     def read_mask(self) -> _field_mask_pb2.FieldMask:
-        """read_mask names the paths to give of each memory, for example `tags`. Empty or `*`: all. Unknown
-        paths are refused with the paths that there are.
+        """read_mask selects the fields of each memory to return, for example `tags`. Empty or `*`: all.
+        An unknown path is an error that lists the valid ones.
         """
 
     def __init__(
@@ -477,7 +477,7 @@ class ListMemoriesResponse(_message.Message):
     MEMORIES_FIELD_NUMBER: _builtins.int
     NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     next_page_token: _builtins.str
-    """next_page_token; empty at the end, and only there. A page ends early at 3 MiB, so a short one may
+    """next_page_token; empty only on the last page. A page ends early at 3 MiB, so a short page may
     not be the last.
     """
     @_builtins.property
@@ -541,8 +541,8 @@ class SearchMemoriesRequest(_message.Message):
 
     @_builtins.property
     def read_mask(self) -> _field_mask_pb2.FieldMask:
-        """read_mask names the paths to give of each hit's memory, for example `tags`. Empty or `*`: all. Unknown
-        paths are refused with the paths that there are.
+        """read_mask selects the fields of each hit's memory to return, for example `tags`. Empty or `*`:
+        all. An unknown path is an error that lists the valid ones.
         """
 
     def __init__(

@@ -254,8 +254,8 @@ class Pattern(_message.Message):
     namespace: _builtins.str
     """Output only. namespace it is in."""
     etag: _builtins.str
-    """Output only. etag of what callers edit; outcomes do not change it. That of a deleted pattern
-    never fits one that takes its id. Restarts and imports keep it.
+    """Output only. etag of the editable fields; outcomes do not change it. The etag of a deleted
+    pattern never matches a later one with the same id. Restarts and imports keep it.
     """
     superseded_by: _builtins.str
     """Output only. superseded_by is the newest pattern that supersedes this one. It follows from that
@@ -263,7 +263,7 @@ class Pattern(_message.Message):
     """
     @_builtins.property
     def actions(self) -> _containers.RepeatedCompositeFieldContainer[Global___Action]:
-        """actions taken, in order. At most 1,000, and 1.5 MiB together, serialized."""
+        """actions taken, in order. At most 1,000, and 1.5 MiB in total, serialized."""
 
     @_builtins.property
     def success_indicators(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
@@ -291,10 +291,10 @@ class Pattern(_message.Message):
 
     @_builtins.property
     def metadata(self) -> _struct_pb2.Struct:
-        """metadata is carried and given back, never interpreted. Its numbers are doubles: a whole number
-        beyond ±(2^53 - 1) is rounded before it arrives, so send larger ones as strings. What arrives is
-        given back: whole numbers exactly to 2^63, others good to 15 digits. Nested at most 16 deep, at
-        most 256 KiB; no NaN or infinity.
+        """metadata is stored and returned, never interpreted. Its numbers are doubles: integers beyond
+        ±(2^53 - 1) are rounded before they arrive, so send those as strings. What arrives is returned:
+        integers exactly up to 2^63, other numbers to 15 digits. Nested at most 16 deep, at most 256
+        KiB; no NaN or infinity.
         """
 
     @_builtins.property
@@ -401,7 +401,7 @@ class Action(_message.Message):
     """note for people."""
     @_builtins.property
     def args(self) -> _struct_pb2.Struct:
-        """args it was called with. Numbers and bounds are those of Pattern.metadata."""
+        """args it was called with. Numbers and limits are as for Pattern.metadata."""
 
     def __init__(
         self,

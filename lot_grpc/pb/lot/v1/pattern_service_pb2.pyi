@@ -277,7 +277,7 @@ class BatchSavePatternsResponse(_message.Message):
 
     @_builtins.property
     def notices(self) -> _containers.RepeatedCompositeFieldContainer[_outcome_pb2.Notice]:
-        """notices, for example that long fields are left out of an answer that would be too large."""
+        """notices, for example that long fields were omitted because the response would be too large."""
 
     def __init__(
         self,
@@ -387,7 +387,7 @@ class GetPatternResponse(_message.Message):
 
     @_builtins.property
     def notices(self) -> _containers.RepeatedCompositeFieldContainer[_outcome_pb2.Notice]:
-        """notices, for example that long fields are left out of an answer that would be too large."""
+        """notices, for example that long fields were omitted because the response would be too large."""
 
     def __init__(
         self,
@@ -475,10 +475,10 @@ class UpdatePatternRequest(_message.Message):
     @_builtins.property
     def update_mask(self) -> _field_mask_pb2.FieldMask:
         """update_mask names the paths to set (`task`, `tags`, …; `expiration` sets or clears the expiry).
-        A named path takes the value that the given pattern has, also an empty one; actions, metadata,
-        labels and lists are replaced as a whole. `*` is all editable fields. Without a mask every
-        populated field is set, and the rest stays. Output-only and unknown paths are refused with the
-        paths that there are.
+        A named path takes its value from the given pattern, even if empty; actions, metadata, labels
+        and lists are replaced as a whole. `*` means all editable fields. Without a mask, every
+        populated field is set and the rest stays unchanged. An output-only or unknown path is an error
+        that lists the valid ones.
         """
 
     def __init__(
@@ -607,8 +607,8 @@ class ListPatternsRequest(_message.Message):
 
     @_builtins.property
     def read_mask(self) -> _field_mask_pb2.FieldMask:
-        """read_mask names the paths to give of each pattern, for example `tags`. Empty or `*`: all. Unknown
-        paths are refused with the paths that there are.
+        """read_mask selects the fields of each pattern to return, for example `tags`. Empty or `*`: all.
+        An unknown path is an error that lists the valid ones.
         """
 
     def __init__(
@@ -637,7 +637,7 @@ class ListPatternsResponse(_message.Message):
     PATTERNS_FIELD_NUMBER: _builtins.int
     NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     next_page_token: _builtins.str
-    """next_page_token; empty at the end, and only there. A page ends early at 3 MiB, so a short one may
+    """next_page_token; empty only on the last page. A page ends early at 3 MiB, so a short page may
     not be the last.
     """
     @_builtins.property
@@ -704,8 +704,8 @@ class RecallPatternsRequest(_message.Message):
 
     @_builtins.property
     def read_mask(self) -> _field_mask_pb2.FieldMask:
-        """read_mask names the paths to give of each hit's pattern, for example `tags`. Empty or `*`: all. Unknown
-        paths are refused with the paths that there are.
+        """read_mask selects the fields of each hit's pattern to return, for example `tags`. Empty or `*`:
+        all. An unknown path is an error that lists the valid ones.
         """
 
     def __init__(
@@ -1051,7 +1051,7 @@ class RecordOutcomeResponse(_message.Message):
 
     @_builtins.property
     def notices(self) -> _containers.RepeatedCompositeFieldContainer[_outcome_pb2.Notice]:
-        """notices, for example that long fields are left out of an answer that would be too large."""
+        """notices, for example that long fields were omitted because the response would be too large."""
 
     def __init__(
         self,
@@ -1163,8 +1163,8 @@ class ListOutcomesRequest(_message.Message):
     """page_token as given by the last page."""
     @_builtins.property
     def read_mask(self) -> _field_mask_pb2.FieldMask:
-        """read_mask names the paths to give of each entry, for example `tags`. Empty or `*`: all. Unknown
-        paths are refused with the paths that there are.
+        """read_mask selects the fields of each entry to return, for example `tags`. Empty or `*`: all. An
+        unknown path is an error that lists the valid ones.
         """
 
     def __init__(
@@ -1193,7 +1193,7 @@ class ListOutcomesResponse(_message.Message):
     OUTCOMES_FIELD_NUMBER: _builtins.int
     NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     next_page_token: _builtins.str
-    """next_page_token; empty at the end, and only there. A page ends early at 3 MiB, so a short one may
+    """next_page_token; empty only on the last page. A page ends early at 3 MiB, so a short page may
     not be the last.
     """
     @_builtins.property
@@ -1269,7 +1269,7 @@ class CorrectOutcomeResponse(_message.Message):
 
     @_builtins.property
     def notices(self) -> _containers.RepeatedCompositeFieldContainer[_outcome_pb2.Notice]:
-        """notices, for example that long fields are left out of an answer that would be too large."""
+        """notices, for example that long fields were omitted because the response would be too large."""
 
     def __init__(
         self,
@@ -1389,8 +1389,8 @@ class ListFeedbackCandidatesRequest(_message.Message):
 
     @_builtins.property
     def read_mask(self) -> _field_mask_pb2.FieldMask:
-        """read_mask names the paths to give of each pattern, for example `tags`. Empty or `*`: all. Unknown
-        paths are refused with the paths that there are.
+        """read_mask selects the fields of each pattern to return, for example `tags`. Empty or `*`: all.
+        An unknown path is an error that lists the valid ones.
         """
 
     def __init__(
@@ -1436,7 +1436,7 @@ class ListFeedbackCandidatesResponse(_message.Message):
 
     @_builtins.property
     def notices(self) -> _containers.RepeatedCompositeFieldContainer[_outcome_pb2.Notice]:
-        """notices, for example that long fields are left out of an answer that would be too large."""
+        """notices, for example that long fields were omitted because the response would be too large."""
 
     def __init__(
         self,
@@ -1802,7 +1802,7 @@ class ExtractPatternsResponse(_message.Message):
 
     @_builtins.property
     def notices(self) -> _containers.RepeatedCompositeFieldContainer[_outcome_pb2.Notice]:
-        """notices, for example that long fields are left out of an answer that would be too large."""
+        """notices, for example that long fields were omitted because the response would be too large."""
 
     def __init__(
         self,
@@ -1834,10 +1834,10 @@ class ExtractPatternsFromCodeRequest(_message.Message):
     namespace: _builtins.str
     """namespace; empty is `default`."""
     code: _builtins.str
-    """Required. code, at most 1 MiB of text. Code with more than 2,000 pieces, or with more than 3 MiB
-    in them (pieces stand in one another, and each carries context and success_metrics), is
-    LIMIT_EXCEEDED, and so is what takes over 5 s of a processor or 512 MiB of memory to parse: send
-    it in smaller parts.
+    """Required. code, at most 1 MiB of text. Code with more than 2,000 pieces, or with more than 3
+    MiB in them (pieces stand in one another, and each carries context and success_metrics), is
+    LIMIT_EXCEEDED, and so is code that takes over 5 s of CPU time or 512 MiB of memory to parse:
+    send it in smaller parts.
     """
     language: _builtins.str
     """Required. language of the code; `py`, `js`, `jsx`, `ts`, `tsx`, `golang` and `rs` will do."""
@@ -1991,7 +1991,7 @@ class DistillPatternsResponse(_message.Message):
 
     @_builtins.property
     def notices(self) -> _containers.RepeatedCompositeFieldContainer[_outcome_pb2.Notice]:
-        """notices, for example that long fields are left out of an answer that would be too large."""
+        """notices, for example that long fields were omitted because the response would be too large."""
 
     def __init__(
         self,

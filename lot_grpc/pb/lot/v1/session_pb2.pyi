@@ -140,7 +140,7 @@ class SessionMessage(_message.Message):
     """
     @_builtins.property
     def metadata(self) -> _struct_pb2.Struct:
-        """metadata is carried and given back, as for Memory.metadata; at most 256 KiB serialized."""
+        """metadata is stored and returned, as for Memory.metadata; at most 256 KiB serialized."""
 
     @_builtins.property
     def message_time(self) -> _timestamp_pb2.Timestamp:
@@ -184,7 +184,8 @@ class PutSessionValueRequest(_message.Message):
     @_builtins.property
     def value(self) -> _struct_pb2.Value:
         """Required. value of any JSON type, null included; at most 256 KiB serialized. Its numbers are
-        doubles and given back to the bit, as for Preference.value. A session holds at most 1,000, and with their keys 8 MiB together; beyond that it is SESSION_FULL.
+        doubles, returned exactly, as for Preference.value. A session holds at most 1,000, and with
+        their keys 8 MiB together; beyond that it is SESSION_FULL.
         """
 
     @_builtins.property
@@ -389,11 +390,14 @@ class GetSessionRequest(_message.Message):
     session_id: _builtins.str
     """Required. session_id."""
     message_limit: _builtins.int
-    """message_limit: just the latest so many, at most 1,000; 0 is the whole window. Older ones are left
-    out where the answer would be over 3 MiB, which a notice says: read on with before_sequence.
+    """message_limit: return only this many of the latest messages, at most 1,000; 0: the whole
+    window. If the response would be over 3 MiB, older ones are omitted and a notice says so:
+    continue with before_sequence.
     """
     before_sequence: _builtins.int
-    """before_sequence: just messages of a lower sequence, and no values. 0: from the latest on."""
+    """before_sequence: only return messages with a lower sequence, and no values. 0: start at the
+    latest.
+    """
     def __init__(
         self,
         *,
@@ -425,13 +429,13 @@ class GetSessionResponse(_message.Message):
 
     @_builtins.property
     def omitted_keys(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """omitted_keys of values that are left out, since all values together are over half of an answer.
+        """omitted_keys of values that did not fit: all values together may take up half of a response.
         Read each with GetSessionValue.
         """
 
     @_builtins.property
     def notices(self) -> _containers.RepeatedCompositeFieldContainer[_outcome_pb2.Notice]:
-        """notices, for example that messages are left out of an answer that would be too large."""
+        """notices, for example that messages were omitted because the response would be too large."""
 
     def __init__(
         self,

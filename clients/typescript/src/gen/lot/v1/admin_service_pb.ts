@@ -202,7 +202,7 @@ export const StoreStatusSchema: GenMessage<StoreStatus> = /*@__PURE__*/
  */
 export type ServerLimits = Message<"lot.v1.ServerLimits"> & {
   /**
-   * max_message_bytes of a request or a message of a stream. Answers keep to 3 MiB.
+   * max_message_bytes of a request or a message of a stream. Responses are limited to 3 MiB.
    *
    * @generated from field: int64 max_message_bytes = 1;
    */
@@ -406,7 +406,7 @@ export type ListNamespacesResponse = Message<"lot.v1.ListNamespacesResponse"> & 
   namespaces: NamespaceUsage[];
 
   /**
-   * next_page_token; empty at the end, and only there. A page ends early at 3 MiB, so a short one may
+   * next_page_token; empty only on the last page. A page ends early at 3 MiB, so a short page may
    * not be the last.
    *
    * @generated from field: string next_page_token = 2;

@@ -213,10 +213,10 @@ export type Episode = Message<"lot.v1.Episode"> & {
   labels: { [key: string]: string };
 
   /**
-   * metadata is carried and given back, never interpreted. Its numbers are doubles: a whole number
-   * beyond ±(2^53 - 1) is rounded before it arrives, so send larger ones as strings. What arrives is
-   * given back: whole numbers exactly to 2^63, others good to 15 digits. Nested at most 16 deep, at
-   * most 256 KiB; no NaN or infinity.
+   * metadata is stored and returned, never interpreted. Its numbers are doubles: integers beyond
+   * ±(2^53 - 1) are rounded before they arrive, so send those as strings. What arrives is returned:
+   * integers exactly up to 2^63, other numbers to 15 digits. Nested at most 16 deep, at most 256
+   * KiB; no NaN or infinity.
    *
    * @generated from field: google.protobuf.Struct metadata = 27;
    */
@@ -230,8 +230,8 @@ export type Episode = Message<"lot.v1.Episode"> & {
   namespace: string;
 
   /**
-   * Output only. etag of what callers edit. That of a deleted episode never fits one that takes its
-   * id. Restarts and imports keep it.
+   * Output only. etag of the editable fields. The etag of a deleted episode never matches a later
+   * one with the same id. Restarts and imports keep it.
    *
    * @generated from field: string etag = 29;
    */
@@ -325,10 +325,10 @@ export type EpisodeEvent = Message<"lot.v1.EpisodeEvent"> & {
   agentRole: string;
 
   /**
-   * data of the event, at most 256 KiB. Its numbers are doubles and given back to the bit: send whole
-   * ones beyond ±(2^53 - 1) as strings. Nested at most 16 deep; no NaN or infinity. Learning reads of it the texts `tool` (or `tool_name`) and `note`, the object `args` (or
-   * `arguments`), and an error: `error` as text or `{type, message}`, or `error_type` and
-   * `error_message`.
+   * data of the event, at most 256 KiB. Its numbers are doubles, returned exactly: send integers
+   * beyond ±(2^53 - 1) as strings. Nested at most 16 deep; no NaN or infinity. Learning reads of it
+   * the texts `tool` (or `tool_name`) and `note`, the object `args` (or `arguments`), and an error:
+   * `error` as text or `{type, message}`, or `error_type` and `error_message`.
    *
    * @generated from field: google.protobuf.Struct data = 4;
    */

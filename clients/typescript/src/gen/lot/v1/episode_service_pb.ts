@@ -400,7 +400,7 @@ export type EndEpisodeResponse = Message<"lot.v1.EndEpisodeResponse"> & {
   extractedErrorSolutions: ErrorSolution[];
 
   /**
-   * notices, for example that long fields are left out of an answer that would be too large.
+   * notices, for example that long fields were omitted because the response would be too large.
    *
    * @generated from field: repeated lot.v1.Notice notices = 4;
    */
@@ -610,8 +610,8 @@ export type ListEpisodesRequest = Message<"lot.v1.ListEpisodesRequest"> & {
   pageToken: string;
 
   /**
-   * read_mask names the paths to give of each episode, for example `tags`. Empty or `*`: all. Unknown
-   * paths are refused with the paths that there are.
+   * read_mask selects the fields of each episode to return, for example `tags`. Empty or `*`: all.
+   * An unknown path is an error that lists the valid ones.
    *
    * @generated from field: google.protobuf.FieldMask read_mask = 5;
    */
@@ -639,7 +639,7 @@ export type ListEpisodesResponse = Message<"lot.v1.ListEpisodesResponse"> & {
   episodes: Episode[];
 
   /**
-   * next_page_token; empty at the end, and only there. A page ends early at 3 MiB, so a short one may
+   * next_page_token; empty only on the last page. A page ends early at 3 MiB, so a short page may
    * not be the last.
    *
    * @generated from field: string next_page_token = 2;
@@ -759,8 +759,8 @@ export type ListEpisodeEventsRequest = Message<"lot.v1.ListEpisodeEventsRequest"
   afterSequence: bigint;
 
   /**
-   * read_mask names the paths to give of each event, for example `tags`. Empty or `*`: all. Unknown
-   * paths are refused with the paths that there are.
+   * read_mask selects the fields of each event to return, for example `tags`. Empty or `*`: all. An
+   * unknown path is an error that lists the valid ones.
    *
    * @generated from field: google.protobuf.FieldMask read_mask = 6;
    */
@@ -941,8 +941,8 @@ export type RecallEpisodesRequest = Message<"lot.v1.RecallEpisodesRequest"> & {
   explain: boolean;
 
   /**
-   * read_mask names the paths to give of each hit's episode, for example `tags`. Empty or `*`: all. Unknown
-   * paths are refused with the paths that there are.
+   * read_mask selects the fields of each hit's episode to return, for example `tags`. Empty or `*`:
+   * all. An unknown path is an error that lists the valid ones.
    *
    * @generated from field: google.protobuf.FieldMask read_mask = 8;
    */
@@ -1129,7 +1129,7 @@ export type AnalyzeFailuresResponse = Message<"lot.v1.AnalyzeFailuresResponse"> 
   comparedSignatureCount: bigint;
 
   /**
-   * notices, for example that long fields are left out of an answer that would be too large.
+   * notices, for example that long fields were omitted because the response would be too large.
    *
    * @generated from field: repeated lot.v1.Notice notices = 7;
    */

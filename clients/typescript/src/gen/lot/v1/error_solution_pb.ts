@@ -77,7 +77,7 @@ export type ErrorSolution = Message<"lot.v1.ErrorSolution"> & {
   resolution: string;
 
   /**
-   * steps of the resolution, in order. At most 1,000, and 1.5 MiB together.
+   * steps of the resolution, in order. At most 1,000, and 1.5 MiB in total.
    *
    * @generated from field: repeated string steps = 8;
    */
@@ -120,7 +120,7 @@ export type ErrorSolution = Message<"lot.v1.ErrorSolution"> & {
   labels: { [key: string]: string };
 
   /**
-   * metadata is carried and given back, as for Memory.metadata.
+   * metadata is stored and returned, as for Memory.metadata.
    *
    * @generated from field: google.protobuf.Struct metadata = 14;
    */
@@ -451,8 +451,8 @@ export type FindErrorSolutionsRequest = Message<"lot.v1.FindErrorSolutionsReques
   explain: boolean;
 
   /**
-   * read_mask names the paths to give of each hit's error solution, for example `tags`. Empty or `*`: all. Unknown
-   * paths are refused with the paths that there are.
+   * read_mask selects the fields of each hit's error solution to return, for example `tags`. Empty
+   * or `*`: all. An unknown path is an error that lists the valid ones.
    *
    * @generated from field: google.protobuf.FieldMask read_mask = 10;
    */
@@ -746,8 +746,8 @@ export type ListErrorSolutionsRequest = Message<"lot.v1.ListErrorSolutionsReques
   pageToken: string;
 
   /**
-   * read_mask names the paths to give of each error solution, for example `tags`. Empty or `*`: all. Unknown
-   * paths are refused with the paths that there are.
+   * read_mask selects the fields of each error solution to return, for example `tags`. Empty or
+   * `*`: all. An unknown path is an error that lists the valid ones.
    *
    * @generated from field: google.protobuf.FieldMask read_mask = 5;
    */
@@ -775,7 +775,7 @@ export type ListErrorSolutionsResponse = Message<"lot.v1.ListErrorSolutionsRespo
   errorSolutions: ErrorSolution[];
 
   /**
-   * next_page_token; empty at the end, and only there. A page ends early at 3 MiB, so a short one may
+   * next_page_token; empty only on the last page. A page ends early at 3 MiB, so a short page may
    * not be the last.
    *
    * @generated from field: string next_page_token = 2;

@@ -97,7 +97,7 @@ export type LearningEvent = Message<"lot.v1.LearningEvent"> & {
   labels: { [key: string]: string };
 
   /**
-   * metadata is carried and given back, as for Memory.metadata.
+   * metadata is stored and returned, as for Memory.metadata.
    *
    * @generated from field: google.protobuf.Struct metadata = 11;
    */
@@ -401,8 +401,8 @@ export type ListLearningEventsRequest = Message<"lot.v1.ListLearningEventsReques
   pageToken: string;
 
   /**
-   * read_mask names the paths to give of each learning event, for example `tags`. Empty or `*`: all. Unknown
-   * paths are refused with the paths that there are.
+   * read_mask selects the fields of each learning event to return, for example `tags`. Empty or
+   * `*`: all. An unknown path is an error that lists the valid ones.
    *
    * @generated from field: google.protobuf.FieldMask read_mask = 5;
    */
@@ -430,7 +430,7 @@ export type ListLearningEventsResponse = Message<"lot.v1.ListLearningEventsRespo
   learningEvents: LearningEvent[];
 
   /**
-   * next_page_token; empty at the end, and only there. A page ends early at 3 MiB, so a short one may
+   * next_page_token; empty only on the last page. A page ends early at 3 MiB, so a short page may
    * not be the last.
    *
    * @generated from field: string next_page_token = 2;

@@ -38,8 +38,8 @@ export type LearningState = Message<"lot.v1.LearningState"> & {
   complexity: Complexity;
 
   /**
-   * features for people and later use; they do not take part in what is learned. Numbers and bounds
-   * are those of Memory.metadata.
+   * features for people and later use; learning ignores them. Numbers and limits are as for
+   * Memory.metadata.
    *
    * @generated from field: google.protobuf.Struct features = 3;
    */
@@ -67,7 +67,7 @@ export type ActionOption = Message<"lot.v1.ActionOption"> & {
   name: string;
 
   /**
-   * parameters, carried and given back. Numbers and bounds are those of Memory.metadata.
+   * parameters, stored and returned. Numbers and limits are as for Memory.metadata.
    *
    * @generated from field: google.protobuf.Struct parameters = 2;
    */

@@ -218,7 +218,7 @@ export type BatchCreateMemoriesResponse = Message<"lot.v1.BatchCreateMemoriesRes
   failedCount: number;
 
   /**
-   * notices, for example that long fields are left out of an answer that would be too large.
+   * notices, for example that long fields were omitted because the response would be too large.
    *
    * @generated from field: repeated lot.v1.Notice notices = 4;
    */
@@ -347,12 +347,12 @@ export type UpdateMemoryRequest = Message<"lot.v1.UpdateMemoryRequest"> & {
 
   /**
    * update_mask names the paths to set: a field (`content`, `tags`), a field of the details
-   * (`project.status`, which leaves the rest of the project alone), or `details` and `expiration`. A
-   * named path takes the value that the given memory has, also an empty one; metadata, labels and
-   * lists are replaced as a whole. `*` is all editable fields. Without a mask every populated field is
-   * set, of `project` and `conversation_summary` every populated one in them, and the rest stays.
-   * Output-only and unknown paths are refused with the paths that there are. Afterwards `details`
-   * must still be those of the kind.
+   * (`project.status`, which leaves the rest of the project alone), or `details` and `expiration`.
+   * A named path takes its value from the given memory, even if empty; metadata, labels and lists
+   * are replaced as a whole. `*` means all editable fields. Without a mask, every populated field
+   * is set, within `project` and `conversation_summary` too, and the rest stays unchanged. An
+   * output-only or unknown path is an error that lists the valid ones. The result must still have
+   * the `details` of its kind.
    *
    * @generated from field: google.protobuf.FieldMask update_mask = 4;
    */
@@ -499,8 +499,8 @@ export type ListMemoriesRequest = Message<"lot.v1.ListMemoriesRequest"> & {
   pageToken: string;
 
   /**
-   * read_mask names the paths to give of each memory, for example `tags`. Empty or `*`: all. Unknown
-   * paths are refused with the paths that there are.
+   * read_mask selects the fields of each memory to return, for example `tags`. Empty or `*`: all.
+   * An unknown path is an error that lists the valid ones.
    *
    * @generated from field: google.protobuf.FieldMask read_mask = 5;
    */
@@ -528,7 +528,7 @@ export type ListMemoriesResponse = Message<"lot.v1.ListMemoriesResponse"> & {
   memories: Memory[];
 
   /**
-   * next_page_token; empty at the end, and only there. A page ends early at 3 MiB, so a short one may
+   * next_page_token; empty only on the last page. A page ends early at 3 MiB, so a short page may
    * not be the last.
    *
    * @generated from field: string next_page_token = 2;
@@ -611,8 +611,8 @@ export type SearchMemoriesRequest = Message<"lot.v1.SearchMemoriesRequest"> & {
   explain: boolean;
 
   /**
-   * read_mask names the paths to give of each hit's memory, for example `tags`. Empty or `*`: all. Unknown
-   * paths are refused with the paths that there are.
+   * read_mask selects the fields of each hit's memory to return, for example `tags`. Empty or `*`:
+   * all. An unknown path is an error that lists the valid ones.
    *
    * @generated from field: google.protobuf.FieldMask read_mask = 9;
    */

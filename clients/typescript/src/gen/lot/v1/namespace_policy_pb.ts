@@ -100,8 +100,8 @@ export type NamespacePolicy = Message<"lot.v1.NamespacePolicy"> & {
   namespace: string;
 
   /**
-   * Output only. etag; empty while the policy is the default. That of a cleared policy never fits
-   * the next one. Restarts and imports keep it.
+   * Output only. etag; empty while the policy is the default. The etag of a cleared policy never
+   * matches the next one. Restarts and imports keep it.
    *
    * @generated from field: string etag = 12;
    */
@@ -185,9 +185,9 @@ export type UpdateNamespacePolicyRequest = Message<"lot.v1.UpdateNamespacePolicy
   policy?: NamespacePolicy | undefined;
 
   /**
-   * update_mask names the paths to set. A named path takes the value that the given policy has, also
-   * none. `*` is all. Without a mask every populated field is set, and the rest stays. Output-only
-   * and unknown paths are refused with the paths that there are.
+   * update_mask names the paths to set. A named path takes its value from the given policy, even if
+   * unset. `*` means all. Without a mask, every populated field is set and the rest stays
+   * unchanged. An output-only or unknown path is an error that lists the valid ones.
    *
    * @generated from field: google.protobuf.FieldMask update_mask = 3;
    */

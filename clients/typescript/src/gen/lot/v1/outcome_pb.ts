@@ -359,9 +359,9 @@ export enum NoticeCode {
   MERGED = 6,
 
   /**
-   * Whole, the answer would be over 3 MiB, near what gRPC's clients accept unless set otherwise (4
-   * MiB). Things from the end come without long fields, or the last ones not at all; the message says
-   * which. Read them by their ids, or ask for less with a limit or a read mask.
+   * The full response would be over 3 MiB (gRPC clients accept 4 MiB by default). Long fields of
+   * the last items, or the last items themselves, are omitted; the message says which. Read them by
+   * id, or ask for less with a limit or a read mask.
    *
    * @generated from enum value: NOTICE_CODE_ANSWER_SHORTENED = 7;
    */

@@ -80,7 +80,7 @@ export type Pattern = Message<"lot.v1.Pattern"> & {
   context: string;
 
   /**
-   * actions taken, in order. At most 1,000, and 1.5 MiB together, serialized.
+   * actions taken, in order. At most 1,000, and 1.5 MiB in total, serialized.
    *
    * @generated from field: repeated lot.v1.Action actions = 8;
    */
@@ -191,10 +191,10 @@ export type Pattern = Message<"lot.v1.Pattern"> & {
   labels: { [key: string]: string };
 
   /**
-   * metadata is carried and given back, never interpreted. Its numbers are doubles: a whole number
-   * beyond ±(2^53 - 1) is rounded before it arrives, so send larger ones as strings. What arrives is
-   * given back: whole numbers exactly to 2^63, others good to 15 digits. Nested at most 16 deep, at
-   * most 256 KiB; no NaN or infinity.
+   * metadata is stored and returned, never interpreted. Its numbers are doubles: integers beyond
+   * ±(2^53 - 1) are rounded before they arrive, so send those as strings. What arrives is returned:
+   * integers exactly up to 2^63, other numbers to 15 digits. Nested at most 16 deep, at most 256
+   * KiB; no NaN or infinity.
    *
    * @generated from field: google.protobuf.Struct metadata = 23;
    */
@@ -259,8 +259,8 @@ export type Pattern = Message<"lot.v1.Pattern"> & {
   namespace: string;
 
   /**
-   * Output only. etag of what callers edit; outcomes do not change it. That of a deleted pattern
-   * never fits one that takes its id. Restarts and imports keep it.
+   * Output only. etag of the editable fields; outcomes do not change it. The etag of a deleted
+   * pattern never matches a later one with the same id. Restarts and imports keep it.
    *
    * @generated from field: string etag = 32;
    */
@@ -340,7 +340,7 @@ export type Action = Message<"lot.v1.Action"> & {
   tool: string;
 
   /**
-   * args it was called with. Numbers and bounds are those of Pattern.metadata.
+   * args it was called with. Numbers and limits are as for Pattern.metadata.
    *
    * @generated from field: google.protobuf.Struct args = 2;
    */

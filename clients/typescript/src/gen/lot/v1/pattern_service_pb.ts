@@ -221,7 +221,7 @@ export type BatchSavePatternsResponse = Message<"lot.v1.BatchSavePatternsRespons
   failedCount: number;
 
   /**
-   * notices, for example that long fields are left out of an answer that would be too large.
+   * notices, for example that long fields were omitted because the response would be too large.
    *
    * @generated from field: repeated lot.v1.Notice notices = 4;
    */
@@ -343,7 +343,7 @@ export type GetPatternResponse = Message<"lot.v1.GetPatternResponse"> & {
   lineage: LineageEntry[];
 
   /**
-   * notices, for example that long fields are left out of an answer that would be too large.
+   * notices, for example that long fields were omitted because the response would be too large.
    *
    * @generated from field: repeated lot.v1.Notice notices = 4;
    */
@@ -442,10 +442,10 @@ export type UpdatePatternRequest = Message<"lot.v1.UpdatePatternRequest"> & {
 
   /**
    * update_mask names the paths to set (`task`, `tags`, …; `expiration` sets or clears the expiry).
-   * A named path takes the value that the given pattern has, also an empty one; actions, metadata,
-   * labels and lists are replaced as a whole. `*` is all editable fields. Without a mask every
-   * populated field is set, and the rest stays. Output-only and unknown paths are refused with the
-   * paths that there are.
+   * A named path takes its value from the given pattern, even if empty; actions, metadata, labels
+   * and lists are replaced as a whole. `*` means all editable fields. Without a mask, every
+   * populated field is set and the rest stays unchanged. An output-only or unknown path is an error
+   * that lists the valid ones.
    *
    * @generated from field: google.protobuf.FieldMask update_mask = 4;
    */
@@ -592,8 +592,8 @@ export type ListPatternsRequest = Message<"lot.v1.ListPatternsRequest"> & {
   pageToken: string;
 
   /**
-   * read_mask names the paths to give of each pattern, for example `tags`. Empty or `*`: all. Unknown
-   * paths are refused with the paths that there are.
+   * read_mask selects the fields of each pattern to return, for example `tags`. Empty or `*`: all.
+   * An unknown path is an error that lists the valid ones.
    *
    * @generated from field: google.protobuf.FieldMask read_mask = 5;
    */
@@ -621,7 +621,7 @@ export type ListPatternsResponse = Message<"lot.v1.ListPatternsResponse"> & {
   patterns: Pattern[];
 
   /**
-   * next_page_token; empty at the end, and only there. A page ends early at 3 MiB, so a short one may
+   * next_page_token; empty only on the last page. A page ends early at 3 MiB, so a short page may
    * not be the last.
    *
    * @generated from field: string next_page_token = 2;
@@ -711,8 +711,8 @@ export type RecallPatternsRequest = Message<"lot.v1.RecallPatternsRequest"> & {
   explain: boolean;
 
   /**
-   * read_mask names the paths to give of each hit's pattern, for example `tags`. Empty or `*`: all. Unknown
-   * paths are refused with the paths that there are.
+   * read_mask selects the fields of each hit's pattern to return, for example `tags`. Empty or `*`:
+   * all. An unknown path is an error that lists the valid ones.
    *
    * @generated from field: google.protobuf.FieldMask read_mask = 10;
    */
@@ -1098,7 +1098,7 @@ export type RecordOutcomeResponse = Message<"lot.v1.RecordOutcomeResponse"> & {
   outcomeId: string;
 
   /**
-   * notices, for example that long fields are left out of an answer that would be too large.
+   * notices, for example that long fields were omitted because the response would be too large.
    *
    * @generated from field: repeated lot.v1.Notice notices = 3;
    */
@@ -1246,8 +1246,8 @@ export type ListOutcomesRequest = Message<"lot.v1.ListOutcomesRequest"> & {
   pageToken: string;
 
   /**
-   * read_mask names the paths to give of each entry, for example `tags`. Empty or `*`: all. Unknown
-   * paths are refused with the paths that there are.
+   * read_mask selects the fields of each entry to return, for example `tags`. Empty or `*`: all. An
+   * unknown path is an error that lists the valid ones.
    *
    * @generated from field: google.protobuf.FieldMask read_mask = 5;
    */
@@ -1275,7 +1275,7 @@ export type ListOutcomesResponse = Message<"lot.v1.ListOutcomesResponse"> & {
   outcomes: OutcomeEntry[];
 
   /**
-   * next_page_token; empty at the end, and only there. A page ends early at 3 MiB, so a short one may
+   * next_page_token; empty only on the last page. A page ends early at 3 MiB, so a short page may
    * not be the last.
    *
    * @generated from field: string next_page_token = 2;
@@ -1360,7 +1360,7 @@ export type CorrectOutcomeResponse = Message<"lot.v1.CorrectOutcomeResponse"> & 
   outcomeId: string;
 
   /**
-   * notices, for example that long fields are left out of an answer that would be too large.
+   * notices, for example that long fields were omitted because the response would be too large.
    *
    * @generated from field: repeated lot.v1.Notice notices = 3;
    */
@@ -1488,8 +1488,8 @@ export type ListFeedbackCandidatesRequest = Message<"lot.v1.ListFeedbackCandidat
   limit: number;
 
   /**
-   * read_mask names the paths to give of each pattern, for example `tags`. Empty or `*`: all. Unknown
-   * paths are refused with the paths that there are.
+   * read_mask selects the fields of each pattern to return, for example `tags`. Empty or `*`: all.
+   * An unknown path is an error that lists the valid ones.
    *
    * @generated from field: google.protobuf.FieldMask read_mask = 4;
    */
@@ -1539,7 +1539,7 @@ export type ListFeedbackCandidatesResponse = Message<"lot.v1.ListFeedbackCandida
   exact: boolean;
 
   /**
-   * notices, for example that long fields are left out of an answer that would be too large.
+   * notices, for example that long fields were omitted because the response would be too large.
    *
    * @generated from field: repeated lot.v1.Notice notices = 5;
    */
@@ -1812,7 +1812,7 @@ export type ExtractPatternsResponse = Message<"lot.v1.ExtractPatternsResponse"> 
   episodeCount: bigint;
 
   /**
-   * notices, for example that long fields are left out of an answer that would be too large.
+   * notices, for example that long fields were omitted because the response would be too large.
    *
    * @generated from field: repeated lot.v1.Notice notices = 3;
    */
@@ -1840,10 +1840,10 @@ export type ExtractPatternsFromCodeRequest = Message<"lot.v1.ExtractPatternsFrom
   namespace: string;
 
   /**
-   * Required. code, at most 1 MiB of text. Code with more than 2,000 pieces, or with more than 3 MiB
-   * in them (pieces stand in one another, and each carries context and success_metrics), is
-   * LIMIT_EXCEEDED, and so is what takes over 5 s of a processor or 512 MiB of memory to parse: send
-   * it in smaller parts.
+   * Required. code, at most 1 MiB of text. Code with more than 2,000 pieces, or with more than 3
+   * MiB in them (pieces stand in one another, and each carries context and success_metrics), is
+   * LIMIT_EXCEEDED, and so is code that takes over 5 s of CPU time or 512 MiB of memory to parse:
+   * send it in smaller parts.
    *
    * @generated from field: string code = 2;
    */
@@ -2033,7 +2033,7 @@ export type DistillPatternsResponse = Message<"lot.v1.DistillPatternsResponse"> 
   extendedCount: number;
 
   /**
-   * notices, for example that long fields are left out of an answer that would be too large.
+   * notices, for example that long fields were omitted because the response would be too large.
    *
    * @generated from field: repeated lot.v1.Notice notices = 7;
    */

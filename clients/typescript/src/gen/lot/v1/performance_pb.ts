@@ -86,7 +86,7 @@ export type GetTrendsResponse = Message<"lot.v1.GetTrendsResponse"> & {
   trends: CategoryTrend[];
 
   /**
-   * notices, for example that long fields are left out of an answer that would be too large.
+   * notices, for example that long fields were omitted because the response would be too large.
    *
    * @generated from field: repeated lot.v1.Notice notices = 2;
    */
@@ -312,7 +312,7 @@ export type GetPerformanceReportResponse = Message<"lot.v1.GetPerformanceReportR
   report?: PerformanceReport | undefined;
 
   /**
-   * notices, for example that long fields are left out of an answer that would be too large.
+   * notices, for example that long fields were omitted because the response would be too large.
    *
    * @generated from field: repeated lot.v1.Notice notices = 2;
    */

@@ -30,9 +30,9 @@ export type Preference = Message<"lot.v1.Preference"> & {
   key: string;
 
   /**
-   * value of any JSON type; null is a value. Numbers are doubles and given back to the bit: put
-   * whole ones beyond ±(2^53 - 1) as strings. NaN and infinity are refused; nested at most 16 deep,
-   * at most 256 KiB serialized.
+   * value of any JSON type; null is a value. Numbers are doubles, returned exactly: send integers
+   * beyond ±(2^53 - 1) as strings. NaN and infinity are refused; nested at most 16 deep, at most
+   * 256 KiB serialized.
    *
    * @generated from field: google.protobuf.Value value = 2;
    */
@@ -153,7 +153,7 @@ export type PutPreferenceRequest = Message<"lot.v1.PutPreferenceRequest"> & {
   key: string;
 
   /**
-   * Required. value, as for Preference.value; null is one, too. At most 256 KiB serialized.
+   * Required. value, as for Preference.value; null is a value. At most 256 KiB serialized.
    *
    * @generated from field: google.protobuf.Value value = 3;
    */
@@ -247,7 +247,7 @@ export type GetPreferenceRequest = Message<"lot.v1.GetPreferenceRequest"> & {
   historyLimit: number;
 
   /**
-   * before_revision: just former values of a lower revision. 0: from the latest on.
+   * before_revision: only return former values with a lower revision. 0: start at the latest.
    *
    * @generated from field: int64 before_revision = 4;
    */
@@ -275,15 +275,15 @@ export type GetPreferenceResponse = Message<"lot.v1.GetPreferenceResponse"> & {
   preference?: Preference | undefined;
 
   /**
-   * history of former values, newest first. Older ones are left out where the answer would be over 3
-   * MiB, which a notice says: read on with before_revision.
+   * history of former values, newest first. If the response would be over 3 MiB, older ones are
+   * omitted and a notice says so: continue with before_revision.
    *
    * @generated from field: repeated lot.v1.PreferenceRevision history = 2;
    */
   history: PreferenceRevision[];
 
   /**
-   * notices, for example that older values are left out of an answer that would be too large.
+   * notices, for example that older values were omitted because the response would be too large.
    *
    * @generated from field: repeated lot.v1.Notice notices = 3;
    */
@@ -332,8 +332,8 @@ export type ListPreferencesRequest = Message<"lot.v1.ListPreferencesRequest"> & 
   pageToken: string;
 
   /**
-   * read_mask names the paths to give of each preference, for example `tags`. Empty or `*`: all. Unknown
-   * paths are refused with the paths that there are.
+   * read_mask selects the fields of each preference to return, for example `tags`. Empty or `*`:
+   * all. An unknown path is an error that lists the valid ones.
    *
    * @generated from field: google.protobuf.FieldMask read_mask = 5;
    */
@@ -361,7 +361,7 @@ export type ListPreferencesResponse = Message<"lot.v1.ListPreferencesResponse"> 
   preferences: Preference[];
 
   /**
-   * next_page_token; empty at the end, and only there. A page ends early at 3 MiB, so a short one may
+   * next_page_token; empty only on the last page. A page ends early at 3 MiB, so a short page may
    * not be the last.
    *
    * @generated from field: string next_page_token = 2;

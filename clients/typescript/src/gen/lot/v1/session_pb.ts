@@ -130,7 +130,7 @@ export type SessionMessage = Message<"lot.v1.SessionMessage"> & {
   name: string;
 
   /**
-   * metadata is carried and given back, as for Memory.metadata; at most 256 KiB serialized.
+   * metadata is stored and returned, as for Memory.metadata; at most 256 KiB serialized.
    *
    * @generated from field: google.protobuf.Struct metadata = 4;
    */
@@ -188,7 +188,8 @@ export type PutSessionValueRequest = Message<"lot.v1.PutSessionValueRequest"> & 
 
   /**
    * Required. value of any JSON type, null included; at most 256 KiB serialized. Its numbers are
-   * doubles and given back to the bit, as for Preference.value. A session holds at most 1,000, and with their keys 8 MiB together; beyond that it is SESSION_FULL.
+   * doubles, returned exactly, as for Preference.value. A session holds at most 1,000, and with
+   * their keys 8 MiB together; beyond that it is SESSION_FULL.
    *
    * @generated from field: google.protobuf.Value value = 4;
    */
@@ -407,15 +408,17 @@ export type GetSessionRequest = Message<"lot.v1.GetSessionRequest"> & {
   sessionId: string;
 
   /**
-   * message_limit: just the latest so many, at most 1,000; 0 is the whole window. Older ones are left
-   * out where the answer would be over 3 MiB, which a notice says: read on with before_sequence.
+   * message_limit: return only this many of the latest messages, at most 1,000; 0: the whole
+   * window. If the response would be over 3 MiB, older ones are omitted and a notice says so:
+   * continue with before_sequence.
    *
    * @generated from field: int32 message_limit = 3;
    */
   messageLimit: number;
 
   /**
-   * before_sequence: just messages of a lower sequence, and no values. 0: from the latest on.
+   * before_sequence: only return messages with a lower sequence, and no values. 0: start at the
+   * latest.
    *
    * @generated from field: int64 before_sequence = 4;
    */
@@ -443,7 +446,7 @@ export type GetSessionResponse = Message<"lot.v1.GetSessionResponse"> & {
   session?: Session | undefined;
 
   /**
-   * omitted_keys of values that are left out, since all values together are over half of an answer.
+   * omitted_keys of values that did not fit: all values together may take up half of a response.
    * Read each with GetSessionValue.
    *
    * @generated from field: repeated string omitted_keys = 2;
@@ -451,7 +454,7 @@ export type GetSessionResponse = Message<"lot.v1.GetSessionResponse"> & {
   omittedKeys: string[];
 
   /**
-   * notices, for example that messages are left out of an answer that would be too large.
+   * notices, for example that messages were omitted because the response would be too large.
    *
    * @generated from field: repeated lot.v1.Notice notices = 3;
    */

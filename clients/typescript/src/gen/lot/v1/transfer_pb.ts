@@ -264,8 +264,8 @@ export type ExportRecord = Message<"lot.v1.ExportRecord"> & {
   namespace: string;
 
   /**
-   * thing. None for feedback on a pattern and for what ranking learned of it. Of a record that would
-   * be over 3 MiB it comes without its long fields, which are in `internal`.
+   * thing. None for feedback on a pattern and for what ranking learned about it. If the record
+   * would be over 3 MiB, its long fields are omitted here and kept only in `internal`.
    *
    * @generated from oneof lot.v1.ExportRecord.thing
    */

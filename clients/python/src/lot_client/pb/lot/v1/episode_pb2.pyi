@@ -179,8 +179,8 @@ class Episode(_message.Message):
     namespace: _builtins.str
     """Output only. namespace it is in."""
     etag: _builtins.str
-    """Output only. etag of what callers edit. That of a deleted episode never fits one that takes its
-    id. Restarts and imports keep it.
+    """Output only. etag of the editable fields. The etag of a deleted episode never matches a later
+    one with the same id. Restarts and imports keep it.
     """
     @_builtins.property
     def dependencies(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
@@ -232,10 +232,10 @@ class Episode(_message.Message):
 
     @_builtins.property
     def metadata(self) -> _struct_pb2.Struct:
-        """metadata is carried and given back, never interpreted. Its numbers are doubles: a whole number
-        beyond ±(2^53 - 1) is rounded before it arrives, so send larger ones as strings. What arrives is
-        given back: whole numbers exactly to 2^63, others good to 15 digits. Nested at most 16 deep, at
-        most 256 KiB; no NaN or infinity.
+        """metadata is stored and returned, never interpreted. Its numbers are doubles: integers beyond
+        ±(2^53 - 1) are rounded before they arrive, so send those as strings. What arrives is returned:
+        integers exactly up to 2^63, other numbers to 15 digits. Nested at most 16 deep, at most 256
+        KiB; no NaN or infinity.
         """
 
     @_builtins.property
@@ -347,10 +347,10 @@ class EpisodeEvent(_message.Message):
     """agent_role of the agent that did it; empty: the episode's."""
     @_builtins.property
     def data(self) -> _struct_pb2.Struct:
-        """data of the event, at most 256 KiB. Its numbers are doubles and given back to the bit: send whole
-        ones beyond ±(2^53 - 1) as strings. Nested at most 16 deep; no NaN or infinity. Learning reads of it the texts `tool` (or `tool_name`) and `note`, the object `args` (or
-        `arguments`), and an error: `error` as text or `{type, message}`, or `error_type` and
-        `error_message`.
+        """data of the event, at most 256 KiB. Its numbers are doubles, returned exactly: send integers
+        beyond ±(2^53 - 1) as strings. Nested at most 16 deep; no NaN or infinity. Learning reads of it
+        the texts `tool` (or `tool_name`) and `note`, the object `args` (or `arguments`), and an error:
+        `error` as text or `{type, message}`, or `error_type` and `error_message`.
         """
 
     @_builtins.property

@@ -127,7 +127,7 @@ class ErrorSolution(_message.Message):
     """Output only. namespace it is in."""
     @_builtins.property
     def steps(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """steps of the resolution, in order. At most 1,000, and 1.5 MiB together."""
+        """steps of the resolution, in order. At most 1,000, and 1.5 MiB in total."""
 
     @_builtins.property
     def categories(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
@@ -147,7 +147,7 @@ class ErrorSolution(_message.Message):
 
     @_builtins.property
     def metadata(self) -> _struct_pb2.Struct:
-        """metadata is carried and given back, as for Memory.metadata."""
+        """metadata is stored and returned, as for Memory.metadata."""
 
     @_builtins.property
     def source_episode_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
@@ -450,8 +450,8 @@ class FindErrorSolutionsRequest(_message.Message):
 
     @_builtins.property
     def read_mask(self) -> _field_mask_pb2.FieldMask:
-        """read_mask names the paths to give of each hit's error solution, for example `tags`. Empty or `*`: all. Unknown
-        paths are refused with the paths that there are.
+        """read_mask selects the fields of each hit's error solution to return, for example `tags`. Empty
+        or `*`: all. An unknown path is an error that lists the valid ones.
         """
 
     def __init__(
@@ -717,8 +717,8 @@ class ListErrorSolutionsRequest(_message.Message):
 
     @_builtins.property
     def read_mask(self) -> _field_mask_pb2.FieldMask:
-        """read_mask names the paths to give of each error solution, for example `tags`. Empty or `*`: all. Unknown
-        paths are refused with the paths that there are.
+        """read_mask selects the fields of each error solution to return, for example `tags`. Empty or
+        `*`: all. An unknown path is an error that lists the valid ones.
         """
 
     def __init__(
@@ -747,7 +747,7 @@ class ListErrorSolutionsResponse(_message.Message):
     ERROR_SOLUTIONS_FIELD_NUMBER: _builtins.int
     NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     next_page_token: _builtins.str
-    """next_page_token; empty at the end, and only there. A page ends early at 3 MiB, so a short one may
+    """next_page_token; empty only on the last page. A page ends early at 3 MiB, so a short page may
     not be the last.
     """
     @_builtins.property

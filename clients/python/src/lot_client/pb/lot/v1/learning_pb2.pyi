@@ -79,8 +79,8 @@ class LearningState(_message.Message):
     """complexity; unspecified is a state of its own."""
     @_builtins.property
     def features(self) -> _struct_pb2.Struct:
-        """features for people and later use; they do not take part in what is learned. Numbers and bounds
-        are those of Memory.metadata.
+        """features for people and later use; learning ignores them. Numbers and limits are as for
+        Memory.metadata.
         """
 
     def __init__(
@@ -110,7 +110,7 @@ class ActionOption(_message.Message):
     """Required. name; what was learned is kept by it."""
     @_builtins.property
     def parameters(self) -> _struct_pb2.Struct:
-        """parameters, carried and given back. Numbers and bounds are those of Memory.metadata."""
+        """parameters, stored and returned. Numbers and limits are as for Memory.metadata."""
 
     def __init__(
         self,

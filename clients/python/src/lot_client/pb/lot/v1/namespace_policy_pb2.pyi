@@ -83,8 +83,8 @@ class NamespacePolicy(_message.Message):
     namespace: _builtins.str
     """Output only. namespace it is of."""
     etag: _builtins.str
-    """Output only. etag; empty while the policy is the default. That of a cleared policy never fits
-    the next one. Restarts and imports keep it.
+    """Output only. etag; empty while the policy is the default. The etag of a cleared policy never
+    matches the next one. Restarts and imports keep it.
     """
     @_builtins.property
     def max_episode_age(self) -> _duration_pb2.Duration:
@@ -210,9 +210,9 @@ class UpdateNamespacePolicyRequest(_message.Message):
 
     @_builtins.property
     def update_mask(self) -> _field_mask_pb2.FieldMask:
-        """update_mask names the paths to set. A named path takes the value that the given policy has, also
-        none. `*` is all. Without a mask every populated field is set, and the rest stays. Output-only
-        and unknown paths are refused with the paths that there are.
+        """update_mask names the paths to set. A named path takes its value from the given policy, even if
+        unset. `*` means all. Without a mask, every populated field is set and the rest stays
+        unchanged. An output-only or unknown path is an error that lists the valid ones.
         """
 
     def __init__(

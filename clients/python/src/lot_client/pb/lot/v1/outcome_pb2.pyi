@@ -158,9 +158,9 @@ class _NoticeCodeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_NoticeCode
     same meaning, which the response holds. The message tells the similarity and the id.
     """
     NOTICE_CODE_ANSWER_SHORTENED: _NoticeCode.ValueType  # 7
-    """Whole, the answer would be over 3 MiB, near what gRPC's clients accept unless set otherwise (4
-    MiB). Things from the end come without long fields, or the last ones not at all; the message says
-    which. Read them by their ids, or ask for less with a limit or a read mask.
+    """The full response would be over 3 MiB (gRPC clients accept 4 MiB by default). Long fields of
+    the last items, or the last items themselves, are omitted; the message says which. Read them by
+    id, or ask for less with a limit or a read mask.
     """
 
 class NoticeCode(_NoticeCode, metaclass=_NoticeCodeEnumTypeWrapper):
@@ -195,9 +195,9 @@ NOTICE_CODE_MERGED: NoticeCode.ValueType  # 6
 same meaning, which the response holds. The message tells the similarity and the id.
 """
 NOTICE_CODE_ANSWER_SHORTENED: NoticeCode.ValueType  # 7
-"""Whole, the answer would be over 3 MiB, near what gRPC's clients accept unless set otherwise (4
-MiB). Things from the end come without long fields, or the last ones not at all; the message says
-which. Read them by their ids, or ask for less with a limit or a read mask.
+"""The full response would be over 3 MiB (gRPC clients accept 4 MiB by default). Long fields of
+the last items, or the last items themselves, are omitted; the message says which. Read them by
+id, or ask for less with a limit or a read mask.
 """
 Global___NoticeCode: _TypeAlias = NoticeCode  # noqa: Y015
 

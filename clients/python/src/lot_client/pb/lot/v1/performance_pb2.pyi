@@ -177,7 +177,7 @@ class GetTrendsResponse(_message.Message):
 
     @_builtins.property
     def notices(self) -> _containers.RepeatedCompositeFieldContainer[_outcome_pb2.Notice]:
-        """notices, for example that long fields are left out of an answer that would be too large."""
+        """notices, for example that long fields were omitted because the response would be too large."""
 
     def __init__(
         self,
@@ -367,7 +367,7 @@ class GetPerformanceReportResponse(_message.Message):
 
     @_builtins.property
     def notices(self) -> _containers.RepeatedCompositeFieldContainer[_outcome_pb2.Notice]:
-        """notices, for example that long fields are left out of an answer that would be too large."""
+        """notices, for example that long fields were omitted because the response would be too large."""
 
     def __init__(
         self,

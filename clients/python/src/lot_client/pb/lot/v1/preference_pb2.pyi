@@ -52,9 +52,9 @@ class Preference(_message.Message):
     """
     @_builtins.property
     def value(self) -> _struct_pb2.Value:
-        """value of any JSON type; null is a value. Numbers are doubles and given back to the bit: put
-        whole ones beyond ±(2^53 - 1) as strings. NaN and infinity are refused; nested at most 16 deep,
-        at most 256 KiB serialized.
+        """value of any JSON type; null is a value. Numbers are doubles, returned exactly: send integers
+        beyond ±(2^53 - 1) as strings. NaN and infinity are refused; nested at most 16 deep, at most
+        256 KiB serialized.
         """
 
     @_builtins.property
@@ -151,7 +151,7 @@ class PutPreferenceRequest(_message.Message):
     """
     @_builtins.property
     def value(self) -> _struct_pb2.Value:
-        """Required. value, as for Preference.value; null is one, too. At most 256 KiB serialized."""
+        """Required. value, as for Preference.value; null is a value. At most 256 KiB serialized."""
 
     def __init__(
         self,
@@ -218,7 +218,7 @@ class GetPreferenceRequest(_message.Message):
     are kept. 0 gives none.
     """
     before_revision: _builtins.int
-    """before_revision: just former values of a lower revision. 0: from the latest on."""
+    """before_revision: only return former values with a lower revision. 0: start at the latest."""
     def __init__(
         self,
         *,
@@ -250,13 +250,13 @@ class GetPreferenceResponse(_message.Message):
 
     @_builtins.property
     def history(self) -> _containers.RepeatedCompositeFieldContainer[Global___PreferenceRevision]:
-        """history of former values, newest first. Older ones are left out where the answer would be over 3
-        MiB, which a notice says: read on with before_revision.
+        """history of former values, newest first. If the response would be over 3 MiB, older ones are
+        omitted and a notice says so: continue with before_revision.
         """
 
     @_builtins.property
     def notices(self) -> _containers.RepeatedCompositeFieldContainer[_outcome_pb2.Notice]:
-        """notices, for example that older values are left out of an answer that would be too large."""
+        """notices, for example that older values were omitted because the response would be too large."""
 
     def __init__(
         self,
@@ -296,8 +296,8 @@ class ListPreferencesRequest(_message.Message):
 
     @_builtins.property
     def read_mask(self) -> _field_mask_pb2.FieldMask:
-        """read_mask names the paths to give of each preference, for example `tags`. Empty or `*`: all. Unknown
-        paths are refused with the paths that there are.
+        """read_mask selects the fields of each preference to return, for example `tags`. Empty or `*`:
+        all. An unknown path is an error that lists the valid ones.
         """
 
     def __init__(
@@ -326,7 +326,7 @@ class ListPreferencesResponse(_message.Message):
     PREFERENCES_FIELD_NUMBER: _builtins.int
     NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     next_page_token: _builtins.str
-    """next_page_token; empty at the end, and only there. A page ends early at 3 MiB, so a short one may
+    """next_page_token; empty only on the last page. A page ends early at 3 MiB, so a short page may
     not be the last.
     """
     @_builtins.property
