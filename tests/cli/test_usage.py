@@ -60,11 +60,14 @@ def test_an_address_is_checked_as_that_of_the_settings_is(runner, command, addre
 )
 def test_a_file_that_cannot_be_written_is_refused_before_anything_is_done(runner, tmp_path, given):
     nowhere = tmp_path / "nowhere"
-    result = runner.invoke(command_line, [part.format(nowhere) for part in given])
+    wide = {"COLUMNS": "400"}
+    result = runner.invoke(command_line, [part.format(nowhere) for part in given], env=wide)
     assert result.exit_code == 2
     assert "there is no folder" in result.stderr
     taken = runner.invoke(
-        command_line, [str(tmp_path) if part.startswith("{}") else part for part in given]
+        command_line,
+        [str(tmp_path) if part.startswith("{}") else part for part in given],
+        env=wide,
     )
     assert (taken.exit_code, "is a folder" in taken.stderr) == (2, True)
 

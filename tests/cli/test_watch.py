@@ -268,13 +268,11 @@ def test_a_file_without_a_cursor_exits_2(runner, fake, tmp_path, held):
     assert file.read_bytes() == held
 
 
-def test_a_file_that_cannot_be_written_ends_the_watch(runner, fake, tmp_path):
-    fake.changes.scripts = [[message(change(1)), message(change(2))]]
+def test_a_file_that_cannot_be_written_is_refused_before_it_watches(runner, fake, tmp_path):
     file = tmp_path / "nowhere" / "seen.cursor"
-    result = ran(runner, fake, "watch", "--json", "--cursor-file", str(file))
-    assert (result.exit_code, told(result.stdout)) == (1, ["m-1"])
-    assert f"error: --cursor-file {file}: " in result.stderr
-    assert "Traceback" not in result.stderr
+    result = ran(runner, fake, "watch", "--json", "--cursor-file", str(file), COLUMNS=400)
+    assert (result.exit_code, fake.changes.asked) == (2, [])
+    assert f"there is no folder {file.parent}" in result.stderr
 
 
 @pytest.mark.parametrize(
