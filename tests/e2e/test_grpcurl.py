@@ -86,10 +86,12 @@ def _missing_items(shown: list[Any], real: list[Any], where: str) -> list[str]:
 
 def last_of_each_phase(answers: list[Any]) -> list[Any]:
     """A slow machine is sent more messages of progress than the page shows."""
+    phases = [one.get("phase") if isinstance(one, dict) else None for one in answers]
+    later = [*phases[1:], None]
     return [
         one
-        for one, after in zip(answers, [*answers[1:], {}], strict=True)
-        if "phase" not in one or one["phase"] != after.get("phase")
+        for one, phase, after in zip(answers, phases, later, strict=True)
+        if not phase or phase != after
     ]
 
 
