@@ -16,6 +16,7 @@ from lot_grpc.services.store_contract import check_contract
 from lot_grpc.settings import Settings
 from lot_grpc.storage.edge_shard import shard_folders
 from lot_grpc.storage.lock import LOCK_NAME, FolderLock
+from lot_grpc.storage.manifest import COUNTS_NAME, FILES_NAME
 from lot_grpc.storage.space import SpaceGuard
 
 
@@ -45,7 +46,13 @@ async def preview(
         LotError: It could not start.
     """
     edge = settings.storage.store == "edge"
-    if META in missing and edge:
+    if (
+        META in missing
+        and edge
+        and not any(
+            (settings.storage.data_dir / name).exists() for name in (FILES_NAME, COUNTS_NAME)
+        )
+    ):
         info = _no_store_yet(settings.storage.data_dir, settings.storage.min_free_bytes)
         return info, f"the first start creates it in {info.location}"
     store = make_store(settings)
@@ -59,8 +66,8 @@ async def preview(
     if META in missing:
         return info, f"the first start creates its collections on {info.location}"
     return info, (
-        f"an older version wrote {info.location}; the next start adds "
-        f"{counted(len(missing), 'collection')} and brings the records up to date"
+        f"{info.location} lacks {counted(len(missing), 'collection')} ({', '.join(missing)}), as "
+        "that of an older version does; the next start adds what is not there"
     )
 
 

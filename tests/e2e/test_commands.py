@@ -58,7 +58,10 @@ def test_check_makes_nothing(serve, data):
         shutil.rmtree(data / name)
     ran = run(data, "check")
     assert files_below(data) == {path for path in before if path.parts[0] not in older}
-    assert (ran.code, "the next start adds 2 collections" in ran.stdout) == (0, True), ran
+    assert (ran.code, "lacks 2 collections (selections, sessions)" in ran.stdout) == (0, True), ran
+    shutil.rmtree(data / "meta")
+    ran = run(data, "check")
+    assert (ran.code, "--accept-loss" in ran.stdout) == (1, True), ran
 
 
 def test_check_says_what_serve_would_download_and_makes_no_cache(data, tmp_path):
