@@ -10,6 +10,8 @@ _IDLE_MS: Final = 300_000
 _HANDSHAKE_MS: Final = 10_000
 _PENDING: Final = 32_768
 """How many calls may wait for the loop, which refuses those over the limits within milliseconds."""
+_PENDING_SECONDS: Final = 600
+"""How long one may wait: longer than a starved machine makes it, and than callers do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +63,8 @@ class Limits:
         take half of the connections. The name of the ping option is the one that has an effect.
 
         With the bandwidth probe, core buffers 4 MiB of a message that nobody reads yet; without it,
-        64 KiB. Beyond ``max_pending_requests``, core cancels waiting calls without a reason, so the
-        limit is set high enough for every call to get an answer.
+        64 KiB. Core cancels waiting calls without a reason beyond ``max_pending_requests``, and
+        after 30 s by default; both limits are set so high that every call gets an answer.
         """
         return [
             ("grpc.so_reuseport", 0),
@@ -77,6 +79,7 @@ class Limits:
             ("grpc.max_allowed_incoming_connections", self.max_connections),
             ("grpc.max_connection_idle_ms", _IDLE_MS),
             ("grpc.server_handshake_timeout_ms", _HANDSHAKE_MS),
+            ("grpc.server_max_unrequested_time_in_server", _PENDING_SECONDS),
             ("grpc.server.max_pending_requests", _PENDING),
             ("grpc.server.max_pending_requests_hard_limit", _PENDING),
         ]
