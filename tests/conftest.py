@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -42,3 +43,10 @@ def pytest_configure() -> None:
     os.environ.pop("COLUMNS", None)  # of whoever runs the tests; it sets the width of tables
     if min(_free_memory(), _free_bytes(_RAM_DISK)) > _NEEDED_BYTES:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(_RAM_DISK))
+
+
+@pytest.fixture
+def tmp_path(tmp_path: Path) -> Iterator[Path]:
+    """The folder of a test, gone with it: those of all would not fit into memory."""
+    yield tmp_path
+    shutil.rmtree(tmp_path, ignore_errors=True)

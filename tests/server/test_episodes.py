@@ -248,7 +248,7 @@ async def test_events_of_many_callers_get_numbers_of_their_own(lot):
 @pytest.mark.parametrize(
     ("event", "path"),
     [
-        ({"event_type": "x", "sequence": 1}, "event"),
+        ({"event_type": "x", "sequence": 1}, "event.sequence"),
         ({"event_type": "x", "sequence": -1}, "event.sequence"),
         ({}, "event.event_type"),
         ({"event_type": "x" * 257}, "event.event_type"),
@@ -429,9 +429,9 @@ async def test_events_of_a_recording_are_in_order(lot, sequences):
 @pytest.mark.parametrize(
     ("episode", "path"),
     [
-        ({"status": SUCCEEDED}, "episode"),
-        ({"task": "t"}, "episode"),
-        ({"task": "t", "status": RUNNING}, "episode"),
+        ({"status": SUCCEEDED}, "episode.task"),
+        ({"task": "t"}, "episode.status"),
+        ({"task": "t", "status": RUNNING}, "episode.status"),
         ({"task": "t", "status": SUCCEEDED, "error": {"type": "E"}}, "episode.error"),
         (
             {
