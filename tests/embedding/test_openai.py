@@ -423,6 +423,7 @@ async def test_retry_after_is_waited_for(opened, server, monkeypatch):
         (email.utils.formatdate(time.time() - 100, usegmt=True), 0, 0),
         (email.utils.formatdate(time.time() + 9000, usegmt=True), 20, 20),
     ],
+    ids=["seconds", "now", "negative", "a day", "a past date", "a date"],
 )
 def test_retry_after_is_seconds_or_a_date_and_bounded(value, least, most):
     wait = endpoint_module._retry_after(value)
