@@ -40,15 +40,17 @@ def run(config: Path | None, *, accept_loss: bool = False) -> None:
     settings = begin(config)
     storage = settings.storage
     where = settings.qdrant.url if storage.store == "qdrant" else str(storage.data_dir)
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # connections must not use up files
     with _ending_at_once():
         log = structlog.get_logger()
         log.info("starting", version=__version__, store=storage.store, location=where)
         from lot_grpc import app  # takes a second or two
-    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # connections must not use up files
-    serving = partial(app.serve, accept_loss=accept_loss)
-    with ProgressDisplay() as progress, asyncio.Runner(loop_factory=uvloop.new_event_loop) as loop:
-        loop.run(_serve(serving, settings, progress))
+
+        serving = partial(app.serve, accept_loss=accept_loss)
+        runner = asyncio.Runner(loop_factory=uvloop.new_event_loop)
+        with ProgressDisplay() as progress, runner as loop:
+            loop.run(_serve(serving, settings, progress))
 
 
 async def _serve(
@@ -99,17 +101,32 @@ class _Signals:
         late.start()
 
 
+class _Stopped(BaseException):
+    """A signal before the loop takes them."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.number = number
+
+
 @contextmanager
 def _ending_at_once() -> Iterator[None]:
-    """End the process on a signal, with one line and no traceback."""
+    """End the process on a signal, with one line and no traceback, until the loop takes signals.
 
-    def end(number: int, _: object) -> None:
-        _say_stopped(number)
-        _end(number)
+    The line is not logged by the handler itself: it may interrupt the log while that is locked.
+    """
 
-    former = {number: signal.signal(number, end) for number in STOP_SIGNALS}
+    def stop(number: int, _: object) -> None:
+        for each in STOP_SIGNALS:
+            signal.signal(each, signal.SIG_IGN)
+        raise _Stopped(number)
+
+    former = {number: signal.signal(number, stop) for number in STOP_SIGNALS}
     try:
         yield
+    except _Stopped as stopped:
+        _say_stopped(stopped.number)
+        _end(stopped.number)
     finally:
         for number, handler in former.items():
             signal.signal(number, handler)
