@@ -20,9 +20,11 @@ import contextlib
 import json
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
+
+from lot_grpc.domain.errors import StoreUnavailableError
 
 FILES_NAME = "lot.files.json"
 COUNTS_NAME = "lot.counts"
@@ -48,6 +50,19 @@ class _File(NamedTuple):
     """Minimum size in bytes."""
     filled: bool
     """Whether its first page has ever had content; it never becomes blank again."""
+
+
+@contextlib.contextmanager
+def _disk_errors() -> Iterator[None]:
+    try:
+        yield
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise StoreUnavailableError(
+            f"the embedded store failed to write its list of files: {error.strerror}; free some "
+            "space: a restart reopens the store from its write-ahead log"
+        ) from error
 
 
 class Manifest:
@@ -136,8 +151,12 @@ class Manifest:
             self.save(sync=True)
 
     def save(self, *, sync: bool = False) -> None:
-        """Write the list, unless the folder was deleted, emptied or replaced meanwhile."""
-        with contextlib.suppress(FileNotFoundError):
+        """Write the list, unless the folder was deleted, emptied or replaced meanwhile.
+
+        Raises:
+            StoreUnavailableError: The disk is full. The former list still holds.
+        """
+        with contextlib.suppress(FileNotFoundError), _disk_errors():
             if not os.path.samestat((self._folder / COUNTS_NAME).stat(), os.fstat(self._counts)):
                 return
             new = self._folder / f".{FILES_NAME}"
