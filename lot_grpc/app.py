@@ -20,7 +20,7 @@ from lot_grpc.domain.errors import (
     StorageFullError,
 )
 from lot_grpc.log_lines import Background, Calls
-from lot_grpc.opening import Opened, open_all, ranking_weights
+from lot_grpc.opening import Opened, open_all, ranking_weights, require_store
 from lot_grpc.reports import (
     CompactReport,
     Progress,
@@ -224,9 +224,8 @@ def compact(settings: Settings, progress: Progress | None = None) -> CompactRepo
     """
     if settings.storage.store != "edge":
         raise StartupError("a Qdrant server optimises its collections by itself; nothing to do")
+    require_store(settings)
     folder = settings.storage.data_dir
-    if not folder.is_dir():
-        raise StartupError(f"{folder} does not exist; set LOT_DATA_DIR to the store's folder")
     started = time.monotonic()
     total = sum(1 for entry in folder.iterdir() if entry.is_dir())
     shards = asyncio.run(_compact_all(folder, total, progress))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from lot_grpc.clock import SystemClock
 from lot_grpc.domain.errors import StartupError
-from lot_grpc.opening import make_store, open_embedder
+from lot_grpc.opening import make_store, open_embedder, require_store
 from lot_grpc.ports import VectorStore
 from lot_grpc.reports import Progress
 from lot_grpc.services.changes.change_writers import SILENT, ChangeWriters
@@ -42,6 +42,7 @@ async def reindex_offline(settings: Settings, progress: Progress | None = None) 
             model cannot be opened.
         EmbeddingFailedError: The model failed on a text.
     """
+    require_store(settings)
     started = time.monotonic()
     async with AsyncExitStack() as stack:
         embedder = await open_embedder(settings, progress)

@@ -51,6 +51,13 @@ class Opened:
     services: Services
 
 
+def require_store(settings: Settings) -> None:
+    """Raise StartupError if the embedded store's folder is missing, which opening would create."""
+    folder = settings.storage.data_dir
+    if settings.storage.store == "edge" and not folder.is_dir():
+        raise StartupError(f"{folder} does not exist; set LOT_DATA_DIR to the store's folder")
+
+
 @asynccontextmanager
 async def open_all(
     settings: Settings, progress: Progress | None, *, accept_loss: bool = False

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -41,6 +42,8 @@ def pytest_configure() -> None:
     settings.register_profile("any machine", deadline=None)  # a slow one is no failure
     settings.load_profile("any machine")
     os.environ.pop("COLUMNS", None)  # of whoever runs the tests; it sets the width of tables
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell's job in the background
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if min(_free_memory(), _free_bytes(_RAM_DISK)) > _NEEDED_BYTES:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(_RAM_DISK))
 

@@ -29,7 +29,7 @@ from lot_grpc.domain.errors import (
 )
 from lot_grpc.server.call import CALL_ID_KEY, Call, Context, Handler, Method, current_call_id
 from lot_grpc.server.calllog import CallLog, write
-from lot_grpc.server.checking import Checker
+from lot_grpc.server.checking import checker_of
 from lot_grpc.server.inflight import InFlight, shutting_down
 from lot_grpc.server.limits import Limits
 from lot_grpc.server.status import DETAILS_KEY, TABLE, Status, internal_status, to_status
@@ -179,7 +179,7 @@ def single_request(method: Method, handler: Handler, around: Surroundings) -> Ha
 
 def checked_requests(method: Method, handler: Handler, around: Surroundings) -> Handler:
     """Parses and checks, a single request at once and streamed ones as the servicer reads them."""
-    check = Checker(method.request_type)
+    check = checker_of(method.request_type)
     if method.client_streaming:
         arriving = around.inflight.bytes
 

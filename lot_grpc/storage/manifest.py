@@ -161,7 +161,7 @@ class Manifest:
                 return
             new = self._folder / f".{FILES_NAME}"
             with new.open("w") as file:
-                json.dump(self._files, file)
+                file.write(json.dumps(self._files))  # json.dump is ten times slower
                 if sync:
                     file.flush()
                     os.fsync(file.fileno())
@@ -185,7 +185,7 @@ class Manifest:
         for path, file in sorted(self._files.get(name, {}).items()):
             if path.startswith("wal/") and log_moved:
                 continue
-            now = _look(folder / path, path)
+            now = _look(f"{folder}/{path}", path)
             if now is None:
                 damaged.append(path)
             elif now.size < file.size:
@@ -208,25 +208,23 @@ def _listed(folder: Path) -> dict[str, _File]:
     found = {}
     for directory, _, names in os.walk(folder):
         for name in names:
-            file = Path(directory, name)
-            path = file.relative_to(folder).as_posix()
+            file = f"{directory}/{name}"
+            path = file[len(str(folder)) + 1 :]
             if not _REMADE.search(path) and (looked := _look(file, path)):
                 found[path] = looked
     return found
 
 
-def _look(file: Path, path: str) -> _File | None:
+def _look(file: str, path: str) -> _File | None:
     try:
-        size = 0 if _RESIZED.search(path) else file.stat().st_size
+        size = os.stat(file).st_size  # noqa: PTH116 - Path is five times slower, as below
         filled = False
         if _NEVER_BLANK.search(path):
-            with file.open("rb") as opened:
+            with open(file, "rb", buffering=0) as opened:  # noqa: PTH123
                 filled = any(opened.read(_HEAD_BYTES))
-        elif not size:
-            file.stat()
     except FileNotFoundError:
         return None
-    return _File(size, filled)
+    return _File(0 if _RESIZED.search(path) else size, filled)
 
 
 def _read_files(file: Path) -> dict[str, dict[str, _File]]:

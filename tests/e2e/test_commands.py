@@ -134,8 +134,9 @@ def test_compact_of_a_stopped_store_keeps_all_of_it(serve, data):
     assert saved(serve(data)) == before
 
 
-def test_compact_of_a_folder_that_is_not_there_makes_none(data):
-    told = refused(run(data, "compact"))
+@pytest.mark.parametrize("arguments", [["compact"], ["reindex", "--offline"]], ids=" ".join)
+def test_a_folder_that_is_missing_is_not_made(data, arguments):
+    told = refused(run(data, *arguments))
     assert str(data) in told
     assert not data.exists()
 
