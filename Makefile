@@ -4,6 +4,7 @@
 
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
+unexport PYTHONDONTWRITEBYTECODE # with it, every start compiles the product anew
 
 VENV ?= .venv
 BIN := $(abspath $(VENV))/bin

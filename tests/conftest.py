@@ -42,6 +42,7 @@ def pytest_configure() -> None:
     settings.register_profile("any machine", deadline=None)  # a slow one is no failure
     settings.load_profile("any machine")
     os.environ.pop("COLUMNS", None)  # of whoever runs the tests; it sets the width of tables
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # each process would compile the product anew
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell's job in the background
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if min(_free_memory(), _free_bytes(_RAM_DISK)) > _NEEDED_BYTES:

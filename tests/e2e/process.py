@@ -5,16 +5,18 @@ from __future__ import annotations
 import os
 import re
 import signal
-import subprocess
 import sys
 import threading
 import time
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
 import pytest
+
+from tests.e2e.forked import Forked
 
 ROOT = Path(__file__).parents[2]
 PATIENCE = 240.0
@@ -56,24 +58,23 @@ def run(
     seconds: float = PATIENCE,
 ) -> Ran:
     """Run ``lot-grpc`` with arguments to its end."""
-    done = subprocess.run(
-        command(*arguments),
-        env=environment(data, settings),
-        cwd=ROOT,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=seconds,
-        check=False,
-    )
-    return Ran(done.returncode, done.stdout, done.stderr)
+    running = Forked(arguments, env=environment(data, settings), cwd=ROOT)
+    try:
+        with running.stdout, running.stderr, ThreadPoolExecutor(2) as pool:
+            stdout, stderr = (
+                pool.submit(stream.read) for stream in (running.stdout, running.stderr)
+            )
+            code = running.wait(seconds)
+            return Ran(code, stdout.result(), stderr.result())
+    finally:
+        running.kill()
 
 
 @dataclass
 class Served:
     """A running ``lot-grpc serve``. Ended by its own process id only."""
 
-    process: subprocess.Popen[str]
+    process: Forked
     log: Path
     data: Path
     address: str = ""
@@ -104,20 +105,9 @@ def serve(
     data: Path, log: Path, settings: Mapping[str, str] | None = None, *arguments: str
 ) -> Served:
     """Start the service and wait until it says that it serves."""
-    with log.open("a") as stderr:
-        process = subprocess.Popen(
-            command("serve", *arguments),
-            env=environment(data, settings),
-            cwd=ROOT,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=stderr,
-            text=True,
-            start_new_session=True,
-        )
+    process = Forked(["serve", *arguments], env=environment(data, settings), cwd=ROOT, stderr=log)
     served = Served(process, log, data)
     told = threading.Event()
-    assert process.stdout is not None
     threading.Thread(target=_read, args=(process.stdout, served, told), daemon=True).start()
     try:
         told.wait(PATIENCE)

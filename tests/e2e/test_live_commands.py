@@ -29,6 +29,7 @@ from lot_grpc.pb.lot.v1 import (
     pattern_service_pb2,
     pattern_service_pb2_grpc,
 )
+from tests.e2e.forked import Forked
 from tests.e2e.process import PATIENCE, ROOT, Served, command, environment, run, wait_for
 
 PAGE = ROOT / "docs" / "commands.md"
@@ -39,7 +40,7 @@ NASTY = "wipe\x1b[2J it"
 class Running:
     """A command that goes on, and what it has said so far."""
 
-    process: subprocess.Popen[str]
+    process: Forked
     out: list[str] = field(default_factory=list)
     err: list[str] = field(default_factory=list)
     readers: list[threading.Thread] = field(default_factory=list)
@@ -71,17 +72,7 @@ def start(data: Path, tmp_path: Path) -> Iterator[Callable[..., Running]]:
     started: list[Running] = []
 
     def begin(address: str, *arguments: str, folder: Path = tmp_path) -> Running:
-        process = subprocess.Popen(
-            command(*arguments),
-            env=environment(data, {"LOT_ADDRESS": address, "PYTHONPATH": str(ROOT)}),
-            cwd=folder,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        assert process.stdout is not None
-        assert process.stderr is not None
+        process = Forked(arguments, env=environment(data, {"LOT_ADDRESS": address}), cwd=folder)
         running = Running(process)
         for pipe, lines in ((process.stdout, running.out), (process.stderr, running.err)):
             reader = threading.Thread(target=_read, args=(pipe, lines), daemon=True)
@@ -310,14 +301,16 @@ def test_a_watch_from_the_start_tells_what_there_is(running, start):
 # --- the page ---------------------------------------------------------------------------------
 
 
-def lines_of_the_page() -> list[str]:
+def blocks_of_the_page() -> list[list[str]]:
+    """The lines of each block, without their comments."""
     blocks = re.findall(r"^```sh\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
     return [
-        line.partition("  #")[0].strip() for line in "".join(blocks).splitlines() if line.strip()
+        [line.partition("  #")[0].strip() for line in block.splitlines() if line.strip()]
+        for block in blocks
     ]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")  # a process that runs tests may come to this module twice
 def recorded(running: Served) -> Served:
     calls = Calls(running.address)
     calls.start("e-17")
@@ -328,12 +321,6 @@ def recorded(running: Served) -> Served:
     saved = pattern_service_pb2.SavePatternRequest(pattern_id="p-17", pattern=pattern)
     calls.patterns.SavePattern(saved, timeout=PATIENCE)
     return running
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the page is read: later lines find the files of earlier ones."""
-    return tmp_path_factory.mktemp("page")
 
 
 @pytest.fixture
@@ -350,8 +337,14 @@ def tools(tmp_path: Path) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("line", lines_of_the_page())
-def test_a_command_of_the_page_runs_as_it_stands(line, recorded, start, tools, data, folder):
+@pytest.mark.parametrize("block", blocks_of_the_page(), ids=lambda block: block[0].split()[1])
+def test_the_commands_of_the_page_run_as_they_stand(block, recorded, start, tools, data):
+    """In one folder, where later lines find the files of earlier ones."""
+    for line in block:
+        _runs(line, recorded, start, tools, data)
+
+
+def _runs(line: str, recorded: Served, start: Callable[..., Running], tools: Path, data: Path):
     if "|" in line:
         path = f"{tools}:{os.environ['PATH']}"
         settings = {"LOT_ADDRESS": recorded.address, "PYTHONPATH": str(ROOT), "PATH": path}
@@ -367,7 +360,7 @@ def test_a_command_of_the_page_runs_as_it_stands(line, recorded, start, tools, d
         return
     name, *arguments = shlex.split(line)
     assert name == "lot-grpc"
-    ran = start(recorded.address, *arguments, folder=folder)
+    ran = start(recorded.address, *arguments)
     if arguments[0] == "watch":
         ran.has_said("watching default")
         assert ran.interrupted() == 130
@@ -379,7 +372,8 @@ def test_a_command_of_the_page_runs_as_it_stands(line, recorded, start, tools, d
 
 
 def test_the_page_shows_every_command_that_asks_what_there_is():
-    shown = {line.partition("lot-grpc ")[2].split()[0] for line in lines_of_the_page()}
+    lines = [line for block in blocks_of_the_page() for line in block]
+    shown = {line.partition("lot-grpc ")[2].split()[0] for line in lines}
     patterns = {"recall", "patterns", "stats"}
     moving = {"export", "import", "namespaces", "clear"}
     assert shown == {"episodes", "replay", "watch", "errors", "context"} | patterns | moving

@@ -142,6 +142,7 @@ def half_way(data: Path) -> bool:
 
 
 def test_offline_needs_the_store_for_itself_and_a_store(serve, data):
+    data.mkdir()
     empty = run(data, "reindex", "--offline")
     assert empty.code == 1
     assert "nothing to embed" in empty.errors

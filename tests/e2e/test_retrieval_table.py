@@ -247,7 +247,7 @@ class Table:
 NOUNS = pytest.mark.parametrize("noun", ["patterns", "memories", "episodes"])
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")  # a process that runs tests may come to this module twice
 def table(running) -> Iterator[Table]:
     with grpc.insecure_channel(running.address, OPTIONS) as channel:
         made = Table(channel)
