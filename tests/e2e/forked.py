@@ -100,8 +100,8 @@ def _run(
             os.dup2(file.fileno(), 2)
     stdout.close()
     stderr.close()
-    sys.stdout = sys.__stdout__ = open(1, "w", closefd=False)  # noqa: SIM115
-    sys.stderr = sys.__stderr__ = open(2, "w", 1, closefd=False)  # noqa: SIM115
+    sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115
+    sys.stderr = open(2, "w", 1, closefd=False)  # noqa: SIM115
     sys.argv = ["lot-grpc", *arguments]
     from lot_grpc.cli import main
 
