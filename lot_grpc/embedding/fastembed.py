@@ -159,7 +159,7 @@ class FastembedEmbedder:
         if (cached := self._cache.get(key)) is not None:
             return cached
         if (job := self._running.get(key)) is not None:
-            job.wanted += 1
+            job.join()
             return job
         prefix = self._contract.query_prefix if role == "query" else ""
         job = self._running[key] = Job(key, text, self._loop, prefix)

@@ -226,7 +226,7 @@ class OpenAIEmbedder:
         if (cached := self._cache.get(key)) is not None:
             return cached
         if (job := self._running.get(key)) is not None:
-            job.wanted += 1
+            job.join()
             return job
         job = self._running[key] = Job(key, text, self._loop)
         fresh.append(job)

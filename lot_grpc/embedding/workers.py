@@ -2,7 +2,8 @@
 
 Each thread takes one text at a time, so nothing waits for a batch to fill or to finish. Queries
 go before documents, but every ninth turn is a document's, so that neither starves the other.
-Calls take turns text by text: a single save does not wait behind an import. The windows of a text
+Calls take turns text by text: a single save does not wait behind an import; nor does it wait behind
+writes whose callers have left, which get every ninth turn of the documents. The windows of a text
 that is longer than the model reads are spread over the threads, and take their turns one by one in
 the place of that text.
 """
@@ -21,8 +22,10 @@ from numpy.typing import NDArray
 from lot_grpc.embedding.cache import Key
 from lot_grpc.embedding.model import Encoded, Encoder
 from lot_grpc.embedding.windows import Windows, mean_vector
+from lot_grpc.work import Work, current_work
 
-_QUERIES_IN_A_ROW = 8
+_IN_A_ROW = 8
+"""Queries before a document, and documents that somebody waits for before one that nobody does."""
 _MOST_THREADS = 8
 
 
@@ -37,7 +40,7 @@ class EmbeddingFault(Exception):  # noqa: N818 - carries an error across, is non
 class Job:
     """A text on its way. All who want the same text share it; see ``wait`` and ``release``."""
 
-    __slots__ = ("abandoned", "call", "future", "key", "prefix", "text", "wanted")
+    __slots__ = ("abandoned", "call", "future", "key", "prefix", "text", "wanted", "work")
 
     call: _Call
     """Set when its turn has come."""
@@ -49,6 +52,7 @@ class Job:
         self.text = text
         self.prefix = prefix
         self.wanted = 1
+        self.work: Work | None = current_work()
         self.abandoned = False
         self.future: asyncio.Future[Encoded] = loop.create_future()
         # An error that nobody waited for is no news to the event loop.
@@ -57,6 +61,16 @@ class Job:
     async def wait(self) -> Encoded:
         """The vector. Cancelling one who waits leaves the others' result alone."""
         return await asyncio.shield(self.future)
+
+    def join(self) -> None:
+        """One more wants it."""
+        self.wanted += 1
+        self.work = current_work()
+
+    @property
+    def awaited(self) -> bool:
+        """Whether the caller of whoever wanted it last still waits."""
+        return self.work is None or self.work.waiting > 0
 
     def release(self) -> bool:
         """One who wanted it is gone; True when that was the last and it is not done yet."""
@@ -130,6 +144,12 @@ class _Call:
             self.row.append(self)
         self.turns.extendleft(turns)
 
+    @property
+    def awaited(self) -> bool:
+        """Whether a caller waits for what comes next."""
+        turn = self.turns[0]
+        return (turn if isinstance(turn, Job) else turn.job).awaited
+
     def take(self) -> Job | Window:
         turn = self.turns.popleft()
         if isinstance(turn, Job):
@@ -147,6 +167,7 @@ class Turns:
         self._queries: deque[_Call] = deque()
         self._documents: deque[_Call] = deque()
         self._in_a_row = 0
+        self._awaited_in_a_row = 0
         self._closed = False
 
     def add_queries(self, jobs: Sequence[Job]) -> None:
@@ -190,11 +211,19 @@ class Turns:
                     return turn
 
     def _next(self) -> Job | Window | None:
-        if self._queries and (not self._documents or self._in_a_row < _QUERIES_IN_A_ROW):
+        if self._queries and (not self._documents or self._in_a_row < _IN_A_ROW):
             self._in_a_row += 1
             return self._queries.popleft().take()
         self._in_a_row = 0
-        return self._documents.popleft().take() if self._documents else None
+        if not self._documents:
+            return None
+        awaited = self._awaited_in_a_row < _IN_A_ROW
+        for _ in range(len(self._documents)):
+            if self._documents[0].awaited == awaited:
+                break
+            self._documents.rotate(-1)
+        self._awaited_in_a_row = self._awaited_in_a_row + 1 if self._documents[0].awaited else 0
+        return self._documents.popleft().take()
 
 
 class Workers:

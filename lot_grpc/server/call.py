@@ -18,6 +18,8 @@ from google.protobuf.empty_pb2 import Empty
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
+from lot_grpc.work import Work
+
 Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
 
 CALL_ID_KEY = "lot-call-id"
@@ -77,6 +79,7 @@ class Call:
 
     __slots__ = (
         "abandoned",
+        "begun",
         "code",
         "context",
         "error",
@@ -96,6 +99,8 @@ class Call:
         self.id = f"{_PREFIX}{next(_NUMBERS):04x}"
         self.method = method
         self.context = context
+        self.begun = Work()
+        """The work that is done for it, or for an identical request that came before."""
         self.request: Any = None
         """None at first, then bytes, then a message; for streams of requests what iterates over
         them."""

@@ -35,7 +35,7 @@ from lot_grpc.server.limits import Limits
 from lot_grpc.server.status import DETAILS_KEY, TABLE, Status, internal_status, to_status
 from lot_grpc.server.streams import Requests
 from lot_grpc.services.reindexing.gate import ModelGate
-from lot_grpc.services.work import begin_work
+from lot_grpc.work import begin_work
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ def error_boundary(method: Method, handler: Handler, around: Surroundings) -> Ha
 
     async def bounded(call: Call) -> Any:
         current_call_id.set(call.id)
-        begin_work()
+        call.begun = begin_work()
         call.context.set_trailing_metadata(((CALL_ID_KEY, call.id),))
         try:
             return await handler(call)
@@ -259,6 +259,8 @@ def shield(method: Method, handler: Handler, around: Surroundings) -> Handler:
         first = running.get(key)
         named = bool(getattr(call.request, "request_id", ""))
         if first is not None and first.work is not None and (named or first.abandoned):
+            call.begun = first.begun
+            call.begun.waiting += 1
             return first.work
         work = asyncio.create_task(handler(call))
         if first is None:
@@ -275,6 +277,7 @@ def shield(method: Method, handler: Handler, around: Surroundings) -> Handler:
                 left = time.perf_counter()
                 work.add_done_callback(lambda _: _finished_late(around.log, call, work, left))
                 call.abandoned = True  # its reader is closed by the layer outside
+                call.begun.waiting -= 1
                 if method.streaming and seconds:
                     asyncio.get_running_loop().call_later(seconds, work.cancel)
             raise

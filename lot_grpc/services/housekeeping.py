@@ -31,7 +31,7 @@ from lot_grpc.services.records.collections import (
 from lot_grpc.services.records.episodes import episode_point
 from lot_grpc.services.reindexing.gate import ModelGate
 from lot_grpc.services.tombstones import Tombstone, Tombstones
-from lot_grpc.services.work import begin_work
+from lot_grpc.work import begin_work
 
 T = TypeVar("T")
 

@@ -11,6 +11,7 @@ from lot_grpc.domain.errors import EmbeddingFailedError
 from lot_grpc.embedding.cache import key_of
 from lot_grpc.embedding.fastembed import FastembedEmbedder
 from lot_grpc.embedding.workers import Job, Turns
+from lot_grpc.work import begin_work
 from tests.embedding.conftest import GatedEncoder
 
 Make = Callable[..., FastembedEmbedder]
@@ -201,6 +202,40 @@ async def test_a_single_save_does_not_wait_behind_an_import():
     turns.add_documents(jobs("i1", "i2", "i3"))
     turns.add_documents(jobs("save"))
     assert taken(turns, 4) == ["i1", "save", "i2", "i3"]
+
+
+def left_jobs(*names: str) -> list[Job]:
+    """Jobs of writes whose callers have left."""
+    begin_work().waiting = 0
+    made = jobs(*names)
+    begin_work()
+    return made
+
+
+async def test_a_save_does_not_wait_behind_writes_whose_callers_have_left():
+    turns = Turns()
+    for name in ("left1", "left2", "left3"):
+        turns.add_documents(left_jobs(name))
+    turns.add_documents(jobs("save"))
+    assert taken(turns, 4) == ["save", "left1", "left2", "left3"]
+
+
+async def test_saves_do_not_starve_a_write_whose_caller_has_left():
+    turns = Turns()
+    turns.add_documents(left_jobs("left"))
+    for number in range(12):
+        turns.add_documents(jobs(f"save{number}"))
+    assert taken(turns, 13).index("left") == 8
+
+
+async def test_a_write_that_somebody_waits_for_again_is_like_any_other():
+    turns = Turns()
+    [first] = left_jobs("repeated")
+    turns.add_documents([first])
+    turns.add_documents(left_jobs("left"))
+    turns.add_documents(jobs("save"))
+    first.join()
+    assert taken(turns, 3) == ["repeated", "save", "left"]
 
 
 async def test_a_closed_queue_gives_what_it_holds_and_then_nothing():

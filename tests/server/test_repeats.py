@@ -10,9 +10,14 @@ import grpc
 import pytest
 from google.protobuf.message import Message
 
+from lot_grpc.embedding.fastembed import FastembedEmbedder
+from lot_grpc.pb.lot.v1.memory_pb2 import Memory
+from lot_grpc.pb.lot.v1.memory_service_pb2 import CreateMemoryRequest
+from lot_grpc.ports import EmbeddingContract
 from lot_grpc.services.records.collections import META, REQUESTS, collection_specs
 from lot_grpc.storage.in_memory import InMemoryStore
 from tests.contract.clock import FixedClock
+from tests.embedding.conftest import GatedEncoder
 from tests.server.examples import EXAMPLES, example, method_of, path_of, prepare
 from tests.server.service import SERVICES, Lot, serving
 
@@ -123,3 +128,26 @@ async def test_two_callers_who_both_wait_add_two():
         memory = {"content": "the same"}
         made = await asyncio.gather(*(lot.memories.CreateMemory(memory=memory) for _ in range(3)))
         assert len({one.memory.memory_id for one in made}) == 3
+
+
+async def test_a_save_goes_before_writes_whose_callers_have_left():
+    encoder = GatedEncoder()
+    contract = EmbeddingContract("fake", 2, "cosine", "query: ", "", "", "")
+    embedder = FastembedEmbedder(encoder, contract, threads=1, cache_entries=0)
+    async with serving(embedder=embedder) as lot:
+
+        async def save(text: str, seconds: float) -> None:
+            request = CreateMemoryRequest(memory=Memory(content=text))
+            create = lot.raw(path_of("MemoryService.CreateMemory"))
+            await create(request.SerializeToString(), timeout=seconds)
+
+        left = [save(f"left {number}", 0.2) for number in range(30)]
+        failed = await asyncio.gather(*left, return_exceptions=True)
+        assert {error.code().name for error in failed} == {"DEADLINE_EXCEEDED"}
+        saved = asyncio.create_task(save("awaited", 30))
+        await asyncio.sleep(0.1)
+        encoder.gate.set()
+        await saved
+        assert encoder.seen.index("awaited") == 1  # behind the one that the model was at
+    assert len(encoder.seen) == 31  # and all are saved
+    await embedder.close()

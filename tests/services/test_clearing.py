@@ -38,9 +38,9 @@ from lot_grpc.services.records.collections import (
 )
 from lot_grpc.services.records.nouns import COLLECTIONS
 from lot_grpc.services.store_contract import META_NAMESPACE
-from lot_grpc.services.work import begin_work
 from lot_grpc.storage.faults import FaultInjectingStore, InjectedFault, When
 from lot_grpc.storage.in_memory import InMemoryStore
+from lot_grpc.work import begin_work
 from tests.contract.clock import FixedClock
 from tests.services.filled import EVERYWHERE, fill, held
 from tests.services.test_watching import watching

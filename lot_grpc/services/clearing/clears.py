@@ -21,7 +21,7 @@ from lot_grpc.ports import Equals, Payload, Record, VectorStore
 from lot_grpc.services.moments import Moments
 from lot_grpc.services.records.collections import META
 from lot_grpc.services.store_contract import META_NAMESPACE
-from lot_grpc.services.work import work_began
+from lot_grpc.work import current_work
 
 LOOK_SECONDS = 1.0
 
@@ -141,8 +141,8 @@ class Clears:
             return
         if known.clear.at_work:
             raise NamespaceClearingError(namespace, "is being cleared")
-        began = work_began()
-        if known.ended is not None and began is not None and began < known.ended:
+        work = current_work()
+        if known.ended is not None and work is not None and work.began < known.ended:
             raise NamespaceClearingError(namespace, "was cleared while this call was at work")
 
     # --- what is known ------------------------------------------------------------------------
