@@ -93,7 +93,12 @@ exhaustive: $(DEV_STAMP) ## Run every case (hours)
 	@$(PYTEST) -m "" --timeout=3600 --durations=25 $(ARGS)
 
 .PHONY: check
-check: lint types arch proto-check test test-clients ## All that CI runs
+check: lint ## All that CI runs
+	@log=$$(mktemp); trap 'rm -f "$$log"' EXIT; \
+	$(MAKE) types arch proto-check test-clients >"$$log" 2>&1 & beside=$$!; \
+	code=0; $(MAKE) test || code=$$?; \
+	echo "types, layers, generated code and clients:"; \
+	wait $$beside || code=$$?; cat "$$log"; exit $$code
 
 .PHONY: lint
 lint: $(DEV_STAMP) ## Check style

@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import IO
@@ -62,6 +63,17 @@ class Forked:
         if self._process.exitcode is None:
             raise subprocess.TimeoutExpired(self._process.name, timeout)
         return self._process.exitcode
+
+    def communicate(self, timeout: float) -> tuple[str, str]:
+        """Wait for its end; what it said on standard output and standard error."""
+        with self.stdout, self.stderr, ThreadPoolExecutor(2) as pool:
+            said = [pool.submit(stream.read) for stream in (self.stdout, self.stderr)]
+            try:
+                self.wait(timeout)
+            except BaseException:
+                self.kill()  # so that the pipes end
+                raise
+            return said[0].result(), said[1].result()
 
     def send_signal(self, number: int) -> None:
         if self.poll() is None:

@@ -9,7 +9,6 @@ import sys
 import threading
 import time
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
@@ -59,15 +58,9 @@ def run(
 ) -> Ran:
     """Run ``lot-grpc`` with arguments to its end."""
     running = Forked(arguments, env=environment(data, settings), cwd=ROOT)
-    try:
-        with running.stdout, running.stderr, ThreadPoolExecutor(2) as pool:
-            stdout, stderr = (
-                pool.submit(stream.read) for stream in (running.stdout, running.stderr)
-            )
-            code = running.wait(seconds)
-            return Ran(code, stdout.result(), stderr.result())
-    finally:
-        running.kill()
+    stdout, stderr = running.communicate(seconds)
+    assert running.returncode is not None
+    return Ran(running.returncode, stdout, stderr)
 
 
 @dataclass

@@ -14,7 +14,7 @@ from tests.server.service import Lot, reaching
 from tests.server.test_episodes_stream import Stream, events
 from tests.server.wire import failure
 
-LONG = "a long text about the deployment of services in clusters of machines " * 60
+LONG = "a long text about the deployment of services in clusters of machines " * 30
 """What the model needs some time for."""
 
 

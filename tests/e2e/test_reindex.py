@@ -8,7 +8,6 @@ that vectors of both would be compared without a word.
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
 
 import grpc
@@ -23,10 +22,11 @@ from lot_grpc.pb.lot.v1 import (
     pattern_service_pb2,
     pattern_service_pb2_grpc,
 )
-from tests.e2e.process import PATIENCE, ROOT, Served, command, environment, run, wait_for
+from tests.e2e.forked import Forked
+from tests.e2e.process import PATIENCE, ROOT, Served, environment, run, wait_for
 
 OTHER = "sentence-transformers/all-MiniLM-L6-v2"
-COUNT = 400
+COUNT = 250
 
 
 @pytest.fixture
@@ -86,18 +86,11 @@ def test_killed_half_way_the_former_model_serves_and_the_same_command_ends_it(se
     server = serve(data, there)
     fill(server)
     before = similarity(server, 17)
-    asked = subprocess.Popen(
-        command("reindex", OTHER, "--address", server.address),
-        env=environment(data),
-        cwd=ROOT,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    command_line = ["reindex", OTHER, "--address", server.address]
+    asked = Forked(command_line, env=environment(data), cwd=ROOT)
     wait_for(lambda: half_way(data))
     server.kill()
-    _, told = asked.communicate(timeout=PATIENCE)
+    _, told = asked.communicate(PATIENCE)
     assert asked.returncode == 1
     assert "the former model still serves" in told
 
@@ -125,7 +118,7 @@ def test_killed_half_way_the_former_model_serves_and_the_same_command_ends_it(se
         "LOT_EMBEDDING_SHA256": sha256,
     }
     server = serve(data, theirs)
-    assert similarity(server, 399) == pytest.approx(1.0, abs=1e-3)
+    assert similarity(server, COUNT - 1) == pytest.approx(1.0, abs=1e-3)
     assert server.stop() == 0
 
     back = run(data, *written("--offline"), "--json")

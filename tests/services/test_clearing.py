@@ -42,6 +42,7 @@ from lot_grpc.storage.faults import FaultInjectingStore, InjectedFault, When
 from lot_grpc.storage.in_memory import InMemoryStore
 from lot_grpc.work import begin_work
 from tests.contract.clock import FixedClock
+from tests.sampling import one_in
 from tests.services.filled import EVERYWHERE, fill, held
 from tests.services.test_watching import watching
 from tests.services.world import (
@@ -361,9 +362,13 @@ async def test_a_write_that_is_under_way_is_waited_for():
 
 # --- deaths -----------------------------------------------------------------------------------
 
+SOME_NOUNS = (Noun.PATTERN, Noun.EPISODE)
 
-@pytest.mark.parametrize("shared", [False, True], ids=["own store", "shared store"])
-@pytest.mark.parametrize("nouns", [(), (Noun.PATTERN, Noun.EPISODE)], ids=["all", "some"])
+
+@pytest.mark.parametrize(
+    ("shared", "nouns"),
+    one_in(3, [(True, ()), (True, SOME_NOUNS), (False, ()), (False, SOME_NOUNS)]),
+)
 async def test_a_clear_that_died_at_any_write_goes_on_by_itself(shared, nouns):
     clock = FixedClock()
     kind = SharedStore if shared else InMemoryStore

@@ -26,6 +26,7 @@ from lot_grpc.storage.faults import FaultInjectingStore, InjectedFault, When
 from lot_grpc.storage.in_memory import InMemoryStore
 from lot_grpc.storage.qdrant import QdrantStore
 from tests.contract.clock import FixedClock
+from tests.sampling import one_in
 from tests.services.cases import CASES, Case, id_of, nothing, three_patterns
 from tests.services.deaths import (
     LONGER_THAN_ANY_CALL,
@@ -239,7 +240,7 @@ async def prove(lab: Lab, case: Case, most: int) -> None:
 
 
 @MOST
-@pytest.mark.parametrize("case", SOME, ids=str)
+@pytest.mark.parametrize("case", one_in(4, SOME), ids=str)
 @pytest.mark.asyncio(loop_scope="module")
 async def test_a_death_leaves_no_half_on_edge(edge, case, most):
     store, clock = edge
@@ -247,7 +248,7 @@ async def test_a_death_leaves_no_half_on_edge(edge, case, most):
 
 
 @MOST
-@pytest.mark.parametrize("case", SOME, ids=str)
+@pytest.mark.parametrize("case", one_in(2, SOME), ids=str)
 async def test_a_death_leaves_no_half_on_qdrant(case, most):
     clock = FixedClock()
     store = QdrantStore(clock, location=":memory:")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -12,7 +11,8 @@ import grpc
 
 from lot_grpc.pb.lot.v1 import admin_service_pb2_grpc
 from lot_grpc.pb.lot.v1 import transfer_pb2 as pb
-from tests.e2e.process import Served, serve, wait_for
+from tests.e2e.forked import Forked
+from tests.e2e.process import PATIENCE, Served, serve, wait_for
 from tests.transfer.measure import begun, moved, same, serving
 
 _PATIENT = ("--timeout", "120")
@@ -28,7 +28,7 @@ def kill_exports(folder: Path, source: Served, whole: Path, options: Sequence[st
         _when(partial(_reaches, part, half), process)
         if victim == "client":
             process.kill()
-            process.communicate()
+            process.communicate(PATIENCE)
             assert part.exists()
             moved(source, "export", str(file), *options)
         else:
@@ -47,7 +47,7 @@ def kill_imports(folder: Path, whole: Path, options: Sequence[str]) -> None:
             _when(partial(_has_half, target, total), process)
             if victim == "client":
                 process.kill()
-                process.communicate()
+                process.communicate(PATIENCE)
                 moved(target, "import", str(whole))
             else:
                 _restarted(folder, target)
@@ -59,17 +59,17 @@ def kill_imports(folder: Path, whole: Path, options: Sequence[str]) -> None:
             )
 
 
-def ended_well(process: subprocess.Popen[str]) -> dict[str, object]:
+def ended_well(process: Forked) -> dict[str, object]:
     """What a command said that was told to go on."""
-    stdout, stderr = process.communicate(timeout=1200)
+    stdout, stderr = process.communicate(1200)
     assert process.returncode == 0, stdout + stderr
     told: dict[str, object] = json.loads(stdout)
     return told
 
 
-def _when(condition: Callable[[], bool], process: subprocess.Popen[str]) -> None:
+def _when(condition: Callable[[], bool], process: Forked) -> None:
     wait_for(lambda: condition() or process.poll() is not None, 1200)
-    assert process.poll() is None, f"it had ended before: {process.communicate()}"
+    assert process.poll() is None, f"it had ended before: {process.communicate(PATIENCE)}"
 
 
 def _reaches(file: Path, size: int) -> bool:

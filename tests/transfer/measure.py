@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import json
 import re
-import subprocess
 import tempfile
 import threading
 import time
@@ -23,7 +22,8 @@ from pathlib import Path
 
 from lot_grpc.cli.transfer_file import read_messages
 from lot_grpc.pb.lot.v1 import transfer_pb2 as pb
-from tests.e2e.process import ROOT, Served, command, environment, serve
+from tests.e2e.forked import Forked
+from tests.e2e.process import PATIENCE, ROOT, Served, environment, serve
 from tests.transfer.filling import Filling
 
 _ANONYMOUS = re.compile(r"^RssAnon:\s+(\d+) kB", re.MULTILINE)
@@ -51,17 +51,10 @@ def memory(pid: int) -> float:
     return int(found[1]) / 1024 if found else 0.0
 
 
-def begun(served: Served, *arguments: str) -> subprocess.Popen[str]:
+def begun(served: Served, *arguments: str) -> Forked:
     """A command of ``lot-grpc`` on a server."""
-    return subprocess.Popen(
-        command(*arguments, "--address", served.address, "--json"),
-        env=environment(served.data),
-        cwd=ROOT,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    called = (*arguments, "--address", served.address, "--json")
+    return Forked(called, env=environment(served.data), cwd=ROOT)
 
 
 def moved(served: Served, *arguments: str) -> Moved:
@@ -79,7 +72,7 @@ def moved(served: Served, *arguments: str) -> Moved:
 
     watching = threading.Thread(target=watch)
     watching.start()
-    stdout, stderr = process.communicate()
+    stdout, stderr = process.communicate(PATIENCE)
     watching.join()
     if process.returncode:
         raise AssertionError(f"{' '.join(arguments)}: {stdout}{stderr}")
