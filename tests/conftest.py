@@ -33,14 +33,16 @@ def _free_bytes(folder: Path) -> int:
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """Keep temporary files in memory where there is room; ``PYTEST_DEBUG_TEMPROOT`` overrides it.
 
     An embedded store syncs thousands of times while it is made, which takes seconds on a disk. The
     process is what these tests kill, never the machine, so no proof rests on the disk.
     """
-    settings.register_profile("any machine", deadline=None)  # a slow one is no failure
-    settings.load_profile("any machine")
+    exhaustive = not config.option.markexpr
+    examples = 300 if exhaustive else 25
+    settings.register_profile("lot", deadline=None, max_examples=examples)  # slow is no failure
+    settings.load_profile("lot")
     os.environ.pop("COLUMNS", None)  # of whoever runs the tests; it sets the width of tables
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # each process would compile the product anew
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell's job in the background
@@ -54,3 +56,11 @@ def tmp_path(tmp_path: Path) -> Iterator[Path]:
     """The folder of a test, gone with it: those of all would not fit into memory."""
     yield tmp_path
     shutil.rmtree(tmp_path, ignore_errors=True)
+
+
+@pytest.fixture(scope="module")
+def module_path(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder of a module's tests, gone with the last of them."""
+    path = tmp_path_factory.mktemp("module")
+    yield path
+    shutil.rmtree(path, ignore_errors=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lot_grpc.domain.errors import EmbeddingFailedError, ModelUnavailableError
@@ -59,7 +59,6 @@ def test_what_is_too_long_is_told_by_tokens_and_not_by_characters(encoder: OnnxE
 
 
 @pytest.mark.model
-@settings(max_examples=200, deadline=None)
 @given(text=st.text(max_size=510).filter(lambda text: len(text.encode()) <= 510))
 def test_no_text_of_510_bytes_has_more_than_510_tokens(encoder: OnnxEncoder, text: str):
     # split() counts tokens only of texts with more bytes than that.

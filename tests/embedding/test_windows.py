@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lot_grpc.domain.errors import EmbeddingFailedError
@@ -351,7 +351,6 @@ async def test_the_vector_is_the_mean_of_the_windows_vectors(
 
 
 @pytest.mark.model
-@settings(max_examples=40, deadline=None)
 @given(
     text=st.lists(
         st.one_of(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lot_grpc.domain.code_shapes import complexity_level
@@ -40,13 +40,11 @@ def test_the_laws_hold_for_the_samples(language):
     assert len(check(SAMPLES[language], language).pieces) > 5
 
 
-@settings(max_examples=60, deadline=None)
 @given(code=st.text(max_size=400), language=st.sampled_from(LANGUAGES))
 def test_any_text_is_taken(code, language):
     check(code, language)
 
 
-@settings(max_examples=120, deadline=None)
 @example(seed=208, changes=6, language="javascript", written_in="javascript")  # a name of 2 lines
 @given(
     seed=st.integers(0, 10**9),

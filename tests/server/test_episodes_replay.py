@@ -93,9 +93,7 @@ def messages(draw: st.DrawFn) -> Any:
     after=st.integers(0, 70),
     batch=st.integers(1, 25),
 )
-@settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_replay_equals_what_was_sent(sent: list[Any], after: int, batch: int):
     for number, event in enumerate(sent, 1):
         event.sequence = number

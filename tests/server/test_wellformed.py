@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from google.protobuf import struct_pb2
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lot_grpc.pb.lot.v1 import episode_service_pb2, pattern_service_pb2
@@ -165,7 +165,6 @@ def wrong(value: Any) -> bool:
     return False
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.dictionaries(st.text(st.sampled_from("xy\0"), max_size=2), VALUES, max_size=4))
 def test_whatever_a_struct_holds_it_is_refused_just_when_something_in_it_is_wrong(data):
     events = EVENTS()

@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -36,7 +36,6 @@ async def of(vectors: NDArray[np.float32], level: float) -> list[list[int]]:
 
 
 @given(st.integers(0, 10_000), st.integers(1, 40), LEVELS)
-@settings(max_examples=80, deadline=None)
 async def test_each_is_in_one_cluster_and_no_two_clusters_are_alike(seed, count, level):
     vectors = unit_vectors(seed, count)
     found = await of(vectors, level)
@@ -48,7 +47,6 @@ async def test_each_is_in_one_cluster_and_no_two_clusters_are_alike(seed, count,
 
 
 @given(st.integers(0, 10_000), st.integers(1, 30), LEVELS)
-@settings(max_examples=80, deadline=None)
 async def test_it_is_what_merging_the_most_similar_two_comes_to(seed, count, level):
     """Against the definition, with all means taken anew after each merge."""
     vectors = unit_vectors(seed, count)[2:]
@@ -63,7 +61,6 @@ async def test_it_is_what_merging_the_most_similar_two_comes_to(seed, count, lev
 
 
 @given(st.integers(0, 10_000), st.integers(1, 40), LEVELS, st.integers(2, 4))
-@settings(max_examples=80, deadline=None)
 async def test_with_what_came_out_it_comes_to_the_same(seed, count, level, least):
     vectors = unit_vectors(seed, count)
     found = await of(vectors, level)

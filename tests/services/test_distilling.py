@@ -334,7 +334,7 @@ TASKS = st.lists(WORDS, min_size=1, max_size=5).map(" ".join)
     st.sampled_from([0.5, 0.7, 0.85, 0.95]),
     st.integers(2, 4),
 )
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 async def test_distilling_twice_changes_nothing_the_second_time(tasks, more, similarity, least):
     world = await open_world()
     for number, task in enumerate(tasks):

@@ -3,7 +3,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lot_grpc.domain.errors import EventConflictError, EventSequenceGapError
@@ -32,7 +32,6 @@ class Numbers:
 
 
 @given(st.data())
-@settings(max_examples=60, deadline=None)
 def test_the_last_number_is_found_whatever_is_known_of_it(data):
     last = data.draw(
         st.integers(0, 70) | st.integers(0, 5000) | st.sampled_from([63, 64, 65, 1023, 1024, 4097])
@@ -67,7 +66,6 @@ async def test_the_last_number_is_that_of_the_episode_and_namespace_alone(log):
 @given(
     st.lists(st.tuples(st.integers(1, 30), st.integers(0, 9), st.booleans()), max_size=12),
 )
-@settings(max_examples=80, deadline=None)
 def test_batches_are_taken_as_a_list_that_only_grows_at_its_end(batches):
     """Any batches at all against the simplest model: a list of texts."""
     asyncio.run(_against_model(batches))

@@ -220,9 +220,9 @@ SOME = [
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def edge(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[tuple[Any, FixedClock]]:
+async def edge(module_path: Path) -> AsyncIterator[tuple[Any, FixedClock]]:
     clock = FixedClock()
-    store = EdgeStore(tmp_path_factory.mktemp("edge") / "data", clock, min_free_bytes=0)
+    store = EdgeStore(module_path / "data", clock, min_free_bytes=0)
     yield store, clock
     await store.close()
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lot_grpc.domain.errors import (
@@ -199,7 +199,6 @@ sayings = st.tuples(st.none() | st.booleans(), st.none() | st.floats(-1, 1)).fil
 
 
 @given(st.floats(0, 1), st.lists(sayings, max_size=8))
-@settings(max_examples=50, deadline=None)
 def test_the_confidence_is_the_replay_of_its_feedback(start, log):
     async def run() -> None:
         world = await open_world()

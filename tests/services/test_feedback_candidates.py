@@ -3,7 +3,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lot_grpc.domain.feedback import teaching_score
@@ -82,7 +82,6 @@ made = st.lists(st.tuples(st.integers(0, 6), st.sampled_from([0.0, 0.3, 0.5, 0.9
 
 
 @given(made, st.integers(1, 5))
-@settings(max_examples=60, deadline=None)
 def test_the_early_stop_finds_what_looking_at_all_finds(patterns, limit):
     async def run() -> None:
         world = await open_world()

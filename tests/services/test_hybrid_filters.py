@@ -11,6 +11,7 @@ import random
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from operator import mul
+from pathlib import Path
 
 import pytest
 import pytest_asyncio
@@ -141,7 +142,7 @@ class Pair:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def pair(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Pair]:
+async def pair(module_path: Path) -> AsyncIterator[Pair]:
     clock = FixedClock()
     rng = random.Random(20)
     patterns = [pattern(rng, number, clock.now()) for number in range(COUNT)]
@@ -152,7 +153,7 @@ async def pair(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Pair]:
         for number, (one, vectors) in enumerate(zip(patterns, indexed, strict=True))
     ]
     stores: list[VectorStore] = [
-        EdgeStore(tmp_path_factory.mktemp("hybrid") / "data", clock, min_free_bytes=0),
+        EdgeStore(module_path / "data", clock, min_free_bytes=0),
         InMemoryStore(clock),
     ]
     worlds = [await open_world(store, clock) for store in stores]

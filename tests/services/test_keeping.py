@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lot_grpc.domain.memory import MemoryContent
@@ -209,7 +209,6 @@ saved = st.lists(st.tuples(st.booleans(), st.integers(0, 2)), max_size=6)
 
 
 @given(saved, bounds)
-@settings(max_examples=60, deadline=None)
 def test_a_sweep_deletes_what_it_was_said_to_and_a_second_nothing(patterns, wanted):
     async def run() -> None:
         world = await open_world()

@@ -5,7 +5,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lot_grpc.domain.outcomes import Outcome
@@ -47,7 +47,6 @@ def mean(patterns: list[Pattern]) -> Any:
 
 
 @given(st.lists(st.tuples(drafts, uses), max_size=6), filters)
-@settings(max_examples=60, deadline=None)
 def test_sums_are_what_reading_all_patterns_comes_to(made, asked):
     async def run() -> None:
         world = await open_world()

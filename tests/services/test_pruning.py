@@ -203,7 +203,6 @@ drafts = st.builds(
 
 
 @given(made_patterns, drafts)
-@settings(max_examples=60, deadline=None)
 def test_twice_changes_nothing_the_second_time_and_the_pinned_stay(patterns, draft):
     async def run() -> None:
         world = await open_world()

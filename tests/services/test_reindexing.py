@@ -204,7 +204,11 @@ def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reindexing, "_TELL_SECONDS", 0.001)
 
 
-@pytest.fixture(params=["memory", "interleaving", "edge"])
+PLACES = ["memory", "interleaving"]
+ON_EDGE_TOO = pytest.mark.parametrize("place", [*PLACES, "edge"], indirect=True)
+
+
+@pytest.fixture(params=[*PLACES, pytest.param("edge", marks=pytest.mark.exhaustive)])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     clock = FixedClock()
     match request.param:
@@ -216,6 +220,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
             return Place(InMemoryStore(clock), clock)
 
 
+@ON_EDGE_TOO
 @pytest.mark.parametrize("model", [TURNED, NARROW])
 async def test_afterwards_the_other_model_serves_and_all_is_found_by_it(
     place: Place, model: str
@@ -274,6 +279,7 @@ async def test_an_outcome_names_a_recall_of_the_former_model(place: Place) -> No
     await check_one_model(place.store, NARROW)
 
 
+@ON_EDGE_TOO
 async def test_what_is_written_meanwhile_is_of_both_until_the_switch(place: Place) -> None:
     """Edits, deletes and new things between any two batches."""
     world = await place.start()
@@ -469,6 +475,7 @@ async def test_hung_up_it_stops_and_goes_on_when_called_again(place: Place) -> N
     await check_one_model(place.store, TURNED)
 
 
+@ON_EDGE_TOO
 async def test_what_an_unfinished_run_left_is_dropped_by_one_to_another_model(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lot_grpc.domain.episode import EpisodeEvent, EpisodeStatus
@@ -115,7 +115,6 @@ async def sent_at(times: list[int], speed: float, late: float) -> list[float]:
     st.sampled_from([0.5, 1.0, 2.0, 1000.0]),
     st.sampled_from([0.0, 0.001, 0.02]),
 )
-@settings(max_examples=60, deadline=None)
 def test_events_come_when_they_are_due_and_being_late_does_not_add_up(times, speed, late):
     sent = asyncio.run(sent_at(times, speed, late))
     assert len(sent) == len(times)
@@ -146,7 +145,6 @@ async def test_what_is_due_together_comes_together():
 
 
 @given(st.lists(st.sampled_from([0, 10, 200_000, 262_144]), max_size=60), st.integers(0, 60))
-@settings(max_examples=30, deadline=None)
 def test_batches_are_bounded_whatever_the_events_weigh(sizes, after):
     async def check() -> None:
         world = await open_world()

@@ -7,7 +7,7 @@ import random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lot_grpc.domain.errors import (
@@ -515,7 +515,6 @@ class Model:
         return self.there and now < self.expires
 
 
-@settings(max_examples=60, deadline=None)
 @given(STEPS)
 async def test_a_session_is_what_a_plain_model_says(steps):
     world, model = await open_world(), Model()

@@ -126,9 +126,10 @@ STATES = {"closed": _closed, "killed": _killed, "compacted": _compacted}
 
 
 @pytest.fixture(scope="module", params=STATES)
-def left(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def left(request: pytest.FixtureRequest, module_path: Path) -> Path:
     """A folder as a process left it."""
-    folder = tmp_path_factory.mktemp(request.param) / "data"
+    folder: Path = module_path / request.param / "data"
+    folder.parent.mkdir()
     in_child(lambda: STATES[request.param](folder))
     return folder
 

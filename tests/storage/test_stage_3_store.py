@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 
 from lot_grpc.domain.pattern import PatternKind
 from lot_grpc.domain.query import PatternFilter
@@ -22,11 +23,13 @@ from tests.fixtures.stage_1 import NS, open_services
 from tests.fixtures.stage_3 import ARCHIVE, STATE
 from tests.services.invariants import check_invariants
 
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-@pytest.fixture
-async def services(tmp_path: Path) -> AsyncIterator[Services]:
-    unpack(ARCHIVE, tmp_path)
-    store, opened = await open_services(tmp_path, FixedClock())
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def services(module_path: Path) -> AsyncIterator[Services]:
+    unpack(ARCHIVE, module_path)
+    store, opened = await open_services(module_path, FixedClock())
     assert await bring_up_to_date(store, HashingEmbedder()) == 0
     assert not await needs_cells(store)
     assert await needs_reading(store)

@@ -7,6 +7,7 @@ from contextlib import aclosing
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 
 from lot_grpc.domain.change import ChangeType
 from lot_grpc.domain.episode import EpisodeStatus
@@ -25,13 +26,15 @@ from tests.fixtures.stage_1 import NS, open_services
 from tests.fixtures.stage_4 import ARCHIVE, CURSOR
 from tests.services.invariants import check_invariants
 
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-@pytest.fixture
-async def services(tmp_path: Path) -> AsyncIterator[Services]:
-    unpack(ARCHIVE, tmp_path)
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def services(module_path: Path) -> AsyncIterator[Services]:
+    unpack(ARCHIVE, module_path)
     clock = FixedClock()
     clock.advance(26 * 3600)
-    store, opened = await open_services(tmp_path, clock)
+    store, opened = await open_services(module_path, clock)
     assert await bring_up_to_date(store, HashingEmbedder()) == 0
     assert await read_errors_anew(store, HashingEmbedder()) > 0
     await opened.housekeeping.roll_forward(starting=True)

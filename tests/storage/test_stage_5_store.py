@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 
 from lot_grpc.domain.query import MemoryFilter, PatternFilter
 from lot_grpc.embedding.hashing import HashingEmbedder
@@ -23,14 +24,16 @@ from tests.fixtures.stage_1 import NS, open_services
 from tests.fixtures.stage_5 import ARCHIVE, DIMENSIONS, LONG
 from tests.services.invariants import check_invariants
 
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-@pytest.fixture
-async def services(tmp_path: Path) -> AsyncIterator[Services]:
-    unpack(ARCHIVE, tmp_path)
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def services(module_path: Path) -> AsyncIterator[Services]:
+    unpack(ARCHIVE, module_path)
     clock = FixedClock()
     clock.advance(26 * 3600)
     embedder = HashingEmbedder(DIMENSIONS)
-    store, opened = await open_services(tmp_path, clock, embedder)
+    store, opened = await open_services(module_path, clock, embedder)
     assert await bring_up_to_date(opened.model_store, embedder) == 0
     assert await read_errors_anew(opened.model_store, embedder) == 0
     await opened.housekeeping.roll_forward(starting=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lot_grpc.domain.complexity import Complexity
@@ -143,7 +143,6 @@ def outside_of_code(text: str) -> list[str]:
     return lines
 
 
-@settings(max_examples=200, deadline=None)
 @given(HOSTILE, st.integers(0, 1500))
 def test_no_field_breaks_the_structure_or_the_bound(text, max_tokens):
     prompt = prompt_of(known_of(text), max_tokens)

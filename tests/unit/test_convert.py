@@ -11,7 +11,7 @@ from google.protobuf.duration_pb2 import Duration
 from google.protobuf.field_mask_pb2 import FieldMask
 from google.protobuf.struct_pb2 import Struct
 from google.protobuf.timestamp_pb2 import Timestamp
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lot_grpc.domain.episode import Episode, EpisodeStatus
@@ -97,7 +97,6 @@ def test_output_only_fields_of_a_pattern_are_not_read():
 
 
 @given(made.patterns)
-@settings(max_examples=100)
 def test_a_pattern_survives_the_wire(pattern):
     sent = patterns.pattern_to_pb(pattern).SerializeToString()
     content = patterns.content_from_pb(pattern_pb2.Pattern.FromString(sent))
@@ -248,7 +247,6 @@ def test_each_field_of_a_memory_changes_the_draft(name):
 
 
 @given(made.memories)
-@settings(max_examples=100)
 def test_a_memory_survives_the_wire(memory):
     sent = memories.memory_to_pb(memory).SerializeToString()
     message = memory_pb2.Memory.FromString(sent)
@@ -309,7 +307,6 @@ def test_each_field_of_an_episode_changes_what_is_recorded(name):
 
 
 @given(made.episodes())
-@settings(max_examples=100)
 def test_an_episode_survives_the_wire(episode):
     sent = episodes.episode_to_pb(episode).SerializeToString()
     message = episode_pb2.Episode.FromString(sent)
@@ -499,7 +496,6 @@ def test_numbers_in_structs_are_doubles_and_whole_ones_are_read_as_integers():
 
 
 @given(made.outcomes)
-@settings(max_examples=50)
 def test_counters_are_given_back_as_they_are(given_outcomes):
     message = outcomes.outcomes_to_pb(given_outcomes)
     assert message.usage_count == given_outcomes.usage_count
@@ -561,7 +557,6 @@ def test_each_field_of_an_error_solution_changes_the_draft(name):
 
 
 @given(made.error_solutions)
-@settings(max_examples=100)
 def test_an_error_solution_survives_the_wire(solution):
     sent = error_solutions.error_solution_to_pb(solution).SerializeToString()
     message = error_solution_pb2.ErrorSolution.FromString(sent)

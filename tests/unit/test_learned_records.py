@@ -7,7 +7,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from lot_grpc.domain.action_values import ActionValue
 from lot_grpc.domain.decision import DecisionFilter
@@ -59,7 +59,6 @@ SPECS = {spec.name: spec for spec in collection_specs(2)}
 
 
 @given(learned.learning_events)
-@settings(max_examples=60)
 def test_a_learning_event_comes_back(event):
     record = stored(learning_event_record(event, 7, settled=False))
     assert learning_event_from_record(record) == event
@@ -67,7 +66,6 @@ def test_a_learning_event_comes_back(event):
 
 
 @given(learned.decisions, learned.decision_outcomes, learned.rewards)
-@settings(max_examples=60)
 def test_a_decision_comes_back_with_what_came_of_it(decision, result, reward):
     record = decision_record(decision, 7)
     assert decision_from_record(stored(record)) == decision
@@ -78,7 +76,6 @@ def test_a_decision_comes_back_with_what_came_of_it(decision, result, reward):
 
 
 @given(learned.selections())
-@settings(max_examples=60)
 def test_a_selection_comes_back_and_lapses(selection):
     record = stored(selection_record(selection))
     assert selection_from_record(record) == selection
@@ -86,7 +83,6 @@ def test_a_selection_comes_back_and_lapses(selection):
 
 
 @given(learned.trajectories)
-@settings(max_examples=60)
 def test_a_trajectory_comes_back(trajectory):
     record = stored(trajectory_record(trajectory))
     assert trajectory_from_record(record) == trajectory
@@ -210,7 +206,6 @@ def test_each_field_of_a_filter_is_read(message_type, read, domain_type):
 
 
 @given(learned.learning_events)
-@settings(max_examples=60)
 def test_a_learning_event_survives_the_wire(event):
     sent = event_convert.learning_event_to_pb(event).SerializeToString()
     message = learning_event_pb2.LearningEvent.FromString(sent)
@@ -225,7 +220,6 @@ def test_a_learning_event_survives_the_wire(event):
 
 
 @given(learned.decisions)
-@settings(max_examples=60)
 def test_a_decision_survives_the_wire(decision):
     sent = decision_convert.decision_to_pb(decision).SerializeToString()
     message = decision_pb2.Decision.FromString(sent)

@@ -4,7 +4,7 @@ import base64
 import json
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lot_grpc.domain.errors import PageTokenMismatchError
@@ -125,7 +125,6 @@ def test_a_number_of_a_wrong_kind_is_refused(number):
 @example(base64.urlsafe_b64encode(b"\xff\xfe\x00").decode())
 @example(base64.urlsafe_b64encode(b"[1,2]").decode())
 @example(base64.urlsafe_b64encode(b"[1,2,3,4]").decode())
-@settings(max_examples=300)
 def test_whatever_comes_instead_of_a_token_is_refused_as_one(text):
     for read in (position_from_token, number_from_token):
         with pytest.raises(PageTokenMismatchError):
@@ -133,7 +132,6 @@ def test_whatever_comes_instead_of_a_token_is_refused_as_one(text):
 
 
 @given(st.integers(0, len(GOOD) - 1), st.sampled_from("Aa0-_=!é\n"))
-@settings(max_examples=300)
 def test_one_wrong_letter_never_leads_astray_with_another_error(place, letter):
     damaged = GOOD[:place] + letter + GOOD[place + 1 :]
     try:

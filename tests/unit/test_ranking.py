@@ -4,7 +4,7 @@ import math
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lot_grpc.domain.query import Ranking
@@ -113,7 +113,6 @@ def test_a_hit_below_the_gate_is_never_above_one_within(pool, limit):
 
 
 @given(pools(), limits)
-@settings(max_examples=200)
 def test_a_page_is_full_ordered_without_repeats_and_half_from_below(pool, limit):
     page = rank(pool, Ranking.BALANCED, WEIGHTS, limit)
     assert len(page) == min(limit, len(pool))

@@ -7,7 +7,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from lot_grpc.domain.complexity import Complexity
 from lot_grpc.domain.episode import EpisodeStatus
@@ -82,7 +82,6 @@ def stored(record: Record) -> Record:
 
 
 @given(made.patterns)
-@settings(max_examples=80)
 def test_a_pattern_comes_back(pattern):
     assert pattern_from_record(stored(pattern_record(pattern, 7, VECTORS))) == pattern
 
@@ -118,7 +117,6 @@ def test_a_retrieval_comes_back(retrieval):
 
 
 @given(made.episodes())
-@settings(max_examples=80)
 def test_an_episode_comes_back_running_or_ended(episode):
     assert episode_from_record(stored(episode_record(episode, 7, VECTORS))) == episode
 
@@ -131,14 +129,12 @@ def test_an_event_comes_back(namespace, episode_id, event):
 
 
 @given(made.error_solutions)
-@settings(max_examples=80)
 def test_an_error_solution_comes_back(solution):
     record = error_solution_record(solution, 7, VECTORS)
     assert error_solution_from_record(stored(record)) == solution
 
 
 @given(made.memories)
-@settings(max_examples=80)
 def test_a_memory_comes_back_with_its_details(memory):
     assert memory_from_record(stored(memory_record(memory, 7, VECTORS))) == memory
 
@@ -325,7 +321,6 @@ def test_what_sums_and_sweeps_ask_for_is_indexed(collection, key, index):
 
 
 @given(made.patterns)
-@settings(max_examples=40)
 def test_a_pattern_meets_a_filter_made_of_its_own_values(pattern):
     from lot_grpc.storage.conditions import matches
 
@@ -349,7 +344,6 @@ def test_a_pattern_meets_a_filter_made_of_its_own_values(pattern):
 
 
 @given(made.episodes())
-@settings(max_examples=40)
 def test_an_ended_episode_is_filtered_by_the_approach_really_taken(episode):
     from lot_grpc.storage.conditions import matches
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lot_grpc.domain.alignment import common, common_to_all, gaps
@@ -118,7 +118,6 @@ def test_the_same_values_are_the_same_slot_wherever_they_stand():
 
 
 @given(st.lists(st.text(max_size=30), min_size=1, max_size=5))
-@settings(max_examples=200)
 def test_filling_the_slots_of_a_member_gives_its_text_but_for_case_and_space(texts):
     aligned = align_texts(texts)
     for number, text in enumerate(texts):
@@ -242,7 +241,6 @@ def test_a_name_in_an_argument_names_the_slot_in_the_text_too():
 
 
 @given(st.lists(made.patterns, min_size=1, max_size=5))
-@settings(max_examples=50, deadline=None)
 def test_any_patterns_generalise_to_one_that_may_be_stored(members):
     content = generalised(members, FACTS)
     content.check()

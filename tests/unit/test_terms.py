@@ -7,7 +7,7 @@ import unicodedata
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lot_grpc.lexical.terms import FUNCTION_TERMS, FUNCTION_WORDS, terms_of
@@ -243,7 +243,6 @@ def test_no_text_takes_the_square_of_its_length(text):
 
 
 @given(st.text(max_size=80) | st.text(st.characters(), max_size=40))
-@settings(max_examples=400)
 def test_any_text_has_terms_that_are_the_same_each_time(text):
     found = terms_of(text)
     assert found == terms_of(text)
@@ -255,14 +254,12 @@ def test_any_text_has_terms_that_are_the_same_each_time(text):
 
 
 @given(st.text(st.characters(codec="utf-8"), max_size=40))
-@settings(max_examples=300)
 def test_composed_or_not_a_text_has_the_same_terms(text):
     composed, apart = (terms(unicodedata.normalize(form, text)) for form in ("NFC", "NFD"))
     assert composed == apart
 
 
 @given(st.text(max_size=30), st.text(max_size=30))
-@settings(max_examples=300)
 def test_two_lines_have_the_terms_of_both(one, other):
     both = terms_of(f"{one}\n\n{other}")
     assert both.counts.keys() == terms(one) | terms(other)
