@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 
 import grpc
@@ -12,9 +11,10 @@ import pytest
 from lot_grpc.domain.errors import LotError, StorageFullError, StoreUnavailableError
 from lot_grpc.log_lines import Background, Calls
 from lot_grpc.logs import REPEATS_SECONDS, Repeats, configure_logging
+from lot_grpc.pb.lot.v1.pattern_service_pb2 import GetPatternRequest
 from lot_grpc.server.status import TABLE
-from tests.server.service import Lot, serving
-from tests.server.test_layers import Patterns
+from tests.server.service import serving
+from tests.server.test_layers import Patterns, Slow
 from tests.server.wire import failure, save, until, wire
 
 LINE_BYTES = 700
@@ -60,11 +60,6 @@ async def test_only_a_bug_has_a_traceback_and_only_once(reason, logged):
     assert ("cause" in first) == (not callers and not bug)
 
 
-async def _deadline(lot: Lot) -> None:
-    with pytest.raises(grpc.aio.AioRpcError):
-        await lot.memories.GetTaskContext(task="t", timeout=1e-6)
-
-
 FAULTS = {
     "page token": lambda lot: lot.patterns.ListPatterns(page_token="bm9uZQ"),
     "damaged page token": lambda lot: lot.memories.ListMemories(page_token="\N{SNOWMAN}"),
@@ -99,14 +94,18 @@ async def test_a_fault_that_is_to_be_expected_takes_one_short_line(broken, logge
     assert all(size < LINE_BYTES and "exception" not in line for line, size in lines)
 
 
-async def test_a_deadline_takes_one_short_line(broken, logged):
-    for _ in range(3):
-        await _deadline(broken)
-    await asyncio.sleep(0)
-    calls = Calls()
-    for record in broken.log:
+async def test_a_deadline_takes_one_short_line(logged):
+    calls, request = Calls(), GetPatternRequest(pattern_id="p")
+    async with wire(Slow()) as it:  # it never answers
+        for _ in range(3):
+            with pytest.raises(grpc.aio.AioRpcError):
+                await it.patterns.GetPattern(request, timeout=0.1)
+        await until(lambda: len(it.log) == 3)
+    for record in it.log:
         calls(record)
-    assert all(size < LINE_BYTES and "exception" not in line for line, size in logged())
+    lines = logged()
+    assert len(lines) == 3
+    assert all(size < LINE_BYTES and "exception" not in line for line, size in lines)
 
 
 def test_what_fails_beside_the_calls_is_said_once_a_minute(logged):
