@@ -244,4 +244,6 @@ def _print(
         typer.echo(f"{noun.lower().replace('_', ' '):16}{count:>12,}")
     stored = ", nothing was stored" if wanted.dry_run else ""
     until = "" if whole else " until then"
-    typer.echo(f"records{until}: {tally.line()}{stored}, {seconds:.1f} s")
+    internal = tally.imported > sum(tally.counts.values())
+    records = "records, internal ones included" if internal else "records"
+    typer.echo(f"{records}{until}: {tally.line()}{stored}, {seconds:.1f} s")
