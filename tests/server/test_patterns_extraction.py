@@ -53,11 +53,11 @@ async def test_a_pattern_is_learned_from_each_group_of_like_episodes(lot: Lot):
 
 
 def untimed(pattern: Any) -> Any:
-    """A pattern without the times at which it was stored, or would have been."""
+    """A pattern without what differs from one storing of it to the next."""
     copy = type(pattern)()
     copy.CopyFrom(pattern)
-    copy.ClearField("create_time")
-    copy.ClearField("update_time")
+    for name in ("create_time", "update_time", "etag"):
+        copy.ClearField(name)
     return copy
 
 
