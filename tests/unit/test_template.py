@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lot_grpc.domain.alignment import common, common_to_all, gaps
@@ -18,6 +18,7 @@ from lot_grpc.domain.outcomes import Outcome, Outcomes
 from lot_grpc.domain.pattern import Action, Pattern, PatternContent, PatternKind
 from lot_grpc.domain.slots import Slots, kind_of, plain_value
 from lot_grpc.domain.template import align_actions, align_texts
+from lot_grpc.domain.text_form import folded
 from lot_grpc.domain.tokens import means_the_same_things
 from tests.unit import made
 
@@ -118,13 +119,17 @@ def test_the_same_values_are_the_same_slot_wherever_they_stand():
 
 
 @given(st.lists(st.text(max_size=30), min_size=1, max_size=5))
-def test_filling_the_slots_of_a_member_gives_its_text_but_for_case_and_space(texts):
+@example(["\uf900", "e\u0301 a"])
+def test_filling_the_slots_of_a_member_gives_its_text_but_for_case_space_and_form(texts):
     aligned = align_texts(texts)
     for number, text in enumerate(texts):
         filled = [piece if isinstance(piece, str) else piece[number] for piece, _ in aligned.pieces]
-        together = "".join("".join(filled).split()).casefold()
-        assert together == "".join(text.split()).casefold()
+        assert _letters("".join(filled)) == _letters(text)
     assert 0 <= aligned.constant_share <= 1
+
+
+def _letters(text: str) -> str:
+    return folded("".join(text.split()))
 
 
 def test_a_text_without_end_is_aligned_at_its_beginning():
