@@ -89,12 +89,13 @@ test: $(DEV_STAMP) ## Run the tests
 	@$(PYTEST) --durations=25 $(ARGS)
 
 .PHONY: exhaustive
-exhaustive: $(DEV_STAMP) ## Run every case (hours)
+exhaustive: $(DEV_STAMP) ## Run every case
 	@$(PYTEST) -m "" --timeout=3600 --durations=25 $(ARGS)
 
 .PHONY: check
 check: lint ## All that CI runs
-	@log=$$(mktemp); trap 'rm -f "$$log"' EXIT; \
+	@log=$$(mktemp); beside=; trap 'kill $$beside 2>/dev/null; rm -f "$$log"' EXIT; \
+	trap 'exit 130' INT TERM; \
 	$(MAKE) types arch proto-check test-clients >"$$log" 2>&1 & beside=$$!; \
 	code=0; $(MAKE) test || code=$$?; \
 	echo "types, layers, generated code and clients:"; \

@@ -95,12 +95,13 @@ class Call:
         "work",
     )
 
+    begun: Work
+    """The work that is done for it, or for an identical request that came before."""
+
     def __init__(self, method: Method, context: Context) -> None:
         self.id = f"{_PREFIX}{next(_NUMBERS):04x}"
         self.method = method
         self.context = context
-        self.begun = Work()
-        """The work that is done for it, or for an identical request that came before."""
         self.request: Any = None
         """None at first, then bytes, then a message; for streams of requests what iterates over
         them."""

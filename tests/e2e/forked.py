@@ -1,7 +1,7 @@
 """``lot-grpc`` in a process of its own, forked from one that has the product's modules imported.
 
 To the tests it is what ``subprocess.Popen`` gives: a process with its own id, signals, output and
-exit code. It only does not import everything again, which takes longer than the rest of a start.
+exit code. It only does not import everything again, which takes about half of a start.
 """
 
 from __future__ import annotations

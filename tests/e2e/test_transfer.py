@@ -63,6 +63,8 @@ def test_dry_runs_write_and_store_nothing(filled: Served, exported: Path, tmp_pa
     assert checked.code == 0
     told = json.loads(checked.stdout)
     assert (told["complete"], told["imported_count"]) == (True, sum(1 for _ in contents(exported)))
+    shown = lot(filled, "import", str(exported), "-n", "dry", "--dry-run").stdout
+    assert f"records, internal ones included: {told['imported_count']:,} imported" in shown
     there = lot(filled, "export", "-", "-n", "dry", "--dry-run", "--json")
     assert sum(json.loads(there.stdout)["counts"].values()) == 0
 
