@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import grpc
@@ -13,13 +13,15 @@ from google.protobuf.message import Message
 from lot_grpc.embedding.fastembed import FastembedEmbedder
 from lot_grpc.pb.lot.v1.memory_pb2 import Memory
 from lot_grpc.pb.lot.v1.memory_service_pb2 import CreateMemoryRequest
-from lot_grpc.ports import EmbeddingContract
+from lot_grpc.ports import Embedding, EmbeddingContract
 from lot_grpc.services.records.collections import META, REQUESTS, collection_specs
 from lot_grpc.storage.in_memory import InMemoryStore
+from lot_grpc.work import Work, current_work
 from tests.contract.clock import FixedClock
 from tests.embedding.conftest import GatedEncoder
 from tests.server.examples import EXAMPLES, example, method_of, path_of, prepare
 from tests.server.service import SERVICES, Lot, serving
+from tests.server.wire import until
 
 
 class HeldStore(InMemoryStore):
@@ -130,23 +132,36 @@ async def test_two_callers_who_both_wait_add_two():
         assert len({one.memory.memory_id for one in made}) == 3
 
 
+class HeardEmbedder(FastembedEmbedder):
+    """Remembers for whose work it was asked."""
+
+    heard: list[Work | None]
+
+    async def embed_documents(self, texts: Sequence[str]) -> list[Embedding]:
+        self.heard.append(current_work())
+        return await super().embed_documents(texts)
+
+
 async def test_a_save_goes_before_writes_whose_callers_have_left():
     encoder = GatedEncoder()
     contract = EmbeddingContract("fake", 2, "cosine", "query: ", "", "", "")
-    embedder = FastembedEmbedder(encoder, contract, threads=1, cache_entries=0)
+    embedder = HeardEmbedder(encoder, contract, threads=1, cache_entries=0)
+    heard: list[Any] = []
+    embedder.heard = heard
     async with serving(embedder=embedder) as lot:
 
-        async def save(text: str, seconds: float) -> None:
+        async def save(text: str) -> None:
             request = CreateMemoryRequest(memory=Memory(content=text))
             create = lot.raw(path_of("MemoryService.CreateMemory"))
-            await create(request.SerializeToString(), timeout=seconds)
+            await create(request.SerializeToString(), timeout=30)
 
-        left = [save(f"left {number}", 0.2) for number in range(30)]
-        for failed in await asyncio.gather(*left, return_exceptions=True):
-            assert isinstance(failed, grpc.aio.AioRpcError)
-            assert failed.code() is grpc.StatusCode.DEADLINE_EXCEEDED
-        saved = asyncio.create_task(save("awaited", 30))
-        await asyncio.sleep(0.1)
+        leaving = [asyncio.create_task(save(f"left {number}")) for number in range(30)]
+        await until(lambda: len(heard) == 30)
+        for caller in leaving:
+            caller.cancel()
+        await until(lambda: not any(work.waiting for work in heard))
+        saved = asyncio.create_task(save("awaited"))
+        await until(lambda: len(heard) == 31)
         encoder.gate.set()
         await saved
         assert encoder.seen.index("awaited") == 1  # behind the one that the model was at
