@@ -29,6 +29,7 @@ from lot_grpc.services.records.episodes import (
     episode_point,
     event_record,
 )
+from lot_grpc.services.transfer.inner_rows import InnerRows
 from tests.contract.clock import FixedClock
 from tests.services.world import (
     NS,
@@ -393,3 +394,29 @@ async def test_events_stored_behind_the_end_are_not_replayed():
     await world.store.insert(EVENTS, [late])
     for follow in (False, True):
         assert await sequences(world, follow=follow) == [1, 2, 3, 4, 5]
+
+
+async def test_what_follows_a_number_that_is_still_to_be_written_is_not_read_yet():
+    """A new writer stores a batch around an event that the one before left in its way."""
+    world = await open_world(SharedStore(FixedClock()))
+    await running(world, 2)
+    writer = await world.services.recording.open(NS, "e", TAKE_OVER)
+    late = event_record(NS, "e", event(3, "late"), epoch=writer.epoch - 1)
+    ours = [event_record(NS, "e", one, epoch=writer.epoch) for one in events(4, 5)]
+    await world.store.insert(EVENTS, [late, *ours])
+
+    async def exported() -> list[int]:
+        episode = (await world.store.get(EPISODES, NS, [episode_point(NS, "e")])).popitem()[1]
+        rows = InnerRows(world.store).by_kind[EVENTS].read(episode, "")
+        return [record.payload["sequence"] async for record, _ in rows]
+
+    async def seen() -> list[list[int]]:
+        async with aclosing(replay(world, follow=True)) as batches:
+            followed = await until_caught_up(batches)
+        page = await world.services.episodes.list_events(NS, "e", 0, 100)
+        listed = [one.sequence for one in page.events]
+        return [followed, await sequences(world), listed, await exported()]
+
+    assert await seen() == [[1, 2]] * 4
+    await world.services.recording.append(writer, events(3, 5))
+    assert await seen() == [[1, 2, 3, 4, 5]] * 4

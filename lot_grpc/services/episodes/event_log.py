@@ -65,16 +65,19 @@ class EventLog:
     async def read(
         self, namespace: str, episode_id: str, after: int, limit: int, ground: Ground = ALL
     ) -> list[EpisodeEvent]:
-        """Up to ``limit`` events that stand behind number ``after``, in order."""
+        """Up to ``limit`` events that stand behind number ``after``, in order and without a gap.
+
+        One that does not stand ends them: its number is still to be written by the valid writer,
+        who may have stored what follows already.
+        """
         points = event_points(namespace, episode_id, range(after + 1, after + limit + 1))
         found = await self._store.get(EVENTS, namespace, points)
         events = []
         for point in points:
             record = found.get(point)
-            if record is None:
+            if record is None or not ground.holds(record.payload):
                 break
-            if ground.holds(record.payload):
-                events.append(event_from_record(record))
+            events.append(event_from_record(record))
         return events
 
     async def append(

@@ -60,7 +60,7 @@ class InnerRows:
         }
 
     async def _events(self, episode: Record, after: str) -> AsyncIterator[tuple[Record, str]]:
-        """The events that stand, by number."""
+        """The events that stand, by number and without a gap (``EventLog.read``)."""
         stage, payload = stage_of(episode.payload), episode.payload
         last = int(after or 0)
         while True:
@@ -74,10 +74,9 @@ class InnerRows:
             )
             found = await self._store.get(EVENTS, episode.namespace, points)
             for point in points:
-                if point not in found:
+                if point not in found or not stage.ground.holds(found[point].payload):
                     return
-                if stage.ground.holds(found[point].payload):
-                    yield found[point], str(found[point].payload["sequence"])
+                yield found[point], str(found[point].payload["sequence"])
             last = end
 
     async def _revisions(self, stored: Record, after: str) -> AsyncIterator[tuple[Record, str]]:
