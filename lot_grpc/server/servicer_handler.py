@@ -64,11 +64,15 @@ def serve(
     async def answers(call: Call) -> None:
         write = call.context.write
         async with aclosing(behaviour(call.request, call.context)) as responses:
+            begun = False
             async for response in responses:
                 if call.abandoned:
                     raise asyncio.CancelledError
                 raw = serialize(response)
                 try:
+                    if not begun:
+                        begun = True
+                        await _send_headers(call.context)
                     async with asyncio.timeout(patience):
                         await write(raw)
                 except grpc.aio.AbortError:
@@ -83,6 +87,19 @@ def serve(
                     raise asyncio.CancelledError from error
 
     return answers
+
+
+async def _send_headers(context: Context) -> None:
+    """Send them apart from the first message: headers wait for no reader.
+
+    While gRPC sends both, it can send no status, and a call that is ended then has no reason.
+    """
+    sending = asyncio.ensure_future(context.send_initial_metadata(()))
+    try:
+        await asyncio.shield(sending)
+    except asyncio.CancelledError:
+        await sending
+        raise
 
 
 def not_implemented(name: str) -> Handler:

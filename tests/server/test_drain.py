@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import pytest
 from grpc_health.v1 import health_pb2
 
 from lot_grpc.pb.lot.v1 import episode_service_pb2
@@ -120,11 +121,13 @@ class Endless:
     """A replay that never ends by itself."""
 
     def __init__(self, size: int = 0) -> None:
+        self.begun = False
         self.sent = 0
         self.size = size
         self.closed = False
 
     async def ReplayEpisode(self, request, context):
+        self.begun = True
         try:
             while True:
                 event = EpisodeEvent(event_type="x" * self.size, sequence=self.sent + 1)
@@ -155,6 +158,20 @@ async def test_a_stream_whose_caller_does_not_read_is_ended_with_a_reason():
         failed = await failure(_read_all(call))  # the reason comes behind what was sent
         assert (failed.code, failed.reason) == ("RESOURCE_EXHAUSTED", "OVERLOADED")
         assert "reopen the stream after the last message you received" in failed.message
+
+
+@pytest.mark.parametrize("why", ["unread", "drained"])
+async def test_a_stream_is_ended_with_a_reason_while_its_first_message_is_sent(why):
+    servicer = Endless(size=3_000_000)
+    async with wire(episodes=servicer, max_send_seconds=0.2 if why == "unread" else 30) as it:
+        call = it.episodes.ReplayEpisode(episode_service_pb2.ReplayEpisodeRequest(episode_id="e"))
+        await until(lambda: servicer.begun)
+        stopping = await drain(it) if why == "drained" else None
+        await until(lambda: servicer.closed)
+        failed = await failure(_read_all(call))
+        assert failed.reason == ("SHUTTING_DOWN" if stopping else "OVERLOADED")
+        if stopping:
+            await stopping
 
 
 async def _read_all(call: Any) -> None:
