@@ -11,8 +11,9 @@ BIN := $(abspath $(VENV))/bin
 PY := $(BIN)/python
 PIP := $(PY) -m pip --disable-pip-version-check --quiet
 ARGS ?=
-# How many processes run the tests; each may have a server and a store of its own beside it.
-WORKERS ?= $(shell n=$$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2); echo $$((n > 4 ? 4 : n)))
+# How many processes run the tests, one more than cores since many tests wait; each may have a
+# server and a store of its own beside it.
+WORKERS ?= $(shell n=$$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2); echo $$((n > 3 ? 4 : n + 1)))
 PYTEST = $(PY) -m pytest -q -n $(WORKERS) --dist worksteal
 # A folder with tasks for the demo; where it is missing the demo has its own.
 DEMO_TASKS ?= ../shared/eval/webarena
