@@ -132,22 +132,22 @@ async def test_two_callers_who_both_wait_add_two():
         assert len({one.memory.memory_id for one in made}) == 3
 
 
-class HeardEmbedder(FastembedEmbedder):
-    """Remembers for whose work it was asked."""
+class SpyEmbedder(FastembedEmbedder):
+    """Remembers the work that each call is part of."""
 
-    heard: list[Work | None]
+    works: list[Work | None]
 
     async def embed_documents(self, texts: Sequence[str]) -> list[Embedding]:
-        self.heard.append(current_work())
+        self.works.append(current_work())
         return await super().embed_documents(texts)
 
 
 async def test_a_save_goes_before_writes_whose_callers_have_left():
     encoder = GatedEncoder()
     contract = EmbeddingContract("fake", 2, "cosine", "query: ", "", "", "")
-    embedder = HeardEmbedder(encoder, contract, threads=1, cache_entries=0)
-    heard: list[Any] = []
-    embedder.heard = heard
+    embedder = SpyEmbedder(encoder, contract, threads=1, cache_entries=0)
+    works: list[Any] = []
+    embedder.works = works
     async with serving(embedder=embedder) as lot:
 
         async def save(text: str) -> None:
@@ -156,12 +156,12 @@ async def test_a_save_goes_before_writes_whose_callers_have_left():
             await create(request.SerializeToString(), timeout=30)
 
         leaving = [asyncio.create_task(save(f"left {number}")) for number in range(30)]
-        await until(lambda: len(heard) == 30)
+        await until(lambda: len(works) == 30)
         for caller in leaving:
             caller.cancel()
-        await until(lambda: not any(work.waiting for work in heard))
+        await until(lambda: not any(work.waiting for work in works))
         saved = asyncio.create_task(save("awaited"))
-        await until(lambda: len(heard) == 31)
+        await until(lambda: len(works) == 31)
         encoder.gate.set()
         await saved
         assert encoder.seen.index("awaited") == 1  # behind the one that the model was at

@@ -65,6 +65,13 @@ class EventLog:
     async def read(
         self, namespace: str, episode_id: str, after: int, limit: int, ground: Ground = ALL
     ) -> list[EpisodeEvent]:
+        """The events of ``records``."""
+        found = await self.records(namespace, episode_id, after, limit, ground)
+        return [event_from_record(record) for record in found]
+
+    async def records(
+        self, namespace: str, episode_id: str, after: int, limit: int, ground: Ground = ALL
+    ) -> list[Record]:
         """Up to ``limit`` events that stand behind number ``after``, in order and without a gap.
 
         One that does not stand ends them: its number is still to be written by the valid writer,
@@ -72,13 +79,13 @@ class EventLog:
         """
         points = event_points(namespace, episode_id, range(after + 1, after + limit + 1))
         found = await self._store.get(EVENTS, namespace, points)
-        events = []
+        records = []
         for point in points:
             record = found.get(point)
             if record is None or not ground.holds(record.payload):
                 break
-            events.append(event_from_record(record))
-        return events
+            records.append(record)
+        return records
 
     async def append(
         self,

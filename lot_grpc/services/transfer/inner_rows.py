@@ -11,6 +11,7 @@ from typing import TypeAlias
 
 from lot_grpc.domain.session import MAX_VALUES
 from lot_grpc.ports import Order, Range, Record, VectorStore
+from lot_grpc.services.episodes.event_log import EventLog
 from lot_grpc.services.records.collections import (
     EPISODES,
     EVENTS,
@@ -19,7 +20,7 @@ from lot_grpc.services.records.collections import (
     SESSION_PARTS,
     SESSIONS,
 )
-from lot_grpc.services.records.episodes import event_points, stage_of
+from lot_grpc.services.records.episodes import stage_of
 from lot_grpc.services.records.preferences import REVISION, revisions_of
 from lot_grpc.services.records.sessions import (
     VALUE,
@@ -53,6 +54,7 @@ class InnerRows:
 
     def __init__(self, store: VectorStore) -> None:
         self._store = store
+        self._log = EventLog(store)
         self.by_kind = {
             EVENTS: Inner(EPISODES, self._events),
             PREFERENCE_REVISIONS: Inner(PREFERENCES, self._revisions),
@@ -60,24 +62,23 @@ class InnerRows:
         }
 
     async def _events(self, episode: Record, after: str) -> AsyncIterator[tuple[Record, str]]:
-        """The events that stand, by number and without a gap (``EventLog.read``)."""
-        stage, payload = stage_of(episode.payload), episode.payload
+        """The events that stand, by number."""
+        stage, episode_id = stage_of(episode.payload), episode.payload["episode_id"]
         last = int(after or 0)
         while True:
-            end = last + _EVENTS
+            limit = _EVENTS
             if stage.status.ended:
-                end = min(end, stage.event_count)
-            if end <= last:
+                limit = min(limit, stage.event_count - last)
+            if limit <= 0:
                 return
-            points = event_points(
-                episode.namespace, payload["episode_id"], range(last + 1, end + 1)
+            found = await self._log.records(
+                episode.namespace, episode_id, last, limit, stage.ground
             )
-            found = await self._store.get(EVENTS, episode.namespace, points)
-            for point in points:
-                if point not in found or not stage.ground.holds(found[point].payload):
-                    return
-                yield found[point], str(found[point].payload["sequence"])
-            last = end
+            for record in found:
+                yield record, str(record.payload["sequence"])
+            if len(found) < limit:
+                return
+            last += limit
 
     async def _revisions(self, stored: Record, after: str) -> AsyncIterator[tuple[Record, str]]:
         """Former values by number, the oldest first."""
