@@ -475,7 +475,7 @@ async def test_one_stream_too_many_is_refused():
         await prepare(lot)
         first = Stream(lot)
         await first.open()
-        failed = await failure(Stream(lot).open())
+        failed = await Stream(lot).ended()  # a write on its way may hide the status (grpc#36066)
         assert (failed.reason, failed.metadata) == ("OVERLOADED", {"limit": "1"})
         assert (await first.send([1])).last_sequence == 1
 
