@@ -125,6 +125,15 @@ def _read(stdout: IO[str], served: Served, told: threading.Event) -> None:
     told.set()
 
 
+def paths_below(folder: Path) -> list[Path]:
+    """What is there while a server writes: ``glob`` raises if a folder goes meanwhile."""
+    return [
+        Path(parent, name)
+        for parent, folders, files in os.walk(folder)
+        for name in (*folders, *files)
+    ]
+
+
 def wait_for(condition, seconds: float = PATIENCE) -> None:
     """Wait until ``condition()`` holds."""
     end = time.monotonic() + seconds

@@ -13,7 +13,7 @@ import pytest
 
 from tests.e2e.crash_checks import check, check_store
 from tests.e2e.crash_clients import HOT, Round
-from tests.e2e.process import PATIENCE, ROOT, command, environment, wait_for
+from tests.e2e.process import PATIENCE, ROOT, command, environment, paths_below, wait_for
 from tests.sampling import one_in
 from tests.server.service import Lot, reaching, serving
 from tests.server.wire import until
@@ -119,4 +119,8 @@ async def test_a_server_that_is_killed_while_it_starts_starts_the_next_time(serv
 
 async def _until_begun(process: subprocess.Popen[bytes], data: Path, number: int) -> None:
     """Until it has begun on its folder, or on the next collections of it."""
-    wait_for(lambda: process.poll() is not None or len(list(data.glob("*/*"))) > 2 * number)
+
+    def begun() -> int:
+        return sum(path.parent.parent == data for path in paths_below(data))
+
+    wait_for(lambda: process.poll() is not None or begun() > 2 * number)
