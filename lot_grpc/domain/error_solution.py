@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from lot_grpc.domain.error_signature import read_error, signature_of, without_version
+from lot_grpc.domain.error_text.identity import distinct_text
+from lot_grpc.domain.error_text.signature import VERSION, ErrorRead, read_error
 from lot_grpc.domain.errors import invalid
 from lot_grpc.domain.ids import content_hash
 from lot_grpc.domain.outcomes import Outcomes
@@ -39,9 +40,9 @@ class ErrorSolutionContent:
     """Microseconds since 1970; None is never."""
 
     @property
-    def signature(self) -> str:
-        """What is the same for the same error (``domain.error_signature``)."""
-        return signature_of(self.error_type, self.error_message)
+    def error(self) -> ErrorRead:
+        """What the error says (``domain.error_text``)."""
+        return read_error(self.error_type, self.error_message)
 
     @property
     def first_success_rate(self) -> float:
@@ -66,7 +67,7 @@ class ErrorSolutionContent:
 class ErrorSolution:
     """A stored error solution. Times in microseconds since 1970.
 
-    ``signature`` is the one that was stored, which an older version may have made by other rules.
+    ``signature`` is the one that was stored, made by version ``signed_by`` of the rules.
     """
 
     namespace: str
@@ -77,6 +78,7 @@ class ErrorSolution:
     revision: int
     create_time: int
     update_time: int
+    signed_by: int = VERSION
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +108,7 @@ def search_text(content: ErrorSolutionContent) -> SearchText:
     """
     error = joined(content.error_type, content.error_message)
     told = (_FENCED.sub("", text).strip() for text in (content.resolution, *content.steps))
-    line = read_error(content.error_type, content.error_message).line
+    line = content.error.line
     return SearchText(
         error,
         more=joined(content.context, content.resolution, *content.steps),
@@ -117,10 +119,12 @@ def search_text(content: ErrorSolutionContent) -> SearchText:
 def same_solution_id(content: ErrorSolutionContent) -> str:
     """The id of a solution that nobody named: the same for the same solution of the same error.
 
-    It stays through versions of the rules where those make no difference to the error.
+    The same error is the same text but for times, places and ids. A signature leaves out names, so
+    of two errors that differ in a name the second would be lost.
     """
     parts = [
-        f"1:{without_version(content.signature)}",
+        f"2:{content.error_type}",
+        distinct_text(content.error_message),
         content.language,
         " ".join(content.resolution.split()),
         [" ".join(step.split()) for step in content.steps],

@@ -1,6 +1,6 @@
 """Reads the errors of an older version anew, before anything is served.
 
-Signatures begin with the version of the rules that made them, so those of another version would be
+A record names the version of the rules that made its signatures: those of another version would be
 missed by every look-up, and nobody would see it; and an older version gave solutions no vector of
 the error with its fix. Both follow from the messages, which are stored as they came: a process that
 is killed does it again and comes to the same, and what is done already costs no embedding.
@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from lot_grpc.domain.error_signature import VERSION
 from lot_grpc.domain.error_solution import search_text
+from lot_grpc.domain.error_text.signature import VERSION
 from lot_grpc.ports import Embedder, Equals, Record, VectorStore
 from lot_grpc.services.records.collections import ERROR_SOLUTIONS, SOLVED_VECTOR, SORT_KEY
-from lot_grpc.services.records.error_solutions import error_solution_from_record
+from lot_grpc.services.records.error_solutions import error_solution_from_record, signature_payload
 from lot_grpc.services.scanning import scan
 from lot_grpc.services.store_contract import ERRORS_READ, change_contract, contract_row
 
@@ -56,12 +56,10 @@ async def read_errors_anew(
 
 
 async def _sign(store: VectorStore, record: Record) -> None:
-    signature = error_solution_from_record(record).content.signature
-    if record.payload["signature"] != signature:
+    if record.payload.get("signed_by") != VERSION:
+        signed = signature_payload(error_solution_from_record(record).content)
         same = [Equals(SORT_KEY, record.payload[SORT_KEY])]
-        await store.update(
-            ERROR_SOLUTIONS, record.namespace, record.id, set={"signature": signature}, when=same
-        )
+        await store.update(ERROR_SOLUTIONS, record.namespace, record.id, set=signed, when=same)
 
 
 async def _give_vectors(store: VectorStore, embedder: Embedder, records: Sequence[Record]) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
 from typing import Any, Final, TypeAlias
 
-from lot_grpc.domain.error_signature import VERSION
+from lot_grpc.domain.error_text.signature import VERSION
 from lot_grpc.domain.errors import (
     EmbeddingModelMismatchError,
     SchemaVersionMismatchError,

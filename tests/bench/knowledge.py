@@ -114,7 +114,7 @@ def _error_solution(number: int, vector: list[float]) -> Record:
     text, time = f"{_ERRORS[number % 3]} {number}", _TIME + number
     content = ErrorSolutionContent(text, resolution=data.sentence(number), worked=number % 7 > 0)
     solution = ErrorSolution(
-        data.NAMESPACE, f"s-{number}", content, content.signature, Outcomes(), 1, time, time
+        data.NAMESPACE, f"s-{number}", content, content.error.signature, Outcomes(), 1, time, time
     )
     return error_solution_record(solution, time, _vectors(text, vector))
 

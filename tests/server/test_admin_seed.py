@@ -51,7 +51,7 @@ async def test_each_noun_is_what_it_should_be_and_is_found(lot):
     ).memory
     assert memory.kind == memory_pb2.MEMORY_KIND_BEST_PRACTICE
     found = await lot.memories.ListErrorSolutions(
-        filter={"signatures": ["2:ModuleNotFoundError: No module named '<name>'"]}
+        filter={"signatures": ["ModuleNotFoundError: No module named '<name>'"]}
     )
     [solution] = found.error_solutions
     assert solution.error_solution_id == "seed:common_errors:module_not_found.python"

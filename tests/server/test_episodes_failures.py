@@ -33,7 +33,7 @@ async def test_failures_of_one_error_with_other_names_are_one_group(lot):
     assert (answer.failed_count, answer.analyzed_count, answer.group_count) == (4, 4, 2)
     assert (answer.signature_count, answer.compared_signature_count) == (1, 1)
     group, silent = answer.groups
-    assert group.signature == "2:FileNotFoundError: No such file or directory: '<name>'"
+    assert group.signature == "FileNotFoundError: No such file or directory: '<name>'"
     assert (group.count, group.share, group.trend) == (3, 0.75, 0.0)
     assert list(group.signatures) == [group.signature]
     assert group.signature_count == 1

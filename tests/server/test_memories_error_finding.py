@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from lot_grpc.domain.error_signature import VERSION
 from lot_grpc.pb.lot.v1 import error_solution_pb2 as pb
 from lot_grpc.pb.lot.v1 import outcome_pb2
 from tests.server.service import Lot
@@ -53,7 +52,7 @@ async def test_the_same_error_comes_first_another_name_is_told_and_then_similar_
     assert (told.part, told.given, told.stored) == ("name", "yaml", "PIL")
     assert same.score > 0.9 > 0.42 > other.score
     assert similar.score > 0
-    assert answer.signature == f"{VERSION}:ModuleNotFoundError: No module named '<name>'"
+    assert answer.signature == "ModuleNotFoundError: No module named '<name>'"
     assert answer.retrieval_id
     assert not answer.notices
     assert not answer.unsolved
@@ -153,7 +152,7 @@ async def test_a_trace_too_long_is_refused_and_told_what_to_send(lot):
     assert ids(answer.hits) == ["s"]
     failed = await failure(lot.memories.FindErrorSolutions(error_message="é" * 32_769))
     assert failed.fields == {"error_message": "error_message.max_bytes"}
-    assert (await lot.memories.FindErrorSolutions(error_message="é" * 32_768)).signature
+    assert (await lot.memories.FindErrorSolutions(error_message="é " * 21_845)).notices
 
 
 async def test_an_expired_solution_is_not_found_and_takes_no_outcome(lot):

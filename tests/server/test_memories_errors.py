@@ -51,7 +51,7 @@ async def test_a_solution_comes_back_as_it_was_given(lot):
     solution = answer.error_solution
     given = error_solution_pb2.ErrorSolution(**FULL)
     assert output_only(solution, *GIVEN_BY_SERVER) == given
-    assert solution.signature == "2:KeyError: '<name>'"
+    assert solution.signature == "KeyError: '<name>'"
     assert solution.namespace == lot.namespace
     assert solution.create_time == solution.update_time
     assert (solution.outcomes.success_rate, solution.outcomes.usage_count) == (1.0, 0)
@@ -72,13 +72,23 @@ async def test_what_did_not_help_is_stored_as_such(lot):
 
 async def test_the_same_solution_again_is_the_stored_one_and_says_what_it_keeps(lot):
     first = await saved(lot)
-    again = await saved(lot, "KeyError: 'b'", context="elsewhere")
+    again = await saved(lot, "2026-01-02T03:04:05Z KeyError: 'a'", context="elsewhere")
     assert not again.created
     assert again.error_solution == first.error_solution
     assert {(notice.code, notice.field) for notice in again.notices} == {
         (outcome_pb2.NOTICE_CODE_FIELDS_KEPT, "error_solution.error_message"),
         (outcome_pb2.NOTICE_CODE_FIELDS_KEPT, "error_solution.context"),
     }
+
+
+@pytest.mark.parametrize(
+    "other",
+    ["KeyError: 'b'", "Error: Process completed with exit code 1.", "KeyError: 'a'\nKilled"],
+)
+async def test_another_error_with_the_same_fix_is_kept_beside_it(lot, other):
+    await saved(lot)
+    assert (await saved(lot, other)).created
+    assert len(await listed(lot)) == 2
 
 
 async def test_an_id_and_a_request_id_are_safe_to_repeat_and_refused_for_others(lot):
@@ -134,7 +144,7 @@ FILTERS: list[tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = [
     ({"error_types": ["A", "B"]}, {"error_type": "B"}, {"error_type": "b"}),
     ({"languages": ["PY"]}, {"language": "python"}, {"language": "go"}),
     ({"categories": ["x", "y"]}, {"categories": ["y", "z"]}, {"categories": ["z"]}),
-    ({"signatures": ["2:E: <number>"]}, {"message": "E: 5"}, {"message": "E: five"}),
+    ({"signatures": ["E: lost <number>"]}, {"message": "lost 5"}, {"message": "lost all"}),
     ({"worked": False}, {"worked": False}, {}),
     ({"worked": True}, {}, {"worked": False}),
     ({"tags_any": ["x", "y"]}, {"tags": ["y"]}, {"tags": ["z"]}),

@@ -177,7 +177,7 @@ def _check_error_solutions(solutions: list[Record]) -> None:
     for record in solutions:
         solution = error_solution_from_record(record)
         assert record.id == error_solution_point(record.namespace, solution.error_solution_id)
-        assert solution.signature == solution.content.signature
+        assert solution.signature == solution.content.error.signature
         assert record.payload["worked"] is solution.content.worked
         if solution.error_solution_id.startswith("s-"):
             unnamed.append(same_solution_id(solution.content))

@@ -150,12 +150,16 @@ async def test_a_solution_that_was_deleted_does_not_come_back_with_another_episo
 
 
 async def test_one_episode_does_not_teach_the_same_twice():
-    """Two errors of one signature, of which the same was made."""
+    """One error at two times, of which the same was made."""
     world = await open_world()
     events = [
         one
-        for name in ("a", "b")
-        for one in (call("curl", error=f"no file '{name}'"), call("touch"), call("curl"))
+        for at in (1, 2)
+        for one in (
+            call("curl", error=f"2026-01-02T03:04:0{at}Z no file 'a'"),
+            call("touch"),
+            call("curl"),
+        )
     ]
     assert len(await take(world, *events)) == 1
 

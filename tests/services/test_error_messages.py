@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from lot_grpc.domain.error_signature import read_error, signature_of
+from lot_grpc.domain.error_text.signature import read_error, signature_of
 from lot_grpc.services.memories.error_finding import ErrorAnswer, ErrorQuestion
 from tests.services.error_messages import MISSING, PRINTED, Printed
 from tests.services.world import NS, World, error_solution, open_world
@@ -125,13 +125,15 @@ def test_the_errors_of_the_table_are_not_confused_with_each_other():
 
 def test_what_differs_is_named_by_what_it_is():
     given = read_error(
-        "", "GET https://a.example/x by v1.2.3 of 'tool' at /a/b.py:3 failed 7 times"
+        "", "GET https://a.example/x by v1.2.3 of 'tool' at /a/b.py:3 was refused 7 times"
     )
     assert [(one.part, one.text) for one in given.left_out] == [
         ("url", "https://a.example/x"), ("version", "v1.2.3"), ("name", "tool"),
         ("path", "/a/b.py:3"), ("number", "7"),
     ]  # fmt: skip
-    given = read_error("", "run 6f1c2a9e-1111-4222-8333-123456789abc on 10.0.0.1:80, 2026-01-02")
+    given = read_error(
+        "", "lost run 6f1c2a9e-1111-4222-8333-123456789abc on 10.0.0.1:80, 2026-01-02"
+    )
     assert [one.part for one in given.left_out] == ["id", "address", "time"]
 
 

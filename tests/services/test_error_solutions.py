@@ -32,7 +32,7 @@ async def test_a_solution_is_there_as_it_was_given_with_its_signature(world):
     assert made.created
     solution = made.error_solution
     assert await world.services.error_solutions.get(NS, solution.error_solution_id) == solution
-    assert solution.signature == "2:KeyError: '<name>'"
+    assert solution.signature == "KeyError: '<name>'"
     assert (solution.outcomes.success_rate, solution.outcomes.usage_count) == (1.0, 0)
 
 
@@ -50,7 +50,8 @@ async def test_the_first_rate_is_the_one_given_or_says_whether_it_worked(
 async def test_the_same_solution_of_the_same_error_is_stored_once(world):
     first = await save(world, "KeyError: 'a'", resolution="Use  get", context="here")
     world.clock.advance(5)
-    again = await save(world, "KeyError: 'b'", resolution="Use get", context="there", tags=("x",))
+    repeated = "2026-01-02T03:04:05Z KeyError: 'a'"
+    again = await save(world, repeated, resolution="Use get", context="there", tags=("x",))
     assert (first.created, again.created) == (True, False)
     assert again.error_solution == first.error_solution
     assert set(again.kept) == {"error_message", "context", "tags"}

@@ -75,7 +75,7 @@ async def test_running_and_succeeded_ones_and_other_namespaces_are_no_failures(w
     analysis = await analyze(world)
     assert analysis.failed_count == 1
     (group,) = analysis.groups
-    assert group.signature == "2:ValueError: no <number> in <path>"
+    assert group.signature == "ValueError: no <number> in <path>"
     assert group.example_episode_ids == ("bad",)
     assert (group.count, group.share, group.trend.slope) == (1, 1.0, 0.0)
 
@@ -83,12 +83,12 @@ async def test_running_and_succeeded_ones_and_other_namespaces_are_no_failures(w
 @pytest.mark.parametrize(
     ("error", "events", "patterns", "signature"),
     [
-        (EpisodeError("A", "end"), [event("tool_error", error="seen")], ("p",), "2:A: end"),
-        (None, [event("tool_error", error="one"), event("tool_error", error="two")], (), "2:two"),
-        (None, [event("tool_error", message="seen"), event("note")], ("p",), "2:seen"),
-        (None, [event("tool_call", tool="sh", error_type="B")], (), "2:B"),
-        (None, [event("note", note="n")], ("first", "last"), "2:last"),
-        (EpisodeError(), [event("tool_error", error="seen")], (), "2:seen"),
+        (EpisodeError("A", "end"), [event("tool_error", error="seen")], ("p",), "A: end"),
+        (None, [event("tool_error", error="one"), event("tool_error", error="two")], (), "two"),
+        (None, [event("tool_error", message="seen"), event("note")], ("p",), "seen"),
+        (None, [event("tool_call", tool="sh", error_type="B")], (), "B"),
+        (None, [event("note", note="n")], ("first", "last"), "last"),
+        (EpisodeError(), [event("tool_error", error="seen")], (), "seen"),
         (EpisodeError(), [], (), ""),
         (None, [event("tool_error")], (), ""),
     ],
@@ -138,7 +138,7 @@ async def test_an_error_far_from_the_end_is_found_and_one_farther_is_not(world):
         quiet = [event("note", note=str(n)) for n in range(behind)]
         await failed(world, name, event("tool_error", error="boom"), *quiet)
     groups = {group.signature: group for group in (await analyze(world)).groups}
-    assert groups["2:boom"].example_episode_ids == ("near",)
+    assert groups["boom"].example_episode_ids == ("near",)
     assert groups[""].example_episode_ids == ("far",)
 
 
@@ -173,7 +173,7 @@ async def test_a_filter_narrows_the_failures(world):
     await failed(world, "a", error=EpisodeError("A", "x"), category="web")
     await failed(world, "b", error=EpisodeError("B", "y"), category="data")
     analysis = await analyze(world, EpisodeFilter(categories=("web",)))
-    assert [group.signature for group in analysis.groups] == ["2:A: x"]
+    assert [group.signature for group in analysis.groups] == ["A: x"]
     assert analysis.failed_count == 1
     assert (await analyze(world, EpisodeFilter(statuses=(SUCCEEDED,)))).group_count == 0
 
@@ -245,5 +245,5 @@ async def test_of_a_long_stack_trace_the_line_that_says_what_went_wrong_is_shown
     await failed(world, "short", error=EpisodeError("ValueError", "no 8"), hour=2)
     await failed(world, "last", error=EpisodeError("ValueError", trace), hour=3)
     (group,) = (await analyze(world)).groups
-    assert (group.signature, group.signature_count) == ("2:ValueError: no <number>", 1)
+    assert (group.signature, group.signature_count) == ("ValueError: no <number>", 1)
     assert group.example_error.message == "ValueError: no 7"

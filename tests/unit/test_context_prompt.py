@@ -16,8 +16,8 @@ from lot_grpc.domain.context.named_error import named_error
 from lot_grpc.domain.context.prompt import prompt_of
 from lot_grpc.domain.context.tokens import token_count
 from lot_grpc.domain.episode import Episode, EpisodeEnd, EpisodeError, EpisodeStart, EpisodeStatus
-from lot_grpc.domain.error_differences import Difference
 from lot_grpc.domain.error_solution import ErrorSolution, ErrorSolutionContent
+from lot_grpc.domain.error_text.differences import Difference
 from lot_grpc.domain.memory import Memory, MemoryContent, MemoryKind
 from lot_grpc.domain.outcomes import Outcomes
 from lot_grpc.domain.pattern import Action, Pattern, PatternContent

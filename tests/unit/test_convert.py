@@ -526,7 +526,7 @@ def as_error_solution(message: error_solution_pb2.ErrorSolution) -> ErrorSolutio
     request = error_solution_pb2.SaveErrorSolutionRequest(error_solution=message)
     content = error_solutions.draft_from_pb(request).content
     return ErrorSolution(
-        "ns", "s-1", content, content.signature, OUTCOMES, 26, 1_000_001, 2_000_002
+        "ns", "s-1", content, content.error.signature, OUTCOMES, 26, 1_000_001, 2_000_002
     )
 
 

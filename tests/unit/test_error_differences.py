@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lot_grpc.domain.error_differences import Difference, compared
-from lot_grpc.domain.error_signature import LeftOut, read_error
+from lot_grpc.domain.error_text.differences import Difference, compared
+from lot_grpc.domain.error_text.parts import LeftOut
+from lot_grpc.domain.error_text.signature import read_error
 
 PARTS = st.sampled_from(["name", "path", "url", "version", "number", "address", "id", "time"])
 LEFT_OUT = st.lists(
@@ -24,12 +25,22 @@ def between(one: str, other: str) -> tuple[tuple[Difference, ...], float]:
         ("No module named 'yaml'", "No module named 'yaml'", [], 1.0),
         ("No module named 'yaml'", "No module named 'PIL'", [("name", "yaml", "PIL")], 0.0),
         ("'a' lacks 'b'", "'a' lacks 'c'", [("name", "b", "c")], 0.5),
-        ("job 17 failed", "job 18 failed", [("number", "17", "18")], 0.95),
-        ("no 'x' in /a/b.py:3", "no 'x' in /a/b.py:9", [("path", "/a/b.py:3", "/a/b.py:9")], 1.0),
-        ("in /home/me/b.py", "in C:\\you\\b.py", [("path", "/home/me/b.py", "C:\\you\\b.py")], 1.0),
+        ("row 17 is locked", "row 18 is locked", [("number", "17", "18")], 0.95),
+        (
+            "lost 'x' in /a/b.py:3",
+            "lost 'x' in /a/b.py:9",
+            [("path", "/a/b.py:3", "/a/b.py:9")],
+            1.0,
+        ),
+        (
+            "cannot read /home/me/b.py",
+            "cannot read C:\\you\\b.py",
+            [("path", "/home/me/b.py", "C:\\you\\b.py")],
+            1.0,
+        ),
         ("cannot read /a/b.py", "cannot read /a/c.py", [("path", "/a/b.py", "/a/c.py")], 0.7),
         ("needs tool 1.2.3", "needs tool 1.3.0", [("version", "1.2.3", "1.3.0")], 0.7),
-        ("'a' and 'a'", "'b' and 'b'", [("name", "a", "b")], 0.0),
+        ("'a' equals 'a'", "'b' equals 'b'", [("name", "a", "b")], 0.0),
     ],
 )
 def test_what_differs_is_told_and_weighs_by_what_it_is(one, other, differences, agreement):

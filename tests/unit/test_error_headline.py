@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from lot_grpc.domain.error_headline import looks_like_error
+from lot_grpc.domain.error_text.headline import looks_like_error
 
 ERRORS = [
     "Fix ModuleNotFoundError: No module named 'yaml' in the importer",

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from lot_grpc.domain.error_signature import signature_of
+from lot_grpc.domain.error_text.signature import signature_of
 from lot_grpc.domain.errors import KnowledgePackInvalidError
 from lot_grpc.domain.memory import MemoryKind
 from lot_grpc.domain.pattern import PatternKind
@@ -66,7 +66,7 @@ def test_each_thing_says_what_an_agent_needs():
 
 
 def test_no_two_common_errors_share_a_signature():
-    signatures = [solution.signature for solution in ERRORS.values()]
+    signatures = [solution.error.signature for solution in ERRORS.values()]
     assert len(set(signatures)) == len(signatures)
 
 
@@ -124,7 +124,7 @@ def test_an_error_as_python_really_raises_it_has_the_signature_of_its_solution(c
         cause()
     error = caught.value
     told = str(error) or type(error).__name__
-    assert signature_of(type(error).__name__, told) == ERRORS[entry].signature
+    assert signature_of(type(error).__name__, told) == ERRORS[entry].error.signature
 
 
 @pytest.mark.parametrize(
@@ -157,7 +157,7 @@ def test_an_error_as_python_really_raises_it_has_the_signature_of_its_solution(c
 def test_an_error_as_other_languages_print_it_has_the_signature_of_its_solution(
     kind, message, entry
 ):
-    assert signature_of(kind, message) == ERRORS[entry].signature
+    assert signature_of(kind, message) == ERRORS[entry].error.signature
 
 
 # --- the code in it ---------------------------------------------------------------------------

@@ -130,6 +130,7 @@ def test_an_event_comes_back(namespace, episode_id, event):
 
 @given(made.error_solutions)
 def test_an_error_solution_comes_back(solution):
+    solution = replace(solution, signature=solution.content.error.signature)
     record = error_solution_record(solution, 7, VECTORS)
     assert error_solution_from_record(stored(record)) == solution
 
@@ -222,7 +223,7 @@ FULL_ERROR_SOLUTION_FILTER = ErrorSolutionFilter(
     error_types=("KeyError",),
     languages=("py",),
     categories=("io",),
-    signatures=("1:KeyError",),
+    signatures=("KeyError",),
     worked=False,
     tags_any=("x",),
     labels={"team": "core"},

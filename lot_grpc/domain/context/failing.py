@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from lot_grpc.domain.context.markdown import day, inline
 from lot_grpc.domain.counting import counted
 from lot_grpc.domain.episode import Episode
-from lot_grpc.domain.error_headline import headline_of
+from lot_grpc.domain.error_text.headline import headline_of
 from lot_grpc.domain.extraction.digest import ErrorSeen
 from lot_grpc.domain.failures.failure import UNKNOWN, error_of, signature_or_none
 

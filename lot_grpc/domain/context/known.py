@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from lot_grpc.domain.context.failing import TaskWarning
 from lot_grpc.domain.episode import Episode
-from lot_grpc.domain.error_differences import Difference
 from lot_grpc.domain.error_solution import ErrorSolution
+from lot_grpc.domain.error_text.differences import Difference
 from lot_grpc.domain.memory import Memory
 from lot_grpc.domain.pattern import Pattern
 from lot_grpc.domain.preference import Preference

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from lot_grpc.domain.error_headline import looks_like_error
+from lot_grpc.domain.error_text.headline import looks_like_error
 
 _MOST: Final = 65_536
 _BEGINS: Final = re.compile(

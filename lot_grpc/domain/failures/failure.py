@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lot_grpc.domain.error_signature import signature_of
+from lot_grpc.domain.error_text.signature import normalised, read_error
 from lot_grpc.domain.extraction.digest import ErrorSeen, Step, says_error
 
 Place = tuple[str, str]
@@ -48,8 +48,14 @@ def error_of(
 
 
 def signature_or_none(error: ErrorSeen) -> str:
-    """The signature of an error; empty for one that tells nothing."""
-    return "" if error == UNKNOWN else signature_of(error.type, error.message)
+    """The signature of an error, else its line without what differs from case to case.
+
+    Empty for an error without a message.
+    """
+    if error == UNKNOWN:
+        return ""
+    read = read_error(error.type, error.message)
+    return read.signature or normalised(read.line)
 
 
 def failed_after(steps: Sequence[Step], error: ErrorSeen) -> Place | None:

@@ -14,8 +14,9 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from lot_grpc.domain.error_headline import headline_of
-from lot_grpc.domain.error_signature import normalised, short_type
+from lot_grpc.domain.error_text.headline import headline_of
+from lot_grpc.domain.error_text.line import short_type
+from lot_grpc.domain.error_text.signature import normalised
 from lot_grpc.domain.text_form import normal_form
 
 LONGEST: Final = 400

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from lot_grpc.domain.episode import EpisodeStatus
-from lot_grpc.domain.error_headline import headline_of
+from lot_grpc.domain.error_text.headline import headline_of
 from lot_grpc.domain.extraction.digest import ErrorSeen, Step, step_of
 from lot_grpc.domain.failures.failure import (
     Failure,

@@ -1,10 +1,12 @@
-"""Finding what fixed an error: those of the same signature first, then those of a similar one.
+"""Finding what fixed an error: those of the same error first, then those of a similar one.
 
-Of the same signature (``domain.error_signature``) both legs look for the nearest, so that of many
-the one with the same names is among those read. They are ordered by how alike the raw messages are,
-in two ways: whether the parts that the signature leaves out are the same
-(``domain.error_differences``), since another module's name is another fix and no cosine of a long
-log tells that surely; and by their cosine. Reliability orders what is all but the same. The rest is
+Two errors are the same where the most telling signature of one (``domain.error_text``) is one of
+the other's, since what is logged around an error differs. A signature that a namespace has on
+unrelated errors is a wrapper of its own; then another one must agree too. Both legs look for the
+nearest of the same error, so that of many the one with the same names is among those read. They
+are ordered by how alike the raw messages are: by whether what the signature leaves out is the same
+(``error_text.differences``), since another module's name is another fix and no cosine of a long log
+tells that surely; and by their cosine. Reliability orders what is all but the same. The rest is
 found as any recall finds (``recall.search``).
 
 What did not work is found in the same way and told apart.
@@ -14,17 +16,34 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from lot_grpc.domain.error_differences import Difference, compared
-from lot_grpc.domain.error_signature import ErrorRead, read_error, signed_by_these_rules
 from lot_grpc.domain.error_solution import ErrorSolution, ErrorSolutionFilter
+from lot_grpc.domain.error_text.differences import Difference, compared
+from lot_grpc.domain.error_text.signature import (
+    VERSION,
+    ErrorRead,
+    read_error,
+    shared_signature,
+    wrappers,
+)
 from lot_grpc.domain.fusion import FusionWeights, Relevance
 from lot_grpc.domain.query import Legs
 from lot_grpc.domain.ranking import ScorePart, pool_size
 from lot_grpc.domain.search_text import joined
-from lot_grpc.ports import Condition, Embedder, Embedding, Equals, Missing, Not, OneOf, VectorStore
+from lot_grpc.ports import (
+    AnyOf,
+    Condition,
+    Embedder,
+    Embedding,
+    Equals,
+    Missing,
+    Not,
+    OneOf,
+    VectorStore,
+)
 from lot_grpc.services.recall.retrievals import Retrievals
 from lot_grpc.services.recall.search import Candidates, Searching, Wanted
 from lot_grpc.services.recall.searched import SEARCHED_ERROR_SOLUTIONS
@@ -127,52 +146,66 @@ class ErrorFinding:
         error = await _read(asked.error_type, asked.error_message)
         if asked.legs is not Legs.HYBRID:
             return await self._by_leg(namespace, asked, error)
-        same = await self._search(namespace, asked, error, worked=True, same=True)
-        hits = await self._exact(namespace, asked, error, same)
-        if len(hits) < asked.limit:
-            others = await self._search(namespace, asked, error, worked=True, same=False)
-            hits += await self._similar(namespace, asked, error, others, asked.limit - len(hits))
-        failed = await self._search(namespace, asked, error, worked=False, same=True)
-        unsolved = await self._exact(namespace, asked, error, failed)
-        if asked.include_unsolved and len(unsolved) < asked.limit:
-            others = await self._search(namespace, asked, error, worked=False, same=False)
-            unsolved += await self._similar(
-                namespace, asked, error, others, asked.limit - len(unsolved)
-            )
+        hits, best = await self._best(namespace, asked, error, worked=True, similar=True)
+        unsolved, _ = await self._best(
+            namespace, asked, error, worked=False, similar=asked.include_unsolved
+        )
         ids = tuple(hit.error_solution.error_solution_id for hit in (*hits, *unsolved))
         retrieval_id = ""
         if not asked.quiet:
-            retrieval_id = self._retrievals.remember(namespace, asked.text, same.vector, ids)
+            retrieval_id = self._retrievals.remember(namespace, asked.text, best.vector, ids)
         return ErrorAnswer(
-            hits, retrieval_id, error.signature, same.truncated, same.wordless, unsolved
+            hits, retrieval_id, error.signature, best.truncated, best.wordless, unsolved
         )
+
+    async def _best(
+        self, namespace: str, asked: ErrorQuestion, error: ErrorRead, *, worked: bool, similar: bool
+    ) -> tuple[list[ErrorFound], Candidates]:
+        """The best of the same error, then of similar ones, and the last pool that was searched."""
+        where, hits, same = _conditions(asked, worked=worked), [], Candidates([], ())
+        same_error = _is_same(error)
+        if error.signatures:
+            same = await self._search(namespace, asked, [*where, same_error], exact=True)
+            hits = await self._exact(namespace, asked, error, same)
+        if error.signatures and (len(hits) >= asked.limit or not similar):
+            return hits, same
+        if not similar:
+            return [], same
+        exact = {hit.error_solution.error_solution_id for hit in hits}
+        if len(exact) == len(same.found):
+            where.append(Not(same_error))
+        others = await self._search(namespace, asked, where, exact=False)
+        rest = await self._similar(namespace, asked, error, others, exact)
+        return [*hits, *rest[: asked.limit - len(hits)]], others
 
     async def _by_leg(self, namespace: str, asked: ErrorQuestion, error: ErrorRead) -> ErrorAnswer:
         """What one leg alone finds."""
         where = _conditions(asked, worked=True)
         wanted = Wanted(asked.text, where, pool_size(asked.limit), asked.min_similarity, asked.legs)
         found = await self._searching.search(namespace, wanted)
-        hits = await self._similar(namespace, asked, error, found, asked.limit)
+        hits = await self._similar(namespace, asked, error, found, set())
         return ErrorAnswer(hits, "", error.signature, found.truncated, found.wordless)
 
     async def _search(
-        self, namespace: str, asked: ErrorQuestion, error: ErrorRead, *, worked: bool, same: bool
+        self, namespace: str, asked: ErrorQuestion, where: Sequence[Condition], *, exact: bool
     ) -> Candidates:
-        """Those of the same signature, or of others."""
-        signature = Equals("signature", error.signature)
-        where = [*_conditions(asked, worked=worked), signature if same else Not(signature)]
-        least = 0.0 if same else asked.min_similarity
+        least = 0.0 if exact else asked.min_similarity
         wanted = Wanted(asked.text, where, pool_size(asked.limit), least, embedding=asked.embedding)
-        searching = self._searching_raw if same else self._searching
-        return await searching.search(namespace, wanted)
+        return await (self._searching_raw if exact else self._searching).search(namespace, wanted)
 
     async def _exact(
         self, namespace: str, asked: ErrorQuestion, error: ErrorRead, same: Candidates
     ) -> list[ErrorFound]:
-        """The best of the same signature."""
-        found = [
-            _exactly(one, solution, error, await self._error_of(solution))
+        """The best of the same error."""
+        read = [
+            (one, solution, await self._error_of(solution))
             for one, solution in await self._read(namespace, same.found[: pool_size(asked.limit)])
+        ]
+        little = wrappers(error, [stored for _, _, stored in read])
+        found = [
+            _exactly(one, solution, error, stored, signature)
+            for one, solution, stored in read
+            if (signature := shared_signature(error, stored, little))
         ]
         return _best(found, asked.limit, asked)
 
@@ -182,25 +215,28 @@ class ErrorFinding:
         asked: ErrorQuestion,
         error: ErrorRead,
         others: Candidates,
-        limit: int,
+        besides: AbstractSet[str],
     ) -> list[ErrorFound]:
-        """The best of other signatures. Reliability can lift none from further below.
+        """The best of other errors. Reliability can lift none from further below.
 
-        What another version of this service writes meanwhile has a signature by its own rules; it
+        What another version of this service writes meanwhile has signatures by its own rules; it
         is read again here.
         """
+        limit = asked.limit + len(besides)
         least = others.found[limit - 1].value - _RELIABILITY if len(others.found) > limit else 0.0
         near = [one for one in others.found if one.value >= least]
         found = []
         for one, solution in await self._read(namespace, near):
-            if not signed_by_these_rules(solution.signature):
+            if solution.error_solution_id in besides:
+                continue
+            if solution.signed_by != VERSION:
                 stored = await self._error_of(solution)
-                if stored.signature == error.signature:
-                    found.append(_exactly(one, solution, error, stored))
+                if signature := shared_signature(error, stored):
+                    found.append(_exactly(one, solution, error, stored, signature))
                     continue
             reliability = ScorePart("reliability", solution.outcomes.reliability, _RELIABILITY)
             found.append(_found(solution, one.similarity, (*one.parts, reliability)))
-        return _best(found, limit, asked)
+        return _best(found, asked.limit, asked)
 
     async def _error_of(self, solution: ErrorSolution) -> ErrorRead:
         """A stored error, read once: no call edits one, and a long log takes a while."""
@@ -235,11 +271,16 @@ def _conditions(asked: ErrorQuestion, *, worked: bool) -> list[Condition]:
     return where
 
 
+def _is_same(error: ErrorRead) -> Condition:
+    """They have a signature in common; whether it tells enough shows when both are read."""
+    return AnyOf("signatures", tuple(one.text for one in error.signatures))
+
+
 def _exactly(
-    one: Relevance, solution: ErrorSolution, error: ErrorRead, stored: ErrorRead
+    one: Relevance, solution: ErrorSolution, error: ErrorRead, stored: ErrorRead, signature: str
 ) -> ErrorFound:
-    """A hit of the same signature."""
-    told = compared(error.left_out, stored.left_out)
+    """A hit of the same error, by a signature that both have."""
+    told = compared(error.left_out_of(signature) or (), stored.left_out_of(signature) or ())
     parts = (
         ScorePart("similarity", one.similarity, _SIMILARITY),
         ScorePart("agreement", told.agreement, _AGREEMENT),

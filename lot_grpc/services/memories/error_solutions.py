@@ -197,7 +197,7 @@ class ErrorSolutions:
             namespace=namespace,
             error_solution_id=solution_id,
             content=with_ttl(draft.content, draft.ttl, now),
-            signature=draft.content.signature,
+            signature=draft.content.error.signature,
             outcomes=Outcomes(success_rate=rate),
             revision=1,
             create_time=now,

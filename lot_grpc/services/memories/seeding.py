@@ -202,7 +202,9 @@ class Seeding:
         if isinstance(content, MemoryContent):
             return memory_record(Memory(namespace, thing.id, content, 1, now, now), key, vectors)
         rate = Outcomes(success_rate=content.first_success_rate)
-        solution = ErrorSolution(namespace, thing.id, content, content.signature, rate, 1, now, now)
+        solution = ErrorSolution(
+            namespace, thing.id, content, content.error.signature, rate, 1, now, now
+        )
         return error_solution_record(solution, key, vectors)
 
 

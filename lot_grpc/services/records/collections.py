@@ -205,6 +205,7 @@ def collection_specs(dimensions: int) -> list[CollectionSpec]:
                 **_COMMON,
                 **_STAMP,
                 "signature": _K,
+                "signatures": _K,
                 "error_type": _K,
                 "language": _K,
                 "categories": _K,

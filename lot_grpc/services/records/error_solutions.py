@@ -9,6 +9,7 @@ from lot_grpc.domain.error_solution import (
     ErrorSolutionContent,
     ErrorSolutionFilter,
 )
+from lot_grpc.domain.error_text.signature import VERSION
 from lot_grpc.domain.ids import point_id
 from lot_grpc.domain.languages import language_name
 from lot_grpc.ports import EXPIRES_KEY, Condition, Equals, Payload, Range, Record, Vector
@@ -48,6 +49,16 @@ def content_payload(content: ErrorSolutionContent) -> Payload:
     return payload
 
 
+def signature_payload(content: ErrorSolutionContent) -> Payload:
+    """What the rules of this version read of an error; none of it is the caller's."""
+    signatures = [one.text for one in content.error.signatures]
+    return {
+        "signature": signatures[0] if signatures else "",
+        "signatures": signatures,
+        "signed_by": VERSION,
+    }
+
+
 def error_solution_record(
     solution: ErrorSolution, sort_key: int, vectors: Mapping[str, Vector]
 ) -> Record:
@@ -56,7 +67,7 @@ def error_solution_record(
     payload.update(outcomes_payload(solution.outcomes))
     payload[STATS_REVISION] = 0
     payload[UNSETTLED] = []
-    payload["signature"] = solution.signature
+    payload.update(signature_payload(solution.content))
     payload["error_solution_id"] = solution.error_solution_id
     payload["revision"] = solution.revision
     payload["create_time"] = solution.create_time
@@ -75,6 +86,7 @@ def error_solution_from_record(record: Record) -> ErrorSolution:
         error_solution_id=payload["error_solution_id"],
         content=content,
         signature=payload["signature"],
+        signed_by=payload.get("signed_by", 0),
         outcomes=outcomes_from_payload(payload),
         revision=payload["revision"],
         create_time=payload["create_time"],

@@ -31,7 +31,9 @@ type ErrorMatch int32
 const (
 	// Never given back.
 	ErrorMatch_ERROR_MATCH_UNSPECIFIED ErrorMatch = 0
-	// The signature is the same.
+	// The most telling line of one of the two errors is one of the other's lines, but for the
+	// differences. Lines that say nothing of which error it is do not count, nor do lines that the
+	// namespace has on unrelated errors.
 	ErrorMatch_ERROR_MATCH_EXACT_SIGNATURE ErrorMatch = 1
 	// The message or the type is similar.
 	ErrorMatch_ERROR_MATCH_SIMILAR ErrorMatch = 2
@@ -89,10 +91,11 @@ type ErrorSolution struct {
 	// Required. error_message as it was raised, or a whole trace or log. At most 64 KiB: of a longer
 	// one send the part that says what went wrong, for most tools the end.
 	ErrorMessage string `protobuf:"bytes,3,opt,name=error_message,json=errorMessage,proto3" json:"error_message,omitempty"`
-	// Output only. signature is the type and the message with paths, numbers, quoted names,
-	// addresses and ids made alike; equal signatures are the same error. Of a stack trace the error
-	// that caused it counts. It begins with the version of these rules, as in
-	// `2:KeyError: '<name>'`; it is of use for comparing, not for reading.
+	// Output only. signature is the most telling line of the error, with its type and without
+	// paths, numbers, names, addresses and ids, as in `KeyError: '<name>'`. Of a log it is the error,
+	// whatever is printed around it; of a stack trace the error that caused the others. Empty where
+	// the message says nothing of which error it is, as `exit code 1` does: such an error is found by
+	// likeness only.
 	Signature string `protobuf:"bytes,4,opt,name=signature,proto3" json:"signature,omitempty"`
 	// context says when it came: the command, the code around it, the versions. At most 64 KiB.
 	Context string `protobuf:"bytes,5,opt,name=context,proto3" json:"context,omitempty"`

@@ -46,10 +46,11 @@ export type ErrorSolution = Message<"lot.v1.ErrorSolution"> & {
   errorMessage: string;
 
   /**
-   * Output only. signature is the type and the message with paths, numbers, quoted names,
-   * addresses and ids made alike; equal signatures are the same error. Of a stack trace the error
-   * that caused it counts. It begins with the version of these rules, as in
-   * `2:KeyError: '<name>'`; it is of use for comparing, not for reading.
+   * Output only. signature is the most telling line of the error, with its type and without
+   * paths, numbers, names, addresses and ids, as in `KeyError: '<name>'`. Of a log it is the error,
+   * whatever is printed around it; of a stack trace the error that caused the others. Empty where
+   * the message says nothing of which error it is, as `exit code 1` does: such an error is found by
+   * likeness only.
    *
    * @generated from field: string signature = 4;
    */
@@ -860,7 +861,9 @@ export enum ErrorMatch {
   UNSPECIFIED = 0,
 
   /**
-   * The signature is the same.
+   * The most telling line of one of the two errors is one of the other's lines, but for the
+   * differences. Lines that say nothing of which error it is do not count, nor do lines that the
+   * namespace has on unrelated errors.
    *
    * @generated from enum value: ERROR_MATCH_EXACT_SIGNATURE = 1;
    */

@@ -33,7 +33,10 @@ class _ErrorMatchEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorMatch
     ERROR_MATCH_UNSPECIFIED: _ErrorMatch.ValueType  # 0
     """Never given back."""
     ERROR_MATCH_EXACT_SIGNATURE: _ErrorMatch.ValueType  # 1
-    """The signature is the same."""
+    """The most telling line of one of the two errors is one of the other's lines, but for the
+    differences. Lines that say nothing of which error it is do not count, nor do lines that the
+    namespace has on unrelated errors.
+    """
     ERROR_MATCH_SIMILAR: _ErrorMatch.ValueType  # 2
     """The message or the type is similar."""
 
@@ -43,7 +46,10 @@ class ErrorMatch(_ErrorMatch, metaclass=_ErrorMatchEnumTypeWrapper):
 ERROR_MATCH_UNSPECIFIED: ErrorMatch.ValueType  # 0
 """Never given back."""
 ERROR_MATCH_EXACT_SIGNATURE: ErrorMatch.ValueType  # 1
-"""The signature is the same."""
+"""The most telling line of one of the two errors is one of the other's lines, but for the
+differences. Lines that say nothing of which error it is do not count, nor do lines that the
+namespace has on unrelated errors.
+"""
 ERROR_MATCH_SIMILAR: ErrorMatch.ValueType  # 2
 """The message or the type is similar."""
 Global___ErrorMatch: _TypeAlias = ErrorMatch  # noqa: Y015
@@ -106,10 +112,11 @@ class ErrorSolution(_message.Message):
     one send the part that says what went wrong, for most tools the end.
     """
     signature: _builtins.str
-    """Output only. signature is the type and the message with paths, numbers, quoted names,
-    addresses and ids made alike; equal signatures are the same error. Of a stack trace the error
-    that caused it counts. It begins with the version of these rules, as in
-    `2:KeyError: '<name>'`; it is of use for comparing, not for reading.
+    """Output only. signature is the most telling line of the error, with its type and without
+    paths, numbers, names, addresses and ids, as in `KeyError: '<name>'`. Of a log it is the error,
+    whatever is printed around it; of a stack trace the error that caused the others. Empty where
+    the message says nothing of which error it is, as `exit code 1` does: such an error is found by
+    likeness only.
     """
     context: _builtins.str
     """context says when it came: the command, the code around it, the versions. At most 64 KiB."""

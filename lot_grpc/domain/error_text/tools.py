@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Final, TypeAlias
 
-from lot_grpc.domain.error_line import TYPED, Headline, typed
+from lot_grpc.domain.error_text.line import TYPED, Headline, typed
 
 Reader: TypeAlias = Callable[[Sequence[str]], Headline | None]
 

@@ -1,45 +1,28 @@
-"""The signature of an error: its type and message without what differs from case to case.
+"""A line of an error parted into what says which error it is and what differs from case to case.
 
 Left out are paths and lines, addresses, ids, hashes, quoted names, versions, counts, durations,
-urls and ports. What is left says which error it is, so that the same error at another place, of
-another machine or with another name has the same signature. Two missing modules share one: what
-differs is in the messages themselves.
+urls and ports. Kept are the names of built-in types (``'NoneType' object has no attribute …`` and
+``'str' object has no attribute …`` are two errors) and numbers that name an error (``Errno 111``,
+``status 404``).
 
-Kept are the names of types that languages build in (``'NoneType' object has no attribute …`` and
-``'str' object has no attribute …`` are two errors), and numbers that name an error (``Errno 111``,
-``status 404``, ``E0382``).
-
-The time is linear in the message: one pass over one line, with an expression whose repetitions
-never compete for the same characters.
+The time is linear in the line: one pass, with an expression whose repetitions never compete for the
+same characters.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Final
 
-from lot_grpc.domain.error_headline import headline_of
-from lot_grpc.domain.ids import content_hash
-from lot_grpc.domain.text_form import normal_form
-
-VERSION: Final = 2
-"""Raised whenever a rule changes: signatures begin with it. At the next start those of another one
-are made anew from the messages, which are stored as they came (``services.error_backfill``)."""
-
-_KEPT_CHARACTERS: Final = 512
-"""Of messages whose signatures are remembered."""
-
-_LONGEST = 400
-"""Characters of a signature. Of a longer one the rest is hashed."""
+from lot_grpc.domain.error_text.vocabulary import says_nothing
 
 _NOTHING: Final = frozenset({"nil", "none", "nonetype", "null", "undefined"})
 """Kept wherever they stand in quotes."""
 
 _TYPES: Final = re.compile(
-    "any|array|bigint|bool|boolean|bytes|char|coroutine|dict|double|f32|f64|float|frozenset|function"
-    "|generator|i32|i64|int|integer|list|map|method|module|never|number|object|set|slice|str|string"
+    "any|array|bigint|bool|boolean|bytes|char|coroutine|dict|double|f32|f64|float(?:16|32|64)?|frozenset|function"
+    "|generator|i32|i64|u?int(?:8|16|32|64)?|integer|list|map|method|module|never|number|object|set|slice|str|string"
     "|symbol|tuple|type|u32|u64|unknown|usize|vec|void"
 )
 """Kept where the words beside them say that they are types: a key or a module may be named so."""
@@ -83,7 +66,14 @@ _PARTS: Final = re.compile(
             r"(?P<code>\b(?:Errno|errno|WinError|os error|exit (?:code|status)|exited with"
             r"(?: code)?|status(?: code)?|HTTP(?:/\d(?:\.\d)?)?|code|signal|SQLSTATE)"
             r"[ :=]{0,3}-?\d{1,6}\b)",
+            r"(?P<requirement>(?<![\w@/.-])@?[A-Za-z][\w./-]*(?:\[[\w,-]*\])?"
+            r"(?:[=~<>!^]=|[<>@](?=[\d^~v]))[\d^~v*][^\s,;)]*)",
+            r"(?P<identifier>(?<![\w$=.:-])(?:[a-z]\w*_\w+|[a-z]+[0-9]\w*|[a-z]+(?:[A-Z][a-z0-9]+)+"
+            r"|\d+[a-z]\w*::?\w+|[a-z0-9]+::[a-z0-9]+)(?![\w(=.:-]))",
+            r"(?P<coordinates>(?<![\w:/])[\w.-]*(?::[A-Za-z][\w.-]*)+(?::\d[\w.-]*)?(?=[\s,;)]|$))",
             rf"(?P<number>(?<![\w.])[-+]?v?\d[\w.,]*(?:[-+][\w.]+)*(?: ?(?:{_UNITS})(?!\w))?)",
+            r"(?P<dotted>(?<![\w.@/-])[a-z_][\w-]*(?:\.[a-z_][\w-]*)+\b(?![./(]))"
+            r"|(?P<counted>(?<![\w-])[a-z]\w*(?:-[a-z]\w*)*-\d+(?![\w-]))",
             r"(?P<qualified>\b(?!javax?\.)[a-z_]\w*(?:\.[a-z_]\w*)+\.[A-Z][\w$]*)",
         )
     )
@@ -106,6 +96,14 @@ _UNQUOTED: Final = tuple(
         (r"(?<=^spawn )(?P<part>\S+)(?= E)", "name", ""),
         (r"(?<=satisfies the requirement )(?P<part>\S+)(?: \(from versions: .*)?", "name", ""),
         (r"(?<=No matching distribution found for )(?P<part>\S+)$", "name", ""),
+        (r"(?<=wheel for )(?P<part>\S+)", "name", ""),
+        (r"(?<=wheels for )(?P<part>\S+)", "name", ""),
+        (r"(?<=^Failed to start )(?P<part>.*)$", "name", ""),
+        (rf"(?<= in )(?P<part>\w+)(?= \({_M})", "name", ""),
+        (r"(?<=cannot find )(?P<part>-l\S+)", "name", ""),
+        (r"(?<= on project )(?P<part>[^\s:]+)", "name", ""),
+        (r"(?<=] )(?P<part>\S+ -> \S+)(?= \()", "name", ""),
+        (r"(?P<part>\S+)(?=: unbound variable$)", "name", ""),
         (r"(?<=While resolving: )(?P<part>\S+)$", "name", ""),
         (rf"^(?:\S+: )?(?:line {_M}: |{_M}: )?(?P<part>[^\s:]+): command not found$",
          "name", ": command not found"),
@@ -119,18 +117,36 @@ _UNQUOTED: Final = tuple(
 """Names that shells, Go, pip and JavaScript do not quote: ``part`` is what is left out, and with it
 whatever else the rule takes in; what comes behind it instead makes shells alike."""
 
+_ASIDE: Final = re.compile(
+    r"[;,.?]? ?\(?[Dd]id you mean [^\n]*$|\.? Perhaps you forgot [^\n]*$"
+    r"|, input_value=[^\n]*|; line \d+$"
+    r"| -> \[Help \d+\]|(?:, [a-z]+: (?:\"[^\"\n]*\"|[^\s,]+)){2,}$"
+    r"| \(from -r [^()\n]*\(line \d+\)\)| \(from versions: [^()\n]*\)"
+)
+"""What newer versions of a tool suggest or add."""
+
+_SLOT: Final = re.compile(
+    r"(?P<slot>\b(?:[Pp]ackage|[Mm]odule|[Pp]roject|[Ii]mage|[Cc]ontainer|[Uu]ser|[Tt]able|[Cc]olumn"
+    r"|[Rr]elation|[Dd]atabase|[Rr]ole|[Hh]ost|[Oo]ption|[Cc]ommand|[Ll]ibrary|[Tt]arget|[Cc]rate|[Gg]em"
+    r"|[Pp]od|[Pp]lugin|[Vv]olume|[Nn]etwork|[Bb]ranch|[Rr]epository|[Bb]ucket|[Qq]ueue|[Tt]opic"
+    r"|[Ff]ixture|[Tt]ask) )(?P<part>[\w@$][\w@$./-]*)"
+    r"(?= (?:is|was|does|do|has|had|not|in|of|from|for|to|on|at|with|already|cannot|could|must|by"
+    r"|and|or)\b|[,;:)]|$)"
+)
+"""A noun that a name follows; what stands behind the name shows that it is one."""
+
 _FIRST_MARK: Final = 0xE000
 _MOST_MARKS: Final = 6_000
-_STAND_INS: Final = {"qualified": "name"}
+_NAMES: Final = frozenset(
+    {"qualified", "dotted", "counted", "coordinates", "requirement", "identifier"}
+)
+"""Ways to see that a word is a name."""
 _VERSION: Final = re.compile(r"v\d[\w.+-]*|[-+]?\d+(?:\.\d+){2,}[\w.+-]*")
 _PATH: Final = re.compile(rf"(?:{_DRIVE}|{_ROOTED}|{_FILE}){_PLACE}")
 _IMPORTED: Final = re.compile(r"[a-zA-Z0-9-]+(?:\.[a-zA-Z0-9-]+)+(?:/[\w.-]+)+")
 """What Go imports by; no other path begins with the name of a host."""
 _URL: Final = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]{1,15}://\S+")
 _NUMBER: Final = re.compile(r"[-+]?\d[\d.,]*")
-
-_ANY: Final = frozenset({"Error", "Exception", "error", "exception"})
-"""Types that say nothing; what the message names is better."""
 
 _SPACES = re.compile(r"\s+")
 
@@ -151,75 +167,6 @@ class TakenApart:
     left_out: tuple[LeftOut, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ErrorRead:
-    """What was read of an error: its signature, what that leaves out, and the line it is of."""
-
-    signature: str
-    left_out: tuple[LeftOut, ...]
-    line: str
-
-
-def signature_of(error_type: str, message: str) -> str:
-    """The signature of an error, never empty: ``2:Type: message``.
-
-    ``error_type`` may be empty: then it is what the message names. Of a qualified name
-    (``asyncio.exceptions.TimeoutError``, ``java.net.ConnectException``) the last part counts.
-    """
-    if len(message) > _KEPT_CHARACTERS:
-        return read_error(error_type, message).signature
-    return _signature(error_type, message)
-
-
-@lru_cache(4096)
-def _signature(error_type: str, message: str) -> str:
-    """That of a short message: the same failures come again and again."""
-    return read_error(error_type, message).signature
-
-
-def read_error(error_type: str, message: str) -> ErrorRead:
-    """Read an error: one pass for all that is asked of it."""
-    error_type, message = normal_form(error_type), normal_form(message)
-    headline = headline_of(message)
-    given, named = short_type(error_type), short_type(headline.type)
-    if given in _ANY and named:
-        given = named
-    text = headline.text
-    if given and named and given != named:
-        text = f"{named}: {text}"
-    elif given and not named:
-        head, colon, rest = text.partition(":")
-        if short_type(head) == given and (colon or head == text):
-            text = rest
-    kind = given or named
-    apart = taken_apart(text)
-    whole = f"{kind}: {apart.text}" if kind and apart.text else kind or apart.text
-    if len(whole) > _LONGEST:
-        whole = f"{whole[:_LONGEST]}…{content_hash(whole[_LONGEST:])[:12]}"
-    line = f"{kind}: {text.strip()}" if kind and text.strip() else kind or text.strip()
-    return ErrorRead(f"{VERSION}:{whole}", apart.left_out, line)
-
-
-def signed_by_these_rules(signature: str) -> bool:
-    """Whether a signature was made by this version of the rules."""
-    return signature.startswith(f"{VERSION}:")
-
-
-def without_version(signature: str) -> str:
-    """A signature for what must not change with the rules of others."""
-    return signature.partition(":")[2]
-
-
-def short_type(error_type: str) -> str:
-    """The last part of a qualified name of a type."""
-    return error_type.strip().replace("::", ".").replace("/", ".").rpartition(".")[2]
-
-
-def normalised(text: str) -> str:
-    """One line without what differs from case to case."""
-    return taken_apart(text).text
-
-
 def taken_apart(text: str) -> TakenApart:
     """Take a line apart. Lines with the same text have the same kinds of parts left out."""
     stands: list[tuple[str, LeftOut]] = []
@@ -230,19 +177,26 @@ def taken_apart(text: str) -> TakenApart:
 
     def leave_out(found: re.Match[str]) -> str:
         kind, whole = str(found.lastgroup), found[0]
+        if kind == "identifier" and _TYPES.fullmatch(whole):
+            return whole
         if kind == "code" or (kind == "quoted" and _says_which(found)):
             return whole
         if len(stands) >= _MOST_MARKS:
-            return f"<{_STAND_INS.get(kind, kind)}>"
+            return f"<{_stand_in(kind)}>"
         if kind == "quoted":
             return mark("'<name>'", _quoted(whole[1:-1]))  # tools change their quotes
-        return mark(f"<{_STAND_INS.get(kind, kind)}>", LeftOut(_part(kind, whole), whole))
+        return mark(f"<{_stand_in(kind)}>", LeftOut(_part(kind, whole), whole))
+
+    def name(found: re.Match[str]) -> str:
+        if says_nothing(found["part"]) or len(stands) >= _MOST_MARKS:
+            return found[0]
+        return f"{found['slot']}{mark('<name>', LeftOut('name', found['part']))}"
 
     def written_out(made: str) -> str:
         return _MARKS.sub(lambda found: stands[ord(found[0]) - _FIRST_MARK][1].text, made)
 
-    made = _PARTS.sub(leave_out, _MARKS.sub("\ufffd", text))
-    made = _SPACES.sub(" ", made).strip(" .:;,")
+    made = _PARTS.sub(leave_out, _MARKS.sub("\ufffd", _ASIDE.sub("", text)))
+    made = _SLOT.sub(name, _SPACES.sub(" ", made).strip(" .:;,"))
     for rule, part, behind in _UNQUOTED:
         if found := rule.search(made):
             one = mark(f"<{part}>", LeftOut(part, written_out(found["part"])))
@@ -254,13 +208,17 @@ def taken_apart(text: str) -> TakenApart:
     )
 
 
+def _stand_in(kind: str) -> str:
+    return "name" if kind in _NAMES else kind
+
+
 def _part(kind: str, text: str) -> str:
     """What a part is called to callers."""
     if kind == "number" and _VERSION.fullmatch(text):
         return "version"
     if kind == "path" and _IMPORTED.fullmatch(text):
         return "name"
-    return _STAND_INS.get(kind, kind)
+    return _stand_in(kind)
 
 
 def _quoted(text: str) -> LeftOut:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from lot_grpc.domain.error_signature import LeftOut
+from lot_grpc.domain.error_text.parts import LeftOut
 
 _WEIGHTS: Final[Mapping[str, float]] = {"name": 1.0, "url": 0.5, "version": 0.3, "path": 0.3}
 _LITTLE: Final = 0.05

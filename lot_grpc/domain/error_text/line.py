@@ -6,7 +6,9 @@ import re
 from dataclasses import dataclass
 
 THREAD = re.compile(r'Exception in thread "[^"]*" ')
-CODED = re.compile(r"(?:.*?[\s:])??error(?:\[([A-Z]\w{1,12})\]| ([A-Z]{1,6}\d{1,6}))?: (?=\S)")
+CODED = re.compile(
+    r"(?:.*?[\s:])??error(?:\[([A-Za-z@][\w@/.-]{1,60})\]| ([A-Z]{1,6}\d{1,6}))?: (?=\S)"
+)
 """A compiler's line: ``error[E0382]: …``, ``src/a.ts(3,5): error TS2322: …``, ``error: …``."""
 
 _TYPE = (
@@ -41,7 +43,8 @@ def typed(line: str) -> Headline:
     if found := THREAD.match(line):
         line = line[found.end() :]
     if (found := CODED.match(line)) and not TYPED.match(line):
-        return Headline(found[1] or found[2] or "", line[found.end() :])
+        fatal = "fatal error" if found[0].endswith("fatal error: ") else ""
+        return Headline(found[1] or found[2] or fatal, line[found.end() :])
     if found := _CODE_ALONE.match(line):
         return Headline(found[1], found[2])
     if found := _SYSTEM_CODE.match(line):
@@ -57,3 +60,8 @@ def typed(line: str) -> Headline:
         coded = typed(text) if _SYSTEM_CODE.match(text) or _SYSTEM_CALL.match(text) else None
         return coded or Headline(found[1], text)
     return Headline(found[1], text)
+
+
+def short_type(error_type: str) -> str:
+    """The last part of a qualified name of a type."""
+    return error_type.strip().replace("::", ".").replace("/", ".").rpartition(".")[2]

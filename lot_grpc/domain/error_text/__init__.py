@@ -1,0 +1,1 @@
+"""What an error message says: which error it is, and in what two of one kind differ."""

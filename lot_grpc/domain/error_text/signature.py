@@ -1,0 +1,198 @@
+"""The signatures of an error: what it states without what differs from case to case.
+
+The same error at another place, on another machine or with another name has the same signature.
+Two missing modules share one: what differs is in the messages themselves (``differences``). An
+error has up to six, the most telling first, since a log holds more than its error; a message of
+generic words has none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+from lot_grpc.domain.error_text.line import short_type
+from lot_grpc.domain.error_text.parts import LeftOut, TakenApart, taken_apart
+from lot_grpc.domain.error_text.statements import (
+    Statement,
+    first_line,
+    sentence,
+    statements_of,
+)
+from lot_grpc.domain.error_text.vocabulary import telling_words
+from lot_grpc.domain.ids import content_hash
+from lot_grpc.domain.text_form import normal_form
+
+VERSION: Final = 3
+"""Raised whenever a rule changes. At the next start, signatures of another version are recomputed
+from the messages, which are stored as they came (``services.error_backfill``)."""
+
+_KEPT_CHARACTERS: Final = 512
+"""Of messages whose readings are remembered."""
+
+_LONGEST: Final = 400
+"""Characters of a signature. Of a longer one the rest is hashed."""
+
+_CAUSE_WORDS: Final = 3
+"""Telling words of a cause that two errors are known by."""
+
+_UNRELATED: Final = 3
+"""So many different errors behind one line make that a wrapper."""
+
+_ANY: Final = frozenset({"Error", "Exception", "error", "exception"})
+"""Types that say nothing; what the message names is better."""
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """``text`` is ``Type: message``, ``left_out`` what that leaves out, ``line`` it as printed."""
+
+    text: str
+    left_out: tuple[LeftOut, ...]
+    line: str
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorRead:
+    """An error's signatures, the most telling first; none for one that says nothing.
+
+    ``line`` says what went wrong: of the first signature, else the first line of the message.
+    """
+
+    signatures: tuple[Signature, ...]
+    line: str
+    cause: str = ""
+    """The signature of the last part of the most telling line, where that is a chain of causes
+    (``cannot start: cannot read settings: permission denied for user 'a'``); "" for no chain."""
+
+    @property
+    def signature(self) -> str:
+        """The most telling one; "" for none."""
+        return self.signatures[0].text if self.signatures else ""
+
+    @property
+    def left_out(self) -> tuple[LeftOut, ...]:
+        """What the most telling one leaves out."""
+        return self.signatures[0].left_out if self.signatures else ()
+
+    def left_out_of(self, signature: str) -> tuple[LeftOut, ...] | None:
+        """What one of the signatures leaves out; None for one that the error does not have."""
+        return next((one.left_out for one in self.signatures if one.text == signature), None)
+
+
+def signature_of(error_type: str, message: str) -> str:
+    """The most telling signature of an error; "" where it has none."""
+    return read_error(error_type, message).signature
+
+
+def read_error(error_type: str, message: str) -> ErrorRead:
+    """Read an error. ``error_type`` may be empty: then it is what the message names.
+
+    Of a qualified name (``asyncio.exceptions.TimeoutError``, ``java.net.ConnectException``) only
+    the last part counts.
+    """
+    if len(message) > _KEPT_CHARACTERS:
+        return _read(error_type, message)
+    return _remembered(error_type, message)
+
+
+@lru_cache(4096)
+def _remembered(error_type: str, message: str) -> ErrorRead:
+    """Of a short message: the same failures come again and again."""
+    return _read(error_type, message)
+
+
+def _read(error_type: str, message: str) -> ErrorRead:
+    given, message = short_type(normal_form(error_type)), normal_form(message)
+    stated = statements_of(message)
+    if not stated:
+        first = first_line(message)
+        alone = Statement(first, taken_apart(first.text))
+        line = _signature(given, alone)
+        kind = given if given not in _ANY else short_type(first.type)
+        if not telling_words(kind) and not telling_words(alone.apart.text):
+            return ErrorRead((), line.line)
+        stated = [alone]
+    signatures = [_signature(given, one) for one in stated]
+    cause = _cause(signatures[0])
+    if cause is not None:
+        signatures.append(cause)
+    each = {one.text: one for one in reversed(signatures)}
+    return ErrorRead(
+        tuple(each.values())[::-1], signatures[0].line, cause.text if cause is not None else ""
+    )
+
+
+def _cause(signature: Signature) -> Signature | None:
+    """The last part of a chain of causes, where it says enough to be known by."""
+    head, colon, last = signature.line.rpartition(": ")
+    if not colon or ": " not in head:
+        return None
+    last = sentence(last)
+    apart = taken_apart(last)
+    if len(telling_words(apart.text)) < _CAUSE_WORDS:
+        return None
+    return Signature(apart.text, apart.left_out, last)
+
+
+def _signature(given: str, stated: Statement) -> Signature:
+    headline, apart = stated.headline, stated.apart
+    named, text = short_type(headline.type), headline.text
+    if given in _ANY and named:
+        given = named
+    if given and named and given != named:
+        text = f"{named}: {text}"
+        apart = TakenApart(f"{named}: {apart.text}", apart.left_out)
+    elif given and not named:
+        head, colon, rest = text.partition(":")
+        if short_type(head) == given and (colon or head == text):
+            text = rest
+            apart = taken_apart(text)
+    kind = given or named
+    whole = f"{kind}: {apart.text}" if kind and apart.text else kind or apart.text
+    if len(whole) > _LONGEST:
+        whole = f"{whole[:_LONGEST]}…{content_hash(whole[_LONGEST:])[:12]}"
+    line = f"{kind}: {text.strip()}" if kind and text.strip() else kind or text.strip()
+    return Signature(whole, apart.left_out, line)
+
+
+def shared_signature(
+    one: ErrorRead, other: ErrorRead, little: AbstractSet[str] = frozenset()
+) -> str:
+    """The signature by which two errors are the same; "" where they are two.
+
+    The most telling one of either, or its cause, must be one of the other's. ``little`` are those
+    that say too little for that: then the errors must share another one.
+    """
+    both = [each.text for each in one.signatures if other.left_out_of(each.text) is not None]
+    if not {one.signature, one.cause, other.signature, other.cause} & set(both):
+        return ""
+    return next((text for text in both if text not in little), "")
+
+
+def wrappers(error: ErrorRead, stored: Sequence[ErrorRead]) -> AbstractSet[str]:
+    """Which of an error's signatures say little among the errors of a namespace.
+
+    That is one in front of ``_UNRELATED`` errors that otherwise state different things, such as the
+    line that a deployment script prints whatever failed.
+    """
+    return {
+        one.text
+        for one in error.signatures
+        if len({_besides(each, one.text) for each in stored} - {""}) >= _UNRELATED
+    }
+
+
+def _besides(error: ErrorRead, signature: str) -> str:
+    """What an error states most telling of all but a signature that is its first."""
+    if error.signature != signature or len(error.signatures) == 1:
+        return ""
+    return error.signatures[1].text
+
+
+def normalised(text: str) -> str:
+    """One line without what differs from case to case."""
+    return taken_apart(text).text

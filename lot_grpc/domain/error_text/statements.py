@@ -1,0 +1,247 @@
+"""What an error message states, the most telling first.
+
+Any line may name an error. How much it counts depends on what it is: the end of a trace, a line
+that a compiler or a program marks as an error, prose that says that something failed, a warning. A
+line whose words are all generic (``vocabulary``) states nothing, so wrappers around an error and
+the last lines of build tools drop out; what follows such a line counts as much as it would have.
+
+Every rule reads a line from its beginning and none looks further than a few lines, so that the time
+is linear in the message.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from lot_grpc.domain.error_text.candidates import (
+    ERROR,
+    MARKED,
+    NOTE,
+    ONE_WORD,
+    PROSE,
+    TOOL,
+    TRACE,
+    WARNING,
+    Candidate,
+    candidate,
+)
+from lot_grpc.domain.error_text.dress import undressed
+from lot_grpc.domain.error_text.line import (
+    ANY_TYPED,
+    Headline,
+    short_type,
+    typed,
+)
+from lot_grpc.domain.error_text.parts import TakenApart, taken_apart
+from lot_grpc.domain.error_text.tools import READERS, jest_error, maven_error
+from lot_grpc.domain.error_text.vocabulary import telling_words
+
+MOST: Final = 5
+"""Statements that are kept."""
+
+_READ: Final = 120
+"""Statements whose words are looked at."""
+
+
+_WORD_COUNTS: Final = 0.08
+_MOST_WORDS: Final = 8
+"""Each telling word adds so much, up to so many: of equals the one that says more comes first."""
+
+_NAMES: Final = 0.2
+"""What a line adds that has names, numbers or places of its own."""
+
+_HEADS: Final = 4
+_ENOUGH: Final = 3
+"""Telling words of a sentence that stands for all of a text."""
+
+_SENTENCE = re.compile(r"[^\n]{20,}?[^\W\d_]{2,}['\")]?(?=[.!?]['\")]? +[A-Z])")
+
+_ORDERED: Final = 0.4
+"""How much of both counts where lines are marked as errors: of those the first mostly leads to the
+others."""
+
+_LESS: Final = 0.6
+"""What a line loses that counts what went wrong, or tells what is just not used."""
+
+_LATE: Final = 0.2
+"""What the 400th line loses, and each before it as much less: of equals the first counts."""
+
+
+_AHEAD: Final = 4
+"""So many lines behind a line that announces an error are what it announces."""
+
+_GROUP = "Exception Group Traceback"
+_GROUP_MARGIN = re.compile(r"[ \t]*(?:\+-[+-].*|[|+] ?)")
+"""What Python draws to the left of the members of an exception group, and between them."""
+
+_CAUSES = re.compile(r"[ \t]*(?:Caused by:|\[cause\]:|caused by:)[ \t]*(?=\S)")
+_GO = re.compile(r"[ \t]*(?:panic: |fatal error: )(?=\S)")
+_SERVING = re.compile(r"(?:http: )?panic serving \S+: (?=\S)")
+_RUST_NEW = re.compile(r"[ \t]*thread '[^']*' (?:\(\d+\) )?panicked at (?:[^'\s]\S*:|')$")
+_RUST_OLD = re.compile(r"[ \t]*thread '[^']*' panicked at '(.*)', \S+:\d+:\d+$")
+_PYTHON_FRAME = re.compile(r"[ \t]*File \"[^\"]+\", line \d+")
+_TRACEBACK = "Traceback (most recent call last)"
+
+_MILD = re.compile(r"\bnever (?:read|used)\b|\bunused\b|\bnot used\b")
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One statement: its ``headline``, and this without what differs from case to case."""
+
+    headline: Headline
+    apart: TakenApart
+
+
+def statements_of(message: str) -> list[Statement]:
+    """At most ``MOST``, each once; empty where a message says nothing of which error it is."""
+    lines = undressed(message)
+    if any(_GROUP in line for line in lines):
+        lines = [bare for line in lines if (bare := _GROUP_MARGIN.sub("", line, count=1))]
+    placed = (
+        Candidate(one.headline, one.counts - min(_LATE, _LATE * at / 400))
+        for at, one in enumerate(_candidates(lines))
+    )
+    candidates = sorted(placed, key=lambda one: -one.counts)
+    found: dict[tuple[str, str], tuple[float, Statement]] = {}
+    for one in candidates[:_READ]:
+        if len(found) >= MOST and one.counts + _WORD_COUNTS * _MOST_WORDS < min(
+            v for v, _ in found.values()
+        ):
+            break
+        headline = Headline(one.headline.type, _without_heads(one.headline.text))
+        apart = taken_apart(sentence(headline.text))
+        kind = short_type(headline.type)
+        words = telling_words(apart.text)
+        if not words and not telling_words(kind):
+            continue
+        share = 1.0 if one.counts < MARKED - _LATE else _ORDERED
+        value = one.counts + share * _WORD_COUNTS * min(_MOST_WORDS, len(words))
+        value += share * _NAMES if apart.left_out else 0.0
+        if apart.text and not apart.left_out and not any(word.isalpha() for word in words):
+            value -= 1.0
+        if apart.text.startswith("<number> ") or _MILD.search(apart.text):
+            value -= _LESS
+        key = (kind, apart.text)
+        if key not in found or found[key][0] < value:
+            found[key] = value, Statement(headline, apart)
+    ranked = sorted(found.values(), key=lambda one: -one[0])
+    if ranked and ranked[0][0] >= PROSE:
+        ranked = [one for one in ranked if one[0] >= WARNING + 0.9]
+    return [statement for _, statement in ranked[:MOST]]
+
+
+def first_line(message: str) -> Headline:
+    """What stands for a message that states nothing: its first line."""
+    lines = undressed(message)
+    return typed(lines[0]) if lines else Headline("", "")
+
+
+def _without_heads(text: str) -> str:
+    """A chain of causes without the first ones, as long as those say nothing."""
+    for _ in range(_HEADS):
+        head, colon, rest = text.partition(": ")
+        if not colon or len(head) > 80 or " " not in head or not rest[:1].isalpha():
+            break
+        if not head.replace(" ", "").isalpha() or telling_words(head):
+            break
+        if not telling_words(taken_apart(rest).text):
+            break
+        text = rest
+    return text
+
+
+def sentence(text: str) -> str:
+    """The first sentence, where it says enough: newer versions of tools add advice."""
+    found = _SENTENCE.match(text)
+    return found[0] if found and len(telling_words(taken_apart(found[0]).text)) >= _ENOUGH else text
+
+
+def _candidates(lines: Sequence[str]) -> Iterator[Candidate]:
+    if not lines:
+        return
+    yield from _traces(lines)
+    for read in READERS:
+        if (found := read(lines)) is not None:
+            yield Candidate(found, TRACE if read is not jest_error else ERROR - 0.3)
+    if (found := maven_error(lines)) is not None:
+        yield Candidate(found, TOOL)
+    announced: tuple[int, float, str] | None = None
+    for number, line in enumerate(lines):
+        one = candidate(line, lines[number + 1 : number + 4])
+        if one is None:
+            continue
+        generic = _counts(one.headline) or (
+            not telling_words(taken_apart(one.headline.text[:200]).text)
+            if one.counts >= PROSE
+            else False
+        )
+        if (
+            announced is not None
+            and number - announced[0] <= _AHEAD
+            and not generic
+            and one.counts < announced[1]
+            and one.counts not in (NOTE, WARNING)
+            and (one.counts >= PROSE or number == announced[0] + 1)
+        ):
+            kind = one.headline.type or announced[2]
+            one = Candidate(Headline(kind, one.headline.text), announced[1])
+            announced = None
+        if generic and one.counts >= MARKED:
+            kind = one.headline.type
+            announced = (
+                number,
+                max(PROSE, one.counts - 0.3),
+                kind if telling_words(short_type(kind)) else "",
+            )
+            if announced[2]:
+                one = Candidate(one.headline, one.counts - 1.0)
+        yield one
+
+
+def _traces(lines: Sequence[str]) -> Iterator[Candidate]:
+    """Ends of traces, panics and causes; the last one counts most, since it tells the cause."""
+    for n, line in enumerate(lines):
+        if found := _RUST_OLD.match(line):
+            yield Candidate(Headline("panic", found[1]), TRACE)
+        elif _RUST_NEW.match(line) and n + 1 < len(lines):
+            yield Candidate(Headline("panic", lines[n + 1].strip()), TRACE)
+        elif (found := _GO.match(line)) or (found := _SERVING.match(line)):
+            text = line[found.end() :].strip().removesuffix(" [recovered]")
+            kind = "fatal error" if found[0].strip() == "fatal error:" else "panic"
+            yield Candidate(Headline(kind, text), TRACE)
+    causes = [line[found.end() :] for line in lines if (found := _CAUSES.match(line))]
+    for n, cause in enumerate(reversed(causes[-3:])):
+        yield Candidate(typed(cause), TRACE - 0.05 - 0.3 * n)
+    ends = list(_python_ends(lines))
+    for n, end in enumerate(reversed(ends[-3:])):
+        yield Candidate(end, TRACE - 0.3 * n)
+
+
+def _python_ends(lines: Sequence[str]) -> Iterator[Headline]:
+    """The first line behind each Python traceback that is not indented any more."""
+    within = False
+    for n, line in enumerate(lines):
+        if _TRACEBACK in line or _PYTHON_FRAME.match(line):
+            within = True
+        elif within and line[0].strip():
+            within = False
+            found = ANY_TYPED.match(line) if not line.startswith("<") else None
+            headline = Headline(found[1], found[2] or "") if found else typed(line)
+            if _counts(headline):
+                detail = _detail(lines[n + 1 : n + 1 + _AHEAD])
+                headline = Headline(headline.type, detail or headline.text)
+            yield headline
+
+
+def _counts(headline: Headline) -> bool:
+    """Whether a typed line counts what the next ones tell."""
+    return bool(headline.type and taken_apart(headline.text).text.startswith("<number> "))
+
+
+def _detail(behind: Sequence[str]) -> str:
+    """The first line of several words: what a summary of errors is about."""
+    return next((line.strip() for line in behind if not ONE_WORD.match(line.strip())), "")

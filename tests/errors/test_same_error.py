@@ -1,0 +1,49 @@
+"""The same error is the same in any dress, and no unrelated one is."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from lot_grpc.domain.error_text.signature import read_error, shared_signature, wrappers
+from tests.errors.cases import Case, read_cases
+from tests.errors.dresses import dresses_of
+from tests.sampling import one_in
+
+CASES = read_cases("tools") + read_cases("reports")
+TELLING = [case for case in CASES if not case.generic]
+READ = {case.id: read_error("", str(case.saved)) for case in CASES}
+
+
+def test_no_two_unrelated_errors_are_the_same():
+    """Of all pairs of all tools; with one signature in common they are still two."""
+    false = [
+        (one.id, other.id, shared)
+        for one, other in itertools.combinations(CASES, 2)
+        if not one.related(other) and (shared := shared_signature(READ[one.id], READ[other.id]))
+    ]
+    assert false == []
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if case.generic], ids=lambda case: case.id)
+def test_generic_lines_are_no_signature(case):
+    assert READ[case.id].signatures == ()
+
+
+@pytest.mark.parametrize("case", one_in(12, TELLING), ids=lambda case: case.id)
+def test_an_error_is_the_same_in_most_dresses(case: Case):
+    dressed = [text for dress in dresses_of("all").values() if (text := dress(case.saved))]
+    same = [text for text in dressed if shared_signature(READ[case.id], read_error("", text))]
+    assert len(same) >= 0.6 * len(dressed)
+
+
+def test_a_line_before_unrelated_errors_of_a_namespace_is_a_wrapper():
+    line = "deploy.sh: the rollout of the shop was not accepted by the cluster"
+    causes = ["No module named 'a'", "disk quota exceeded", "permission denied for relation x"]
+    stored = [read_error("", f"ERROR: {line}\n{cause}") for cause in causes]
+    asked = read_error("", f"ERROR: {line}\nunknown flag --wait")
+    little = wrappers(asked, stored)
+    assert asked.signature in little
+    assert [shared_signature(asked, one, little) for one in stored] == ["", "", ""]
+    assert shared_signature(asked, asked, little)
