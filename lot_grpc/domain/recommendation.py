@@ -9,7 +9,8 @@ from math import fsum
 from typing import Final
 
 from lot_grpc.domain.complexity import Complexity, assess_complexity
-from lot_grpc.domain.episode import Episode
+from lot_grpc.domain.counting import counted
+from lot_grpc.domain.episode import Episode, EpisodeStatus
 from lot_grpc.domain.ranking import ScorePart
 from lot_grpc.domain.trends import NamedCount, most_frequent
 
@@ -19,6 +20,9 @@ NEIGHBOURS = 10
 """So many similar episodes are taken into account; with all of them confidence is full."""
 DEFAULT_THRESHOLD = 0.3
 DEFAULT_BOOST = 1.0
+LEAST_COSINE = 0.65
+"""How similar the texts must be where only they can be compared. Of pairs of WebArena's tasks, with
+the default model, 86 % of one form reach it, 5 % of tasks on different sites do."""
 _FACTORS = 5
 _TOOLS = 3
 _APPROACHES = 3
@@ -35,6 +39,8 @@ class StructuralWeights:
 
 
 DEFAULT_WEIGHTS: Final = StructuralWeights()
+TEXT_ONLY: Final = StructuralWeights(category=0.0, task_type=0.0, complexity=0.0, text=1.0)
+"""Where neither category nor type is named: the score is the cosine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,21 +94,28 @@ class Recommendations:
     success_factors: tuple[NamedCount, ...]
     tools: tuple[NamedCount, ...]
     complexity: Complexity
+    compared_count: int = 0
+    """The most similar episodes that ended, failed ones too, at most ``NEIGHBOURS``."""
+    succeeded_count: int = 0
+    """How many of those went well."""
 
     @property
     def sentences(self) -> list[str]:
-        """The same in words."""
-        if not self.similar_count:
-            return [f"No similar episode went well yet: take the {STANDARD} approach."]
-        similar = _similar(self.similar_count)
+        """The same in words. The first is the seed's, with its counts."""
         said = []
+        if self.compared_count:
+            rate = self.succeeded_count / self.compared_count
+            similar = f"{self.succeeded_count} of {counted(self.compared_count, 'similar task')}"
+            follow = " Consider following similar approaches." if rate > 1 / 2 else ""
+            said.append(f"{similar} went well ({rate:.0%}).{follow}")
+        if not self.similar_count:
+            return [*said, f"No similar episode went well yet: take the {STANDARD} approach."]
+        similar = _similar(self.similar_count)
         if self.approaches:
             said.append(
-                f'Take the approach "{self.approach}": {self.approaches[0].count} of {similar} '
-                "took it."
+                f'Take the approach: "{self.approach}" ({self.approaches[0].count} of {similar} '
+                "took it)."
             )
-        else:
-            said.append(f"Take the {STANDARD} approach: none of {similar} names one.")
         if self.success_factors:
             said.append(f"What helped: {_listed(self.success_factors)}.")
         if self.tools:
@@ -119,11 +132,15 @@ def _listed(counts: Iterable[NamedCount]) -> str:
 
 
 def recommend(
-    neighbours: Sequence[Episode], complexity: Complexity, boost: float = DEFAULT_BOOST
+    neighbours: Sequence[Episode],
+    complexity: Complexity,
+    boost: float = DEFAULT_BOOST,
+    nearest: Sequence[EpisodeStatus] = (),
 ) -> Recommendations:
     """Sum the most similar successful episodes up, best first, at most ``NEIGHBOURS`` of them.
 
     Names are counted once an episode; of equally frequent ones the more similar episode's is first.
+    ``nearest``: how the most similar episodes of all ended.
     """
     taken = neighbours[:NEIGHBOURS]
     approaches = Counter(episode.approach for episode in taken if episode.approach)
@@ -139,4 +156,6 @@ def recommend(
         success_factors=most_frequent(factors, _FACTORS),
         tools=most_frequent(tools, _TOOLS),
         complexity=complexity,
+        compared_count=len(nearest),
+        succeeded_count=sum(one is EpisodeStatus.SUCCEEDED for one in nearest),
     )

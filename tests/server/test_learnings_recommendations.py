@@ -39,7 +39,8 @@ async def test_what_worked_on_like_tasks_is_recommended_with_where_it_comes_from
     assert [(one.name, one.count) for one in advised.tools] == [("vault", 5), ("jq", 1)]
     assert advised.complexity == outcome_pb2.COMPLEXITY_LOW
     assert list(advised.sentences) == [
-        'Take the approach "plan": 4 of 5 similar successful episodes took it.',
+        "5 of 6 similar tasks went well (83%). Consider following similar approaches.",
+        'Take the approach: "plan" (4 of 5 similar successful episodes took it).',
         'What helped: "dry run" (4).',
         'Tools they used: "vault" (5), "jq" (1).',
     ]

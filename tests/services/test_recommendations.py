@@ -81,6 +81,10 @@ async def brute_force(
             score += weights.task_type
         if payload["complexity"] == profile.assessed:
             score += weights.complexity
+        named = profile.category or profile.task_type
+        own = payload.get("category") or payload.get("task_type")
+        if query and not (named and own):
+            score = max(score, cosine) if named else cosine
         if round(score, 9) >= bound:
             scored.append((-round(score, 9), -payload[SORT_KEY], payload["episode_id"]))
     scored.sort()
@@ -256,11 +260,15 @@ async def test_one_embedding_and_no_more_searches_than_can_matter(monkeypatch):
     monkeypatch.setattr(world.store, "search", searched)
     monkeypatch.setattr(world.embedder, "embed_query", embed_query)
     await recommended(world, limit=60, task="unheard of", category="backend", task_type="fix")
-    assert len(searches) == 7  # nothing in common but the text cannot reach .3
+    # By meaning, and by what agrees, but that nothing in common but the text cannot reach .3; then
+    # failures that are as similar.
+    assert len(searches) == 1 + 7 + 5
     assert embedded == ["unheard of"]
     for number in range(11):
         await record(world, f"same{number}", category="x", task_type="y")
     searches.clear()
     found = await recommended(world, task="t", category="x", task_type="y")
     assert found.ids == [f"same{number}" for number in range(10, 0, -1)]
-    assert len(searches) == 2  # the group that agrees in all, and in it the newest of equals
+    # By meaning, then the group that agrees in all and in it the newest of equals; then failures
+    # that are as similar.
+    assert len(searches) == 3 + 2

@@ -110,7 +110,7 @@ def test_every_field_of_a_report_is_given():
 
 
 def test_every_field_of_a_recommendation_is_given():
-    whole = Recommendations("a", 0.5, 5, COUNTS, COUNTS, COUNTS, Complexity.HIGH)
+    whole = Recommendations("a", 0.5, 5, COUNTS, COUNTS, COUNTS, Complexity.HIGH, 7, 6)
     all_said(recommendations.recommendations_to_pb(whole))
     start = episodes.start_from_pb(filled(episode_pb2.Episode))
     assert start.task

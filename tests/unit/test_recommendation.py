@@ -118,12 +118,18 @@ def test_only_the_ten_nearest_count():
 def test_sentences_say_it_for_a_prompt():
     advised = recommend([episode("plan", ("tests",), ("git",)), episode("plan", ("tests",))], LOW)
     assert advised.sentences == [
-        'Take the approach "plan": 2 of 2 similar successful episodes took it.',
+        'Take the approach: "plan" (2 of 2 similar successful episodes took it).',
         'What helped: "tests" (2).',
         'Tools they used: "git" (1).',
     ]
     nameless = recommend([episode()], LOW)
     assert nameless.approach == "standard"
-    assert nameless.sentences == [
-        "Take the standard approach: none of 1 similar successful episode names one."
+    assert nameless.sentences == []
+    well, badly = EpisodeStatus.SUCCEEDED, EpisodeStatus.FAILED
+    assert recommend([episode()], LOW, 1.0, [well, badly, well]).sentences == [
+        "2 of 3 similar tasks went well (67%). Consider following similar approaches."
+    ]
+    assert recommend([], LOW, 1.0, [badly]).sentences == [
+        "0 of 1 similar task went well (0%).",
+        "No similar episode went well yet: take the standard approach.",
     ]

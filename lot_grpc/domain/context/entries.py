@@ -77,9 +77,7 @@ def warning_entry(warning: TaskWarning, bounds: Bounds) -> Entry:
 
 def advice_entry(advice: Recommendations, episode_ids: tuple[str, ...], bounds: Bounds) -> Entry:
     """What to do, by what went well."""
-    said = f"From {counted(advice.similar_count, 'like task')} that went well"
-    if episode_ids:
-        said = f"{said} (among them {_ids('episode', episode_ids)})"
+    said = f"From {_ids('episode', episode_ids) if episode_ids else 'like tasks'}"
     first, *others = advice.sentences
     entry = Entry.headed(bounds, said, first)
     for sentence in others:

@@ -53,6 +53,8 @@ def recommendations_to_pb(one: Recommendations) -> pb.Recommendations:
         tools=counts_to_pb(one.tools),
         sentences=one.sentences,
         complexity=COMPLEXITY.to_pb(one.complexity),
+        compared_count=one.compared_count,
+        succeeded_count=one.succeeded_count,
     )
 
 

@@ -5,6 +5,9 @@ each with one score but for the text. So the best of each group by cosine hold t
 a search in each, from the group that agrees most on, finds them exactly, however many episodes
 there are. It ends where the next group can reach neither the bound nor the best so far; mostly one
 or two searches are enough, which is why they are not sent in one batch.
+
+Where the task or an episode names neither category nor type, there is nothing to agree in: the
+score is then the cosine of both texts, in a group of its own.
 """
 
 from __future__ import annotations
@@ -20,7 +23,9 @@ from lot_grpc.domain.ranking import ScorePart
 from lot_grpc.domain.recommendation import (
     DEFAULT_BOOST,
     DEFAULT_THRESHOLD,
+    LEAST_COSINE,
     NEIGHBOURS,
+    TEXT_ONLY,
     Agreement,
     Recommendations,
     StructuralWeights,
@@ -33,6 +38,7 @@ from lot_grpc.ports import (
     Embedder,
     Embedding,
     Equals,
+    Missing,
     Not,
     Order,
     Range,
@@ -43,11 +49,11 @@ from lot_grpc.ports import (
 from lot_grpc.services.records.collections import EPISODES, SORT_KEY, TEXT_VECTOR
 from lot_grpc.services.records.episodes import episode_from_record
 
-_SUCCEEDED = Equals("status", EpisodeStatus.SUCCEEDED.value)
 _NEWEST_FIRST = Order(SORT_KEY, descending=True)
 _EQUALS_WITHIN = 500
 """Of episodes with equal scores the newest are taken, as far as they lie within so many of their
 group; a task that recurs has thousands."""
+_NOTHING = Agreement(category=False, task_type=False, complexity=False)
 _SLACK = 1e-6
 """By how much the store is asked for less than the bound, which is then held to here."""
 
@@ -89,12 +95,23 @@ class Recommended:
 
 @dataclass(frozen=True, slots=True)
 class _Group:
-    """The successful episodes that agree with a task in just so much."""
+    """The episodes of one status that agree with a task in just so much."""
 
     agreement: Agreement
+    weights: StructuralWeights
     where: tuple[Condition, ...]
-    least_cosine: float | None
-    """None: any will do."""
+    bound: float
+    """The least score that counts."""
+
+    @property
+    def least_cosine(self) -> float | None:
+        """What reaches the bound, but for rounding; None: any does."""
+        lacking = self.bound - self.agreement.score(self.weights) - _SLACK
+        return lacking / self.weights.text if lacking > 0 else None
+
+    def hit(self, cosine: float) -> _Hit:
+        """One of its episodes."""
+        return _Hit(self.agreement.score(self.weights, cosine), cosine, self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,22 +153,57 @@ class Recommending:
         """
         threshold, boost = await self._thresholds(namespace)
         bound = threshold if min_score is None else min_score
-        groups = list(_groups(profile, self._weights, bound))
-        wanted = max(limit, NEIGHBOURS)
+        least_cosine = max(threshold, LEAST_COSINE) if min_score is None else min_score
+        most = max(limit, NEIGHBOURS)
         wordless = bool(profile.task) and not lexical_query(profile.task).terms
         embedding = None
         if profile.task and not wordless:
             embedding = await (given or self._embedder.embed_query(profile.task))
         vector = embedding.vector if embedding else None
-        hits = await self._best(namespace, groups, vector, wanted, bound)
-        similar = await self._read(namespace, hits, wanted)
-        episodes = [one.episode for one in similar]
+        succeeded = EpisodeStatus.SUCCEEDED
+        groups = self._groups(profile, vector, succeeded, bound, least_cosine)
+        hits = await self._best(namespace, groups, vector, most)
+        # Of the failed ones only those count that are among the most similar of all.
+        edge = _edge(hits, NEIGHBOURS)
+        groups = self._groups(
+            profile, vector, EpisodeStatus.FAILED, max(bound, edge), max(least_cosine, edge)
+        )
+        hits |= await self._best(namespace, groups, vector, NEIGHBOURS)
+        ranked = await self._read(namespace, hits)
+        similar = [one for one in ranked if one.episode.status is succeeded][:most]
         return Recommended(
-            recommend(episodes, profile.assessed, boost),
+            recommend(
+                [one.episode for one in similar],
+                profile.assessed,
+                boost,
+                [one.episode.status for one in ranked[:NEIGHBOURS]],
+            ),
             similar[:limit],
             embedding is not None and embedding.truncated,
             wordless,
         )
+
+    def _groups(
+        self,
+        profile: TaskProfile,
+        vector: Sequence[float] | None,
+        status: EpisodeStatus,
+        bound: float,
+        least_cosine: float,
+    ) -> list[_Group]:
+        """Those of a status that can reach the bounds, the best first."""
+        groups = []
+        named = bool(profile.category or profile.task_type)
+        if vector is not None:
+            nameless = (Missing("category"), Missing("task_type")) if named else ()
+            groups.append(
+                _Group(
+                    _NOTHING, TEXT_ONLY, (Equals("status", status.value), *nameless), least_cosine
+                )
+            )
+        if named or vector is None:
+            groups += _structural(profile, self._weights, status, bound)
+        return groups
 
     async def _best(
         self,
@@ -159,30 +211,30 @@ class Recommending:
         groups: Sequence[_Group],
         vector: Sequence[float] | None,
         wanted: int,
-        bound: float,
     ) -> dict[str, _Hit]:
-        """The best ``wanted`` that reach the bound; of those equal to the last, the newest too.
+        """The best ``wanted`` that reach their bounds; of those equal to the last, the newest too.
 
         One more is asked of each group: only if that is equal to the last may others be hidden.
         """
         hits: dict[str, _Hit] = {}
         full = []
         for group in groups:
-            most = group.agreement.score(self._weights, 0.0 if vector is None else 1.0)
+            most = group.agreement.score(group.weights, 0.0 if vector is None else 1.0)
             if _edge(hits, wanted) > most:
                 break
             found = await self._nearest(namespace, group, vector, wanted + 1)
-            hits |= found
+            _take_best(hits, found)
             if len(found) > wanted:
                 full.append((group, min(hit.score for hit in found.values())))
             await asyncio.sleep(0)  # seven searches must not hold all other calls
-        edge = max(bound, _edge(hits, wanted))
+        edge = _edge(hits, wanted)
         hits = {point: hit for point, hit in hits.items() if hit.score >= edge}
         if vector is None:  # then a group has given its newest already
             return hits
         for group, last in full:
             if last == edge:
-                hits |= await self._equals(namespace, group, vector, edge, wanted)
+                equals = await self._equals(namespace, group, vector, edge, wanted)
+                _take_best(hits, equals)
         return hits
 
     async def _nearest(
@@ -191,10 +243,10 @@ class Recommending:
         """The best of a group. Without a text to compare they are all equal: the newest."""
         if vector is None:
             newest = await self._newest(namespace, group, wanted)
-            return {record.id: self._hit(group, 0.0) for record in newest}
+            return {record.id: group.hit(0.0) for record in newest}
         query = SearchQuery(TEXT_VECTOR, vector, wanted, group.where, group.least_cosine)
         [found] = await self._store.search(EPISODES, namespace, [query])
-        return {point: self._hit(group, cosine) for point, cosine in found.items()}
+        return {point: group.hit(cosine) for point, cosine in found.items()}
 
     async def _equals(
         self,
@@ -212,9 +264,7 @@ class Recommending:
         where = (*group.where, since)
         query = SearchQuery(TEXT_VECTOR, vector, len(newest), where, group.least_cosine)
         [found] = await self._store.search(EPISODES, namespace, [query])
-        hits = {
-            record.id: self._hit(group, found[record.id]) for record in newest if record.id in found
-        }
+        hits = {record.id: group.hit(found[record.id]) for record in newest if record.id in found}
         equal = [(point, hit) for point, hit in hits.items() if hit.score == score]
         return dict(equal[:wanted])
 
@@ -228,31 +278,36 @@ class Recommending:
             payload=(SORT_KEY,),
         )
 
-    def _hit(self, group: _Group, cosine: float) -> _Hit:
-        return _Hit(group.agreement.score(self._weights, cosine), cosine, group)
-
-    async def _read(
-        self, namespace: str, hits: dict[str, _Hit], wanted: int
-    ) -> list[SimilarEpisode]:
-        """The best, of equal ones the newest first. One deleted since is left out."""
+    async def _read(self, namespace: str, hits: dict[str, _Hit]) -> list[SimilarEpisode]:
+        """The best first, of equal ones the newest. One deleted since is left out."""
         records = await self._store.get(EPISODES, namespace, list(hits))
         ranked = sorted(
             records.values(),
             key=lambda record: (-hits[record.id].score, -record.payload[SORT_KEY], record.id),
         )
-        return [self._similar(record, hits[record.id]) for record in ranked[:wanted]]
-
-    def _similar(self, record: Record, hit: _Hit) -> SimilarEpisode:
-        return SimilarEpisode(
-            episode_from_record(record),
-            hit.score,
-            min(1.0, max(0.0, hit.cosine)),
-            hit.group.agreement.parts(self._weights, hit.cosine),
-        )
+        return [_similar(record, hits[record.id]) for record in ranked]
 
 
-def _groups(profile: TaskProfile, weights: StructuralWeights, bound: float) -> Iterator[_Group]:
-    """Those that can reach the bound, the best first."""
+def _similar(record: Record, hit: _Hit) -> SimilarEpisode:
+    return SimilarEpisode(
+        episode_from_record(record),
+        hit.score,
+        min(1.0, max(0.0, hit.cosine)),
+        hit.group.agreement.parts(hit.group.weights, hit.cosine),
+    )
+
+
+def _take_best(hits: dict[str, _Hit], found: dict[str, _Hit]) -> None:
+    """Add what reaches its bound; of an episode in two groups the better score counts."""
+    for point, hit in found.items():
+        if hit.score >= max(hit.group.bound, hits[point].score if point in hits else 0.0):
+            hits[point] = hit
+
+
+def _structural(
+    profile: TaskProfile, weights: StructuralWeights, status: EpisodeStatus, bound: float
+) -> Iterator[_Group]:
+    """The groups by what agrees that can reach the bound, the best first."""
     values = {
         "category": profile.category,
         "task_type": profile.task_type,
@@ -265,12 +320,9 @@ def _groups(profile: TaskProfile, weights: StructuralWeights, bound: float) -> I
     ]
     agreements.sort(key=lambda one: -one.score(weights))
     for agreement in agreements:
-        lacking = bound - agreement.score(weights) - _SLACK
-        if lacking > weights.text:
-            continue
-        least = lacking / weights.text if lacking > 0 else None
-        where = tuple(_agreeing(agreement, values))
-        yield _Group(agreement, (_SUCCEEDED, *where), least)
+        if bound - agreement.score(weights) - _SLACK <= weights.text:
+            where = (Equals("status", status.value), *_agreeing(agreement, values))
+            yield _Group(agreement, weights, where, bound)
 
 
 def _agreeing(agreement: Agreement, values: dict[str, str]) -> Iterator[Condition]:

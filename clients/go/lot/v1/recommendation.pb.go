@@ -42,8 +42,9 @@ type GetRecommendationsRequest struct {
 	Limit int32 `protobuf:"varint,8,opt,name=limit,proto3" json:"limit,omitempty"`
 	// min_score in [0, 1] that a similar episode has at least, of the structural score (category
 	// .4, type .3, complexity .2, text .1 by default; text is the cosine of both, complexity the given
-	// or derived one). Absent: the namespace's policy, 0.3 by default. A task of which neither category
-	// nor task_type is said is as good as never that similar: give a lower one.
+	// or derived one). Absent: the namespace's policy, 0.3 by default. Where the task or an episode names
+	// neither category nor task_type, the score is the cosine alone; absent is then .65, or the
+	// namespace's policy where that is higher.
 	MinScore      *float64 `protobuf:"fixed64,9,opt,name=min_score,json=minScore,proto3,oneof" json:"min_score,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -147,8 +148,8 @@ type GetRecommendationsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// recommendations.
 	Recommendations *Recommendations `protobuf:"bytes,1,opt,name=recommendations,proto3" json:"recommendations,omitempty"`
-	// similar_episodes they come from, best first, of equal ones the newest. Their score is the
-	// structural one, in [0, 1], and score_parts say how it came about.
+	// similar_episodes they come from, best first, of equal ones the newest. Their score is the one
+	// of min_score, in [0, 1], and score_parts say how it came about.
 	SimilarEpisodes []*EpisodeHit `protobuf:"bytes,2,rep,name=similar_episodes,json=similarEpisodes,proto3" json:"similar_episodes,omitempty"`
 	// notices, for example that the task is longer than the model reads.
 	Notices       []*Notice `protobuf:"bytes,3,rep,name=notices,proto3" json:"notices,omitempty"`
@@ -226,9 +227,14 @@ type Recommendations struct {
 	// sentences that say it in words, for a prompt.
 	Sentences []string `protobuf:"bytes,7,rep,name=sentences,proto3" json:"sentences,omitempty"`
 	// complexity of the task, as given or derived.
-	Complexity    Complexity `protobuf:"varint,8,opt,name=complexity,proto3,enum=lot.v1.Complexity" json:"complexity,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Complexity Complexity `protobuf:"varint,8,opt,name=complexity,proto3,enum=lot.v1.Complexity" json:"complexity,omitempty"`
+	// compared_count is how many of the most similar episodes were compared by how they ended,
+	// failed ones too, at most 10.
+	ComparedCount int32 `protobuf:"varint,9,opt,name=compared_count,json=comparedCount,proto3" json:"compared_count,omitempty"`
+	// succeeded_count is how many of those went well.
+	SucceededCount int32 `protobuf:"varint,10,opt,name=succeeded_count,json=succeededCount,proto3" json:"succeeded_count,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *Recommendations) Reset() {
@@ -317,6 +323,20 @@ func (x *Recommendations) GetComplexity() Complexity {
 	return Complexity_COMPLEXITY_UNSPECIFIED
 }
 
+func (x *Recommendations) GetComparedCount() int32 {
+	if x != nil {
+		return x.ComparedCount
+	}
+	return 0
+}
+
+func (x *Recommendations) GetSucceededCount() int32 {
+	if x != nil {
+		return x.SucceededCount
+	}
+	return 0
+}
+
 // NamedCount is how often something came.
 type NamedCount struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -394,7 +414,7 @@ const file_lot_v1_recommendation_proto_rawDesc = "" +
 	"\x1aGetRecommendationsResponse\x12A\n" +
 	"\x0frecommendations\x18\x01 \x01(\v2\x17.lot.v1.RecommendationsR\x0frecommendations\x12=\n" +
 	"\x10similar_episodes\x18\x02 \x03(\v2\x12.lot.v1.EpisodeHitR\x0fsimilarEpisodes\x12(\n" +
-	"\anotices\x18\x03 \x03(\v2\x0e.lot.v1.NoticeR\anotices\"\xdf\x02\n" +
+	"\anotices\x18\x03 \x03(\v2\x0e.lot.v1.NoticeR\anotices\"\xaf\x03\n" +
 	"\x0fRecommendations\x12\x1a\n" +
 	"\bapproach\x18\x01 \x01(\tR\bapproach\x12\x1e\n" +
 	"\n" +
@@ -409,7 +429,10 @@ const file_lot_v1_recommendation_proto_rawDesc = "" +
 	"\tsentences\x18\a \x03(\tR\tsentences\x122\n" +
 	"\n" +
 	"complexity\x18\b \x01(\x0e2\x12.lot.v1.ComplexityR\n" +
-	"complexity\"6\n" +
+	"complexity\x12%\n" +
+	"\x0ecompared_count\x18\t \x01(\x05R\rcomparedCount\x12'\n" +
+	"\x0fsucceeded_count\x18\n" +
+	" \x01(\x05R\x0esucceededCount\"6\n" +
 	"\n" +
 	"NamedCount\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +

@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file lot/v1/recommendation.proto.
  */
 export const file_lot_v1_recommendation: GenFile = /*@__PURE__*/
-  fileDesc("Chtsb3QvdjEvcmVjb21tZW5kYXRpb24ucHJvdG8SBmxvdC52MSLkAQoZR2V0UmVjb21tZW5kYXRpb25zUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSDAoEdGFzaxgCIAEoCRIQCghjYXRlZ29yeRgDIAEoCRIRCgl0YXNrX3R5cGUYBCABKAkSJgoKY29tcGxleGl0eRgFIAEoDjISLmxvdC52MS5Db21wbGV4aXR5EhQKDGRlcGVuZGVuY2llcxgGIAMoCRIOCgZlZmZvcnQYByABKAESDQoFbGltaXQYCCABKAUSFgoJbWluX3Njb3JlGAkgASgBSACIAQFCDAoKX21pbl9zY29yZSKdAQoaR2V0UmVjb21tZW5kYXRpb25zUmVzcG9uc2USMAoPcmVjb21tZW5kYXRpb25zGAEgASgLMhcubG90LnYxLlJlY29tbWVuZGF0aW9ucxIsChBzaW1pbGFyX2VwaXNvZGVzGAIgAygLMhIubG90LnYxLkVwaXNvZGVIaXQSHwoHbm90aWNlcxgDIAMoCzIOLmxvdC52MS5Ob3RpY2UigQIKD1JlY29tbWVuZGF0aW9ucxIQCghhcHByb2FjaBgBIAEoCRISCgpjb25maWRlbmNlGAIgASgBEhUKDXNpbWlsYXJfY291bnQYAyABKAUSJgoKYXBwcm9hY2hlcxgEIAMoCzISLmxvdC52MS5OYW1lZENvdW50EisKD3N1Y2Nlc3NfZmFjdG9ycxgFIAMoCzISLmxvdC52MS5OYW1lZENvdW50EiEKBXRvb2xzGAYgAygLMhIubG90LnYxLk5hbWVkQ291bnQSEQoJc2VudGVuY2VzGAcgAygJEiYKCmNvbXBsZXhpdHkYCCABKA4yEi5sb3QudjEuQ29tcGxleGl0eSIpCgpOYW1lZENvdW50EgwKBG5hbWUYASABKAkSDQoFY291bnQYAiABKANCRwoNaW8ubG90Z3JwYy52MVABWjRnaXRodWIuY29tL2xvdC1ncnBjL2xvdC1ncnBjL2NsaWVudHMvZ28vbG90L3YxO2xvdHYxYgZwcm90bzM", [file_lot_v1_episode_service, file_lot_v1_outcome]);
+  fileDesc("Chtsb3QvdjEvcmVjb21tZW5kYXRpb24ucHJvdG8SBmxvdC52MSLkAQoZR2V0UmVjb21tZW5kYXRpb25zUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSDAoEdGFzaxgCIAEoCRIQCghjYXRlZ29yeRgDIAEoCRIRCgl0YXNrX3R5cGUYBCABKAkSJgoKY29tcGxleGl0eRgFIAEoDjISLmxvdC52MS5Db21wbGV4aXR5EhQKDGRlcGVuZGVuY2llcxgGIAMoCRIOCgZlZmZvcnQYByABKAESDQoFbGltaXQYCCABKAUSFgoJbWluX3Njb3JlGAkgASgBSACIAQFCDAoKX21pbl9zY29yZSKdAQoaR2V0UmVjb21tZW5kYXRpb25zUmVzcG9uc2USMAoPcmVjb21tZW5kYXRpb25zGAEgASgLMhcubG90LnYxLlJlY29tbWVuZGF0aW9ucxIsChBzaW1pbGFyX2VwaXNvZGVzGAIgAygLMhIubG90LnYxLkVwaXNvZGVIaXQSHwoHbm90aWNlcxgDIAMoCzIOLmxvdC52MS5Ob3RpY2UisgIKD1JlY29tbWVuZGF0aW9ucxIQCghhcHByb2FjaBgBIAEoCRISCgpjb25maWRlbmNlGAIgASgBEhUKDXNpbWlsYXJfY291bnQYAyABKAUSJgoKYXBwcm9hY2hlcxgEIAMoCzISLmxvdC52MS5OYW1lZENvdW50EisKD3N1Y2Nlc3NfZmFjdG9ycxgFIAMoCzISLmxvdC52MS5OYW1lZENvdW50EiEKBXRvb2xzGAYgAygLMhIubG90LnYxLk5hbWVkQ291bnQSEQoJc2VudGVuY2VzGAcgAygJEiYKCmNvbXBsZXhpdHkYCCABKA4yEi5sb3QudjEuQ29tcGxleGl0eRIWCg5jb21wYXJlZF9jb3VudBgJIAEoBRIXCg9zdWNjZWVkZWRfY291bnQYCiABKAUiKQoKTmFtZWRDb3VudBIMCgRuYW1lGAEgASgJEg0KBWNvdW50GAIgASgDQkcKDWlvLmxvdGdycGMudjFQAVo0Z2l0aHViLmNvbS9sb3QtZ3JwYy9sb3QtZ3JwYy9jbGllbnRzL2dvL2xvdC92MTtsb3R2MWIGcHJvdG8z", [file_lot_v1_episode_service, file_lot_v1_outcome]);
 
 /**
  * Request of GetRecommendations.
@@ -81,8 +81,9 @@ export type GetRecommendationsRequest = Message<"lot.v1.GetRecommendationsReques
   /**
    * min_score in [0, 1] that a similar episode has at least, of the structural score (category
    * .4, type .3, complexity .2, text .1 by default; text is the cosine of both, complexity the given
-   * or derived one). Absent: the namespace's policy, 0.3 by default. A task of which neither category
-   * nor task_type is said is as good as never that similar: give a lower one.
+   * or derived one). Absent: the namespace's policy, 0.3 by default. Where the task or an episode names
+   * neither category nor task_type, the score is the cosine alone; absent is then .65, or the
+   * namespace's policy where that is higher.
    *
    * @generated from field: optional double min_score = 9;
    */
@@ -110,8 +111,8 @@ export type GetRecommendationsResponse = Message<"lot.v1.GetRecommendationsRespo
   recommendations?: Recommendations | undefined;
 
   /**
-   * similar_episodes they come from, best first, of equal ones the newest. Their score is the
-   * structural one, in [0, 1], and score_parts say how it came about.
+   * similar_episodes they come from, best first, of equal ones the newest. Their score is the one
+   * of min_score, in [0, 1], and score_parts say how it came about.
    *
    * @generated from field: repeated lot.v1.EpisodeHit similar_episodes = 2;
    */
@@ -194,6 +195,21 @@ export type Recommendations = Message<"lot.v1.Recommendations"> & {
    * @generated from field: lot.v1.Complexity complexity = 8;
    */
   complexity: Complexity;
+
+  /**
+   * compared_count is how many of the most similar episodes were compared by how they ended,
+   * failed ones too, at most 10.
+   *
+   * @generated from field: int32 compared_count = 9;
+   */
+  comparedCount: number;
+
+  /**
+   * succeeded_count is how many of those went well.
+   *
+   * @generated from field: int32 succeeded_count = 10;
+   */
+  succeededCount: number;
 };
 
 /**

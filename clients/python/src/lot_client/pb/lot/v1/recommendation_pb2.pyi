@@ -52,8 +52,9 @@ class GetRecommendationsRequest(_message.Message):
     min_score: _builtins.float
     """min_score in [0, 1] that a similar episode has at least, of the structural score (category
     .4, type .3, complexity .2, text .1 by default; text is the cosine of both, complexity the given
-    or derived one). Absent: the namespace's policy, 0.3 by default. A task of which neither category
-    nor task_type is said is as good as never that similar: give a lower one.
+    or derived one). Absent: the namespace's policy, 0.3 by default. Where the task or an episode names
+    neither category nor task_type, the score is the cosine alone; absent is then .65, or the
+    namespace's policy where that is higher.
     """
     @_builtins.property
     def dependencies(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
@@ -97,8 +98,8 @@ class GetRecommendationsResponse(_message.Message):
 
     @_builtins.property
     def similar_episodes(self) -> _containers.RepeatedCompositeFieldContainer[_episode_service_pb2.EpisodeHit]:
-        """similar_episodes they come from, best first, of equal ones the newest. Their score is the
-        structural one, in [0, 1], and score_parts say how it came about.
+        """similar_episodes they come from, best first, of equal ones the newest. Their score is the one
+        of min_score, in [0, 1], and score_parts say how it came about.
         """
 
     @_builtins.property
@@ -134,6 +135,8 @@ class Recommendations(_message.Message):
     TOOLS_FIELD_NUMBER: _builtins.int
     SENTENCES_FIELD_NUMBER: _builtins.int
     COMPLEXITY_FIELD_NUMBER: _builtins.int
+    COMPARED_COUNT_FIELD_NUMBER: _builtins.int
+    SUCCEEDED_COUNT_FIELD_NUMBER: _builtins.int
     approach: _builtins.str
     """approach that most of them took, of equal ones that of the most similar episode; `standard` where
     there is none.
@@ -144,6 +147,12 @@ class Recommendations(_message.Message):
     """similar_count is how many similar episodes were taken into account."""
     complexity: _outcome_pb2.Complexity.ValueType
     """complexity of the task, as given or derived."""
+    compared_count: _builtins.int
+    """compared_count is how many of the most similar episodes were compared by how they ended,
+    failed ones too, at most 10.
+    """
+    succeeded_count: _builtins.int
+    """succeeded_count is how many of those went well."""
     @_builtins.property
     def approaches(self) -> _containers.RepeatedCompositeFieldContainer[Global___NamedCount]:
         """approaches taken, the most frequent 3."""
@@ -171,10 +180,12 @@ class Recommendations(_message.Message):
         tools: _abc.Iterable[Global___NamedCount] | None = ...,
         sentences: _abc.Iterable[_builtins.str] | None = ...,
         complexity: _outcome_pb2.Complexity.ValueType = ...,
+        compared_count: _builtins.int = ...,
+        succeeded_count: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["approach", b"approach", "approaches", b"approaches", "complexity", b"complexity", "confidence", b"confidence", "sentences", b"sentences", "similar_count", b"similar_count", "success_factors", b"success_factors", "tools", b"tools"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["approach", b"approach", "approaches", b"approaches", "compared_count", b"compared_count", "complexity", b"complexity", "confidence", b"confidence", "sentences", b"sentences", "similar_count", b"similar_count", "succeeded_count", b"succeeded_count", "success_factors", b"success_factors", "tools", b"tools"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

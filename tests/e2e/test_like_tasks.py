@@ -1,0 +1,57 @@
+"""What is learned from like tasks, with the real model on a real server."""
+
+from __future__ import annotations
+
+from lot_grpc.pb.lot.v1 import (
+    episode_pb2,
+    episode_service_pb2,
+    learning_service_pb2_grpc,
+    recommendation_pb2,
+    task_context_pb2,
+)
+from tests.e2e.process import PATIENCE
+from tests.e2e.test_live_commands import Calls
+
+SUCCEEDED, FAILED = episode_pb2.EPISODE_STATUS_SUCCEEDED, episode_pb2.EPISODE_STATUS_FAILED
+TASK = "Implement GitHub OAuth login"
+PROVIDERS = (
+    "Google", "GitLab", "Microsoft", "Okta", "Facebook", "Slack", "Auth0", "Bitbucket", "Twitter"
+)  # fmt: skip
+
+
+def record(calls: Calls, episode_id: str, task: str, status=SUCCEEDED, **fields) -> None:
+    request = episode_service_pb2.RecordEpisodeRequest(
+        namespace=calls.namespace,
+        episode_id=episode_id,
+        episode=episode_pb2.Episode(task=task, status=status, **fields),
+    )
+    calls.episodes.RecordEpisode(request, timeout=PATIENCE)
+
+
+def test_nine_like_tasks_that_went_well_are_recommended_from_a_text_alone(running):
+    calls = Calls(running.address, "nine-like-tasks")
+    for name in PROVIDERS:
+        approach = "incremental" if name > "G" else ""
+        record(calls, name, f"Implement OAuth2 login with {name}", approach=approach)
+    record(calls, "bad", "Implement OAuth2 login with Apple", FAILED)
+    record(calls, "far", "Water the plants in the garden", approach="hose")
+    learning = learning_service_pb2_grpc.LearningServiceStub(calls.channel)
+    for category in ("", "auth"):
+        advised = learning.GetRecommendations(
+            recommendation_pb2.GetRecommendationsRequest(
+                namespace=calls.namespace, task=TASK, category=category
+            ),
+            timeout=PATIENCE,
+        ).recommendations
+        assert (advised.similar_count, advised.approach) == (9, "incremental")
+        assert (advised.succeeded_count, advised.compared_count) == (9, 10)
+        assert advised.sentences[0] == (
+            "9 of 10 similar tasks went well (90%). Consider following similar approaches."
+        )
+    context = task_context_pb2.GetTaskContextRequest(namespace=calls.namespace, task=TASK)
+    text = calls.memories.GetTaskContext(context, timeout=PATIENCE).prompt_text
+    assert advised.sentences[0] in text
+    context.task = "Bake a cake for the birthday party"
+    told = calls.memories.GetTaskContext(context, timeout=PATIENCE)
+    assert told.recommendations.similar_count == 0
+    assert "## Recommended" not in told.prompt_text
