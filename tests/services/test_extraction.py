@@ -405,3 +405,20 @@ async def test_a_repeat_long_after_the_request_was_forgotten_counts_nothing():
     again = await record(world, "Log in", call("browser"), episode_id="e", extract=True)
     assert again == first
     assert again[0].outcomes.usage_count == 0
+
+
+@pytest.mark.parametrize(
+    ("pattern_type", "cited", "silent"),
+    [
+        (PatternType.SUCCESS, "Ship the web shop", "Ship the old mailer"),
+        (PatternType.FAILURE, "Ship the old mailer", "Ship the web shop"),
+    ],
+)
+async def test_a_pattern_names_tasks_that_went_its_way(world, pattern_type, cited, silent):
+    for _ in range(3):
+        await record(world, "Ship the web shop", task_type="ship")
+        await record(world, "Ship the old mailer", task_type="ship", status=EpisodeStatus.FAILED)
+    [learned] = (await extract(world, pattern_type=pattern_type)).patterns
+    task = learned.content.task
+    assert cited in task
+    assert silent not in task

@@ -91,7 +91,7 @@ def learn(
     )
     tools = _frequent((one.tools for one in focus), len(focus))
     content = PatternContent(
-        task_sentence(lesson.pattern_type, lesson.group, digests),
+        task_sentence(lesson.pattern_type, lesson.group, focus),
         kind=PatternKind.LEARNED,
         pattern_type=lesson.pattern_type,
         actions=actions,

@@ -27,15 +27,15 @@ _SIDES = {
 }
 
 
-def task_sentence(pattern_type: PatternType, group: Group, digests: Sequence[Digest]) -> str:
-    """What the pattern is for, with the tasks that stand best for the group."""
+def task_sentence(pattern_type: PatternType, group: Group, focus: Sequence[Digest]) -> str:
+    """What the pattern is for, with tasks that stand best for the episodes that went that way."""
     if group.by in (GroupBy.TASK_TYPE, GroupBy.CATEGORY):
         what = f"{group.value.replace('_', ' ')} tasks"
     elif group.by is GroupBy.REGEX:
         what = f"tasks that match {group.value}"
     else:
         what = "tasks"
-    examples = " and ".join(f'"{_short(task)}"' for task in _typical(digests))
+    examples = " and ".join(f'"{_short(task)}"' for task in _typical(focus))
     return f"{_SENTENCES[pattern_type].format(what=what)}, such as {examples}."
 
 
