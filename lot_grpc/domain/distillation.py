@@ -67,8 +67,8 @@ def generalised(members: Sequence[Pattern], facts: GroupFacts) -> PatternContent
     """The DISTILLED content of a group. ``members`` are the best ones, the oldest first.
 
     Where the tasks have too little in common for a template, the task is the first member's. Of
-    fields that name one thing the value stays that all members share; of lists what at least half
-    of the members have.
+    fields that name one thing the value stays that all members share (of code, with the slots in
+    place of their values); of lists what at least half of the members have.
     """
     contents = [member.content for member in members]
     slots = Slots()
@@ -83,7 +83,7 @@ def generalised(members: Sequence[Pattern], facts: GroupFacts) -> PatternContent
         pattern_type=contents[0].pattern_type,
         context=_applicability(contents, slots, facts),
         actions=steps,
-        code=_shared(content.code for content in contents) or contents[0].code,
+        code=_shared(slots.put_in(content.code, n) for n, content in enumerate(contents)) or "",
         language=contents[0].language,
         category=_shared(content.category for content in contents) or "",
         task_type=_shared(content.task_type for content in contents) or "",

@@ -82,6 +82,16 @@ class Slots:
             self._by_values[compared] = name
         return self._by_values[compared]
 
+    def put_in(self, text: str, member: int) -> str:
+        """A text of a member with the slots' names where their values stand as whole words."""
+        named = {values[member]: f"{{{name}}}" for values, name in self._by_values.items()}
+        words = "|".join(
+            re.escape(value) for value in sorted(named, key=len, reverse=True) if value
+        )
+        if not words:
+            return text
+        return re.sub(rf"(?<!\w)(?:{words})(?!\w)", lambda found: named[found[0]], text)
+
     def examples(self, most: int, longest: int) -> dict[str, list[str]]:
         """Different values by slot, in the order of the members, those that are not there left out.
 

@@ -87,6 +87,25 @@ async def test_like_patterns_get_one_that_says_what_is_constant_and_what_varies(
     assert (distilled.looked_at, distilled.created, distilled.extended) == (5, 1, 0)
 
 
+@pytest.mark.parametrize(
+    ("codes", "distilled"),
+    [
+        (["book('alice', 1)", "book('bob', 1)", "book('carol', 1)"], "book('{name}', 1)"),
+        (["book('alice', 1)", "book('bob', 2)", "book('carol', 1)"], ""),
+        (["book('alice', 1)", "", ""], ""),
+        (["book_any()"] * 3, "book_any()"),
+        (["", "", ""], ""),
+    ],
+)
+async def test_code_has_the_slots_of_the_text_or_is_left_out(world, codes, distilled):
+    for user, code in zip(USERS, codes, strict=False):
+        task = f"Book the usual table for two as the user {user.title()} and stay there"
+        await save(world, task, code=code.replace(user, user.title()), pattern_id=f"book-{user}")
+    (group,) = (await distil(world)).groups
+    assert group.pattern.content.task.endswith("as the user {name} and stay there")
+    assert group.pattern.content.code == distilled
+
+
 async def test_members_stay_as_they_are_but_for_their_mark(world):
     ids = await logins(world)
     before = await world.services.patterns.get_many(NS, tuple(ids))
