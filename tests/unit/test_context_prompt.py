@@ -253,3 +253,18 @@ def test_runs_that_went_alike_give_way():
 )
 def test_the_error_that_a_task_names(task, error):
     assert named_error(task) == error
+
+
+def test_signs_that_the_recommended_context_counts_are_told_once():
+    learned = pattern(
+        success_indicators=("tool: linter", "step: backup"),
+        failure_indicators=("tool: force",),
+        tools=("git",),
+        recommended_context="Tools: git.\nTool: linter: in 3 of 3 successes, in 0 of 2 failures.\n"
+        "Tool: force: in 0 of 3 successes, in 2 of 2 failures.",
+    )
+    text = prompt_of(
+        Known(recommend([], Complexity.LOW), patterns=(KnownPattern(learned, False),))
+    ).text
+    assert text.casefold().count("linter") == text.count("force") == text.count("git") == 1
+    assert "Signs that it goes well: step: backup" in text

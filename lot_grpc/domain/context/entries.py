@@ -11,7 +11,7 @@ from lot_grpc.domain.episode import Episode, EpisodeStatus
 from lot_grpc.domain.json_values import json_text
 from lot_grpc.domain.memory import ConversationSummary, Memory, MemoryKind, Project
 from lot_grpc.domain.outcomes import Outcomes
-from lot_grpc.domain.pattern import Action, PatternType
+from lot_grpc.domain.pattern import Action, PatternContent, PatternType
 from lot_grpc.domain.preference import Preference
 from lot_grpc.domain.recommendation import Recommendations
 
@@ -60,9 +60,9 @@ def pattern_entry(known: KnownPattern, bounds: Bounds) -> Entry:
     entry.steps(_action(one) for one in content.actions)
     entry.listing("What helped", content.success_factors)
     if not content.actions:
-        entry.listing("Tools", content.tools)
-    entry.listing("Signs that it goes well", content.success_indicators)
-    entry.listing("Signs that it fails", content.failure_indicators)
+        entry.listing("Tools", _not_told(content.tools and ("Tools",), content) and content.tools)
+    entry.listing("Signs that it goes well", _not_told(content.success_indicators, content))
+    entry.listing("Signs that it fails", _not_told(content.failure_indicators, content))
     entry.code(content.code, content.language)
     return entry
 
@@ -137,6 +137,13 @@ def episode_entry(episode: Episode, bounds: Bounds) -> Entry:
         entry.listing("What helped", end.success_factors)
         entry.listing("Tools", end.tools_used)
     return entry
+
+
+def _not_told(labels: tuple[str, ...], content: PatternContent) -> tuple[str, ...]:
+    """Those that no line of the recommended context begins with: a learned one has them counted."""
+    lines = content.recommended_context.casefold().splitlines()
+    told = {label for label in labels for line in lines if line.startswith(f"{label.casefold()}: ")}
+    return tuple(label for label in labels if label not in told)
 
 
 def _used(outcomes: Outcomes, verb: str, update_time: int) -> str:
