@@ -155,6 +155,8 @@ async def test_a_learned_pattern_that_matches_has_a_place():
     assert len(context.patterns.hits) == 3
     assert context.patterns.matched == ("learned",)
     assert pattern_ids(context)[-1] == "learned"
+    strict = await ask(world, min_similarity=0.5)
+    assert strict.patterns.matched == ("learned",)
     alone = await ask(world, limit=1)
     assert len(alone.patterns.hits) == 1
     assert set(alone.patterns.matched) <= set(pattern_ids(alone))

@@ -56,9 +56,11 @@ class ChoosingPatterns:
     async def _best(
         self, namespace: str, asked: Question, meant: frozenset[str]
     ) -> list[Finding[Pattern]]:
-        """The best of those that match, none of which is among the candidates."""
+        """The best of those that match, however unlike their texts; none is a candidate."""
         only = {**asked.filters, "meant": [IdIn(tuple(sorted(meant)))]}
-        answer = await self._recall.find(namespace, replace(asked, filters=only, limit=1))
+        answer = await self._recall.find(
+            namespace, replace(asked, filters=only, limit=1, min_similarity=0.0)
+        )
         return answer.hits
 
     async def _diverse(
