@@ -31,6 +31,10 @@ _SHAPES = {
 }
 """Tags that a sentence names, since they are asked for in these words."""
 
+_CONSTRUCTORS = {"__init__", "constructor"}
+_NO_BODY = re.compile(r"\bpass\b|\W+")
+"""What a body without a statement is made of."""
+
 _LONGEST_TITLE = 1024
 """Bytes, as the contract says."""
 
@@ -56,6 +60,19 @@ def piece_content(
         tags=piece.tags,
         metadata=_metadata(piece, success_metrics),
     )
+
+
+def says_nothing(piece: CodePiece) -> bool:
+    """Whether a definition is not worth a pattern: an empty body, or a constructor of one line."""
+    if piece.form not in {CodeForm.CLASS, CodeForm.FUNCTION, CodeForm.METHOD}:
+        return False
+    code = piece.code.replace(piece.doc, "", 1)
+    body = " ".join(code.split()).removeprefix(" ".join(piece.signature.split()))
+    if not _NO_BODY.sub("", body):
+        return True
+    names = re.split(r"\.|::", piece.name)
+    builds = names[-1] in _CONSTRUCTORS or (len(names) > 1 and names[-1] == names[-2])
+    return builds and sum(bool(_NO_BODY.sub("", line)) for line in code.splitlines()) <= 2
 
 
 def piece_pattern_id(content: PatternContent) -> str:

@@ -91,7 +91,10 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "PatternService.BatchSavePatterns": {"items": [{"pattern": {"task": "t"}}]},
     "PatternService.DeletePattern": {"pattern_id": "p"},
     "PatternService.ExtractPatterns": {},
-    "PatternService.ExtractPatternsFromCode": {"code": "def f(): pass", "language": "python"},
+    "PatternService.ExtractPatternsFromCode": {
+        "code": "def f(x): return x + 1",
+        "language": "python",
+    },
     "PatternService.DistillPatterns": {},
     "PatternService.GetPattern": {"pattern_id": "p"},
     "PatternService.GetPatternStats": {},

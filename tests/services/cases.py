@@ -617,7 +617,7 @@ async def learned_before(world: World, ns: str) -> None:
 
 
 def extracts_code(world: World, ns: str) -> Any:
-    code = "class A:\n  def f(self): pass\n  async def g(self): await h()\n"
+    code = "class A:\n  def f(self): h()\n  async def g(self): await h()\n"
     return world.services.code_extraction.extract(ns, CodeDraft(code, "python"))
 
 

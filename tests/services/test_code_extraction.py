@@ -107,9 +107,9 @@ async def test_another_context_is_another_pattern_and_other_metrics_are_told(wor
 
 
 async def test_the_same_code_twice_in_a_file_is_one_pattern(world):
-    extracted = await extract(world, "def f(): pass\n\n\ndef f(): pass\n")
+    extracted = await extract(world, "def f(): g()\n\n\ndef f(): g()\n")
     assert extracted.created_count == len(extracted.patterns) == 1
-    named = await extract(world, "class A:\n  def f(self): pass\nclass B:\n  def f(self): pass\n")
+    named = await extract(world, "class A:\n  def f(self): g()\nclass B:\n  def f(self): g()\n")
     assert [p.content.title for p in named.patterns] == ["A", "A.f", "B", "B.f"]
 
 
@@ -227,7 +227,7 @@ async def test_a_success_rate_that_is_no_number_is_only_carried(world, rate):
 
 
 async def test_pieces_that_come_to_too_much_with_their_context_are_refused(world):
-    code = "".join(f"def f{n}(): pass\n" for n in range(60))
+    code = "".join(f"def f{n}(): g()\n" for n in range(60))
     with pytest.raises(LimitExceededError, match="with less context"):
         await extract(world, code, context="x" * 60_000)
     assert not await payloads(world, PATTERNS)
@@ -235,7 +235,42 @@ async def test_pieces_that_come_to_too_much_with_their_context_are_refused(world
 
 async def test_more_than_are_written_at_once(world, monkeypatch):
     monkeypatch.setattr(code_extraction, "_AT_ONCE", 7)
-    code = "".join(f"def f{n}(): pass\n" for n in range(30))
+    code = "".join(f"def f{n}(): g()\n" for n in range(30))
     extracted = await extract(world, code)
     assert [p.content.title for p in extracted.patterns] == [f"f{n}" for n in range(30)]
     assert (await extract(world, code)).patterns == extracted.patterns
+
+
+async def test_pieces_that_say_nothing_are_no_patterns(world):
+    code = """class Missing(Exception):
+    pass
+
+
+class Stack:
+    def __init__(self, size):
+        self.size = size
+
+    def push(self, item):
+        if len(self.items) < self.size:
+            self.items.append(item)
+
+
+class Pool:
+    def __init__(self, size):
+        self.free = list(range(size))
+        self.size = size
+
+
+def later():
+    ...
+
+
+class Point:
+    x: int
+"""
+    extracted = await extract(world, code)
+    titles = [one.content.title for one in extracted.patterns]
+    assert titles == ["Stack", "Stack.push", "Pool", "Pool.__init__", "Point"]
+    for language, empty in (("java", "class Gone extends Exception {}"), ("go", "func Later() {}")):
+        prefix = "package main\n" if language == "go" else ""
+        assert (await extract(world, prefix + empty, language)).patterns == ()

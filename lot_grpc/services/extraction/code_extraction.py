@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from lot_grpc.domain.code_patterns import piece_content, piece_pattern_id
+from lot_grpc.domain.code_patterns import piece_content, piece_pattern_id, says_nothing
 from lot_grpc.domain.code_shapes import ParsedCode
 from lot_grpc.domain.errors import LimitExceededError, LotError, PatternIdInUseError, invalid
 from lot_grpc.domain.json_values import as_doubles, number_text
@@ -159,6 +159,8 @@ async def _contents(
     pace = Pace()
     contents: dict[str, PatternContent] = {}
     for piece in parsed.pieces:
+        if says_nothing(piece):
+            continue
         content = piece_content(piece, language, draft.context, draft.success_metrics)
         contents.setdefault(piece_pattern_id(content), content)
         await pace.give_way()
