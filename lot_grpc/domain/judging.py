@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from lot_grpc.domain.judging_words import (
     CONTRASTS,
     EXCESS,
+    FILLERS,
     GRADES,
     IMPERATIVES,
     LONGEST,
@@ -68,6 +69,21 @@ def judge(text: str) -> Judgement:
     total = praise - complaint
     reward = total / math.sqrt(total * total + _SOFTENING)
     return Judgement(reward, sure=True) if abs(reward) >= _SURE_FROM else UNSURE
+
+
+def only_praises(text: str) -> bool:
+    """Whether a text judges or thanks without a word of what it likes: "thanks, great!".
+
+    An empty text does not praise.
+    """
+    words = [token for sentence in _sentences(text) for token in sentence if token[0].isalnum()]
+    at = 0
+    while at < len(words):
+        length, grade = _phrase(words, at)
+        if grade < 0 or not (length or words[at] in STRENGTHS or words[at] in FILLERS):
+            return False
+        at += max(1, length)
+    return bool(text.strip())
 
 
 def _sentences(text: str) -> Iterator[list[str]]:

@@ -167,6 +167,15 @@ IMPERATIVES: Final = _words(
 
 NEGATIONS_AFTER: Final = frozenset({"nicht", "nie"})
 
+FILLERS: Final = _words(
+    "a all am and are at be everything for how i im is it its job just me much my ok okay one "
+    "really so such sure team that thats the this to too u very was we well what work worked "
+    "working works yes you your again now alles auch arbeit das dir du es euch für gemacht hast "
+    "ich ihr ist ja mir sehr und vielen war wie con de el eres esto está fue la lo muchas "
+    "muchísimas muy por que qué si sí te todo trabajo tu un y"
+)
+"""Words that say nothing of what is praised."""
+
 STRENGTHS: Final[Mapping[str, float]] = {
     **dict.fromkeys(
         _words(

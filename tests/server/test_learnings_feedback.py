@@ -135,13 +135,13 @@ async def test_each_filter_narrows(lot, fields, asked):
 
 
 async def test_praise_is_judged_kept_and_preferred(lot):
-    answer = await lot.learning.SubmitFeedback(text="Excellent work!", task="Sort the list")
+    answer = await lot.learning.SubmitFeedback(text="Excellent sort order!", task="Sort the list")
     assert answer.judged
     assert answer.sure
     assert 0.5 < answer.reward <= 1
     event = answer.learning_event
     assert (event.event_type, event.text, event.task) == (
-        "user_feedback", "Excellent work!", "Sort the list",
+        "user_feedback", "Excellent sort order!", "Sort the list",
     )  # fmt: skip
     assert event.reward == answer.reward
     assert dict(event.metadata) == {"judged": True, "sure": True}
@@ -150,7 +150,7 @@ async def test_praise_is_judged_kept_and_preferred(lot):
     assert (preference.category, preference.revision) == ("learned", 1)
     assert preference.key.startswith("learned.")
     assert dict(preference.value.struct_value) == {
-        "feedback": "Excellent work!",
+        "feedback": "Excellent sort order!",
         "task": "Sort the list",
     }
     assert preference.namespace == lot.namespace
@@ -236,7 +236,7 @@ async def test_a_judgement_that_says_nothing_or_too_much_is_refused(lot, given):
 
 
 async def test_the_same_request_counts_once_and_answers_alike(lot):
-    asked = {"text": "Perfect!", "task": "t", "request_id": "r"}
+    asked = {"text": "Perfect summary!", "task": "t", "request_id": "r"}
     first = await lot.learning.SubmitFeedback(**asked)
     assert await lot.learning.SubmitFeedback(**asked) == first
     assert first.preference.revision == 1

@@ -537,7 +537,9 @@ def judges(kind: TargetKind | None, request_id: str = "") -> Step:
 
     async def run(world: World, ns: str) -> Any:
         target = await selection_of(world, ns) if kind is TargetKind.SELECTION else "d"
-        given = judgement(kind, target, text="Perfect, thanks!", task="t", request_id=request_id)
+        given = judgement(
+            kind, target, text="Perfect summary, thanks!", task="t", request_id=request_id
+        )
         return await world.services.submitting_feedback.submit(ns, given)
 
     return run

@@ -55,7 +55,7 @@ async def fill(world: World, ns: str, count: int = 3) -> None:
     await services.selections.select(ns, select("a", "b", seed=1))
     await services.recording_steps.record(ns, steps(("a", 1.0), ("b", 0.5)))
     for _ in range(2):  # a preference and its former value
-        await services.submitting_feedback.submit(ns, judgement(text="Great work", reward=1.0))
+        await services.submitting_feedback.submit(ns, judgement(text="Great report", reward=1.0))
     edit = PolicyEdit(NamespacePolicy(max_patterns=90), frozenset({"max_patterns"}))
     await services.policies.update(ns, edit, "")
     for number in range(2):  # the latest message lies with its session, the others beside it

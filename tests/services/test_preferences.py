@@ -237,7 +237,7 @@ async def test_puts_and_deletes_at_once_leave_no_history_of_what_is_gone(seed):
 
 async def test_feedback_and_puts_share_a_preference():
     world = await open_world()
-    praise = judgement(text="Perfect, thanks!", task="t")
+    praise = judgement(text="Perfect summary, thanks!", task="t")
     learned = (await world.services.submitting_feedback.submit(NS, praise)).preference
     assert learned is not None
     assert (learned.revision, learned.category) == (1, "learned")
@@ -250,7 +250,7 @@ async def test_feedback_and_puts_share_a_preference():
 
 async def test_feedback_whose_preference_was_deleted_does_not_bring_it_back_when_it_is_repeated():
     world = await open_world()
-    praise = judgement(text="Perfect, thanks!", task="t", request_id="r")
+    praise = judgement(text="Perfect summary, thanks!", task="t", request_id="r")
     submitting = world.services.submitting_feedback
     learned = (await submitting.submit(NS, praise)).preference
     assert learned is not None
@@ -261,7 +261,7 @@ async def test_feedback_whose_preference_was_deleted_does_not_bring_it_back_when
     assert (await submitting.submit(NS, praise)).preference is None
     await sweep(world)
     assert await world.services.preferences.find(NS, learned.key) is None
-    fresh = judgement(text="Perfect, thanks!", task="t", request_id="another")
+    fresh = judgement(text="Perfect summary, thanks!", task="t", request_id="another")
     assert (await submitting.submit(NS, fresh)).preference is not None
 
 

@@ -50,7 +50,7 @@ from tests.services.world import (
     start,
 )
 
-PRAISE = "Perfect, thanks!"
+PRAISE = "Perfect summary, thanks!"
 COMPLAINT = "This is wrong."
 
 
@@ -96,6 +96,23 @@ async def test_a_bare_reward_is_no_preference(world):
     assert (await submit(world, reward=1.0)).preference is None
 
 
+@pytest.mark.parametrize(
+    ("text", "taught"),
+    [
+        ("thanks, great!", False),
+        ("Perfect, thank you so much 🎉", False),
+        ("Vielen Dank, super Arbeit!", False),
+        ("¡Muchas gracias, excelente!", False),
+        ("Great, I love the short summaries", True),
+        ("Perfect table of contents", True),
+    ],
+)
+async def test_thanks_alone_teach_nothing(world, text, taught):
+    told = await submit(world, text=text, task="Write the report")
+    assert told.reward > 0.5
+    assert (told.preference is not None) is taught
+
+
 async def test_what_cannot_be_told_is_nothing_and_moves_nothing(world):
     chosen = await world.services.selections.select(NS, select("a"))
     told = await submit(
@@ -107,18 +124,21 @@ async def test_what_cannot_be_told_is_nothing_and_moves_nothing(world):
 
 
 async def test_a_later_judgement_of_the_task_takes_the_place_of_the_earlier_one(world):
-    first = await submit(world, text="Perfect!", task="Write  the report")
+    first = await submit(world, text="Perfect summary!", task="Write  the report")
     world.clock.advance(5)
-    second = await submit(world, text="Excellent!", task="write the REPORT")
+    second = await submit(world, text="Excellent tables!", task="write the REPORT")
     assert first.preference is not None
     assert second.preference is not None
     assert first.preference.key == second.preference.key == learned_key("write the report", "")
-    assert (second.preference.revision, second.preference.value["feedback"]) == (2, "Excellent!")
+    assert (second.preference.revision, second.preference.value["feedback"]) == (
+        2,
+        "Excellent tables!",
+    )
     assert second.preference.create_time == first.preference.create_time
     assert second.preference.update_time > first.preference.update_time
     [former] = await payloads(world, PREFERENCE_REVISIONS)
     assert former["revision"] == 1
-    assert "Perfect!" in former["value"]
+    assert "Perfect summary!" in former["value"]
 
 
 async def test_a_selection_learns_its_reward(world):
@@ -179,10 +199,10 @@ async def test_a_request_again_answers_alike_and_counts_once(world):
 
 async def test_a_preference_sent_again_does_not_undo_the_one_that_came_after_it():
     clock = FixedClock()
-    given: dict[str, Any] = {"text": "Perfect!", "task": "t", "request_id": "r"}
+    given: dict[str, Any] = {"text": "Perfect summary!", "task": "t", "request_id": "r"}
     for write in range(2, 7):
         world = await open_world(FaultInjectingStore(InMemoryStore(clock)), clock)
-        await submit(world, text="Excellent work", task="t")
+        await submit(world, text="Excellent tables", task="t")
         world.store.fail_at(write, When.AFTER)
         try:
             await submit(world, **given)
@@ -192,10 +212,10 @@ async def test_a_preference_sent_again_does_not_undo_the_one_that_came_after_it(
         taken = len(await payloads(world, PREFERENCE_REVISIONS)) and (
             (await payloads(world, PREFERENCES))[0]["revision"] == 2
         )
-        await submit(world, text="Brilliant!", task="t")
+        await submit(world, text="Brilliant tables!", task="t")
         told = await submit(world, **given)
         assert told.preference is not None
-        latest = "Brilliant!" if taken else "Perfect!"
+        latest = "Brilliant tables!" if taken else "Perfect summary!"
         assert told.preference.value["feedback"] == latest, write
         assert told.preference.revision == 3
 

@@ -242,7 +242,7 @@ async def test_preferences_are_bounded_and_those_of_the_task_come_first():
     world = await open_world()
     for number in range(MOST_LEARNED + 3):
         for task in ("other", TASK) if number == 0 else (f"task {number}",):
-            judged = FeedbackTextDraft(text="great", task=task, reward=1.0)
+            judged = FeedbackTextDraft(text="great summary", task=task, reward=1.0)
             await world.services.submitting_feedback.submit(NS, judged)
     for number in range(5):
         draft = PreferenceDraft(f"k{number}", number, "a" if number % 2 else "b")

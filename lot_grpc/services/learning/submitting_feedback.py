@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 
 from lot_grpc.domain.errors import NotFoundError
 from lot_grpc.domain.ids import content_hash, new_id
-from lot_grpc.domain.judging import Judgement, judge
+from lot_grpc.domain.judging import Judgement, judge, only_praises
 from lot_grpc.domain.learning_event import (
     USER_FEEDBACK,
     FeedbackTarget,
@@ -199,6 +199,8 @@ def _preference_key(event: LearningEvent) -> str | None:
     """The key of the preference that an event teaches; None if it teaches none."""
     content = event.content
     if _reward(event) <= _PREFERRED_ABOVE or not (content.task or content.text):
+        return None
+    if only_praises(content.text):
         return None
     return learned_key(content.task, content.text)
 

@@ -503,7 +503,8 @@ class SubmitFeedbackResponse(_message.Message):
     @_builtins.property
     def preference(self) -> _preference_pb2.Preference:
         """preference in category `learned` that it is kept as too, for a reward above 0.5 with a text or a
-        task. Its value has `feedback` and `task`; a later one for the same task takes its place.
+        task. Its value has `feedback` and `task`; a later one for the same task takes its place. Unset
+        where the text only thanks or praises.
         """
 
     def __init__(

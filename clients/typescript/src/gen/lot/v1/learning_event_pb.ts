@@ -531,7 +531,8 @@ export type SubmitFeedbackResponse = Message<"lot.v1.SubmitFeedbackResponse"> & 
 
   /**
    * preference in category `learned` that it is kept as too, for a reward above 0.5 with a text or a
-   * task. Its value has `feedback` and `task`; a later one for the same task takes its place.
+   * task. Its value has `feedback` and `task`; a later one for the same task takes its place. Unset
+   * where the text only thanks or praises.
    *
    * @generated from field: lot.v1.Preference preference = 4;
    */
