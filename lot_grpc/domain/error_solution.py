@@ -10,7 +10,7 @@ from typing import Any, Final
 from lot_grpc.domain.error_text.identity import distinct_text
 from lot_grpc.domain.error_text.signature import VERSION, ErrorRead, read_error
 from lot_grpc.domain.errors import invalid
-from lot_grpc.domain.ids import content_hash
+from lot_grpc.domain.ids import content_hash, etag_of
 from lot_grpc.domain.outcomes import Outcomes
 from lot_grpc.domain.sameness import different_fields as different
 from lot_grpc.domain.search_text import SearchText, joined
@@ -80,6 +80,11 @@ class ErrorSolution:
     update_time: int
     signed_by: int = VERSION
 
+    @property
+    def etag(self) -> str:
+        """Changes with every edit, never with an outcome."""
+        return etag_of(self.error_solution_id, self.create_time, self.update_time, self.revision)
+
 
 @dataclass(frozen=True, slots=True)
 class ErrorSolutionFilter:
@@ -131,6 +136,11 @@ def same_solution_id(content: ErrorSolutionContent) -> str:
         content.worked,
     ]
     return f"s-{content_hash(parts)[:20]}"
+
+
+def id_after(error_solution_id: str) -> str:
+    """The id to take where that one is held by a solution that was edited into another."""
+    return f"s-{content_hash([error_solution_id])[:20]}"
 
 
 def different_fields(stored: ErrorSolutionContent, given: ErrorSolutionContent) -> tuple[str, ...]:

@@ -15,8 +15,8 @@ from lot_grpc.evaluation.as_pattern import are_code, as_filter, as_pattern
 from lot_grpc.evaluation.dataset import Document, EvalQuery
 from lot_grpc.evaluation.searcher import Found, Indexed, Progress
 from lot_grpc.services.build import Services
+from lot_grpc.services.memories.error_drafts import ErrorSolutionDraft
 from lot_grpc.services.memories.error_finding import ErrorQuestion
-from lot_grpc.services.memories.error_solutions import ErrorSolutionDraft
 from lot_grpc.services.patterns.drafts import Dedupe, PatternDraft
 from lot_grpc.services.recall.questions import Asked, pattern_question
 from lot_grpc.services.recall.recall import Question

@@ -10,6 +10,7 @@ from lot_grpc.server.answers import Page
 from lot_grpc.server.call import Context
 from lot_grpc.server.convert import error_solutions as convert
 from lot_grpc.server.convert.outcomes import text_notices
+from lot_grpc.server.convert.patterns import same_id
 from lot_grpc.server.page_token import position_from_token, position_to_token
 from lot_grpc.services.memories.error_finding import ErrorFinding
 from lot_grpc.services.memories.error_outcomes import RecordingErrorOutcomes
@@ -43,6 +44,29 @@ class ErrorSolutionServicer(memory_service_pb2_grpc.MemoryServiceServicer):
                 *text_notices("error_solution.error_message", truncated=saved.truncated),
                 *convert.kept_notices(saved.kept),
             ],
+        )
+
+    async def GetErrorSolution(
+        self, request: pb.GetErrorSolutionRequest, context: Context
+    ) -> pb.GetErrorSolutionResponse:
+        solution = await self._error_solutions.get(
+            namespace_or_default(request.namespace), request.error_solution_id
+        )
+        return pb.GetErrorSolutionResponse(error_solution=convert.error_solution_to_pb(solution))
+
+    async def UpdateErrorSolution(
+        self, request: pb.UpdateErrorSolutionRequest, context: Context
+    ) -> pb.UpdateErrorSolutionResponse:
+        same_id(
+            "error_solution", request.error_solution.error_solution_id, request.error_solution_id
+        )
+        edit = convert.edit_from_pb(request.error_solution, request.update_mask)
+        solution, truncated = await self._error_solutions.update(
+            namespace_or_default(request.namespace), request.error_solution_id, edit, request.etag
+        )
+        return pb.UpdateErrorSolutionResponse(
+            error_solution=convert.error_solution_to_pb(solution),
+            notices=text_notices("error_solution.error_message", truncated=truncated),
         )
 
     async def FindErrorSolutions(
@@ -81,7 +105,7 @@ class ErrorSolutionServicer(memory_service_pb2_grpc.MemoryServiceServicer):
     ) -> pb.DeleteErrorSolutionResponse:
         try:
             await self._error_solutions.delete(
-                namespace_or_default(request.namespace), request.error_solution_id
+                namespace_or_default(request.namespace), request.error_solution_id, request.etag
             )
         except ErrorSolutionNotFoundError:
             if not request.allow_missing:

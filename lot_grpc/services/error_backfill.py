@@ -58,12 +58,12 @@ async def read_errors_anew(
 async def _sign(store: VectorStore, record: Record) -> None:
     if record.payload.get("signed_by") != VERSION:
         signed = signature_payload(error_solution_from_record(record).content)
-        same = [Equals(SORT_KEY, record.payload[SORT_KEY])]
+        same = [Equals(key, record.payload[key]) for key in (SORT_KEY, "revision")]
         await store.update(ERROR_SOLUTIONS, record.namespace, record.id, set=signed, when=same)
 
 
 async def _give_vectors(store: VectorStore, embedder: Embedder, records: Sequence[Record]) -> None:
-    """Give the vector of error and fix to those that lack it. No call edits a solution."""
+    """Give the vector of error and fix to those that lack it: versions without it edited none."""
     lacking = [record for record in records if SOLVED_VECTOR not in record.vectors]
     if not lacking:
         return

@@ -63,6 +63,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "MemoryService.DeleteMemories": {"filter": {"max_importance": 0.1}},
     "MemoryService.DeleteMemory": {"memory_id": "m"},
     "MemoryService.DeletePreference": {"key": "k"},
+    "MemoryService.GetErrorSolution": {"error_solution_id": "u"},
     "MemoryService.GetMemory": {"memory_id": "m"},
     "MemoryService.FindErrorSolutions": {"error_message": "e"},
     "MemoryService.GetTaskContext": {"task": "t"},
@@ -86,6 +87,10 @@ EXAMPLES: dict[str, dict[str, Any]] = {
         "error_solution": {"error_message": "e", "resolution": "r"}
     },
     "MemoryService.SearchMemories": {"query": "c"},
+    "MemoryService.UpdateErrorSolution": {
+        "error_solution_id": "u",
+        "error_solution": {"context": "x"},
+    },
     "MemoryService.UpdateMemory": {"memory_id": "m", "memory": {"title": "x"}},
     "MemoryService.WatchChanges": {},
     "PatternService.BatchSavePatterns": {"items": [{"pattern": {"task": "t"}}]},

@@ -220,6 +220,7 @@ WRITING: dict[str, tuple[Callable[[Lot], Awaitable[Any]], Any, Any]] = {
     "SelectAction": (_selections, 0, 1),
     "SubmitFeedback": (_learning_events, [], ["user_feedback"]),
     "SaveErrorSolution": (_error_solutions, ["f", "g"], ["f", "f2", "g"]),
+    "UpdateErrorSolution": (_error_solutions, ["f", "g"], ["edited", "f"]),
     "DeleteErrorSolution": (_error_solutions, ["f", "g"], ["g"]),
     "RecordErrorSolutionOutcome": (_uses_of_solutions, [0, 0], [0, 1]),
     "PutPreference": (_preferences, [("", 1)], [("v", 2)]),
@@ -257,6 +258,10 @@ ASKS: dict[str, dict[str, Any]] = {
     "RecordDecision": {"decision": {"context": "a new one", "chosen_option": "o"}},
     "SeedKnowledge": {"packs": ["best_practices"]},
     "SaveErrorSolution": {"error_solution": {"error_message": "f2", "resolution": "r"}},
+    "UpdateErrorSolution": {
+        "error_solution_id": "u",
+        "error_solution": {"error_message": "edited"},
+    },
     "PutSessionValue": {"session_id": "c", "key": "k2", "value": {"bool_value": True}},
 }
 

@@ -11,7 +11,7 @@ import pytest
 from tests.server.service import SERVICES, Lot
 from tests.server.wire import failure
 
-OUTPUT = {"Pattern", "Memory", "Episode", "Preference", "NamespacePolicy"}
+OUTPUT = {"Pattern", "Memory", "ErrorSolution", "Episode", "Preference", "NamespacePolicy"}
 """The messages that have one. An episode's is only read."""
 
 
@@ -30,6 +30,12 @@ async def _pattern(lot: Lot) -> Any:
 
 async def _memory(lot: Lot) -> Any:
     return (await lot.memories.CreateMemory(memory={"content": "c"}, memory_id="x")).memory
+
+
+async def _error_solution(lot: Lot) -> Any:
+    solution = {"error_message": "e", "resolution": "r"}
+    answer = await lot.memories.SaveErrorSolution(error_solution=solution, error_solution_id="x")
+    return answer.error_solution
 
 
 async def _preference(lot: Lot) -> Any:
@@ -60,6 +66,13 @@ KINDS = {
         ),
         lambda lot, etag: lot.memories.DeleteMemory(memory_id="x", etag=etag),
     ),
+    "error solution": Kind(
+        _error_solution,
+        lambda lot, etag: lot.memories.UpdateErrorSolution(
+            error_solution_id="x", error_solution={"context": "T"}, etag=etag
+        ),
+        lambda lot, etag: lot.memories.DeleteErrorSolution(error_solution_id="x", etag=etag),
+    ),
     "preference": Kind(
         _preference,
         lambda lot, etag: lot.memories.PutPreference(
@@ -80,7 +93,7 @@ def test_the_table_has_all_that_take_an_etag():
     taking = {m.name for m in methods if "etag" in m.input_type.fields_by_name}
     assert taking == {
         "UpdatePattern", "DeletePattern", "UpdateMemory", "DeleteMemory", "PutPreference",
-        "DeletePreference", "UpdateNamespacePolicy",
+        "DeletePreference", "UpdateNamespacePolicy", "UpdateErrorSolution", "DeleteErrorSolution",
     }  # fmt: skip
     files = {m.output_type.file for m in methods}
     files |= {dependency for file in files for dependency in file.dependencies}

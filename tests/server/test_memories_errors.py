@@ -12,7 +12,7 @@ from tests.server.service import Lot, output_only
 from tests.server.wire import failure
 
 GIVEN_BY_SERVER = (
-    "error_solution_id", "signature", "outcomes", "namespace", "create_time", "update_time",
+    "error_solution_id", "signature", "outcomes", "namespace", "create_time", "update_time", "etag",
 )  # fmt: skip
 FULL: dict[str, Any] = {
     "error_type": "KeyError",

@@ -23,10 +23,13 @@ UPDATES = {
     if "update_mask" in method.input_type.fields_by_name
 }
 MOVED_BY_EVERY_EDIT = ("etag", "update_time")
+DERIVED = {"ErrorSolution": ("signature", "outcomes")}
+"""Output-only fields that follow others; their own tests are elsewhere."""
 BASES = [
     ("UpdateMemory", {"details": "project"}),
     ("UpdateMemory", {"details": "conversation_summary"}),
     ("UpdatePattern", {}),
+    ("UpdateErrorSolution", {}),
     ("UpdateNamespacePolicy", {}),
 ]
 
@@ -93,6 +96,11 @@ async def stored(lot: Lot, rpc: str, thing: Any) -> Any:
                 old = {"task": f"old {n}"}
                 await lot.patterns.SavePattern(pattern=old, pattern_id=f"old-{n}")
             return (await lot.patterns.SavePattern(pattern=thing, pattern_id="x")).pattern
+        case "UpdateErrorSolution":
+            await lot.memories.DeleteErrorSolution(error_solution_id="x", allow_missing=True)
+            return (
+                await lot.memories.SaveErrorSolution(error_solution=thing, error_solution_id="x")
+            ).error_solution
         case "UpdateNamespacePolicy":
             return (
                 await lot.admin.UpdateNamespacePolicy(policy=thing, update_mask={"paths": ["*"]})
@@ -133,7 +141,7 @@ def with_path(message: Any, other: Any, path: str) -> Any:
 def bare(message: Any) -> Any:
     copy = type(message)()
     copy.CopyFrom(message)
-    for name in MOVED_BY_EVERY_EDIT:
+    for name in (*MOVED_BY_EVERY_EDIT, *DERIVED.get(message.DESCRIPTOR.name, ())):
         copy.ClearField(name)
     return copy
 

@@ -32,7 +32,7 @@ from lot_grpc.services.learning.recording_steps import StepDraft, StepsDraft
 from lot_grpc.services.learning.selections import SelectionDraft
 from lot_grpc.services.learning.submitting_feedback import FeedbackTextDraft
 from lot_grpc.services.memories.drafts import MemoryDraft
-from lot_grpc.services.memories.error_solutions import ErrorSolutionDraft
+from lot_grpc.services.memories.error_drafts import ErrorSolutionDraft
 from lot_grpc.services.outcomes.outcomes import OutcomeDraft
 from lot_grpc.services.patterns.drafts import PatternDraft, Saved
 from lot_grpc.services.patterns.feedback import FeedbackDraft

@@ -49,7 +49,8 @@ PATTERN_OUTPUT_ONLY = {
 }  # fmt: skip
 MEMORY_OUTPUT_ONLY = {"memory_id", "namespace", "etag", "create_time", "update_time"}
 ERROR_SOLUTION_OUTPUT_ONLY = {
-    "error_solution_id", "signature", "outcomes", "namespace", "create_time", "update_time",
+    "error_solution_id", "signature", "outcomes", "namespace", "etag", "create_time",
+    "update_time",
 }  # fmt: skip
 EPISODE_OUTPUT_ONLY = {
     "episode_id", "event_count", "reused_count", "namespace", "etag", "create_time", "update_time",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from google.protobuf.field_mask_pb2 import FieldMask
+
 from lot_grpc.domain.error_solution import (
     ErrorSolution,
     ErrorSolutionContent,
@@ -21,6 +23,7 @@ from lot_grpc.server.convert.outcomes import (
 from lot_grpc.server.convert.patterns import same_id
 from lot_grpc.server.convert.values import (
     check_list_size,
+    edited_fields,
     micros_from_pb,
     seconds_from_pb,
     struct_from_json,
@@ -28,11 +31,22 @@ from lot_grpc.server.convert.values import (
     time_from_pb,
     time_to_pb,
 )
+from lot_grpc.services.memories.error_drafts import ErrorSolutionDraft, ErrorSolutionEdit
 from lot_grpc.services.memories.error_finding import ErrorAnswer, ErrorFound, ErrorQuestion
 from lot_grpc.services.memories.error_outcomes import ErrorOutcomeDraft
-from lot_grpc.services.memories.error_solutions import ErrorSolutionDraft
 
 _DEFAULT_LIMIT = 3
+_OUTPUT_ONLY = frozenset(
+    {
+        "error_solution_id",
+        "signature",
+        "outcomes",
+        "namespace",
+        "create_time",
+        "update_time",
+        "etag",
+    }
+)
 
 
 def error_solution_to_pb(solution: ErrorSolution) -> pb.ErrorSolution:
@@ -57,6 +71,7 @@ def error_solution_to_pb(solution: ErrorSolution) -> pb.ErrorSolution:
         namespace=solution.namespace,
         create_time=time_to_pb(solution.create_time),
         update_time=time_to_pb(solution.update_time),
+        etag=solution.etag,
     )
     if content.metadata:
         message.metadata.CopyFrom(struct_from_json(content.metadata))
@@ -65,12 +80,10 @@ def error_solution_to_pb(solution: ErrorSolution) -> pb.ErrorSolution:
     return message
 
 
-def draft_from_pb(message: pb.SaveErrorSolutionRequest) -> ErrorSolutionDraft:
-    """An error solution to save."""
-    given = message.error_solution
-    same_id("error_solution", given.error_solution_id, message.error_solution_id)
+def content_from_pb(given: pb.ErrorSolution) -> ErrorSolutionContent:
+    """What a caller gave of an error solution; output-only fields and ``ttl`` are not read."""
     check_list_size(given.steps, "error_solution.steps")
-    content = ErrorSolutionContent(
+    return ErrorSolutionContent(
         error_message=given.error_message,
         error_type=given.error_type,
         context=given.context,
@@ -86,9 +99,21 @@ def draft_from_pb(message: pb.SaveErrorSolutionRequest) -> ErrorSolutionDraft:
         pinned=given.pinned,
         expire_time=time_from_pb(given, "expire_time", "error_solution"),
     )
+
+
+def edit_from_pb(message: pb.ErrorSolution, mask: FieldMask) -> ErrorSolutionEdit:
+    """An edit: the paths that the mask names, or those that the error solution has populated."""
+    fields, ttl = edited_fields(message, mask, _OUTPUT_ONLY, "error_solution")
+    return ErrorSolutionEdit(content_from_pb(message), fields, ttl)
+
+
+def draft_from_pb(message: pb.SaveErrorSolutionRequest) -> ErrorSolutionDraft:
+    """An error solution to save."""
+    given = message.error_solution
+    same_id("error_solution", given.error_solution_id, message.error_solution_id)
     has_rate = message.HasField("initial_success_rate")
     return ErrorSolutionDraft(
-        content,
+        content_from_pb(given),
         message.error_solution_id,
         message.initial_success_rate if has_rate else None,
         message.request_id,

@@ -22,13 +22,13 @@ from lot_grpc.server.convert.outcomes import COMPLEXITY, outcomes_to_pb
 from lot_grpc.server.convert.values import (
     EnumCodec,
     check_list_size,
+    edited_fields,
     micros_from_pb,
     struct_from_json,
     struct_from_pb,
     time_from_pb,
     time_to_pb,
 )
-from lot_grpc.server.masks import updated_paths
 from lot_grpc.services.patterns.drafts import Dedupe, PatternDraft
 from lot_grpc.services.patterns.patterns import PatternEdit
 
@@ -49,7 +49,6 @@ _OUTPUT_ONLY = frozenset(
         "superseded_by",
     }
 )
-_EXPIRY = frozenset({"expiration", "expire_time", "ttl"})
 
 
 def pattern_to_pb(pattern: Pattern) -> pb.Pattern:
@@ -177,14 +176,9 @@ def draft_from_pb(
 
 def edit_from_pb(message: pb.Pattern, mask: FieldMask) -> PatternEdit:
     """An edit: the paths that the mask names, or those that the pattern has populated."""
-    paths = updated_paths(message, mask, _OUTPUT_ONLY)
-    fields = paths - _EXPIRY
-    ttl = None
-    if paths & _EXPIRY:
-        fields |= {"expire_time"}
-        ttl = micros_from_pb(message, "ttl", "pattern")
+    fields, ttl = edited_fields(message, mask, _OUTPUT_ONLY, "pattern")
     named = "confidence" in mask.paths
-    return PatternEdit(content_from_pb(message), frozenset(fields), ttl, sets_confidence=named)
+    return PatternEdit(content_from_pb(message), fields, ttl, sets_confidence=named)
 
 
 def filter_from_pb(message: pb.PatternFilter) -> PatternFilter:

@@ -11,13 +11,16 @@ from typing import Any, Generic, TypeVar
 
 from google.protobuf.descriptor import EnumDescriptor
 from google.protobuf.duration_pb2 import Duration
+from google.protobuf.field_mask_pb2 import FieldMask
 from google.protobuf.message import Message
 from google.protobuf.struct_pb2 import Struct, Value
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from lot_grpc.domain.errors import invalid
 from lot_grpc.domain.json_values import whole
+from lot_grpc.server.masks import updated_paths
 
+_EXPIRY = frozenset({"expiration", "expire_time", "ttl"})
 _MICROS = 1_000_000
 _YEAR_9999_END = 253_402_300_800
 MAX_STRUCT_BYTES = 256 * 1024
@@ -78,6 +81,16 @@ def micros_from_pb(message: Message, name: str, path: str) -> int | None:
         where = f"{path}.{name}" if path else name
         raise invalid(where, "duration.range", "must be at most 4,000 years")
     return max(1, value.seconds * _MICROS + value.nanos // 1000)
+
+
+def edited_fields(
+    message: Message, mask: FieldMask, output_only: Iterable[str], path: str
+) -> tuple[frozenset[str], int | None]:
+    """The fields of a content that an update sets, and the time to live that it gives, if any."""
+    paths = updated_paths(message, mask, output_only)
+    if not paths & _EXPIRY:
+        return frozenset(paths), None
+    return frozenset(paths - _EXPIRY | {"expire_time"}), micros_from_pb(message, "ttl", path)
 
 
 class EnumCodec(Generic[E]):

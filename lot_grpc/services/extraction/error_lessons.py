@@ -14,7 +14,8 @@ from lot_grpc.domain.error_solution import ErrorSolution, ErrorSolutionContent, 
 from lot_grpc.domain.extraction.digest import Step
 from lot_grpc.domain.extraction.error_lesson import ended_by, error_lesson
 from lot_grpc.domain.extraction.errors_met import errors_met
-from lot_grpc.services.memories.error_solutions import NOUN, ErrorSolutionDraft, ErrorSolutions
+from lot_grpc.services.memories.error_drafts import ErrorSolutionDraft
+from lot_grpc.services.memories.error_solutions import NOUN, ErrorSolutions
 from lot_grpc.services.tombstones import Tombstones
 
 

@@ -30,6 +30,7 @@ from lot_grpc.domain.error_text.signature import (
     wrappers,
 )
 from lot_grpc.domain.fusion import FusionWeights, Relevance
+from lot_grpc.domain.ids import content_hash
 from lot_grpc.domain.query import Legs
 from lot_grpc.domain.ranking import ScorePart, pool_size
 from lot_grpc.domain.search_text import joined
@@ -139,7 +140,7 @@ class ErrorFinding:
         raw = replace(SEARCHED_ERROR_SOLUTIONS, dense=(TEXT_VECTOR,))
         self._searching_raw = Searching(store, embedder, raw, FusionWeights())
         self._retrievals = retrievals
-        self._errors: dict[tuple[str, str, int], ErrorRead] = {}
+        self._errors: dict[str, ErrorRead] = {}
 
     async def find(self, namespace: str, asked: ErrorQuestion) -> ErrorAnswer:
         """The solutions of an error, those of its signature first."""
@@ -239,10 +240,10 @@ class ErrorFinding:
         return _best(found, asked.limit, asked)
 
     async def _error_of(self, solution: ErrorSolution) -> ErrorRead:
-        """A stored error, read once: no call edits one, and a long log takes a while."""
-        key = (solution.namespace, solution.error_solution_id, solution.create_time)
+        """A stored error, read once, since a long log takes a while."""
+        content = solution.content
+        key = content_hash([content.error_type, content.error_message])
         if key not in self._errors:
-            content = solution.content
             self._errors[key] = await _read(content.error_type, content.error_message)
             if len(self._errors) > _REMEMBERED:
                 del self._errors[next(iter(self._errors))]

@@ -1,20 +1,21 @@
-"""Error solutions: save, list, delete.
+"""Error solutions: save, read, edit, list, delete.
 
 A solution that nobody named has an id made of what makes it the same solution of the same error
 (``domain.error_solution.same_solution_id``), so that insert-only decides between two who save it
-and no claim is needed. That holds because no call edits a solution.
+and no claim is needed. An edit leaves the id: an edited solution is found by its signature, and
+what its id was made of takes the next id in line.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lot_grpc.domain.error_solution import (
     ErrorSolution,
-    ErrorSolutionContent,
     ErrorSolutionFilter,
     different_fields,
+    id_after,
     same_solution_id,
     search_text,
 )
@@ -22,16 +23,21 @@ from lot_grpc.domain.errors import (
     ContentionError,
     ErrorSolutionIdInUseError,
     ErrorSolutionNotFoundError,
+    EtagMismatchError,
 )
-from lot_grpc.domain.ids import content_hash
-from lot_grpc.domain.json_values import fields_to_hash
 from lot_grpc.domain.outcomes import Outcomes
 from lot_grpc.domain.sameness import same_content
 from lot_grpc.ports import EXPIRES_KEY, Condition, Equals, IdIn, Range, Record, VectorStore
 from lot_grpc.services.expiry import check_expiry, with_ttl
-from lot_grpc.services.indexing import Indexing
+from lot_grpc.services.indexing import Indexed, Indexing
 from lot_grpc.services.ledger import Ask, Entry, Ledger
+from lot_grpc.services.memories.error_drafts import (
+    ErrorSolutionDraft,
+    ErrorSolutionEdit,
+    SavedErrorSolution,
+)
 from lot_grpc.services.moments import Moments
+from lot_grpc.services.pacing import pause_before_retry
 from lot_grpc.services.paging import Fits, Position, any_size, each, read_page
 from lot_grpc.services.records.collections import ERROR_SOLUTIONS, OUTCOMES, SORT_KEY
 from lot_grpc.services.records.error_solutions import (
@@ -40,54 +46,17 @@ from lot_grpc.services.records.error_solutions import (
     error_solution_point,
     error_solution_record,
 )
-from lot_grpc.services.records.patterns import REQUEST, STATS_REVISION
+from lot_grpc.services.records.patterns import REQUEST, STATS_REVISION, kept_in_edits
+from lot_grpc.services.scanning import scan
 from lot_grpc.services.tombstones import Tombstone, Tombstones
 
 NOUN = "error_solution"
 _METHOD = "SaveErrorSolution"
-_TRIES = 20
+_TRIES = 50
+_UNCHANGED = ("revision", STATS_REVISION, SORT_KEY)
 
 SEEN_KEYS = ("error_solution_id", "revision", STATS_REVISION, SORT_KEY)
 """What ``delete_as_seen`` must know of one."""
-
-
-@dataclass(frozen=True, slots=True)
-class ErrorSolutionDraft:
-    """An error solution to save. Without an id the same one is stored once.
-
-    ``initial_success_rate`` None: 1.0, or 0.0 where it did not work. ``ttl`` in microseconds from
-    the save, instead of ``content.expire_time``.
-    """
-
-    content: ErrorSolutionContent
-    error_solution_id: str = ""
-    initial_success_rate: float | None = None
-    request_id: str = ""
-    ttl: int | None = None
-
-    def hash(self) -> str:
-        """The same for the same request."""
-        return content_hash(
-            [
-                fields_to_hash(self.content),
-                self.error_solution_id,
-                self.initial_success_rate,
-                self.ttl,
-            ]
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class SavedErrorSolution:
-    """What became of a draft. ``truncated``: the model did not read all of its message.
-
-    ``kept``: fields of the stored solution that a repeat gave otherwise, and that stay.
-    """
-
-    error_solution: ErrorSolution
-    created: bool
-    truncated: bool = False
-    kept: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +100,7 @@ class ErrorSolutions:
             plan = {"error_solution_id": solution_id}
             ask = Ask(namespace, _METHOD, draft.request_id, draft.hash(), plan)
             entry = await self._ledger.begin(ask)
-            solution_id = entry.plan["error_solution_id"]
+            solution_id = (entry.result or entry.plan)["error_solution_id"]
             if not entry.first:
                 earlier = await self._earlier(namespace, solution_id, entry)
                 if earlier is not None:
@@ -172,8 +141,12 @@ class ErrorSolutions:
         self, namespace: str, solution_id: str, draft: ErrorSolutionDraft, entry: Entry | None
     ) -> SavedErrorSolution:
         """Write it unless it is there; one that goes away in between is written again."""
-        stored = await self._record(namespace, solution_id)
+        stored = None if draft.error_solution_id else await self._edited_into(namespace, draft)
         for _ in range(_TRIES):
+            stored = stored or await self._record(namespace, solution_id)
+            if stored is not None and not draft.error_solution_id and not _same(stored, draft):
+                stored, solution_id = None, id_after(solution_id)
+                continue
             if stored is not None:
                 return _there_already(draft, entry, stored)
             indexed = await self._indexing.vectors_of(search_text(draft.content))
@@ -186,8 +159,18 @@ class ErrorSolutions:
                 older = Range(SORT_KEY, lt=record.payload[SORT_KEY])
                 await self._forget_log(namespace, solution_id, [older])
                 return SavedErrorSolution(solution, created=True, truncated=indexed.text_truncated)
-            stored = await self._record(namespace, solution_id)
         raise ContentionError(NOUN, solution_id)
+
+    async def _edited_into(self, namespace: str, draft: ErrorSolutionDraft) -> Record | None:
+        """A solution that an edit made the same as this one, whatever its id."""
+        edited: list[Condition] = [
+            Equals("signature", draft.content.error.signature),
+            Range("revision", gte=2),
+        ]
+        async for record in scan(self._store, ERROR_SOLUTIONS, namespace, edited):
+            if _same(record, draft):
+                return record
+        return None
 
     def _made(self, namespace: str, solution_id: str, draft: ErrorSolutionDraft) -> ErrorSolution:
         now = self._moments.now()
@@ -204,15 +187,17 @@ class ErrorSolutions:
             update_time=now,
         )
 
-    # --- reading and deleting -----------------------------------------------------------------
+    # --- reading ------------------------------------------------------------------------------
 
     async def get(self, namespace: str, error_solution_id: str) -> ErrorSolution:
         """One error solution. Raises ErrorSolutionNotFoundError."""
         return error_solution_from_record(await self.record(namespace, error_solution_id))
 
-    async def record(self, namespace: str, error_solution_id: str) -> Record:
+    async def record(
+        self, namespace: str, error_solution_id: str, *, vectors: bool = False
+    ) -> Record:
         """The record of one. Raises ErrorSolutionNotFoundError."""
-        record = await self._record(namespace, error_solution_id)
+        record = await self._record(namespace, error_solution_id, vectors=vectors)
         if record is None:
             raise ErrorSolutionNotFoundError(namespace, error_solution_id)
         return record
@@ -240,15 +225,76 @@ class ErrorSolutions:
         )
         return ErrorSolutionPage(*found)
 
-    async def delete(self, namespace: str, error_solution_id: str) -> None:
-        """Delete one. Raises ErrorSolutionNotFoundError."""
-        record = await self.record(namespace, error_solution_id)
-        await self.finish_delete(await self._tombstones.begin(NOUN, error_solution_id, record))
+    # --- editing and deleting -----------------------------------------------------------------
+
+    async def update(
+        self, namespace: str, error_solution_id: str, edit: ErrorSolutionEdit, etag: str
+    ) -> tuple[ErrorSolution, bool]:
+        """Apply an edit to the one that has ``etag`` (empty: any); True: its text was truncated.
+
+        An outcome that comes between is kept, and the edit tried again on top of it. Raises
+        ErrorSolutionNotFoundError, EtagMismatchError, RequestInvalidError, ContentionError.
+        """
+        for attempt in range(_TRIES):
+            record = await self._to_change(namespace, error_solution_id, etag, vectors=True)
+            solution = error_solution_from_record(record)
+            old, now = solution.content, self._moments.now()
+            content = edit.apply(old, now)
+            content.check()
+            if content.expire_time != old.expire_time:
+                check_expiry(NOUN, content.expire_time, now)
+            if content == old:
+                return solution, False
+            indexed = Indexed(dict(record.vectors))
+            if search_text(content) != search_text(old):
+                indexed = await self._indexing.vectors_of(search_text(content))
+            edited = replace(
+                solution,
+                content=content,
+                signature=content.error.signature,
+                revision=solution.revision + 1,
+                update_time=max(now, solution.update_time),
+            )
+            if solution.outcomes == Outcomes(success_rate=old.first_success_rate):
+                edited = replace(edited, outcomes=Outcomes(success_rate=content.first_success_rate))
+            kept = kept_in_edits(record.payload)
+            written = await self._store.replace(
+                ERROR_SOLUTIONS,
+                error_solution_record(edited, record.payload[SORT_KEY], indexed.vectors, kept),
+                when=[Equals(key, record.payload[key]) for key in _UNCHANGED],
+            )
+            if written:
+                return edited, indexed.text_truncated
+            await pause_before_retry(attempt)
+        raise ContentionError(NOUN, error_solution_id)
+
+    async def delete(self, namespace: str, error_solution_id: str, etag: str = "") -> None:
+        """Delete the one that has ``etag`` (empty: any).
+
+        Raises ErrorSolutionNotFoundError, EtagMismatchError, ContentionError.
+        """
+        for attempt in range(_TRIES):
+            record = await self._to_change(namespace, error_solution_id, etag)
+            stone = await self._tombstones.begin(NOUN, error_solution_id, record)
+            if await self.finish_delete(stone):
+                return
+            await pause_before_retry(attempt)
+        raise ContentionError(NOUN, error_solution_id)
+
+    async def _to_change(
+        self, namespace: str, error_solution_id: str, etag: str, *, vectors: bool = False
+    ) -> Record:
+        """The record of one that has ``etag`` (empty: any)."""
+        record = await self.record(namespace, error_solution_id, vectors=vectors)
+        current = error_solution_from_record(record).etag
+        if etag and etag != current:
+            raise EtagMismatchError(NOUN, error_solution_id, etag, current)
+        return record
 
     async def delete_as_seen(self, record: Record) -> bool:
         """Delete one that is still as its record says, read with ``SEEN_KEYS`` at least.
 
-        False for one that was used since, or whose id another one took: it is spared.
+        False for one that was edited or used since, or whose id another one took: it is spared.
         """
         error_solution_id = record.payload["error_solution_id"]
         seen = (STATS_REVISION,)
@@ -258,7 +304,8 @@ class ErrorSolutions:
     async def finish_delete(self, stone: Tombstone) -> bool:
         """Carry out a delete that was written down, and forget the log.
 
-        False if it was used since and is to be spared then. What took the id since is spared.
+        False if it was edited since, or used and is to be spared then. What took the id since is
+        spared.
         """
         namespace, point = stone.namespace, error_solution_point(stone.namespace, stone.id)
         await self._store.delete(ERROR_SOLUTIONS, namespace, [IdIn((point,)), *stone.conditions()])
@@ -282,9 +329,18 @@ class ErrorSolutions:
         theirs = Equals("error_solution_id", error_solution_id)
         await self._store.delete(OUTCOMES, namespace, [theirs, *where])
 
-    async def _record(self, namespace: str, error_solution_id: str) -> Record | None:
+    async def _record(
+        self, namespace: str, error_solution_id: str, *, vectors: bool = False
+    ) -> Record | None:
         point = error_solution_point(namespace, error_solution_id)
-        return (await self._store.get(ERROR_SOLUTIONS, namespace, [point])).get(point)
+        found = await self._store.get(ERROR_SOLUTIONS, namespace, [point], vectors=vectors)
+        return found.get(point)
+
+
+def _same(record: Record, draft: ErrorSolutionDraft) -> bool:
+    """Whether a record is, as it stands, the same solution of the same error."""
+    stored = error_solution_from_record(record).content
+    return same_solution_id(stored) == same_solution_id(draft.content)
 
 
 def _wrote(entry: Entry | None, record: Record) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from lot_grpc.domain.error_solution import (
     ErrorSolution,
@@ -60,13 +61,15 @@ def signature_payload(content: ErrorSolutionContent) -> Payload:
 
 
 def error_solution_record(
-    solution: ErrorSolution, sort_key: int, vectors: Mapping[str, Vector]
+    solution: ErrorSolution,
+    sort_key: int,
+    vectors: Mapping[str, Vector],
+    kept: Mapping[str, Any] | None = None,
 ) -> Record:
-    """The whole record."""
+    """The whole record. ``kept`` are keys of a record that is replaced (``kept_in_edits``)."""
     payload = content_payload(solution.content)
     payload.update(outcomes_payload(solution.outcomes))
-    payload[STATS_REVISION] = 0
-    payload[UNSETTLED] = []
+    payload.update(kept or {STATS_REVISION: 0, UNSETTLED: []})
     payload.update(signature_payload(solution.content))
     payload["error_solution_id"] = solution.error_solution_id
     payload["revision"] = solution.revision

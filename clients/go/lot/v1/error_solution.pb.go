@@ -126,7 +126,8 @@ type ErrorSolution struct {
 	Namespace string `protobuf:"bytes,17,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Output only. create_time.
 	CreateTime *timestamppb.Timestamp `protobuf:"bytes,18,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
-	// Output only. update_time of the last save; outcomes do not move it.
+	// Output only. update_time of the last edit; equals create_time if never edited. Outcomes do not
+	// move it.
 	UpdateTime *timestamppb.Timestamp `protobuf:"bytes,19,opt,name=update_time,json=updateTime,proto3" json:"update_time,omitempty"`
 	// expiration: from then on it is absent. Absent means it is kept for good.
 	//
@@ -134,7 +135,9 @@ type ErrorSolution struct {
 	//
 	//	*ErrorSolution_ExpireTime
 	//	*ErrorSolution_Ttl
-	Expiration    isErrorSolution_Expiration `protobuf_oneof:"expiration"`
+	Expiration isErrorSolution_Expiration `protobuf_oneof:"expiration"`
+	// Output only. etag of the content; changes with every edit, never with an outcome.
+	Etag          string `protobuf:"bytes,22,opt,name=etag,proto3" json:"etag,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -325,6 +328,13 @@ func (x *ErrorSolution) GetTtl() *durationpb.Duration {
 		}
 	}
 	return nil
+}
+
+func (x *ErrorSolution) GetEtag() string {
+	if x != nil {
+		return x.Etag
+	}
+	return ""
 }
 
 type isErrorSolution_Expiration interface {
@@ -641,6 +651,249 @@ func (x *SaveErrorSolutionResponse) GetNotices() []*Notice {
 	return nil
 }
 
+// Request of GetErrorSolution.
+type GetErrorSolutionRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// namespace; empty is `default`.
+	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	// Required. error_solution_id.
+	ErrorSolutionId string `protobuf:"bytes,2,opt,name=error_solution_id,json=errorSolutionId,proto3" json:"error_solution_id,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
+}
+
+func (x *GetErrorSolutionRequest) Reset() {
+	*x = GetErrorSolutionRequest{}
+	mi := &file_lot_v1_error_solution_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetErrorSolutionRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetErrorSolutionRequest) ProtoMessage() {}
+
+func (x *GetErrorSolutionRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_lot_v1_error_solution_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetErrorSolutionRequest.ProtoReflect.Descriptor instead.
+func (*GetErrorSolutionRequest) Descriptor() ([]byte, []int) {
+	return file_lot_v1_error_solution_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *GetErrorSolutionRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *GetErrorSolutionRequest) GetErrorSolutionId() string {
+	if x != nil {
+		return x.ErrorSolutionId
+	}
+	return ""
+}
+
+// Response of GetErrorSolution.
+type GetErrorSolutionResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// error_solution.
+	ErrorSolution *ErrorSolution `protobuf:"bytes,1,opt,name=error_solution,json=errorSolution,proto3" json:"error_solution,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetErrorSolutionResponse) Reset() {
+	*x = GetErrorSolutionResponse{}
+	mi := &file_lot_v1_error_solution_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetErrorSolutionResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetErrorSolutionResponse) ProtoMessage() {}
+
+func (x *GetErrorSolutionResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_lot_v1_error_solution_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetErrorSolutionResponse.ProtoReflect.Descriptor instead.
+func (*GetErrorSolutionResponse) Descriptor() ([]byte, []int) {
+	return file_lot_v1_error_solution_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *GetErrorSolutionResponse) GetErrorSolution() *ErrorSolution {
+	if x != nil {
+		return x.ErrorSolution
+	}
+	return nil
+}
+
+// Request of UpdateErrorSolution.
+type UpdateErrorSolutionRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// namespace; empty is `default`.
+	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	// Required. error_solution holds the new values. `error_message` may be empty if the mask leaves
+	// it out.
+	ErrorSolution *ErrorSolution `protobuf:"bytes,2,opt,name=error_solution,json=errorSolution,proto3" json:"error_solution,omitempty"`
+	// Required. error_solution_id of the solution to edit.
+	ErrorSolutionId string `protobuf:"bytes,3,opt,name=error_solution_id,json=errorSolutionId,proto3" json:"error_solution_id,omitempty"`
+	// update_mask names the paths to set (`resolution`, `tags`, …; `expiration` sets or clears the
+	// expiry). A named path takes its value from the given error solution, even if empty; metadata,
+	// labels and lists are replaced as a whole. `*` means all editable fields. Without a mask, every
+	// populated field is set and the rest stays unchanged. An output-only or unknown path is an error
+	// that lists the valid ones.
+	UpdateMask *fieldmaskpb.FieldMask `protobuf:"bytes,4,opt,name=update_mask,json=updateMask,proto3" json:"update_mask,omitempty"`
+	// etag that the error solution must still have. Empty: whatever it has.
+	Etag          string `protobuf:"bytes,5,opt,name=etag,proto3" json:"etag,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UpdateErrorSolutionRequest) Reset() {
+	*x = UpdateErrorSolutionRequest{}
+	mi := &file_lot_v1_error_solution_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UpdateErrorSolutionRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UpdateErrorSolutionRequest) ProtoMessage() {}
+
+func (x *UpdateErrorSolutionRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_lot_v1_error_solution_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UpdateErrorSolutionRequest.ProtoReflect.Descriptor instead.
+func (*UpdateErrorSolutionRequest) Descriptor() ([]byte, []int) {
+	return file_lot_v1_error_solution_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *UpdateErrorSolutionRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *UpdateErrorSolutionRequest) GetErrorSolution() *ErrorSolution {
+	if x != nil {
+		return x.ErrorSolution
+	}
+	return nil
+}
+
+func (x *UpdateErrorSolutionRequest) GetErrorSolutionId() string {
+	if x != nil {
+		return x.ErrorSolutionId
+	}
+	return ""
+}
+
+func (x *UpdateErrorSolutionRequest) GetUpdateMask() *fieldmaskpb.FieldMask {
+	if x != nil {
+		return x.UpdateMask
+	}
+	return nil
+}
+
+func (x *UpdateErrorSolutionRequest) GetEtag() string {
+	if x != nil {
+		return x.Etag
+	}
+	return ""
+}
+
+// Response of UpdateErrorSolution.
+type UpdateErrorSolutionResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// error_solution as it now stands.
+	ErrorSolution *ErrorSolution `protobuf:"bytes,1,opt,name=error_solution,json=errorSolution,proto3" json:"error_solution,omitempty"`
+	// notices, for example that a text is longer than the model reads.
+	Notices       []*Notice `protobuf:"bytes,2,rep,name=notices,proto3" json:"notices,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UpdateErrorSolutionResponse) Reset() {
+	*x = UpdateErrorSolutionResponse{}
+	mi := &file_lot_v1_error_solution_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UpdateErrorSolutionResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UpdateErrorSolutionResponse) ProtoMessage() {}
+
+func (x *UpdateErrorSolutionResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_lot_v1_error_solution_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UpdateErrorSolutionResponse.ProtoReflect.Descriptor instead.
+func (*UpdateErrorSolutionResponse) Descriptor() ([]byte, []int) {
+	return file_lot_v1_error_solution_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *UpdateErrorSolutionResponse) GetErrorSolution() *ErrorSolution {
+	if x != nil {
+		return x.ErrorSolution
+	}
+	return nil
+}
+
+func (x *UpdateErrorSolutionResponse) GetNotices() []*Notice {
+	if x != nil {
+		return x.Notices
+	}
+	return nil
+}
+
 // Request of FindErrorSolutions.
 type FindErrorSolutionsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -673,7 +926,7 @@ type FindErrorSolutionsRequest struct {
 
 func (x *FindErrorSolutionsRequest) Reset() {
 	*x = FindErrorSolutionsRequest{}
-	mi := &file_lot_v1_error_solution_proto_msgTypes[4]
+	mi := &file_lot_v1_error_solution_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -685,7 +938,7 @@ func (x *FindErrorSolutionsRequest) String() string {
 func (*FindErrorSolutionsRequest) ProtoMessage() {}
 
 func (x *FindErrorSolutionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_error_solution_proto_msgTypes[4]
+	mi := &file_lot_v1_error_solution_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -698,7 +951,7 @@ func (x *FindErrorSolutionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FindErrorSolutionsRequest.ProtoReflect.Descriptor instead.
 func (*FindErrorSolutionsRequest) Descriptor() ([]byte, []int) {
-	return file_lot_v1_error_solution_proto_rawDescGZIP(), []int{4}
+	return file_lot_v1_error_solution_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *FindErrorSolutionsRequest) GetNamespace() string {
@@ -791,7 +1044,7 @@ type FindErrorSolutionsResponse struct {
 
 func (x *FindErrorSolutionsResponse) Reset() {
 	*x = FindErrorSolutionsResponse{}
-	mi := &file_lot_v1_error_solution_proto_msgTypes[5]
+	mi := &file_lot_v1_error_solution_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -803,7 +1056,7 @@ func (x *FindErrorSolutionsResponse) String() string {
 func (*FindErrorSolutionsResponse) ProtoMessage() {}
 
 func (x *FindErrorSolutionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_error_solution_proto_msgTypes[5]
+	mi := &file_lot_v1_error_solution_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -816,7 +1069,7 @@ func (x *FindErrorSolutionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FindErrorSolutionsResponse.ProtoReflect.Descriptor instead.
 func (*FindErrorSolutionsResponse) Descriptor() ([]byte, []int) {
-	return file_lot_v1_error_solution_proto_rawDescGZIP(), []int{5}
+	return file_lot_v1_error_solution_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *FindErrorSolutionsResponse) GetHits() []*ErrorSolutionHit {
@@ -880,7 +1133,7 @@ type ErrorSolutionHit struct {
 
 func (x *ErrorSolutionHit) Reset() {
 	*x = ErrorSolutionHit{}
-	mi := &file_lot_v1_error_solution_proto_msgTypes[6]
+	mi := &file_lot_v1_error_solution_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -892,7 +1145,7 @@ func (x *ErrorSolutionHit) String() string {
 func (*ErrorSolutionHit) ProtoMessage() {}
 
 func (x *ErrorSolutionHit) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_error_solution_proto_msgTypes[6]
+	mi := &file_lot_v1_error_solution_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -905,7 +1158,7 @@ func (x *ErrorSolutionHit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ErrorSolutionHit.ProtoReflect.Descriptor instead.
 func (*ErrorSolutionHit) Descriptor() ([]byte, []int) {
-	return file_lot_v1_error_solution_proto_rawDescGZIP(), []int{6}
+	return file_lot_v1_error_solution_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ErrorSolutionHit) GetErrorSolution() *ErrorSolution {
@@ -966,7 +1219,7 @@ type ErrorDifference struct {
 
 func (x *ErrorDifference) Reset() {
 	*x = ErrorDifference{}
-	mi := &file_lot_v1_error_solution_proto_msgTypes[7]
+	mi := &file_lot_v1_error_solution_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -978,7 +1231,7 @@ func (x *ErrorDifference) String() string {
 func (*ErrorDifference) ProtoMessage() {}
 
 func (x *ErrorDifference) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_error_solution_proto_msgTypes[7]
+	mi := &file_lot_v1_error_solution_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -991,7 +1244,7 @@ func (x *ErrorDifference) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ErrorDifference.ProtoReflect.Descriptor instead.
 func (*ErrorDifference) Descriptor() ([]byte, []int) {
-	return file_lot_v1_error_solution_proto_rawDescGZIP(), []int{7}
+	return file_lot_v1_error_solution_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ErrorDifference) GetPart() string {
@@ -1042,7 +1295,7 @@ type RecordErrorSolutionOutcomeRequest struct {
 
 func (x *RecordErrorSolutionOutcomeRequest) Reset() {
 	*x = RecordErrorSolutionOutcomeRequest{}
-	mi := &file_lot_v1_error_solution_proto_msgTypes[8]
+	mi := &file_lot_v1_error_solution_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1054,7 +1307,7 @@ func (x *RecordErrorSolutionOutcomeRequest) String() string {
 func (*RecordErrorSolutionOutcomeRequest) ProtoMessage() {}
 
 func (x *RecordErrorSolutionOutcomeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_error_solution_proto_msgTypes[8]
+	mi := &file_lot_v1_error_solution_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1067,7 +1320,7 @@ func (x *RecordErrorSolutionOutcomeRequest) ProtoReflect() protoreflect.Message 
 
 // Deprecated: Use RecordErrorSolutionOutcomeRequest.ProtoReflect.Descriptor instead.
 func (*RecordErrorSolutionOutcomeRequest) Descriptor() ([]byte, []int) {
-	return file_lot_v1_error_solution_proto_rawDescGZIP(), []int{8}
+	return file_lot_v1_error_solution_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *RecordErrorSolutionOutcomeRequest) GetNamespace() string {
@@ -1144,7 +1397,7 @@ type RecordErrorSolutionOutcomeResponse struct {
 
 func (x *RecordErrorSolutionOutcomeResponse) Reset() {
 	*x = RecordErrorSolutionOutcomeResponse{}
-	mi := &file_lot_v1_error_solution_proto_msgTypes[9]
+	mi := &file_lot_v1_error_solution_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1156,7 +1409,7 @@ func (x *RecordErrorSolutionOutcomeResponse) String() string {
 func (*RecordErrorSolutionOutcomeResponse) ProtoMessage() {}
 
 func (x *RecordErrorSolutionOutcomeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_error_solution_proto_msgTypes[9]
+	mi := &file_lot_v1_error_solution_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1169,7 +1422,7 @@ func (x *RecordErrorSolutionOutcomeResponse) ProtoReflect() protoreflect.Message
 
 // Deprecated: Use RecordErrorSolutionOutcomeResponse.ProtoReflect.Descriptor instead.
 func (*RecordErrorSolutionOutcomeResponse) Descriptor() ([]byte, []int) {
-	return file_lot_v1_error_solution_proto_rawDescGZIP(), []int{9}
+	return file_lot_v1_error_solution_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *RecordErrorSolutionOutcomeResponse) GetErrorSolution() *ErrorSolution {
@@ -1199,7 +1452,7 @@ type ListErrorSolutionsRequest struct {
 
 func (x *ListErrorSolutionsRequest) Reset() {
 	*x = ListErrorSolutionsRequest{}
-	mi := &file_lot_v1_error_solution_proto_msgTypes[10]
+	mi := &file_lot_v1_error_solution_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1211,7 +1464,7 @@ func (x *ListErrorSolutionsRequest) String() string {
 func (*ListErrorSolutionsRequest) ProtoMessage() {}
 
 func (x *ListErrorSolutionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_error_solution_proto_msgTypes[10]
+	mi := &file_lot_v1_error_solution_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1224,7 +1477,7 @@ func (x *ListErrorSolutionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListErrorSolutionsRequest.ProtoReflect.Descriptor instead.
 func (*ListErrorSolutionsRequest) Descriptor() ([]byte, []int) {
-	return file_lot_v1_error_solution_proto_rawDescGZIP(), []int{10}
+	return file_lot_v1_error_solution_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ListErrorSolutionsRequest) GetNamespace() string {
@@ -1276,7 +1529,7 @@ type ListErrorSolutionsResponse struct {
 
 func (x *ListErrorSolutionsResponse) Reset() {
 	*x = ListErrorSolutionsResponse{}
-	mi := &file_lot_v1_error_solution_proto_msgTypes[11]
+	mi := &file_lot_v1_error_solution_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1288,7 +1541,7 @@ func (x *ListErrorSolutionsResponse) String() string {
 func (*ListErrorSolutionsResponse) ProtoMessage() {}
 
 func (x *ListErrorSolutionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_error_solution_proto_msgTypes[11]
+	mi := &file_lot_v1_error_solution_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1301,7 +1554,7 @@ func (x *ListErrorSolutionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListErrorSolutionsResponse.ProtoReflect.Descriptor instead.
 func (*ListErrorSolutionsResponse) Descriptor() ([]byte, []int) {
-	return file_lot_v1_error_solution_proto_rawDescGZIP(), []int{11}
+	return file_lot_v1_error_solution_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ListErrorSolutionsResponse) GetErrorSolutions() []*ErrorSolution {
@@ -1326,14 +1579,16 @@ type DeleteErrorSolutionRequest struct {
 	// Required. error_solution_id.
 	ErrorSolutionId string `protobuf:"bytes,2,opt,name=error_solution_id,json=errorSolutionId,proto3" json:"error_solution_id,omitempty"`
 	// allow_missing: one that is not there is no error.
-	AllowMissing  bool `protobuf:"varint,3,opt,name=allow_missing,json=allowMissing,proto3" json:"allow_missing,omitempty"`
+	AllowMissing bool `protobuf:"varint,3,opt,name=allow_missing,json=allowMissing,proto3" json:"allow_missing,omitempty"`
+	// etag that the error solution must still have. Empty: whatever it has.
+	Etag          string `protobuf:"bytes,4,opt,name=etag,proto3" json:"etag,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *DeleteErrorSolutionRequest) Reset() {
 	*x = DeleteErrorSolutionRequest{}
-	mi := &file_lot_v1_error_solution_proto_msgTypes[12]
+	mi := &file_lot_v1_error_solution_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1345,7 +1600,7 @@ func (x *DeleteErrorSolutionRequest) String() string {
 func (*DeleteErrorSolutionRequest) ProtoMessage() {}
 
 func (x *DeleteErrorSolutionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_error_solution_proto_msgTypes[12]
+	mi := &file_lot_v1_error_solution_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1358,7 +1613,7 @@ func (x *DeleteErrorSolutionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteErrorSolutionRequest.ProtoReflect.Descriptor instead.
 func (*DeleteErrorSolutionRequest) Descriptor() ([]byte, []int) {
-	return file_lot_v1_error_solution_proto_rawDescGZIP(), []int{12}
+	return file_lot_v1_error_solution_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *DeleteErrorSolutionRequest) GetNamespace() string {
@@ -1382,6 +1637,13 @@ func (x *DeleteErrorSolutionRequest) GetAllowMissing() bool {
 	return false
 }
 
+func (x *DeleteErrorSolutionRequest) GetEtag() string {
+	if x != nil {
+		return x.Etag
+	}
+	return ""
+}
+
 // Response of DeleteErrorSolution.
 type DeleteErrorSolutionResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1393,7 +1655,7 @@ type DeleteErrorSolutionResponse struct {
 
 func (x *DeleteErrorSolutionResponse) Reset() {
 	*x = DeleteErrorSolutionResponse{}
-	mi := &file_lot_v1_error_solution_proto_msgTypes[13]
+	mi := &file_lot_v1_error_solution_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1405,7 +1667,7 @@ func (x *DeleteErrorSolutionResponse) String() string {
 func (*DeleteErrorSolutionResponse) ProtoMessage() {}
 
 func (x *DeleteErrorSolutionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_error_solution_proto_msgTypes[13]
+	mi := &file_lot_v1_error_solution_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1418,7 +1680,7 @@ func (x *DeleteErrorSolutionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteErrorSolutionResponse.ProtoReflect.Descriptor instead.
 func (*DeleteErrorSolutionResponse) Descriptor() ([]byte, []int) {
-	return file_lot_v1_error_solution_proto_rawDescGZIP(), []int{13}
+	return file_lot_v1_error_solution_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *DeleteErrorSolutionResponse) GetDeleted() bool {
@@ -1432,7 +1694,7 @@ var File_lot_v1_error_solution_proto protoreflect.FileDescriptor
 
 const file_lot_v1_error_solution_proto_rawDesc = "" +
 	"\n" +
-	"\x1blot/v1/error_solution.proto\x12\x06lot.v1\x1a\x1egoogle/protobuf/duration.proto\x1a google/protobuf/field_mask.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14lot/v1/outcome.proto\"\x98\a\n" +
+	"\x1blot/v1/error_solution.proto\x12\x06lot.v1\x1a\x1egoogle/protobuf/duration.proto\x1a google/protobuf/field_mask.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14lot/v1/outcome.proto\"\xac\a\n" +
 	"\rErrorSolution\x12*\n" +
 	"\x11error_solution_id\x18\x01 \x01(\tR\x0ferrorSolutionId\x12\x1d\n" +
 	"\n" +
@@ -1463,7 +1725,8 @@ const file_lot_v1_error_solution_proto_rawDesc = "" +
 	"updateTime\x12=\n" +
 	"\vexpire_time\x18\x14 \x01(\v2\x1a.google.protobuf.TimestampH\x00R\n" +
 	"expireTime\x12-\n" +
-	"\x03ttl\x18\x15 \x01(\v2\x19.google.protobuf.DurationH\x00R\x03ttl\x1a9\n" +
+	"\x03ttl\x18\x15 \x01(\v2\x19.google.protobuf.DurationH\x00R\x03ttl\x12\x12\n" +
+	"\x04etag\x18\x16 \x01(\tR\x04etag\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\f\n" +
@@ -1506,7 +1769,22 @@ const file_lot_v1_error_solution_proto_rawDesc = "" +
 	"\x19SaveErrorSolutionResponse\x12<\n" +
 	"\x0eerror_solution\x18\x01 \x01(\v2\x15.lot.v1.ErrorSolutionR\rerrorSolution\x12\x18\n" +
 	"\acreated\x18\x02 \x01(\bR\acreated\x12(\n" +
-	"\anotices\x18\x03 \x03(\v2\x0e.lot.v1.NoticeR\anotices\"\x8c\x03\n" +
+	"\anotices\x18\x03 \x03(\v2\x0e.lot.v1.NoticeR\anotices\"c\n" +
+	"\x17GetErrorSolutionRequest\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12*\n" +
+	"\x11error_solution_id\x18\x02 \x01(\tR\x0ferrorSolutionId\"X\n" +
+	"\x18GetErrorSolutionResponse\x12<\n" +
+	"\x0eerror_solution\x18\x01 \x01(\v2\x15.lot.v1.ErrorSolutionR\rerrorSolution\"\xf5\x01\n" +
+	"\x1aUpdateErrorSolutionRequest\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12<\n" +
+	"\x0eerror_solution\x18\x02 \x01(\v2\x15.lot.v1.ErrorSolutionR\rerrorSolution\x12*\n" +
+	"\x11error_solution_id\x18\x03 \x01(\tR\x0ferrorSolutionId\x12;\n" +
+	"\vupdate_mask\x18\x04 \x01(\v2\x1a.google.protobuf.FieldMaskR\n" +
+	"updateMask\x12\x12\n" +
+	"\x04etag\x18\x05 \x01(\tR\x04etag\"\x85\x01\n" +
+	"\x1bUpdateErrorSolutionResponse\x12<\n" +
+	"\x0eerror_solution\x18\x01 \x01(\v2\x15.lot.v1.ErrorSolutionR\rerrorSolution\x12(\n" +
+	"\anotices\x18\x02 \x03(\v2\x0e.lot.v1.NoticeR\anotices\"\x8c\x03\n" +
 	"\x19FindErrorSolutionsRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x1d\n" +
 	"\n" +
@@ -1566,11 +1844,12 @@ const file_lot_v1_error_solution_proto_rawDesc = "" +
 	"\tread_mask\x18\x05 \x01(\v2\x1a.google.protobuf.FieldMaskR\breadMask\"\x84\x01\n" +
 	"\x1aListErrorSolutionsResponse\x12>\n" +
 	"\x0ferror_solutions\x18\x01 \x03(\v2\x15.lot.v1.ErrorSolutionR\x0eerrorSolutions\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\x8b\x01\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\x9f\x01\n" +
 	"\x1aDeleteErrorSolutionRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12*\n" +
 	"\x11error_solution_id\x18\x02 \x01(\tR\x0ferrorSolutionId\x12#\n" +
-	"\rallow_missing\x18\x03 \x01(\bR\fallowMissing\"7\n" +
+	"\rallow_missing\x18\x03 \x01(\bR\fallowMissing\x12\x12\n" +
+	"\x04etag\x18\x04 \x01(\tR\x04etag\"7\n" +
 	"\x1bDeleteErrorSolutionResponse\x12\x18\n" +
 	"\adeleted\x18\x01 \x01(\bR\adeleted*c\n" +
 	"\n" +
@@ -1593,67 +1872,76 @@ func file_lot_v1_error_solution_proto_rawDescGZIP() []byte {
 }
 
 var file_lot_v1_error_solution_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_lot_v1_error_solution_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
+var file_lot_v1_error_solution_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
 var file_lot_v1_error_solution_proto_goTypes = []any{
 	(ErrorMatch)(0),                            // 0: lot.v1.ErrorMatch
 	(*ErrorSolution)(nil),                      // 1: lot.v1.ErrorSolution
 	(*ErrorSolutionFilter)(nil),                // 2: lot.v1.ErrorSolutionFilter
 	(*SaveErrorSolutionRequest)(nil),           // 3: lot.v1.SaveErrorSolutionRequest
 	(*SaveErrorSolutionResponse)(nil),          // 4: lot.v1.SaveErrorSolutionResponse
-	(*FindErrorSolutionsRequest)(nil),          // 5: lot.v1.FindErrorSolutionsRequest
-	(*FindErrorSolutionsResponse)(nil),         // 6: lot.v1.FindErrorSolutionsResponse
-	(*ErrorSolutionHit)(nil),                   // 7: lot.v1.ErrorSolutionHit
-	(*ErrorDifference)(nil),                    // 8: lot.v1.ErrorDifference
-	(*RecordErrorSolutionOutcomeRequest)(nil),  // 9: lot.v1.RecordErrorSolutionOutcomeRequest
-	(*RecordErrorSolutionOutcomeResponse)(nil), // 10: lot.v1.RecordErrorSolutionOutcomeResponse
-	(*ListErrorSolutionsRequest)(nil),          // 11: lot.v1.ListErrorSolutionsRequest
-	(*ListErrorSolutionsResponse)(nil),         // 12: lot.v1.ListErrorSolutionsResponse
-	(*DeleteErrorSolutionRequest)(nil),         // 13: lot.v1.DeleteErrorSolutionRequest
-	(*DeleteErrorSolutionResponse)(nil),        // 14: lot.v1.DeleteErrorSolutionResponse
-	nil,                                        // 15: lot.v1.ErrorSolution.LabelsEntry
-	nil,                                        // 16: lot.v1.ErrorSolutionFilter.LabelsEntry
-	(*Outcomes)(nil),                           // 17: lot.v1.Outcomes
-	(*structpb.Struct)(nil),                    // 18: google.protobuf.Struct
-	(*timestamppb.Timestamp)(nil),              // 19: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),                // 20: google.protobuf.Duration
-	(*Notice)(nil),                             // 21: lot.v1.Notice
-	(*fieldmaskpb.FieldMask)(nil),              // 22: google.protobuf.FieldMask
-	(*ScorePart)(nil),                          // 23: lot.v1.ScorePart
-	(Outcome)(0),                               // 24: lot.v1.Outcome
+	(*GetErrorSolutionRequest)(nil),            // 5: lot.v1.GetErrorSolutionRequest
+	(*GetErrorSolutionResponse)(nil),           // 6: lot.v1.GetErrorSolutionResponse
+	(*UpdateErrorSolutionRequest)(nil),         // 7: lot.v1.UpdateErrorSolutionRequest
+	(*UpdateErrorSolutionResponse)(nil),        // 8: lot.v1.UpdateErrorSolutionResponse
+	(*FindErrorSolutionsRequest)(nil),          // 9: lot.v1.FindErrorSolutionsRequest
+	(*FindErrorSolutionsResponse)(nil),         // 10: lot.v1.FindErrorSolutionsResponse
+	(*ErrorSolutionHit)(nil),                   // 11: lot.v1.ErrorSolutionHit
+	(*ErrorDifference)(nil),                    // 12: lot.v1.ErrorDifference
+	(*RecordErrorSolutionOutcomeRequest)(nil),  // 13: lot.v1.RecordErrorSolutionOutcomeRequest
+	(*RecordErrorSolutionOutcomeResponse)(nil), // 14: lot.v1.RecordErrorSolutionOutcomeResponse
+	(*ListErrorSolutionsRequest)(nil),          // 15: lot.v1.ListErrorSolutionsRequest
+	(*ListErrorSolutionsResponse)(nil),         // 16: lot.v1.ListErrorSolutionsResponse
+	(*DeleteErrorSolutionRequest)(nil),         // 17: lot.v1.DeleteErrorSolutionRequest
+	(*DeleteErrorSolutionResponse)(nil),        // 18: lot.v1.DeleteErrorSolutionResponse
+	nil,                                        // 19: lot.v1.ErrorSolution.LabelsEntry
+	nil,                                        // 20: lot.v1.ErrorSolutionFilter.LabelsEntry
+	(*Outcomes)(nil),                           // 21: lot.v1.Outcomes
+	(*structpb.Struct)(nil),                    // 22: google.protobuf.Struct
+	(*timestamppb.Timestamp)(nil),              // 23: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),                // 24: google.protobuf.Duration
+	(*Notice)(nil),                             // 25: lot.v1.Notice
+	(*fieldmaskpb.FieldMask)(nil),              // 26: google.protobuf.FieldMask
+	(*ScorePart)(nil),                          // 27: lot.v1.ScorePart
+	(Outcome)(0),                               // 28: lot.v1.Outcome
 }
 var file_lot_v1_error_solution_proto_depIdxs = []int32{
-	17, // 0: lot.v1.ErrorSolution.outcomes:type_name -> lot.v1.Outcomes
-	15, // 1: lot.v1.ErrorSolution.labels:type_name -> lot.v1.ErrorSolution.LabelsEntry
-	18, // 2: lot.v1.ErrorSolution.metadata:type_name -> google.protobuf.Struct
-	19, // 3: lot.v1.ErrorSolution.create_time:type_name -> google.protobuf.Timestamp
-	19, // 4: lot.v1.ErrorSolution.update_time:type_name -> google.protobuf.Timestamp
-	19, // 5: lot.v1.ErrorSolution.expire_time:type_name -> google.protobuf.Timestamp
-	20, // 6: lot.v1.ErrorSolution.ttl:type_name -> google.protobuf.Duration
-	16, // 7: lot.v1.ErrorSolutionFilter.labels:type_name -> lot.v1.ErrorSolutionFilter.LabelsEntry
-	19, // 8: lot.v1.ErrorSolutionFilter.created_after:type_name -> google.protobuf.Timestamp
-	19, // 9: lot.v1.ErrorSolutionFilter.created_before:type_name -> google.protobuf.Timestamp
+	21, // 0: lot.v1.ErrorSolution.outcomes:type_name -> lot.v1.Outcomes
+	19, // 1: lot.v1.ErrorSolution.labels:type_name -> lot.v1.ErrorSolution.LabelsEntry
+	22, // 2: lot.v1.ErrorSolution.metadata:type_name -> google.protobuf.Struct
+	23, // 3: lot.v1.ErrorSolution.create_time:type_name -> google.protobuf.Timestamp
+	23, // 4: lot.v1.ErrorSolution.update_time:type_name -> google.protobuf.Timestamp
+	23, // 5: lot.v1.ErrorSolution.expire_time:type_name -> google.protobuf.Timestamp
+	24, // 6: lot.v1.ErrorSolution.ttl:type_name -> google.protobuf.Duration
+	20, // 7: lot.v1.ErrorSolutionFilter.labels:type_name -> lot.v1.ErrorSolutionFilter.LabelsEntry
+	23, // 8: lot.v1.ErrorSolutionFilter.created_after:type_name -> google.protobuf.Timestamp
+	23, // 9: lot.v1.ErrorSolutionFilter.created_before:type_name -> google.protobuf.Timestamp
 	1,  // 10: lot.v1.SaveErrorSolutionRequest.error_solution:type_name -> lot.v1.ErrorSolution
 	1,  // 11: lot.v1.SaveErrorSolutionResponse.error_solution:type_name -> lot.v1.ErrorSolution
-	21, // 12: lot.v1.SaveErrorSolutionResponse.notices:type_name -> lot.v1.Notice
-	22, // 13: lot.v1.FindErrorSolutionsRequest.read_mask:type_name -> google.protobuf.FieldMask
-	7,  // 14: lot.v1.FindErrorSolutionsResponse.hits:type_name -> lot.v1.ErrorSolutionHit
-	21, // 15: lot.v1.FindErrorSolutionsResponse.notices:type_name -> lot.v1.Notice
-	7,  // 16: lot.v1.FindErrorSolutionsResponse.unsolved:type_name -> lot.v1.ErrorSolutionHit
-	1,  // 17: lot.v1.ErrorSolutionHit.error_solution:type_name -> lot.v1.ErrorSolution
-	0,  // 18: lot.v1.ErrorSolutionHit.match:type_name -> lot.v1.ErrorMatch
-	23, // 19: lot.v1.ErrorSolutionHit.score_parts:type_name -> lot.v1.ScorePart
-	8,  // 20: lot.v1.ErrorSolutionHit.differences:type_name -> lot.v1.ErrorDifference
-	24, // 21: lot.v1.RecordErrorSolutionOutcomeRequest.outcome:type_name -> lot.v1.Outcome
-	20, // 22: lot.v1.RecordErrorSolutionOutcomeRequest.duration:type_name -> google.protobuf.Duration
-	1,  // 23: lot.v1.RecordErrorSolutionOutcomeResponse.error_solution:type_name -> lot.v1.ErrorSolution
-	2,  // 24: lot.v1.ListErrorSolutionsRequest.filter:type_name -> lot.v1.ErrorSolutionFilter
-	22, // 25: lot.v1.ListErrorSolutionsRequest.read_mask:type_name -> google.protobuf.FieldMask
-	1,  // 26: lot.v1.ListErrorSolutionsResponse.error_solutions:type_name -> lot.v1.ErrorSolution
-	27, // [27:27] is the sub-list for method output_type
-	27, // [27:27] is the sub-list for method input_type
-	27, // [27:27] is the sub-list for extension type_name
-	27, // [27:27] is the sub-list for extension extendee
-	0,  // [0:27] is the sub-list for field type_name
+	25, // 12: lot.v1.SaveErrorSolutionResponse.notices:type_name -> lot.v1.Notice
+	1,  // 13: lot.v1.GetErrorSolutionResponse.error_solution:type_name -> lot.v1.ErrorSolution
+	1,  // 14: lot.v1.UpdateErrorSolutionRequest.error_solution:type_name -> lot.v1.ErrorSolution
+	26, // 15: lot.v1.UpdateErrorSolutionRequest.update_mask:type_name -> google.protobuf.FieldMask
+	1,  // 16: lot.v1.UpdateErrorSolutionResponse.error_solution:type_name -> lot.v1.ErrorSolution
+	25, // 17: lot.v1.UpdateErrorSolutionResponse.notices:type_name -> lot.v1.Notice
+	26, // 18: lot.v1.FindErrorSolutionsRequest.read_mask:type_name -> google.protobuf.FieldMask
+	11, // 19: lot.v1.FindErrorSolutionsResponse.hits:type_name -> lot.v1.ErrorSolutionHit
+	25, // 20: lot.v1.FindErrorSolutionsResponse.notices:type_name -> lot.v1.Notice
+	11, // 21: lot.v1.FindErrorSolutionsResponse.unsolved:type_name -> lot.v1.ErrorSolutionHit
+	1,  // 22: lot.v1.ErrorSolutionHit.error_solution:type_name -> lot.v1.ErrorSolution
+	0,  // 23: lot.v1.ErrorSolutionHit.match:type_name -> lot.v1.ErrorMatch
+	27, // 24: lot.v1.ErrorSolutionHit.score_parts:type_name -> lot.v1.ScorePart
+	12, // 25: lot.v1.ErrorSolutionHit.differences:type_name -> lot.v1.ErrorDifference
+	28, // 26: lot.v1.RecordErrorSolutionOutcomeRequest.outcome:type_name -> lot.v1.Outcome
+	24, // 27: lot.v1.RecordErrorSolutionOutcomeRequest.duration:type_name -> google.protobuf.Duration
+	1,  // 28: lot.v1.RecordErrorSolutionOutcomeResponse.error_solution:type_name -> lot.v1.ErrorSolution
+	2,  // 29: lot.v1.ListErrorSolutionsRequest.filter:type_name -> lot.v1.ErrorSolutionFilter
+	26, // 30: lot.v1.ListErrorSolutionsRequest.read_mask:type_name -> google.protobuf.FieldMask
+	1,  // 31: lot.v1.ListErrorSolutionsResponse.error_solutions:type_name -> lot.v1.ErrorSolution
+	32, // [32:32] is the sub-list for method output_type
+	32, // [32:32] is the sub-list for method input_type
+	32, // [32:32] is the sub-list for extension type_name
+	32, // [32:32] is the sub-list for extension extendee
+	0,  // [0:32] is the sub-list for field type_name
 }
 
 func init() { file_lot_v1_error_solution_proto_init() }
@@ -1668,15 +1956,15 @@ func file_lot_v1_error_solution_proto_init() {
 	}
 	file_lot_v1_error_solution_proto_msgTypes[1].OneofWrappers = []any{}
 	file_lot_v1_error_solution_proto_msgTypes[2].OneofWrappers = []any{}
-	file_lot_v1_error_solution_proto_msgTypes[4].OneofWrappers = []any{}
 	file_lot_v1_error_solution_proto_msgTypes[8].OneofWrappers = []any{}
+	file_lot_v1_error_solution_proto_msgTypes[12].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lot_v1_error_solution_proto_rawDesc), len(file_lot_v1_error_solution_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   16,
+			NumMessages:   20,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

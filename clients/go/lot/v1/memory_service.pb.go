@@ -1368,7 +1368,7 @@ const file_lot_v1_memory_service_proto_rawDesc = "" +
 	"\x16DeleteMemoriesResponse\x12#\n" +
 	"\rdeleted_count\x18\x01 \x01(\x03R\fdeletedCount\x12\x1d\n" +
 	"\n" +
-	"memory_ids\x18\x02 \x03(\tR\tmemoryIds2\x9f\x10\n" +
+	"memory_ids\x18\x02 \x03(\tR\tmemoryIds2\xdb\x11\n" +
 	"\rMemoryService\x12I\n" +
 	"\fCreateMemory\x12\x1b.lot.v1.CreateMemoryRequest\x1a\x1c.lot.v1.CreateMemoryResponse\x12^\n" +
 	"\x13BatchCreateMemories\x12\".lot.v1.BatchCreateMemoriesRequest\x1a#.lot.v1.BatchCreateMemoriesResponse\x12E\n" +
@@ -1378,7 +1378,9 @@ const file_lot_v1_memory_service_proto_rawDesc = "" +
 	"\fListMemories\x12\x1b.lot.v1.ListMemoriesRequest\x1a\x1c.lot.v1.ListMemoriesResponse\"\x03\x90\x02\x01\x12T\n" +
 	"\x0eSearchMemories\x12\x1d.lot.v1.SearchMemoriesRequest\x1a\x1e.lot.v1.SearchMemoriesResponse\"\x03\x90\x02\x01\x12O\n" +
 	"\x0eDeleteMemories\x12\x1d.lot.v1.DeleteMemoriesRequest\x1a\x1e.lot.v1.DeleteMemoriesResponse\x12X\n" +
-	"\x11SaveErrorSolution\x12 .lot.v1.SaveErrorSolutionRequest\x1a!.lot.v1.SaveErrorSolutionResponse\x12`\n" +
+	"\x11SaveErrorSolution\x12 .lot.v1.SaveErrorSolutionRequest\x1a!.lot.v1.SaveErrorSolutionResponse\x12Z\n" +
+	"\x10GetErrorSolution\x12\x1f.lot.v1.GetErrorSolutionRequest\x1a .lot.v1.GetErrorSolutionResponse\"\x03\x90\x02\x01\x12^\n" +
+	"\x13UpdateErrorSolution\x12\".lot.v1.UpdateErrorSolutionRequest\x1a#.lot.v1.UpdateErrorSolutionResponse\x12`\n" +
 	"\x12FindErrorSolutions\x12!.lot.v1.FindErrorSolutionsRequest\x1a\".lot.v1.FindErrorSolutionsResponse\"\x03\x90\x02\x01\x12s\n" +
 	"\x1aRecordErrorSolutionOutcome\x12).lot.v1.RecordErrorSolutionOutcomeRequest\x1a*.lot.v1.RecordErrorSolutionOutcomeResponse\x12`\n" +
 	"\x12ListErrorSolutions\x12!.lot.v1.ListErrorSolutionsRequest\x1a\".lot.v1.ListErrorSolutionsResponse\"\x03\x90\x02\x01\x12^\n" +
@@ -1439,37 +1441,41 @@ var file_lot_v1_memory_service_proto_goTypes = []any{
 	(*MemoryHit)(nil),                          // 25: lot.v1.MemoryHit
 	(*RecallExplanation)(nil),                  // 26: lot.v1.RecallExplanation
 	(*SaveErrorSolutionRequest)(nil),           // 27: lot.v1.SaveErrorSolutionRequest
-	(*FindErrorSolutionsRequest)(nil),          // 28: lot.v1.FindErrorSolutionsRequest
-	(*RecordErrorSolutionOutcomeRequest)(nil),  // 29: lot.v1.RecordErrorSolutionOutcomeRequest
-	(*ListErrorSolutionsRequest)(nil),          // 30: lot.v1.ListErrorSolutionsRequest
-	(*DeleteErrorSolutionRequest)(nil),         // 31: lot.v1.DeleteErrorSolutionRequest
-	(*PutPreferenceRequest)(nil),               // 32: lot.v1.PutPreferenceRequest
-	(*GetPreferenceRequest)(nil),               // 33: lot.v1.GetPreferenceRequest
-	(*ListPreferencesRequest)(nil),             // 34: lot.v1.ListPreferencesRequest
-	(*DeletePreferenceRequest)(nil),            // 35: lot.v1.DeletePreferenceRequest
-	(*PutSessionValueRequest)(nil),             // 36: lot.v1.PutSessionValueRequest
-	(*GetSessionValueRequest)(nil),             // 37: lot.v1.GetSessionValueRequest
-	(*AppendSessionMessageRequest)(nil),        // 38: lot.v1.AppendSessionMessageRequest
-	(*GetSessionRequest)(nil),                  // 39: lot.v1.GetSessionRequest
-	(*ClearSessionRequest)(nil),                // 40: lot.v1.ClearSessionRequest
-	(*GetTaskContextRequest)(nil),              // 41: lot.v1.GetTaskContextRequest
-	(*WatchChangesRequest)(nil),                // 42: lot.v1.WatchChangesRequest
-	(*SaveErrorSolutionResponse)(nil),          // 43: lot.v1.SaveErrorSolutionResponse
-	(*FindErrorSolutionsResponse)(nil),         // 44: lot.v1.FindErrorSolutionsResponse
-	(*RecordErrorSolutionOutcomeResponse)(nil), // 45: lot.v1.RecordErrorSolutionOutcomeResponse
-	(*ListErrorSolutionsResponse)(nil),         // 46: lot.v1.ListErrorSolutionsResponse
-	(*DeleteErrorSolutionResponse)(nil),        // 47: lot.v1.DeleteErrorSolutionResponse
-	(*PutPreferenceResponse)(nil),              // 48: lot.v1.PutPreferenceResponse
-	(*GetPreferenceResponse)(nil),              // 49: lot.v1.GetPreferenceResponse
-	(*ListPreferencesResponse)(nil),            // 50: lot.v1.ListPreferencesResponse
-	(*DeletePreferenceResponse)(nil),           // 51: lot.v1.DeletePreferenceResponse
-	(*PutSessionValueResponse)(nil),            // 52: lot.v1.PutSessionValueResponse
-	(*GetSessionValueResponse)(nil),            // 53: lot.v1.GetSessionValueResponse
-	(*AppendSessionMessageResponse)(nil),       // 54: lot.v1.AppendSessionMessageResponse
-	(*GetSessionResponse)(nil),                 // 55: lot.v1.GetSessionResponse
-	(*ClearSessionResponse)(nil),               // 56: lot.v1.ClearSessionResponse
-	(*GetTaskContextResponse)(nil),             // 57: lot.v1.GetTaskContextResponse
-	(*WatchChangesResponse)(nil),               // 58: lot.v1.WatchChangesResponse
+	(*GetErrorSolutionRequest)(nil),            // 28: lot.v1.GetErrorSolutionRequest
+	(*UpdateErrorSolutionRequest)(nil),         // 29: lot.v1.UpdateErrorSolutionRequest
+	(*FindErrorSolutionsRequest)(nil),          // 30: lot.v1.FindErrorSolutionsRequest
+	(*RecordErrorSolutionOutcomeRequest)(nil),  // 31: lot.v1.RecordErrorSolutionOutcomeRequest
+	(*ListErrorSolutionsRequest)(nil),          // 32: lot.v1.ListErrorSolutionsRequest
+	(*DeleteErrorSolutionRequest)(nil),         // 33: lot.v1.DeleteErrorSolutionRequest
+	(*PutPreferenceRequest)(nil),               // 34: lot.v1.PutPreferenceRequest
+	(*GetPreferenceRequest)(nil),               // 35: lot.v1.GetPreferenceRequest
+	(*ListPreferencesRequest)(nil),             // 36: lot.v1.ListPreferencesRequest
+	(*DeletePreferenceRequest)(nil),            // 37: lot.v1.DeletePreferenceRequest
+	(*PutSessionValueRequest)(nil),             // 38: lot.v1.PutSessionValueRequest
+	(*GetSessionValueRequest)(nil),             // 39: lot.v1.GetSessionValueRequest
+	(*AppendSessionMessageRequest)(nil),        // 40: lot.v1.AppendSessionMessageRequest
+	(*GetSessionRequest)(nil),                  // 41: lot.v1.GetSessionRequest
+	(*ClearSessionRequest)(nil),                // 42: lot.v1.ClearSessionRequest
+	(*GetTaskContextRequest)(nil),              // 43: lot.v1.GetTaskContextRequest
+	(*WatchChangesRequest)(nil),                // 44: lot.v1.WatchChangesRequest
+	(*SaveErrorSolutionResponse)(nil),          // 45: lot.v1.SaveErrorSolutionResponse
+	(*GetErrorSolutionResponse)(nil),           // 46: lot.v1.GetErrorSolutionResponse
+	(*UpdateErrorSolutionResponse)(nil),        // 47: lot.v1.UpdateErrorSolutionResponse
+	(*FindErrorSolutionsResponse)(nil),         // 48: lot.v1.FindErrorSolutionsResponse
+	(*RecordErrorSolutionOutcomeResponse)(nil), // 49: lot.v1.RecordErrorSolutionOutcomeResponse
+	(*ListErrorSolutionsResponse)(nil),         // 50: lot.v1.ListErrorSolutionsResponse
+	(*DeleteErrorSolutionResponse)(nil),        // 51: lot.v1.DeleteErrorSolutionResponse
+	(*PutPreferenceResponse)(nil),              // 52: lot.v1.PutPreferenceResponse
+	(*GetPreferenceResponse)(nil),              // 53: lot.v1.GetPreferenceResponse
+	(*ListPreferencesResponse)(nil),            // 54: lot.v1.ListPreferencesResponse
+	(*DeletePreferenceResponse)(nil),           // 55: lot.v1.DeletePreferenceResponse
+	(*PutSessionValueResponse)(nil),            // 56: lot.v1.PutSessionValueResponse
+	(*GetSessionValueResponse)(nil),            // 57: lot.v1.GetSessionValueResponse
+	(*AppendSessionMessageResponse)(nil),       // 58: lot.v1.AppendSessionMessageResponse
+	(*GetSessionResponse)(nil),                 // 59: lot.v1.GetSessionResponse
+	(*ClearSessionResponse)(nil),               // 60: lot.v1.ClearSessionResponse
+	(*GetTaskContextResponse)(nil),             // 61: lot.v1.GetTaskContextResponse
+	(*WatchChangesResponse)(nil),               // 62: lot.v1.WatchChangesResponse
 }
 var file_lot_v1_memory_service_proto_depIdxs = []int32{
 	18, // 0: lot.v1.CreateMemoryRequest.memory:type_name -> lot.v1.Memory
@@ -1507,47 +1513,51 @@ var file_lot_v1_memory_service_proto_depIdxs = []int32{
 	14, // 32: lot.v1.MemoryService.SearchMemories:input_type -> lot.v1.SearchMemoriesRequest
 	16, // 33: lot.v1.MemoryService.DeleteMemories:input_type -> lot.v1.DeleteMemoriesRequest
 	27, // 34: lot.v1.MemoryService.SaveErrorSolution:input_type -> lot.v1.SaveErrorSolutionRequest
-	28, // 35: lot.v1.MemoryService.FindErrorSolutions:input_type -> lot.v1.FindErrorSolutionsRequest
-	29, // 36: lot.v1.MemoryService.RecordErrorSolutionOutcome:input_type -> lot.v1.RecordErrorSolutionOutcomeRequest
-	30, // 37: lot.v1.MemoryService.ListErrorSolutions:input_type -> lot.v1.ListErrorSolutionsRequest
-	31, // 38: lot.v1.MemoryService.DeleteErrorSolution:input_type -> lot.v1.DeleteErrorSolutionRequest
-	32, // 39: lot.v1.MemoryService.PutPreference:input_type -> lot.v1.PutPreferenceRequest
-	33, // 40: lot.v1.MemoryService.GetPreference:input_type -> lot.v1.GetPreferenceRequest
-	34, // 41: lot.v1.MemoryService.ListPreferences:input_type -> lot.v1.ListPreferencesRequest
-	35, // 42: lot.v1.MemoryService.DeletePreference:input_type -> lot.v1.DeletePreferenceRequest
-	36, // 43: lot.v1.MemoryService.PutSessionValue:input_type -> lot.v1.PutSessionValueRequest
-	37, // 44: lot.v1.MemoryService.GetSessionValue:input_type -> lot.v1.GetSessionValueRequest
-	38, // 45: lot.v1.MemoryService.AppendSessionMessage:input_type -> lot.v1.AppendSessionMessageRequest
-	39, // 46: lot.v1.MemoryService.GetSession:input_type -> lot.v1.GetSessionRequest
-	40, // 47: lot.v1.MemoryService.ClearSession:input_type -> lot.v1.ClearSessionRequest
-	41, // 48: lot.v1.MemoryService.GetTaskContext:input_type -> lot.v1.GetTaskContextRequest
-	42, // 49: lot.v1.MemoryService.WatchChanges:input_type -> lot.v1.WatchChangesRequest
-	1,  // 50: lot.v1.MemoryService.CreateMemory:output_type -> lot.v1.CreateMemoryResponse
-	4,  // 51: lot.v1.MemoryService.BatchCreateMemories:output_type -> lot.v1.BatchCreateMemoriesResponse
-	7,  // 52: lot.v1.MemoryService.GetMemory:output_type -> lot.v1.GetMemoryResponse
-	9,  // 53: lot.v1.MemoryService.UpdateMemory:output_type -> lot.v1.UpdateMemoryResponse
-	11, // 54: lot.v1.MemoryService.DeleteMemory:output_type -> lot.v1.DeleteMemoryResponse
-	13, // 55: lot.v1.MemoryService.ListMemories:output_type -> lot.v1.ListMemoriesResponse
-	15, // 56: lot.v1.MemoryService.SearchMemories:output_type -> lot.v1.SearchMemoriesResponse
-	17, // 57: lot.v1.MemoryService.DeleteMemories:output_type -> lot.v1.DeleteMemoriesResponse
-	43, // 58: lot.v1.MemoryService.SaveErrorSolution:output_type -> lot.v1.SaveErrorSolutionResponse
-	44, // 59: lot.v1.MemoryService.FindErrorSolutions:output_type -> lot.v1.FindErrorSolutionsResponse
-	45, // 60: lot.v1.MemoryService.RecordErrorSolutionOutcome:output_type -> lot.v1.RecordErrorSolutionOutcomeResponse
-	46, // 61: lot.v1.MemoryService.ListErrorSolutions:output_type -> lot.v1.ListErrorSolutionsResponse
-	47, // 62: lot.v1.MemoryService.DeleteErrorSolution:output_type -> lot.v1.DeleteErrorSolutionResponse
-	48, // 63: lot.v1.MemoryService.PutPreference:output_type -> lot.v1.PutPreferenceResponse
-	49, // 64: lot.v1.MemoryService.GetPreference:output_type -> lot.v1.GetPreferenceResponse
-	50, // 65: lot.v1.MemoryService.ListPreferences:output_type -> lot.v1.ListPreferencesResponse
-	51, // 66: lot.v1.MemoryService.DeletePreference:output_type -> lot.v1.DeletePreferenceResponse
-	52, // 67: lot.v1.MemoryService.PutSessionValue:output_type -> lot.v1.PutSessionValueResponse
-	53, // 68: lot.v1.MemoryService.GetSessionValue:output_type -> lot.v1.GetSessionValueResponse
-	54, // 69: lot.v1.MemoryService.AppendSessionMessage:output_type -> lot.v1.AppendSessionMessageResponse
-	55, // 70: lot.v1.MemoryService.GetSession:output_type -> lot.v1.GetSessionResponse
-	56, // 71: lot.v1.MemoryService.ClearSession:output_type -> lot.v1.ClearSessionResponse
-	57, // 72: lot.v1.MemoryService.GetTaskContext:output_type -> lot.v1.GetTaskContextResponse
-	58, // 73: lot.v1.MemoryService.WatchChanges:output_type -> lot.v1.WatchChangesResponse
-	50, // [50:74] is the sub-list for method output_type
-	26, // [26:50] is the sub-list for method input_type
+	28, // 35: lot.v1.MemoryService.GetErrorSolution:input_type -> lot.v1.GetErrorSolutionRequest
+	29, // 36: lot.v1.MemoryService.UpdateErrorSolution:input_type -> lot.v1.UpdateErrorSolutionRequest
+	30, // 37: lot.v1.MemoryService.FindErrorSolutions:input_type -> lot.v1.FindErrorSolutionsRequest
+	31, // 38: lot.v1.MemoryService.RecordErrorSolutionOutcome:input_type -> lot.v1.RecordErrorSolutionOutcomeRequest
+	32, // 39: lot.v1.MemoryService.ListErrorSolutions:input_type -> lot.v1.ListErrorSolutionsRequest
+	33, // 40: lot.v1.MemoryService.DeleteErrorSolution:input_type -> lot.v1.DeleteErrorSolutionRequest
+	34, // 41: lot.v1.MemoryService.PutPreference:input_type -> lot.v1.PutPreferenceRequest
+	35, // 42: lot.v1.MemoryService.GetPreference:input_type -> lot.v1.GetPreferenceRequest
+	36, // 43: lot.v1.MemoryService.ListPreferences:input_type -> lot.v1.ListPreferencesRequest
+	37, // 44: lot.v1.MemoryService.DeletePreference:input_type -> lot.v1.DeletePreferenceRequest
+	38, // 45: lot.v1.MemoryService.PutSessionValue:input_type -> lot.v1.PutSessionValueRequest
+	39, // 46: lot.v1.MemoryService.GetSessionValue:input_type -> lot.v1.GetSessionValueRequest
+	40, // 47: lot.v1.MemoryService.AppendSessionMessage:input_type -> lot.v1.AppendSessionMessageRequest
+	41, // 48: lot.v1.MemoryService.GetSession:input_type -> lot.v1.GetSessionRequest
+	42, // 49: lot.v1.MemoryService.ClearSession:input_type -> lot.v1.ClearSessionRequest
+	43, // 50: lot.v1.MemoryService.GetTaskContext:input_type -> lot.v1.GetTaskContextRequest
+	44, // 51: lot.v1.MemoryService.WatchChanges:input_type -> lot.v1.WatchChangesRequest
+	1,  // 52: lot.v1.MemoryService.CreateMemory:output_type -> lot.v1.CreateMemoryResponse
+	4,  // 53: lot.v1.MemoryService.BatchCreateMemories:output_type -> lot.v1.BatchCreateMemoriesResponse
+	7,  // 54: lot.v1.MemoryService.GetMemory:output_type -> lot.v1.GetMemoryResponse
+	9,  // 55: lot.v1.MemoryService.UpdateMemory:output_type -> lot.v1.UpdateMemoryResponse
+	11, // 56: lot.v1.MemoryService.DeleteMemory:output_type -> lot.v1.DeleteMemoryResponse
+	13, // 57: lot.v1.MemoryService.ListMemories:output_type -> lot.v1.ListMemoriesResponse
+	15, // 58: lot.v1.MemoryService.SearchMemories:output_type -> lot.v1.SearchMemoriesResponse
+	17, // 59: lot.v1.MemoryService.DeleteMemories:output_type -> lot.v1.DeleteMemoriesResponse
+	45, // 60: lot.v1.MemoryService.SaveErrorSolution:output_type -> lot.v1.SaveErrorSolutionResponse
+	46, // 61: lot.v1.MemoryService.GetErrorSolution:output_type -> lot.v1.GetErrorSolutionResponse
+	47, // 62: lot.v1.MemoryService.UpdateErrorSolution:output_type -> lot.v1.UpdateErrorSolutionResponse
+	48, // 63: lot.v1.MemoryService.FindErrorSolutions:output_type -> lot.v1.FindErrorSolutionsResponse
+	49, // 64: lot.v1.MemoryService.RecordErrorSolutionOutcome:output_type -> lot.v1.RecordErrorSolutionOutcomeResponse
+	50, // 65: lot.v1.MemoryService.ListErrorSolutions:output_type -> lot.v1.ListErrorSolutionsResponse
+	51, // 66: lot.v1.MemoryService.DeleteErrorSolution:output_type -> lot.v1.DeleteErrorSolutionResponse
+	52, // 67: lot.v1.MemoryService.PutPreference:output_type -> lot.v1.PutPreferenceResponse
+	53, // 68: lot.v1.MemoryService.GetPreference:output_type -> lot.v1.GetPreferenceResponse
+	54, // 69: lot.v1.MemoryService.ListPreferences:output_type -> lot.v1.ListPreferencesResponse
+	55, // 70: lot.v1.MemoryService.DeletePreference:output_type -> lot.v1.DeletePreferenceResponse
+	56, // 71: lot.v1.MemoryService.PutSessionValue:output_type -> lot.v1.PutSessionValueResponse
+	57, // 72: lot.v1.MemoryService.GetSessionValue:output_type -> lot.v1.GetSessionValueResponse
+	58, // 73: lot.v1.MemoryService.AppendSessionMessage:output_type -> lot.v1.AppendSessionMessageResponse
+	59, // 74: lot.v1.MemoryService.GetSession:output_type -> lot.v1.GetSessionResponse
+	60, // 75: lot.v1.MemoryService.ClearSession:output_type -> lot.v1.ClearSessionResponse
+	61, // 76: lot.v1.MemoryService.GetTaskContext:output_type -> lot.v1.GetTaskContextResponse
+	62, // 77: lot.v1.MemoryService.WatchChanges:output_type -> lot.v1.WatchChangesResponse
+	52, // [52:78] is the sub-list for method output_type
+	26, // [26:52] is the sub-list for method input_type
 	26, // [26:26] is the sub-list for extension type_name
 	26, // [26:26] is the sub-list for extension extendee
 	0,  // [0:26] is the sub-list for field type_name

@@ -28,6 +28,8 @@ const (
 	MemoryService_SearchMemories_FullMethodName             = "/lot.v1.MemoryService/SearchMemories"
 	MemoryService_DeleteMemories_FullMethodName             = "/lot.v1.MemoryService/DeleteMemories"
 	MemoryService_SaveErrorSolution_FullMethodName          = "/lot.v1.MemoryService/SaveErrorSolution"
+	MemoryService_GetErrorSolution_FullMethodName           = "/lot.v1.MemoryService/GetErrorSolution"
+	MemoryService_UpdateErrorSolution_FullMethodName        = "/lot.v1.MemoryService/UpdateErrorSolution"
 	MemoryService_FindErrorSolutions_FullMethodName         = "/lot.v1.MemoryService/FindErrorSolutions"
 	MemoryService_RecordErrorSolutionOutcome_FullMethodName = "/lot.v1.MemoryService/RecordErrorSolutionOutcome"
 	MemoryService_ListErrorSolutions_FullMethodName         = "/lot.v1.MemoryService/ListErrorSolutions"
@@ -83,11 +85,18 @@ type MemoryServiceClient interface {
 	//
 	// Without `error_solution_id` the same solution of the same error is stored once: signature,
 	// language, resolution, steps and `worked` make it the same. The stored one is given back with
-	// `created` false, and what was given otherwise is named in a notice. An outcome is counted by
-	// RecordErrorSolutionOutcome only, never by a save. Errors: ERROR_SOLUTION_ID_IN_USE,
+	// `created` false, and what was given otherwise is named in a notice. An edited solution counts as
+	// what it says now. An outcome is counted by RecordErrorSolutionOutcome only, never by a save.
+	// Errors: ERROR_SOLUTION_ID_IN_USE,
 	// ERROR_SOLUTION_NOT_FOUND (a retry of a save whose solution was deleted since),
 	// REQUEST_ID_REUSED.
 	SaveErrorSolution(ctx context.Context, in *SaveErrorSolutionRequest, opts ...grpc.CallOption) (*SaveErrorSolutionResponse, error)
+	// GetErrorSolution returns one. Errors: ERROR_SOLUTION_NOT_FOUND.
+	GetErrorSolution(ctx context.Context, in *GetErrorSolutionRequest, opts ...grpc.CallOption) (*GetErrorSolutionResponse, error)
+	// UpdateErrorSolution edits what callers edit; the signature follows. Outcomes are untouched; as
+	// long as there are none, an edit of `worked` sets the success_rate that a save would start from,
+	// unless that was given. Errors: ERROR_SOLUTION_NOT_FOUND, ETAG_MISMATCH.
+	UpdateErrorSolution(ctx context.Context, in *UpdateErrorSolutionRequest, opts ...grpc.CallOption) (*UpdateErrorSolutionResponse, error)
 	// FindErrorSolutions finds what fixed an error like this one: first those of the same signature,
 	// then those of a similar one. What was tried and did not help comes back apart, in `unsolved`.
 	//
@@ -102,7 +111,8 @@ type MemoryServiceClient interface {
 	// ListErrorSolutions lists by time of creation, newest first. Errors:
 	// PAGE_TOKEN_MISMATCH.
 	ListErrorSolutions(ctx context.Context, in *ListErrorSolutionsRequest, opts ...grpc.CallOption) (*ListErrorSolutionsResponse, error)
-	// DeleteErrorSolution deletes one. Errors: ERROR_SOLUTION_NOT_FOUND.
+	// DeleteErrorSolution deletes one, and its outcomes. Errors: ERROR_SOLUTION_NOT_FOUND,
+	// ETAG_MISMATCH.
 	DeleteErrorSolution(ctx context.Context, in *DeleteErrorSolutionRequest, opts ...grpc.CallOption) (*DeleteErrorSolutionResponse, error)
 	// PutPreference sets a preference; the value it had goes into its history, of which the latest 100
 	// are kept. The value and category that it has already change nothing: no revision, no
@@ -236,6 +246,26 @@ func (c *memoryServiceClient) SaveErrorSolution(ctx context.Context, in *SaveErr
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(SaveErrorSolutionResponse)
 	err := c.cc.Invoke(ctx, MemoryService_SaveErrorSolution_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *memoryServiceClient) GetErrorSolution(ctx context.Context, in *GetErrorSolutionRequest, opts ...grpc.CallOption) (*GetErrorSolutionResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(GetErrorSolutionResponse)
+	err := c.cc.Invoke(ctx, MemoryService_GetErrorSolution_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *memoryServiceClient) UpdateErrorSolution(ctx context.Context, in *UpdateErrorSolutionRequest, opts ...grpc.CallOption) (*UpdateErrorSolutionResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(UpdateErrorSolutionResponse)
+	err := c.cc.Invoke(ctx, MemoryService_UpdateErrorSolution_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -439,11 +469,18 @@ type MemoryServiceServer interface {
 	//
 	// Without `error_solution_id` the same solution of the same error is stored once: signature,
 	// language, resolution, steps and `worked` make it the same. The stored one is given back with
-	// `created` false, and what was given otherwise is named in a notice. An outcome is counted by
-	// RecordErrorSolutionOutcome only, never by a save. Errors: ERROR_SOLUTION_ID_IN_USE,
+	// `created` false, and what was given otherwise is named in a notice. An edited solution counts as
+	// what it says now. An outcome is counted by RecordErrorSolutionOutcome only, never by a save.
+	// Errors: ERROR_SOLUTION_ID_IN_USE,
 	// ERROR_SOLUTION_NOT_FOUND (a retry of a save whose solution was deleted since),
 	// REQUEST_ID_REUSED.
 	SaveErrorSolution(context.Context, *SaveErrorSolutionRequest) (*SaveErrorSolutionResponse, error)
+	// GetErrorSolution returns one. Errors: ERROR_SOLUTION_NOT_FOUND.
+	GetErrorSolution(context.Context, *GetErrorSolutionRequest) (*GetErrorSolutionResponse, error)
+	// UpdateErrorSolution edits what callers edit; the signature follows. Outcomes are untouched; as
+	// long as there are none, an edit of `worked` sets the success_rate that a save would start from,
+	// unless that was given. Errors: ERROR_SOLUTION_NOT_FOUND, ETAG_MISMATCH.
+	UpdateErrorSolution(context.Context, *UpdateErrorSolutionRequest) (*UpdateErrorSolutionResponse, error)
 	// FindErrorSolutions finds what fixed an error like this one: first those of the same signature,
 	// then those of a similar one. What was tried and did not help comes back apart, in `unsolved`.
 	//
@@ -458,7 +495,8 @@ type MemoryServiceServer interface {
 	// ListErrorSolutions lists by time of creation, newest first. Errors:
 	// PAGE_TOKEN_MISMATCH.
 	ListErrorSolutions(context.Context, *ListErrorSolutionsRequest) (*ListErrorSolutionsResponse, error)
-	// DeleteErrorSolution deletes one. Errors: ERROR_SOLUTION_NOT_FOUND.
+	// DeleteErrorSolution deletes one, and its outcomes. Errors: ERROR_SOLUTION_NOT_FOUND,
+	// ETAG_MISMATCH.
 	DeleteErrorSolution(context.Context, *DeleteErrorSolutionRequest) (*DeleteErrorSolutionResponse, error)
 	// PutPreference sets a preference; the value it had goes into its history, of which the latest 100
 	// are kept. The value and category that it has already change nothing: no revision, no
@@ -534,6 +572,12 @@ func (UnimplementedMemoryServiceServer) DeleteMemories(context.Context, *DeleteM
 }
 func (UnimplementedMemoryServiceServer) SaveErrorSolution(context.Context, *SaveErrorSolutionRequest) (*SaveErrorSolutionResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method SaveErrorSolution not implemented")
+}
+func (UnimplementedMemoryServiceServer) GetErrorSolution(context.Context, *GetErrorSolutionRequest) (*GetErrorSolutionResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetErrorSolution not implemented")
+}
+func (UnimplementedMemoryServiceServer) UpdateErrorSolution(context.Context, *UpdateErrorSolutionRequest) (*UpdateErrorSolutionResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method UpdateErrorSolution not implemented")
 }
 func (UnimplementedMemoryServiceServer) FindErrorSolutions(context.Context, *FindErrorSolutionsRequest) (*FindErrorSolutionsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method FindErrorSolutions not implemented")
@@ -759,6 +803,42 @@ func _MemoryService_SaveErrorSolution_Handler(srv interface{}, ctx context.Conte
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(MemoryServiceServer).SaveErrorSolution(ctx, req.(*SaveErrorSolutionRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _MemoryService_GetErrorSolution_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetErrorSolutionRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MemoryServiceServer).GetErrorSolution(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: MemoryService_GetErrorSolution_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MemoryServiceServer).GetErrorSolution(ctx, req.(*GetErrorSolutionRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _MemoryService_UpdateErrorSolution_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(UpdateErrorSolutionRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MemoryServiceServer).UpdateErrorSolution(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: MemoryService_UpdateErrorSolution_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MemoryServiceServer).UpdateErrorSolution(ctx, req.(*UpdateErrorSolutionRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -1068,6 +1148,14 @@ var MemoryService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "SaveErrorSolution",
 			Handler:    _MemoryService_SaveErrorSolution_Handler,
+		},
+		{
+			MethodName: "GetErrorSolution",
+			Handler:    _MemoryService_GetErrorSolution_Handler,
+		},
+		{
+			MethodName: "UpdateErrorSolution",
+			Handler:    _MemoryService_UpdateErrorSolution_Handler,
 		},
 		{
 			MethodName: "FindErrorSolutions",

@@ -14,7 +14,7 @@ import type { JsonObject, Message } from "@bufbuild/protobuf";
  * Describes the file lot/v1/error_solution.proto.
  */
 export const file_lot_v1_error_solution: GenFile = /*@__PURE__*/
-  fileDesc("Chtsb3QvdjEvZXJyb3Jfc29sdXRpb24ucHJvdG8SBmxvdC52MSKtBQoNRXJyb3JTb2x1dGlvbhIZChFlcnJvcl9zb2x1dGlvbl9pZBgBIAEoCRISCgplcnJvcl90eXBlGAIgASgJEhUKDWVycm9yX21lc3NhZ2UYAyABKAkSEQoJc2lnbmF0dXJlGAQgASgJEg8KB2NvbnRleHQYBSABKAkSEAoIbGFuZ3VhZ2UYBiABKAkSEgoKcmVzb2x1dGlvbhgHIAEoCRINCgVzdGVwcxgIIAMoCRISCgpjYXRlZ29yaWVzGAkgAygJEhMKBndvcmtlZBgKIAEoCEgBiAEBEiIKCG91dGNvbWVzGAsgASgLMhAubG90LnYxLk91dGNvbWVzEgwKBHRhZ3MYDCADKAkSMQoGbGFiZWxzGA0gAygLMiEubG90LnYxLkVycm9yU29sdXRpb24uTGFiZWxzRW50cnkSKQoIbWV0YWRhdGEYDiABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0EhoKEnNvdXJjZV9lcGlzb2RlX2lkcxgPIAMoCRIOCgZwaW5uZWQYECABKAgSEQoJbmFtZXNwYWNlGBEgASgJEi8KC2NyZWF0ZV90aW1lGBIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIvCgt1cGRhdGVfdGltZRgTIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASMQoLZXhwaXJlX3RpbWUYFCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wSAASKAoDdHRsGBUgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uSAAaLQoLTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4AUIMCgpleHBpcmF0aW9uQgkKB193b3JrZWQi0wMKE0Vycm9yU29sdXRpb25GaWx0ZXISEwoLZXJyb3JfdHlwZXMYASADKAkSEQoJbGFuZ3VhZ2VzGAIgAygJEhIKCmNhdGVnb3JpZXMYAyADKAkSEgoKc2lnbmF0dXJlcxgEIAMoCRITCgZ3b3JrZWQYBSABKAhIAIgBARIQCgh0YWdzX2FueRgGIAMoCRI3CgZsYWJlbHMYByADKAsyJy5sb3QudjEuRXJyb3JTb2x1dGlvbkZpbHRlci5MYWJlbHNFbnRyeRIdChBtaW5fc3VjY2Vzc19yYXRlGAggASgBSAGIAQESFwoPbWluX3VzYWdlX2NvdW50GAkgASgDEjEKDWNyZWF0ZWRfYWZ0ZXIYCiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjIKDmNyZWF0ZWRfYmVmb3JlGAsgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBITCgZwaW5uZWQYDCABKAhIAogBARotCgtMYWJlbHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBQgkKB193b3JrZWRCEwoRX21pbl9zdWNjZXNzX3JhdGVCCQoHX3Bpbm5lZCLHAQoYU2F2ZUVycm9yU29sdXRpb25SZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRItCg5lcnJvcl9zb2x1dGlvbhgCIAEoCzIVLmxvdC52MS5FcnJvclNvbHV0aW9uEhkKEWVycm9yX3NvbHV0aW9uX2lkGAMgASgJEiEKFGluaXRpYWxfc3VjY2Vzc19yYXRlGAQgASgBSACIAQESEgoKcmVxdWVzdF9pZBgFIAEoCUIXChVfaW5pdGlhbF9zdWNjZXNzX3JhdGUifAoZU2F2ZUVycm9yU29sdXRpb25SZXNwb25zZRItCg5lcnJvcl9zb2x1dGlvbhgBIAEoCzIVLmxvdC52MS5FcnJvclNvbHV0aW9uEg8KB2NyZWF0ZWQYAiABKAgSHwoHbm90aWNlcxgDIAMoCzIOLmxvdC52MS5Ob3RpY2UimAIKGUZpbmRFcnJvclNvbHV0aW9uc1JlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEhIKCmVycm9yX3R5cGUYAiABKAkSFQoNZXJyb3JfbWVzc2FnZRgDIAEoCRIQCghsYW5ndWFnZRgEIAEoCRISCgpjYXRlZ29yaWVzGAUgAygJEg0KBWxpbWl0GAYgASgFEhsKDm1pbl9zaW1pbGFyaXR5GAcgASgBSACIAQESGAoQaW5jbHVkZV91bnNvbHZlZBgIIAEoCBIPCgdleHBsYWluGAkgASgIEi0KCXJlYWRfbWFzaxgKIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE1hc2tCEQoPX21pbl9zaW1pbGFyaXR5IroBChpGaW5kRXJyb3JTb2x1dGlvbnNSZXNwb25zZRImCgRoaXRzGAEgAygLMhgubG90LnYxLkVycm9yU29sdXRpb25IaXQSFAoMcmV0cmlldmFsX2lkGAIgASgJEh8KB25vdGljZXMYAyADKAsyDi5sb3QudjEuTm90aWNlEhEKCXNpZ25hdHVyZRgEIAEoCRIqCgh1bnNvbHZlZBgFIAMoCzIYLmxvdC52MS5FcnJvclNvbHV0aW9uSGl0It0BChBFcnJvclNvbHV0aW9uSGl0Ei0KDmVycm9yX3NvbHV0aW9uGAEgASgLMhUubG90LnYxLkVycm9yU29sdXRpb24SIQoFbWF0Y2gYAiABKA4yEi5sb3QudjEuRXJyb3JNYXRjaBINCgVzY29yZRgDIAEoARISCgpzaW1pbGFyaXR5GAQgASgBEiYKC3Njb3JlX3BhcnRzGAUgAygLMhEubG90LnYxLlNjb3JlUGFydBIsCgtkaWZmZXJlbmNlcxgGIAMoCzIXLmxvdC52MS5FcnJvckRpZmZlcmVuY2UiPgoPRXJyb3JEaWZmZXJlbmNlEgwKBHBhcnQYASABKAkSDQoFZ2l2ZW4YAiABKAkSDgoGc3RvcmVkGAMgASgJIo8CCiFSZWNvcmRFcnJvclNvbHV0aW9uT3V0Y29tZVJlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEhkKEWVycm9yX3NvbHV0aW9uX2lkGAIgASgJEiAKB291dGNvbWUYAyABKA4yDy5sb3QudjEuT3V0Y29tZRITCgZyZXdhcmQYBCABKAFIAIgBARIrCghkdXJhdGlvbhgFIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIMCgRub3RlGAYgASgJEhQKDHJldHJpZXZhbF9pZBgHIAEoCRIVCg1lcnJvcl9tZXNzYWdlGAggASgJEhIKCnJlcXVlc3RfaWQYCSABKAlCCQoHX3Jld2FyZCJTCiJSZWNvcmRFcnJvclNvbHV0aW9uT3V0Y29tZVJlc3BvbnNlEi0KDmVycm9yX3NvbHV0aW9uGAEgASgLMhUubG90LnYxLkVycm9yU29sdXRpb24isQEKGUxpc3RFcnJvclNvbHV0aW9uc1JlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEisKBmZpbHRlchgCIAEoCzIbLmxvdC52MS5FcnJvclNvbHV0aW9uRmlsdGVyEhEKCXBhZ2Vfc2l6ZRgDIAEoBRISCgpwYWdlX3Rva2VuGAQgASgJEi0KCXJlYWRfbWFzaxgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE1hc2siZQoaTGlzdEVycm9yU29sdXRpb25zUmVzcG9uc2USLgoPZXJyb3Jfc29sdXRpb25zGAEgAygLMhUubG90LnYxLkVycm9yU29sdXRpb24SFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJImEKGkRlbGV0ZUVycm9yU29sdXRpb25SZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRIZChFlcnJvcl9zb2x1dGlvbl9pZBgCIAEoCRIVCg1hbGxvd19taXNzaW5nGAMgASgIIi4KG0RlbGV0ZUVycm9yU29sdXRpb25SZXNwb25zZRIPCgdkZWxldGVkGAEgASgIKmMKCkVycm9yTWF0Y2gSGwoXRVJST1JfTUFUQ0hfVU5TUEVDSUZJRUQQABIfChtFUlJPUl9NQVRDSF9FWEFDVF9TSUdOQVRVUkUQARIXChNFUlJPUl9NQVRDSF9TSU1JTEFSEAJCRwoNaW8ubG90Z3JwYy52MVABWjRnaXRodWIuY29tL2xvdC1ncnBjL2xvdC1ncnBjL2NsaWVudHMvZ28vbG90L3YxO2xvdHYxYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_field_mask, file_google_protobuf_struct, file_google_protobuf_timestamp, file_lot_v1_outcome]);
+  fileDesc("Chtsb3QvdjEvZXJyb3Jfc29sdXRpb24ucHJvdG8SBmxvdC52MSK7BQoNRXJyb3JTb2x1dGlvbhIZChFlcnJvcl9zb2x1dGlvbl9pZBgBIAEoCRISCgplcnJvcl90eXBlGAIgASgJEhUKDWVycm9yX21lc3NhZ2UYAyABKAkSEQoJc2lnbmF0dXJlGAQgASgJEg8KB2NvbnRleHQYBSABKAkSEAoIbGFuZ3VhZ2UYBiABKAkSEgoKcmVzb2x1dGlvbhgHIAEoCRINCgVzdGVwcxgIIAMoCRISCgpjYXRlZ29yaWVzGAkgAygJEhMKBndvcmtlZBgKIAEoCEgBiAEBEiIKCG91dGNvbWVzGAsgASgLMhAubG90LnYxLk91dGNvbWVzEgwKBHRhZ3MYDCADKAkSMQoGbGFiZWxzGA0gAygLMiEubG90LnYxLkVycm9yU29sdXRpb24uTGFiZWxzRW50cnkSKQoIbWV0YWRhdGEYDiABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0EhoKEnNvdXJjZV9lcGlzb2RlX2lkcxgPIAMoCRIOCgZwaW5uZWQYECABKAgSEQoJbmFtZXNwYWNlGBEgASgJEi8KC2NyZWF0ZV90aW1lGBIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIvCgt1cGRhdGVfdGltZRgTIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASMQoLZXhwaXJlX3RpbWUYFCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wSAASKAoDdHRsGBUgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uSAASDAoEZXRhZxgWIAEoCRotCgtMYWJlbHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBQgwKCmV4cGlyYXRpb25CCQoHX3dvcmtlZCLTAwoTRXJyb3JTb2x1dGlvbkZpbHRlchITCgtlcnJvcl90eXBlcxgBIAMoCRIRCglsYW5ndWFnZXMYAiADKAkSEgoKY2F0ZWdvcmllcxgDIAMoCRISCgpzaWduYXR1cmVzGAQgAygJEhMKBndvcmtlZBgFIAEoCEgAiAEBEhAKCHRhZ3NfYW55GAYgAygJEjcKBmxhYmVscxgHIAMoCzInLmxvdC52MS5FcnJvclNvbHV0aW9uRmlsdGVyLkxhYmVsc0VudHJ5Eh0KEG1pbl9zdWNjZXNzX3JhdGUYCCABKAFIAYgBARIXCg9taW5fdXNhZ2VfY291bnQYCSABKAMSMQoNY3JlYXRlZF9hZnRlchgKIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASMgoOY3JlYXRlZF9iZWZvcmUYCyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhMKBnBpbm5lZBgMIAEoCEgCiAEBGi0KC0xhYmVsc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAFCCQoHX3dvcmtlZEITChFfbWluX3N1Y2Nlc3NfcmF0ZUIJCgdfcGlubmVkIscBChhTYXZlRXJyb3JTb2x1dGlvblJlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEi0KDmVycm9yX3NvbHV0aW9uGAIgASgLMhUubG90LnYxLkVycm9yU29sdXRpb24SGQoRZXJyb3Jfc29sdXRpb25faWQYAyABKAkSIQoUaW5pdGlhbF9zdWNjZXNzX3JhdGUYBCABKAFIAIgBARISCgpyZXF1ZXN0X2lkGAUgASgJQhcKFV9pbml0aWFsX3N1Y2Nlc3NfcmF0ZSJ8ChlTYXZlRXJyb3JTb2x1dGlvblJlc3BvbnNlEi0KDmVycm9yX3NvbHV0aW9uGAEgASgLMhUubG90LnYxLkVycm9yU29sdXRpb24SDwoHY3JlYXRlZBgCIAEoCBIfCgdub3RpY2VzGAMgAygLMg4ubG90LnYxLk5vdGljZSJHChdHZXRFcnJvclNvbHV0aW9uUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSGQoRZXJyb3Jfc29sdXRpb25faWQYAiABKAkiSQoYR2V0RXJyb3JTb2x1dGlvblJlc3BvbnNlEi0KDmVycm9yX3NvbHV0aW9uGAEgASgLMhUubG90LnYxLkVycm9yU29sdXRpb24iuAEKGlVwZGF0ZUVycm9yU29sdXRpb25SZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRItCg5lcnJvcl9zb2x1dGlvbhgCIAEoCzIVLmxvdC52MS5FcnJvclNvbHV0aW9uEhkKEWVycm9yX3NvbHV0aW9uX2lkGAMgASgJEi8KC3VwZGF0ZV9tYXNrGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLkZpZWxkTWFzaxIMCgRldGFnGAUgASgJIm0KG1VwZGF0ZUVycm9yU29sdXRpb25SZXNwb25zZRItCg5lcnJvcl9zb2x1dGlvbhgBIAEoCzIVLmxvdC52MS5FcnJvclNvbHV0aW9uEh8KB25vdGljZXMYAiADKAsyDi5sb3QudjEuTm90aWNlIpgCChlGaW5kRXJyb3JTb2x1dGlvbnNSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRISCgplcnJvcl90eXBlGAIgASgJEhUKDWVycm9yX21lc3NhZ2UYAyABKAkSEAoIbGFuZ3VhZ2UYBCABKAkSEgoKY2F0ZWdvcmllcxgFIAMoCRINCgVsaW1pdBgGIAEoBRIbCg5taW5fc2ltaWxhcml0eRgHIAEoAUgAiAEBEhgKEGluY2x1ZGVfdW5zb2x2ZWQYCCABKAgSDwoHZXhwbGFpbhgJIAEoCBItCglyZWFkX21hc2sYCiABKAsyGi5nb29nbGUucHJvdG9idWYuRmllbGRNYXNrQhEKD19taW5fc2ltaWxhcml0eSK6AQoaRmluZEVycm9yU29sdXRpb25zUmVzcG9uc2USJgoEaGl0cxgBIAMoCzIYLmxvdC52MS5FcnJvclNvbHV0aW9uSGl0EhQKDHJldHJpZXZhbF9pZBgCIAEoCRIfCgdub3RpY2VzGAMgAygLMg4ubG90LnYxLk5vdGljZRIRCglzaWduYXR1cmUYBCABKAkSKgoIdW5zb2x2ZWQYBSADKAsyGC5sb3QudjEuRXJyb3JTb2x1dGlvbkhpdCLdAQoQRXJyb3JTb2x1dGlvbkhpdBItCg5lcnJvcl9zb2x1dGlvbhgBIAEoCzIVLmxvdC52MS5FcnJvclNvbHV0aW9uEiEKBW1hdGNoGAIgASgOMhIubG90LnYxLkVycm9yTWF0Y2gSDQoFc2NvcmUYAyABKAESEgoKc2ltaWxhcml0eRgEIAEoARImCgtzY29yZV9wYXJ0cxgFIAMoCzIRLmxvdC52MS5TY29yZVBhcnQSLAoLZGlmZmVyZW5jZXMYBiADKAsyFy5sb3QudjEuRXJyb3JEaWZmZXJlbmNlIj4KD0Vycm9yRGlmZmVyZW5jZRIMCgRwYXJ0GAEgASgJEg0KBWdpdmVuGAIgASgJEg4KBnN0b3JlZBgDIAEoCSKPAgohUmVjb3JkRXJyb3JTb2x1dGlvbk91dGNvbWVSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRIZChFlcnJvcl9zb2x1dGlvbl9pZBgCIAEoCRIgCgdvdXRjb21lGAMgASgOMg8ubG90LnYxLk91dGNvbWUSEwoGcmV3YXJkGAQgASgBSACIAQESKwoIZHVyYXRpb24YBSABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SDAoEbm90ZRgGIAEoCRIUCgxyZXRyaWV2YWxfaWQYByABKAkSFQoNZXJyb3JfbWVzc2FnZRgIIAEoCRISCgpyZXF1ZXN0X2lkGAkgASgJQgkKB19yZXdhcmQiUwoiUmVjb3JkRXJyb3JTb2x1dGlvbk91dGNvbWVSZXNwb25zZRItCg5lcnJvcl9zb2x1dGlvbhgBIAEoCzIVLmxvdC52MS5FcnJvclNvbHV0aW9uIrEBChlMaXN0RXJyb3JTb2x1dGlvbnNSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRIrCgZmaWx0ZXIYAiABKAsyGy5sb3QudjEuRXJyb3JTb2x1dGlvbkZpbHRlchIRCglwYWdlX3NpemUYAyABKAUSEgoKcGFnZV90b2tlbhgEIAEoCRItCglyZWFkX21hc2sYBSABKAsyGi5nb29nbGUucHJvdG9idWYuRmllbGRNYXNrImUKGkxpc3RFcnJvclNvbHV0aW9uc1Jlc3BvbnNlEi4KD2Vycm9yX3NvbHV0aW9ucxgBIAMoCzIVLmxvdC52MS5FcnJvclNvbHV0aW9uEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSJvChpEZWxldGVFcnJvclNvbHV0aW9uUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSGQoRZXJyb3Jfc29sdXRpb25faWQYAiABKAkSFQoNYWxsb3dfbWlzc2luZxgDIAEoCBIMCgRldGFnGAQgASgJIi4KG0RlbGV0ZUVycm9yU29sdXRpb25SZXNwb25zZRIPCgdkZWxldGVkGAEgASgIKmMKCkVycm9yTWF0Y2gSGwoXRVJST1JfTUFUQ0hfVU5TUEVDSUZJRUQQABIfChtFUlJPUl9NQVRDSF9FWEFDVF9TSUdOQVRVUkUQARIXChNFUlJPUl9NQVRDSF9TSU1JTEFSEAJCRwoNaW8ubG90Z3JwYy52MVABWjRnaXRodWIuY29tL2xvdC1ncnBjL2xvdC1ncnBjL2NsaWVudHMvZ28vbG90L3YxO2xvdHYxYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_field_mask, file_google_protobuf_struct, file_google_protobuf_timestamp, file_lot_v1_outcome]);
 
 /**
  * ErrorSolution is an error with what fixed it, or the fact that nothing did yet.
@@ -156,7 +156,8 @@ export type ErrorSolution = Message<"lot.v1.ErrorSolution"> & {
   createTime?: Timestamp | undefined;
 
   /**
-   * Output only. update_time of the last save; outcomes do not move it.
+   * Output only. update_time of the last edit; equals create_time if never edited. Outcomes do not
+   * move it.
    *
    * @generated from field: google.protobuf.Timestamp update_time = 19;
    */
@@ -184,6 +185,13 @@ export type ErrorSolution = Message<"lot.v1.ErrorSolution"> & {
     value: Duration;
     case: "ttl";
   } | { case: undefined; value?: undefined };
+
+  /**
+   * Output only. etag of the content; changes with every edit, never with an outcome.
+   *
+   * @generated from field: string etag = 22;
+   */
+  etag: string;
 };
 
 /**
@@ -381,6 +389,137 @@ export const SaveErrorSolutionResponseSchema: GenMessage<SaveErrorSolutionRespon
   messageDesc(file_lot_v1_error_solution, 3);
 
 /**
+ * Request of GetErrorSolution.
+ *
+ * @generated from message lot.v1.GetErrorSolutionRequest
+ */
+export type GetErrorSolutionRequest = Message<"lot.v1.GetErrorSolutionRequest"> & {
+  /**
+   * namespace; empty is `default`.
+   *
+   * @generated from field: string namespace = 1;
+   */
+  namespace: string;
+
+  /**
+   * Required. error_solution_id.
+   *
+   * @generated from field: string error_solution_id = 2;
+   */
+  errorSolutionId: string;
+};
+
+/**
+ * Describes the message lot.v1.GetErrorSolutionRequest.
+ * Use `create(GetErrorSolutionRequestSchema)` to create a new message.
+ */
+export const GetErrorSolutionRequestSchema: GenMessage<GetErrorSolutionRequest> = /*@__PURE__*/
+  messageDesc(file_lot_v1_error_solution, 4);
+
+/**
+ * Response of GetErrorSolution.
+ *
+ * @generated from message lot.v1.GetErrorSolutionResponse
+ */
+export type GetErrorSolutionResponse = Message<"lot.v1.GetErrorSolutionResponse"> & {
+  /**
+   * error_solution.
+   *
+   * @generated from field: lot.v1.ErrorSolution error_solution = 1;
+   */
+  errorSolution?: ErrorSolution | undefined;
+};
+
+/**
+ * Describes the message lot.v1.GetErrorSolutionResponse.
+ * Use `create(GetErrorSolutionResponseSchema)` to create a new message.
+ */
+export const GetErrorSolutionResponseSchema: GenMessage<GetErrorSolutionResponse> = /*@__PURE__*/
+  messageDesc(file_lot_v1_error_solution, 5);
+
+/**
+ * Request of UpdateErrorSolution.
+ *
+ * @generated from message lot.v1.UpdateErrorSolutionRequest
+ */
+export type UpdateErrorSolutionRequest = Message<"lot.v1.UpdateErrorSolutionRequest"> & {
+  /**
+   * namespace; empty is `default`.
+   *
+   * @generated from field: string namespace = 1;
+   */
+  namespace: string;
+
+  /**
+   * Required. error_solution holds the new values. `error_message` may be empty if the mask leaves
+   * it out.
+   *
+   * @generated from field: lot.v1.ErrorSolution error_solution = 2;
+   */
+  errorSolution?: ErrorSolution | undefined;
+
+  /**
+   * Required. error_solution_id of the solution to edit.
+   *
+   * @generated from field: string error_solution_id = 3;
+   */
+  errorSolutionId: string;
+
+  /**
+   * update_mask names the paths to set (`resolution`, `tags`, …; `expiration` sets or clears the
+   * expiry). A named path takes its value from the given error solution, even if empty; metadata,
+   * labels and lists are replaced as a whole. `*` means all editable fields. Without a mask, every
+   * populated field is set and the rest stays unchanged. An output-only or unknown path is an error
+   * that lists the valid ones.
+   *
+   * @generated from field: google.protobuf.FieldMask update_mask = 4;
+   */
+  updateMask?: FieldMask | undefined;
+
+  /**
+   * etag that the error solution must still have. Empty: whatever it has.
+   *
+   * @generated from field: string etag = 5;
+   */
+  etag: string;
+};
+
+/**
+ * Describes the message lot.v1.UpdateErrorSolutionRequest.
+ * Use `create(UpdateErrorSolutionRequestSchema)` to create a new message.
+ */
+export const UpdateErrorSolutionRequestSchema: GenMessage<UpdateErrorSolutionRequest> = /*@__PURE__*/
+  messageDesc(file_lot_v1_error_solution, 6);
+
+/**
+ * Response of UpdateErrorSolution.
+ *
+ * @generated from message lot.v1.UpdateErrorSolutionResponse
+ */
+export type UpdateErrorSolutionResponse = Message<"lot.v1.UpdateErrorSolutionResponse"> & {
+  /**
+   * error_solution as it now stands.
+   *
+   * @generated from field: lot.v1.ErrorSolution error_solution = 1;
+   */
+  errorSolution?: ErrorSolution | undefined;
+
+  /**
+   * notices, for example that a text is longer than the model reads.
+   *
+   * @generated from field: repeated lot.v1.Notice notices = 2;
+   */
+  notices: Notice[];
+};
+
+/**
+ * Describes the message lot.v1.UpdateErrorSolutionResponse.
+ * Use `create(UpdateErrorSolutionResponseSchema)` to create a new message.
+ */
+export const UpdateErrorSolutionResponseSchema: GenMessage<UpdateErrorSolutionResponse> = /*@__PURE__*/
+  messageDesc(file_lot_v1_error_solution, 7);
+
+/**
  * Request of FindErrorSolutions.
  *
  * @generated from message lot.v1.FindErrorSolutionsRequest
@@ -465,7 +604,7 @@ export type FindErrorSolutionsRequest = Message<"lot.v1.FindErrorSolutionsReques
  * Use `create(FindErrorSolutionsRequestSchema)` to create a new message.
  */
 export const FindErrorSolutionsRequestSchema: GenMessage<FindErrorSolutionsRequest> = /*@__PURE__*/
-  messageDesc(file_lot_v1_error_solution, 4);
+  messageDesc(file_lot_v1_error_solution, 8);
 
 /**
  * Response of FindErrorSolutions.
@@ -515,7 +654,7 @@ export type FindErrorSolutionsResponse = Message<"lot.v1.FindErrorSolutionsRespo
  * Use `create(FindErrorSolutionsResponseSchema)` to create a new message.
  */
 export const FindErrorSolutionsResponseSchema: GenMessage<FindErrorSolutionsResponse> = /*@__PURE__*/
-  messageDesc(file_lot_v1_error_solution, 5);
+  messageDesc(file_lot_v1_error_solution, 9);
 
 /**
  * ErrorSolutionHit is an error solution that was found.
@@ -576,7 +715,7 @@ export type ErrorSolutionHit = Message<"lot.v1.ErrorSolutionHit"> & {
  * Use `create(ErrorSolutionHitSchema)` to create a new message.
  */
 export const ErrorSolutionHitSchema: GenMessage<ErrorSolutionHit> = /*@__PURE__*/
-  messageDesc(file_lot_v1_error_solution, 6);
+  messageDesc(file_lot_v1_error_solution, 10);
 
 /**
  * ErrorDifference is a part in which two errors of one signature differ.
@@ -612,7 +751,7 @@ export type ErrorDifference = Message<"lot.v1.ErrorDifference"> & {
  * Use `create(ErrorDifferenceSchema)` to create a new message.
  */
 export const ErrorDifferenceSchema: GenMessage<ErrorDifference> = /*@__PURE__*/
-  messageDesc(file_lot_v1_error_solution, 7);
+  messageDesc(file_lot_v1_error_solution, 11);
 
 /**
  * Request of RecordErrorSolutionOutcome.
@@ -689,7 +828,7 @@ export type RecordErrorSolutionOutcomeRequest = Message<"lot.v1.RecordErrorSolut
  * Use `create(RecordErrorSolutionOutcomeRequestSchema)` to create a new message.
  */
 export const RecordErrorSolutionOutcomeRequestSchema: GenMessage<RecordErrorSolutionOutcomeRequest> = /*@__PURE__*/
-  messageDesc(file_lot_v1_error_solution, 8);
+  messageDesc(file_lot_v1_error_solution, 12);
 
 /**
  * Response of RecordErrorSolutionOutcome.
@@ -710,7 +849,7 @@ export type RecordErrorSolutionOutcomeResponse = Message<"lot.v1.RecordErrorSolu
  * Use `create(RecordErrorSolutionOutcomeResponseSchema)` to create a new message.
  */
 export const RecordErrorSolutionOutcomeResponseSchema: GenMessage<RecordErrorSolutionOutcomeResponse> = /*@__PURE__*/
-  messageDesc(file_lot_v1_error_solution, 9);
+  messageDesc(file_lot_v1_error_solution, 13);
 
 /**
  * Request of ListErrorSolutions.
@@ -760,7 +899,7 @@ export type ListErrorSolutionsRequest = Message<"lot.v1.ListErrorSolutionsReques
  * Use `create(ListErrorSolutionsRequestSchema)` to create a new message.
  */
 export const ListErrorSolutionsRequestSchema: GenMessage<ListErrorSolutionsRequest> = /*@__PURE__*/
-  messageDesc(file_lot_v1_error_solution, 10);
+  messageDesc(file_lot_v1_error_solution, 14);
 
 /**
  * Response of ListErrorSolutions.
@@ -789,7 +928,7 @@ export type ListErrorSolutionsResponse = Message<"lot.v1.ListErrorSolutionsRespo
  * Use `create(ListErrorSolutionsResponseSchema)` to create a new message.
  */
 export const ListErrorSolutionsResponseSchema: GenMessage<ListErrorSolutionsResponse> = /*@__PURE__*/
-  messageDesc(file_lot_v1_error_solution, 11);
+  messageDesc(file_lot_v1_error_solution, 15);
 
 /**
  * Request of DeleteErrorSolution.
@@ -817,6 +956,13 @@ export type DeleteErrorSolutionRequest = Message<"lot.v1.DeleteErrorSolutionRequ
    * @generated from field: bool allow_missing = 3;
    */
   allowMissing: boolean;
+
+  /**
+   * etag that the error solution must still have. Empty: whatever it has.
+   *
+   * @generated from field: string etag = 4;
+   */
+  etag: string;
 };
 
 /**
@@ -824,7 +970,7 @@ export type DeleteErrorSolutionRequest = Message<"lot.v1.DeleteErrorSolutionRequ
  * Use `create(DeleteErrorSolutionRequestSchema)` to create a new message.
  */
 export const DeleteErrorSolutionRequestSchema: GenMessage<DeleteErrorSolutionRequest> = /*@__PURE__*/
-  messageDesc(file_lot_v1_error_solution, 12);
+  messageDesc(file_lot_v1_error_solution, 16);
 
 /**
  * Response of DeleteErrorSolution.
@@ -845,7 +991,7 @@ export type DeleteErrorSolutionResponse = Message<"lot.v1.DeleteErrorSolutionRes
  * Use `create(DeleteErrorSolutionResponseSchema)` to create a new message.
  */
 export const DeleteErrorSolutionResponseSchema: GenMessage<DeleteErrorSolutionResponse> = /*@__PURE__*/
-  messageDesc(file_lot_v1_error_solution, 13);
+  messageDesc(file_lot_v1_error_solution, 17);
 
 /**
  * ErrorMatch says how a solution was found.

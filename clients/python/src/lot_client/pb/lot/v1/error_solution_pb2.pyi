@@ -101,6 +101,7 @@ class ErrorSolution(_message.Message):
     UPDATE_TIME_FIELD_NUMBER: _builtins.int
     EXPIRE_TIME_FIELD_NUMBER: _builtins.int
     TTL_FIELD_NUMBER: _builtins.int
+    ETAG_FIELD_NUMBER: _builtins.int
     error_solution_id: _builtins.str
     """error_solution_id identifies it in its namespace; rules as for Memory.memory_id. Output only in
     the message; choose it by the request's field.
@@ -132,6 +133,8 @@ class ErrorSolution(_message.Message):
     """pinned things are never pruned."""
     namespace: _builtins.str
     """Output only. namespace it is in."""
+    etag: _builtins.str
+    """Output only. etag of the content; changes with every edit, never with an outcome."""
     @_builtins.property
     def steps(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """steps of the resolution, in order. At most 1,000, and 1.5 MiB in total."""
@@ -166,7 +169,9 @@ class ErrorSolution(_message.Message):
 
     @_builtins.property
     def update_time(self) -> _timestamp_pb2.Timestamp:
-        """Output only. update_time of the last save; outcomes do not move it."""
+        """Output only. update_time of the last edit; equals create_time if never edited. Outcomes do not
+        move it.
+        """
 
     @_builtins.property
     def expire_time(self) -> _timestamp_pb2.Timestamp:
@@ -200,10 +205,11 @@ class ErrorSolution(_message.Message):
         update_time: _timestamp_pb2.Timestamp | None = ...,
         expire_time: _timestamp_pb2.Timestamp | None = ...,
         ttl: _duration_pb2.Duration | None = ...,
+        etag: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_worked", b"_worked", "create_time", b"create_time", "expiration", b"expiration", "expire_time", b"expire_time", "metadata", b"metadata", "outcomes", b"outcomes", "ttl", b"ttl", "update_time", b"update_time", "worked", b"worked"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_worked", b"_worked", "categories", b"categories", "context", b"context", "create_time", b"create_time", "error_message", b"error_message", "error_solution_id", b"error_solution_id", "error_type", b"error_type", "expiration", b"expiration", "expire_time", b"expire_time", "labels", b"labels", "language", b"language", "metadata", b"metadata", "namespace", b"namespace", "outcomes", b"outcomes", "pinned", b"pinned", "resolution", b"resolution", "signature", b"signature", "source_episode_ids", b"source_episode_ids", "steps", b"steps", "tags", b"tags", "ttl", b"ttl", "update_time", b"update_time", "worked", b"worked"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_worked", b"_worked", "categories", b"categories", "context", b"context", "create_time", b"create_time", "error_message", b"error_message", "error_solution_id", b"error_solution_id", "error_type", b"error_type", "etag", b"etag", "expiration", b"expiration", "expire_time", b"expire_time", "labels", b"labels", "language", b"language", "metadata", b"metadata", "namespace", b"namespace", "outcomes", b"outcomes", "pinned", b"pinned", "resolution", b"resolution", "signature", b"signature", "source_episode_ids", b"source_episode_ids", "steps", b"steps", "tags", b"tags", "ttl", b"ttl", "update_time", b"update_time", "worked", b"worked"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__worked: _TypeAlias = _typing.Literal["worked"]  # noqa: Y015
     _WhichOneofArgType__worked: _TypeAlias = _typing.Literal["_worked", b"_worked"]  # noqa: Y015
@@ -414,6 +420,135 @@ class SaveErrorSolutionResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___SaveErrorSolutionResponse: _TypeAlias = SaveErrorSolutionResponse  # noqa: Y015
+
+@_typing.final
+class GetErrorSolutionRequest(_message.Message):
+    """Request of GetErrorSolution."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAMESPACE_FIELD_NUMBER: _builtins.int
+    ERROR_SOLUTION_ID_FIELD_NUMBER: _builtins.int
+    namespace: _builtins.str
+    """namespace; empty is `default`."""
+    error_solution_id: _builtins.str
+    """Required. error_solution_id."""
+    def __init__(
+        self,
+        *,
+        namespace: _builtins.str = ...,
+        error_solution_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["error_solution_id", b"error_solution_id", "namespace", b"namespace"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetErrorSolutionRequest: _TypeAlias = GetErrorSolutionRequest  # noqa: Y015
+
+@_typing.final
+class GetErrorSolutionResponse(_message.Message):
+    """Response of GetErrorSolution."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ERROR_SOLUTION_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def error_solution(self) -> Global___ErrorSolution:
+        """error_solution."""
+
+    def __init__(
+        self,
+        *,
+        error_solution: Global___ErrorSolution | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["error_solution", b"error_solution"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["error_solution", b"error_solution"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetErrorSolutionResponse: _TypeAlias = GetErrorSolutionResponse  # noqa: Y015
+
+@_typing.final
+class UpdateErrorSolutionRequest(_message.Message):
+    """Request of UpdateErrorSolution."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAMESPACE_FIELD_NUMBER: _builtins.int
+    ERROR_SOLUTION_FIELD_NUMBER: _builtins.int
+    ERROR_SOLUTION_ID_FIELD_NUMBER: _builtins.int
+    UPDATE_MASK_FIELD_NUMBER: _builtins.int
+    ETAG_FIELD_NUMBER: _builtins.int
+    namespace: _builtins.str
+    """namespace; empty is `default`."""
+    error_solution_id: _builtins.str
+    """Required. error_solution_id of the solution to edit."""
+    etag: _builtins.str
+    """etag that the error solution must still have. Empty: whatever it has."""
+    @_builtins.property
+    def error_solution(self) -> Global___ErrorSolution:
+        """Required. error_solution holds the new values. `error_message` may be empty if the mask leaves
+        it out.
+        """
+
+    @_builtins.property
+    def update_mask(self) -> _field_mask_pb2.FieldMask:
+        """update_mask names the paths to set (`resolution`, `tags`, …; `expiration` sets or clears the
+        expiry). A named path takes its value from the given error solution, even if empty; metadata,
+        labels and lists are replaced as a whole. `*` means all editable fields. Without a mask, every
+        populated field is set and the rest stays unchanged. An output-only or unknown path is an error
+        that lists the valid ones.
+        """
+
+    def __init__(
+        self,
+        *,
+        namespace: _builtins.str = ...,
+        error_solution: Global___ErrorSolution | None = ...,
+        error_solution_id: _builtins.str = ...,
+        update_mask: _field_mask_pb2.FieldMask | None = ...,
+        etag: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["error_solution", b"error_solution", "update_mask", b"update_mask"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["error_solution", b"error_solution", "error_solution_id", b"error_solution_id", "etag", b"etag", "namespace", b"namespace", "update_mask", b"update_mask"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___UpdateErrorSolutionRequest: _TypeAlias = UpdateErrorSolutionRequest  # noqa: Y015
+
+@_typing.final
+class UpdateErrorSolutionResponse(_message.Message):
+    """Response of UpdateErrorSolution."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ERROR_SOLUTION_FIELD_NUMBER: _builtins.int
+    NOTICES_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def error_solution(self) -> Global___ErrorSolution:
+        """error_solution as it now stands."""
+
+    @_builtins.property
+    def notices(self) -> _containers.RepeatedCompositeFieldContainer[_outcome_pb2.Notice]:
+        """notices, for example that a text is longer than the model reads."""
+
+    def __init__(
+        self,
+        *,
+        error_solution: Global___ErrorSolution | None = ...,
+        notices: _abc.Iterable[_outcome_pb2.Notice] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["error_solution", b"error_solution"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["error_solution", b"error_solution", "notices", b"notices"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___UpdateErrorSolutionResponse: _TypeAlias = UpdateErrorSolutionResponse  # noqa: Y015
 
 @_typing.final
 class FindErrorSolutionsRequest(_message.Message):
@@ -784,22 +919,26 @@ class DeleteErrorSolutionRequest(_message.Message):
     NAMESPACE_FIELD_NUMBER: _builtins.int
     ERROR_SOLUTION_ID_FIELD_NUMBER: _builtins.int
     ALLOW_MISSING_FIELD_NUMBER: _builtins.int
+    ETAG_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
     """namespace; empty is `default`."""
     error_solution_id: _builtins.str
     """Required. error_solution_id."""
     allow_missing: _builtins.bool
     """allow_missing: one that is not there is no error."""
+    etag: _builtins.str
+    """etag that the error solution must still have. Empty: whatever it has."""
     def __init__(
         self,
         *,
         namespace: _builtins.str = ...,
         error_solution_id: _builtins.str = ...,
         allow_missing: _builtins.bool = ...,
+        etag: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["allow_missing", b"allow_missing", "error_solution_id", b"error_solution_id", "namespace", b"namespace"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["allow_missing", b"allow_missing", "error_solution_id", b"error_solution_id", "etag", b"etag", "namespace", b"namespace"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -88,6 +88,16 @@ class MemoryServiceStub(object):
                 request_serializer=lot_dot_v1_dot_error__solution__pb2.SaveErrorSolutionRequest.SerializeToString,
                 response_deserializer=lot_dot_v1_dot_error__solution__pb2.SaveErrorSolutionResponse.FromString,
                 _registered_method=True)
+        self.GetErrorSolution = channel.unary_unary(
+                '/lot.v1.MemoryService/GetErrorSolution',
+                request_serializer=lot_dot_v1_dot_error__solution__pb2.GetErrorSolutionRequest.SerializeToString,
+                response_deserializer=lot_dot_v1_dot_error__solution__pb2.GetErrorSolutionResponse.FromString,
+                _registered_method=True)
+        self.UpdateErrorSolution = channel.unary_unary(
+                '/lot.v1.MemoryService/UpdateErrorSolution',
+                request_serializer=lot_dot_v1_dot_error__solution__pb2.UpdateErrorSolutionRequest.SerializeToString,
+                response_deserializer=lot_dot_v1_dot_error__solution__pb2.UpdateErrorSolutionResponse.FromString,
+                _registered_method=True)
         self.FindErrorSolutions = channel.unary_unary(
                 '/lot.v1.MemoryService/FindErrorSolutions',
                 request_serializer=lot_dot_v1_dot_error__solution__pb2.FindErrorSolutionsRequest.SerializeToString,
@@ -242,10 +252,27 @@ class MemoryServiceServicer(object):
 
         Without `error_solution_id` the same solution of the same error is stored once: signature,
         language, resolution, steps and `worked` make it the same. The stored one is given back with
-        `created` false, and what was given otherwise is named in a notice. An outcome is counted by
-        RecordErrorSolutionOutcome only, never by a save. Errors: ERROR_SOLUTION_ID_IN_USE,
+        `created` false, and what was given otherwise is named in a notice. An edited solution counts as
+        what it says now. An outcome is counted by RecordErrorSolutionOutcome only, never by a save.
+        Errors: ERROR_SOLUTION_ID_IN_USE,
         ERROR_SOLUTION_NOT_FOUND (a retry of a save whose solution was deleted since),
         REQUEST_ID_REUSED.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetErrorSolution(self, request, context):
+        """GetErrorSolution returns one. Errors: ERROR_SOLUTION_NOT_FOUND.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def UpdateErrorSolution(self, request, context):
+        """UpdateErrorSolution edits what callers edit; the signature follows. Outcomes are untouched; as
+        long as there are none, an edit of `worked` sets the success_rate that a save would start from,
+        unless that was given. Errors: ERROR_SOLUTION_NOT_FOUND, ETAG_MISMATCH.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -281,7 +308,8 @@ class MemoryServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def DeleteErrorSolution(self, request, context):
-        """DeleteErrorSolution deletes one. Errors: ERROR_SOLUTION_NOT_FOUND.
+        """DeleteErrorSolution deletes one, and its outcomes. Errors: ERROR_SOLUTION_NOT_FOUND,
+        ETAG_MISMATCH.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -427,6 +455,16 @@ def add_MemoryServiceServicer_to_server(servicer, server):
                     servicer.SaveErrorSolution,
                     request_deserializer=lot_dot_v1_dot_error__solution__pb2.SaveErrorSolutionRequest.FromString,
                     response_serializer=lot_dot_v1_dot_error__solution__pb2.SaveErrorSolutionResponse.SerializeToString,
+            ),
+            'GetErrorSolution': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetErrorSolution,
+                    request_deserializer=lot_dot_v1_dot_error__solution__pb2.GetErrorSolutionRequest.FromString,
+                    response_serializer=lot_dot_v1_dot_error__solution__pb2.GetErrorSolutionResponse.SerializeToString,
+            ),
+            'UpdateErrorSolution': grpc.unary_unary_rpc_method_handler(
+                    servicer.UpdateErrorSolution,
+                    request_deserializer=lot_dot_v1_dot_error__solution__pb2.UpdateErrorSolutionRequest.FromString,
+                    response_serializer=lot_dot_v1_dot_error__solution__pb2.UpdateErrorSolutionResponse.SerializeToString,
             ),
             'FindErrorSolutions': grpc.unary_unary_rpc_method_handler(
                     servicer.FindErrorSolutions,
@@ -751,6 +789,60 @@ class MemoryService(object):
             '/lot.v1.MemoryService/SaveErrorSolution',
             lot_dot_v1_dot_error__solution__pb2.SaveErrorSolutionRequest.SerializeToString,
             lot_dot_v1_dot_error__solution__pb2.SaveErrorSolutionResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetErrorSolution(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lot.v1.MemoryService/GetErrorSolution',
+            lot_dot_v1_dot_error__solution__pb2.GetErrorSolutionRequest.SerializeToString,
+            lot_dot_v1_dot_error__solution__pb2.GetErrorSolutionResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def UpdateErrorSolution(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lot.v1.MemoryService/UpdateErrorSolution',
+            lot_dot_v1_dot_error__solution__pb2.UpdateErrorSolutionRequest.SerializeToString,
+            lot_dot_v1_dot_error__solution__pb2.UpdateErrorSolutionResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -76,10 +76,18 @@ class MemoryServiceStub:
 
     Without `error_solution_id` the same solution of the same error is stored once: signature,
     language, resolution, steps and `worked` make it the same. The stored one is given back with
-    `created` false, and what was given otherwise is named in a notice. An outcome is counted by
-    RecordErrorSolutionOutcome only, never by a save. Errors: ERROR_SOLUTION_ID_IN_USE,
+    `created` false, and what was given otherwise is named in a notice. An edited solution counts as
+    what it says now. An outcome is counted by RecordErrorSolutionOutcome only, never by a save.
+    Errors: ERROR_SOLUTION_ID_IN_USE,
     ERROR_SOLUTION_NOT_FOUND (a retry of a save whose solution was deleted since),
     REQUEST_ID_REUSED.
+    """
+    GetErrorSolution: _grpc.UnaryUnaryMultiCallable[_error_solution_pb2.GetErrorSolutionRequest, _error_solution_pb2.GetErrorSolutionResponse]
+    """GetErrorSolution returns one. Errors: ERROR_SOLUTION_NOT_FOUND."""
+    UpdateErrorSolution: _grpc.UnaryUnaryMultiCallable[_error_solution_pb2.UpdateErrorSolutionRequest, _error_solution_pb2.UpdateErrorSolutionResponse]
+    """UpdateErrorSolution edits what callers edit; the signature follows. Outcomes are untouched; as
+    long as there are none, an edit of `worked` sets the success_rate that a save would start from,
+    unless that was given. Errors: ERROR_SOLUTION_NOT_FOUND, ETAG_MISMATCH.
     """
     FindErrorSolutions: _grpc.UnaryUnaryMultiCallable[_error_solution_pb2.FindErrorSolutionsRequest, _error_solution_pb2.FindErrorSolutionsResponse]
     """FindErrorSolutions finds what fixed an error like this one: first those of the same signature,
@@ -99,7 +107,9 @@ class MemoryServiceStub:
     PAGE_TOKEN_MISMATCH.
     """
     DeleteErrorSolution: _grpc.UnaryUnaryMultiCallable[_error_solution_pb2.DeleteErrorSolutionRequest, _error_solution_pb2.DeleteErrorSolutionResponse]
-    """DeleteErrorSolution deletes one. Errors: ERROR_SOLUTION_NOT_FOUND."""
+    """DeleteErrorSolution deletes one, and its outcomes. Errors: ERROR_SOLUTION_NOT_FOUND,
+    ETAG_MISMATCH.
+    """
     PutPreference: _grpc.UnaryUnaryMultiCallable[_preference_pb2.PutPreferenceRequest, _preference_pb2.PutPreferenceResponse]
     """PutPreference sets a preference; the value it had goes into its history, of which the latest 100
     are kept. The value and category that it has already change nothing: no revision, no
@@ -189,10 +199,18 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
 
     Without `error_solution_id` the same solution of the same error is stored once: signature,
     language, resolution, steps and `worked` make it the same. The stored one is given back with
-    `created` false, and what was given otherwise is named in a notice. An outcome is counted by
-    RecordErrorSolutionOutcome only, never by a save. Errors: ERROR_SOLUTION_ID_IN_USE,
+    `created` false, and what was given otherwise is named in a notice. An edited solution counts as
+    what it says now. An outcome is counted by RecordErrorSolutionOutcome only, never by a save.
+    Errors: ERROR_SOLUTION_ID_IN_USE,
     ERROR_SOLUTION_NOT_FOUND (a retry of a save whose solution was deleted since),
     REQUEST_ID_REUSED.
+    """
+    GetErrorSolution: _aio.UnaryUnaryMultiCallable[_error_solution_pb2.GetErrorSolutionRequest, _error_solution_pb2.GetErrorSolutionResponse]  # type: ignore[assignment]
+    """GetErrorSolution returns one. Errors: ERROR_SOLUTION_NOT_FOUND."""
+    UpdateErrorSolution: _aio.UnaryUnaryMultiCallable[_error_solution_pb2.UpdateErrorSolutionRequest, _error_solution_pb2.UpdateErrorSolutionResponse]  # type: ignore[assignment]
+    """UpdateErrorSolution edits what callers edit; the signature follows. Outcomes are untouched; as
+    long as there are none, an edit of `worked` sets the success_rate that a save would start from,
+    unless that was given. Errors: ERROR_SOLUTION_NOT_FOUND, ETAG_MISMATCH.
     """
     FindErrorSolutions: _aio.UnaryUnaryMultiCallable[_error_solution_pb2.FindErrorSolutionsRequest, _error_solution_pb2.FindErrorSolutionsResponse]  # type: ignore[assignment]
     """FindErrorSolutions finds what fixed an error like this one: first those of the same signature,
@@ -212,7 +230,9 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
     PAGE_TOKEN_MISMATCH.
     """
     DeleteErrorSolution: _aio.UnaryUnaryMultiCallable[_error_solution_pb2.DeleteErrorSolutionRequest, _error_solution_pb2.DeleteErrorSolutionResponse]  # type: ignore[assignment]
-    """DeleteErrorSolution deletes one. Errors: ERROR_SOLUTION_NOT_FOUND."""
+    """DeleteErrorSolution deletes one, and its outcomes. Errors: ERROR_SOLUTION_NOT_FOUND,
+    ETAG_MISMATCH.
+    """
     PutPreference: _aio.UnaryUnaryMultiCallable[_preference_pb2.PutPreferenceRequest, _preference_pb2.PutPreferenceResponse]  # type: ignore[assignment]
     """PutPreference sets a preference; the value it had goes into its history, of which the latest 100
     are kept. The value and category that it has already change nothing: no revision, no
@@ -353,10 +373,30 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
 
         Without `error_solution_id` the same solution of the same error is stored once: signature,
         language, resolution, steps and `worked` make it the same. The stored one is given back with
-        `created` false, and what was given otherwise is named in a notice. An outcome is counted by
-        RecordErrorSolutionOutcome only, never by a save. Errors: ERROR_SOLUTION_ID_IN_USE,
+        `created` false, and what was given otherwise is named in a notice. An edited solution counts as
+        what it says now. An outcome is counted by RecordErrorSolutionOutcome only, never by a save.
+        Errors: ERROR_SOLUTION_ID_IN_USE,
         ERROR_SOLUTION_NOT_FOUND (a retry of a save whose solution was deleted since),
         REQUEST_ID_REUSED.
+        """
+
+    @_abc_1.abstractmethod
+    def GetErrorSolution(
+        self,
+        request: _error_solution_pb2.GetErrorSolutionRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_error_solution_pb2.GetErrorSolutionResponse, _abc.Awaitable[_error_solution_pb2.GetErrorSolutionResponse]]:
+        """GetErrorSolution returns one. Errors: ERROR_SOLUTION_NOT_FOUND."""
+
+    @_abc_1.abstractmethod
+    def UpdateErrorSolution(
+        self,
+        request: _error_solution_pb2.UpdateErrorSolutionRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_error_solution_pb2.UpdateErrorSolutionResponse, _abc.Awaitable[_error_solution_pb2.UpdateErrorSolutionResponse]]:
+        """UpdateErrorSolution edits what callers edit; the signature follows. Outcomes are untouched; as
+        long as there are none, an edit of `worked` sets the success_rate that a save would start from,
+        unless that was given. Errors: ERROR_SOLUTION_NOT_FOUND, ETAG_MISMATCH.
         """
 
     @_abc_1.abstractmethod
@@ -400,7 +440,9 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _error_solution_pb2.DeleteErrorSolutionRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_error_solution_pb2.DeleteErrorSolutionResponse, _abc.Awaitable[_error_solution_pb2.DeleteErrorSolutionResponse]]:
-        """DeleteErrorSolution deletes one. Errors: ERROR_SOLUTION_NOT_FOUND."""
+        """DeleteErrorSolution deletes one, and its outcomes. Errors: ERROR_SOLUTION_NOT_FOUND,
+        ETAG_MISMATCH.
+        """
 
     @_abc_1.abstractmethod
     def PutPreference(
