@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import base64
+import random
+import re
+import textwrap
 import unicodedata
 
 import pytest
@@ -27,14 +31,12 @@ HOSTILE = st.text(
 
 
 @given(HOSTILE, st.integers(1, 400))
-def test_a_text_is_one_line_without_tags_and_images(text, most):
+def test_a_text_is_one_line_and_has_tags_and_images_in_a_code_span_only(text, most):
     line, cut = inline_and_cut(text, most)
     assert len(line.splitlines()) <= 1
-    assert "![" not in line
-    for at, character in enumerate(line):
-        if character == "<":
-            assert not line[at + 1 : at + 2].isalpha() or not line[at + 1].isascii()
-            assert line[at + 1 : at + 2] not in ("/", "!", "?")
+    if re.search(r"<[A-Za-z/!?]|!\[", line):
+        ticks, inside = in_span(line.removesuffix(f" {SHORTENED}"))
+        assert all(len(run) < len(ticks) for run in re.findall("`+", inside))
     assert cut == line.endswith(SHORTENED) or text.rstrip().endswith(SHORTENED)
 
 
@@ -42,9 +44,12 @@ def test_a_text_is_one_line_without_tags_and_images(text, most):
     ("text", "line"),
     [
         ("# Title\n\n- `id`: x", "# Title - `id`: x"),
-        ("a<b and 1 < 2", "a&lt;b and 1 < 2"),
-        ("<!-- hide --> \\<script>", "&lt;!-- hide --> \\&lt;script>"),
-        ("see ![x](http://a/b.png)", "see !\\[x](http://a/b.png)"),
+        ("1 < 2 && a > b", "1 < 2 && a > b"),
+        ("npm install <package>", "`npm install <package>`"),
+        ("run `npm i <x>` now", "``run `npm i <x>` now``"),
+        ("`<a>`", "`` `<a>` ``"),
+        ("<!-- hide --> \\<script>", "`<!-- hide --> \\<script>`"),
+        ("see ![x](http://a/b.png)", "`see ![x](http://a/b.png)`"),
         ("abc\u202edef\x00\x1b[31m", "abcdef[31m"),
         ("a\u2028b\x85c\x0bd", "a b c d"),
         ("سلام دنیا", "سلام دنیا"),
@@ -54,6 +59,69 @@ def test_a_text_is_one_line_without_tags_and_images(text, most):
 )
 def test_what_a_text_becomes(text, line):
     assert inline(text, 100) == line
+
+
+def in_span(line: str) -> tuple[str, str]:
+    """The fence of a code span and what is in it."""
+    found = re.fullmatch("(`+)(.*?[^`])(`+)", line, re.DOTALL)
+    assert found is not None
+    assert found[1] == found[3]
+    return found[1], found[2]
+
+
+BASE64 = base64.b64encode(random.Random(3).randbytes(30_000)).decode()
+NOISE = {
+    "base64": BASE64,
+    "base64url": BASE64.replace("+", "-").replace("/", "_"),
+    "PEM": "\n".join(textwrap.wrap(BASE64, 64)),
+    "MIME": "\r\n".join(textwrap.wrap(BASE64, 76)),
+    "hex": random.Random(4).randbytes(2_000).hex(),
+    "hex dump": random.Random(5).randbytes(2_000).hex(" "),
+    "fingerprints": random.Random(6).randbytes(2_000).hex(":"),
+    "escapes": "".join(rf"\x{one:02x}" for one in random.Random(7).randbytes(900)),
+    "percent": "".join(f"%{one:02X}" for one in random.Random(8).randbytes(900)),
+    "vector": ", ".join(f"{random.Random(one).uniform(-1, 1):.6f}" for one in range(384)),
+    "bar": "=" * 4_000,
+    "dots": ". " * 10 + "." * 3_000,
+    "unit": "na" * 3_000,
+}
+SAYING = {
+    "path": "/home/" + "some-project/with_a/long/path/" * 20 + "file",
+    "url": "https://example.org/" + "a-page/of-many/" * 30,
+    "camel": "AbstractSingletonProxyFactoryBeanOfTheApplicationContextOfAllBeans",
+    "commit": "reverted 3f786850e387550fdab836ed7e6dc881de23001b since it broke main " * 3,
+    "words": "the quick brown fox jumps over the lazy dog 1234567890 times " * 20,
+    "CJK": "数据库连接超时请检查网络设置后重试" * 20,
+    "constants": "ports: 80, 443, 8080, 8443, 9090, 5432, 6379, 27017, 3306, 1521",
+}
+
+
+@pytest.mark.parametrize("noise", NOISE.values(), ids=NOISE)
+def test_noise_is_shortened_and_says_by_how_much(noise):
+    line, cut = inline_and_cut(f"before {noise} after", 2_000)
+    assert cut
+    assert line.startswith("before ")
+    assert line.endswith("after"), "what follows the noise is not pushed out by it"
+    assert len(line) < 500
+    left_out = sum(
+        int(one.replace(",", "")) for one in re.findall(r"\[… ([\d,]+) characters left out\]", line)
+    )
+    assert left_out > 0.9 * len(noise)
+    lines, cut = fenced(f"x = 1\nkey = '{noise}'\ny = 2", "", 4_000, "")
+    assert cut
+    assert lines[-2] == "y = 2"
+
+
+@pytest.mark.parametrize("text", SAYING.values(), ids=SAYING)
+def test_what_says_something_is_left_as_it_is(text):
+    assert inline_and_cut(text, 2_000) == (" ".join(text.split()), False)
+
+
+def test_a_megabyte_of_anything_is_soon_read():
+    for text in ("a b" * 350_000, "=" * 1_000_000, "01" * 500_000, "1.5, " * 200_000, BASE64 * 25):
+        line, cut = inline_and_cut(text, 2_000)
+        assert cut
+        assert len(line) < 2_100
 
 
 @given(st.text(min_size=30, max_size=100), st.integers(1, 29))

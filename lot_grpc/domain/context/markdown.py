@@ -3,7 +3,9 @@
 What a caller stored once, another agent reads as part of a prompt. So a stored text must not begin
 a heading, end a code fence or stand for a section of its own. All but code is put on one line,
 behind a label, and is the last thing on its line: then no block can begin in it and nothing that it
-leaves open reaches further. Code stands in a fence that is longer than any in it.
+leaves open reaches further. What Markdown would take for HTML or an image stands in a code span, so
+that it reads as it was stored; code stands in a fence that is longer than any in it. Long runs that
+say nothing, such as base64, are shortened, with a note.
 """
 
 from __future__ import annotations
@@ -24,30 +26,66 @@ would turn round what comes behind, and tags, which spell letters invisibly."""
 
 _TAG: Final = re.compile(r"<(?=[A-Za-z/!?])")
 _IMAGE: Final = re.compile(r"!(?=\[)")
+_NOISE: Final = re.compile(
+    r"""
+    (?<![A-Za-z0-9+/_-]) (?=[A-Za-z0-9+/_-]{60}) (?=[A-Za-z0-9+/_-]*[A-Za-z0-9+]{40})   # no path
+        [A-Za-z0-9+/_-]{60,}={0,2}(?:\s+[A-Za-z0-9+/_-]{60,}={0,2})*
+        (?:\s+[A-Za-z0-9+/_-]+={1,2})?                     # base64, base64url, hex
+    | (?<![0-9A-Fa-f]) (?:(?:[0-9A-Fa-f]{2}){1,2}[\s:,]+){48,}  # a dump in hex
+    | (?:(?:\\x|%|0x)[0-9A-Fa-f]{2}[,\s]*|\\u[0-9A-Fa-f]{4}){24,}   # escapes
+    | (?<![\d.]) (?:[-+]?\d+(?:\.\d+)?(?:[Ee][-+]?\d+)?[,;\s]+){48,}  # a vector
+    | (?=\S{160}) (\S{1,4}?)\1{63,}  # a bar
+    """,
+    re.VERBOSE,
+)
+_MAYBE_NOISE: Final = re.compile(r"\S{60}|[0-9A-Fa-fux\\%.,;:\s+-]{96}")
+"""What any noise has, and hardly any other text: a tenth of the work."""
+
+_NOISE_LEAST: Final = 160
+_NOISE_KEPT: Final = 40
+"""Characters of noise that is shortened at all, and that are kept of it: what it is still shows."""
+
 _BACKTICKS: Final = re.compile("`+")
 _LINE_ENDS: Final = re.compile("\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 _JOINERS: Final = "\u200d\ufe0e\ufe0f"
 
 
 def inline(text: str, most: int) -> str:
-    """A text on one line, at most ``most`` of its characters.
-
-    What would be HTML, a tag or a comment, is told by an entity; an image is made plain.
-    """
+    """A text on one line, at most ``most`` of its characters: as it is, or as a code span."""
     return inline_and_cut(text, most)[0]
 
 
 def inline_and_cut(text: str, most: int) -> tuple[str, bool]:
     """The same, and whether it was shortened."""
-    read = 4 * most + 1024
-    line = text[:read]
+    line, cut, unread = _without_noise(text, 4 * most + 1024)
     if not line.isprintable():
         line = _HIDDEN.sub("", line)
-    line = " ".join(line.split())
-    cut = len(text) > read or len(line) > most
-    if cut:
-        line = shortened(line, most)
-    return _IMAGE.sub(r"!\\", _TAG.sub("&lt;", line)), cut
+    line, mark = " ".join(line.split()), ""
+    if unread or len(line) > most:
+        line, mark = shortened(line, most).removesuffix(SHORTENED).rstrip(), f" {SHORTENED}"
+    if _TAG.search(line) or _IMAGE.search(line):
+        line = span(line)
+    return line + mark, cut or bool(mark)
+
+
+def _without_noise(text: str, most: int) -> tuple[str, bool, bool]:
+    """The beginning of a text, its noise shortened, and whether any was; then, if more follows."""
+    read, at, cut = "", 0, False
+    while at < len(text) and len(read) < most:
+        end = min(len(text), at + most + _NOISE_LEAST)
+        maybe = _MAYBE_NOISE.search(text, at, end)
+        noise = _NOISE.search(text, at, end) if maybe else None
+        if noise is not None and end - noise.end() < _NOISE_LEAST:
+            noise = _NOISE.match(text, noise.start()) or noise
+        start, end = noise.span() if noise is not None else (end, end)
+        read, at = read + text[at:start], end
+        if end - start < _NOISE_LEAST:
+            read += text[start:end]
+        else:
+            cut, left_out = True, end - start - _NOISE_KEPT
+            read += f"{text[start : start + _NOISE_KEPT]}[… {left_out:,} characters left out]"
+            read += " " * text[end - 1].isspace()
+    return read, cut, at < len(text)
 
 
 def shortened(text: str, most: int) -> str:
@@ -81,6 +119,7 @@ def fenced(code: str, language: str, most: int, indent: str) -> tuple[list[str],
 
     ``most``: characters of the code.
     """
+    code, noisy, unread = _without_noise(code, most + 1)
     lines = [_HIDDEN.sub("", line) for line in _LINE_ENDS.split(code[: most + 1].strip("\r\n"))]
     kept: list[str] = []
     left = most
@@ -89,7 +128,7 @@ def fenced(code: str, language: str, most: int, indent: str) -> tuple[list[str],
         if left < -1 and kept:
             break
         kept.append(line[: _character_end(line, most)])
-    cut = len(kept) < len(lines) or len(code) > most
+    cut = unread or len(kept) < len(lines) or len(code) > most
     longest = max((len(run) for run in _BACKTICKS.findall(code)), default=0)
     fence = "`" * max(3, longest + 1)
     info = re.sub(r"[^A-Za-z0-9+#.-]", "", language)[:32]
@@ -98,12 +137,14 @@ def fenced(code: str, language: str, most: int, indent: str) -> tuple[list[str],
         *(f"{indent}{line}".rstrip() for line in kept),
         *([f"{indent}{SHORTENED}"] if cut else []),
         f"{indent}{fence}",
-    ], cut
+    ], cut or noisy
 
 
-def span(identifier: str) -> str:
-    """An id, which has no backtick, as code."""
-    return f"`{identifier}`"
+def span(text: str) -> str:
+    """An id or a text of one line as a code span, in which it reads as it is."""
+    ticks = "`" * (1 + max((len(run) for run in _BACKTICKS.findall(text)), default=0))
+    pad = " " * (text.startswith("`") or text.endswith("`"))
+    return f"{ticks}{pad}{text}{pad}{ticks}"
 
 
 def day(micros: int) -> str:
