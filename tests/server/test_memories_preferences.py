@@ -189,8 +189,8 @@ async def test_texts_of_any_script_are_values_and_categories(lot, text):
 @pytest.mark.parametrize(
     "key", ["a%", "a_", "a=b", "'a'", '"', "漢", "é", "🙂", "", " a", "a b", "-"]
 )
-async def test_keys_are_ids_and_others_are_refused(lot, key):
-    allowed = key == "a_"
+async def test_a_key_is_any_text_but_nothing_and_spaces_at_its_ends(lot, key):
+    allowed = key.strip() == key != ""
     for call in (lot.memories.GetPreference(key=key), lot.memories.DeletePreference(key=key)):
         failed = await failure(call)
         assert failed.reason == ("PREFERENCE_NOT_FOUND" if allowed else "REQUEST_INVALID")
@@ -217,3 +217,45 @@ async def test_a_history_that_is_larger_than_an_answer_says_where_to_read_on():
         rest = await lot.memories.GetPreference(key="k", history_limit=9, before_revision=2)
         assert [one.revision for one in rest.history] == [1]
         assert not rest.notices
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "code style",
+        "editor/tab width",
+        "język interfejsu",
+        "تنظیمات",
+        "言語 設定",
+        "a`b",
+        "#1: <x>",
+    ],
+)
+async def test_a_key_may_be_written_as_people_write(lot, key):
+    await lot.memories.PutPreference(key=key, value={"string_value": "v"})
+    assert (await lot.memories.GetPreference(key=key)).preference.key == key
+    prompt = (await lot.memories.GetTaskContext(task="t")).prompt_text
+    assert key in prompt
+    assert (await lot.memories.DeletePreference(key=key)).deleted
+
+
+@pytest.mark.parametrize(
+    "key", ["a\nb", "a\x07", "a\u2028b", "a\u202eb", " a", "a ", "\u00a0a", "\U000e0041"]
+)
+async def test_a_key_has_nothing_that_is_not_seen(lot, key):
+    failed = await failure(lot.memories.PutPreference(key=key, value={"string_value": "v"}))
+    assert failed.fields == {"key": "preference.key.characters"}
+
+
+async def test_a_key_has_a_bound(lot):
+    failed = await failure(lot.memories.PutPreference(key="ż" * 129, value={"string_value": "v"}))
+    assert failed.fields == {"key": "string.max_bytes"}
+    assert (await lot.memories.PutPreference(key="ż" * 128, value={"string_value": "v"})).created
+
+
+async def test_two_unicode_forms_of_a_key_are_one_key(lot):
+    first, second = "pr\u00e9f\u00e9rence", "pre\u0301fe\u0301rence"
+    assert (await lot.memories.PutPreference(key=first, value={"number_value": 1})).created
+    assert not (await lot.memories.PutPreference(key=second, value={"number_value": 2})).created
+    found = (await lot.memories.GetPreference(key=second)).preference
+    assert (found.key, found.value.number_value) == (first, 2)

@@ -27,7 +27,9 @@ const (
 // Preference is a setting that a user or a team likes, under a key.
 type Preference struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// key identifies it in its namespace; rules as for Memory.memory_id.
+	// key identifies it in its namespace: 1 to 256 bytes of any script, spaces and `/` included,
+	// without control characters, line breaks, overrides of the writing direction, and white space at
+	// its ends. Two Unicode forms of a key are one key.
 	Key string `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
 	// value of any JSON type; null is a value. Numbers are doubles, returned exactly: send integers
 	// beyond ±(2^53 - 1) as strings. NaN and infinity are refused; nested at most 16 deep, at most

@@ -29,7 +29,7 @@ from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__
 from lot_grpc.pb.lot.v1 import outcome_pb2 as lot_dot_v1_dot_outcome__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17lot/v1/preference.proto\x12\x06lot.v1\x1a\x1b\x62uf/validate/validate.proto\x1a google/protobuf/field_mask.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14lot/v1/outcome.proto\"\xa0\x02\n\nPreference\x12:\n\x03key\x18\x01 \x01(\tB-\xbaH*r(2&^([A-Za-z0-9][A-Za-z0-9._:-]{0,127})?$\x12%\n\x05value\x18\x02 \x01(\x0b\x32\x16.google.protobuf.Value\x12\x1a\n\x08\x63\x61tegory\x18\x03 \x01(\tB\x08\xbaH\x05r\x03(\x80\x02\x12\x11\n\tnamespace\x18\x04 \x01(\t\x12\x0c\n\x04\x65tag\x18\x05 \x01(\t\x12/\n\x0b\x63reate_time\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12/\n\x0bupdate_time\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x10\n\x08revision\x18\x08 \x01(\x03\"\x90\x01\n\x12PreferenceRevision\x12\x10\n\x08revision\x18\x01 \x01(\x03\x12%\n\x05value\x18\x02 \x01(\x0b\x32\x16.google.protobuf.Value\x12\x10\n\x08\x63\x61tegory\x18\x03 \x01(\t\x12/\n\x0bupdate_time\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\xb7\x02\n\x14PutPreferenceRequest\x12@\n\tnamespace\x18\x01 \x01(\tB-\xbaH*r(2&^([A-Za-z0-9][A-Za-z0-9._:-]{0,127})?$\x12\x37\n\x03key\x18\x02 \x01(\tB*\xbaH\'r%2#^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$\x12-\n\x05value\x18\x03 \x01(\x0b\x32\x16.google.protobuf.ValueB\x06\xbaH\x03\xc8\x01\x01\x12\x1a\n\x08\x63\x61tegory\x18\x04 \x01(\tB\x08\xbaH\x05r\x03(\x80\x02\x12\x16\n\x04\x65tag\x18\x05 \x01(\tB\x08\xbaH\x05r\x03(\x80\x01\x12\x41\n\nrequest_id\x18\x06 \x01(\tB-\xbaH*r(2&^([A-Za-z0-9][A-Za-z0-9._:-]{0,127})?$\"P\n\x15PutPreferenceResponse\x12&\n\npreference\x18\x01 \x01(\x0b\x32\x12.lot.v1.Preference\x12\x0f\n\x07\x63reated\x18\x02 \x01(\x08\"\xd5\x01\n\x14GetPreferenceRequest\x12@\n\tnamespace\x18\x01 \x01(\tB-\xbaH*r(2&^([A-Za-z0-9][A-Za-z0-9._:-]{0,127})?$\x12\x37\n\x03key\x18\x02 \x01(\tB*\xbaH\'r%2#^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$\x12 \n\rhistory_limit\x18\x03 \x01(\x05\x42\t\xbaH\x06\x1a\x04\x18\x64(\x00\x12 \n\x0f\x62\x65\x66ore_revision\x18\x04 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x00\"\x8d\x01\n\x15GetPreferenceResponse\x12&\n\npreference\x18\x01 \x01(\x0b\x32\x12.lot.v1.Preference\x12+\n\x07history\x18\x02 \x03(\x0b\x32\x1a.lot.v1.PreferenceRevision\x12\x1f\n\x07notices\x18\x03 \x03(\x0b\x32\x0e.lot.v1.Notice\"\xed\x01\n\x16ListPreferencesRequest\x12@\n\tnamespace\x18\x01 \x01(\tB-\xbaH*r(2&^([A-Za-z0-9][A-Za-z0-9._:-]{0,127})?$\x12%\n\ncategories\x18\x02 \x03(\tB\x11\xbaH\x0e\x92\x01\x0b\x10\x64\"\x07r\x05\x10\x01(\x80\x02\x12\x1d\n\tpage_size\x18\x03 \x01(\x05\x42\n\xbaH\x07\x1a\x05\x18\xe8\x07(\x00\x12\x1c\n\npage_token\x18\x04 \x01(\tB\x08\xbaH\x05r\x03(\x80 \x12-\n\tread_mask\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.FieldMask\"[\n\x17ListPreferencesResponse\x12\'\n\x0bpreferences\x18\x01 \x03(\x0b\x32\x12.lot.v1.Preference\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\xc3\x01\n\x17\x44\x65letePreferenceRequest\x12@\n\tnamespace\x18\x01 \x01(\tB-\xbaH*r(2&^([A-Za-z0-9][A-Za-z0-9._:-]{0,127})?$\x12\x37\n\x03key\x18\x02 \x01(\tB*\xbaH\'r%2#^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$\x12\x16\n\x04\x65tag\x18\x03 \x01(\tB\x08\xbaH\x05r\x03(\x80\x01\x12\x15\n\rallow_missing\x18\x04 \x01(\x08\"+\n\x18\x44\x65letePreferenceResponse\x12\x0f\n\x07\x64\x65leted\x18\x01 \x01(\x08\x42G\n\rio.lotgrpc.v1P\x01Z4github.com/lot-grpc/lot-grpc/clients/go/lot/v1;lotv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17lot/v1/preference.proto\x12\x06lot.v1\x1a\x1b\x62uf/validate/validate.proto\x1a google/protobuf/field_mask.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14lot/v1/outcome.proto\"\xfb\x01\n\nPreference\x12\x15\n\x03key\x18\x01 \x01(\tB\x08\xbaH\x05r\x03(\x80\x02\x12%\n\x05value\x18\x02 \x01(\x0b\x32\x16.google.protobuf.Value\x12\x1a\n\x08\x63\x61tegory\x18\x03 \x01(\tB\x08\xbaH\x05r\x03(\x80\x02\x12\x11\n\tnamespace\x18\x04 \x01(\t\x12\x0c\n\x04\x65tag\x18\x05 \x01(\t\x12/\n\x0b\x63reate_time\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12/\n\x0bupdate_time\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x10\n\x08revision\x18\x08 \x01(\x03\"\x90\x01\n\x12PreferenceRevision\x12\x10\n\x08revision\x18\x01 \x01(\x03\x12%\n\x05value\x18\x02 \x01(\x0b\x32\x16.google.protobuf.Value\x12\x10\n\x08\x63\x61tegory\x18\x03 \x01(\t\x12/\n\x0bupdate_time\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\xa0\x04\n\x14PutPreferenceRequest\x12@\n\tnamespace\x18\x01 \x01(\tB-\xbaH*r(2&^([A-Za-z0-9][A-Za-z0-9._:-]{0,127})?$\x12\x9f\x02\n\x03key\x18\x02 \x01(\tB\x91\x02\xbaH\x8d\x02r\x05\x10\x01(\x80\x02\xba\x01\x82\x02\n\x19preference.key.characters\x12rmust have no control characters, line breaks or overrides of the writing direction, and no white space at its ends\x1aq!this.matches(r\'[\\p{Cc}\\p{Zl}\\p{Zp}\\x{202a}-\\x{202e}\\x{2066}-\\x{2069}\\x{feff}\\x{e0000}-\\x{e007f}]|^\\p{Z}|\\p{Z}$\')\x12-\n\x05value\x18\x03 \x01(\x0b\x32\x16.google.protobuf.ValueB\x06\xbaH\x03\xc8\x01\x01\x12\x1a\n\x08\x63\x61tegory\x18\x04 \x01(\tB\x08\xbaH\x05r\x03(\x80\x02\x12\x16\n\x04\x65tag\x18\x05 \x01(\tB\x08\xbaH\x05r\x03(\x80\x01\x12\x41\n\nrequest_id\x18\x06 \x01(\tB-\xbaH*r(2&^([A-Za-z0-9][A-Za-z0-9._:-]{0,127})?$\"P\n\x15PutPreferenceResponse\x12&\n\npreference\x18\x01 \x01(\x0b\x32\x12.lot.v1.Preference\x12\x0f\n\x07\x63reated\x18\x02 \x01(\x08\"\xbe\x03\n\x14GetPreferenceRequest\x12@\n\tnamespace\x18\x01 \x01(\tB-\xbaH*r(2&^([A-Za-z0-9][A-Za-z0-9._:-]{0,127})?$\x12\x9f\x02\n\x03key\x18\x02 \x01(\tB\x91\x02\xbaH\x8d\x02r\x05\x10\x01(\x80\x02\xba\x01\x82\x02\n\x19preference.key.characters\x12rmust have no control characters, line breaks or overrides of the writing direction, and no white space at its ends\x1aq!this.matches(r\'[\\p{Cc}\\p{Zl}\\p{Zp}\\x{202a}-\\x{202e}\\x{2066}-\\x{2069}\\x{feff}\\x{e0000}-\\x{e007f}]|^\\p{Z}|\\p{Z}$\')\x12 \n\rhistory_limit\x18\x03 \x01(\x05\x42\t\xbaH\x06\x1a\x04\x18\x64(\x00\x12 \n\x0f\x62\x65\x66ore_revision\x18\x04 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x00\"\x8d\x01\n\x15GetPreferenceResponse\x12&\n\npreference\x18\x01 \x01(\x0b\x32\x12.lot.v1.Preference\x12+\n\x07history\x18\x02 \x03(\x0b\x32\x1a.lot.v1.PreferenceRevision\x12\x1f\n\x07notices\x18\x03 \x03(\x0b\x32\x0e.lot.v1.Notice\"\xed\x01\n\x16ListPreferencesRequest\x12@\n\tnamespace\x18\x01 \x01(\tB-\xbaH*r(2&^([A-Za-z0-9][A-Za-z0-9._:-]{0,127})?$\x12%\n\ncategories\x18\x02 \x03(\tB\x11\xbaH\x0e\x92\x01\x0b\x10\x64\"\x07r\x05\x10\x01(\x80\x02\x12\x1d\n\tpage_size\x18\x03 \x01(\x05\x42\n\xbaH\x07\x1a\x05\x18\xe8\x07(\x00\x12\x1c\n\npage_token\x18\x04 \x01(\tB\x08\xbaH\x05r\x03(\x80 \x12-\n\tread_mask\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.FieldMask\"[\n\x17ListPreferencesResponse\x12\'\n\x0bpreferences\x18\x01 \x03(\x0b\x32\x12.lot.v1.Preference\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\xac\x03\n\x17\x44\x65letePreferenceRequest\x12@\n\tnamespace\x18\x01 \x01(\tB-\xbaH*r(2&^([A-Za-z0-9][A-Za-z0-9._:-]{0,127})?$\x12\x9f\x02\n\x03key\x18\x02 \x01(\tB\x91\x02\xbaH\x8d\x02r\x05\x10\x01(\x80\x02\xba\x01\x82\x02\n\x19preference.key.characters\x12rmust have no control characters, line breaks or overrides of the writing direction, and no white space at its ends\x1aq!this.matches(r\'[\\p{Cc}\\p{Zl}\\p{Zp}\\x{202a}-\\x{202e}\\x{2066}-\\x{2069}\\x{feff}\\x{e0000}-\\x{e007f}]|^\\p{Z}|\\p{Z}$\')\x12\x16\n\x04\x65tag\x18\x03 \x01(\tB\x08\xbaH\x05r\x03(\x80\x01\x12\x15\n\rallow_missing\x18\x04 \x01(\x08\"+\n\x18\x44\x65letePreferenceResponse\x12\x0f\n\x07\x64\x65leted\x18\x01 \x01(\x08\x42G\n\rio.lotgrpc.v1P\x01Z4github.com/lot-grpc/lot-grpc/clients/go/lot/v1;lotv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -38,13 +38,13 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['DESCRIPTOR']._loaded_options = None
   _globals['DESCRIPTOR']._serialized_options = b'\n\rio.lotgrpc.v1P\001Z4github.com/lot-grpc/lot-grpc/clients/go/lot/v1;lotv1'
   _globals['_PREFERENCE'].fields_by_name['key']._loaded_options = None
-  _globals['_PREFERENCE'].fields_by_name['key']._serialized_options = b'\272H*r(2&^([A-Za-z0-9][A-Za-z0-9._:-]{0,127})?$'
+  _globals['_PREFERENCE'].fields_by_name['key']._serialized_options = b'\272H\005r\003(\200\002'
   _globals['_PREFERENCE'].fields_by_name['category']._loaded_options = None
   _globals['_PREFERENCE'].fields_by_name['category']._serialized_options = b'\272H\005r\003(\200\002'
   _globals['_PUTPREFERENCEREQUEST'].fields_by_name['namespace']._loaded_options = None
   _globals['_PUTPREFERENCEREQUEST'].fields_by_name['namespace']._serialized_options = b'\272H*r(2&^([A-Za-z0-9][A-Za-z0-9._:-]{0,127})?$'
   _globals['_PUTPREFERENCEREQUEST'].fields_by_name['key']._loaded_options = None
-  _globals['_PUTPREFERENCEREQUEST'].fields_by_name['key']._serialized_options = b'\272H\'r%2#^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$'
+  _globals['_PUTPREFERENCEREQUEST'].fields_by_name['key']._serialized_options = b'\272H\215\002r\005\020\001(\200\002\272\001\202\002\n\031preference.key.characters\022rmust have no control characters, line breaks or overrides of the writing direction, and no white space at its ends\032q!this.matches(r\'[\\p{Cc}\\p{Zl}\\p{Zp}\\x{202a}-\\x{202e}\\x{2066}-\\x{2069}\\x{feff}\\x{e0000}-\\x{e007f}]|^\\p{Z}|\\p{Z}$\')'
   _globals['_PUTPREFERENCEREQUEST'].fields_by_name['value']._loaded_options = None
   _globals['_PUTPREFERENCEREQUEST'].fields_by_name['value']._serialized_options = b'\272H\003\310\001\001'
   _globals['_PUTPREFERENCEREQUEST'].fields_by_name['category']._loaded_options = None
@@ -56,7 +56,7 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_GETPREFERENCEREQUEST'].fields_by_name['namespace']._loaded_options = None
   _globals['_GETPREFERENCEREQUEST'].fields_by_name['namespace']._serialized_options = b'\272H*r(2&^([A-Za-z0-9][A-Za-z0-9._:-]{0,127})?$'
   _globals['_GETPREFERENCEREQUEST'].fields_by_name['key']._loaded_options = None
-  _globals['_GETPREFERENCEREQUEST'].fields_by_name['key']._serialized_options = b'\272H\'r%2#^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$'
+  _globals['_GETPREFERENCEREQUEST'].fields_by_name['key']._serialized_options = b'\272H\215\002r\005\020\001(\200\002\272\001\202\002\n\031preference.key.characters\022rmust have no control characters, line breaks or overrides of the writing direction, and no white space at its ends\032q!this.matches(r\'[\\p{Cc}\\p{Zl}\\p{Zp}\\x{202a}-\\x{202e}\\x{2066}-\\x{2069}\\x{feff}\\x{e0000}-\\x{e007f}]|^\\p{Z}|\\p{Z}$\')'
   _globals['_GETPREFERENCEREQUEST'].fields_by_name['history_limit']._loaded_options = None
   _globals['_GETPREFERENCEREQUEST'].fields_by_name['history_limit']._serialized_options = b'\272H\006\032\004\030d(\000'
   _globals['_GETPREFERENCEREQUEST'].fields_by_name['before_revision']._loaded_options = None
@@ -72,27 +72,27 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_DELETEPREFERENCEREQUEST'].fields_by_name['namespace']._loaded_options = None
   _globals['_DELETEPREFERENCEREQUEST'].fields_by_name['namespace']._serialized_options = b'\272H*r(2&^([A-Za-z0-9][A-Za-z0-9._:-]{0,127})?$'
   _globals['_DELETEPREFERENCEREQUEST'].fields_by_name['key']._loaded_options = None
-  _globals['_DELETEPREFERENCEREQUEST'].fields_by_name['key']._serialized_options = b'\272H\'r%2#^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$'
+  _globals['_DELETEPREFERENCEREQUEST'].fields_by_name['key']._serialized_options = b'\272H\215\002r\005\020\001(\200\002\272\001\202\002\n\031preference.key.characters\022rmust have no control characters, line breaks or overrides of the writing direction, and no white space at its ends\032q!this.matches(r\'[\\p{Cc}\\p{Zl}\\p{Zp}\\x{202a}-\\x{202e}\\x{2066}-\\x{2069}\\x{feff}\\x{e0000}-\\x{e007f}]|^\\p{Z}|\\p{Z}$\')'
   _globals['_DELETEPREFERENCEREQUEST'].fields_by_name['etag']._loaded_options = None
   _globals['_DELETEPREFERENCEREQUEST'].fields_by_name['etag']._serialized_options = b'\272H\005r\003(\200\001'
   _globals['_PREFERENCE']._serialized_start=184
-  _globals['_PREFERENCE']._serialized_end=472
-  _globals['_PREFERENCEREVISION']._serialized_start=475
-  _globals['_PREFERENCEREVISION']._serialized_end=619
-  _globals['_PUTPREFERENCEREQUEST']._serialized_start=622
-  _globals['_PUTPREFERENCEREQUEST']._serialized_end=933
-  _globals['_PUTPREFERENCERESPONSE']._serialized_start=935
-  _globals['_PUTPREFERENCERESPONSE']._serialized_end=1015
-  _globals['_GETPREFERENCEREQUEST']._serialized_start=1018
-  _globals['_GETPREFERENCEREQUEST']._serialized_end=1231
-  _globals['_GETPREFERENCERESPONSE']._serialized_start=1234
-  _globals['_GETPREFERENCERESPONSE']._serialized_end=1375
-  _globals['_LISTPREFERENCESREQUEST']._serialized_start=1378
-  _globals['_LISTPREFERENCESREQUEST']._serialized_end=1615
-  _globals['_LISTPREFERENCESRESPONSE']._serialized_start=1617
-  _globals['_LISTPREFERENCESRESPONSE']._serialized_end=1708
-  _globals['_DELETEPREFERENCEREQUEST']._serialized_start=1711
-  _globals['_DELETEPREFERENCEREQUEST']._serialized_end=1906
-  _globals['_DELETEPREFERENCERESPONSE']._serialized_start=1908
-  _globals['_DELETEPREFERENCERESPONSE']._serialized_end=1951
+  _globals['_PREFERENCE']._serialized_end=435
+  _globals['_PREFERENCEREVISION']._serialized_start=438
+  _globals['_PREFERENCEREVISION']._serialized_end=582
+  _globals['_PUTPREFERENCEREQUEST']._serialized_start=585
+  _globals['_PUTPREFERENCEREQUEST']._serialized_end=1129
+  _globals['_PUTPREFERENCERESPONSE']._serialized_start=1131
+  _globals['_PUTPREFERENCERESPONSE']._serialized_end=1211
+  _globals['_GETPREFERENCEREQUEST']._serialized_start=1214
+  _globals['_GETPREFERENCEREQUEST']._serialized_end=1660
+  _globals['_GETPREFERENCERESPONSE']._serialized_start=1663
+  _globals['_GETPREFERENCERESPONSE']._serialized_end=1804
+  _globals['_LISTPREFERENCESREQUEST']._serialized_start=1807
+  _globals['_LISTPREFERENCESREQUEST']._serialized_end=2044
+  _globals['_LISTPREFERENCESRESPONSE']._serialized_start=2046
+  _globals['_LISTPREFERENCESRESPONSE']._serialized_end=2137
+  _globals['_DELETEPREFERENCEREQUEST']._serialized_start=2140
+  _globals['_DELETEPREFERENCEREQUEST']._serialized_end=2568
+  _globals['_DELETEPREFERENCERESPONSE']._serialized_start=2570
+  _globals['_DELETEPREFERENCERESPONSE']._serialized_end=2613
 # @@protoc_insertion_point(module_scope)

@@ -37,7 +37,10 @@ class Preference(_message.Message):
     UPDATE_TIME_FIELD_NUMBER: _builtins.int
     REVISION_FIELD_NUMBER: _builtins.int
     key: _builtins.str
-    """key identifies it in its namespace; rules as for Memory.memory_id."""
+    """key identifies it in its namespace: 1 to 256 bytes of any script, spaces and `/` included,
+    without control characters, line breaks, overrides of the writing direction, and white space at
+    its ends. Two Unicode forms of a key are one key.
+    """
     category: _builtins.str
     """category, for example `editor`; what feedback taught is in `learned`."""
     namespace: _builtins.str

@@ -23,7 +23,9 @@ export const file_lot_v1_preference: GenFile = /*@__PURE__*/
  */
 export type Preference = Message<"lot.v1.Preference"> & {
   /**
-   * key identifies it in its namespace; rules as for Memory.memory_id.
+   * key identifies it in its namespace: 1 to 256 bytes of any script, spaces and `/` included,
+   * without control characters, line breaks, overrides of the writing direction, and white space at
+   * its ends. Two Unicode forms of a key are one key.
    *
    * @generated from field: string key = 1;
    */
