@@ -9,13 +9,13 @@ from typing import Any
 from lot_grpc.domain.complexity import Complexity
 
 ALPHA = 0.1
-"""How far a value moves towards what a step shows (seed 004)."""
+"""How far a value moves towards what a step shows, unless a policy says otherwise."""
 
 GAMMA = 0.95
-"""What the next state's best value counts in a step (seed 004)."""
+"""What the next state's best value counts in a step, unless a policy says otherwise."""
 
 BOUND = 1 / (1 - GAMMA)
-"""No value leaves [-BOUND, BOUND], since rewards lie in [-1, 1] and values start at 0."""
+"""No value leaves [-BOUND, BOUND] at this discount: rewards lie in [-1, 1], values start at 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +55,15 @@ class Step:
     next_state: LearningState | None = None
 
 
-def learned(value: float, reward: float, best_next: float) -> float:
-    """The value after one more step: Q(s,a) + ALPHA (r + GAMMA max Q(s',.) - Q(s,a)).
+def learned(
+    value: float, reward: float, best_next: float, alpha: float = ALPHA, gamma: float = GAMMA
+) -> float:
+    """The value after one more step: Q(s,a) + alpha (r + gamma max Q(s',.) - Q(s,a)).
 
     Q-learning (Watkins 1989).
     ``best_next`` is 0 at the end of a trajectory and for a state of which nothing is known.
     """
-    return value + ALPHA * (reward + GAMMA * best_next - value)
+    return value + alpha * (reward + gamma * best_next - value)
 
 
 def best_first(values: Iterable[ActionValue]) -> list[ActionValue]:

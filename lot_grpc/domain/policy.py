@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 
+from lot_grpc.domain.action_values import ALPHA, GAMMA
 from lot_grpc.domain.ids import etag_of
 
 
@@ -12,7 +13,7 @@ from lot_grpc.domain.ids import etag_of
 class NamespacePolicy:
     """Bounds of what is kept: 0 and None are none. Ages in microseconds.
 
-    The thresholds are those of recommendations (seed 001).
+    The thresholds are those of recommendations, then learning rate and discount of action values.
     """
 
     max_episodes: int = 0
@@ -25,12 +26,16 @@ class NamespacePolicy:
     max_memory_age: int | None = None
     similarity_threshold: float = 0.3
     confidence_boost: float = 1.0
+    action_learning_rate: float = ALPHA
+    action_discount: float = GAMMA
 
 
 DEFAULT = NamespacePolicy()
 """Keep everything."""
 
-THRESHOLDS = frozenset({"similarity_threshold", "confidence_boost"})
+THRESHOLDS = frozenset(
+    {"similarity_threshold", "confidence_boost", "action_learning_rate", "action_discount"}
+)
 BOUNDS = frozenset(field.name for field in fields(NamespacePolicy)) - THRESHOLDS
 
 

@@ -262,7 +262,7 @@ def build_services(
 
     clearing = Clearing(changing.store, moments, clears, stamps, writers, arrivals, retrievals)
     once = Once(store, ledger)
-    action_values = ActionValues(store, moments)
+    action_values = ActionValues(store, moments, policies)
     selections = Selections(store, moments, once, action_values)
     decisions = Decisions(store, moments, ledger, once)
     preferences = Preferences(store, moments, ledger, tombstones)

@@ -15,8 +15,9 @@ from tests.server.wire import failure
 async def test_the_default_keeps_everything_and_tells_its_thresholds(lot):
     policy = (await lot.admin.GetNamespacePolicy()).policy
     assert policy == pb.NamespacePolicy(
-        similarity_threshold=0.3, confidence_boost=1, namespace=lot.namespace
-    )
+        similarity_threshold=0.3, confidence_boost=1, namespace=lot.namespace,
+        action_learning_rate=0.1, action_discount=0.95,
+    )  # fmt: skip
 
 
 async def test_every_field_is_set_and_given_back(lot):
@@ -25,6 +26,7 @@ async def test_every_field_is_set_and_given_back(lot):
         max_episode_age=Duration(seconds=5), max_error_solution_age=Duration(seconds=6),
         max_pattern_age=Duration(seconds=7), max_memory_age=Duration(nanos=1_500_000),
         similarity_threshold=0.25, confidence_boost=0.0,
+        action_learning_rate=0.5, action_discount=0.0,
     )  # fmt: skip
     answer = await lot.admin.UpdateNamespacePolicy(policy=given)
     stored = answer.policy

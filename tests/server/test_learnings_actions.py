@@ -211,3 +211,27 @@ async def test_choosing_from_nothing_or_from_twice_the_same_is_refused(lot):
     for actions in ([], [{"name": "a"}, {"name": "a"}], [{"name": ""}]):
         failed = await failure(lot.learning.SelectAction(state=CODE, actions=actions))
         assert failed.reason == "REQUEST_INVALID"
+
+
+async def test_a_policy_sets_the_learning_rate_and_the_discount(lot):
+    policy = {"action_learning_rate": 0.5, "action_discount": 0.0}
+    set_to = (await lot.admin.UpdateNamespacePolicy(policy=policy)).policy
+    assert (set_to.action_learning_rate, set_to.action_discount) == (0.5, 0.0)
+    first, last = {"task_type": "first"}, {"task_type": "last"}
+    await lot.learning.RecordSteps(steps=[{"state": last, "action": "a", "reward": 1.0}])
+    moved = await lot.learning.RecordSteps(
+        steps=[{"state": first, "action": "a", "reward": 0.2, "next_state": last}]
+    )
+    assert moved.action_values[0].value == pytest.approx(0.1), "the next state counts nothing"
+    paths = {"paths": ["action_learning_rate", "action_discount"]}
+    reset = (await lot.admin.UpdateNamespacePolicy(policy={}, update_mask=paths)).policy
+    assert (reset.action_learning_rate, reset.action_discount) == (0.1, 0.95)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("action_learning_rate", 0.0), ("action_learning_rate", 1.1), ("action_discount", 1.0)],
+)
+async def test_rates_out_of_bounds_are_refused(lot, field, value):
+    failed = await failure(lot.admin.UpdateNamespacePolicy(policy={field: value}))
+    assert list(failed.fields) == [f"policy.{field}"]

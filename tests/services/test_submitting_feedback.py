@@ -20,6 +20,7 @@ from lot_grpc.domain.errors import (
 from lot_grpc.domain.learning_event import LearningEventFilter, TargetKind
 from lot_grpc.domain.preference import learned_key
 from lot_grpc.ports import VectorStore
+from lot_grpc.services.keeping.policies import Policies
 from lot_grpc.services.learning.action_values import ActionValues
 from lot_grpc.services.learning.submitting_feedback import Submitted, SubmittingFeedback
 from lot_grpc.services.learning.targets import checks_of, moves_of
@@ -245,7 +246,7 @@ class Confidences:
 def on_patterns(world: World, confidences: Confidences) -> SubmittingFeedback:
     """The service as it is with patterns."""
     services, moments = world.services, Moments(world.clock)
-    values = ActionValues(world.store, moments)
+    values = ActionValues(world.store, moments, Policies(world.store, moments))
     return SubmittingFeedback(
         world.store,
         moments,

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from dataclasses import fields, replace
 
-from lot_grpc.domain.policy import NamespacePolicy, PolicyEdit, PolicyPreset, StoredPolicy
+from lot_grpc.domain.policy import (
+    THRESHOLDS,
+    NamespacePolicy,
+    PolicyEdit,
+    PolicyPreset,
+    StoredPolicy,
+)
 from lot_grpc.pb.lot.v1 import namespace_policy_pb2 as pb
 from lot_grpc.server.convert.values import EnumCodec, duration_to_pb, micros_from_pb, time_to_pb
 from lot_grpc.server.masks import updated_paths
@@ -27,6 +33,8 @@ def policy_to_pb(stored: StoredPolicy) -> pb.NamespacePolicy:
         max_memories=policy.max_memories,
         similarity_threshold=policy.similarity_threshold,
         confidence_boost=policy.confidence_boost,
+        action_learning_rate=policy.action_learning_rate,
+        action_discount=policy.action_discount,
         namespace=stored.namespace,
         etag=stored.etag,
         update_time=time_to_pb(stored.update_time) if stored.revision else None,
@@ -50,11 +58,8 @@ def policy_from_pb(message: pb.NamespacePolicy) -> NamespacePolicy:
         max_pattern_age=micros_from_pb(message, "max_pattern_age", "policy"),
         max_memory_age=micros_from_pb(message, "max_memory_age", "policy"),
     )
-    if message.HasField("similarity_threshold"):
-        policy = replace(policy, similarity_threshold=message.similarity_threshold)
-    if message.HasField("confidence_boost"):
-        policy = replace(policy, confidence_boost=message.confidence_boost)
-    return policy
+    present = {field.name for field, _ in message.ListFields()}
+    return replace(policy, **{name: getattr(message, name) for name in THRESHOLDS & present})
 
 
 def edit_from_pb(message: pb.UpdateNamespacePolicyRequest) -> PolicyEdit:

@@ -15,7 +15,9 @@ from collections.abc import Sequence
 
 from lot_grpc.domain.action_values import ActionValue, LearningState, Step, best_first, learned
 from lot_grpc.domain.errors import ContentionError
+from lot_grpc.domain.policy import NamespacePolicy
 from lot_grpc.ports import Equals, Order, Record, VectorStore
+from lot_grpc.services.keeping.policies import Policies
 from lot_grpc.services.moments import Moments
 from lot_grpc.services.pacing import Pace, pause_before_retry
 from lot_grpc.services.records.actions import (
@@ -42,9 +44,10 @@ _TRIES = 50
 class ActionValues:
     """What was learned of actions, in all namespaces."""
 
-    def __init__(self, store: VectorStore, moments: Moments) -> None:
+    def __init__(self, store: VectorStore, moments: Moments, policies: Policies) -> None:
         self._store = store
         self._moments = moments
+        self._policies = policies
 
     # --- reading ------------------------------------------------------------------------------
 
@@ -108,14 +111,17 @@ class ActionValues:
 
     async def _take_in(self, trajectory: Trajectory) -> None:
         pace = Pace()
+        policy = (await self._policies.get(trajectory.namespace)).policy
         for number in reversed(range(len(trajectory.steps))):
-            await self._take_step(trajectory, number)
+            await self._take_step(trajectory, number, policy)
             await pace.give_way()
         await self._store.update(
             TRAJECTORIES, trajectory.namespace, trajectory.point, set={SETTLED: True}
         )
 
-    async def _take_step(self, trajectory: Trajectory, number: int) -> None:
+    async def _take_step(
+        self, trajectory: Trajectory, number: int, policy: NamespacePolicy
+    ) -> None:
         """Learn a step unless it is learned. The steps behind it are."""
         namespace, step = trajectory.namespace, trajectory.steps[number]
         point = action_value_point(namespace, step.state, step.action)
@@ -130,25 +136,31 @@ class ActionValues:
                 return
             left = {one: first for one, first in taken.items() if one not in settled}
             left[trajectory.point] = number
-            if await self._write(record, trajectory, step, left):
+            if await self._write(record, trajectory, step, left, policy):
                 return
             await pause_before_retry(attempt)
         raise ContentionError("action value", step.action)
 
     async def _write(
-        self, record: Record | None, trajectory: Trajectory, step: Step, taken: dict[str, int]
+        self,
+        record: Record | None,
+        trajectory: Trajectory,
+        step: Step,
+        taken: dict[str, int],
+        policy: NamespacePolicy,
     ) -> bool:
         """Write what a step makes of a value; False if the value moved meanwhile."""
         namespace = trajectory.namespace
         now = self._moments.now()
         best = await self._best_value(namespace, step.next_state)
+        rates = policy.action_learning_rate, policy.action_discount
         if record is None:
-            value = learned(0.0, step.reward, best)
+            value = learned(0.0, step.reward, best, *rates)
             first = first_value_record(namespace, step, value, now, self._moments.sort_key())
             first.payload[UNSETTLED] = taken
             return first.id in await self._store.insert(ACTION_VALUES, [first])
         old = record.payload
-        value = learned(float(old["value"]), step.reward, best)
+        value = learned(float(old["value"]), step.reward, best, *rates)
         changed = value_payload(value, old["visit_count"] + 1, max(now, old["update_time"]))
         return await self._store.update(
             ACTION_VALUES,

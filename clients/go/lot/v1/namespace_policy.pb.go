@@ -102,6 +102,12 @@ type NamespacePolicy struct {
 	SimilarityThreshold *float64 `protobuf:"fixed64,9,opt,name=similarity_threshold,json=similarityThreshold,proto3,oneof" json:"similarity_threshold,omitempty"`
 	// confidence_boost that the confidence of recommendations is multiplied by; absent is 1.
 	ConfidenceBoost *float64 `protobuf:"fixed64,10,opt,name=confidence_boost,json=confidenceBoost,proto3,oneof" json:"confidence_boost,omitempty"`
+	// action_learning_rate α in (0, 1]: how far the value of an action moves towards what a step shows
+	// (RecordSteps, Q-learning). Absent is 0.1. A new rate counts for steps recorded from then on.
+	ActionLearningRate *float64 `protobuf:"fixed64,14,opt,name=action_learning_rate,json=actionLearningRate,proto3,oneof" json:"action_learning_rate,omitempty"`
+	// action_discount γ in [0, 0.99]: what the best value of the next state counts in a step. 0 learns
+	// from each step's own reward. Absent is 0.95. A new discount counts from then on.
+	ActionDiscount *float64 `protobuf:"fixed64,15,opt,name=action_discount,json=actionDiscount,proto3,oneof" json:"action_discount,omitempty"`
 	// Output only. namespace it is of.
 	Namespace string `protobuf:"bytes,11,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Output only. etag; empty while the policy is the default. The etag of a cleared policy never
@@ -209,6 +215,20 @@ func (x *NamespacePolicy) GetSimilarityThreshold() float64 {
 func (x *NamespacePolicy) GetConfidenceBoost() float64 {
 	if x != nil && x.ConfidenceBoost != nil {
 		return *x.ConfidenceBoost
+	}
+	return 0
+}
+
+func (x *NamespacePolicy) GetActionLearningRate() float64 {
+	if x != nil && x.ActionLearningRate != nil {
+		return *x.ActionLearningRate
+	}
+	return 0
+}
+
+func (x *NamespacePolicy) GetActionDiscount() float64 {
+	if x != nil && x.ActionDiscount != nil {
+		return *x.ActionDiscount
 	}
 	return 0
 }
@@ -479,7 +499,7 @@ var File_lot_v1_namespace_policy_proto protoreflect.FileDescriptor
 
 const file_lot_v1_namespace_policy_proto_rawDesc = "" +
 	"\n" +
-	"\x1dlot/v1/namespace_policy.proto\x12\x06lot.v1\x1a\x1egoogle/protobuf/duration.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xc6\x05\n" +
+	"\x1dlot/v1/namespace_policy.proto\x12\x06lot.v1\x1a\x1egoogle/protobuf/duration.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xd8\x06\n" +
 	"\x0fNamespacePolicy\x12!\n" +
 	"\fmax_episodes\x18\x01 \x01(\x03R\vmaxEpisodes\x12.\n" +
 	"\x13max_error_solutions\x18\x02 \x01(\x03R\x11maxErrorSolutions\x12!\n" +
@@ -491,13 +511,17 @@ const file_lot_v1_namespace_policy_proto_rawDesc = "" +
 	"\x0emax_memory_age\x18\b \x01(\v2\x19.google.protobuf.DurationR\fmaxMemoryAge\x126\n" +
 	"\x14similarity_threshold\x18\t \x01(\x01H\x00R\x13similarityThreshold\x88\x01\x01\x12.\n" +
 	"\x10confidence_boost\x18\n" +
-	" \x01(\x01H\x01R\x0fconfidenceBoost\x88\x01\x01\x12\x1c\n" +
+	" \x01(\x01H\x01R\x0fconfidenceBoost\x88\x01\x01\x125\n" +
+	"\x14action_learning_rate\x18\x0e \x01(\x01H\x02R\x12actionLearningRate\x88\x01\x01\x12,\n" +
+	"\x0faction_discount\x18\x0f \x01(\x01H\x03R\x0eactionDiscount\x88\x01\x01\x12\x1c\n" +
 	"\tnamespace\x18\v \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04etag\x18\f \x01(\tR\x04etag\x12;\n" +
 	"\vupdate_time\x18\r \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"updateTimeB\x17\n" +
 	"\x15_similarity_thresholdB\x13\n" +
-	"\x11_confidence_boost\"9\n" +
+	"\x11_confidence_boostB\x17\n" +
+	"\x15_action_learning_rateB\x12\n" +
+	"\x10_action_discount\"9\n" +
 	"\x19GetNamespacePolicyRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\"M\n" +
 	"\x1aGetNamespacePolicyResponse\x12/\n" +

@@ -28,7 +28,7 @@ from google.protobuf import field_mask_pb2 as google_dot_protobuf_dot_field__mas
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1dlot/v1/namespace_policy.proto\x12\x06lot.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x86\x05\n\x0fNamespacePolicy\x12\x1d\n\x0cmax_episodes\x18\x01 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x00\x12$\n\x13max_error_solutions\x18\x02 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x00\x12\x1d\n\x0cmax_patterns\x18\x03 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x00\x12\x1d\n\x0cmax_memories\x18\x04 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x00\x12<\n\x0fmax_episode_age\x18\x05 \x01(\x0b\x32\x19.google.protobuf.DurationB\x08\xbaH\x05\xaa\x01\x02*\x00\x12\x43\n\x16max_error_solution_age\x18\x06 \x01(\x0b\x32\x19.google.protobuf.DurationB\x08\xbaH\x05\xaa\x01\x02*\x00\x12<\n\x0fmax_pattern_age\x18\x07 \x01(\x0b\x32\x19.google.protobuf.DurationB\x08\xbaH\x05\xaa\x01\x02*\x00\x12;\n\x0emax_memory_age\x18\x08 \x01(\x0b\x32\x19.google.protobuf.DurationB\x08\xbaH\x05\xaa\x01\x02*\x00\x12:\n\x14similarity_threshold\x18\t \x01(\x01\x42\x17\xbaH\x14\x12\x12\x19\x00\x00\x00\x00\x00\x00\xf0?)\x00\x00\x00\x00\x00\x00\x00\x00H\x00\x88\x01\x01\x12\x36\n\x10\x63onfidence_boost\x18\n \x01(\x01\x42\x17\xbaH\x14\x12\x12\x19\x00\x00\x00\x00\x00\x00$@)\x00\x00\x00\x00\x00\x00\x00\x00H\x01\x88\x01\x01\x12\x11\n\tnamespace\x18\x0b \x01(\t\x12\x0c\n\x04\x65tag\x18\x0c \x01(\t\x12/\n\x0bupdate_time\x18\r \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x17\n\x15_similarity_thresholdB\x13\n\x11_confidence_boost\"]\n\x19GetNamespacePolicyRequest\x12@\n\tnamespace\x18\x01 \x01(\tB-\xbaH*r(2&^([A-Za-z0-9][A-Za-z0-9._:-]{0,127})?$\"E\n\x1aGetNamespacePolicyResponse\x12\'\n\x06policy\x18\x01 \x01(\x0b\x32\x17.lot.v1.NamespacePolicy\"\x89\x03\n\x1cUpdateNamespacePolicyRequest\x12@\n\tnamespace\x18\x01 \x01(\tB-\xbaH*r(2&^([A-Za-z0-9][A-Za-z0-9._:-]{0,127})?$\x12\'\n\x06policy\x18\x02 \x01(\x0b\x32\x17.lot.v1.NamespacePolicy\x12/\n\x0bupdate_mask\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.FieldMask\x12.\n\x06preset\x18\x04 \x01(\x0e\x32\x14.lot.v1.PolicyPresetB\x08\xbaH\x05\x82\x01\x02\x10\x01\x12\x16\n\x04\x65tag\x18\x05 \x01(\tB\x08\xbaH\x05r\x03(\x80\x01\x12\x0f\n\x07\x64ry_run\x18\x06 \x01(\x08:t\xbaHq\x1ao\n&update_namespace_policy.says_something\x12\x1fgive a policy, a preset or both\x1a$has(this.policy) || this.preset != 0\"\xd3\x01\n\x1dUpdateNamespacePolicyResponse\x12\'\n\x06policy\x18\x01 \x01(\x0b\x32\x17.lot.v1.NamespacePolicy\x12R\n\x0fpending_deletes\x18\x02 \x03(\x0b\x32\x39.lot.v1.UpdateNamespacePolicyResponse.PendingDeletesEntry\x1a\x35\n\x13PendingDeletesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x03:\x02\x38\x01*e\n\x0cPolicyPreset\x12\x1d\n\x19POLICY_PRESET_UNSPECIFIED\x10\x00\x12\x1b\n\x17POLICY_PRESET_UNLIMITED\x10\x01\x12\x19\n\x15POLICY_PRESET_BOUNDED\x10\x02\x42G\n\rio.lotgrpc.v1P\x01Z4github.com/lot-grpc/lot-grpc/clients/go/lot/v1;lotv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1dlot/v1/namespace_policy.proto\x12\x06lot.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xa6\x06\n\x0fNamespacePolicy\x12\x1d\n\x0cmax_episodes\x18\x01 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x00\x12$\n\x13max_error_solutions\x18\x02 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x00\x12\x1d\n\x0cmax_patterns\x18\x03 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x00\x12\x1d\n\x0cmax_memories\x18\x04 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x00\x12<\n\x0fmax_episode_age\x18\x05 \x01(\x0b\x32\x19.google.protobuf.DurationB\x08\xbaH\x05\xaa\x01\x02*\x00\x12\x43\n\x16max_error_solution_age\x18\x06 \x01(\x0b\x32\x19.google.protobuf.DurationB\x08\xbaH\x05\xaa\x01\x02*\x00\x12<\n\x0fmax_pattern_age\x18\x07 \x01(\x0b\x32\x19.google.protobuf.DurationB\x08\xbaH\x05\xaa\x01\x02*\x00\x12;\n\x0emax_memory_age\x18\x08 \x01(\x0b\x32\x19.google.protobuf.DurationB\x08\xbaH\x05\xaa\x01\x02*\x00\x12:\n\x14similarity_threshold\x18\t \x01(\x01\x42\x17\xbaH\x14\x12\x12\x19\x00\x00\x00\x00\x00\x00\xf0?)\x00\x00\x00\x00\x00\x00\x00\x00H\x00\x88\x01\x01\x12\x36\n\x10\x63onfidence_boost\x18\n \x01(\x01\x42\x17\xbaH\x14\x12\x12\x19\x00\x00\x00\x00\x00\x00$@)\x00\x00\x00\x00\x00\x00\x00\x00H\x01\x88\x01\x01\x12:\n\x14\x61\x63tion_learning_rate\x18\x0e \x01(\x01\x42\x17\xbaH\x14\x12\x12\x19\x00\x00\x00\x00\x00\x00\xf0?!\x00\x00\x00\x00\x00\x00\x00\x00H\x02\x88\x01\x01\x12\x35\n\x0f\x61\x63tion_discount\x18\x0f \x01(\x01\x42\x17\xbaH\x14\x12\x12\x19\xaeG\xe1z\x14\xae\xef?)\x00\x00\x00\x00\x00\x00\x00\x00H\x03\x88\x01\x01\x12\x11\n\tnamespace\x18\x0b \x01(\t\x12\x0c\n\x04\x65tag\x18\x0c \x01(\t\x12/\n\x0bupdate_time\x18\r \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x17\n\x15_similarity_thresholdB\x13\n\x11_confidence_boostB\x17\n\x15_action_learning_rateB\x12\n\x10_action_discount\"]\n\x19GetNamespacePolicyRequest\x12@\n\tnamespace\x18\x01 \x01(\tB-\xbaH*r(2&^([A-Za-z0-9][A-Za-z0-9._:-]{0,127})?$\"E\n\x1aGetNamespacePolicyResponse\x12\'\n\x06policy\x18\x01 \x01(\x0b\x32\x17.lot.v1.NamespacePolicy\"\x89\x03\n\x1cUpdateNamespacePolicyRequest\x12@\n\tnamespace\x18\x01 \x01(\tB-\xbaH*r(2&^([A-Za-z0-9][A-Za-z0-9._:-]{0,127})?$\x12\'\n\x06policy\x18\x02 \x01(\x0b\x32\x17.lot.v1.NamespacePolicy\x12/\n\x0bupdate_mask\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.FieldMask\x12.\n\x06preset\x18\x04 \x01(\x0e\x32\x14.lot.v1.PolicyPresetB\x08\xbaH\x05\x82\x01\x02\x10\x01\x12\x16\n\x04\x65tag\x18\x05 \x01(\tB\x08\xbaH\x05r\x03(\x80\x01\x12\x0f\n\x07\x64ry_run\x18\x06 \x01(\x08:t\xbaHq\x1ao\n&update_namespace_policy.says_something\x12\x1fgive a policy, a preset or both\x1a$has(this.policy) || this.preset != 0\"\xd3\x01\n\x1dUpdateNamespacePolicyResponse\x12\'\n\x06policy\x18\x01 \x01(\x0b\x32\x17.lot.v1.NamespacePolicy\x12R\n\x0fpending_deletes\x18\x02 \x03(\x0b\x32\x39.lot.v1.UpdateNamespacePolicyResponse.PendingDeletesEntry\x1a\x35\n\x13PendingDeletesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x03:\x02\x38\x01*e\n\x0cPolicyPreset\x12\x1d\n\x19POLICY_PRESET_UNSPECIFIED\x10\x00\x12\x1b\n\x17POLICY_PRESET_UNLIMITED\x10\x01\x12\x19\n\x15POLICY_PRESET_BOUNDED\x10\x02\x42G\n\rio.lotgrpc.v1P\x01Z4github.com/lot-grpc/lot-grpc/clients/go/lot/v1;lotv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -56,6 +56,10 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_NAMESPACEPOLICY'].fields_by_name['similarity_threshold']._serialized_options = b'\272H\024\022\022\031\000\000\000\000\000\000\360?)\000\000\000\000\000\000\000\000'
   _globals['_NAMESPACEPOLICY'].fields_by_name['confidence_boost']._loaded_options = None
   _globals['_NAMESPACEPOLICY'].fields_by_name['confidence_boost']._serialized_options = b'\272H\024\022\022\031\000\000\000\000\000\000$@)\000\000\000\000\000\000\000\000'
+  _globals['_NAMESPACEPOLICY'].fields_by_name['action_learning_rate']._loaded_options = None
+  _globals['_NAMESPACEPOLICY'].fields_by_name['action_learning_rate']._serialized_options = b'\272H\024\022\022\031\000\000\000\000\000\000\360?!\000\000\000\000\000\000\000\000'
+  _globals['_NAMESPACEPOLICY'].fields_by_name['action_discount']._loaded_options = None
+  _globals['_NAMESPACEPOLICY'].fields_by_name['action_discount']._serialized_options = b'\272H\024\022\022\031\256G\341z\024\256\357?)\000\000\000\000\000\000\000\000'
   _globals['_GETNAMESPACEPOLICYREQUEST'].fields_by_name['namespace']._loaded_options = None
   _globals['_GETNAMESPACEPOLICYREQUEST'].fields_by_name['namespace']._serialized_options = b'\272H*r(2&^([A-Za-z0-9][A-Za-z0-9._:-]{0,127})?$'
   _globals['_UPDATENAMESPACEPOLICYREQUEST'].fields_by_name['namespace']._loaded_options = None
@@ -68,18 +72,18 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_UPDATENAMESPACEPOLICYREQUEST']._serialized_options = b'\272Hq\032o\n&update_namespace_policy.says_something\022\037give a policy, a preset or both\032$has(this.policy) || this.preset != 0'
   _globals['_UPDATENAMESPACEPOLICYRESPONSE_PENDINGDELETESENTRY']._loaded_options = None
   _globals['_UPDATENAMESPACEPOLICYRESPONSE_PENDINGDELETESENTRY']._serialized_options = b'8\001'
-  _globals['_POLICYPRESET']._serialized_start=1594
-  _globals['_POLICYPRESET']._serialized_end=1695
+  _globals['_POLICYPRESET']._serialized_start=1754
+  _globals['_POLICYPRESET']._serialized_end=1855
   _globals['_NAMESPACEPOLICY']._serialized_start=170
-  _globals['_NAMESPACEPOLICY']._serialized_end=816
-  _globals['_GETNAMESPACEPOLICYREQUEST']._serialized_start=818
-  _globals['_GETNAMESPACEPOLICYREQUEST']._serialized_end=911
-  _globals['_GETNAMESPACEPOLICYRESPONSE']._serialized_start=913
-  _globals['_GETNAMESPACEPOLICYRESPONSE']._serialized_end=982
-  _globals['_UPDATENAMESPACEPOLICYREQUEST']._serialized_start=985
-  _globals['_UPDATENAMESPACEPOLICYREQUEST']._serialized_end=1378
-  _globals['_UPDATENAMESPACEPOLICYRESPONSE']._serialized_start=1381
-  _globals['_UPDATENAMESPACEPOLICYRESPONSE']._serialized_end=1592
-  _globals['_UPDATENAMESPACEPOLICYRESPONSE_PENDINGDELETESENTRY']._serialized_start=1539
-  _globals['_UPDATENAMESPACEPOLICYRESPONSE_PENDINGDELETESENTRY']._serialized_end=1592
+  _globals['_NAMESPACEPOLICY']._serialized_end=976
+  _globals['_GETNAMESPACEPOLICYREQUEST']._serialized_start=978
+  _globals['_GETNAMESPACEPOLICYREQUEST']._serialized_end=1071
+  _globals['_GETNAMESPACEPOLICYRESPONSE']._serialized_start=1073
+  _globals['_GETNAMESPACEPOLICYRESPONSE']._serialized_end=1142
+  _globals['_UPDATENAMESPACEPOLICYREQUEST']._serialized_start=1145
+  _globals['_UPDATENAMESPACEPOLICYREQUEST']._serialized_end=1538
+  _globals['_UPDATENAMESPACEPOLICYRESPONSE']._serialized_start=1541
+  _globals['_UPDATENAMESPACEPOLICYRESPONSE']._serialized_end=1752
+  _globals['_UPDATENAMESPACEPOLICYRESPONSE_PENDINGDELETESENTRY']._serialized_start=1699
+  _globals['_UPDATENAMESPACEPOLICYRESPONSE_PENDINGDELETESENTRY']._serialized_end=1752
 # @@protoc_insertion_point(module_scope)

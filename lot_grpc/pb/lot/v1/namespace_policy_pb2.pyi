@@ -65,6 +65,8 @@ class NamespacePolicy(_message.Message):
     MAX_MEMORY_AGE_FIELD_NUMBER: _builtins.int
     SIMILARITY_THRESHOLD_FIELD_NUMBER: _builtins.int
     CONFIDENCE_BOOST_FIELD_NUMBER: _builtins.int
+    ACTION_LEARNING_RATE_FIELD_NUMBER: _builtins.int
+    ACTION_DISCOUNT_FIELD_NUMBER: _builtins.int
     NAMESPACE_FIELD_NUMBER: _builtins.int
     ETAG_FIELD_NUMBER: _builtins.int
     UPDATE_TIME_FIELD_NUMBER: _builtins.int
@@ -80,6 +82,14 @@ class NamespacePolicy(_message.Message):
     """similarity_threshold in [0, 1] of the structural score of recommendations; absent is 0.3."""
     confidence_boost: _builtins.float
     """confidence_boost that the confidence of recommendations is multiplied by; absent is 1."""
+    action_learning_rate: _builtins.float
+    """action_learning_rate α in (0, 1]: how far the value of an action moves towards what a step shows
+    (RecordSteps, Q-learning). Absent is 0.1. A new rate counts for steps recorded from then on.
+    """
+    action_discount: _builtins.float
+    """action_discount γ in [0, 0.99]: what the best value of the next state counts in a step. 0 learns
+    from each step's own reward. Absent is 0.95. A new discount counts from then on.
+    """
     namespace: _builtins.str
     """Output only. namespace it is of."""
     etag: _builtins.str
@@ -119,18 +129,28 @@ class NamespacePolicy(_message.Message):
         max_memory_age: _duration_pb2.Duration | None = ...,
         similarity_threshold: _builtins.float | None = ...,
         confidence_boost: _builtins.float | None = ...,
+        action_learning_rate: _builtins.float | None = ...,
+        action_discount: _builtins.float | None = ...,
         namespace: _builtins.str = ...,
         etag: _builtins.str = ...,
         update_time: _timestamp_pb2.Timestamp | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_confidence_boost", b"_confidence_boost", "_similarity_threshold", b"_similarity_threshold", "confidence_boost", b"confidence_boost", "max_episode_age", b"max_episode_age", "max_error_solution_age", b"max_error_solution_age", "max_memory_age", b"max_memory_age", "max_pattern_age", b"max_pattern_age", "similarity_threshold", b"similarity_threshold", "update_time", b"update_time"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_action_discount", b"_action_discount", "_action_learning_rate", b"_action_learning_rate", "_confidence_boost", b"_confidence_boost", "_similarity_threshold", b"_similarity_threshold", "action_discount", b"action_discount", "action_learning_rate", b"action_learning_rate", "confidence_boost", b"confidence_boost", "max_episode_age", b"max_episode_age", "max_error_solution_age", b"max_error_solution_age", "max_memory_age", b"max_memory_age", "max_pattern_age", b"max_pattern_age", "similarity_threshold", b"similarity_threshold", "update_time", b"update_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_confidence_boost", b"_confidence_boost", "_similarity_threshold", b"_similarity_threshold", "confidence_boost", b"confidence_boost", "etag", b"etag", "max_episode_age", b"max_episode_age", "max_episodes", b"max_episodes", "max_error_solution_age", b"max_error_solution_age", "max_error_solutions", b"max_error_solutions", "max_memories", b"max_memories", "max_memory_age", b"max_memory_age", "max_pattern_age", b"max_pattern_age", "max_patterns", b"max_patterns", "namespace", b"namespace", "similarity_threshold", b"similarity_threshold", "update_time", b"update_time"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_action_discount", b"_action_discount", "_action_learning_rate", b"_action_learning_rate", "_confidence_boost", b"_confidence_boost", "_similarity_threshold", b"_similarity_threshold", "action_discount", b"action_discount", "action_learning_rate", b"action_learning_rate", "confidence_boost", b"confidence_boost", "etag", b"etag", "max_episode_age", b"max_episode_age", "max_episodes", b"max_episodes", "max_error_solution_age", b"max_error_solution_age", "max_error_solutions", b"max_error_solutions", "max_memories", b"max_memories", "max_memory_age", b"max_memory_age", "max_pattern_age", b"max_pattern_age", "max_patterns", b"max_patterns", "namespace", b"namespace", "similarity_threshold", b"similarity_threshold", "update_time", b"update_time"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__action_discount: _TypeAlias = _typing.Literal["action_discount"]  # noqa: Y015
+    _WhichOneofArgType__action_discount: _TypeAlias = _typing.Literal["_action_discount", b"_action_discount"]  # noqa: Y015
+    _WhichOneofReturnType__action_learning_rate: _TypeAlias = _typing.Literal["action_learning_rate"]  # noqa: Y015
+    _WhichOneofArgType__action_learning_rate: _TypeAlias = _typing.Literal["_action_learning_rate", b"_action_learning_rate"]  # noqa: Y015
     _WhichOneofReturnType__confidence_boost: _TypeAlias = _typing.Literal["confidence_boost"]  # noqa: Y015
     _WhichOneofArgType__confidence_boost: _TypeAlias = _typing.Literal["_confidence_boost", b"_confidence_boost"]  # noqa: Y015
     _WhichOneofReturnType__similarity_threshold: _TypeAlias = _typing.Literal["similarity_threshold"]  # noqa: Y015
     _WhichOneofArgType__similarity_threshold: _TypeAlias = _typing.Literal["_similarity_threshold", b"_similarity_threshold"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__action_discount) -> _WhichOneofReturnType__action_discount | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__action_learning_rate) -> _WhichOneofReturnType__action_learning_rate | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__confidence_boost) -> _WhichOneofReturnType__confidence_boost | None: ...
     @_typing.overload
