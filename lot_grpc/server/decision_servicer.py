@@ -36,6 +36,14 @@ class DecisionServicer(learning_service_pb2_grpc.LearningServiceServicer):
         )
         return pb.RecordDecisionOutcomeResponse(decision=convert.decision_to_pb(decision))
 
+    async def GetDecision(
+        self, request: pb.GetDecisionRequest, context: Context
+    ) -> pb.GetDecisionResponse:
+        decision = await self._decisions.get(
+            namespace_or_default(request.namespace), request.decision_id
+        )
+        return pb.GetDecisionResponse(decision=convert.decision_to_pb(decision))
+
     async def ListDecisions(
         self, request: pb.ListDecisionsRequest, context: Context
     ) -> pb.ListDecisionsResponse:

@@ -42,6 +42,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "LearningService.GetRecommendations": {"task": "t"},
     "LearningService.GetTrends": {},
     "LearningService.GetBestActions": {"state": {"task_type": "t"}},
+    "LearningService.GetDecision": {"decision_id": "d"},
     "LearningService.ListDecisions": {},
     "LearningService.ListLearningEvents": {},
     "LearningService.RecordDecision": {"decision": {"context": "c", "chosen_option": "o"}},

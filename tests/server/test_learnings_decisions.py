@@ -193,3 +193,12 @@ async def test_decisions_are_filtered_by_what_came_of_them_and_by_time(lot):
     assert await listed(lot, pending=False) == ["f", "s"]
     assert await listed(lot, created_after=datetime(2020, 1, 1, tzinfo=UTC)) == ["p", "f", "s"]
     assert await listed(lot, created_before=datetime(2020, 1, 1, tzinfo=UTC)) == []
+
+
+async def test_one_is_read_by_its_id_where_it_is(lot):
+    await decided(lot, "d")
+    await lot.learning.RecordDecisionOutcome(decision_id="d", outcome=SUCCESS)
+    decision = (await lot.learning.GetDecision(decision_id="d")).decision
+    assert decision == (await lot.learning.ListDecisions()).decisions[0]
+    failed = await failure(lot.on(f"{lot.namespace}-x").learning.GetDecision(decision_id="d"))
+    assert (failed.code, failed.reason) == ("NOT_FOUND", "DECISION_NOT_FOUND")

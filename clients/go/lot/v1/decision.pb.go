@@ -708,6 +708,107 @@ func (x *RecordDecisionOutcomeResponse) GetDecision() *Decision {
 	return nil
 }
 
+// Request of GetDecision.
+type GetDecisionRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// namespace; empty is `default`.
+	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	// Required. decision_id.
+	DecisionId    string `protobuf:"bytes,2,opt,name=decision_id,json=decisionId,proto3" json:"decision_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetDecisionRequest) Reset() {
+	*x = GetDecisionRequest{}
+	mi := &file_lot_v1_decision_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetDecisionRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetDecisionRequest) ProtoMessage() {}
+
+func (x *GetDecisionRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_lot_v1_decision_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetDecisionRequest.ProtoReflect.Descriptor instead.
+func (*GetDecisionRequest) Descriptor() ([]byte, []int) {
+	return file_lot_v1_decision_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *GetDecisionRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *GetDecisionRequest) GetDecisionId() string {
+	if x != nil {
+		return x.DecisionId
+	}
+	return ""
+}
+
+// Response of GetDecision.
+type GetDecisionResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// decision.
+	Decision      *Decision `protobuf:"bytes,1,opt,name=decision,proto3" json:"decision,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetDecisionResponse) Reset() {
+	*x = GetDecisionResponse{}
+	mi := &file_lot_v1_decision_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetDecisionResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetDecisionResponse) ProtoMessage() {}
+
+func (x *GetDecisionResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_lot_v1_decision_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetDecisionResponse.ProtoReflect.Descriptor instead.
+func (*GetDecisionResponse) Descriptor() ([]byte, []int) {
+	return file_lot_v1_decision_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *GetDecisionResponse) GetDecision() *Decision {
+	if x != nil {
+		return x.Decision
+	}
+	return nil
+}
+
 // Request of ListDecisions.
 type ListDecisionsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -728,7 +829,7 @@ type ListDecisionsRequest struct {
 
 func (x *ListDecisionsRequest) Reset() {
 	*x = ListDecisionsRequest{}
-	mi := &file_lot_v1_decision_proto_msgTypes[7]
+	mi := &file_lot_v1_decision_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -740,7 +841,7 @@ func (x *ListDecisionsRequest) String() string {
 func (*ListDecisionsRequest) ProtoMessage() {}
 
 func (x *ListDecisionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_decision_proto_msgTypes[7]
+	mi := &file_lot_v1_decision_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -753,7 +854,7 @@ func (x *ListDecisionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDecisionsRequest.ProtoReflect.Descriptor instead.
 func (*ListDecisionsRequest) Descriptor() ([]byte, []int) {
-	return file_lot_v1_decision_proto_rawDescGZIP(), []int{7}
+	return file_lot_v1_decision_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ListDecisionsRequest) GetNamespace() string {
@@ -805,7 +906,7 @@ type ListDecisionsResponse struct {
 
 func (x *ListDecisionsResponse) Reset() {
 	*x = ListDecisionsResponse{}
-	mi := &file_lot_v1_decision_proto_msgTypes[8]
+	mi := &file_lot_v1_decision_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -817,7 +918,7 @@ func (x *ListDecisionsResponse) String() string {
 func (*ListDecisionsResponse) ProtoMessage() {}
 
 func (x *ListDecisionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_decision_proto_msgTypes[8]
+	mi := &file_lot_v1_decision_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -830,7 +931,7 @@ func (x *ListDecisionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDecisionsResponse.ProtoReflect.Descriptor instead.
 func (*ListDecisionsResponse) Descriptor() ([]byte, []int) {
-	return file_lot_v1_decision_proto_rawDescGZIP(), []int{8}
+	return file_lot_v1_decision_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ListDecisionsResponse) GetDecisions() []*Decision {
@@ -933,6 +1034,12 @@ const file_lot_v1_decision_proto_rawDesc = "" +
 	"request_id\x18\x06 \x01(\tR\trequestIdB\t\n" +
 	"\a_reward\"M\n" +
 	"\x1dRecordDecisionOutcomeResponse\x12,\n" +
+	"\bdecision\x18\x01 \x01(\v2\x10.lot.v1.DecisionR\bdecision\"S\n" +
+	"\x12GetDecisionRequest\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x1f\n" +
+	"\vdecision_id\x18\x02 \x01(\tR\n" +
+	"decisionId\"C\n" +
+	"\x13GetDecisionResponse\x12,\n" +
 	"\bdecision\x18\x01 \x01(\v2\x10.lot.v1.DecisionR\bdecision\"\xd9\x01\n" +
 	"\x14ListDecisionsRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12.\n" +
@@ -958,7 +1065,7 @@ func file_lot_v1_decision_proto_rawDescGZIP() []byte {
 	return file_lot_v1_decision_proto_rawDescData
 }
 
-var file_lot_v1_decision_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
+var file_lot_v1_decision_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
 var file_lot_v1_decision_proto_goTypes = []any{
 	(*Decision)(nil),                      // 0: lot.v1.Decision
 	(*DecisionOption)(nil),                // 1: lot.v1.DecisionOption
@@ -967,39 +1074,42 @@ var file_lot_v1_decision_proto_goTypes = []any{
 	(*RecordDecisionResponse)(nil),        // 4: lot.v1.RecordDecisionResponse
 	(*RecordDecisionOutcomeRequest)(nil),  // 5: lot.v1.RecordDecisionOutcomeRequest
 	(*RecordDecisionOutcomeResponse)(nil), // 6: lot.v1.RecordDecisionOutcomeResponse
-	(*ListDecisionsRequest)(nil),          // 7: lot.v1.ListDecisionsRequest
-	(*ListDecisionsResponse)(nil),         // 8: lot.v1.ListDecisionsResponse
-	nil,                                   // 9: lot.v1.Decision.LabelsEntry
-	nil,                                   // 10: lot.v1.DecisionFilter.LabelsEntry
-	(*structpb.Struct)(nil),               // 11: google.protobuf.Struct
-	(*timestamppb.Timestamp)(nil),         // 12: google.protobuf.Timestamp
-	(Outcome)(0),                          // 13: lot.v1.Outcome
-	(*fieldmaskpb.FieldMask)(nil),         // 14: google.protobuf.FieldMask
+	(*GetDecisionRequest)(nil),            // 7: lot.v1.GetDecisionRequest
+	(*GetDecisionResponse)(nil),           // 8: lot.v1.GetDecisionResponse
+	(*ListDecisionsRequest)(nil),          // 9: lot.v1.ListDecisionsRequest
+	(*ListDecisionsResponse)(nil),         // 10: lot.v1.ListDecisionsResponse
+	nil,                                   // 11: lot.v1.Decision.LabelsEntry
+	nil,                                   // 12: lot.v1.DecisionFilter.LabelsEntry
+	(*structpb.Struct)(nil),               // 13: google.protobuf.Struct
+	(*timestamppb.Timestamp)(nil),         // 14: google.protobuf.Timestamp
+	(Outcome)(0),                          // 15: lot.v1.Outcome
+	(*fieldmaskpb.FieldMask)(nil),         // 16: google.protobuf.FieldMask
 }
 var file_lot_v1_decision_proto_depIdxs = []int32{
 	1,  // 0: lot.v1.Decision.options:type_name -> lot.v1.DecisionOption
-	9,  // 1: lot.v1.Decision.labels:type_name -> lot.v1.Decision.LabelsEntry
-	11, // 2: lot.v1.Decision.metadata:type_name -> google.protobuf.Struct
-	12, // 3: lot.v1.Decision.decision_time:type_name -> google.protobuf.Timestamp
-	13, // 4: lot.v1.Decision.outcome:type_name -> lot.v1.Outcome
-	12, // 5: lot.v1.Decision.outcome_time:type_name -> google.protobuf.Timestamp
-	12, // 6: lot.v1.Decision.create_time:type_name -> google.protobuf.Timestamp
-	13, // 7: lot.v1.DecisionFilter.outcomes:type_name -> lot.v1.Outcome
-	10, // 8: lot.v1.DecisionFilter.labels:type_name -> lot.v1.DecisionFilter.LabelsEntry
-	12, // 9: lot.v1.DecisionFilter.created_after:type_name -> google.protobuf.Timestamp
-	12, // 10: lot.v1.DecisionFilter.created_before:type_name -> google.protobuf.Timestamp
+	11, // 1: lot.v1.Decision.labels:type_name -> lot.v1.Decision.LabelsEntry
+	13, // 2: lot.v1.Decision.metadata:type_name -> google.protobuf.Struct
+	14, // 3: lot.v1.Decision.decision_time:type_name -> google.protobuf.Timestamp
+	15, // 4: lot.v1.Decision.outcome:type_name -> lot.v1.Outcome
+	14, // 5: lot.v1.Decision.outcome_time:type_name -> google.protobuf.Timestamp
+	14, // 6: lot.v1.Decision.create_time:type_name -> google.protobuf.Timestamp
+	15, // 7: lot.v1.DecisionFilter.outcomes:type_name -> lot.v1.Outcome
+	12, // 8: lot.v1.DecisionFilter.labels:type_name -> lot.v1.DecisionFilter.LabelsEntry
+	14, // 9: lot.v1.DecisionFilter.created_after:type_name -> google.protobuf.Timestamp
+	14, // 10: lot.v1.DecisionFilter.created_before:type_name -> google.protobuf.Timestamp
 	0,  // 11: lot.v1.RecordDecisionRequest.decision:type_name -> lot.v1.Decision
 	0,  // 12: lot.v1.RecordDecisionResponse.decision:type_name -> lot.v1.Decision
-	13, // 13: lot.v1.RecordDecisionOutcomeRequest.outcome:type_name -> lot.v1.Outcome
+	15, // 13: lot.v1.RecordDecisionOutcomeRequest.outcome:type_name -> lot.v1.Outcome
 	0,  // 14: lot.v1.RecordDecisionOutcomeResponse.decision:type_name -> lot.v1.Decision
-	2,  // 15: lot.v1.ListDecisionsRequest.filter:type_name -> lot.v1.DecisionFilter
-	14, // 16: lot.v1.ListDecisionsRequest.read_mask:type_name -> google.protobuf.FieldMask
-	0,  // 17: lot.v1.ListDecisionsResponse.decisions:type_name -> lot.v1.Decision
-	18, // [18:18] is the sub-list for method output_type
-	18, // [18:18] is the sub-list for method input_type
-	18, // [18:18] is the sub-list for extension type_name
-	18, // [18:18] is the sub-list for extension extendee
-	0,  // [0:18] is the sub-list for field type_name
+	0,  // 15: lot.v1.GetDecisionResponse.decision:type_name -> lot.v1.Decision
+	2,  // 16: lot.v1.ListDecisionsRequest.filter:type_name -> lot.v1.DecisionFilter
+	16, // 17: lot.v1.ListDecisionsRequest.read_mask:type_name -> google.protobuf.FieldMask
+	0,  // 18: lot.v1.ListDecisionsResponse.decisions:type_name -> lot.v1.Decision
+	19, // [19:19] is the sub-list for method output_type
+	19, // [19:19] is the sub-list for method input_type
+	19, // [19:19] is the sub-list for extension type_name
+	19, // [19:19] is the sub-list for extension extendee
+	0,  // [0:19] is the sub-list for field type_name
 }
 
 func init() { file_lot_v1_decision_proto_init() }
@@ -1018,7 +1128,7 @@ func file_lot_v1_decision_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lot_v1_decision_proto_rawDesc), len(file_lot_v1_decision_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   11,
+			NumMessages:   13,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

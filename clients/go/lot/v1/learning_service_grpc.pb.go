@@ -26,6 +26,7 @@ const (
 	LearningService_ListLearningEvents_FullMethodName    = "/lot.v1.LearningService/ListLearningEvents"
 	LearningService_RecordDecision_FullMethodName        = "/lot.v1.LearningService/RecordDecision"
 	LearningService_RecordDecisionOutcome_FullMethodName = "/lot.v1.LearningService/RecordDecisionOutcome"
+	LearningService_GetDecision_FullMethodName           = "/lot.v1.LearningService/GetDecision"
 	LearningService_ListDecisions_FullMethodName         = "/lot.v1.LearningService/ListDecisions"
 	LearningService_SelectAction_FullMethodName          = "/lot.v1.LearningService/SelectAction"
 	LearningService_RecordSteps_FullMethodName           = "/lot.v1.LearningService/RecordSteps"
@@ -60,6 +61,8 @@ type LearningServiceClient interface {
 	// RecordDecisionOutcome records what came of a decision. Errors: DECISION_NOT_FOUND,
 	// REQUEST_ID_REUSED, CONTENTION.
 	RecordDecisionOutcome(ctx context.Context, in *RecordDecisionOutcomeRequest, opts ...grpc.CallOption) (*RecordDecisionOutcomeResponse, error)
+	// GetDecision returns one. Errors: DECISION_NOT_FOUND.
+	GetDecision(ctx context.Context, in *GetDecisionRequest, opts ...grpc.CallOption) (*GetDecisionResponse, error)
 	// ListDecisions lists by time of creation, newest first.
 	ListDecisions(ctx context.Context, in *ListDecisionsRequest, opts ...grpc.CallOption) (*ListDecisionsResponse, error)
 	// SelectAction chooses an action by what was learned of each in a state; of a state of which
@@ -157,6 +160,16 @@ func (c *learningServiceClient) RecordDecisionOutcome(ctx context.Context, in *R
 	return out, nil
 }
 
+func (c *learningServiceClient) GetDecision(ctx context.Context, in *GetDecisionRequest, opts ...grpc.CallOption) (*GetDecisionResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(GetDecisionResponse)
+	err := c.cc.Invoke(ctx, LearningService_GetDecision_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *learningServiceClient) ListDecisions(ctx context.Context, in *ListDecisionsRequest, opts ...grpc.CallOption) (*ListDecisionsResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ListDecisionsResponse)
@@ -234,6 +247,8 @@ type LearningServiceServer interface {
 	// RecordDecisionOutcome records what came of a decision. Errors: DECISION_NOT_FOUND,
 	// REQUEST_ID_REUSED, CONTENTION.
 	RecordDecisionOutcome(context.Context, *RecordDecisionOutcomeRequest) (*RecordDecisionOutcomeResponse, error)
+	// GetDecision returns one. Errors: DECISION_NOT_FOUND.
+	GetDecision(context.Context, *GetDecisionRequest) (*GetDecisionResponse, error)
 	// ListDecisions lists by time of creation, newest first.
 	ListDecisions(context.Context, *ListDecisionsRequest) (*ListDecisionsResponse, error)
 	// SelectAction chooses an action by what was learned of each in a state; of a state of which
@@ -281,6 +296,9 @@ func (UnimplementedLearningServiceServer) RecordDecision(context.Context, *Recor
 }
 func (UnimplementedLearningServiceServer) RecordDecisionOutcome(context.Context, *RecordDecisionOutcomeRequest) (*RecordDecisionOutcomeResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method RecordDecisionOutcome not implemented")
+}
+func (UnimplementedLearningServiceServer) GetDecision(context.Context, *GetDecisionRequest) (*GetDecisionResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetDecision not implemented")
 }
 func (UnimplementedLearningServiceServer) ListDecisions(context.Context, *ListDecisionsRequest) (*ListDecisionsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListDecisions not implemented")
@@ -444,6 +462,24 @@ func _LearningService_RecordDecisionOutcome_Handler(srv interface{}, ctx context
 	return interceptor(ctx, in, info, handler)
 }
 
+func _LearningService_GetDecision_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetDecisionRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(LearningServiceServer).GetDecision(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: LearningService_GetDecision_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(LearningServiceServer).GetDecision(ctx, req.(*GetDecisionRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _LearningService_ListDecisions_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(ListDecisionsRequest)
 	if err := dec(in); err != nil {
@@ -568,6 +604,10 @@ var LearningService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "RecordDecisionOutcome",
 			Handler:    _LearningService_RecordDecisionOutcome_Handler,
+		},
+		{
+			MethodName: "GetDecision",
+			Handler:    _LearningService_GetDecision_Handler,
 		},
 		{
 			MethodName: "ListDecisions",

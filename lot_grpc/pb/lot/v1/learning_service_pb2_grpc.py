@@ -77,6 +77,11 @@ class LearningServiceStub(object):
                 request_serializer=lot_dot_v1_dot_decision__pb2.RecordDecisionOutcomeRequest.SerializeToString,
                 response_deserializer=lot_dot_v1_dot_decision__pb2.RecordDecisionOutcomeResponse.FromString,
                 _registered_method=True)
+        self.GetDecision = channel.unary_unary(
+                '/lot.v1.LearningService/GetDecision',
+                request_serializer=lot_dot_v1_dot_decision__pb2.GetDecisionRequest.SerializeToString,
+                response_deserializer=lot_dot_v1_dot_decision__pb2.GetDecisionResponse.FromString,
+                _registered_method=True)
         self.ListDecisions = channel.unary_unary(
                 '/lot.v1.LearningService/ListDecisions',
                 request_serializer=lot_dot_v1_dot_decision__pb2.ListDecisionsRequest.SerializeToString,
@@ -164,6 +169,13 @@ class LearningServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetDecision(self, request, context):
+        """GetDecision returns one. Errors: DECISION_NOT_FOUND.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ListDecisions(self, request, context):
         """ListDecisions lists by time of creation, newest first.
         """
@@ -243,6 +255,11 @@ def add_LearningServiceServicer_to_server(servicer, server):
                     servicer.RecordDecisionOutcome,
                     request_deserializer=lot_dot_v1_dot_decision__pb2.RecordDecisionOutcomeRequest.FromString,
                     response_serializer=lot_dot_v1_dot_decision__pb2.RecordDecisionOutcomeResponse.SerializeToString,
+            ),
+            'GetDecision': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetDecision,
+                    request_deserializer=lot_dot_v1_dot_decision__pb2.GetDecisionRequest.FromString,
+                    response_serializer=lot_dot_v1_dot_decision__pb2.GetDecisionResponse.SerializeToString,
             ),
             'ListDecisions': grpc.unary_unary_rpc_method_handler(
                     servicer.ListDecisions,
@@ -463,6 +480,33 @@ class LearningService(object):
             '/lot.v1.LearningService/RecordDecisionOutcome',
             lot_dot_v1_dot_decision__pb2.RecordDecisionOutcomeRequest.SerializeToString,
             lot_dot_v1_dot_decision__pb2.RecordDecisionOutcomeResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetDecision(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lot.v1.LearningService/GetDecision',
+            lot_dot_v1_dot_decision__pb2.GetDecisionRequest.SerializeToString,
+            lot_dot_v1_dot_decision__pb2.GetDecisionResponse.FromString,
             options,
             channel_credentials,
             insecure,

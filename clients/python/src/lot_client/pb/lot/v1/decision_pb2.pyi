@@ -434,6 +434,56 @@ class RecordDecisionOutcomeResponse(_message.Message):
 Global___RecordDecisionOutcomeResponse: _TypeAlias = RecordDecisionOutcomeResponse  # noqa: Y015
 
 @_typing.final
+class GetDecisionRequest(_message.Message):
+    """Request of GetDecision."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAMESPACE_FIELD_NUMBER: _builtins.int
+    DECISION_ID_FIELD_NUMBER: _builtins.int
+    namespace: _builtins.str
+    """namespace; empty is `default`."""
+    decision_id: _builtins.str
+    """Required. decision_id."""
+    def __init__(
+        self,
+        *,
+        namespace: _builtins.str = ...,
+        decision_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["decision_id", b"decision_id", "namespace", b"namespace"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetDecisionRequest: _TypeAlias = GetDecisionRequest  # noqa: Y015
+
+@_typing.final
+class GetDecisionResponse(_message.Message):
+    """Response of GetDecision."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DECISION_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def decision(self) -> Global___Decision:
+        """decision."""
+
+    def __init__(
+        self,
+        *,
+        decision: Global___Decision | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["decision", b"decision"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["decision", b"decision"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetDecisionResponse: _TypeAlias = GetDecisionResponse  # noqa: Y015
+
+@_typing.final
 class ListDecisionsRequest(_message.Message):
     """Request of ListDecisions."""
 

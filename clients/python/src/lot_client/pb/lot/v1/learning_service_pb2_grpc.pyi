@@ -63,6 +63,8 @@ class LearningServiceStub:
     """RecordDecisionOutcome records what came of a decision. Errors: DECISION_NOT_FOUND,
     REQUEST_ID_REUSED, CONTENTION.
     """
+    GetDecision: _grpc.UnaryUnaryMultiCallable[_decision_pb2.GetDecisionRequest, _decision_pb2.GetDecisionResponse]
+    """GetDecision returns one. Errors: DECISION_NOT_FOUND."""
     ListDecisions: _grpc.UnaryUnaryMultiCallable[_decision_pb2.ListDecisionsRequest, _decision_pb2.ListDecisionsResponse]
     """ListDecisions lists by time of creation, newest first."""
     SelectAction: _grpc.UnaryUnaryMultiCallable[_learning_pb2.SelectActionRequest, _learning_pb2.SelectActionResponse]
@@ -115,6 +117,8 @@ class LearningServiceAsyncStub(LearningServiceStub):
     """RecordDecisionOutcome records what came of a decision. Errors: DECISION_NOT_FOUND,
     REQUEST_ID_REUSED, CONTENTION.
     """
+    GetDecision: _aio.UnaryUnaryMultiCallable[_decision_pb2.GetDecisionRequest, _decision_pb2.GetDecisionResponse]  # type: ignore[assignment]
+    """GetDecision returns one. Errors: DECISION_NOT_FOUND."""
     ListDecisions: _aio.UnaryUnaryMultiCallable[_decision_pb2.ListDecisionsRequest, _decision_pb2.ListDecisionsResponse]  # type: ignore[assignment]
     """ListDecisions lists by time of creation, newest first."""
     SelectAction: _aio.UnaryUnaryMultiCallable[_learning_pb2.SelectActionRequest, _learning_pb2.SelectActionResponse]  # type: ignore[assignment]
@@ -206,6 +210,14 @@ class LearningServiceServicer(metaclass=_abc_1.ABCMeta):
         """RecordDecisionOutcome records what came of a decision. Errors: DECISION_NOT_FOUND,
         REQUEST_ID_REUSED, CONTENTION.
         """
+
+    @_abc_1.abstractmethod
+    def GetDecision(
+        self,
+        request: _decision_pb2.GetDecisionRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_decision_pb2.GetDecisionResponse, _abc.Awaitable[_decision_pb2.GetDecisionResponse]]:
+        """GetDecision returns one. Errors: DECISION_NOT_FOUND."""
 
     @_abc_1.abstractmethod
     def ListDecisions(
