@@ -385,7 +385,9 @@ async def test_a_write_is_finished_though_its_caller_has_left(how, pattern_id):
         request.pattern_id = pattern_id
         await _leave(it, "SavePattern", request, how, servicer)
         await until(lambda: it.log)
-        assert it.log[0]["code"] == ("CANCELLED" if how == "cancel" else "DEADLINE_EXCEEDED")
+        # At its deadline a client cancels too, and that may come before the server's timer.
+        left = {"CANCELLED"} if how == "cancel" else {"CANCELLED", "DEADLINE_EXCEEDED"}
+        assert it.log[0]["code"] in left
         assert it.server.calls_in_flight == 1
         servicer.go.set()
         await until(lambda: it.server.calls_in_flight == 0)
