@@ -42,8 +42,25 @@ def test_a_line_before_unrelated_errors_of_a_namespace_is_a_wrapper():
     line = "deploy.sh: the rollout of the shop was not accepted by the cluster"
     causes = ["No module named 'a'", "disk quota exceeded", "permission denied for relation x"]
     stored = [read_error("", f"ERROR: {line}\n{cause}") for cause in causes]
-    asked = read_error("", f"ERROR: {line}\nunknown flag --wait")
-    little = wrappers(asked, stored)
-    assert asked.signature in little
-    assert [shared_signature(asked, one, little) for one in stored] == ["", "", ""]
-    assert shared_signature(asked, asked, little)
+    seen = read_error("", f"ERROR: {line}\nunknown flag --wait")
+    little = wrappers(seen, stored)
+    assert seen.signature in little
+    assert [shared_signature(seen, one, little) for one in stored] == ["", "", ""]
+    assert shared_signature(seen, seen, little)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        r'"a\nlost \ud83d here\nb"',
+        r'{"message": "lost \ud83d here"}',
+        "['" + "-" * 16_000 + "1]",
+        "[" + "-" * 15_000 + "'1']",
+        "x " + "[' " * 20_000,
+        "x " + "{'a': [" * 2_000,
+    ],
+)
+def test_a_text_that_is_nearly_data_is_read(text):
+    read_error("", text).line.encode()
+    for one in read_error("", text).signatures:
+        one.text.encode()

@@ -28,7 +28,7 @@ _ROUNDS: Final = 6
 _MOST: Final = 0.6
 """Share of the lines that have a prefix where it is one."""
 
-_ESCAPES: Final = re.compile(
+ESCAPES: Final = re.compile(
     r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]{0,2000}(?:\x07|\x1b\\)|\x1b[()][A-Z0-9]"
 )
 """Colours, and the links that compilers give to terminals."""
@@ -41,6 +41,7 @@ _WRAPPED: Final = re.compile(
 """In quotes as a whole."""
 
 _ESCAPED: Final = re.compile(r"\\(?:u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|[nrtbf\"'\\/])")
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _DRIVE: Final = re.compile(r"(?<!\w)[A-Za-z]:\\(?!\\)")
 _SINGLE: Final = {"n": "\n", "r": "\r", "t": "\t", "b": "", "f": ""}
 
@@ -113,7 +114,7 @@ def undressed(message: str) -> list[str]:
 
 def _plain(text: str) -> str:
     """Without colours and HTML."""
-    text = _ESCAPES.sub("", text)
+    text = ESCAPES.sub("", text)
     if _ENTITY.search(text) or text.lstrip().startswith(("<pre", "<code", "<p>", "<div")):
         text = html.unescape(_TAG.sub("\n", text))
     return text
@@ -139,6 +140,8 @@ def _character(found: re.Match[str]) -> str:
 
 
 def _lines(text: str) -> list[str]:
+    if _SURROGATE.search(text):  # an escape may name half a character
+        text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     given = text.splitlines()
     if len(given) > 2 * _LINES:
         given = given[:_LINES] + given[-_LINES:]

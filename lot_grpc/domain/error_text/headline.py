@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import re
 
+from lot_grpc.domain.error_text.dress import ESCAPES
 from lot_grpc.domain.error_text.line import Headline
 from lot_grpc.domain.error_text.statements import first_line, statements_of
-
-_ESCAPES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]{0,2000}(?:\x07|\x1b\\)")
-"""Colours, and the links that compilers give to terminals."""
 
 _TOLD = 16_384
 """Characters of a task that are looked at."""
@@ -48,4 +46,4 @@ def looks_like_error(text: str) -> bool:
     """
     if len(text) > _TOLD:
         text = f"{text[: _TOLD // 2]}\n{text[-_TOLD // 2 :]}"
-    return _TELLS.search(_ESCAPES.sub("", text)) is not None
+    return _TELLS.search(ESCAPES.sub("", text)) is not None

@@ -11,6 +11,7 @@ import html
 import json
 import re
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any, Final
 
 _DEEPEST: Final = 12
@@ -71,6 +72,9 @@ _ERRORS: Final = frozenset(
         "60",
     ]
 )
+_TAILS: Final = 3
+"""Places in a line where data may begin that are tried."""
+
 _CODE: Final = re.compile(r"[A-Za-z@][\w@/.-]{2,60}")
 _TYPE: Final = re.compile(r"[\w.]{0,60}(?:Error|Exception|Fault|Failure|_error|_exceeded)")
 
@@ -108,11 +112,11 @@ def _line(line: str) -> str:
         return _unescaped(found[2])
     if pairs := _FIELD.findall(line):
         return "\n".join(_unescaped(pair) for pair in reversed(pairs))
-    for found in _TAIL.finditer(line[:400]):
+    for found in islice(_TAIL.finditer(line[:400]), _TAILS):
         data = _loaded(line[found.end() :].strip())
         if data is not None:
-            told = list(_texts(data))
-            return "\n".join([line[: found.start()].rstrip(" \t:=>-"), *told]) if told else line
+            texts = _texts(data)
+            return "\n".join([line[: found.start()].rstrip(" \t:=>-"), *texts]) if texts else line
     return line
 
 
@@ -127,7 +131,7 @@ def _loaded(text: str) -> Any:
         return json.loads(text)
     except (ValueError, RecursionError):
         pass
-    if "'" not in text or len(text) > 16_384 or text.count("(") > 50:
+    if "'" not in text or len(text) > 16_384 or re.search(r"[-+~(]{9}|[({\[]{50}", text):
         return None
     try:
         return ast.literal_eval(text)

@@ -74,8 +74,8 @@ def telling_words(text: str) -> set[str]:
     """The words of a normalised text that tell which error it is; empty for a generic one."""
     bare = _STAND_IN.sub(" ", _COUNT.sub(" ", text))
     words = {word.casefold() for word in _WORD.findall(_JOINT.sub(" ", bare))}
-    told = {word for word in words if word not in _STOP and word not in _GENERIC}
-    return told | {found[0] for found in _CODES.finditer(text)}
+    telling = {word for word in words if word not in _STOP and word not in _GENERIC}
+    return telling | {found[0] for found in _CODES.finditer(text)}
 
 
 def says_nothing(word: str) -> bool:
