@@ -250,10 +250,11 @@ class MemoryServiceServicer(object):
     def SaveErrorSolution(self, request, context):
         """SaveErrorSolution stores what fixed an error, or that nothing did yet.
 
-        Without `error_solution_id` the same solution of the same error is stored once: signature,
-        language, resolution, steps and `worked` make it the same. The stored one is given back with
-        `created` false, and what was given otherwise is named in a notice. An edited solution counts as
-        what it says now. An outcome is counted by RecordErrorSolutionOutcome only, never by a save.
+        Without `error_solution_id` the same solution of the same error is stored once: the text of the
+        error but for times, places and ids, and language, resolution, steps and `worked` make it the
+        same. The stored one is given back with `created` false, and what was given otherwise is named
+        in a notice. An edited solution counts as what it says now. An outcome is counted by
+        RecordErrorSolutionOutcome only, never by a save.
         Errors: ERROR_SOLUTION_ID_IN_USE,
         ERROR_SOLUTION_NOT_FOUND (a retry of a save whose solution was deleted since),
         REQUEST_ID_REUSED.
