@@ -36,7 +36,11 @@ def recall(
     ] = 0,
     ranking: Annotated[
         str,
-        typer.Option("--ranking", help="balanced, similarity, reliable or explore.", metavar="HOW"),
+        typer.Option(
+            "--ranking",
+            help="balanced, relevance, similarity, reliable or explore.",
+            metavar="HOW",
+        ),
     ] = "balanced",
     explain: Annotated[
         bool, typer.Option("--explain", help="Explain the results and their order.")

@@ -16,6 +16,7 @@ class Ranking(StrEnum):
     """In which order hits come."""
 
     BALANCED = "balanced"
+    RELEVANCE = "relevance"
     SIMILARITY = "similarity"
     RELIABLE = "reliable"
     EXPLORE = "explore"

@@ -99,7 +99,7 @@ def pool_size(limit: int) -> int:
 
 def within_gate(relevances: Sequence[float], ranking: Ranking, weights: RankingWeights) -> int:
     """How many of the best are near-ties, of which what was learned matters. Best first."""
-    if ranking is Ranking.SIMILARITY or not weights.learned or not relevances:
+    if not weights.weight_of(ranking) or not relevances:
         return 0
     floor = relevances[0] - weights.gate
     return sum(relevance >= floor for relevance in relevances)

@@ -8,6 +8,7 @@ from functools import partial
 from lot_grpc.domain.episode import Episode
 from lot_grpc.domain.errors import StreamIdleError, StreamNotOpenedError
 from lot_grpc.domain.ids import namespace_or_default
+from lot_grpc.domain.query import Ranking
 from lot_grpc.pb.lot.v1 import episode_service_pb2 as pb
 from lot_grpc.pb.lot.v1 import episode_service_pb2_grpc as pb_grpc
 from lot_grpc.pb.lot.v1.outcome_pb2 import Notice
@@ -16,7 +17,7 @@ from lot_grpc.server.call import Context
 from lot_grpc.server.convert import episodes as convert
 from lot_grpc.server.convert.error_solutions import error_solution_to_pb
 from lot_grpc.server.convert.hits import episode_hit_to_pb
-from lot_grpc.server.convert.outcomes import query_notices, text_notices
+from lot_grpc.server.convert.outcomes import RANKING, query_notices, text_notices
 from lot_grpc.server.convert.patterns import pattern_to_pb
 from lot_grpc.server.page_token import (
     number_from_token,
@@ -195,6 +196,7 @@ class EpisodeServicer(pb_grpc.EpisodeServiceServicer):
             query=request.query,
             limit=request.limit or _DEFAULT_LIMIT,
             min_similarity=request.min_similarity,
+            ranking=RANKING.from_pb(request.ranking) or Ranking.RELEVANCE,
         )
         answer = await self._recall.find(
             namespace_or_default(request.namespace),

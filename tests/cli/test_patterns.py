@@ -173,7 +173,10 @@ def test_one_as_json_is_the_pattern(runner, fake):
     [
         (["recall", " "], "TEXT must not be empty"),
         (["recall", "x", "--kind", "lost"], "task, code, learned, distilled"),
-        (["recall", "x", "--ranking", "best"], "balanced, similarity, reliable, explore"),
+        (
+            ["recall", "x", "--ranking", "best"],
+            "reliable, explore, relevance",
+        ),
         (["recall", "x", "--limit", "101"], "--limit"),
         (["recall", "x", "--min-success-rate", "1.1"], "--min-success-rate"),
         (["recall"], "TEXT"),

@@ -28,7 +28,7 @@ POOLS = Pools(
 def reported(
     *, asked: float = 0.6, never: float = 0.45, again: float = 0.6, overtaken: int = 0
 ) -> Report:
-    """A run in which BALANCED came to these shares; SIMILARITY is at .4, the oracle at .8."""
+    """A run in which BALANCED came to these shares; RELEVANCE is at .4, the oracle at .8."""
     wanted = Wanted(60, (1, 2))
     bounds = Bounds(Point(0, 0.4, 0.4), Point(0, 0.8, 0.8))
     steady = tuple(Point(asks, asked, never) for asks in wanted.steady)

@@ -15,8 +15,8 @@ from tests.learn.served import Pools, Served, read_pools, save_all, weights_told
 from tests.learn.tasks import TaskSet
 from tests.learn.worlds import Trial, drawn, oracle
 
-SIMILARITY, BETA, BALANCED, RELIABLE, EXPLORE = (
-    "SIMILARITY",
+RELEVANCE, BETA, BALANCED, RELIABLE, EXPLORE = (
+    "RELEVANCE",
     "Beta mean",
     "BALANCED",
     "RELIABLE",
@@ -73,9 +73,9 @@ def _looks(start: int, end: int) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class Bounds:
-    """What learning lies between: SIMILARITY and the oracle, on queries asked and never asked."""
+    """What learning lies between: RELEVANCE and the oracle, on queries asked and never asked."""
 
-    similarity: Point
+    relevance: Point
     oracle: Point
 
 
@@ -155,10 +155,10 @@ class Measuring:
         return Report(self._tasks, self._wanted, self._weights, tuple(measured), checks)
 
     async def _seed(self, trial: Trial, pools: Pools) -> Measured:
-        similarity = await self._learner(trial, SIMILARITY, Ranking.SIMILARITY, pools)
+        relevance = await self._learner(trial, RELEVANCE, Ranking.RELEVANCE, pools)
         before, after = [
             Bounds(
-                await look(trial, similarity, chances, 0),
+                await look(trial, relevance, chances, 0),
                 Point(0, oracle(chances, trial.asked), oracle(chances, trial.never)),
             )
             for chances in (trial.before, trial.after)

@@ -117,7 +117,7 @@ def _legend() -> list[str]:
         parts.append(text(left + 24, 54, name, "text", "start"))
         left += 24 + 8 * len(name) + 24
     parts.append(f'<path class="line bound" d="M{left:g} 50h18"/>')
-    parts.append(text(left + 24, 54, "oracle (above) and SIMILARITY", "text", "start"))
+    parts.append(text(left + 24, 54, "oracle (above) and RELEVANCE", "text", "start"))
     said = "expected share of successes on queries asked before"
     parts.append(text(_LEFT, 74, said, "soft small", "start"))
     return parts
@@ -170,7 +170,7 @@ def _dashed(
 ) -> list[str]:
     bounds = [bounds_of(one) for one in measured]
     levels = {
-        "SIMILARITY": mean([one.similarity.asked for one in bounds]),
+        "RELEVANCE": mean([one.relevance.asked for one in bounds]),
         "oracle": mean([one.oracle.asked for one in bounds]),
     }
     parts = []

@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from tests.learn.measuring import BALANCED, EARLY, SIMILARITY, Measured, Report
+from tests.learn.measuring import BALANCED, EARLY, RELEVANCE, Measured, Report
 from tests.learn.replaying import Point
 from tests.learn.worlds import mean, way
 
 ORACLE = "oracle"
 WAY_ASKED, GAIN_NEVER, WAY_AFTER = 0.60, 0.01, 0.45
-"""To be reached with BALANCED: of the way to the oracle, above SIMILARITY, of the way again."""
+"""To be reached with BALANCED: of the way to the oracle, above RELEVANCE, of the way again."""
 
 
 @dataclass(frozen=True)
 class Figures:
     """A ranking's means over the seeds. None: not measured for it.
 
-    ``way`` and ``again`` go from SIMILARITY (0) to the oracle (1) on queries asked before, while
-    the chances stay and after they changed; ``gain`` is above SIMILARITY on those never asked.
+    ``way`` and ``again`` go from RELEVANCE (0) to the oracle (1) on queries asked before, while
+    the chances stay and after they changed; ``gain`` is above RELEVANCE on those never asked.
     ``early``: gains on queries asked, and never asked, after so many asks.
     """
 
@@ -54,8 +54,8 @@ class Target:
 
 
 def figures(report: Report) -> list[Figures]:
-    """Every ranking, from SIMILARITY to the oracle."""
-    rows = [_bound(report, SIMILARITY, lambda one: one.before.similarity)]
+    """Every ranking, from RELEVANCE to the oracle."""
+    rows = [_bound(report, RELEVANCE, lambda one: one.before.relevance)]
     rows += [_learned(report, name) for name in report.measured[0].learned]
     return [*rows, _bound(report, ORACLE, lambda one: one.before.oracle)]
 
@@ -84,13 +84,13 @@ def targets(report: Report) -> list[Target]:
     after = report.wanted.asks_with_change - report.wanted.change_at
     return [
         Target(
-            "queries asked before: of the way from SIMILARITY to the oracle",
+            "queries asked before: of the way from RELEVANCE to the oracle",
             f"≥ {WAY_ASKED:.0%}",
             f"{balanced.way:.1%}",
             balanced.way >= WAY_ASKED,
         ),
         Target(
-            "queries never asked: above SIMILARITY",
+            "queries never asked: above RELEVANCE",
             f"≥ {GAIN_NEVER:+.3f}",
             f"{balanced.gain:+.3f}",
             balanced.gain >= GAIN_NEVER,
@@ -128,7 +128,7 @@ def _learned(report: Report, name: str) -> Figures:
         points = [(one, _at(one.learned[name].steady, asks)) for one in report.measured]
         found = [(one, point) for one, point in points if point]
         if found:
-            asked = mean([point.asked - one.before.similarity.asked for one, point in found])
+            asked = mean([point.asked - one.before.relevance.asked for one, point in found])
             early[asks] = asked, mean([_gain(one, point) for one, point in found])
     return Figures(
         name,
@@ -157,12 +157,12 @@ def _at(points: Sequence[Point], asks: int) -> Point | None:
 
 
 def _way(one: Measured, point: Point) -> float:
-    return way(point.asked, one.before.similarity.asked, one.before.oracle.asked)
+    return way(point.asked, one.before.relevance.asked, one.before.oracle.asked)
 
 
 def _again(one: Measured, point: Point) -> float:
-    return way(point.asked, one.after.similarity.asked, one.after.oracle.asked)
+    return way(point.asked, one.after.relevance.asked, one.after.oracle.asked)
 
 
 def _gain(one: Measured, point: Point) -> float:
-    return point.never - one.before.similarity.never
+    return point.never - one.before.relevance.never

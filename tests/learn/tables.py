@@ -66,7 +66,7 @@ def _rankings_table(report: Report) -> Table:
 def _early_table(report: Report) -> Table:
     measured = [asks for asks in EARLY if asks <= report.wanted.asks]
     headings = [f"{asks} asks, {kind}" for asks in measured for kind in ("asked", "never asked")]
-    table = _table("Above SIMILARITY, early", ("ranking", *headings), "")
+    table = _table("Above RELEVANCE, early", ("ranking", *headings), "")
     for row in figures(report):
         if row.early:
             gains = [gain for asks in measured for gain in row.early[asks]]

@@ -56,7 +56,7 @@ def test_the_command_of_the_page_runs_as_it_stands(more, tmp_path):
     )
     assert done.returncode == 1, done.stderr  # too few asks for the targets, as the page says
     assert "after 60 asks: carried, 60 patterns, 180 queries" in done.stdout
-    for name in ("SIMILARITY", "Beta mean", "BALANCED", "RELIABLE", "EXPLORE", "oracle"):
+    for name in ("RELEVANCE", "Beta mean", "BALANCED", "RELIABLE", "EXPLORE", "oracle"):
         assert name in done.stdout
     assert "missed" in done.stdout
     assert "Traceback" not in done.stderr

@@ -30,13 +30,13 @@ def test_each_target_can_be_missed(place, named):
 
 def test_figures_are_means_over_the_seeds():
     rows = {row.name: row for row in report.figures(reported(asked=0.6, again=0.5))}
-    assert list(rows) == ["SIMILARITY", "Beta mean", "BALANCED", "RELIABLE", "EXPLORE", "oracle"]
+    assert list(rows) == ["RELEVANCE", "Beta mean", "BALANCED", "RELIABLE", "EXPLORE", "oracle"]
     balanced = rows["BALANCED"]
     assert (balanced.asked, balanced.way) == pytest.approx((0.6, 0.5))
     assert balanced.gain == pytest.approx(0.05)
     assert balanced.again == pytest.approx(0.25)
     assert (balanced.early or {})[50] == pytest.approx((0.2, 0.05))
-    assert (rows["SIMILARITY"].way, rows["oracle"].way) == pytest.approx((0.0, 1.0))
+    assert (rows["RELEVANCE"].way, rows["oracle"].way) == pytest.approx((0.0, 1.0))
 
 
 def test_a_gate_is_told_with_the_weight_and_without():
@@ -49,7 +49,7 @@ def test_the_tables_name_every_ranking_and_every_target():
     told = io.StringIO()
     tables.show(reported(overtaken=2), Console(file=told, width=120))
     text = told.getvalue()
-    for name in ("SIMILARITY", "Beta mean", "BALANCED", "RELIABLE", "EXPLORE", "oracle"):
+    for name in ("RELEVANCE", "Beta mean", "BALANCED", "RELIABLE", "EXPLORE", "oracle"):
         assert name in text
     assert text.count("missed") == 2
     assert "28 of 30 recalls" in text

@@ -39,10 +39,10 @@ async def test_it_runs_and_every_ranking_is_measured(serving):
     for learned in measured.learned.values():
         assert [point.asks for point in learned.steady] == list(report.wanted.steady)
         assert [point.asks for point in learned.changed] == list(report.wanted.changed)
-    similarity, oracle = measured.before.similarity, measured.before.oracle
+    relevance, oracle = measured.before.relevance, measured.before.oracle
     balanced = measured.learned["BALANCED"].steady
-    assert balanced[0].asked == pytest.approx(similarity.asked)
-    assert similarity.asked < balanced[-1].asked < oracle.asked
+    assert balanced[0].asked == pytest.approx(relevance.asked)
+    assert relevance.asked < balanced[-1].asked < oracle.asked
     by_gate = {one.gate: one for one in measured.gates}
     assert by_gate[0.0].weighted.asked <= by_gate[0.1].weighted.asked
     assert report.checks.overtaken == 0
@@ -58,7 +58,7 @@ async def test_the_formulas_alone_make_no_recall(serving):
     assert [one.seed for one in report.measured] == [1, 2]
     assert report.checks.checked == 0
     balanced = report.measured[0].learned["BALANCED"].steady
-    assert balanced[-1].asked > report.measured[0].before.similarity.asked
+    assert balanced[-1].asked > report.measured[0].before.relevance.asked
     assert len(targets(report)) == 3
 
 
@@ -103,7 +103,7 @@ def test_who_leads_by_more_than_the_gate_is_the_leader():
 
 async def test_where_nothing_is_learned_the_formulas_leave_equals_as_the_pool_has_them():
     pools = Pools(((Near(10, 0.5), Near(9, 0.5), Near(2, 0.5)),), ((1.0, 0.0),))
-    for ranking in (Ranking.SIMILARITY, Ranking.BALANCED, Ranking.RELIABLE):
+    for ranking in (Ranking.RELEVANCE, Ranking.BALANCED, Ranking.RELIABLE):
         assert await Formulas(pools, ByPattern(), RankingWeights(), ranking).first(0, 0) == 10
 
 

@@ -50,7 +50,7 @@ def test_the_chances_are_uniform_and_all_drawn_anew():
     assert not set(trial.before.of) & set(trial.after.of)
 
 
-def test_the_way_goes_from_similarity_to_the_oracle():
+def test_the_way_goes_from_relevance_to_the_oracle():
     assert way(0.6, 0.4, 0.8) == pytest.approx(0.5)
     assert way(0.3, 0.4, 0.8) < 0
     assert way(0.8, 0.8, 0.8) == 0

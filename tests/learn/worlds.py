@@ -85,6 +85,6 @@ def share(
     )
 
 
-def way(reached: float, similarity: float, best: float) -> float:
-    """How far from SIMILARITY to the oracle; 0 where there is no way to go."""
-    return (reached - similarity) / (best - similarity) if best > similarity else 0.0
+def way(reached: float, relevance: float, best: float) -> float:
+    """How far from RELEVANCE to the oracle; 0 where there is no way to go."""
+    return (reached - relevance) / (best - relevance) if best > relevance else 0.0

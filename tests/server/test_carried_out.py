@@ -1,4 +1,4 @@
-"""Every RPC is carried out and has its tests; a ranking that a noun lacks is refused."""
+"""Every RPC is carried out and has its tests."""
 
 from __future__ import annotations
 
@@ -7,10 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from lot_grpc.pb.lot.v1 import outcome_pb2
 from tests.server.examples import EXAMPLES
 from tests.server.service import SERVICES
-from tests.server.wire import failure
 
 RPCS = sorted(
     f"{service.name}.{method.name}" for service in SERVICES.values() for method in service.methods
@@ -20,12 +18,6 @@ RPCS = sorted(
 async def test_every_rpc_of_the_contract_is_carried_out(lot):
     assert sorted(EXAMPLES) == RPCS
     assert list((await lot.admin.GetServerInfo()).capabilities) == RPCS
-
-
-async def test_rankings_that_memories_do_not_have_are_refused(lot):
-    for ranking in (outcome_pb2.RANKING_RELIABLE, outcome_pb2.RANKING_EXPLORE):
-        failed = await failure(lot.memories.SearchMemories(query="t", ranking=ranking))
-        assert failed.fields == {"ranking": "enum.in"}
 
 
 # --- architecture -----------------------------------------------------------------------------

@@ -101,7 +101,7 @@ async def test_what_worked_on_a_query_comes_first_for_it_and_the_answer_says_why
     assert told.kernel_width == pytest.approx(0.08)
     assert told.kept == pytest.approx(0.9)
     assert told.half_life.ToTimedelta() == timedelta(days=180)
-    assert await ids(lot, ranking=outcome_pb2.RANKING_SIMILARITY) == ["1", "2"]
+    assert await ids(lot, ranking=outcome_pb2.RANKING_RELEVANCE) == ["1", "2"]
     assert await ids(lot, ranking=outcome_pb2.RANKING_RELIABLE) == ["2", "1"]
     assert not any(hit.learned_from for hit in found.hits)
 

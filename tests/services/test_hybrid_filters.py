@@ -186,7 +186,7 @@ def asks(seed: int, now: int, legs: Legs, count: int = 40) -> list[Ask]:
             rng.choice([1, 3, 10, 40, 100]),
             rng.choice([0.0, 0.0, 0.3117, 0.4931]),
             legs,
-            rng.choice([Ranking.BALANCED, Ranking.SIMILARITY]),
+            rng.choice([Ranking.BALANCED, Ranking.RELEVANCE]),
         )
         for _ in range(count)
     ]

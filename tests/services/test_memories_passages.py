@@ -234,5 +234,5 @@ async def test_importance_decides_between_the_nearly_equally_relevant_only(world
     for hit in hits:
         total = sum(part.value * part.weight for part in hit.parts)
         assert hit.score == pytest.approx(total, abs=1e-6)
-    plain = [hit.thing.memory_id for hit, _ in await find(world, query, ranking=Ranking.SIMILARITY)]
+    plain = [hit.thing.memory_id for hit, _ in await find(world, query, ranking=Ranking.RELEVANCE)]
     assert plain[:2] == ["low", "high"]

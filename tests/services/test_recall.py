@@ -91,7 +91,7 @@ async def test_outcomes_move_the_order_of_near_ties(world):
         await outcome(world, two.pattern_id, query=f"{words} 1")
     after = await recall(world, f"{words} 1")
     assert tasks(after) == [two.content.task, one.content.task]
-    plain = await recall(world, f"{words} 1", ranking=Ranking.SIMILARITY)
+    plain = await recall(world, f"{words} 1", ranking=Ranking.RELEVANCE)
     assert tasks(plain) == [one.content.task, two.content.task]
 
 

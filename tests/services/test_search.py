@@ -29,7 +29,7 @@ from tests.services.world import NS, World, memory, open_world, save, start
 
 
 async def ask(world: World, query: str, limit: int = 5, **named: Any) -> Answer[Pattern]:
-    named.setdefault("ranking", Ranking.SIMILARITY)
+    named.setdefault("ranking", Ranking.RELEVANCE)
     question = pattern_question(Asked(query, limit, **named), PatternFilter())
     return await world.services.pattern_recall.find(NS, question)
 
@@ -134,6 +134,7 @@ async def test_a_query_of_more_terms_than_are_looked_up_says_so(world):
     answer = await ask(world, " ".join(words))
     assert answer.truncated
     assert len(answer.hits) == 1
+    assert not (await ask(world, " ".join(words), ranking=Ranking.SIMILARITY)).truncated
 
 
 async def test_a_small_collection_takes_one_search_and_a_large_one_two():

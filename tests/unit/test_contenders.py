@@ -24,7 +24,7 @@ def pools(draw: st.DrawFn) -> list[Candidate]:
     ]
 
 
-@given(pools(), st.integers(1, 12), st.sampled_from([Ranking.BALANCED, Ranking.SIMILARITY]))
+@given(pools(), st.integers(1, 12), st.sampled_from([Ranking.BALANCED, Ranking.RELEVANCE]))
 def test_the_page_is_the_same_as_if_all_were_read(
     pool: list[Candidate], limit: int, ranking: Ranking
 ) -> None:
@@ -36,5 +36,5 @@ def test_beyond_the_page_only_near_ties_are_read() -> None:
     relevances = [0.9, 0.88, 0.83, 0.81, 0.5, 0.4]
     assert contenders(relevances, Ranking.BALANCED, WEIGHTS, 1) == 3
     assert contenders(relevances, Ranking.BALANCED, WEIGHTS, 5) == 5
-    assert contenders(relevances, Ranking.SIMILARITY, WEIGHTS, 1) == 1
+    assert contenders(relevances, Ranking.RELEVANCE, WEIGHTS, 1) == 1
     assert contenders(relevances, Ranking.BALANCED, RankingWeights(learned=0.0), 2) == 2

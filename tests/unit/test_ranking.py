@@ -70,7 +70,7 @@ def test_on_the_edge_of_the_gate_it_does():
 
 def test_similarity_learns_nothing():
     pool = [Candidate("a", 0.80, 0, 50), Candidate("b", 0.79, 50, 50), Candidate("c", 0.2)]
-    ranked = rank(pool, Ranking.SIMILARITY, WEIGHTS, 5)
+    ranked = rank(pool, Ranking.RELEVANCE, WEIGHTS, 5)
     assert [item.candidate.id for item in ranked] == ["a", "b", "c"]
     assert [item.score for item in ranked] == [0.80, 0.79, 0.2]
     assert not any(item.parts for item in ranked)
@@ -136,9 +136,7 @@ def test_the_order_candidates_come_in_does_not_matter(pool, limit, random):
 @given(pools(), limits)
 def test_weight_nothing_is_similarity_alone(pool, limit):
     off = RankingWeights(gate=0.08, learned=0.0)
-    assert rank(pool, Ranking.BALANCED, off, limit) == rank(
-        pool, Ranking.SIMILARITY, WEIGHTS, limit
-    )
+    assert rank(pool, Ranking.BALANCED, off, limit) == rank(pool, Ranking.RELEVANCE, WEIGHTS, limit)
 
 
 def learned(pool: list[Candidate], ranking: Ranking = Ranking.BALANCED) -> dict[str, float]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Generic, Protocol, TypeVar
 
@@ -34,6 +34,7 @@ from lot_grpc.services.recall.searched import Searched
 
 T = TypeVar("T")
 
+_UNLEARNED = (Ranking.RELEVANCE, Ranking.SIMILARITY)
 _NOTHING_LEARNED = RankingWeights(gate=0.0, learned=0.0)
 NOTHING_KNOWN = Evidence()
 
@@ -177,6 +178,8 @@ class Recall(Generic[T]):
 
     async def find(self, namespace: str, asked: Question) -> Answer[T]:
         """The most relevant things that the conditions let through, ranked."""
+        if asked.ranking is Ranking.SIMILARITY:
+            asked = replace(asked, legs=Legs.DENSE)  # whose relevance is the similarity
         wanted = Wanted(
             asked.query,
             asked.where,
@@ -198,7 +201,7 @@ class Recall(Generic[T]):
                 partial(excerpts, candidates.vector) if excerpts else None,
             )
         found = lift(found, candidates.also, self._weights.gate)
-        ranking = asked.ranking if self._noun.ranks else Ranking.SIMILARITY
+        ranking = asked.ranking if self._noun.ranks else Ranking.RELEVANCE
         seed = _seed(asked, ranking)
         relevant = {one.id: one for one in found}
         records = await self._records(namespace, found, ranking, asked.limit)
@@ -243,10 +246,10 @@ class Recall(Generic[T]):
 
     async def _meant(self, namespace: str, asked: Question) -> frozenset[str]:
         """What says itself that it is for the query. Leg by leg is measured without."""
-        if asked.meant is not None:
-            return asked.meant
         if self._noun.tasks is None or asked.legs is not Legs.HYBRID:
             return frozenset()
+        if asked.meant is not None:
+            return asked.meant
         return frozenset(await self._noun.tasks.matching(namespace, (asked.query,), asked.where))
 
     async def _records(
@@ -304,7 +307,7 @@ class Recall(Generic[T]):
         return Explanation(
             ranking,
             pool,
-            self._weights if ranking is not Ranking.SIMILARITY else _NOTHING_LEARNED,
+            self._weights if ranking not in _UNLEARNED else _NOTHING_LEARNED,
             await self._store.count(collection, namespace, asked.where),
             await self._store.count(collection, namespace),
             removed,

@@ -94,7 +94,7 @@ class Searching:
         return Candidates(
             [one for one in found if one.similarity >= wanted.min_similarity],
             embedding.vector,
-            embedding.truncated or words.cut,
+            embedding.truncated or (words.cut and wanted.legs is not Legs.DENSE),
             overlap=overlap,
             also=also,
         )

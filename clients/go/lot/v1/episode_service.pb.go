@@ -1577,7 +1577,10 @@ type RecallEpisodesRequest struct {
 	Explain bool `protobuf:"varint,7,opt,name=explain,proto3" json:"explain,omitempty"`
 	// read_mask selects the fields of each hit's episode to return, for example `tags`. Empty or `*`:
 	// all. An unknown path is an error that lists the valid ones.
-	ReadMask      *fieldmaskpb.FieldMask `protobuf:"bytes,8,opt,name=read_mask,json=readMask,proto3" json:"read_mask,omitempty"`
+	ReadMask *fieldmaskpb.FieldMask `protobuf:"bytes,8,opt,name=read_mask,json=readMask,proto3" json:"read_mask,omitempty"`
+	// ranking; not given it is RELEVANCE. The others are refused: an episode has no outcomes to learn
+	// from but its own.
+	Ranking       Ranking `protobuf:"varint,9,opt,name=ranking,proto3,enum=lot.v1.Ranking" json:"ranking,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1666,6 +1669,13 @@ func (x *RecallEpisodesRequest) GetReadMask() *fieldmaskpb.FieldMask {
 		return x.ReadMask
 	}
 	return nil
+}
+
+func (x *RecallEpisodesRequest) GetRanking() Ranking {
+	if x != nil {
+		return x.Ranking
+	}
+	return Ranking_RANKING_UNSPECIFIED
 }
 
 // Response of RecallEpisodes.
@@ -2320,7 +2330,7 @@ const file_lot_v1_episode_service_proto_rawDesc = "" +
 	"\x06follow\x18\x05 \x01(\bR\x06follow\"b\n" +
 	"\x15ReplayEpisodeResponse\x12,\n" +
 	"\x06events\x18\x01 \x03(\v2\x14.lot.v1.EpisodeEventR\x06events\x12\x1b\n" +
-	"\tcaught_up\x18\x02 \x01(\bR\bcaughtUp\"\xc5\x02\n" +
+	"\tcaught_up\x18\x02 \x01(\bR\bcaughtUp\"\xf0\x02\n" +
 	"\x15RecallEpisodesRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x14\n" +
 	"\x05query\x18\x02 \x01(\tR\x05query\x12!\n" +
@@ -2329,7 +2339,8 @@ const file_lot_v1_episode_service_proto_rawDesc = "" +
 	"\x05limit\x18\x05 \x01(\x05R\x05limit\x12*\n" +
 	"\x0emin_similarity\x18\x06 \x01(\x01H\x00R\rminSimilarity\x88\x01\x01\x12\x18\n" +
 	"\aexplain\x18\a \x01(\bR\aexplain\x127\n" +
-	"\tread_mask\x18\b \x01(\v2\x1a.google.protobuf.FieldMaskR\breadMaskB\x11\n" +
+	"\tread_mask\x18\b \x01(\v2\x1a.google.protobuf.FieldMaskR\breadMask\x12)\n" +
+	"\aranking\x18\t \x01(\x0e2\x0f.lot.v1.RankingR\arankingB\x11\n" +
 	"\x0f_min_similarity\"\x8d\x01\n" +
 	"\x16RecallEpisodesResponse\x12&\n" +
 	"\x04hits\x18\x01 \x03(\v2\x12.lot.v1.EpisodeHitR\x04hits\x12!\n" +
@@ -2458,7 +2469,8 @@ var file_lot_v1_episode_service_proto_goTypes = []any{
 	(*ErrorSolution)(nil),             // 35: lot.v1.ErrorSolution
 	(*EpisodeFilter)(nil),             // 36: lot.v1.EpisodeFilter
 	(*fieldmaskpb.FieldMask)(nil),     // 37: google.protobuf.FieldMask
-	(*ScorePart)(nil),                 // 38: lot.v1.ScorePart
+	(Ranking)(0),                      // 38: lot.v1.Ranking
+	(*ScorePart)(nil),                 // 39: lot.v1.ScorePart
 }
 var file_lot_v1_episode_service_proto_depIdxs = []int32{
 	28, // 0: lot.v1.StartEpisodeRequest.episode:type_name -> lot.v1.Episode
@@ -2491,45 +2503,46 @@ var file_lot_v1_episode_service_proto_depIdxs = []int32{
 	30, // 27: lot.v1.ReplayEpisodeResponse.events:type_name -> lot.v1.EpisodeEvent
 	36, // 28: lot.v1.RecallEpisodesRequest.filter:type_name -> lot.v1.EpisodeFilter
 	37, // 29: lot.v1.RecallEpisodesRequest.read_mask:type_name -> google.protobuf.FieldMask
-	23, // 30: lot.v1.RecallEpisodesResponse.hits:type_name -> lot.v1.EpisodeHit
-	29, // 31: lot.v1.RecallEpisodesResponse.notices:type_name -> lot.v1.Notice
-	28, // 32: lot.v1.EpisodeHit.episode:type_name -> lot.v1.Episode
-	38, // 33: lot.v1.EpisodeHit.score_parts:type_name -> lot.v1.ScorePart
-	36, // 34: lot.v1.AnalyzeFailuresRequest.filter:type_name -> lot.v1.EpisodeFilter
-	26, // 35: lot.v1.AnalyzeFailuresResponse.groups:type_name -> lot.v1.FailureGroup
-	29, // 36: lot.v1.AnalyzeFailuresResponse.notices:type_name -> lot.v1.Notice
-	33, // 37: lot.v1.FailureGroup.last_time:type_name -> google.protobuf.Timestamp
-	32, // 38: lot.v1.FailureGroup.example_error:type_name -> lot.v1.EpisodeError
-	33, // 39: lot.v1.FailureGroup.first_time:type_name -> google.protobuf.Timestamp
-	1,  // 40: lot.v1.EpisodeService.StartEpisode:input_type -> lot.v1.StartEpisodeRequest
-	3,  // 41: lot.v1.EpisodeService.RecordEvent:input_type -> lot.v1.RecordEventRequest
-	5,  // 42: lot.v1.EpisodeService.RecordEvents:input_type -> lot.v1.RecordEventsRequest
-	7,  // 43: lot.v1.EpisodeService.EndEpisode:input_type -> lot.v1.EndEpisodeRequest
-	9,  // 44: lot.v1.EpisodeService.RecordEpisode:input_type -> lot.v1.RecordEpisodeRequest
-	11, // 45: lot.v1.EpisodeService.GetEpisode:input_type -> lot.v1.GetEpisodeRequest
-	13, // 46: lot.v1.EpisodeService.ListEpisodes:input_type -> lot.v1.ListEpisodesRequest
-	15, // 47: lot.v1.EpisodeService.DeleteEpisode:input_type -> lot.v1.DeleteEpisodeRequest
-	17, // 48: lot.v1.EpisodeService.ListEpisodeEvents:input_type -> lot.v1.ListEpisodeEventsRequest
-	19, // 49: lot.v1.EpisodeService.ReplayEpisode:input_type -> lot.v1.ReplayEpisodeRequest
-	21, // 50: lot.v1.EpisodeService.RecallEpisodes:input_type -> lot.v1.RecallEpisodesRequest
-	24, // 51: lot.v1.EpisodeService.AnalyzeFailures:input_type -> lot.v1.AnalyzeFailuresRequest
-	2,  // 52: lot.v1.EpisodeService.StartEpisode:output_type -> lot.v1.StartEpisodeResponse
-	4,  // 53: lot.v1.EpisodeService.RecordEvent:output_type -> lot.v1.RecordEventResponse
-	6,  // 54: lot.v1.EpisodeService.RecordEvents:output_type -> lot.v1.RecordEventsResponse
-	8,  // 55: lot.v1.EpisodeService.EndEpisode:output_type -> lot.v1.EndEpisodeResponse
-	10, // 56: lot.v1.EpisodeService.RecordEpisode:output_type -> lot.v1.RecordEpisodeResponse
-	12, // 57: lot.v1.EpisodeService.GetEpisode:output_type -> lot.v1.GetEpisodeResponse
-	14, // 58: lot.v1.EpisodeService.ListEpisodes:output_type -> lot.v1.ListEpisodesResponse
-	16, // 59: lot.v1.EpisodeService.DeleteEpisode:output_type -> lot.v1.DeleteEpisodeResponse
-	18, // 60: lot.v1.EpisodeService.ListEpisodeEvents:output_type -> lot.v1.ListEpisodeEventsResponse
-	20, // 61: lot.v1.EpisodeService.ReplayEpisode:output_type -> lot.v1.ReplayEpisodeResponse
-	22, // 62: lot.v1.EpisodeService.RecallEpisodes:output_type -> lot.v1.RecallEpisodesResponse
-	25, // 63: lot.v1.EpisodeService.AnalyzeFailures:output_type -> lot.v1.AnalyzeFailuresResponse
-	52, // [52:64] is the sub-list for method output_type
-	40, // [40:52] is the sub-list for method input_type
-	40, // [40:40] is the sub-list for extension type_name
-	40, // [40:40] is the sub-list for extension extendee
-	0,  // [0:40] is the sub-list for field type_name
+	38, // 30: lot.v1.RecallEpisodesRequest.ranking:type_name -> lot.v1.Ranking
+	23, // 31: lot.v1.RecallEpisodesResponse.hits:type_name -> lot.v1.EpisodeHit
+	29, // 32: lot.v1.RecallEpisodesResponse.notices:type_name -> lot.v1.Notice
+	28, // 33: lot.v1.EpisodeHit.episode:type_name -> lot.v1.Episode
+	39, // 34: lot.v1.EpisodeHit.score_parts:type_name -> lot.v1.ScorePart
+	36, // 35: lot.v1.AnalyzeFailuresRequest.filter:type_name -> lot.v1.EpisodeFilter
+	26, // 36: lot.v1.AnalyzeFailuresResponse.groups:type_name -> lot.v1.FailureGroup
+	29, // 37: lot.v1.AnalyzeFailuresResponse.notices:type_name -> lot.v1.Notice
+	33, // 38: lot.v1.FailureGroup.last_time:type_name -> google.protobuf.Timestamp
+	32, // 39: lot.v1.FailureGroup.example_error:type_name -> lot.v1.EpisodeError
+	33, // 40: lot.v1.FailureGroup.first_time:type_name -> google.protobuf.Timestamp
+	1,  // 41: lot.v1.EpisodeService.StartEpisode:input_type -> lot.v1.StartEpisodeRequest
+	3,  // 42: lot.v1.EpisodeService.RecordEvent:input_type -> lot.v1.RecordEventRequest
+	5,  // 43: lot.v1.EpisodeService.RecordEvents:input_type -> lot.v1.RecordEventsRequest
+	7,  // 44: lot.v1.EpisodeService.EndEpisode:input_type -> lot.v1.EndEpisodeRequest
+	9,  // 45: lot.v1.EpisodeService.RecordEpisode:input_type -> lot.v1.RecordEpisodeRequest
+	11, // 46: lot.v1.EpisodeService.GetEpisode:input_type -> lot.v1.GetEpisodeRequest
+	13, // 47: lot.v1.EpisodeService.ListEpisodes:input_type -> lot.v1.ListEpisodesRequest
+	15, // 48: lot.v1.EpisodeService.DeleteEpisode:input_type -> lot.v1.DeleteEpisodeRequest
+	17, // 49: lot.v1.EpisodeService.ListEpisodeEvents:input_type -> lot.v1.ListEpisodeEventsRequest
+	19, // 50: lot.v1.EpisodeService.ReplayEpisode:input_type -> lot.v1.ReplayEpisodeRequest
+	21, // 51: lot.v1.EpisodeService.RecallEpisodes:input_type -> lot.v1.RecallEpisodesRequest
+	24, // 52: lot.v1.EpisodeService.AnalyzeFailures:input_type -> lot.v1.AnalyzeFailuresRequest
+	2,  // 53: lot.v1.EpisodeService.StartEpisode:output_type -> lot.v1.StartEpisodeResponse
+	4,  // 54: lot.v1.EpisodeService.RecordEvent:output_type -> lot.v1.RecordEventResponse
+	6,  // 55: lot.v1.EpisodeService.RecordEvents:output_type -> lot.v1.RecordEventsResponse
+	8,  // 56: lot.v1.EpisodeService.EndEpisode:output_type -> lot.v1.EndEpisodeResponse
+	10, // 57: lot.v1.EpisodeService.RecordEpisode:output_type -> lot.v1.RecordEpisodeResponse
+	12, // 58: lot.v1.EpisodeService.GetEpisode:output_type -> lot.v1.GetEpisodeResponse
+	14, // 59: lot.v1.EpisodeService.ListEpisodes:output_type -> lot.v1.ListEpisodesResponse
+	16, // 60: lot.v1.EpisodeService.DeleteEpisode:output_type -> lot.v1.DeleteEpisodeResponse
+	18, // 61: lot.v1.EpisodeService.ListEpisodeEvents:output_type -> lot.v1.ListEpisodeEventsResponse
+	20, // 62: lot.v1.EpisodeService.ReplayEpisode:output_type -> lot.v1.ReplayEpisodeResponse
+	22, // 63: lot.v1.EpisodeService.RecallEpisodes:output_type -> lot.v1.RecallEpisodesResponse
+	25, // 64: lot.v1.EpisodeService.AnalyzeFailures:output_type -> lot.v1.AnalyzeFailuresResponse
+	53, // [53:65] is the sub-list for method output_type
+	41, // [41:53] is the sub-list for method input_type
+	41, // [41:41] is the sub-list for extension type_name
+	41, // [41:41] is the sub-list for extension extendee
+	0,  // [0:41] is the sub-list for field type_name
 }
 
 func init() { file_lot_v1_episode_service_proto_init() }

@@ -977,8 +977,8 @@ type SearchMemoriesRequest struct {
 	// min_similarity in [0, 1] that every hit has. 0 or absent: no bound. With the default model
 	// unrelated texts reach 0.3 and more, and half of the relevant ones stay below 0.7.
 	MinSimilarity *float64 `protobuf:"fixed64,5,opt,name=min_similarity,json=minSimilarity,proto3,oneof" json:"min_similarity,omitempty"`
-	// ranking. BALANCED goes by importance among the most relevant hits, SIMILARITY by relevance alone.
-	// RELIABLE and EXPLORE have no meaning for memories and are refused.
+	// ranking. BALANCED goes by importance among the most relevant hits. RELIABLE and EXPLORE have no
+	// meaning for memories and are refused.
 	Ranking Ranking `protobuf:"varint,6,opt,name=ranking,proto3,enum=lot.v1.Ranking" json:"ranking,omitempty"`
 	// rerank by a cross-encoder: it reads the query together with each of the best candidates (10,
 	// within 2 s, unless the server is set otherwise) and moves them by what it finds. Slower by some

@@ -146,7 +146,8 @@ const (
 	// Relevance, by meaning and by words together, with what was learned reordering hits that are nearly
 	// as relevant as the best one.
 	Ranking_RANKING_BALANCED Ranking = 1
-	// Relevance alone; nothing learned takes part.
+	// The `similarity` that each hit shows, and nothing else: neither words nor what was learned. A
+	// search orders by meaning alone then; RELEVANCE finds better. Refused with `rerank`.
 	Ranking_RANKING_SIMILARITY Ranking = 2
 	// As BALANCED, but with the lower bound of the chance of success (Wilson, as for
 	// Outcomes.reliability) in place of its mean, and three times its weight: what is proven comes
@@ -156,6 +157,9 @@ const (
 	// reproducible by `seed`, so that new things get tried. It takes worse ones now to know better
 	// ones later.
 	Ranking_RANKING_EXPLORE Ranking = 4
+	// Relevance alone, by meaning and by words together: the order that BALANCED, RELIABLE and EXPLORE
+	// begin with. Nothing learned takes part.
+	Ranking_RANKING_RELEVANCE Ranking = 5
 )
 
 // Enum value maps for Ranking.
@@ -166,6 +170,7 @@ var (
 		2: "RANKING_SIMILARITY",
 		3: "RANKING_RELIABLE",
 		4: "RANKING_EXPLORE",
+		5: "RANKING_RELEVANCE",
 	}
 	Ranking_value = map[string]int32{
 		"RANKING_UNSPECIFIED": 0,
@@ -173,6 +178,7 @@ var (
 		"RANKING_SIMILARITY":  2,
 		"RANKING_RELIABLE":    3,
 		"RANKING_EXPLORE":     4,
+		"RANKING_RELEVANCE":   5,
 	}
 )
 
@@ -562,13 +568,14 @@ const file_lot_v1_outcome_proto_rawDesc = "" +
 	"\x16COMPLEXITY_UNSPECIFIED\x10\x00\x12\x12\n" +
 	"\x0eCOMPLEXITY_LOW\x10\x01\x12\x15\n" +
 	"\x11COMPLEXITY_MEDIUM\x10\x02\x12\x13\n" +
-	"\x0fCOMPLEXITY_HIGH\x10\x03*{\n" +
+	"\x0fCOMPLEXITY_HIGH\x10\x03*\x92\x01\n" +
 	"\aRanking\x12\x17\n" +
 	"\x13RANKING_UNSPECIFIED\x10\x00\x12\x14\n" +
 	"\x10RANKING_BALANCED\x10\x01\x12\x16\n" +
 	"\x12RANKING_SIMILARITY\x10\x02\x12\x14\n" +
 	"\x10RANKING_RELIABLE\x10\x03\x12\x13\n" +
-	"\x0fRANKING_EXPLORE\x10\x04*\x84\x02\n" +
+	"\x0fRANKING_EXPLORE\x10\x04\x12\x15\n" +
+	"\x11RANKING_RELEVANCE\x10\x05*\x84\x02\n" +
 	"\n" +
 	"NoticeCode\x12\x1b\n" +
 	"\x17NOTICE_CODE_UNSPECIFIED\x10\x00\x12\x1e\n" +

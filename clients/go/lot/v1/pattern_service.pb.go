@@ -1453,7 +1453,8 @@ type PatternHit struct {
 	// pattern.
 	Pattern *Pattern `protobuf:"bytes,1,opt,name=pattern,proto3" json:"pattern,omitempty"`
 	// score that hits are ordered by, larger first: relevance by meaning and by words on the scale of
-	// a similarity, and what was learned. Compare it within one answer only.
+	// a similarity, and what was learned; with SIMILARITY the similarity. Compare it within one answer
+	// only.
 	Score float64 `protobuf:"fixed64,2,opt,name=score,proto3" json:"score,omitempty"`
 	// similarity in [0, 1]: the cosine of the query and the pattern's text or its code, whichever is
 	// larger, negative ones as 0; also of a hit that was found by its words alone.
@@ -1461,7 +1462,7 @@ type PatternHit struct {
 	// score_parts whose weighted sum is the score; only with explain.
 	ScoreParts []*ScorePart `protobuf:"bytes,4,rep,name=score_parts,json=scoreParts,proto3" json:"score_parts,omitempty"`
 	// learned_from are the outcomes on like queries that counted, nearest query first; only with
-	// explain. Empty where nothing is known, and for SIMILARITY.
+	// explain. Empty where nothing is known, and for SIMILARITY and RELEVANCE.
 	LearnedFrom   []*LearnedFrom `protobuf:"bytes,5,rep,name=learned_from,json=learnedFrom,proto3" json:"learned_from,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -360,6 +360,7 @@ class AsyncLotClient(AsyncLiveCalls):
         filter: fields.EpisodeFilterLike | None = None,
         limit: int = 0,
         min_similarity: float | None = None,
+        ranking: fields.RankingLike | None = None,
         explain: bool = False,
     ) -> episodes.RecallEpisodesResponse:
         """The episodes most relevant by meaning and words, within the filter."""
@@ -370,6 +371,7 @@ class AsyncLotClient(AsyncLiveCalls):
             filter=filter,
             limit=limit,
             min_similarity=min_similarity,
+            ranking=ranking,
             explain=explain,
         )
         return await self.call(self.episodes.RecallEpisodes, request)

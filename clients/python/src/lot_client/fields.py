@@ -37,7 +37,7 @@ from lot_client.pb.lot.v1.pattern_service_pb2 import Dedupe, SavePatternItem
 OutcomeLike: TypeAlias = "Literal['SUCCESS', 'FAILURE', 'PARTIAL'] | Outcome.ValueType"
 ComplexityLike: TypeAlias = "Literal['LOW', 'MEDIUM', 'HIGH'] | Complexity.ValueType"
 RankingLike: TypeAlias = (
-    "Literal['BALANCED', 'SIMILARITY', 'RELIABLE', 'EXPLORE'] | Ranking.ValueType"
+    "Literal['BALANCED', 'RELEVANCE', 'SIMILARITY', 'RELIABLE', 'EXPLORE'] | Ranking.ValueType"
 )
 DedupeLike: TypeAlias = "Literal['EXACT', 'NONE', 'SEMANTIC'] | Dedupe.ValueType"
 PatternKindLike: TypeAlias = (

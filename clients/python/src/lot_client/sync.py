@@ -359,6 +359,7 @@ class LotClient(LiveCalls):
         filter: fields.EpisodeFilterLike | None = None,
         limit: int = 0,
         min_similarity: float | None = None,
+        ranking: fields.RankingLike | None = None,
         explain: bool = False,
     ) -> episodes.RecallEpisodesResponse:
         """The episodes most relevant by meaning and words, within the filter."""
@@ -369,6 +370,7 @@ class LotClient(LiveCalls):
             filter=filter,
             limit=limit,
             min_similarity=min_similarity,
+            ranking=ranking,
             explain=explain,
         )
         return self.call(self.episodes.RecallEpisodes, request)

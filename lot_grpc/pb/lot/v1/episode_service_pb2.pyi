@@ -876,6 +876,7 @@ class RecallEpisodesRequest(_message.Message):
     MIN_SIMILARITY_FIELD_NUMBER: _builtins.int
     EXPLAIN_FIELD_NUMBER: _builtins.int
     READ_MASK_FIELD_NUMBER: _builtins.int
+    RANKING_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
     """namespace; empty is `default`."""
     query: _builtins.str
@@ -888,6 +889,10 @@ class RecallEpisodesRequest(_message.Message):
     """min_similarity in [0, 1] that every hit has. 0 or absent: no bound."""
     explain: _builtins.bool
     """explain fills score_parts of each hit."""
+    ranking: _outcome_pb2.Ranking.ValueType
+    """ranking; not given it is RELEVANCE. The others are refused: an episode has no outcomes to learn
+    from but its own.
+    """
     @_builtins.property
     def filter(self) -> _episode_pb2.EpisodeFilter:
         """filter; empty matches all."""
@@ -909,10 +914,11 @@ class RecallEpisodesRequest(_message.Message):
         min_similarity: _builtins.float | None = ...,
         explain: _builtins.bool = ...,
         read_mask: _field_mask_pb2.FieldMask | None = ...,
+        ranking: _outcome_pb2.Ranking.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_min_similarity", b"_min_similarity", "filter", b"filter", "min_similarity", b"min_similarity", "read_mask", b"read_mask"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_min_similarity", b"_min_similarity", "explain", b"explain", "filter", b"filter", "limit", b"limit", "min_similarity", b"min_similarity", "namespace", b"namespace", "query", b"query", "read_mask", b"read_mask", "success_only", b"success_only"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_min_similarity", b"_min_similarity", "explain", b"explain", "filter", b"filter", "limit", b"limit", "min_similarity", b"min_similarity", "namespace", b"namespace", "query", b"query", "ranking", b"ranking", "read_mask", b"read_mask", "success_only", b"success_only"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__min_similarity: _TypeAlias = _typing.Literal["min_similarity"]  # noqa: Y015
     _WhichOneofArgType__min_similarity: _TypeAlias = _typing.Literal["_min_similarity", b"_min_similarity"]  # noqa: Y015

@@ -524,8 +524,8 @@ class SearchMemoriesRequest(_message.Message):
     unrelated texts reach 0.3 and more, and half of the relevant ones stay below 0.7.
     """
     ranking: _outcome_pb2.Ranking.ValueType
-    """ranking. BALANCED goes by importance among the most relevant hits, SIMILARITY by relevance alone.
-    RELIABLE and EXPLORE have no meaning for memories and are refused.
+    """ranking. BALANCED goes by importance among the most relevant hits. RELIABLE and EXPLORE have no
+    meaning for memories and are refused.
     """
     rerank: _builtins.bool
     """rerank by a cross-encoder: it reads the query together with each of the best candidates (10,

@@ -88,7 +88,9 @@ class _RankingEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Ranking.Value
     as relevant as the best one.
     """
     RANKING_SIMILARITY: _Ranking.ValueType  # 2
-    """Relevance alone; nothing learned takes part."""
+    """The `similarity` that each hit shows, and nothing else: neither words nor what was learned. A
+    search orders by meaning alone then; RELEVANCE finds better. Refused with `rerank`.
+    """
     RANKING_RELIABLE: _Ranking.ValueType  # 3
     """As BALANCED, but with the lower bound of the chance of success (Wilson, as for
     Outcomes.reliability) in place of its mean, and three times its weight: what is proven comes
@@ -98,6 +100,10 @@ class _RankingEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Ranking.Value
     """As BALANCED, but with a sample from what the chance of success may be in place of its mean,
     reproducible by `seed`, so that new things get tried. It takes worse ones now to know better
     ones later.
+    """
+    RANKING_RELEVANCE: _Ranking.ValueType  # 5
+    """Relevance alone, by meaning and by words together: the order that BALANCED, RELIABLE and EXPLORE
+    begin with. Nothing learned takes part.
     """
 
 class Ranking(_Ranking, metaclass=_RankingEnumTypeWrapper):
@@ -110,7 +116,9 @@ RANKING_BALANCED: Ranking.ValueType  # 1
 as relevant as the best one.
 """
 RANKING_SIMILARITY: Ranking.ValueType  # 2
-"""Relevance alone; nothing learned takes part."""
+"""The `similarity` that each hit shows, and nothing else: neither words nor what was learned. A
+search orders by meaning alone then; RELEVANCE finds better. Refused with `rerank`.
+"""
 RANKING_RELIABLE: Ranking.ValueType  # 3
 """As BALANCED, but with the lower bound of the chance of success (Wilson, as for
 Outcomes.reliability) in place of its mean, and three times its weight: what is proven comes
@@ -120,6 +128,10 @@ RANKING_EXPLORE: Ranking.ValueType  # 4
 """As BALANCED, but with a sample from what the chance of success may be in place of its mean,
 reproducible by `seed`, so that new things get tried. It takes worse ones now to know better
 ones later.
+"""
+RANKING_RELEVANCE: Ranking.ValueType  # 5
+"""Relevance alone, by meaning and by words together: the order that BALANCED, RELIABLE and EXPLORE
+begin with. Nothing learned takes part.
 """
 Global___Ranking: _TypeAlias = Ranking  # noqa: Y015
 

@@ -790,7 +790,8 @@ class PatternHit(_message.Message):
     LEARNED_FROM_FIELD_NUMBER: _builtins.int
     score: _builtins.float
     """score that hits are ordered by, larger first: relevance by meaning and by words on the scale of
-    a similarity, and what was learned. Compare it within one answer only.
+    a similarity, and what was learned; with SIMILARITY the similarity. Compare it within one answer
+    only.
     """
     similarity: _builtins.float
     """similarity in [0, 1]: the cosine of the query and the pattern's text or its code, whichever is
@@ -807,7 +808,7 @@ class PatternHit(_message.Message):
     @_builtins.property
     def learned_from(self) -> _containers.RepeatedCompositeFieldContainer[Global___LearnedFrom]:
         """learned_from are the outcomes on like queries that counted, nearest query first; only with
-        explain. Empty where nothing is known, and for SIMILARITY.
+        explain. Empty where nothing is known, and for SIMILARITY and RELEVANCE.
         """
 
     def __init__(

@@ -586,8 +586,8 @@ export type SearchMemoriesRequest = Message<"lot.v1.SearchMemoriesRequest"> & {
   minSimilarity?: number | undefined;
 
   /**
-   * ranking. BALANCED goes by importance among the most relevant hits, SIMILARITY by relevance alone.
-   * RELIABLE and EXPLORE have no meaning for memories and are refused.
+   * ranking. BALANCED goes by importance among the most relevant hits. RELIABLE and EXPLORE have no
+   * meaning for memories and are refused.
    *
    * @generated from field: lot.v1.Ranking ranking = 6;
    */

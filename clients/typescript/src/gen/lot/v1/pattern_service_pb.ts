@@ -783,7 +783,8 @@ export type PatternHit = Message<"lot.v1.PatternHit"> & {
 
   /**
    * score that hits are ordered by, larger first: relevance by meaning and by words on the scale of
-   * a similarity, and what was learned. Compare it within one answer only.
+   * a similarity, and what was learned; with SIMILARITY the similarity. Compare it within one answer
+   * only.
    *
    * @generated from field: double score = 2;
    */
@@ -806,7 +807,7 @@ export type PatternHit = Message<"lot.v1.PatternHit"> & {
 
   /**
    * learned_from are the outcomes on like queries that counted, nearest query first; only with
-   * explain. Empty where nothing is known, and for SIMILARITY.
+   * explain. Empty where nothing is known, and for SIMILARITY and RELEVANCE.
    *
    * @generated from field: repeated lot.v1.LearnedFrom learned_from = 5;
    */
