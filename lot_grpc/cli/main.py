@@ -13,7 +13,7 @@ from lot_grpc.cli.live_commands import episodes, replay, watch
 from lot_grpc.cli.maintenance_commands import reindex
 from lot_grpc.cli.namespace_commands import clear, namespaces
 from lot_grpc.cli.options import Address, Config, Json, new_file
-from lot_grpc.cli.pattern_commands import patterns, recall, stats
+from lot_grpc.cli.pattern_commands import embed, patterns, recall, stats
 from lot_grpc.cli.task_commands import context, errors
 from lot_grpc.cli.transfer_commands import export, import_
 
@@ -110,6 +110,7 @@ def health(
 
 
 app.command(rich_help_panel=_LEARNED)(recall)
+app.command(rich_help_panel=_LEARNED)(embed)
 app.command(rich_help_panel=_LEARNED)(context)
 app.command(rich_help_panel=_LEARNED)(errors)
 app.command(rich_help_panel=_LEARNED)(patterns)

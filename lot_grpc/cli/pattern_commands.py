@@ -70,6 +70,28 @@ def recall(
         raise typer.Exit(0 if run(wanted, address, timeout, config, as_json=json) else 1)
 
 
+def embed(
+    query: Annotated[str, typer.Argument(metavar="QUERY", help="A text to search with.")],
+    text: Annotated[
+        list[str] | None, typer.Argument(metavar="TEXT...", help="Texts to compare it with.")
+    ] = None,
+    code: Annotated[bool, typer.Option("--code", help="The TEXTs are code.")] = False,
+    address: Address = "",
+    timeout: Timeout = 60.0,
+    config: Config = None,
+    json: Json = False,
+) -> None:
+    """Compare a query with texts as the model does, to find out why something is found.
+
+    lot-grpc embed "sign in as administrator" "Log in to the admin panel" "Water the plants"
+    """
+    from lot_grpc.cli.embed import run
+
+    with reported():
+        found = run(query, text or (), address, timeout, config, code=code, as_json=json)
+        raise typer.Exit(0 if found else 1)
+
+
 def patterns(
     pattern_id: Annotated[
         str, typer.Argument(metavar="ID", help="Show this pattern in full, with its last outcomes.")

@@ -30,6 +30,14 @@ class Legs(StrEnum):
     BM25 = "bm25"
 
 
+class EmbeddingUse(StrEnum):
+    """What a text is embedded for."""
+
+    DOCUMENT = "document"
+    QUERY = "query"
+    CODE = "code"
+
+
 @dataclass(frozen=True, slots=True)
 class PatternFilter:
     """Narrows patterns; see ``lot.v1.PatternFilter``."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from lot_grpc.domain.query import EmbeddingUse
 from lot_grpc.pb.lot.v1 import admin_service_pb2 as pb
 from lot_grpc.pb.lot.v1 import admin_service_pb2_grpc as pb_grpc
 from lot_grpc.ports import Clock, StoreInfo
 from lot_grpc.server.call import Context
-from lot_grpc.server.convert.values import duration_to_pb, time_to_pb
+from lot_grpc.server.convert.values import EnumCodec, duration_to_pb, time_to_pb
 from lot_grpc.server.limits import Limits
 from lot_grpc.services.admin import Admin
 from lot_grpc.services.records.collections import SCHEMA_VERSION
@@ -19,6 +20,7 @@ MAX_LIMIT = 100
 MAX_STRUCT_DEPTH = 16
 """As the contract has them: proto annotations, and ``server.wellformed``."""
 
+_USE = EnumCodec(pb.EmbeddingUse.DESCRIPTOR, EmbeddingUse, "EMBEDDING_USE_")
 _COUNTED = {names[0]: noun.name for noun, names in COLLECTIONS.items() if names}
 
 
@@ -71,6 +73,25 @@ class AdminServicer(pb_grpc.AdminServiceServicer):
         return pb.CheckReadyResponse(
             ready=all(check.ok for check in checks),
             checks=[pb.ReadyCheck(name=c.name, ok=c.ok, detail=c.detail) for c in checks],
+        )
+
+    async def Embed(self, request: pb.EmbedRequest, context: Context) -> pb.EmbedResponse:
+        items = [
+            (one.text, _USE.from_pb(one.use) or EmbeddingUse.DOCUMENT) for one in request.items
+        ]
+        contract = self._admin.contract
+        return pb.EmbedResponse(
+            model=contract.model,
+            dimensions=contract.dimensions,
+            query_prefix=contract.query_prefix,
+            embeddings=[
+                pb.TextEmbedding(
+                    vector=() if request.omit_vectors else embedding.vector,
+                    truncated=embedding.truncated,
+                    similarities=cosines,
+                )
+                for embedding, cosines in await self._admin.embed(items)
+            ],
         )
 
     async def Compact(self, request: pb.CompactRequest, context: Context) -> pb.CompactResponse:

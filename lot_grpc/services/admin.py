@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass
+
+import numpy as np
 
 from lot_grpc.domain.errors import CompactOfflineOnlyError, LotError
 from lot_grpc.domain.ids import new_id
-from lot_grpc.ports import Embedder, EmbeddingContract, StoreInfo, VectorStore
+from lot_grpc.domain.query import EmbeddingUse
+from lot_grpc.domain.search_text import SearchText
+from lot_grpc.ports import Embedder, Embedding, EmbeddingContract, StoreInfo, VectorStore
 from lot_grpc.services.store_contract import with_terms
 
 _PROBE = "is the model there"
@@ -45,6 +51,25 @@ class Admin:
     async def ready_checks(self) -> list[ReadyCheck]:
         """Whether a write and a recall would succeed now."""
         return [await check_model(self._embedder), await self._writes()]
+
+    async def embed(
+        self, items: Sequence[tuple[str, EmbeddingUse]]
+    ) -> list[tuple[Embedding, list[float]]]:
+        """The vector of each text for its use, and its cosine with each of them."""
+        stored = await self._embedder.embed_documents(
+            [
+                SearchText("", text).spoken_code if use is EmbeddingUse.CODE else text
+                for text, use in items
+                if use is not EmbeddingUse.QUERY
+            ]
+        )
+        queries = [text for text, use in items if use is EmbeddingUse.QUERY]
+        searched = await asyncio.gather(*map(self._embedder.embed_query, queries))
+        made = {True: iter(searched), False: iter(stored)}
+        embeddings = [next(made[use is EmbeddingUse.QUERY]) for _, use in items]
+        vectors = np.asarray([one.vector for one in embeddings])
+        cosines = np.clip(vectors @ vectors.T, -1.0, 1.0).tolist()
+        return list(zip(embeddings, cosines, strict=True))
 
     async def compact(self) -> tuple[bool, str]:
         """Whether anything changed, and a sentence. Raises CompactOfflineOnlyError."""

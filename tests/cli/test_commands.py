@@ -83,6 +83,7 @@ def test_wrong_usage_exits_2(runner, arguments):
         "replay e-1",
         "watch",
         "recall x",
+        "embed x",
         "patterns",
         "stats",
         "errors x",

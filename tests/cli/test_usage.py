@@ -16,8 +16,8 @@ from tests.cli.patterns import pattern
 from tests.server.service import serving
 
 ARGUMENTS = {
-    "replay": ["e"], "recall": ["x"], "errors": ["x"], "context": ["x"], "clear": ["n"],
-    "export": ["x.lot"], "import": ["x.lot"], "reindex": ["m"],
+    "replay": ["e"], "recall": ["x"], "embed": ["x"], "errors": ["x"], "context": ["x"],
+    "clear": ["n"],    "export": ["x.lot"], "import": ["x.lot"], "reindex": ["m"],
 }  # fmt: skip
 COMMANDS = typer.main.get_command(command_line).commands  # type: ignore[attr-defined]
 CLIENTS = sorted(

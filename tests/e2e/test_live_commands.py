@@ -374,6 +374,6 @@ def _runs(line: str, recorded: Served, start: Callable[..., Running], tools: Pat
 def test_the_page_shows_every_command_that_asks_what_there_is():
     lines = [line for block in blocks_of_the_page() for line in block]
     shown = {line.partition("lot-grpc ")[2].split()[0] for line in lines}
-    patterns = {"recall", "patterns", "stats"}
+    patterns = {"recall", "embed", "patterns", "stats"}
     moving = {"export", "import", "namespaces", "clear"}
     assert shown == {"episodes", "replay", "watch", "errors", "context"} | patterns | moving

@@ -17,6 +17,7 @@ from tests.server.service import SERVICES, Lot
 EXAMPLES: dict[str, dict[str, Any]] = {
     "AdminService.CheckReady": {},
     "AdminService.ClearNamespace": {},
+    "AdminService.Embed": {"items": [{"text": "t"}]},
     "AdminService.Export": {},
     "AdminService.Import": {"header": {"format_version": 1}},
     "AdminService.Compact": {},

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import math
+import operator
+
 import pytest
 
 from lot_grpc.domain.errors import EmbeddingFailedError, StorageFullError
 from lot_grpc.embedding.hashing import HashingEmbedder
+from lot_grpc.pb.lot.v1 import admin_service_pb2 as pb
+from lot_grpc.pb.lot.v1 import outcome_pb2
 from lot_grpc.server.limits import Limits
 from lot_grpc.storage.in_memory import InMemoryStore
 from tests.contract.clock import FixedClock
@@ -117,7 +122,86 @@ async def test_compacting_says_that_it_must_be_done_offline_or_by_qdrant_itself(
     assert "lot-grpc compact" in failed.message
 
 
-@pytest.mark.parametrize("method", ["GetServerInfo", "CheckReady", "Compact"])
+@pytest.mark.parametrize("method", ["GetServerInfo", "CheckReady", "Compact", "Embed"])
 async def test_a_wrong_namespace_is_refused_by_calls_about_the_whole_server_too(lot, method):
-    failed = await failure(getattr(lot.admin, method)(namespace="no space"))
+    given = {"items": [{"text": "t"}]} if method == "Embed" else {}
+    failed = await failure(getattr(lot.admin, method)(namespace="no space", **given))
     assert failed.fields == {"namespace": "string.pattern"}
+
+
+# --- Embed ------------------------------------------------------------------------------------
+
+DOCUMENT, QUERY, CODE = (pb.EMBEDDING_USE_DOCUMENT, pb.EMBEDDING_USE_QUERY, pb.EMBEDDING_USE_CODE)
+
+
+async def embedded(lot, *items, **named):
+    return await lot.admin.Embed(items=[{"text": t, "use": use} for t, use in items], **named)
+
+
+async def test_texts_are_embedded_as_they_are_stored_and_searched_with(lot):
+    task, code, query = "Café: retry it", "def retryRequest(n_times): pass", "do it again"
+    await lot.patterns.SavePattern(pattern={"task": task, "code": code})
+    [stored] = [
+        record.vectors
+        async for message in lot.admin.Export(include_vectors=True)
+        for record in message.records
+        if record.HasField("pattern")
+    ]
+    answer = await embedded(lot, (query, QUERY), (task, DOCUMENT), (code, CODE))
+    searched, text, spoken = answer.embeddings
+    assert list(text.vector) == pytest.approx(stored["text"].values, abs=1e-6)
+    assert list(spoken.vector) == pytest.approx(stored["code"].values, abs=1e-6)
+    [hit] = (
+        await lot.patterns.RecallPatterns(query=query, ranking=outcome_pb2.RANKING_SIMILARITY)
+    ).hits
+    assert max(0.0, *searched.similarities[1:]) == pytest.approx(hit.similarity, abs=1e-5)
+
+
+async def test_the_answer_of_embed_says_which_model_it_is_and_compares_each_with_each(lot):
+    info = await lot.admin.GetServerInfo()
+    texts = ("Cafe\u0301", "Caf\u00e9", "water the plants")
+    answer = await embedded(lot, *((text, 0) for text in texts), (texts[0], QUERY))
+    assert (answer.model, answer.dimensions) == (info.model, info.dimensions)
+    vectors = [list(one.vector) for one in answer.embeddings]
+    assert {len(vector) for vector in vectors} == {info.dimensions}
+    assert vectors[0] == vectors[1] != vectors[2]
+    assert (vectors[0] == vectors[3]) == (answer.query_prefix == "")
+    for one, row in zip(vectors, (one.similarities for one in answer.embeddings), strict=True):
+        cosines = [math.fsum(map(operator.mul, one, other)) for other in vectors]
+        assert list(row) == pytest.approx(cosines, abs=1e-5)
+        assert all(-1 <= cosine <= 1 for cosine in row)
+
+
+async def test_embed_leaves_the_vectors_out_and_says_what_was_not_read(lot):
+    answer = await embedded(lot, ("word " * 5_000, 0), ("word", 0), omit_vectors=True)
+    assert [(len(one.vector), one.truncated) for one in answer.embeddings] == [
+        (0, True),
+        (0, False),
+    ]
+    assert [len(one.similarities) for one in answer.embeddings] == [2, 2]
+
+
+@pytest.mark.parametrize(
+    ("items", "fields"),
+    [
+        ([], {"items": "repeated.min_items"}),
+        ([{"text": "t"}] * 101, {"items": "repeated.max_items"}),
+        ([{"text": "t"}, {}], {"items[1].text": "string.min_len"}),
+        ([{"text": "ä" * 32_769}], {"items[0].text": "string.max_bytes"}),
+        ([{"text": "t", "use": 4}], {"items[0].use": "enum.defined_only"}),
+    ],
+    ids=["none", "too many", "empty", "too long", "unknown use"],
+)
+async def test_embed_refuses_what_it_cannot_embed(lot, items, fields):
+    assert (await failure(lot.admin.Embed(items=items))).fields == fields
+
+
+async def test_as_many_items_as_are_allowed_are_embedded(lot):
+    answer = await embedded(lot, *((f"text {n}", n % 4) for n in range(100)))
+    assert len(answer.embeddings) == 100
+
+
+async def test_embed_fails_when_the_model_does():
+    async with serving(embedder=Broken()) as lot:
+        failed = await failure(embedded(lot, ("t", QUERY)))
+        assert (failed.code, failed.reason) == ("INTERNAL", "EMBEDDING_FAILED")

@@ -141,6 +141,7 @@ def test_every_answer_that_may_be_long_has_a_token_or_notices() -> None:
     short = {
         "GetServerInfo",
         "CheckReady",
+        "Embed",
         "SelectAction",
         "RecordSteps",
         "GetBestActions",

@@ -114,7 +114,9 @@ async def test_an_episode_can_be_recorded_whole(client: AsyncLotClient):
     event = await client.record_event(single.episode_id, {"event_type": "note"})
     await client.end_episode(single.episode_id, "SUCCEEDED", summary="done")
     failed = [e.episode_id async for e in client.list_episodes(filter={"statuses": ["FAILED"]})]
-    recalled = await client.recall_episodes("repair the sign-in form", success_only=True)
+    recalled = await client.recall_episodes(
+        "repair the sign-in form", success_only=True, ranking="SIMILARITY"
+    )
 
     assert episode.event_count == 2
     assert event.sequence == 1
@@ -181,6 +183,15 @@ async def test_the_server_tells_what_it_is(client: AsyncLotClient):
     assert (await client.check_ready()).ready
 
 
+async def test_texts_are_embedded_for_their_use(client: AsyncLotClient):
+    answer = await client.embed(["save the data", {"text": "back it up", "use": "QUERY"}])
+
+    assert [len(one.vector) for one in answer.embeddings] == [answer.dimensions] * 2
+    assert len(answer.embeddings[1].similarities) == 2
+    with pytest.raises(LotError, match="text"):
+        await client.embed([""])
+
+
 def test_the_sync_client_learns_too(sync_client: LotClient):
     sync_client.save_pattern("Parse a CSV file", language="python", pattern_id="csv")
     sync_client.save_pattern("Parse a CSV file", language="go", pattern_id="go")
@@ -198,3 +209,4 @@ def test_the_sync_client_learns_too(sync_client: LotClient):
     assert [event.sequence for event in events] == list(range(1, 2501))
     assert after.outcomes.partial_count == again.outcomes.partial_count == 1
     assert len(list(sync_client.list_patterns(page_size=1))) == 2
+    assert not sync_client.embed(["csv"], omit_vectors=True).embeddings[0].vector

@@ -84,6 +84,64 @@ func (ReindexPhase) EnumDescriptor() ([]byte, []int) {
 	return file_lot_v1_admin_service_proto_rawDescGZIP(), []int{0}
 }
 
+// EmbeddingUse is what a text is embedded for. The same text has another vector for another use, where
+// the model tells queries apart, or where code is in it.
+type EmbeddingUse int32
+
+const (
+	// DOCUMENT.
+	EmbeddingUse_EMBEDDING_USE_UNSPECIFIED EmbeddingUse = 0
+	// As a text to store: it is read as it is.
+	EmbeddingUse_EMBEDDING_USE_DOCUMENT EmbeddingUse = 1
+	// As a text to search with: behind EmbedResponse.query_prefix.
+	EmbeddingUse_EMBEDDING_USE_QUERY EmbeddingUse = 2
+	// As the code of a pattern: its identifiers are split into words.
+	EmbeddingUse_EMBEDDING_USE_CODE EmbeddingUse = 3
+)
+
+// Enum value maps for EmbeddingUse.
+var (
+	EmbeddingUse_name = map[int32]string{
+		0: "EMBEDDING_USE_UNSPECIFIED",
+		1: "EMBEDDING_USE_DOCUMENT",
+		2: "EMBEDDING_USE_QUERY",
+		3: "EMBEDDING_USE_CODE",
+	}
+	EmbeddingUse_value = map[string]int32{
+		"EMBEDDING_USE_UNSPECIFIED": 0,
+		"EMBEDDING_USE_DOCUMENT":    1,
+		"EMBEDDING_USE_QUERY":       2,
+		"EMBEDDING_USE_CODE":        3,
+	}
+)
+
+func (x EmbeddingUse) Enum() *EmbeddingUse {
+	p := new(EmbeddingUse)
+	*p = x
+	return p
+}
+
+func (x EmbeddingUse) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (EmbeddingUse) Descriptor() protoreflect.EnumDescriptor {
+	return file_lot_v1_admin_service_proto_enumTypes[1].Descriptor()
+}
+
+func (EmbeddingUse) Type() protoreflect.EnumType {
+	return &file_lot_v1_admin_service_proto_enumTypes[1]
+}
+
+func (x EmbeddingUse) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use EmbeddingUse.Descriptor instead.
+func (EmbeddingUse) EnumDescriptor() ([]byte, []int) {
+	return file_lot_v1_admin_service_proto_rawDescGZIP(), []int{1}
+}
+
 // Request of GetServerInfo.
 type GetServerInfoRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1349,6 +1407,264 @@ func (x *CompactResponse) GetDetail() string {
 	return ""
 }
 
+// Request of Embed.
+type EmbedRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// namespace the caller acts for; the answer is about the whole server, whatever it is.
+	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	// Required. items to embed, at most 100.
+	Items []*EmbedItem `protobuf:"bytes,2,rep,name=items,proto3" json:"items,omitempty"`
+	// omit_vectors leaves `vector` empty; the similarities are there.
+	OmitVectors   bool `protobuf:"varint,3,opt,name=omit_vectors,json=omitVectors,proto3" json:"omit_vectors,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EmbedRequest) Reset() {
+	*x = EmbedRequest{}
+	mi := &file_lot_v1_admin_service_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EmbedRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EmbedRequest) ProtoMessage() {}
+
+func (x *EmbedRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_lot_v1_admin_service_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EmbedRequest.ProtoReflect.Descriptor instead.
+func (*EmbedRequest) Descriptor() ([]byte, []int) {
+	return file_lot_v1_admin_service_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *EmbedRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *EmbedRequest) GetItems() []*EmbedItem {
+	if x != nil {
+		return x.Items
+	}
+	return nil
+}
+
+func (x *EmbedRequest) GetOmitVectors() bool {
+	if x != nil {
+		return x.OmitVectors
+	}
+	return false
+}
+
+// EmbedItem is a text to embed.
+type EmbedItem struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Required. text, at most 64 KiB.
+	Text string `protobuf:"bytes,1,opt,name=text,proto3" json:"text,omitempty"`
+	// use it is embedded for; not given it is DOCUMENT.
+	Use           EmbeddingUse `protobuf:"varint,2,opt,name=use,proto3,enum=lot.v1.EmbeddingUse" json:"use,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EmbedItem) Reset() {
+	*x = EmbedItem{}
+	mi := &file_lot_v1_admin_service_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EmbedItem) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EmbedItem) ProtoMessage() {}
+
+func (x *EmbedItem) ProtoReflect() protoreflect.Message {
+	mi := &file_lot_v1_admin_service_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EmbedItem.ProtoReflect.Descriptor instead.
+func (*EmbedItem) Descriptor() ([]byte, []int) {
+	return file_lot_v1_admin_service_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *EmbedItem) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+func (x *EmbedItem) GetUse() EmbeddingUse {
+	if x != nil {
+		return x.Use
+	}
+	return EmbeddingUse_EMBEDDING_USE_UNSPECIFIED
+}
+
+// Response of Embed.
+type EmbedResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// model that embeds, as GetServerInfoResponse.model.
+	Model string `protobuf:"bytes,1,opt,name=model,proto3" json:"model,omitempty"`
+	// dimensions of its vectors.
+	Dimensions int32 `protobuf:"varint,2,opt,name=dimensions,proto3" json:"dimensions,omitempty"`
+	// query_prefix that is put before each text to search with; empty where the model takes none.
+	QueryPrefix string `protobuf:"bytes,3,opt,name=query_prefix,json=queryPrefix,proto3" json:"query_prefix,omitempty"`
+	// embeddings of the items, in their order.
+	Embeddings    []*TextEmbedding `protobuf:"bytes,4,rep,name=embeddings,proto3" json:"embeddings,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EmbedResponse) Reset() {
+	*x = EmbedResponse{}
+	mi := &file_lot_v1_admin_service_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EmbedResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EmbedResponse) ProtoMessage() {}
+
+func (x *EmbedResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_lot_v1_admin_service_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EmbedResponse.ProtoReflect.Descriptor instead.
+func (*EmbedResponse) Descriptor() ([]byte, []int) {
+	return file_lot_v1_admin_service_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *EmbedResponse) GetModel() string {
+	if x != nil {
+		return x.Model
+	}
+	return ""
+}
+
+func (x *EmbedResponse) GetDimensions() int32 {
+	if x != nil {
+		return x.Dimensions
+	}
+	return 0
+}
+
+func (x *EmbedResponse) GetQueryPrefix() string {
+	if x != nil {
+		return x.QueryPrefix
+	}
+	return ""
+}
+
+func (x *EmbedResponse) GetEmbeddings() []*TextEmbedding {
+	if x != nil {
+		return x.Embeddings
+	}
+	return nil
+}
+
+// TextEmbedding is what the model makes of a text.
+type TextEmbedding struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// vector of length 1. Empty with omit_vectors.
+	Vector []float32 `protobuf:"fixed32,1,rep,packed,name=vector,proto3" json:"vector,omitempty"`
+	// truncated: the text is longer than the model reads (8 windows of
+	// ServerLimits.max_embedding_tokens); the vector says nothing of its end.
+	Truncated bool `protobuf:"varint,2,opt,name=truncated,proto3" json:"truncated,omitempty"`
+	// similarities to each of the embeddings, this one among them, in their order: cosines in [-1, 1].
+	// The similarity that a hit shows is the same, negative ones as 0.
+	Similarities  []float64 `protobuf:"fixed64,3,rep,packed,name=similarities,proto3" json:"similarities,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TextEmbedding) Reset() {
+	*x = TextEmbedding{}
+	mi := &file_lot_v1_admin_service_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TextEmbedding) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TextEmbedding) ProtoMessage() {}
+
+func (x *TextEmbedding) ProtoReflect() protoreflect.Message {
+	mi := &file_lot_v1_admin_service_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TextEmbedding.ProtoReflect.Descriptor instead.
+func (*TextEmbedding) Descriptor() ([]byte, []int) {
+	return file_lot_v1_admin_service_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *TextEmbedding) GetVector() []float32 {
+	if x != nil {
+		return x.Vector
+	}
+	return nil
+}
+
+func (x *TextEmbedding) GetTruncated() bool {
+	if x != nil {
+		return x.Truncated
+	}
+	return false
+}
+
+func (x *TextEmbedding) GetSimilarities() []float64 {
+	if x != nil {
+		return x.Similarities
+	}
+	return nil
+}
+
 // Request of ClearNamespace.
 type ClearNamespaceRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1369,7 +1685,7 @@ type ClearNamespaceRequest struct {
 
 func (x *ClearNamespaceRequest) Reset() {
 	*x = ClearNamespaceRequest{}
-	mi := &file_lot_v1_admin_service_proto_msgTypes[17]
+	mi := &file_lot_v1_admin_service_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1381,7 +1697,7 @@ func (x *ClearNamespaceRequest) String() string {
 func (*ClearNamespaceRequest) ProtoMessage() {}
 
 func (x *ClearNamespaceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_admin_service_proto_msgTypes[17]
+	mi := &file_lot_v1_admin_service_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1394,7 +1710,7 @@ func (x *ClearNamespaceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClearNamespaceRequest.ProtoReflect.Descriptor instead.
 func (*ClearNamespaceRequest) Descriptor() ([]byte, []int) {
-	return file_lot_v1_admin_service_proto_rawDescGZIP(), []int{17}
+	return file_lot_v1_admin_service_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ClearNamespaceRequest) GetNamespace() string {
@@ -1439,7 +1755,7 @@ type ClearNamespaceResponse struct {
 
 func (x *ClearNamespaceResponse) Reset() {
 	*x = ClearNamespaceResponse{}
-	mi := &file_lot_v1_admin_service_proto_msgTypes[18]
+	mi := &file_lot_v1_admin_service_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1451,7 +1767,7 @@ func (x *ClearNamespaceResponse) String() string {
 func (*ClearNamespaceResponse) ProtoMessage() {}
 
 func (x *ClearNamespaceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_admin_service_proto_msgTypes[18]
+	mi := &file_lot_v1_admin_service_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1464,7 +1780,7 @@ func (x *ClearNamespaceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClearNamespaceResponse.ProtoReflect.Descriptor instead.
 func (*ClearNamespaceResponse) Descriptor() ([]byte, []int) {
-	return file_lot_v1_admin_service_proto_rawDescGZIP(), []int{18}
+	return file_lot_v1_admin_service_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ClearNamespaceResponse) GetDeletedCounts() map[string]int64 {
@@ -1598,7 +1914,27 @@ const file_lot_v1_admin_service_proto_rawDesc = "" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\"G\n" +
 	"\x0fCompactResponse\x12\x1c\n" +
 	"\tcompacted\x18\x01 \x01(\bR\tcompacted\x12\x16\n" +
-	"\x06detail\x18\x02 \x01(\tR\x06detail\"\x9f\x01\n" +
+	"\x06detail\x18\x02 \x01(\tR\x06detail\"x\n" +
+	"\fEmbedRequest\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12'\n" +
+	"\x05items\x18\x02 \x03(\v2\x11.lot.v1.EmbedItemR\x05items\x12!\n" +
+	"\fomit_vectors\x18\x03 \x01(\bR\vomitVectors\"G\n" +
+	"\tEmbedItem\x12\x12\n" +
+	"\x04text\x18\x01 \x01(\tR\x04text\x12&\n" +
+	"\x03use\x18\x02 \x01(\x0e2\x14.lot.v1.EmbeddingUseR\x03use\"\x9f\x01\n" +
+	"\rEmbedResponse\x12\x14\n" +
+	"\x05model\x18\x01 \x01(\tR\x05model\x12\x1e\n" +
+	"\n" +
+	"dimensions\x18\x02 \x01(\x05R\n" +
+	"dimensions\x12!\n" +
+	"\fquery_prefix\x18\x03 \x01(\tR\vqueryPrefix\x125\n" +
+	"\n" +
+	"embeddings\x18\x04 \x03(\v2\x15.lot.v1.TextEmbeddingR\n" +
+	"embeddings\"i\n" +
+	"\rTextEmbedding\x12\x16\n" +
+	"\x06vector\x18\x01 \x03(\x02R\x06vector\x12\x1c\n" +
+	"\ttruncated\x18\x02 \x01(\bR\ttruncated\x12\"\n" +
+	"\fsimilarities\x18\x03 \x03(\x01R\fsimilarities\"\x9f\x01\n" +
 	"\x15ClearNamespaceRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12+\n" +
 	"\x11confirm_namespace\x18\x02 \x01(\tR\x10confirmNamespace\x12\"\n" +
@@ -1615,7 +1951,12 @@ const file_lot_v1_admin_service_proto_rawDesc = "" +
 	"\x17REINDEX_PHASE_PREPARING\x10\x01\x12\x1b\n" +
 	"\x17REINDEX_PHASE_EMBEDDING\x10\x02\x12\x1b\n" +
 	"\x17REINDEX_PHASE_SWITCHING\x10\x03\x12\x16\n" +
-	"\x12REINDEX_PHASE_DONE\x10\x042\xdf\x06\n" +
+	"\x12REINDEX_PHASE_DONE\x10\x04*z\n" +
+	"\fEmbeddingUse\x12\x1d\n" +
+	"\x19EMBEDDING_USE_UNSPECIFIED\x10\x00\x12\x1a\n" +
+	"\x16EMBEDDING_USE_DOCUMENT\x10\x01\x12\x17\n" +
+	"\x13EMBEDDING_USE_QUERY\x10\x02\x12\x16\n" +
+	"\x12EMBEDDING_USE_CODE\x10\x032\x9a\a\n" +
 	"\fAdminService\x12Q\n" +
 	"\rGetServerInfo\x12\x1c.lot.v1.GetServerInfoRequest\x1a\x1d.lot.v1.GetServerInfoResponse\"\x03\x90\x02\x01\x12H\n" +
 	"\n" +
@@ -1626,7 +1967,8 @@ const file_lot_v1_admin_service_proto_rawDesc = "" +
 	"\rSeedKnowledge\x12\x1c.lot.v1.SeedKnowledgeRequest\x1a\x1d.lot.v1.SeedKnowledgeResponse\x12>\n" +
 	"\x06Export\x12\x15.lot.v1.ExportRequest\x1a\x16.lot.v1.ExportResponse\"\x03\x90\x02\x010\x01\x12;\n" +
 	"\x06Import\x12\x15.lot.v1.ImportRequest\x1a\x16.lot.v1.ImportResponse(\x010\x01\x12<\n" +
-	"\aReindex\x12\x16.lot.v1.ReindexRequest\x1a\x17.lot.v1.ReindexResponse0\x01\x12:\n" +
+	"\aReindex\x12\x16.lot.v1.ReindexRequest\x1a\x17.lot.v1.ReindexResponse0\x01\x129\n" +
+	"\x05Embed\x12\x14.lot.v1.EmbedRequest\x1a\x15.lot.v1.EmbedResponse\"\x03\x90\x02\x01\x12:\n" +
 	"\aCompact\x12\x16.lot.v1.CompactRequest\x1a\x17.lot.v1.CompactResponse\x12O\n" +
 	"\x0eClearNamespace\x12\x1d.lot.v1.ClearNamespaceRequest\x1a\x1e.lot.v1.ClearNamespaceResponseBG\n" +
 	"\rio.lotgrpc.v1P\x01Z4github.com/lot-grpc/lot-grpc/clients/go/lot/v1;lotv1b\x06proto3"
@@ -1643,92 +1985,102 @@ func file_lot_v1_admin_service_proto_rawDescGZIP() []byte {
 	return file_lot_v1_admin_service_proto_rawDescData
 }
 
-var file_lot_v1_admin_service_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_lot_v1_admin_service_proto_msgTypes = make([]protoimpl.MessageInfo, 24)
+var file_lot_v1_admin_service_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
+var file_lot_v1_admin_service_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
 var file_lot_v1_admin_service_proto_goTypes = []any{
 	(ReindexPhase)(0),                     // 0: lot.v1.ReindexPhase
-	(*GetServerInfoRequest)(nil),          // 1: lot.v1.GetServerInfoRequest
-	(*GetServerInfoResponse)(nil),         // 2: lot.v1.GetServerInfoResponse
-	(*StoreStatus)(nil),                   // 3: lot.v1.StoreStatus
-	(*ServerLimits)(nil),                  // 4: lot.v1.ServerLimits
-	(*CheckReadyRequest)(nil),             // 5: lot.v1.CheckReadyRequest
-	(*CheckReadyResponse)(nil),            // 6: lot.v1.CheckReadyResponse
-	(*ReadyCheck)(nil),                    // 7: lot.v1.ReadyCheck
-	(*ListNamespacesRequest)(nil),         // 8: lot.v1.ListNamespacesRequest
-	(*ListNamespacesResponse)(nil),        // 9: lot.v1.ListNamespacesResponse
-	(*NamespaceUsage)(nil),                // 10: lot.v1.NamespaceUsage
-	(*SeedKnowledgeRequest)(nil),          // 11: lot.v1.SeedKnowledgeRequest
-	(*SeedKnowledgeResponse)(nil),         // 12: lot.v1.SeedKnowledgeResponse
-	(*KnowledgeGroup)(nil),                // 13: lot.v1.KnowledgeGroup
-	(*ReindexRequest)(nil),                // 14: lot.v1.ReindexRequest
-	(*ReindexResponse)(nil),               // 15: lot.v1.ReindexResponse
-	(*CompactRequest)(nil),                // 16: lot.v1.CompactRequest
-	(*CompactResponse)(nil),               // 17: lot.v1.CompactResponse
-	(*ClearNamespaceRequest)(nil),         // 18: lot.v1.ClearNamespaceRequest
-	(*ClearNamespaceResponse)(nil),        // 19: lot.v1.ClearNamespaceResponse
-	nil,                                   // 20: lot.v1.GetServerInfoResponse.CountsEntry
-	nil,                                   // 21: lot.v1.NamespaceUsage.CountsEntry
-	nil,                                   // 22: lot.v1.SeedKnowledgeResponse.CreatedCountsEntry
-	nil,                                   // 23: lot.v1.SeedKnowledgeResponse.CreatedByGroupEntry
-	nil,                                   // 24: lot.v1.ClearNamespaceResponse.DeletedCountsEntry
-	(*timestamppb.Timestamp)(nil),         // 25: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),           // 26: google.protobuf.Duration
-	(Noun)(0),                             // 27: lot.v1.Noun
-	(*GetNamespacePolicyRequest)(nil),     // 28: lot.v1.GetNamespacePolicyRequest
-	(*UpdateNamespacePolicyRequest)(nil),  // 29: lot.v1.UpdateNamespacePolicyRequest
-	(*ExportRequest)(nil),                 // 30: lot.v1.ExportRequest
-	(*ImportRequest)(nil),                 // 31: lot.v1.ImportRequest
-	(*GetNamespacePolicyResponse)(nil),    // 32: lot.v1.GetNamespacePolicyResponse
-	(*UpdateNamespacePolicyResponse)(nil), // 33: lot.v1.UpdateNamespacePolicyResponse
-	(*ExportResponse)(nil),                // 34: lot.v1.ExportResponse
-	(*ImportResponse)(nil),                // 35: lot.v1.ImportResponse
+	(EmbeddingUse)(0),                     // 1: lot.v1.EmbeddingUse
+	(*GetServerInfoRequest)(nil),          // 2: lot.v1.GetServerInfoRequest
+	(*GetServerInfoResponse)(nil),         // 3: lot.v1.GetServerInfoResponse
+	(*StoreStatus)(nil),                   // 4: lot.v1.StoreStatus
+	(*ServerLimits)(nil),                  // 5: lot.v1.ServerLimits
+	(*CheckReadyRequest)(nil),             // 6: lot.v1.CheckReadyRequest
+	(*CheckReadyResponse)(nil),            // 7: lot.v1.CheckReadyResponse
+	(*ReadyCheck)(nil),                    // 8: lot.v1.ReadyCheck
+	(*ListNamespacesRequest)(nil),         // 9: lot.v1.ListNamespacesRequest
+	(*ListNamespacesResponse)(nil),        // 10: lot.v1.ListNamespacesResponse
+	(*NamespaceUsage)(nil),                // 11: lot.v1.NamespaceUsage
+	(*SeedKnowledgeRequest)(nil),          // 12: lot.v1.SeedKnowledgeRequest
+	(*SeedKnowledgeResponse)(nil),         // 13: lot.v1.SeedKnowledgeResponse
+	(*KnowledgeGroup)(nil),                // 14: lot.v1.KnowledgeGroup
+	(*ReindexRequest)(nil),                // 15: lot.v1.ReindexRequest
+	(*ReindexResponse)(nil),               // 16: lot.v1.ReindexResponse
+	(*CompactRequest)(nil),                // 17: lot.v1.CompactRequest
+	(*CompactResponse)(nil),               // 18: lot.v1.CompactResponse
+	(*EmbedRequest)(nil),                  // 19: lot.v1.EmbedRequest
+	(*EmbedItem)(nil),                     // 20: lot.v1.EmbedItem
+	(*EmbedResponse)(nil),                 // 21: lot.v1.EmbedResponse
+	(*TextEmbedding)(nil),                 // 22: lot.v1.TextEmbedding
+	(*ClearNamespaceRequest)(nil),         // 23: lot.v1.ClearNamespaceRequest
+	(*ClearNamespaceResponse)(nil),        // 24: lot.v1.ClearNamespaceResponse
+	nil,                                   // 25: lot.v1.GetServerInfoResponse.CountsEntry
+	nil,                                   // 26: lot.v1.NamespaceUsage.CountsEntry
+	nil,                                   // 27: lot.v1.SeedKnowledgeResponse.CreatedCountsEntry
+	nil,                                   // 28: lot.v1.SeedKnowledgeResponse.CreatedByGroupEntry
+	nil,                                   // 29: lot.v1.ClearNamespaceResponse.DeletedCountsEntry
+	(*timestamppb.Timestamp)(nil),         // 30: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),           // 31: google.protobuf.Duration
+	(Noun)(0),                             // 32: lot.v1.Noun
+	(*GetNamespacePolicyRequest)(nil),     // 33: lot.v1.GetNamespacePolicyRequest
+	(*UpdateNamespacePolicyRequest)(nil),  // 34: lot.v1.UpdateNamespacePolicyRequest
+	(*ExportRequest)(nil),                 // 35: lot.v1.ExportRequest
+	(*ImportRequest)(nil),                 // 36: lot.v1.ImportRequest
+	(*GetNamespacePolicyResponse)(nil),    // 37: lot.v1.GetNamespacePolicyResponse
+	(*UpdateNamespacePolicyResponse)(nil), // 38: lot.v1.UpdateNamespacePolicyResponse
+	(*ExportResponse)(nil),                // 39: lot.v1.ExportResponse
+	(*ImportResponse)(nil),                // 40: lot.v1.ImportResponse
 }
 var file_lot_v1_admin_service_proto_depIdxs = []int32{
-	20, // 0: lot.v1.GetServerInfoResponse.counts:type_name -> lot.v1.GetServerInfoResponse.CountsEntry
-	3,  // 1: lot.v1.GetServerInfoResponse.store:type_name -> lot.v1.StoreStatus
-	4,  // 2: lot.v1.GetServerInfoResponse.limits:type_name -> lot.v1.ServerLimits
-	25, // 3: lot.v1.GetServerInfoResponse.start_time:type_name -> google.protobuf.Timestamp
-	25, // 4: lot.v1.GetServerInfoResponse.server_time:type_name -> google.protobuf.Timestamp
-	26, // 5: lot.v1.ServerLimits.max_call_duration:type_name -> google.protobuf.Duration
-	7,  // 6: lot.v1.CheckReadyResponse.checks:type_name -> lot.v1.ReadyCheck
-	10, // 7: lot.v1.ListNamespacesResponse.namespaces:type_name -> lot.v1.NamespaceUsage
-	21, // 8: lot.v1.NamespaceUsage.counts:type_name -> lot.v1.NamespaceUsage.CountsEntry
-	22, // 9: lot.v1.SeedKnowledgeResponse.created_counts:type_name -> lot.v1.SeedKnowledgeResponse.CreatedCountsEntry
-	23, // 10: lot.v1.SeedKnowledgeResponse.created_by_group:type_name -> lot.v1.SeedKnowledgeResponse.CreatedByGroupEntry
-	13, // 11: lot.v1.SeedKnowledgeResponse.groups:type_name -> lot.v1.KnowledgeGroup
+	25, // 0: lot.v1.GetServerInfoResponse.counts:type_name -> lot.v1.GetServerInfoResponse.CountsEntry
+	4,  // 1: lot.v1.GetServerInfoResponse.store:type_name -> lot.v1.StoreStatus
+	5,  // 2: lot.v1.GetServerInfoResponse.limits:type_name -> lot.v1.ServerLimits
+	30, // 3: lot.v1.GetServerInfoResponse.start_time:type_name -> google.protobuf.Timestamp
+	30, // 4: lot.v1.GetServerInfoResponse.server_time:type_name -> google.protobuf.Timestamp
+	31, // 5: lot.v1.ServerLimits.max_call_duration:type_name -> google.protobuf.Duration
+	8,  // 6: lot.v1.CheckReadyResponse.checks:type_name -> lot.v1.ReadyCheck
+	11, // 7: lot.v1.ListNamespacesResponse.namespaces:type_name -> lot.v1.NamespaceUsage
+	26, // 8: lot.v1.NamespaceUsage.counts:type_name -> lot.v1.NamespaceUsage.CountsEntry
+	27, // 9: lot.v1.SeedKnowledgeResponse.created_counts:type_name -> lot.v1.SeedKnowledgeResponse.CreatedCountsEntry
+	28, // 10: lot.v1.SeedKnowledgeResponse.created_by_group:type_name -> lot.v1.SeedKnowledgeResponse.CreatedByGroupEntry
+	14, // 11: lot.v1.SeedKnowledgeResponse.groups:type_name -> lot.v1.KnowledgeGroup
 	0,  // 12: lot.v1.ReindexResponse.phase:type_name -> lot.v1.ReindexPhase
-	27, // 13: lot.v1.ReindexResponse.noun:type_name -> lot.v1.Noun
-	26, // 14: lot.v1.ReindexResponse.elapsed:type_name -> google.protobuf.Duration
-	26, // 15: lot.v1.ReindexResponse.remaining:type_name -> google.protobuf.Duration
-	27, // 16: lot.v1.ClearNamespaceRequest.nouns:type_name -> lot.v1.Noun
-	24, // 17: lot.v1.ClearNamespaceResponse.deleted_counts:type_name -> lot.v1.ClearNamespaceResponse.DeletedCountsEntry
-	1,  // 18: lot.v1.AdminService.GetServerInfo:input_type -> lot.v1.GetServerInfoRequest
-	5,  // 19: lot.v1.AdminService.CheckReady:input_type -> lot.v1.CheckReadyRequest
-	8,  // 20: lot.v1.AdminService.ListNamespaces:input_type -> lot.v1.ListNamespacesRequest
-	28, // 21: lot.v1.AdminService.GetNamespacePolicy:input_type -> lot.v1.GetNamespacePolicyRequest
-	29, // 22: lot.v1.AdminService.UpdateNamespacePolicy:input_type -> lot.v1.UpdateNamespacePolicyRequest
-	11, // 23: lot.v1.AdminService.SeedKnowledge:input_type -> lot.v1.SeedKnowledgeRequest
-	30, // 24: lot.v1.AdminService.Export:input_type -> lot.v1.ExportRequest
-	31, // 25: lot.v1.AdminService.Import:input_type -> lot.v1.ImportRequest
-	14, // 26: lot.v1.AdminService.Reindex:input_type -> lot.v1.ReindexRequest
-	16, // 27: lot.v1.AdminService.Compact:input_type -> lot.v1.CompactRequest
-	18, // 28: lot.v1.AdminService.ClearNamespace:input_type -> lot.v1.ClearNamespaceRequest
-	2,  // 29: lot.v1.AdminService.GetServerInfo:output_type -> lot.v1.GetServerInfoResponse
-	6,  // 30: lot.v1.AdminService.CheckReady:output_type -> lot.v1.CheckReadyResponse
-	9,  // 31: lot.v1.AdminService.ListNamespaces:output_type -> lot.v1.ListNamespacesResponse
-	32, // 32: lot.v1.AdminService.GetNamespacePolicy:output_type -> lot.v1.GetNamespacePolicyResponse
-	33, // 33: lot.v1.AdminService.UpdateNamespacePolicy:output_type -> lot.v1.UpdateNamespacePolicyResponse
-	12, // 34: lot.v1.AdminService.SeedKnowledge:output_type -> lot.v1.SeedKnowledgeResponse
-	34, // 35: lot.v1.AdminService.Export:output_type -> lot.v1.ExportResponse
-	35, // 36: lot.v1.AdminService.Import:output_type -> lot.v1.ImportResponse
-	15, // 37: lot.v1.AdminService.Reindex:output_type -> lot.v1.ReindexResponse
-	17, // 38: lot.v1.AdminService.Compact:output_type -> lot.v1.CompactResponse
-	19, // 39: lot.v1.AdminService.ClearNamespace:output_type -> lot.v1.ClearNamespaceResponse
-	29, // [29:40] is the sub-list for method output_type
-	18, // [18:29] is the sub-list for method input_type
-	18, // [18:18] is the sub-list for extension type_name
-	18, // [18:18] is the sub-list for extension extendee
-	0,  // [0:18] is the sub-list for field type_name
+	32, // 13: lot.v1.ReindexResponse.noun:type_name -> lot.v1.Noun
+	31, // 14: lot.v1.ReindexResponse.elapsed:type_name -> google.protobuf.Duration
+	31, // 15: lot.v1.ReindexResponse.remaining:type_name -> google.protobuf.Duration
+	20, // 16: lot.v1.EmbedRequest.items:type_name -> lot.v1.EmbedItem
+	1,  // 17: lot.v1.EmbedItem.use:type_name -> lot.v1.EmbeddingUse
+	22, // 18: lot.v1.EmbedResponse.embeddings:type_name -> lot.v1.TextEmbedding
+	32, // 19: lot.v1.ClearNamespaceRequest.nouns:type_name -> lot.v1.Noun
+	29, // 20: lot.v1.ClearNamespaceResponse.deleted_counts:type_name -> lot.v1.ClearNamespaceResponse.DeletedCountsEntry
+	2,  // 21: lot.v1.AdminService.GetServerInfo:input_type -> lot.v1.GetServerInfoRequest
+	6,  // 22: lot.v1.AdminService.CheckReady:input_type -> lot.v1.CheckReadyRequest
+	9,  // 23: lot.v1.AdminService.ListNamespaces:input_type -> lot.v1.ListNamespacesRequest
+	33, // 24: lot.v1.AdminService.GetNamespacePolicy:input_type -> lot.v1.GetNamespacePolicyRequest
+	34, // 25: lot.v1.AdminService.UpdateNamespacePolicy:input_type -> lot.v1.UpdateNamespacePolicyRequest
+	12, // 26: lot.v1.AdminService.SeedKnowledge:input_type -> lot.v1.SeedKnowledgeRequest
+	35, // 27: lot.v1.AdminService.Export:input_type -> lot.v1.ExportRequest
+	36, // 28: lot.v1.AdminService.Import:input_type -> lot.v1.ImportRequest
+	15, // 29: lot.v1.AdminService.Reindex:input_type -> lot.v1.ReindexRequest
+	19, // 30: lot.v1.AdminService.Embed:input_type -> lot.v1.EmbedRequest
+	17, // 31: lot.v1.AdminService.Compact:input_type -> lot.v1.CompactRequest
+	23, // 32: lot.v1.AdminService.ClearNamespace:input_type -> lot.v1.ClearNamespaceRequest
+	3,  // 33: lot.v1.AdminService.GetServerInfo:output_type -> lot.v1.GetServerInfoResponse
+	7,  // 34: lot.v1.AdminService.CheckReady:output_type -> lot.v1.CheckReadyResponse
+	10, // 35: lot.v1.AdminService.ListNamespaces:output_type -> lot.v1.ListNamespacesResponse
+	37, // 36: lot.v1.AdminService.GetNamespacePolicy:output_type -> lot.v1.GetNamespacePolicyResponse
+	38, // 37: lot.v1.AdminService.UpdateNamespacePolicy:output_type -> lot.v1.UpdateNamespacePolicyResponse
+	13, // 38: lot.v1.AdminService.SeedKnowledge:output_type -> lot.v1.SeedKnowledgeResponse
+	39, // 39: lot.v1.AdminService.Export:output_type -> lot.v1.ExportResponse
+	40, // 40: lot.v1.AdminService.Import:output_type -> lot.v1.ImportResponse
+	16, // 41: lot.v1.AdminService.Reindex:output_type -> lot.v1.ReindexResponse
+	21, // 42: lot.v1.AdminService.Embed:output_type -> lot.v1.EmbedResponse
+	18, // 43: lot.v1.AdminService.Compact:output_type -> lot.v1.CompactResponse
+	24, // 44: lot.v1.AdminService.ClearNamespace:output_type -> lot.v1.ClearNamespaceResponse
+	33, // [33:45] is the sub-list for method output_type
+	21, // [21:33] is the sub-list for method input_type
+	21, // [21:21] is the sub-list for extension type_name
+	21, // [21:21] is the sub-list for extension extendee
+	0,  // [0:21] is the sub-list for field type_name
 }
 
 func init() { file_lot_v1_admin_service_proto_init() }
@@ -1744,8 +2096,8 @@ func file_lot_v1_admin_service_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lot_v1_admin_service_proto_rawDesc), len(file_lot_v1_admin_service_proto_rawDesc)),
-			NumEnums:      1,
-			NumMessages:   24,
+			NumEnums:      2,
+			NumMessages:   28,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

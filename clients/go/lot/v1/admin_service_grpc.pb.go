@@ -28,6 +28,7 @@ const (
 	AdminService_Export_FullMethodName                = "/lot.v1.AdminService/Export"
 	AdminService_Import_FullMethodName                = "/lot.v1.AdminService/Import"
 	AdminService_Reindex_FullMethodName               = "/lot.v1.AdminService/Reindex"
+	AdminService_Embed_FullMethodName                 = "/lot.v1.AdminService/Embed"
 	AdminService_Compact_FullMethodName               = "/lot.v1.AdminService/Compact"
 	AdminService_ClearNamespace_FullMethodName        = "/lot.v1.AdminService/ClearNamespace"
 )
@@ -74,6 +75,10 @@ type AdminServiceClient interface {
 	// embedded store only; the operator configures the new model before the next start. Errors:
 	// REINDEX_RUNNING, REINDEX_OFFLINE_ONLY, EMBEDDING_MODEL_UNAVAILABLE, EMBEDDING_FAILED.
 	Reindex(ctx context.Context, in *ReindexRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ReindexResponse], error)
+	// Embed gives the vectors that the model makes of texts and how alike they are, to find out why
+	// something is found, or is not. They are the ones that are stored and searched with. Nothing is
+	// stored or remembered. Errors: EMBEDDING_FAILED, EMBEDDING_UNAVAILABLE.
+	Embed(ctx context.Context, in *EmbedRequest, opts ...grpc.CallOption) (*EmbedResponse, error)
 	// Compact frees space and speeds up search.
 	//
 	// The embedded store cannot do that while it serves, since the whole process would stand still:
@@ -209,6 +214,16 @@ func (c *adminServiceClient) Reindex(ctx context.Context, in *ReindexRequest, op
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type AdminService_ReindexClient = grpc.ServerStreamingClient[ReindexResponse]
 
+func (c *adminServiceClient) Embed(ctx context.Context, in *EmbedRequest, opts ...grpc.CallOption) (*EmbedResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(EmbedResponse)
+	err := c.cc.Invoke(ctx, AdminService_Embed_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *adminServiceClient) Compact(ctx context.Context, in *CompactRequest, opts ...grpc.CallOption) (*CompactResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(CompactResponse)
@@ -271,6 +286,10 @@ type AdminServiceServer interface {
 	// embedded store only; the operator configures the new model before the next start. Errors:
 	// REINDEX_RUNNING, REINDEX_OFFLINE_ONLY, EMBEDDING_MODEL_UNAVAILABLE, EMBEDDING_FAILED.
 	Reindex(*ReindexRequest, grpc.ServerStreamingServer[ReindexResponse]) error
+	// Embed gives the vectors that the model makes of texts and how alike they are, to find out why
+	// something is found, or is not. They are the ones that are stored and searched with. Nothing is
+	// stored or remembered. Errors: EMBEDDING_FAILED, EMBEDDING_UNAVAILABLE.
+	Embed(context.Context, *EmbedRequest) (*EmbedResponse, error)
 	// Compact frees space and speeds up search.
 	//
 	// The embedded store cannot do that while it serves, since the whole process would stand still:
@@ -321,6 +340,9 @@ func (UnimplementedAdminServiceServer) Import(grpc.BidiStreamingServer[ImportReq
 }
 func (UnimplementedAdminServiceServer) Reindex(*ReindexRequest, grpc.ServerStreamingServer[ReindexResponse]) error {
 	return status.Error(codes.Unimplemented, "method Reindex not implemented")
+}
+func (UnimplementedAdminServiceServer) Embed(context.Context, *EmbedRequest) (*EmbedResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Embed not implemented")
 }
 func (UnimplementedAdminServiceServer) Compact(context.Context, *CompactRequest) (*CompactResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Compact not implemented")
@@ -486,6 +508,24 @@ func _AdminService_Reindex_Handler(srv interface{}, stream grpc.ServerStream) er
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type AdminService_ReindexServer = grpc.ServerStreamingServer[ReindexResponse]
 
+func _AdminService_Embed_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(EmbedRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdminServiceServer).Embed(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: AdminService_Embed_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdminServiceServer).Embed(ctx, req.(*EmbedRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _AdminService_Compact_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(CompactRequest)
 	if err := dec(in); err != nil {
@@ -552,6 +592,10 @@ var AdminService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "SeedKnowledge",
 			Handler:    _AdminService_SeedKnowledge_Handler,
+		},
+		{
+			MethodName: "Embed",
+			Handler:    _AdminService_Embed_Handler,
 		},
 		{
 			MethodName: "Compact",

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Literal, Required, TypeAlias, TypedDict
 
+from lot_client.pb.lot.v1.admin_service_pb2 import EmbeddingUse, EmbedItem
 from lot_client.pb.lot.v1.change_pb2 import ChangeType
 from lot_client.pb.lot.v1.episode_pb2 import (
     EpisodeError,
@@ -39,6 +40,7 @@ ComplexityLike: TypeAlias = "Literal['LOW', 'MEDIUM', 'HIGH'] | Complexity.Value
 RankingLike: TypeAlias = (
     "Literal['BALANCED', 'RELEVANCE', 'SIMILARITY', 'RELIABLE', 'EXPLORE'] | Ranking.ValueType"
 )
+EmbeddingUseLike: TypeAlias = "Literal['DOCUMENT', 'QUERY', 'CODE'] | EmbeddingUse.ValueType"
 DedupeLike: TypeAlias = "Literal['EXACT', 'NONE', 'SEMANTIC'] | Dedupe.ValueType"
 PatternKindLike: TypeAlias = (
     "Literal['TASK', 'CODE', 'LEARNED', 'DISTILLED'] | PatternKind.ValueType"
@@ -139,6 +141,13 @@ class SavePatternItemFields(TypedDict, total=False):
     initial_success_rate: float
     request_id: str
     dedupe: DedupeLike
+
+
+class EmbedItemFields(TypedDict, total=False):
+    """One item of `embed`."""
+
+    text: Required[str]
+    use: EmbeddingUseLike
 
 
 class PatternFilterFields(TypedDict, total=False):
@@ -290,6 +299,7 @@ class MemoryFilterFields(TypedDict, total=False):
 PatternFilterLike: TypeAlias = PatternFilter | PatternFilterFields
 EpisodeFilterLike: TypeAlias = EpisodeFilter | EpisodeFilterFields
 MemoryFilterLike: TypeAlias = MemoryFilter | MemoryFilterFields
+EmbedItemLike: TypeAlias = EmbedItem | EmbedItemFields
 SavePatternItemLike: TypeAlias = SavePatternItem | SavePatternItemFields
 EventLike: TypeAlias = EpisodeEvent | EventFields
 Events: TypeAlias = EventLike | Iterable[EventLike]

@@ -475,6 +475,18 @@ class LotClient(LiveCalls):
         request = self._requests.make(admin.CheckReadyRequest)
         return self.call(self.admin.CheckReady, request)
 
+    def embed(
+        self, items: Iterable[str | fields.EmbedItemLike], *, omit_vectors: bool = False
+    ) -> admin.EmbedResponse:
+        """The vectors of texts and how alike they are, to find out why something is found.
+
+        A plain text is embedded as one to store; give `{"text": ..., "use": "QUERY"}` for one to
+        search with.
+        """
+        each = [{"text": item} if isinstance(item, str) else item for item in items]
+        request = self._requests.make(admin.EmbedRequest, items=each, omit_vectors=omit_vectors)
+        return self.call(self.admin.Embed, request)
+
     def compact(self) -> admin.CompactResponse:
         """Compact the store."""
         request = self._requests.make(admin.CompactRequest)

@@ -54,6 +54,36 @@ REINDEX_PHASE_DONE: ReindexPhase.ValueType  # 4
 """The new vectors serve."""
 Global___ReindexPhase: _TypeAlias = ReindexPhase  # noqa: Y015
 
+class _EmbeddingUse:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _EmbeddingUseEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_EmbeddingUse.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    EMBEDDING_USE_UNSPECIFIED: _EmbeddingUse.ValueType  # 0
+    """DOCUMENT."""
+    EMBEDDING_USE_DOCUMENT: _EmbeddingUse.ValueType  # 1
+    """As a text to store: it is read as it is."""
+    EMBEDDING_USE_QUERY: _EmbeddingUse.ValueType  # 2
+    """As a text to search with: behind EmbedResponse.query_prefix."""
+    EMBEDDING_USE_CODE: _EmbeddingUse.ValueType  # 3
+    """As the code of a pattern: its identifiers are split into words."""
+
+class EmbeddingUse(_EmbeddingUse, metaclass=_EmbeddingUseEnumTypeWrapper):
+    """EmbeddingUse is what a text is embedded for. The same text has another vector for another use, where
+    the model tells queries apart, or where code is in it.
+    """
+
+EMBEDDING_USE_UNSPECIFIED: EmbeddingUse.ValueType  # 0
+"""DOCUMENT."""
+EMBEDDING_USE_DOCUMENT: EmbeddingUse.ValueType  # 1
+"""As a text to store: it is read as it is."""
+EMBEDDING_USE_QUERY: EmbeddingUse.ValueType  # 2
+"""As a text to search with: behind EmbedResponse.query_prefix."""
+EMBEDDING_USE_CODE: EmbeddingUse.ValueType  # 3
+"""As the code of a pattern: its identifiers are split into words."""
+Global___EmbeddingUse: _TypeAlias = EmbeddingUse  # noqa: Y015
+
 @_typing.final
 class GetServerInfoRequest(_message.Message):
     """Request of GetServerInfo."""
@@ -760,6 +790,138 @@ class CompactResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___CompactResponse: _TypeAlias = CompactResponse  # noqa: Y015
+
+@_typing.final
+class EmbedRequest(_message.Message):
+    """Request of Embed."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAMESPACE_FIELD_NUMBER: _builtins.int
+    ITEMS_FIELD_NUMBER: _builtins.int
+    OMIT_VECTORS_FIELD_NUMBER: _builtins.int
+    namespace: _builtins.str
+    """namespace the caller acts for; the answer is about the whole server, whatever it is."""
+    omit_vectors: _builtins.bool
+    """omit_vectors leaves `vector` empty; the similarities are there."""
+    @_builtins.property
+    def items(self) -> _containers.RepeatedCompositeFieldContainer[Global___EmbedItem]:
+        """Required. items to embed, at most 100."""
+
+    def __init__(
+        self,
+        *,
+        namespace: _builtins.str = ...,
+        items: _abc.Iterable[Global___EmbedItem] | None = ...,
+        omit_vectors: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["items", b"items", "namespace", b"namespace", "omit_vectors", b"omit_vectors"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___EmbedRequest: _TypeAlias = EmbedRequest  # noqa: Y015
+
+@_typing.final
+class EmbedItem(_message.Message):
+    """EmbedItem is a text to embed."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TEXT_FIELD_NUMBER: _builtins.int
+    USE_FIELD_NUMBER: _builtins.int
+    text: _builtins.str
+    """Required. text, at most 64 KiB."""
+    use: Global___EmbeddingUse.ValueType
+    """use it is embedded for; not given it is DOCUMENT."""
+    def __init__(
+        self,
+        *,
+        text: _builtins.str = ...,
+        use: Global___EmbeddingUse.ValueType = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["text", b"text", "use", b"use"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___EmbedItem: _TypeAlias = EmbedItem  # noqa: Y015
+
+@_typing.final
+class EmbedResponse(_message.Message):
+    """Response of Embed."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MODEL_FIELD_NUMBER: _builtins.int
+    DIMENSIONS_FIELD_NUMBER: _builtins.int
+    QUERY_PREFIX_FIELD_NUMBER: _builtins.int
+    EMBEDDINGS_FIELD_NUMBER: _builtins.int
+    model: _builtins.str
+    """model that embeds, as GetServerInfoResponse.model."""
+    dimensions: _builtins.int
+    """dimensions of its vectors."""
+    query_prefix: _builtins.str
+    """query_prefix that is put before each text to search with; empty where the model takes none."""
+    @_builtins.property
+    def embeddings(self) -> _containers.RepeatedCompositeFieldContainer[Global___TextEmbedding]:
+        """embeddings of the items, in their order."""
+
+    def __init__(
+        self,
+        *,
+        model: _builtins.str = ...,
+        dimensions: _builtins.int = ...,
+        query_prefix: _builtins.str = ...,
+        embeddings: _abc.Iterable[Global___TextEmbedding] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["dimensions", b"dimensions", "embeddings", b"embeddings", "model", b"model", "query_prefix", b"query_prefix"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___EmbedResponse: _TypeAlias = EmbedResponse  # noqa: Y015
+
+@_typing.final
+class TextEmbedding(_message.Message):
+    """TextEmbedding is what the model makes of a text."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    VECTOR_FIELD_NUMBER: _builtins.int
+    TRUNCATED_FIELD_NUMBER: _builtins.int
+    SIMILARITIES_FIELD_NUMBER: _builtins.int
+    truncated: _builtins.bool
+    """truncated: the text is longer than the model reads (8 windows of
+    ServerLimits.max_embedding_tokens); the vector says nothing of its end.
+    """
+    @_builtins.property
+    def vector(self) -> _containers.RepeatedScalarFieldContainer[_builtins.float]:
+        """vector of length 1. Empty with omit_vectors."""
+
+    @_builtins.property
+    def similarities(self) -> _containers.RepeatedScalarFieldContainer[_builtins.float]:
+        """similarities to each of the embeddings, this one among them, in their order: cosines in [-1, 1].
+        The similarity that a hit shows is the same, negative ones as 0.
+        """
+
+    def __init__(
+        self,
+        *,
+        vector: _abc.Iterable[_builtins.float] | None = ...,
+        truncated: _builtins.bool = ...,
+        similarities: _abc.Iterable[_builtins.float] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["similarities", b"similarities", "truncated", b"truncated", "vector", b"vector"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___TextEmbedding: _TypeAlias = TextEmbedding  # noqa: Y015
 
 @_typing.final
 class ClearNamespaceRequest(_message.Message):

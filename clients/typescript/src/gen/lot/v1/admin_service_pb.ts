@@ -18,7 +18,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file lot/v1/admin_service.proto.
  */
 export const file_lot_v1_admin_service: GenFile = /*@__PURE__*/
-  fileDesc("Chpsb3QvdjEvYWRtaW5fc2VydmljZS5wcm90bxIGbG90LnYxIikKFEdldFNlcnZlckluZm9SZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCSLPAwoVR2V0U2VydmVySW5mb1Jlc3BvbnNlEg8KB3ZlcnNpb24YASABKAkSGAoQY29udHJhY3RfdmVyc2lvbhgCIAEoCRIUCgxjYXBhYmlsaXRpZXMYAyADKAkSDwoHYmFja2VuZBgEIAEoCRINCgVtb2RlbBgFIAEoCRISCgpkaW1lbnNpb25zGAYgASgFEhQKDG1vZGVsX3NoYTI1NhgHIAEoCRI5CgZjb3VudHMYCCADKAsyKS5sb3QudjEuR2V0U2VydmVySW5mb1Jlc3BvbnNlLkNvdW50c0VudHJ5EiIKBXN0b3JlGAkgASgLMhMubG90LnYxLlN0b3JlU3RhdHVzEiQKBmxpbWl0cxgKIAEoCzIULmxvdC52MS5TZXJ2ZXJMaW1pdHMSLgoKc3RhcnRfdGltZRgLIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLc2VydmVyX3RpbWUYDCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhYKDnNjaGVtYV92ZXJzaW9uGA0gASgFGi0KC0NvdW50c0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoAzoCOAEibQoLU3RvcmVTdGF0dXMSEgoKZGlza19ieXRlcxgBIAEoAxISCgpmcmVlX2J5dGVzGAIgASgDEhQKDG5lZWRlZF9ieXRlcxgDIAEoAxIQCgh3cml0YWJsZRgEIAEoCBIOCgZkZXRhaWwYBSABKAkijQIKDFNlcnZlckxpbWl0cxIZChFtYXhfbWVzc2FnZV9ieXRlcxgBIAEoAxIVCg1tYXhfcGFnZV9zaXplGAIgASgFEhEKCW1heF9saW1pdBgDIAEoBRIXCg9tYXhfYmF0Y2hfaXRlbXMYBCABKAUSHAoUbWF4X2NvbmN1cnJlbnRfY2FsbHMYBSABKAUSEwoLbWF4X3N0cmVhbXMYBiABKAUSNAoRbWF4X2NhbGxfZHVyYXRpb24YByABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SGAoQbWF4X3N0cnVjdF9kZXB0aBgIIAEoBRIcChRtYXhfZW1iZWRkaW5nX3Rva2VucxgJIAEoBSImChFDaGVja1JlYWR5UmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkiRwoSQ2hlY2tSZWFkeVJlc3BvbnNlEg0KBXJlYWR5GAEgASgIEiIKBmNoZWNrcxgCIAMoCzISLmxvdC52MS5SZWFkeUNoZWNrIjYKClJlYWR5Q2hlY2sSDAoEbmFtZRgBIAEoCRIKCgJvaxgCIAEoCBIOCgZkZXRhaWwYAyABKAkiUQoVTGlzdE5hbWVzcGFjZXNSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRIRCglwYWdlX3NpemUYAiABKAUSEgoKcGFnZV90b2tlbhgDIAEoCSJdChZMaXN0TmFtZXNwYWNlc1Jlc3BvbnNlEioKCm5hbWVzcGFjZXMYASADKAsyFi5sb3QudjEuTmFtZXNwYWNlVXNhZ2USFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIpgBCg5OYW1lc3BhY2VVc2FnZRIRCgluYW1lc3BhY2UYASABKAkSMgoGY291bnRzGAIgAygLMiIubG90LnYxLk5hbWVzcGFjZVVzYWdlLkNvdW50c0VudHJ5EhAKCGNsZWFyaW5nGAMgASgIGi0KC0NvdW50c0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoAzoCOAEiYgoUU2VlZEtub3dsZWRnZVJlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEg8KB2RyeV9ydW4YAiABKAgSDQoFcGFja3MYAyADKAkSFwoPcmVzdG9yZV9kZWxldGVkGAQgASgIIokDChVTZWVkS25vd2xlZGdlUmVzcG9uc2USFQoNY3JlYXRlZF9jb3VudBgBIAEoBRIWCg5leGlzdGluZ19jb3VudBgCIAEoBRJICg5jcmVhdGVkX2NvdW50cxgDIAMoCzIwLmxvdC52MS5TZWVkS25vd2xlZGdlUmVzcG9uc2UuQ3JlYXRlZENvdW50c0VudHJ5EksKEGNyZWF0ZWRfYnlfZ3JvdXAYBCADKAsyMS5sb3QudjEuU2VlZEtub3dsZWRnZVJlc3BvbnNlLkNyZWF0ZWRCeUdyb3VwRW50cnkSFQoNZGVsZXRlZF9jb3VudBgFIAEoBRImCgZncm91cHMYBiADKAsyFi5sb3QudjEuS25vd2xlZGdlR3JvdXAaNAoSQ3JlYXRlZENvdW50c0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoAzoCOAEaNQoTQ3JlYXRlZEJ5R3JvdXBFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAM6AjgBInkKDktub3dsZWRnZUdyb3VwEgwKBG5hbWUYASABKAkSEwoLZGVzY3JpcHRpb24YAiABKAkSFQoNY3JlYXRlZF9jb3VudBgDIAEoBRIWCg5leGlzdGluZ19jb3VudBgEIAEoBRIVCg1kZWxldGVkX2NvdW50GAUgASgFIkMKDlJlaW5kZXhSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRINCgVtb2RlbBgCIAEoCRIPCgdkcnlfcnVuGAMgASgIIuUBCg9SZWluZGV4UmVzcG9uc2USIwoFcGhhc2UYASABKA4yFC5sb3QudjEuUmVpbmRleFBoYXNlEhoKBG5vdW4YAiABKA4yDC5sb3QudjEuTm91bhISCgpkb25lX2NvdW50GAMgASgDEhMKC3RvdGFsX2NvdW50GAQgASgDEioKB2VsYXBzZWQYBSABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SLAoJcmVtYWluaW5nGAYgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEg4KBmRldGFpbBgHIAEoCSIjCg5Db21wYWN0UmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkiNAoPQ29tcGFjdFJlc3BvbnNlEhEKCWNvbXBhY3RlZBgBIAEoCBIOCgZkZXRhaWwYAiABKAkicwoVQ2xlYXJOYW1lc3BhY2VSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRIZChFjb25maXJtX25hbWVzcGFjZRgCIAEoCRIbCgVub3VucxgDIAMoDjIMLmxvdC52MS5Ob3VuEg8KB2RyeV9ydW4YBCABKAgisAEKFkNsZWFyTmFtZXNwYWNlUmVzcG9uc2USSQoOZGVsZXRlZF9jb3VudHMYASADKAsyMS5sb3QudjEuQ2xlYXJOYW1lc3BhY2VSZXNwb25zZS5EZWxldGVkQ291bnRzRW50cnkSFQoNZGVsZXRlZF9jb3VudBgCIAEoAxo0ChJEZWxldGVkQ291bnRzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgDOgI4ASqcAQoMUmVpbmRleFBoYXNlEh0KGVJFSU5ERVhfUEhBU0VfVU5TUEVDSUZJRUQQABIbChdSRUlOREVYX1BIQVNFX1BSRVBBUklORxABEhsKF1JFSU5ERVhfUEhBU0VfRU1CRURESU5HEAISGwoXUkVJTkRFWF9QSEFTRV9TV0lUQ0hJTkcQAxIWChJSRUlOREVYX1BIQVNFX0RPTkUQBDLfBgoMQWRtaW5TZXJ2aWNlElEKDUdldFNlcnZlckluZm8SHC5sb3QudjEuR2V0U2VydmVySW5mb1JlcXVlc3QaHS5sb3QudjEuR2V0U2VydmVySW5mb1Jlc3BvbnNlIgOQAgESSAoKQ2hlY2tSZWFkeRIZLmxvdC52MS5DaGVja1JlYWR5UmVxdWVzdBoaLmxvdC52MS5DaGVja1JlYWR5UmVzcG9uc2UiA5ACARJUCg5MaXN0TmFtZXNwYWNlcxIdLmxvdC52MS5MaXN0TmFtZXNwYWNlc1JlcXVlc3QaHi5sb3QudjEuTGlzdE5hbWVzcGFjZXNSZXNwb25zZSIDkAIBEmAKEkdldE5hbWVzcGFjZVBvbGljeRIhLmxvdC52MS5HZXROYW1lc3BhY2VQb2xpY3lSZXF1ZXN0GiIubG90LnYxLkdldE5hbWVzcGFjZVBvbGljeVJlc3BvbnNlIgOQAgESZAoVVXBkYXRlTmFtZXNwYWNlUG9saWN5EiQubG90LnYxLlVwZGF0ZU5hbWVzcGFjZVBvbGljeVJlcXVlc3QaJS5sb3QudjEuVXBkYXRlTmFtZXNwYWNlUG9saWN5UmVzcG9uc2USTAoNU2VlZEtub3dsZWRnZRIcLmxvdC52MS5TZWVkS25vd2xlZGdlUmVxdWVzdBodLmxvdC52MS5TZWVkS25vd2xlZGdlUmVzcG9uc2USPgoGRXhwb3J0EhUubG90LnYxLkV4cG9ydFJlcXVlc3QaFi5sb3QudjEuRXhwb3J0UmVzcG9uc2UiA5ACATABEjsKBkltcG9ydBIVLmxvdC52MS5JbXBvcnRSZXF1ZXN0GhYubG90LnYxLkltcG9ydFJlc3BvbnNlKAEwARI8CgdSZWluZGV4EhYubG90LnYxLlJlaW5kZXhSZXF1ZXN0GhcubG90LnYxLlJlaW5kZXhSZXNwb25zZTABEjoKB0NvbXBhY3QSFi5sb3QudjEuQ29tcGFjdFJlcXVlc3QaFy5sb3QudjEuQ29tcGFjdFJlc3BvbnNlEk8KDkNsZWFyTmFtZXNwYWNlEh0ubG90LnYxLkNsZWFyTmFtZXNwYWNlUmVxdWVzdBoeLmxvdC52MS5DbGVhck5hbWVzcGFjZVJlc3BvbnNlQkcKDWlvLmxvdGdycGMudjFQAVo0Z2l0aHViLmNvbS9sb3QtZ3JwYy9sb3QtZ3JwYy9jbGllbnRzL2dvL2xvdC92MTtsb3R2MWIGcHJvdG8z", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_lot_v1_namespace_policy, file_lot_v1_noun, file_lot_v1_transfer]);
+  fileDesc("Chpsb3QvdjEvYWRtaW5fc2VydmljZS5wcm90bxIGbG90LnYxIikKFEdldFNlcnZlckluZm9SZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCSLPAwoVR2V0U2VydmVySW5mb1Jlc3BvbnNlEg8KB3ZlcnNpb24YASABKAkSGAoQY29udHJhY3RfdmVyc2lvbhgCIAEoCRIUCgxjYXBhYmlsaXRpZXMYAyADKAkSDwoHYmFja2VuZBgEIAEoCRINCgVtb2RlbBgFIAEoCRISCgpkaW1lbnNpb25zGAYgASgFEhQKDG1vZGVsX3NoYTI1NhgHIAEoCRI5CgZjb3VudHMYCCADKAsyKS5sb3QudjEuR2V0U2VydmVySW5mb1Jlc3BvbnNlLkNvdW50c0VudHJ5EiIKBXN0b3JlGAkgASgLMhMubG90LnYxLlN0b3JlU3RhdHVzEiQKBmxpbWl0cxgKIAEoCzIULmxvdC52MS5TZXJ2ZXJMaW1pdHMSLgoKc3RhcnRfdGltZRgLIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLc2VydmVyX3RpbWUYDCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhYKDnNjaGVtYV92ZXJzaW9uGA0gASgFGi0KC0NvdW50c0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoAzoCOAEibQoLU3RvcmVTdGF0dXMSEgoKZGlza19ieXRlcxgBIAEoAxISCgpmcmVlX2J5dGVzGAIgASgDEhQKDG5lZWRlZF9ieXRlcxgDIAEoAxIQCgh3cml0YWJsZRgEIAEoCBIOCgZkZXRhaWwYBSABKAkijQIKDFNlcnZlckxpbWl0cxIZChFtYXhfbWVzc2FnZV9ieXRlcxgBIAEoAxIVCg1tYXhfcGFnZV9zaXplGAIgASgFEhEKCW1heF9saW1pdBgDIAEoBRIXCg9tYXhfYmF0Y2hfaXRlbXMYBCABKAUSHAoUbWF4X2NvbmN1cnJlbnRfY2FsbHMYBSABKAUSEwoLbWF4X3N0cmVhbXMYBiABKAUSNAoRbWF4X2NhbGxfZHVyYXRpb24YByABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SGAoQbWF4X3N0cnVjdF9kZXB0aBgIIAEoBRIcChRtYXhfZW1iZWRkaW5nX3Rva2VucxgJIAEoBSImChFDaGVja1JlYWR5UmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkiRwoSQ2hlY2tSZWFkeVJlc3BvbnNlEg0KBXJlYWR5GAEgASgIEiIKBmNoZWNrcxgCIAMoCzISLmxvdC52MS5SZWFkeUNoZWNrIjYKClJlYWR5Q2hlY2sSDAoEbmFtZRgBIAEoCRIKCgJvaxgCIAEoCBIOCgZkZXRhaWwYAyABKAkiUQoVTGlzdE5hbWVzcGFjZXNSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRIRCglwYWdlX3NpemUYAiABKAUSEgoKcGFnZV90b2tlbhgDIAEoCSJdChZMaXN0TmFtZXNwYWNlc1Jlc3BvbnNlEioKCm5hbWVzcGFjZXMYASADKAsyFi5sb3QudjEuTmFtZXNwYWNlVXNhZ2USFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIpgBCg5OYW1lc3BhY2VVc2FnZRIRCgluYW1lc3BhY2UYASABKAkSMgoGY291bnRzGAIgAygLMiIubG90LnYxLk5hbWVzcGFjZVVzYWdlLkNvdW50c0VudHJ5EhAKCGNsZWFyaW5nGAMgASgIGi0KC0NvdW50c0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoAzoCOAEiYgoUU2VlZEtub3dsZWRnZVJlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEg8KB2RyeV9ydW4YAiABKAgSDQoFcGFja3MYAyADKAkSFwoPcmVzdG9yZV9kZWxldGVkGAQgASgIIokDChVTZWVkS25vd2xlZGdlUmVzcG9uc2USFQoNY3JlYXRlZF9jb3VudBgBIAEoBRIWCg5leGlzdGluZ19jb3VudBgCIAEoBRJICg5jcmVhdGVkX2NvdW50cxgDIAMoCzIwLmxvdC52MS5TZWVkS25vd2xlZGdlUmVzcG9uc2UuQ3JlYXRlZENvdW50c0VudHJ5EksKEGNyZWF0ZWRfYnlfZ3JvdXAYBCADKAsyMS5sb3QudjEuU2VlZEtub3dsZWRnZVJlc3BvbnNlLkNyZWF0ZWRCeUdyb3VwRW50cnkSFQoNZGVsZXRlZF9jb3VudBgFIAEoBRImCgZncm91cHMYBiADKAsyFi5sb3QudjEuS25vd2xlZGdlR3JvdXAaNAoSQ3JlYXRlZENvdW50c0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoAzoCOAEaNQoTQ3JlYXRlZEJ5R3JvdXBFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAM6AjgBInkKDktub3dsZWRnZUdyb3VwEgwKBG5hbWUYASABKAkSEwoLZGVzY3JpcHRpb24YAiABKAkSFQoNY3JlYXRlZF9jb3VudBgDIAEoBRIWCg5leGlzdGluZ19jb3VudBgEIAEoBRIVCg1kZWxldGVkX2NvdW50GAUgASgFIkMKDlJlaW5kZXhSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRINCgVtb2RlbBgCIAEoCRIPCgdkcnlfcnVuGAMgASgIIuUBCg9SZWluZGV4UmVzcG9uc2USIwoFcGhhc2UYASABKA4yFC5sb3QudjEuUmVpbmRleFBoYXNlEhoKBG5vdW4YAiABKA4yDC5sb3QudjEuTm91bhISCgpkb25lX2NvdW50GAMgASgDEhMKC3RvdGFsX2NvdW50GAQgASgDEioKB2VsYXBzZWQYBSABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SLAoJcmVtYWluaW5nGAYgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEg4KBmRldGFpbBgHIAEoCSIjCg5Db21wYWN0UmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkiNAoPQ29tcGFjdFJlc3BvbnNlEhEKCWNvbXBhY3RlZBgBIAEoCBIOCgZkZXRhaWwYAiABKAkiWQoMRW1iZWRSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRIgCgVpdGVtcxgCIAMoCzIRLmxvdC52MS5FbWJlZEl0ZW0SFAoMb21pdF92ZWN0b3JzGAMgASgIIjwKCUVtYmVkSXRlbRIMCgR0ZXh0GAEgASgJEiEKA3VzZRgCIAEoDjIULmxvdC52MS5FbWJlZGRpbmdVc2UicwoNRW1iZWRSZXNwb25zZRINCgVtb2RlbBgBIAEoCRISCgpkaW1lbnNpb25zGAIgASgFEhQKDHF1ZXJ5X3ByZWZpeBgDIAEoCRIpCgplbWJlZGRpbmdzGAQgAygLMhUubG90LnYxLlRleHRFbWJlZGRpbmciSAoNVGV4dEVtYmVkZGluZxIOCgZ2ZWN0b3IYASADKAISEQoJdHJ1bmNhdGVkGAIgASgIEhQKDHNpbWlsYXJpdGllcxgDIAMoASJzChVDbGVhck5hbWVzcGFjZVJlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEhkKEWNvbmZpcm1fbmFtZXNwYWNlGAIgASgJEhsKBW5vdW5zGAMgAygOMgwubG90LnYxLk5vdW4SDwoHZHJ5X3J1bhgEIAEoCCKwAQoWQ2xlYXJOYW1lc3BhY2VSZXNwb25zZRJJCg5kZWxldGVkX2NvdW50cxgBIAMoCzIxLmxvdC52MS5DbGVhck5hbWVzcGFjZVJlc3BvbnNlLkRlbGV0ZWRDb3VudHNFbnRyeRIVCg1kZWxldGVkX2NvdW50GAIgASgDGjQKEkRlbGV0ZWRDb3VudHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAM6AjgBKpwBCgxSZWluZGV4UGhhc2USHQoZUkVJTkRFWF9QSEFTRV9VTlNQRUNJRklFRBAAEhsKF1JFSU5ERVhfUEhBU0VfUFJFUEFSSU5HEAESGwoXUkVJTkRFWF9QSEFTRV9FTUJFRERJTkcQAhIbChdSRUlOREVYX1BIQVNFX1NXSVRDSElORxADEhYKElJFSU5ERVhfUEhBU0VfRE9ORRAEKnoKDEVtYmVkZGluZ1VzZRIdChlFTUJFRERJTkdfVVNFX1VOU1BFQ0lGSUVEEAASGgoWRU1CRURESU5HX1VTRV9ET0NVTUVOVBABEhcKE0VNQkVERElOR19VU0VfUVVFUlkQAhIWChJFTUJFRERJTkdfVVNFX0NPREUQAzKaBwoMQWRtaW5TZXJ2aWNlElEKDUdldFNlcnZlckluZm8SHC5sb3QudjEuR2V0U2VydmVySW5mb1JlcXVlc3QaHS5sb3QudjEuR2V0U2VydmVySW5mb1Jlc3BvbnNlIgOQAgESSAoKQ2hlY2tSZWFkeRIZLmxvdC52MS5DaGVja1JlYWR5UmVxdWVzdBoaLmxvdC52MS5DaGVja1JlYWR5UmVzcG9uc2UiA5ACARJUCg5MaXN0TmFtZXNwYWNlcxIdLmxvdC52MS5MaXN0TmFtZXNwYWNlc1JlcXVlc3QaHi5sb3QudjEuTGlzdE5hbWVzcGFjZXNSZXNwb25zZSIDkAIBEmAKEkdldE5hbWVzcGFjZVBvbGljeRIhLmxvdC52MS5HZXROYW1lc3BhY2VQb2xpY3lSZXF1ZXN0GiIubG90LnYxLkdldE5hbWVzcGFjZVBvbGljeVJlc3BvbnNlIgOQAgESZAoVVXBkYXRlTmFtZXNwYWNlUG9saWN5EiQubG90LnYxLlVwZGF0ZU5hbWVzcGFjZVBvbGljeVJlcXVlc3QaJS5sb3QudjEuVXBkYXRlTmFtZXNwYWNlUG9saWN5UmVzcG9uc2USTAoNU2VlZEtub3dsZWRnZRIcLmxvdC52MS5TZWVkS25vd2xlZGdlUmVxdWVzdBodLmxvdC52MS5TZWVkS25vd2xlZGdlUmVzcG9uc2USPgoGRXhwb3J0EhUubG90LnYxLkV4cG9ydFJlcXVlc3QaFi5sb3QudjEuRXhwb3J0UmVzcG9uc2UiA5ACATABEjsKBkltcG9ydBIVLmxvdC52MS5JbXBvcnRSZXF1ZXN0GhYubG90LnYxLkltcG9ydFJlc3BvbnNlKAEwARI8CgdSZWluZGV4EhYubG90LnYxLlJlaW5kZXhSZXF1ZXN0GhcubG90LnYxLlJlaW5kZXhSZXNwb25zZTABEjkKBUVtYmVkEhQubG90LnYxLkVtYmVkUmVxdWVzdBoVLmxvdC52MS5FbWJlZFJlc3BvbnNlIgOQAgESOgoHQ29tcGFjdBIWLmxvdC52MS5Db21wYWN0UmVxdWVzdBoXLmxvdC52MS5Db21wYWN0UmVzcG9uc2USTwoOQ2xlYXJOYW1lc3BhY2USHS5sb3QudjEuQ2xlYXJOYW1lc3BhY2VSZXF1ZXN0Gh4ubG90LnYxLkNsZWFyTmFtZXNwYWNlUmVzcG9uc2VCRwoNaW8ubG90Z3JwYy52MVABWjRnaXRodWIuY29tL2xvdC1ncnBjL2xvdC1ncnBjL2NsaWVudHMvZ28vbG90L3YxO2xvdHYxYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_lot_v1_namespace_policy, file_lot_v1_noun, file_lot_v1_transfer]);
 
 /**
  * Request of GetServerInfo.
@@ -755,6 +755,148 @@ export const CompactResponseSchema: GenMessage<CompactResponse> = /*@__PURE__*/
   messageDesc(file_lot_v1_admin_service, 16);
 
 /**
+ * Request of Embed.
+ *
+ * @generated from message lot.v1.EmbedRequest
+ */
+export type EmbedRequest = Message<"lot.v1.EmbedRequest"> & {
+  /**
+   * namespace the caller acts for; the answer is about the whole server, whatever it is.
+   *
+   * @generated from field: string namespace = 1;
+   */
+  namespace: string;
+
+  /**
+   * Required. items to embed, at most 100.
+   *
+   * @generated from field: repeated lot.v1.EmbedItem items = 2;
+   */
+  items: EmbedItem[];
+
+  /**
+   * omit_vectors leaves `vector` empty; the similarities are there.
+   *
+   * @generated from field: bool omit_vectors = 3;
+   */
+  omitVectors: boolean;
+};
+
+/**
+ * Describes the message lot.v1.EmbedRequest.
+ * Use `create(EmbedRequestSchema)` to create a new message.
+ */
+export const EmbedRequestSchema: GenMessage<EmbedRequest> = /*@__PURE__*/
+  messageDesc(file_lot_v1_admin_service, 17);
+
+/**
+ * EmbedItem is a text to embed.
+ *
+ * @generated from message lot.v1.EmbedItem
+ */
+export type EmbedItem = Message<"lot.v1.EmbedItem"> & {
+  /**
+   * Required. text, at most 64 KiB.
+   *
+   * @generated from field: string text = 1;
+   */
+  text: string;
+
+  /**
+   * use it is embedded for; not given it is DOCUMENT.
+   *
+   * @generated from field: lot.v1.EmbeddingUse use = 2;
+   */
+  use: EmbeddingUse;
+};
+
+/**
+ * Describes the message lot.v1.EmbedItem.
+ * Use `create(EmbedItemSchema)` to create a new message.
+ */
+export const EmbedItemSchema: GenMessage<EmbedItem> = /*@__PURE__*/
+  messageDesc(file_lot_v1_admin_service, 18);
+
+/**
+ * Response of Embed.
+ *
+ * @generated from message lot.v1.EmbedResponse
+ */
+export type EmbedResponse = Message<"lot.v1.EmbedResponse"> & {
+  /**
+   * model that embeds, as GetServerInfoResponse.model.
+   *
+   * @generated from field: string model = 1;
+   */
+  model: string;
+
+  /**
+   * dimensions of its vectors.
+   *
+   * @generated from field: int32 dimensions = 2;
+   */
+  dimensions: number;
+
+  /**
+   * query_prefix that is put before each text to search with; empty where the model takes none.
+   *
+   * @generated from field: string query_prefix = 3;
+   */
+  queryPrefix: string;
+
+  /**
+   * embeddings of the items, in their order.
+   *
+   * @generated from field: repeated lot.v1.TextEmbedding embeddings = 4;
+   */
+  embeddings: TextEmbedding[];
+};
+
+/**
+ * Describes the message lot.v1.EmbedResponse.
+ * Use `create(EmbedResponseSchema)` to create a new message.
+ */
+export const EmbedResponseSchema: GenMessage<EmbedResponse> = /*@__PURE__*/
+  messageDesc(file_lot_v1_admin_service, 19);
+
+/**
+ * TextEmbedding is what the model makes of a text.
+ *
+ * @generated from message lot.v1.TextEmbedding
+ */
+export type TextEmbedding = Message<"lot.v1.TextEmbedding"> & {
+  /**
+   * vector of length 1. Empty with omit_vectors.
+   *
+   * @generated from field: repeated float vector = 1;
+   */
+  vector: number[];
+
+  /**
+   * truncated: the text is longer than the model reads (8 windows of
+   * ServerLimits.max_embedding_tokens); the vector says nothing of its end.
+   *
+   * @generated from field: bool truncated = 2;
+   */
+  truncated: boolean;
+
+  /**
+   * similarities to each of the embeddings, this one among them, in their order: cosines in [-1, 1].
+   * The similarity that a hit shows is the same, negative ones as 0.
+   *
+   * @generated from field: repeated double similarities = 3;
+   */
+  similarities: number[];
+};
+
+/**
+ * Describes the message lot.v1.TextEmbedding.
+ * Use `create(TextEmbeddingSchema)` to create a new message.
+ */
+export const TextEmbeddingSchema: GenMessage<TextEmbedding> = /*@__PURE__*/
+  messageDesc(file_lot_v1_admin_service, 20);
+
+/**
  * Request of ClearNamespace.
  *
  * @generated from message lot.v1.ClearNamespaceRequest
@@ -797,7 +939,7 @@ export type ClearNamespaceRequest = Message<"lot.v1.ClearNamespaceRequest"> & {
  * Use `create(ClearNamespaceRequestSchema)` to create a new message.
  */
 export const ClearNamespaceRequestSchema: GenMessage<ClearNamespaceRequest> = /*@__PURE__*/
-  messageDesc(file_lot_v1_admin_service, 17);
+  messageDesc(file_lot_v1_admin_service, 21);
 
 /**
  * Response of ClearNamespace.
@@ -826,7 +968,7 @@ export type ClearNamespaceResponse = Message<"lot.v1.ClearNamespaceResponse"> & 
  * Use `create(ClearNamespaceResponseSchema)` to create a new message.
  */
 export const ClearNamespaceResponseSchema: GenMessage<ClearNamespaceResponse> = /*@__PURE__*/
-  messageDesc(file_lot_v1_admin_service, 18);
+  messageDesc(file_lot_v1_admin_service, 22);
 
 /**
  * ReindexPhase is where a reindex stands.
@@ -875,6 +1017,48 @@ export enum ReindexPhase {
  */
 export const ReindexPhaseSchema: GenEnum<ReindexPhase> = /*@__PURE__*/
   enumDesc(file_lot_v1_admin_service, 0);
+
+/**
+ * EmbeddingUse is what a text is embedded for. The same text has another vector for another use, where
+ * the model tells queries apart, or where code is in it.
+ *
+ * @generated from enum lot.v1.EmbeddingUse
+ */
+export enum EmbeddingUse {
+  /**
+   * DOCUMENT.
+   *
+   * @generated from enum value: EMBEDDING_USE_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * As a text to store: it is read as it is.
+   *
+   * @generated from enum value: EMBEDDING_USE_DOCUMENT = 1;
+   */
+  DOCUMENT = 1,
+
+  /**
+   * As a text to search with: behind EmbedResponse.query_prefix.
+   *
+   * @generated from enum value: EMBEDDING_USE_QUERY = 2;
+   */
+  QUERY = 2,
+
+  /**
+   * As the code of a pattern: its identifiers are split into words.
+   *
+   * @generated from enum value: EMBEDDING_USE_CODE = 3;
+   */
+  CODE = 3,
+}
+
+/**
+ * Describes the enum lot.v1.EmbeddingUse.
+ */
+export const EmbeddingUseSchema: GenEnum<EmbeddingUse> = /*@__PURE__*/
+  enumDesc(file_lot_v1_admin_service, 1);
 
 /**
  * AdminService looks after the server and its namespaces.
@@ -989,6 +1173,18 @@ export const AdminService: GenService<{
     methodKind: "server_streaming";
     input: typeof ReindexRequestSchema;
     output: typeof ReindexResponseSchema;
+  },
+  /**
+   * Embed gives the vectors that the model makes of texts and how alike they are, to find out why
+   * something is found, or is not. They are the ones that are stored and searched with. Nothing is
+   * stored or remembered. Errors: EMBEDDING_FAILED, EMBEDDING_UNAVAILABLE.
+   *
+   * @generated from rpc lot.v1.AdminService.Embed
+   */
+  embed: {
+    methodKind: "unary";
+    input: typeof EmbedRequestSchema;
+    output: typeof EmbedResponseSchema;
   },
   /**
    * Compact frees space and speeds up search.

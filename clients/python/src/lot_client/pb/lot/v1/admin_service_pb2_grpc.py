@@ -85,6 +85,11 @@ class AdminServiceStub(object):
                 request_serializer=lot_dot_v1_dot_admin__service__pb2.ReindexRequest.SerializeToString,
                 response_deserializer=lot_dot_v1_dot_admin__service__pb2.ReindexResponse.FromString,
                 _registered_method=True)
+        self.Embed = channel.unary_unary(
+                '/lot.v1.AdminService/Embed',
+                request_serializer=lot_dot_v1_dot_admin__service__pb2.EmbedRequest.SerializeToString,
+                response_deserializer=lot_dot_v1_dot_admin__service__pb2.EmbedResponse.FromString,
+                _registered_method=True)
         self.Compact = channel.unary_unary(
                 '/lot.v1.AdminService/Compact',
                 request_serializer=lot_dot_v1_dot_admin__service__pb2.CompactRequest.SerializeToString,
@@ -182,6 +187,15 @@ class AdminServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Embed(self, request, context):
+        """Embed gives the vectors that the model makes of texts and how alike they are, to find out why
+        something is found, or is not. They are the ones that are stored and searched with. Nothing is
+        stored or remembered. Errors: EMBEDDING_FAILED, EMBEDDING_UNAVAILABLE.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def Compact(self, request, context):
         """Compact frees space and speeds up search.
 
@@ -253,6 +267,11 @@ def add_AdminServiceServicer_to_server(servicer, server):
                     servicer.Reindex,
                     request_deserializer=lot_dot_v1_dot_admin__service__pb2.ReindexRequest.FromString,
                     response_serializer=lot_dot_v1_dot_admin__service__pb2.ReindexResponse.SerializeToString,
+            ),
+            'Embed': grpc.unary_unary_rpc_method_handler(
+                    servicer.Embed,
+                    request_deserializer=lot_dot_v1_dot_admin__service__pb2.EmbedRequest.FromString,
+                    response_serializer=lot_dot_v1_dot_admin__service__pb2.EmbedResponse.SerializeToString,
             ),
             'Compact': grpc.unary_unary_rpc_method_handler(
                     servicer.Compact,
@@ -512,6 +531,33 @@ class AdminService(object):
             '/lot.v1.AdminService/Reindex',
             lot_dot_v1_dot_admin__service__pb2.ReindexRequest.SerializeToString,
             lot_dot_v1_dot_admin__service__pb2.ReindexResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Embed(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lot.v1.AdminService/Embed',
+            lot_dot_v1_dot_admin__service__pb2.EmbedRequest.SerializeToString,
+            lot_dot_v1_dot_admin__service__pb2.EmbedResponse.FromString,
             options,
             channel_credentials,
             insecure,

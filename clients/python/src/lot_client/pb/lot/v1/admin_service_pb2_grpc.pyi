@@ -78,6 +78,11 @@ class AdminServiceStub:
     embedded store only; the operator configures the new model before the next start. Errors:
     REINDEX_RUNNING, REINDEX_OFFLINE_ONLY, EMBEDDING_MODEL_UNAVAILABLE, EMBEDDING_FAILED.
     """
+    Embed: _grpc.UnaryUnaryMultiCallable[_admin_service_pb2.EmbedRequest, _admin_service_pb2.EmbedResponse]
+    """Embed gives the vectors that the model makes of texts and how alike they are, to find out why
+    something is found, or is not. They are the ones that are stored and searched with. Nothing is
+    stored or remembered. Errors: EMBEDDING_FAILED, EMBEDDING_UNAVAILABLE.
+    """
     Compact: _grpc.UnaryUnaryMultiCallable[_admin_service_pb2.CompactRequest, _admin_service_pb2.CompactResponse]
     """Compact frees space and speeds up search.
 
@@ -142,6 +147,11 @@ class AdminServiceAsyncStub(AdminServiceStub):
     left. Calls wait for a moment at the switch; none meets vectors of two models. Of the
     embedded store only; the operator configures the new model before the next start. Errors:
     REINDEX_RUNNING, REINDEX_OFFLINE_ONLY, EMBEDDING_MODEL_UNAVAILABLE, EMBEDDING_FAILED.
+    """
+    Embed: _aio.UnaryUnaryMultiCallable[_admin_service_pb2.EmbedRequest, _admin_service_pb2.EmbedResponse]  # type: ignore[assignment]
+    """Embed gives the vectors that the model makes of texts and how alike they are, to find out why
+    something is found, or is not. They are the ones that are stored and searched with. Nothing is
+    stored or remembered. Errors: EMBEDDING_FAILED, EMBEDDING_UNAVAILABLE.
     """
     Compact: _aio.UnaryUnaryMultiCallable[_admin_service_pb2.CompactRequest, _admin_service_pb2.CompactResponse]  # type: ignore[assignment]
     """Compact frees space and speeds up search.
@@ -258,6 +268,17 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
         left. Calls wait for a moment at the switch; none meets vectors of two models. Of the
         embedded store only; the operator configures the new model before the next start. Errors:
         REINDEX_RUNNING, REINDEX_OFFLINE_ONLY, EMBEDDING_MODEL_UNAVAILABLE, EMBEDDING_FAILED.
+        """
+
+    @_abc_1.abstractmethod
+    def Embed(
+        self,
+        request: _admin_service_pb2.EmbedRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_service_pb2.EmbedResponse, _abc.Awaitable[_admin_service_pb2.EmbedResponse]]:
+        """Embed gives the vectors that the model makes of texts and how alike they are, to find out why
+        something is found, or is not. They are the ones that are stored and searched with. Nothing is
+        stored or remembered. Errors: EMBEDDING_FAILED, EMBEDDING_UNAVAILABLE.
         """
 
     @_abc_1.abstractmethod
