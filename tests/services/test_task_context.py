@@ -157,9 +157,18 @@ async def test_a_learned_pattern_that_matches_has_a_place():
     assert pattern_ids(context)[-1] == "learned"
     strict = await ask(world, min_similarity=0.5)
     assert strict.patterns.matched == ("learned",)
+
+
+async def test_a_single_place_is_for_the_best_whether_it_matches_or_not():
+    world = await open_world()
+    learned = {"kind": PatternKind.LEARNED, "task_type_pattern": "web.*cluster"}
+    await save(world, "zzz", pattern_id="far", **learned)
+    await save(world, TASK, pattern_id="known")
     alone = await ask(world, limit=1)
-    assert len(alone.patterns.hits) == 1
-    assert set(alone.patterns.matched) <= set(pattern_ids(alone))
+    assert (pattern_ids(alone), alone.patterns.matched) == (["known"], ())
+    await save(world, f"{TASK} now", pattern_id="near", **learned)
+    alone = await ask(world, f"{TASK} now", limit=1)
+    assert (pattern_ids(alone), alone.patterns.matched) == (["near"], ("near",))
 
 
 async def test_patterns_that_say_the_same_leave_room_for_others():
