@@ -48,4 +48,4 @@ async def test_a_text_has_the_ids_of_all_it_tells():
 
 @pytest.mark.parametrize("name", ["login", "deploy-in-400-tokens", "missing-module"])
 def test_the_docs_show_it(name):
-    assert f"````markdown\n{kept(name)}````" in DOCS.read_text(encoding="utf-8")
+    assert f"`````markdown\n{kept(name)}`````" in DOCS.read_text(encoding="utf-8")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from markdown_it import MarkdownIt
 
 from lot_grpc.domain.complexity import Complexity
 from lot_grpc.domain.context.apart import told_apart
@@ -128,6 +130,13 @@ HOSTILE = st.lists(
 ).map("".join)
 
 
+def kinds(tokens) -> Iterator[str]:
+    """What a reader of Markdown finds in a text."""
+    for token in tokens:
+        yield token.type
+        yield from kinds(token.children or ())
+
+
 def outside_of_code(text: str) -> list[str]:
     """The lines that stand in no fence."""
     lines, fence = [], ""
@@ -153,8 +162,10 @@ def test_no_field_breaks_the_structure_or_the_bound(text, max_tokens):
         assert prompt.truncated
         return
     assert not re.search("[\r\u2028\u2029\x85\x0b\x0c\x00]", prompt.text)
+    assert not {"html_block", "html_inline", "image"} & set(kinds(MarkdownIt().parse(prompt.text)))
     lines = outside_of_code(prompt.text)
     headings = [line for line in lines if line.startswith("#")]
+    assert len(headings) == list(kinds(MarkdownIt().parse(prompt.text))).count("heading_open")
     assert headings[0] == "# What is known for this task"
     told = [heading.removeprefix("## ") for heading in headings[1:]]
     assert told == [section for section in SECTIONS if section in told]

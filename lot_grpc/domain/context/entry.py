@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from lot_grpc.domain.context.markdown import fenced, inline_and_cut
+from lot_grpc.domain.context.markdown import SHORTENED, fenced, of_several_lines, stored
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,8 @@ class Entry:
     def headed(cls, bounds: Bounds, said: str, text: str) -> Entry:
         """An entry: what we say of it, and behind it a stored text."""
         entry = cls(bounds, [])
-        entry.lines.append(f"- {said}: {entry._inline(text)}")
+        entry._stored(f"- {said}", text)
+        entry.lines = entry.lines or [f"- {said}"]
         return entry
 
     @property
@@ -48,14 +49,16 @@ class Entry:
 
     def part(self, label: str, text: str) -> None:
         """A stored text below; nothing if it is empty."""
-        if line := self._inline(text):
-            self.lines.append(f"  - {label}: {line}")
+        self._stored(f"  - {label}", text)
 
     def listing(self, label: str, names: Sequence[str]) -> None:
-        """Names on one line."""
+        """Names on one line, or one after the other where any has several lines."""
         shown = names[: self.bounds.listed]
         self.cut = self.cut or len(shown) < len(names)
-        self.part(label, "; ".join(shown) + ("; […]" if len(shown) < len(names) else ""))
+        more = [SHORTENED] if len(shown) < len(names) else []
+        texts = [*shown, *more]
+        for text in texts if any(map(of_several_lines, shown)) else ["; ".join(texts)]:
+            self.part(label, text)
 
     def steps(self, texts: Iterable[str]) -> None:
         """Numbered, each on a line."""
@@ -74,7 +77,7 @@ class Entry:
         self.lines += ["  - Code:", *lines]
         self.cut = self.cut or cut
 
-    def _inline(self, text: str) -> str:
-        line, cut = inline_and_cut(text, self.bounds.line)
+    def _stored(self, before: str, text: str) -> None:
+        lines, cut = stored(before, text, self.bounds.line)
+        self.lines += lines
         self.cut = self.cut or cut
-        return line

@@ -1,11 +1,12 @@
 """Stored text in Markdown that it cannot break.
 
 What a caller stored once, another agent reads as part of a prompt. So a stored text must not begin
-a heading, end a code fence or stand for a section of its own. All but code is put on one line,
-behind a label, and is the last thing on its line: then no block can begin in it and nothing that it
-leaves open reaches further. What Markdown would take for HTML or an image stands in a code span, so
-that it reads as it was stored; code stands in a fence that is longer than any in it. Long runs that
-say nothing, such as base64, are shortened, with a note.
+a heading, end a code fence or stand for a section of its own, and it must read as it was stored. A
+text of one line stands behind a label and is the last thing on its line: then no block can begin in
+it and nothing that it leaves open reaches further; what Markdown would take for HTML or an image
+stands in a code span. Texts of several lines and code stand below the label, in a fence that is
+longer than any in them and whose lines are all indented. Long runs that say nothing, such as
+base64, are shortened, with a note.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ _NOISE: Final = re.compile(
     | (?:(?:\\x|%|0x)[0-9A-Fa-f]{2}[,\s]*|\\u[0-9A-Fa-f]{4}){24,}   # escapes
     | (?<![\d.]) (?:[-+]?\d+(?:\.\d+)?(?:[Ee][-+]?\d+)?[,;\s]+){48,}  # a vector
     | (?=\S{160}) (\S{1,4}?)\1{63,}  # a bar
+    | \s{160,}
     """,
     re.VERBOSE,
 )
@@ -60,12 +62,32 @@ def inline_and_cut(text: str, most: int) -> tuple[str, bool]:
     line, cut, unread = _without_noise(text, 4 * most + 1024)
     if not line.isprintable():
         line = _HIDDEN.sub("", line)
-    line, mark = " ".join(line.split()), ""
+    parts = [part.strip() for part in _LINE_ENDS.split(line)]
+    line, mark = " ".join(filter(None, parts)), ""
     if unread or len(line) > most:
-        line, mark = shortened(line, most).removesuffix(SHORTENED).rstrip(), f" {SHORTENED}"
+        line, mark = beginning(line, most), f" {SHORTENED}"
     if _TAG.search(line) or _IMAGE.search(line):
         line = span(line)
     return line + mark, cut or bool(mark)
+
+
+def of_several_lines(text: str) -> bool:
+    """Whether it has a line break, but for those at its ends."""
+    return _LINE_ENDS.search(text.strip()) is not None
+
+
+def stored(before: str, text: str, most: int) -> tuple[list[str], bool]:
+    """The lines of a stored text behind a label, and whether it was shortened; none if it is empty.
+
+    It is on the label's line, or below it in a fence if it has several.
+    """
+    line, cut = inline_and_cut(text, most)
+    if not line:
+        return [], False
+    if not of_several_lines(text):
+        return [f"{before}: {line}"], cut
+    lines, cut = fenced(text, "", most, " " * 4)
+    return [f"{before}:", *lines], cut
 
 
 def _without_noise(text: str, most: int) -> tuple[str, bool, bool]:
@@ -88,13 +110,13 @@ def _without_noise(text: str, most: int) -> tuple[str, bool, bool]:
     return read, cut, at < len(text)
 
 
-def shortened(text: str, most: int) -> str:
-    """The beginning of a text, where a word ends if one does shortly before, and the mark."""
+def beginning(text: str, most: int) -> str:
+    """At most so many characters of a text, to the end of a word if one ends shortly before."""
     end = _character_end(text, most)
     space = text.rfind(" ", 0, end + 1)
     if space > 0.8 * end:
         end = space
-    return f"{text[:end].rstrip()} {SHORTENED}"
+    return text[:end].rstrip()
 
 
 def _character_end(text: str, end: int) -> int:
@@ -115,26 +137,28 @@ def _attached(character: str) -> bool:
 
 
 def fenced(code: str, language: str, most: int, indent: str) -> tuple[list[str], bool]:
-    """The lines of a code block, and whether it was shortened: to whole lines, but for the first.
+    """The lines of a code block, and whether it was shortened.
 
-    ``most``: characters of the code.
+    It is to whole lines, but for a line that is most of it. ``most``: characters of the code.
     """
     code, noisy, unread = _without_noise(code, most + 1)
     lines = [_HIDDEN.sub("", line) for line in _LINE_ENDS.split(code[: most + 1].strip("\r\n"))]
     kept: list[str] = []
     left = most
     for line in lines:
-        left -= len(line) + 1
-        if left < -1 and kept:
+        if len(line) > left:
+            if left > 0 and (not kept or len(line) > most // 2):
+                kept.append(beginning(line, left))
             break
-        kept.append(line[: _character_end(line, most)])
+        kept.append(line)
+        left -= len(line) + 1
     cut = unread or len(kept) < len(lines) or len(code) > most
     longest = max((len(run) for run in _BACKTICKS.findall(code)), default=0)
     fence = "`" * max(3, longest + 1)
     info = re.sub(r"[^A-Za-z0-9+#.-]", "", language)[:32]
     return [
         f"{indent}{fence}{info}",
-        *(f"{indent}{line}".rstrip() for line in kept),
+        *(f"{indent}{line}" if line else "" for line in kept),
         *([f"{indent}{SHORTENED}"] if cut else []),
         f"{indent}{fence}",
     ], cut or noisy

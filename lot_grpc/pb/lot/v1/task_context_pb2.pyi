@@ -129,11 +129,11 @@ class GetTaskContextResponse(_message.Message):
     prompt_text: _builtins.str
     """prompt_text puts it all in words, as Markdown within max_tokens. Each thing comes with its id and
     the day (UTC) it is of. Of every section the best has room first; what has none is shortened, then
-    left out whole. Stored texts cannot break its structure: but for code in its fence, each stands
-    on one line. Long runs that say nothing, such as base64, are shortened, with how many characters
-    that leaves out. The same store and request give the same text. It has no retrieval_id, so give
-    that of this answer along with what the reader says it used. Empty where max_tokens has no room
-    for anything.
+    left out whole. Stored texts read as they were stored and cannot break its structure: one of one
+    line stands behind a label, code and texts of several lines in a fence. Long runs that say
+    nothing, such as base64, are shortened, with how many characters that leaves out. The same store
+    and request give the same text. It has no retrieval_id, so give that of this answer along with
+    what the reader says it used. Empty where max_tokens has no room for anything.
     """
     prompt_token_count: _builtins.int
     """prompt_token_count is the estimate for prompt_text."""
