@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from lot_grpc.domain.code_shapes import CodeForm, CodePiece, complexity_level
@@ -31,7 +31,7 @@ _SHAPES = {
 }
 """Tags that a sentence names, since they are asked for in these words."""
 
-_CONSTRUCTORS = {"__init__", "constructor"}
+_CONSTRUCTORS = (".__init__", ".constructor", "::new")
 _NO_BODY = re.compile(r"\bpass\b|\W+")
 """What a body without a statement is made of."""
 
@@ -62,17 +62,40 @@ def piece_content(
     )
 
 
-def says_nothing(piece: CodePiece) -> bool:
-    """Whether a definition is not worth a pattern: an empty body, or a constructor of one line."""
+def worth_a_pattern(pieces: Iterable[CodePiece]) -> Iterator[CodePiece]:
+    """Those of a text that are worth a pattern, in its order.
+
+    A definition with an empty body says nothing. A constructor stands in the code of its class, and
+    would be found before it by what the class is for; only of a class that is no piece (broken, too
+    large) is one of several lines a piece by itself.
+    """
+    in_class_to = 0
+    for piece in pieces:
+        if _is_empty(piece):
+            continue
+        if piece.form is CodeForm.CLASS:
+            in_class_to = max(in_class_to, piece.last_line)
+        elif _is_constructor(piece) and (piece.first_line <= in_class_to or _is_short(piece)):
+            continue
+        yield piece
+
+
+def _is_empty(piece: CodePiece) -> bool:
     if piece.form not in {CodeForm.CLASS, CodeForm.FUNCTION, CodeForm.METHOD}:
         return False
     code = piece.code.replace(piece.doc, "", 1)
     body = " ".join(code.split()).removeprefix(" ".join(piece.signature.split()))
-    if not _NO_BODY.sub("", body):
-        return True
-    names = re.split(r"\.|::", piece.name)
-    builds = names[-1] in _CONSTRUCTORS or (len(names) > 1 and names[-1] == names[-2])
-    return builds and sum(bool(_NO_BODY.sub("", line)) for line in code.splitlines()) <= 2
+    return not _NO_BODY.sub("", body)
+
+
+def _is_constructor(piece: CodePiece) -> bool:
+    named = piece.name.endswith(_CONSTRUCTORS) or piece.word == "constructor"
+    return piece.form is CodeForm.METHOD and named
+
+
+def _is_short(piece: CodePiece) -> bool:
+    code = piece.code.replace(piece.doc, "", 1)
+    return sum(bool(_NO_BODY.sub("", line)) for line in code.splitlines()) <= 2
 
 
 def piece_pattern_id(content: PatternContent) -> str:

@@ -270,7 +270,65 @@ class Point:
 """
     extracted = await extract(world, code)
     titles = [one.content.title for one in extracted.patterns]
-    assert titles == ["Stack", "Stack.push", "Pool", "Pool.__init__", "Point"]
+    assert titles == ["Stack", "Stack.push", "Pool", "Point"]
     for language, empty in (("java", "class Gone extends Exception {}"), ("go", "func Later() {}")):
         prefix = "package main\n" if language == "go" else ""
         assert (await extract(world, prefix + empty, language)).patterns == ()
+
+
+CONSTRUCTORS = {
+    "python": """class Pool:
+    def __init__(self, size):
+        self.free = []
+        for _ in range(size):
+            self.free.append(connect())
+
+    def take(self):
+        return self.free.pop()
+""",
+    "typescript": """class Pool {
+  constructor(size: number) {
+    this.free = [];
+    for (let n = 0; n < size; n++) this.free.push(connect());
+  }
+  take() { return this.free.pop(); }
+}
+""",
+    "java": """class Pool {
+  Pool(int size) {
+    free = new ArrayList<>();
+    for (int n = 0; n < size; n++) free.add(connect());
+  }
+  Connection take() { return free.remove(0); }
+}
+""",
+    "rust": """impl Pool {
+    pub fn new(size: usize) -> Self {
+        let mut free = Vec::new();
+        for _ in 0..size { free.push(connect()); }
+        Pool { free }
+    }
+    pub fn take(&mut self) -> Option<Connection> { self.free.pop() }
+}
+""",
+}
+CONSTRUCTORS["javascript"] = CONSTRUCTORS["typescript"].replace(": number", "")
+
+
+@pytest.mark.parametrize("language", CONSTRUCTORS)
+async def test_a_constructor_however_long_is_found_as_its_class(world, language):
+    code = CONSTRUCTORS[language]
+    extracted = await extract(world, code, language)
+    whole, take = extracted.patterns
+    assert whole.content.code_kind is CodeKind.CLASS
+    assert whole.content.title.split()[-1] == "Pool"
+    assert take.content.title in ("Pool.take", "Pool::take")
+    answer = await recall(world, "pool of connections: append connect() for each of its size")
+    assert answer.hits[0].thing == whole
+
+
+async def test_a_constructor_of_several_lines_is_kept_where_its_class_is_none(world):
+    broken = CONSTRUCTORS["python"].replace("return self.free.pop()", "return self.(")
+    extracted = await extract(world, broken)
+    assert [one.content.title for one in extracted.patterns] == ["Pool.__init__"]
+    assert extracted.unparsed

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from lot_grpc.domain.code_patterns import piece_content, piece_pattern_id, says_nothing
+from lot_grpc.domain.code_patterns import piece_content, piece_pattern_id, worth_a_pattern
 from lot_grpc.domain.code_shapes import ParsedCode
 from lot_grpc.domain.errors import LimitExceededError, LotError, PatternIdInUseError, invalid
 from lot_grpc.domain.json_values import as_doubles, number_text
@@ -158,9 +158,7 @@ async def _contents(
         )
     pace = Pace()
     contents: dict[str, PatternContent] = {}
-    for piece in parsed.pieces:
-        if says_nothing(piece):
-            continue
+    for piece in worth_a_pattern(parsed.pieces):
         content = piece_content(piece, language, draft.context, draft.success_metrics)
         contents.setdefault(piece_pattern_id(content), content)
         await pace.give_way()
