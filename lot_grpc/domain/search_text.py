@@ -37,6 +37,21 @@ class SearchText:
         return "\n".join(part for part in (self.text, code, self.more) if part)
 
     @property
+    def bare(self) -> bool:
+        """Whether it is code that nothing describes: its text is the code, or its first line."""
+        code, text = self.code.strip(), self.text.strip()
+        return bool(code) and text in (code, code.partition("\n")[0].rstrip())
+
+    @property
+    def meaning(self) -> str:
+        """What is embedded as the text. Of bare code it is the code.
+
+        A first line alone is near to any query of its words, whatever the code does. Measured on
+        6,267 Python functions (dense leg, nDCG@10): .581 without it, .546 with it.
+        """
+        return self.spoken_code if self.bare else self.text
+
+    @property
     def spoken_code(self) -> str:
         """The code as a text model understands it best: identifiers as the words they are made of.
 

@@ -138,7 +138,7 @@ def _prepare(one: SearchText) -> _Prepared:
     if len(spans) > 1:
         embedded = tuple(one.passage(*span) for span in spans)
         return _Prepared(embedded, terms, several=True, cut=cut)
-    embedded = (one.text, *([one.spoken_code] if one.code else ()))
+    embedded = (one.meaning, *([one.spoken_code] if one.code else ()))
     if one.solved:
         embedded += (one.solved,)
     return _Prepared(embedded, terms, coded=bool(one.code), solved=bool(one.solved))

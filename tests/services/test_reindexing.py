@@ -177,7 +177,7 @@ async def check_one_model(store: VectorStore, model: str) -> None:
     for searched in ALL_SEARCHED:
         for record in await store.scroll(searched.collection, None, (), limit=999, vectors=True):
             text = searched.text_of(record)
-            wanted = {TEXT_VECTOR: text.text}
+            wanted = {TEXT_VECTOR: text.meaning}
             if text.code:
                 wanted["code"] = text.spoken_code
             for name, words in wanted.items():

@@ -44,6 +44,24 @@ def test_speaking_changes_nothing_but_where_words_part(code):
     assert spoken.replace(" ", "").replace("_", "") == code.replace(" ", "").replace("_", "")
 
 
+@pytest.mark.parametrize(
+    ("text", "code", "bare"),
+    [
+        ("def parse_date(text):", "\ndef parse_date(text):\n    ...\n", True),
+        ("x = 1", "x = 1", True),
+        ("Parse a date", "def parse_date(text):\n    ...", False),
+        ("Parse a date", "", False),
+        ("", "", False),
+        ("...", "def parse_date(text):\n    ...", False),
+        ("Parse a date\nx = 1", "x = 1", False),
+    ],
+)
+def test_bare_code_is_described_by_nothing_but_itself_and_means_what_it_does(text, code, bare):
+    it = SearchText(text, code)
+    assert it.bare is bare
+    assert it.meaning == (it.spoken_code if bare else text)
+
+
 @pytest.mark.timeout(10)
 def test_speaking_code_takes_no_square_of_its_length():
     for code in ("_" * 100_000, "aB" * 50_000, "A" * 100_000, "a_" * 50_000):
