@@ -4,54 +4,74 @@ Both are put on the scale of the cosine, so that a score reads as a similarity: 
 gets the best cosine of the pool, one that shares no word the lowest, the others between them in
 proportion to their BM25 score. The relevance is the weighted mean of both.
 
-How much the words weigh depends on the best lexical hit. If it has most of the query's words, they
-weigh more. If it is nearly the same text besides (Dice's coefficient of both sets of terms), they
-decide: among tasks of one form, "cheapest ... on this site", the form is what matters, and vectors
-mind the things named instead. If it has few, meaning leads: a request in other words, code asked
-for in prose. And a word or two in common, in a query of several, is mostly coincidence.
+How much the words weigh depends on the best lexical hit. In prose both weigh about the same. If
+the hit is nearly the same text (Dice's coefficient of both sets of terms), the words decide: among
+tasks of one form, "cheapest ... on this site", the form is what matters, and vectors mind the
+things named instead. If it is bare code, meaning leads, since code says in other words what a
+query says in prose. And a single telling word in common, in a query of several, is coincidence.
+Neither of the last two holds where the hit has all telling words of the query: then they were
+written to find just it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from lot_grpc.domain.ranking import ScorePart
 
 
 @dataclass(frozen=True, slots=True)
-class FusionWeights:
-    """How much meaning weighs: ``most``, less ``coverage`` and ``likeness`` times their ramps.
+class Overlap:
+    """What a query and a text have in common.
 
-    The rest is the weight of the words, in full where the best lexical hit shares ``enough`` terms
-    with the query, or nearly all that the query has; else in proportion.
-    A ramp is 0 up to its first bound, 1 from the second on, straight between. The numbers were
-    fitted once, for all kinds of data together (docs/retrieval.md).
+    ``likeness``: Dice's coefficient of both sets of terms, in [0, 1]. ``telling``: how many of the
+    terms that both have name something, as function words do not. ``complete``: whether the text
+    has all telling terms of the query. In a query of function words alone those are telling.
     """
 
-    most: float = 0.62
-    coverage: float = 0.2
-    coverage_from: float = 0.2
-    coverage_to: float = 0.6
-    likeness: float = 0.5
-    likeness_from: float = 0.3
-    likeness_to: float = 0.5
+    likeness: float = 0.0
+    telling: int = 0
+    complete: bool = False
+
+
+NO_OVERLAP: Final = Overlap()
+
+
+@dataclass(frozen=True, slots=True)
+class FusionWeights:
+    """How much meaning weighs, by what the query and the best lexical hit have in common.
+
+    ``prose``, or ``code`` where that hit is bare code; ``least`` from a likeness of ``like`` on,
+    where meaning only orders what the words leave equal. The first three were fitted with each set
+    left out once (docs/retrieval.md).
+    """
+
+    prose: float = 0.45
+    code: float = 0.95
+    like: float = 0.35
     least: float = 0.05
-    enough: int = 4
-    nearly_all_from: float = 0.6
-    nearly_all_to: float = 0.9
 
-    def meaning(self, coverage: float, likeness: float, common: int) -> float:
-        """The weight of the cosine in [0, 1]; that of the words is the rest."""
-        less = self.coverage * _ramp(coverage, self.coverage_from, self.coverage_to)
-        less += self.likeness * _ramp(likeness, self.likeness_from, self.likeness_to)
-        nearly_all = _ramp(coverage, self.nearly_all_from, self.nearly_all_to)
-        evidence = max(min(1.0, common / self.enough), nearly_all)
-        return 1.0 - evidence * (1.0 - max(self.least, self.most - less))
+    def meaning(self, shared: Overlap, *, code: bool = False) -> float:
+        """The weight of the cosine in [0, 1]; that of the words is the rest.
+
+        ``code``: the hit is code that nothing describes.
+        """
+        if not shared.complete:
+            if code:
+                return self.code
+            if shared.telling < _EVIDENCE:
+                return 1.0
+        return self.least if shared.likeness >= self.like else self.prose
+
+    def words_decide(self, shared: Overlap, *, code: bool = False) -> bool:
+        """Whether the hit is nearly the same text. Then function words are part of its form."""
+        return self.meaning(shared, code=code) <= self.least
 
 
-def _ramp(value: float, start: float, end: float) -> float:
-    return min(1.0, max(0.0, (value - start) / (end - start)))
+_EVIDENCE = 2
+"""Telling terms in common. One is coincidence."""
 
 
 SCALED_BY = 50

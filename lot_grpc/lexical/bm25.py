@@ -9,12 +9,14 @@ once and the average moves.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
 from typing import Final
 
-from lot_grpc.lexical.terms import FUNCTION_TERMS, TERMS, Terms, terms_of
+from lot_grpc.domain.fusion import NO_OVERLAP, Overlap
+from lot_grpc.lexical.terms import FUNCTION_TERMS, TERMS, terms_of
 from lot_grpc.ports import SparseVector
 
 TOKENIZER: Final = f"{TERMS}/bm25-1"
@@ -25,11 +27,6 @@ B: Final = 0.9
 AVERAGE_LENGTH: Final = 30
 """Words."""
 LENGTH_POWER: Final = 0.75
-
-FORM_LENGTH: Final = 16
-PROSE_LENGTH: Final = 32
-"""Distinct terms of a query. Up to the first its function words count in full ("cheapest ... on
-this site" is a form of asking), from the second on not at all (in prose they are noise)."""
 
 MOST_QUERY_TERMS: Final = 512
 """Terms of a query that are looked up. Of more, those with a digit or a sign in them come first
@@ -44,46 +41,34 @@ OVERLAP_CHARACTERS: Final = 4_000
 
 @dataclass(frozen=True, slots=True)
 class LexicalQuery:
-    """A query as terms. ``cut``: it has more than are looked up."""
+    """A query as terms. ``cut``: it has more than are looked up.
+
+    ``vector`` has the terms that name something, without the function words. ``form`` has both:
+    "cheapest ... on this site" is a form of asking, and among texts of that form it is what
+    matters. It is None where there is no difference; a query of function words alone has them in
+    ``vector``.
+    """
 
     vector: SparseVector
     terms: frozenset[str]
+    telling: frozenset[str]
     cut: bool = False
+    form: SparseVector | None = None
 
     def overlap(self, text: str) -> Overlap:
-        """How much of the query a text has, and of the text the query.
+        """What the query and a text have in common; nothing for a query without terms.
 
         Of a long text the first ``OVERLAP_CHARACTERS`` are looked at.
         """
-        return Overlap.of(self.terms, terms_of(text[:OVERLAP_CHARACTERS]))
-
-
-@dataclass(frozen=True, slots=True)
-class Overlap:
-    """What a query and a text have in common, in [0, 1]; 0 for a query without terms.
-
-    ``coverage``: share of the query's terms that the text has. ``likeness``: Dice's coefficient of
-    both sets of terms. ``common``: how many terms both have.
-    """
-
-    coverage: float = 0.0
-    likeness: float = 0.0
-    common: int = 0
-
-    @classmethod
-    def of(cls, query: frozenset[str], text: Terms) -> Overlap:
-        """Of two sets of terms."""
-        if not query:
-            return cls()
-        shared = query & text.counts.keys()
-        return cls(
-            len(shared) / len(query),
-            2 * len(shared) / (len(query) + len(text.counts)),
-            len(shared),
+        found = terms_of(text[:OVERLAP_CHARACTERS]).counts.keys()
+        shared = self.terms & found
+        if not shared:
+            return NO_OVERLAP
+        return Overlap(
+            2 * len(shared) / (len(self.terms) + len(found)),
+            len(shared & self.telling),
+            complete=self.telling <= found,
         )
-
-
-NO_OVERLAP: Final = Overlap()
 
 
 def document_vector(text: str) -> SparseVector:
@@ -108,16 +93,19 @@ def lexical_query(text: str) -> LexicalQuery:
     looked_up = found
     if len(found) > MOST_QUERY_TERMS:
         looked_up = sorted(found, key=_place)[:MOST_QUERY_TERMS]
-    function_weight = _function_weight(len(found))
-    weights: dict[int, float] = {}
-    for term in looked_up:
-        weight = function_weight if term in FUNCTION_TERMS else 1.0
-        if weight > 0:
-            number = term_number(term)
-            weights[number] = weights.get(number, 0.0) + weight
-    vector = SparseVector(list(weights), list(weights.values()))
     cut = len(found) > len(looked_up) or len(text) > MOST_QUERY_CHARACTERS
-    return LexicalQuery(vector, frozenset(looked_up), cut)
+    naming = [term for term in looked_up if term not in FUNCTION_TERMS] or looked_up
+    form = _counted_once(looked_up) if len(naming) < len(looked_up) else None
+    terms, telling = frozenset(looked_up), frozenset(naming)
+    return LexicalQuery(_counted_once(naming), terms, telling, cut, form)
+
+
+def _counted_once(terms: Sequence[str]) -> SparseVector:
+    weights: dict[int, float] = {}
+    for term in terms:
+        number = term_number(term)
+        weights[number] = weights.get(number, 0.0) + 1.0
+    return SparseVector(list(weights), list(weights.values()))
 
 
 def _both_ends(text: str) -> str:
@@ -131,11 +119,6 @@ def _place(term: str) -> int:
     if term in FUNCTION_TERMS:
         return 2
     return 1 if term.isalpha() else 0
-
-
-def _function_weight(terms: int) -> float:
-    share = (PROSE_LENGTH - terms) / (PROSE_LENGTH - FORM_LENGTH)
-    return min(1.0, max(0.0, share))
 
 
 @lru_cache(maxsize=65_536)

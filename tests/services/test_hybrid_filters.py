@@ -16,13 +16,13 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from lot_grpc.domain.fusion import Relevance
+from lot_grpc.domain.fusion import FusionWeights, Relevance
 from lot_grpc.domain.outcomes import Outcomes
 from lot_grpc.domain.pattern import Pattern, PatternContent, PatternKind, PatternType, search_text
 from lot_grpc.domain.query import Legs, PatternFilter, Ranking
 from lot_grpc.embedding.hashing import HashingEmbedder
 from lot_grpc.lexical.bm25 import document_vector, lexical_query
-from lot_grpc.ports import VectorStore
+from lot_grpc.ports import SparseVector, VectorStore
 from lot_grpc.services.indexing import Indexing
 from lot_grpc.services.recall.questions import Asked, pattern_question
 from lot_grpc.services.recall.recall import Finding
@@ -277,7 +277,7 @@ async def cosines(ask: Ask, passing: dict[str, Pattern]) -> dict[str, float]:
     found = {}
     for point, one in passing.items():
         it = search_text(one.content)
-        texts = [it.text, it.spoken_code] if it.code else [it.text]
+        texts = [it.meaning, it.spoken_code] if it.code else [it.meaning]
         vectors = [made.vector for made in await embedder.embed_documents(texts)]
         found[point] = max([0.0, *(math.fsum(map(mul, query, vector)) for vector in vectors)])
     return found
@@ -286,13 +286,26 @@ async def cosines(ask: Ask, passing: dict[str, Pattern]) -> dict[str, float]:
 def bm25(
     query: str, passing: dict[str, Pattern], everything: dict[str, Pattern]
 ) -> dict[str, float]:
+    """The scores, with function words where the best hit then is nearly the same text."""
+    asked = lexical_query(query)
+    form = bm25_of(asked.form or asked.vector, passing, everything)
+    if form:
+        [(point, _)] = best(form, 1)
+        text = search_text(everything[point].content)
+        if FusionWeights().words_decide(asked.overlap(text.whole), code=text.bare):
+            return form
+    return bm25_of(asked.vector, passing, everything)
+
+
+def bm25_of(
+    asked: SparseVector, passing: dict[str, Pattern], everything: dict[str, Pattern]
+) -> dict[str, float]:
     """The scores, with inverse document frequencies over the whole collection."""
     documents = {
         point: dict(zip(vector.indices, vector.values, strict=True))
         for point, one in everything.items()
         for vector in [document_vector(search_text(one.content).whole)]
     }
-    asked = lexical_query(query).vector
     scores = {}
     for point in passing:
         shared = [i for i in asked.indices if i in documents[point]]

@@ -8,16 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lot_grpc.domain.fusion import NO_OVERLAP, Overlap
 from lot_grpc.lexical import bm25
 from lot_grpc.lexical.bm25 import (
     AVERAGE_LENGTH,
-    FORM_LENGTH,
     LENGTH_POWER,
     MOST_QUERY_TERMS,
-    NO_OVERLAP,
-    PROSE_LENGTH,
     B,
-    Overlap,
     document_vector,
     lexical_query,
     term_number,
@@ -101,29 +98,18 @@ def test_terms_that_collide_add_up():
 # --- queries ----------------------------------------------------------------------------------
 
 
-def of_terms(count: int) -> str:
-    """A query of so many terms, one of them a function word."""
-    return " ".join(["the", *(chr(ord("b") + n % 20) * (3 + n // 20) for n in range(count - 1))])
+def test_function_words_count_in_the_form_of_a_query_alone():
+    query = lexical_query("What did Melanie paint at the lake?")
+    named = {term_number(term): 1.0 for term in ("melani", "paint", "lake")}
+    shaping = [term_number(term) for term in ("what", "did", "at", "the")]
+    assert weights(query.vector) == named
+    assert query.form is not None
+    assert weights(query.form) == named | dict.fromkeys(shaping, 1.0)
 
 
-@pytest.mark.parametrize(
-    ("terms", "expected"),
-    [
-        (2, 1.0),
-        (FORM_LENGTH, 1.0),
-        (24, 0.5),
-        (PROSE_LENGTH - 1, 1 / (PROSE_LENGTH - FORM_LENGTH)),
-        (PROSE_LENGTH, 0.0),
-        (80, 0.0),
-    ],
-)
-def test_function_words_count_in_short_queries_and_fade_in_long_ones(terms, expected):
-    query = lexical_query(of_terms(terms))
-    assert len(query.terms) == terms
-    found = weights(query.vector)
-    assert found.get(term_number("the"), 0.0) == pytest.approx(expected)
-    found.pop(term_number("the"), None)
-    assert set(found.values()) == {1.0}
+@pytest.mark.parametrize("text", ["parse json", "what is the", "?"])
+def test_a_query_whose_terms_are_all_of_one_kind_is_looked_for_once(text):
+    assert lexical_query(text).form is None
 
 
 def test_a_query_of_function_words_alone_still_looks_for_them():
@@ -155,18 +141,30 @@ def test_any_text_can_be_asked_and_stored(text):
 # --- overlap ----------------------------------------------------------------------------------
 
 
-def test_what_a_query_and_a_text_have_in_common():
-    query = lexical_query("parse json fast")
-    assert query.overlap("parse json slowly now please") == Overlap(2 / 3, 4 / 8, 2)
-    assert query.overlap("parse json fast") == Overlap(1.0, 1.0, 3)
-    assert query.overlap("bake a cake") == NO_OVERLAP
-    assert query.overlap("") == NO_OVERLAP
-    assert lexical_query("?").overlap("parse") == NO_OVERLAP
+@pytest.mark.parametrize(
+    ("query", "text", "shared"),
+    [
+        ("parse json fast", "parse json slowly now please", Overlap(4 / 8, 2)),
+        ("parse json fast", "parse json fast", Overlap(1.0, 3, complete=True)),
+        ("parse the json", "the json parsing needs", Overlap(6 / 7, 2, complete=True)),
+        ("parse the json", "the xml", Overlap(2 / 5, 0)),
+        ("what is the", "is the", Overlap(4 / 5, 2)),
+        ("what is the", "what is the cache", Overlap(6 / 7, 3, complete=True)),
+        ("parse json fast", "bake a cake", NO_OVERLAP),
+        ("parse json fast", "", NO_OVERLAP),
+        ("?", "parse", NO_OVERLAP),
+    ],
+)
+def test_what_a_query_and_a_text_have_in_common(query, text, shared):
+    assert lexical_query(query).overlap(text) == shared
 
 
 @given(texts, texts)
-def test_overlaps_are_shares(one, other):
-    found = lexical_query(one).overlap(other)
+def test_what_is_in_common_is_no_more_than_there_is(one, other):
+    query = lexical_query(one)
+    found = query.overlap(other)
     assert 0 <= found.likeness <= 1
-    assert 0 <= found.coverage <= 1
     assert found.likeness == pytest.approx(lexical_query(other).overlap(one).likeness)
+    assert found.telling <= len(query.telling)
+    if query.terms:
+        assert query.overlap(one).complete

@@ -8,7 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lot_grpc.domain.fusion import LEAST_SPAN, FusionWeights, Relevance, fuse
+from lot_grpc.domain.fusion import (
+    LEAST_SPAN,
+    NO_OVERLAP,
+    FusionWeights,
+    Overlap,
+    Relevance,
+    fuse,
+)
 
 WEIGHTS = FusionWeights()
 shares = st.floats(0, 1)
@@ -34,54 +41,49 @@ def ids(found: list[Relevance]) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("coverage", "likeness", "expected"),
-    [
-        (0.0, 0.0, 0.65),
-        (0.2, 0.25, 0.65),
-        (0.4, 0.0, 0.55),
-        (0.6, 0.0, 0.45),
-        (1.0, 0.25, 0.45),
-        (1.0, 0.375, 0.25),
-        (1.0, 0.5, 0.05),
-        (1.0, 1.0, 0.05),
-        (0.0, 1.0, 0.25),
-    ],
+    ("likeness", "expected"), [(0.0, 0.45), (0.34, 0.45), (0.35, 0.05), (1.0, 0.05)]
 )
-def test_words_weigh_more_the_more_of_them_the_best_hit_has(coverage, likeness, expected):
-    weights = FusionWeights(0.65, 0.2, 0.2, 0.6, 0.4, 0.25, 0.5, 0.05)
-    assert weights.meaning(coverage, likeness, 4) == pytest.approx(expected)
-
-
-@given(shares, shares, shares)
-def test_the_weight_is_within_its_bounds_and_never_grows_with_the_overlap(one, other, likeness):
-    less, more = sorted([one, other])
-    assert WEIGHTS.least <= WEIGHTS.meaning(more, likeness, 4) <= WEIGHTS.meaning(less, likeness, 4)
-    heavier, lighter = WEIGHTS.meaning(likeness, less, 4), WEIGHTS.meaning(likeness, more, 4)
-    assert lighter <= heavier <= WEIGHTS.most
+def test_words_decide_where_the_best_hit_is_nearly_the_same_text(likeness, expected):
+    assert WEIGHTS.meaning(Overlap(likeness, 4)) == expected
+    assert WEIGHTS.words_decide(Overlap(likeness, 4)) is (expected < 0.1)
 
 
 @pytest.mark.parametrize(
-    ("coverage", "common", "expected"),
+    ("shared", "expected"),
     [
-        (0.2, 0, 1.0),
-        (0.2, 1, 0.905),
-        (0.2, 2, 0.81),
-        (0.2, 4, 0.62),
-        (0.2, 9, 0.62),
-        (1.0, 1, 0.42),  # one word asked for, and found
-        (1.0, 0, 0.42),
+        (NO_OVERLAP, 1.0),
+        (Overlap(0.8, 0), 1.0),  # "what is the" in common says nothing
+        (Overlap(0.8, 1), 1.0),
+        (Overlap(0.2, 2), 0.45),
+        (Overlap(0.2, 9), 0.45),
+        (Overlap(0.2, 1, complete=True), 0.45),  # one word in the query, and found
+        (Overlap(0.8, 1, complete=True), 0.05),
     ],
 )
-def test_a_word_or_two_in_common_are_mostly_coincidence_unless_they_are_all_that_was_asked(
-    coverage, common, expected
-):
-    assert WEIGHTS.meaning(coverage, 0.0, common) == pytest.approx(expected)
+def test_one_telling_word_is_coincidence_unless_the_query_has_no_more(shared, expected):
+    assert WEIGHTS.meaning(shared) == expected
 
 
-def test_meaning_never_weighs_less_than_the_least():
-    assert FusionWeights(most=0.3, coverage=0.5, least=0.1).meaning(1.0, 1.0, 4) == pytest.approx(
-        0.1
-    )
+@pytest.mark.parametrize(
+    ("shared", "expected"),
+    [
+        (Overlap(0.0, 1), 0.95),
+        (Overlap(0.9, 4), 0.95),
+        (Overlap(0.1, 4, complete=True), 0.45),
+        (Overlap(0.5, 4, complete=True), 0.05),
+    ],
+)
+def test_in_bare_code_meaning_leads_unless_it_has_all_the_telling_words(shared, expected):
+    assert WEIGHTS.meaning(shared, code=True) == expected
+
+
+@given(shares, shares, st.integers(0, 9), st.booleans(), st.booleans())
+def test_the_more_is_in_common_the_less_meaning_weighs(one, other, telling, complete, code):
+    less, more = sorted([one, other])
+    weight = WEIGHTS.meaning(Overlap(less, telling, complete), code=code)
+    assert 1.0 >= weight >= WEIGHTS.meaning(Overlap(more, telling, complete), code=code) > 0.0
+    assert weight >= WEIGHTS.meaning(Overlap(less, telling + 1, complete), code=code)
+    assert weight >= WEIGHTS.meaning(Overlap(less, telling, True), code=code)
 
 
 # --- fusing -----------------------------------------------------------------------------------

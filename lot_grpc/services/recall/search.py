@@ -4,6 +4,9 @@ The dense leg looks into every vector of a noun (``text``, and ``code`` where it
 thing counts by its best one; the lexical leg into ``bm25``. The store gives no payloads: to read
 those of a whole pool costs more than to find it. A hit that only one leg brought gets its true
 cosine by a second search among just those ids, so that ``similarity`` means the same for each hit.
+
+Words are looked for twice in that batch, with function words and without; which of both counts is
+decided by the best hits (``domain.fusion``).
 """
 
 from __future__ import annotations
@@ -12,10 +15,19 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from lot_grpc.domain.fusion import FusionWeights, Relevance, fuse
+from lot_grpc.domain.fusion import NO_OVERLAP, FusionWeights, Overlap, Relevance, fuse
 from lot_grpc.domain.query import Legs
-from lot_grpc.lexical.bm25 import NO_OVERLAP, LexicalQuery, Overlap, lexical_query
-from lot_grpc.ports import Condition, Embedder, Embedding, IdIn, Scores, SearchQuery, VectorStore
+from lot_grpc.lexical.bm25 import LexicalQuery, lexical_query
+from lot_grpc.ports import (
+    Condition,
+    Embedder,
+    Embedding,
+    IdIn,
+    Record,
+    Scores,
+    SearchQuery,
+    VectorStore,
+)
 from lot_grpc.services.recall.searched import Searched
 from lot_grpc.services.records.collections import SPARSE_VECTOR
 
@@ -53,7 +65,6 @@ class Candidates:
     vector: Sequence[float]
     truncated: bool = False
     wordless: bool = False
-    overlap: Overlap = NO_OVERLAP
     also: frozenset[str] = frozenset()
 
 
@@ -78,34 +89,32 @@ class Searching:
         if not words.terms:
             embedding = await (wanted.embedding or embed_wordless(self._embedder, wanted.query))
             return Candidates([], embedding.vector, wordless=True)
-        early = None
+        early: list[Scores] | None = None
         if wanted.embedding is not None and not wanted.embedding.done():
             early = await self._by_words(namespace, wanted, words)
         embedding, also = await asyncio.gather(
             wanted.embedding or self._embedder.embed_query(wanted.query),
             wanted.also() if wanted.also else _nothing(),
         )
-        pools, lexical = await self._legs(namespace, wanted, embedding.vector, words, early)
+        pools, by_words = await self._legs(namespace, wanted, embedding.vector, words, early)
+        lexical, best = await self._decided(namespace, by_words, words)
         cosines = await self._cosines(namespace, wanted, pools, lexical, embedding.vector, also)
         similar, others = _apart(pools, cosines, wanted.pool)
         lexical = {point: score for point, score in lexical.items() if point in cosines}
-        overlap = await self._overlap(namespace, lexical, words)
-        found = fuse(similar, others, lexical, self._meaning(wanted.legs, overlap))
+        found = fuse(similar, others, lexical, self._meaning(wanted.legs, best))
         return Candidates(
             [one for one in found if one.similarity >= wanted.min_similarity],
             embedding.vector,
             embedding.truncated or (words.cut and wanted.legs is not Legs.DENSE),
-            overlap=overlap,
             also=also,
         )
 
-    async def _by_words(self, namespace: str, wanted: Wanted, words: LexicalQuery) -> Scores:
-        """The pool of the words alone."""
-        if wanted.legs is Legs.DENSE:
-            return {}
-        query = SearchQuery(SPARSE_VECTOR, words.vector, wanted.pool, wanted.where)
-        [found] = await self._store.search(self._searched.collection, namespace, [query])
-        return found
+    async def _by_words(self, namespace: str, wanted: Wanted, words: LexicalQuery) -> list[Scores]:
+        """The pools of the words alone."""
+        queries = _of_words(wanted, words)
+        if not queries:
+            return []
+        return await self._store.search(self._searched.collection, namespace, queries)
 
     async def _legs(
         self,
@@ -113,9 +122,9 @@ class Searching:
         wanted: Wanted,
         vector: Sequence[float],
         words: LexicalQuery,
-        early: Scores | None,
-    ) -> tuple[dict[str, Scores], Scores]:
-        """The pool of each dense vector, by its name, and that of the words (``early``: known)."""
+        early: list[Scores] | None,
+    ) -> tuple[dict[str, Scores], list[Scores]]:
+        """The pool of each dense vector, by its name, and those of the words (``early``: known)."""
         dense = self._searched.dense if wanted.legs is not Legs.BM25 else ()
         queries = [
             SearchQuery(
@@ -126,13 +135,11 @@ class Searching:
             )
             for name in dense
         ]
-        if wanted.legs is Legs.DENSE:
-            early = {}
-        elif early is None:
-            queries.append(SearchQuery(SPARSE_VECTOR, words.vector, wanted.pool, wanted.where))
+        if early is None:
+            queries += _of_words(wanted, words)
         found = await self._store.search(self._searched.collection, namespace, queries)
-        lexical = found.pop() if early is None else early
-        return dict(zip(dense, found, strict=True)), lexical
+        by_words = found[len(dense) :] if early is None else early
+        return dict(zip(dense, found[: len(dense)], strict=True)), by_words
 
     async def _cosines(
         self,
@@ -164,18 +171,46 @@ class Searching:
                     cosines[point] = max(cosine, cosines.get(point, 0.0))
         return cosines
 
-    async def _overlap(self, namespace: str, lexical: Scores, words: LexicalQuery) -> Overlap:
-        """What the query and the best lexical hit have in common."""
-        if not lexical:
-            return NO_OVERLAP
-        best = min(lexical, key=lambda point: (-lexical[point], point))
-        record = (await self._store.get(self._searched.collection, namespace, [best])).get(best)
-        return words.overlap(self._searched.text_of(record).whole) if record else NO_OVERLAP
+    async def _decided(
+        self, namespace: str, by_words: Sequence[Scores], words: LexicalQuery
+    ) -> tuple[Scores, _Best]:
+        """The pool of the words that counts, and its best hit."""
+        heads = [min(pool, key=lambda point: (-pool[point], point)) for pool in by_words if pool]
+        if not heads:
+            return {}, _Best()
+        records = await self._store.get(self._searched.collection, namespace, list(set(heads)))
+        bests = [self._best(records.get(head), words) for head in heads]
+        form = bests[-1]
+        if self._weights.words_decide(form.shared, code=form.code):
+            return by_words[-1], form
+        return by_words[0], bests[0]
 
-    def _meaning(self, legs: Legs, overlap: Overlap) -> float:
+    def _best(self, record: Record | None, words: LexicalQuery) -> _Best:
+        if record is None:
+            return _Best()
+        text = self._searched.text_of(record)
+        return _Best(words.overlap(text.whole), text.bare)
+
+    def _meaning(self, legs: Legs, best: _Best) -> float:
         if legs is not Legs.HYBRID:
             return 1.0 if legs is Legs.DENSE else 0.0
-        return self._weights.meaning(overlap.coverage, overlap.likeness, overlap.common)
+        return self._weights.meaning(best.shared, code=best.code)
+
+
+@dataclass(frozen=True, slots=True)
+class _Best:
+    """What the query has in common with the best lexical hit, and whether that is bare code."""
+
+    shared: Overlap = NO_OVERLAP
+    code: bool = False
+
+
+def _of_words(wanted: Wanted, words: LexicalQuery) -> list[SearchQuery]:
+    """The searches for words: the telling ones, and where it differs with function words."""
+    if wanted.legs is Legs.DENSE:
+        return []
+    vectors = (words.vector, words.form) if words.form else (words.vector,)
+    return [SearchQuery(SPARSE_VECTOR, one, wanted.pool, wanted.where) for one in vectors]
 
 
 async def embed_wordless(embedder: Embedder, query: str) -> Embedding:
