@@ -1,0 +1,236 @@
+"""Words of opposite meaning, which an embedding hardly tells apart.
+
+"Enable dark mode" and "Disable dark mode" have a cosine of .96 and are two tasks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Final
+
+_SIDES: Final = """
+    enable activate | disable deactivate
+    allow permit authorize grant admit | deny forbid block ban prohibit revoke
+    approve accept | reject refuse decline dismiss deny
+    enable allow | block forbid disable prohibit
+    add insert append attach include | remove delete drop detach exclude omit erase
+    create make generate add | delete remove destroy drop purge discard erase
+    assign register | unassign deregister
+    increase raise grow extend boost double | decrease reduce lower shrink shorten cut limit halve
+    expand enlarge widen increase | contract shrink narrow reduce
+    upgrade increment maximize | downgrade decrement minimize
+    start begin launch run boot | stop end halt terminate quit kill shutdown finish abort
+    start resume continue run | pause suspend cancel stop
+    open | close closed shut
+    show display reveal expose unhide view | hide conceal mask collapse
+    install setup deploy provision | uninstall teardown undeploy deprovision
+    connect join link attach bind mount | disconnect leave unlink detach unbind unmount
+    merge join combine | split separate
+    lock freeze | unlock unfreeze thaw
+    encrypt encode serialize | decrypt decode deserialize
+    compress zip pack | decompress unzip unpack extract
+    push send upload export | pull receive download import fetch
+    write emit publish | read consume unpublish
+    subscribe follow opt-in | unsubscribe unfollow opt-out
+    login signin | logout signout
+    commit apply do | rollback revert undo
+    undo | redo
+    buy purchase | sell refund return
+    borrow | lend
+    accept | reject
+    like upvote | dislike downvote
+    promote | demote
+    save store keep retain preserve | lose discard delete forget
+    archive | unarchive restore
+    backup | restore
+    pass succeed success successful | fail failure failed
+    win | lose
+    expand | collapse
+    mute silence | unmute
+    pin | unpin
+    check tick select mark | uncheck untick deselect unmark
+    encourage | discourage
+    ascend ascending | descend descending
+    attack | defend
+    arrive enter come | depart exit leave
+    rise | fall
+    load | unload
+    allocate | free release
+    acquire | release
+    build | destroy demolish
+    hire | fire
+    lengthen | shorten
+    accelerate speed | slow throttle
+    warm heat | cool
+    fill | empty clear drain
+    inflate | deflate
+    sync | desync
+    prepend | append
+    before prior | after
+    above over | below under beneath
+    with | without
+    true yes | false no
+    always | never
+    all every | none
+    first | last
+    next | previous prior
+    old oldest older | new newest newer
+    old oldest older | young youngest younger
+    early earliest earlier | late latest later
+    high highest higher upper | low lowest lower
+    top | bottom
+    left | right
+    front forward ahead | back backward behind
+    north | south
+    east | west
+    large largest larger big biggest bigger huge | small smallest smaller tiny little
+    long longest longer | short shortest shorter
+    many most more | few fewest fewer least less
+    max maximum maximal | min minimum minimal
+    cheap cheapest cheaper | expensive costly
+    fast fastest faster quick | slow slowest slower
+    good best better | bad worst worse
+    light lighter | dark darker heavy
+    hot | cold
+    public | private
+    internal inner inside | external outer outside
+    inbound incoming ingress inward | outbound outgoing egress outward
+    local | remote
+    local | global
+    sync synchronous synchronously | async asynchronous asynchronously
+    static | dynamic
+    mutable | immutable
+    mandatory required | optional
+    positive | negative
+    odd | even
+    horizontal horizontally | vertical vertically
+    online | offline
+    full | empty
+    present | absent missing
+    alive live | dead
+    allow whitelist allowlist | blacklist blocklist denylist
+    deposit | withdraw
+    same equal identical | different unequal
+    strict strictly | lenient loose loosely
+    manual manually | automatic automatically
+    temporary temporarily | permanent permanently
+"""
+"""A line has words of one sense before the bar and their opposites behind it."""
+
+_PARTICLES: Final = (("on", "off"), ("in", "out"), ("up", "down"), ("from", "to"))
+"""Also opposites, but so frequent that they say it only of texts that else differ little."""
+
+_FEW: Final = 3
+"""Words in which such texts differ at most."""
+
+_LONGEST: Final = 40
+"""Characters of a word; longer ones are data and have no opposite."""
+
+_PAIRED: Final = (
+    ("en", "de"), ("en", "dis"), ("in", "ex"), ("in", "de"), ("im", "ex"), ("in", "out"),
+    ("up", "down"), ("over", "under"), ("pre", "post"), ("on", "off"), ("inter", "intra"),
+)  # fmt: skip
+"""Beginnings that make a word and its opposite: encode and decode, include and exclude."""
+
+_NEGATING: Final = ("un", "dis", "de", "non", "non-", "in", "im", "ir", "il", "anti", "mis")
+_SWAPS: Final = (
+    *((beginning, "") for beginning in _NEGATING),
+    *_PAIRED,
+    *((other, one) for one, other in _PAIRED),
+)
+
+_LEAST_REST: Final = 4
+"""Letters behind such a beginning: so "do" and "undo" stand in the list."""
+
+_EXCEPTIONS: Final = """
+    design detail discover inform install display dispatch dispose dissolve depending
+    describe device deliver deposit depart default demand deport define delay devote until
+    inside insight instance institute increase intend intent intention intense import
+    impress improve impart inspect inflow indent index denote derive desire desert degrade
+    deprive demise defend detest defer debate decline dismay distill district disease
+    discount disco unit unite inverse invest involve invent inventory invoice impose implant
+    imprint discipline misses mission depot departure deployed department describes
+    dispatcher designer installer details information
+"""
+_NOT_OPPOSED: Final = frozenset(_EXCEPTIONS.split())
+"""Words that only look as if they began so."""
+
+_NEGATIONS: Final = """
+    not no never without cannot nor neither none don't doesn't didn't won't can't isn't
+    aren't shouldn't wasn't couldn't wouldn't mustn't haven't hasn't dont doesnt cant wont
+"""
+NEGATIONS: Final = frozenset(_NEGATIONS.split())
+
+
+def _table() -> dict[str, frozenset[str]]:
+    table: dict[str, set[str]] = {}
+    for line in _SIDES.strip().splitlines():
+        one, other = (side.split() for side in line.split("|"))
+        for word in one:
+            table.setdefault(word, set()).update(other)
+        for word in other:
+            table.setdefault(word, set()).update(one)
+    return {word: frozenset(opposite - {word}) for word, opposite in table.items()}
+
+
+_TABLE: Final = _table()
+
+
+def opposed(words_a: Iterable[str], words_b: Iterable[str]) -> bool:
+    """Whether two texts, each given as its words in any order, say the opposite of each other.
+
+    They do if a word that only one has is the opposite of a word that only the other has ("enable",
+    "disabled", "mount", "unmount"), or if just one of them has a negation ("not", "without").
+    Letter case and the endings of verbs do not count.
+    """
+    ours, theirs = _plain(words_a), _plain(words_b)
+    if NEGATIONS.isdisjoint(ours) != NEGATIONS.isdisjoint(theirs):
+        return True
+    ours, theirs = ours - theirs, theirs - ours
+    if len(ours) <= _FEW and len(theirs) <= _FEW:
+        for one, other in _PARTICLES:
+            if (one in ours and other in theirs) or (other in ours and one in theirs):
+                return True
+    return _any_opposite(ours, theirs) or _any_opposite(theirs, ours)
+
+
+def _plain(words: Iterable[str]) -> set[str]:
+    return {word.casefold().replace("\u2019", "'") for word in words if len(word) <= _LONGEST}
+
+
+def _any_opposite(ours: set[str], theirs: set[str]) -> bool:
+    found = {base for word in theirs for base in bases(word)}
+    return any(not found.isdisjoint(opposites_of(word)) for word in ours)
+
+
+@lru_cache(maxsize=8_192)
+def bases(word: str) -> frozenset[str]:
+    """What a word may be without its ending, and the word itself: "disabling", "disable"."""
+    found = {word}
+    for ending, instead in (("s", ""), ("es", ""), ("ies", "y"), ("ied", "y"), ("d", ""),
+                            ("ed", ""), ("ing", ""), ("ing", "e")):  # fmt: skip
+        rest = word.removesuffix(ending)
+        if rest != word and len(rest) > 2:
+            found.add(rest + instead)
+            if ending in ("ed", "ing") and rest[-1] == rest[-2]:
+                found.add(rest[:-1])
+    return frozenset(found)
+
+
+@lru_cache(maxsize=8_192)
+def opposites_of(word: str) -> frozenset[str]:
+    """The base forms of what may be opposite to a word (by rule some that are no words)."""
+    listed: set[str] = set()
+    made: set[str] = set()
+    for base in bases(word):
+        listed |= _TABLE.get(base, frozenset())
+        if base in _NOT_OPPOSED:
+            continue
+        if len(base) >= _LEAST_REST:
+            made.update(beginning + base for beginning in _NEGATING)
+        for beginning, instead in _SWAPS:
+            rest = base.removeprefix(beginning)
+            if rest != base and len(rest) >= _LEAST_REST:
+                made.add(instead + rest)
+    return frozenset(listed | made - _NOT_OPPOSED)
