@@ -118,13 +118,13 @@ _SIDES: Final = """
 """
 """A line has words of one sense before the bar and their opposites behind it."""
 
-_PARTICLES: Final = (("on", "off"), ("in", "out"), ("up", "down"), ("from", "to"))
+PARTICLES: Final = (("on", "off"), ("in", "out"), ("up", "down"), ("from", "to"))
 """Also opposites, but so frequent that they say it only of texts that else differ little."""
 
-_FEW: Final = 3
+FEW: Final = 3
 """Words in which such texts differ at most."""
 
-_LONGEST: Final = 40
+_LONGEST_WORD: Final = 40
 """Characters of a word; longer ones are data and have no opposite."""
 
 _PAIRED: Final = (
@@ -184,19 +184,35 @@ def opposed(words_a: Iterable[str], words_b: Iterable[str]) -> bool:
     "disabled", "mount", "unmount"), or if just one of them has a negation ("not", "without").
     Letter case and the endings of verbs do not count.
     """
-    ours, theirs = _plain(words_a), _plain(words_b)
+    ours, theirs = comparable(words_a), comparable(words_b)
     if NEGATIONS.isdisjoint(ours) != NEGATIONS.isdisjoint(theirs):
         return True
     ours, theirs = ours - theirs, theirs - ours
-    if len(ours) <= _FEW and len(theirs) <= _FEW:
-        for one, other in _PARTICLES:
+    if len(ours) <= FEW and len(theirs) <= FEW:
+        for one, other in PARTICLES:
             if (one in ours and other in theirs) or (other in ours and one in theirs):
                 return True
     return _any_opposite(ours, theirs) or _any_opposite(theirs, ours)
 
 
-def _plain(words: Iterable[str]) -> set[str]:
-    return {word.casefold().replace("\u2019", "'") for word in words if len(word) <= _LONGEST}
+def comparable(words: Iterable[str]) -> set[str]:
+    """Words as they stand in the lists; those that are too long for one are left out."""
+    return {word.casefold().replace("\u2019", "'") for word in words if len(word) <= _LONGEST_WORD}
+
+
+def opposites_among(words: Iterable[str]) -> dict[str, frozenset[str]]:
+    """Of each of these words those of them that are its opposites, where there are any."""
+    by_base: dict[str, set[str]] = {}
+    for word in words:
+        for base in bases(word):
+            by_base.setdefault(base, set()).add(word)
+    found: dict[str, set[str]] = {}
+    for word in set().union(*by_base.values()):
+        for base in opposites_of(word):
+            for other in by_base.get(base, ()):
+                found.setdefault(word, set()).add(other)
+                found.setdefault(other, set()).add(word)
+    return {word: frozenset(others) for word, others in found.items()}
 
 
 def _any_opposite(ours: set[str], theirs: set[str]) -> bool:

@@ -196,14 +196,14 @@ async def deletes_successor(world: World, ns: str) -> None:
 
 
 NEAR = "Log in to the shop as the user and open the list of all orders {}"
+NEAR_THAT = "Log in to the big shop as the new user and open the list of all late orders {}"
 
 
 async def alike(world: World, ns: str) -> None:
     """Eight patterns of two groups that are alike, and used ones among them."""
     for n, word in enumerate(("now", "today", "again", "soon")):
         await world.services.saving.save(ns, draft(NEAR.format(word), pattern_id=f"a{n}"))
-        text = f"{NEAR} of {word} customers".format("and invoices")
-        await world.services.saving.save(ns, draft(text, pattern_id=f"b{n}"))
+        await world.services.saving.save(ns, draft(NEAR_THAT.format(word), pattern_id=f"b{n}"))
     for outcome in (Outcome.SUCCESS, Outcome.PARTIAL):
         await world.services.outcomes.record(ns, OutcomeDraft(("a0", "b1"), outcome, duration=1.0))
 

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from lot_grpc.domain.distillation import DEFAULT_SIMILARITY
 from lot_grpc.domain.errors import RequestInvalidError
 from lot_grpc.domain.outcomes import Outcome
 from lot_grpc.domain.pattern import Action, PatternContent, PatternKind, PatternType
@@ -144,10 +145,11 @@ async def test_distilled_patterns_keep_type_and_language_and_are_not_distilled_a
 
 
 async def test_groups_that_are_alike_are_grouped_once_more(world):
-    for what in ("orders", "refunds"):
-        for user in USERS[:3]:
-            task = f"Log in to the shop site as {user} and open the page of all {what} there"
-            await save(world, task, pattern_id=f"{what}-{user}")
+    orders = "Log in to the shop site as {} and open the page of all orders there"
+    refunds = "Log in to the new shop site as {} and then open the page of all refunds there"
+    for user in USERS[:3]:
+        await save(world, orders.format(user), pattern_id=f"orders-{user}")
+        await save(world, refunds.format(user), pattern_id=f"refunds-{user}")
     levels = await distil(world, similarity=0.9)
     (top,) = levels.groups
     assert [len(below.member_ids) for below in top.groups] == [3, 3]
@@ -159,6 +161,41 @@ async def test_groups_that_are_alike_are_grouped_once_more(world):
     assert top.size == 6
     assert top.pattern.content.metadata["level"] == 2
     assert levels.created == 3
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Enable the {} mode of the editor", "Disable the {} mode of the editor"),
+        ("Add the user {} to the shop", "Remove the user {} from the shop"),
+        ("Please mount the volume {} here", "Please unmount the volume {} here"),
+        ("Run the job {} with retries", "Run the job {} without retries"),
+        ("Turn on the light in {} now", "Turn off the light in {} now"),
+    ],
+)
+@pytest.mark.parametrize("similarity", [0.0, 0.5, 0.8])
+async def test_opposites_are_in_one_group_at_no_level(world, one, other, similarity):
+    for user in USERS:
+        await save(world, one.format(user), pattern_id=f"one-{user}")
+        await save(world, other.format(user), pattern_id=f"other-{user}")
+    for _ in range(2):
+        groups = (await distil(world, similarity=similarity)).groups
+        assert sorted(group.member_ids for group in groups) == [
+            [f"{name}-{user}" for user in USERS] for name in ("one", "other")
+        ]
+    await save(world, one.format("erin"), pattern_id="one-erin")
+    groups = (await distil(world, similarity=similarity)).groups
+    assert sorted(len(group.member_ids) for group in groups) == [4, 5]
+
+
+async def test_one_template_with_two_slots_is_one_group_whatever_the_level_of_its_parts(world):
+    for n, (user, page) in enumerate(zip(USERS, ("orders", "refunds", "gifts"), strict=False)):
+        task = f"Log in to the shop site as {user} and open the page of all {page} there"
+        await save(world, task, pattern_id=f"p{n}")
+    (group,) = (await distil(world, similarity=DEFAULT_SIMILARITY)).groups
+    assert group.pattern.content.task == (
+        "Log in to the shop site as {text} and open the page of all {text_2} there"
+    )
 
 
 async def test_the_least_size_of_a_group(world):

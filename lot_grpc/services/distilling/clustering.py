@@ -3,6 +3,7 @@
 Two clusters are as similar as the mean cosine over all pairs between them, and the most similar
 two are merged until none reaches the level. For unit vectors that mean is the dot product of the
 clusters' mean vectors, so a cluster that is there already takes part by its mean and its size.
+What else moves the similarity of two units is added to it (``likeness``); -inf keeps them apart.
 
 Clusters that were made before (``fixed``) take in others and are never merged with each other. So
 clustering again with what came out comes to the same: whatever was merged late is, seen from any
@@ -40,16 +41,19 @@ class Unit:
     fixed: bool = False
 
 
-async def clusters(units: Sequence[Unit], level: float) -> list[list[int]]:
+async def clusters(
+    units: Sequence[Unit], level: float, added: Floats | None = None
+) -> list[list[int]]:
     """Which units belong together, as positions in order; each unit is in just one cluster.
 
-    The order of the units decides between equal similarities. Gives way to other calls.
+    ``added`` is added to the similarities of each two units. The order of the units decides between
+    equal similarities. Gives way to other calls.
     """
     if not units:
         return []
     means = np.stack([unit.mean for unit in units])
     found = []
-    near = await _near(means, level - _TOLERANCE)
+    near = await _near(means, level - _TOLERANCE, added)
     for part in await asyncio.to_thread(_components, near):
         if len(part) == 1:
             found.append([int(part[0])])
@@ -57,21 +61,39 @@ async def clusters(units: Sequence[Unit], level: float) -> list[list[int]]:
             chosen = [units[one] for one in part]
             found += [
                 [int(part[one]) for one in members]
-                for members in await _agglomerate(means[part], chosen, level - _TOLERANCE)
+                for members in await _agglomerate(
+                    await _similar(means, part, added), chosen, level - _TOLERANCE
+                )
             ]
     return sorted(found)
 
 
-async def _near(means: Floats, level: float) -> NDArray[np.bool_]:
+async def _near(means: Floats, level: float, added: Floats | None) -> NDArray[np.bool_]:
     """Which pairs reach the level. Only what is joined by such pairs can ever be one cluster."""
     near = np.zeros((len(means), len(means)), dtype=np.bool_)
 
     def fill(start: int) -> None:
-        near[start : start + _ROWS] = means[start : start + _ROWS] @ means.T >= level
+        rows = slice(start, start + _ROWS)
+        similar = means[rows] @ means.T
+        near[rows] = (similar if added is None else similar + added[rows]) >= level
 
     for start in range(0, len(means), _ROWS):
         await asyncio.to_thread(fill, start)
     return near
+
+
+async def _similar(means: Floats, part: NDArray[np.intp], added: Floats | None) -> Floats:
+    """The similarities of some units."""
+    some = means[part]
+    similar: Floats = await asyncio.to_thread(np.matmul, some, some.T)
+
+    def add(start: int) -> None:
+        assert added is not None
+        similar[start : start + _ROWS] += added[np.ix_(part[start : start + _ROWS], part)]
+
+    for start in range(0, len(part) if added is not None else 0, _ROWS):
+        await asyncio.to_thread(add, start)
+    return similar
 
 
 def _components(near: NDArray[np.bool_]) -> list[NDArray[np.intp]]:
@@ -91,8 +113,7 @@ def _components(near: NDArray[np.bool_]) -> list[NDArray[np.intp]]:
     return parts
 
 
-async def _agglomerate(means: Floats, units: Sequence[Unit], level: float) -> list[list[int]]:
-    similar = await asyncio.to_thread(np.matmul, means, means.T)
+async def _agglomerate(similar: Floats, units: Sequence[Unit], level: float) -> list[list[int]]:
     fixed = np.array([unit.fixed for unit in units])
     similar[np.ix_(fixed, fixed)] = _NEVER
     np.fill_diagonal(similar, _NEVER)

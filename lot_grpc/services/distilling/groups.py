@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -10,8 +11,10 @@ import numpy as np
 
 from lot_grpc.domain.distillation import LEAST_GROUP_SIZE, LEVEL_STEP, LEVELS
 from lot_grpc.domain.pattern import Pattern
+from lot_grpc.domain.wording import MOST_CHARACTERS
 from lot_grpc.ports import AnyOf, Condition, Missing, Not, Range, Record, VectorStore
 from lot_grpc.services.distilling.clustering import Floats, Unit, clusters
+from lot_grpc.services.distilling.likeness import Tasks, likeness_by_words
 from lot_grpc.services.pacing import Pace
 from lot_grpc.services.records.collections import PATTERNS, TEXT_VECTOR
 from lot_grpc.services.records.groups import (
@@ -28,7 +31,7 @@ from lot_grpc.services.scanning import scan
 
 MOST_LOOKED_AT: Final = 5000
 """Of one kind, type and language in a run, beside what is in groups: the similarities of so many
-take 100 MB."""
+take 300 MB."""
 
 _BATCH = 32
 
@@ -38,7 +41,8 @@ class Group:
     """A group, there already (``head``) or to be made.
 
     ``members`` are patterns (level 1), ``groups`` groups (above). ``total`` is the sum of the unit
-    vectors of all ``size`` patterns below it.
+    vectors of all ``size`` patterns below it. ``tasks`` has one of each member (of a group that of
+    its oldest member) and how many patterns it stands for.
     """
 
     level: int
@@ -48,6 +52,7 @@ class Group:
     groups: list[Group] = field(default_factory=list)
     total: Floats = field(default_factory=lambda: np.zeros(0, dtype=np.float32))
     size: int = 0
+    tasks: list[tuple[str, int]] = field(default_factory=list)
     pattern_id: str = ""
     parent: Group | None = None
     pattern: Pattern | None = None
@@ -69,6 +74,11 @@ class Group:
         return [one.pattern_id for one in sorted(self._direct, key=lambda one: one.age)]
 
     @property
+    def task(self) -> str:
+        """That of its oldest member."""
+        return min(zip(self._direct, self.tasks, strict=True), key=lambda one: one[0].age)[1][0]
+
+    @property
     def _direct(self) -> list[Seen | Group]:
         return [*self.members, *self.groups]
 
@@ -78,15 +88,30 @@ class Group:
         below = {one.pattern_id for one in self.members}
         return below.union(*(group.made_of for group in self.groups))
 
-    def take(self, member: Seen | Group, total: Floats, size: int) -> None:
-        """Add a member with the sum of its vectors."""
-        if isinstance(member, Seen):
-            self.members.append(member)
+    def take(self, part: Part) -> None:
+        """Add a member."""
+        if isinstance(part.member, Seen):
+            self.members.append(part.member)
         else:
-            self.groups.append(member)
-            member.parent = self
-        self.total = total if self.size == 0 else self.total + total
-        self.size += size
+            self.groups.append(part.member)
+            part.member.parent = self
+        self.tasks.append((part.task, part.size))
+        self.total = part.total if self.size == 0 else self.total + part.total
+        self.size += part.size
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What may become a member, with the sum of the vectors of all ``size`` patterns below it."""
+
+    member: Seen | Group
+    total: Floats
+    size: int
+    task: str
+
+
+def _part(group: Group) -> Part:
+    return Part(group, group.total, group.size, group.task)
 
 
 @dataclass(slots=True)
@@ -187,20 +212,20 @@ async def _regroup_key(
     loose = [one for one in land.loose if one.key == key]
     heads = {i: head for i, head in land.heads.items() if head.payload[KEY] == key}
     below = [one for i in heads for one in land.members[i]]
-    vectors = await _vectors(store, namespace, [*loose, *below])
+    parts = await _parts(store, namespace, [*loose, *below])
     level = [Group(1, key, heads[i], pattern_id=i) for i in sorted(heads) if _level(heads[i]) == 1]
     for group in level:
         for one in land.members[group.pattern_id]:
-            if one.pattern_id in vectors:
-                group.take(one, vectors[one.pattern_id], 1)
+            if one.pattern_id in parts:
+                group.take(parts[one.pattern_id])
     level = [group for group in level if group.size]
-    entering = [(one, vectors[one.pattern_id], 1) for one in loose if one.pattern_id in vectors]
+    entering = [parts[one.pattern_id] for one in loose if one.pattern_id in parts]
     level = await _join(level, entering, 1, key, similarity, least)
     groups = list(level)
     for number in range(2, LEVELS + 1):
         upper = _upper(level, heads, number, key)
-        free = [(g, g.total, g.size) for g in level if g.parent is None]
-        free.sort(key=lambda one: one[0].age)
+        free = [_part(group) for group in level if group.parent is None]
+        free.sort(key=lambda one: one.member.age)
         at = max(0.0, similarity - LEVEL_STEP * (number - 1))
         level = await _join(upper, free, number, key, at, LEAST_GROUP_SIZE)
         groups += level
@@ -220,7 +245,7 @@ def _upper(
             parent = str(group.head.payload.get(PARENT, ""))
             parent = parent if parent in upper else named.get(group.pattern_id, "")
             if parent:
-                upper[parent].take(group, group.total, group.size)
+                upper[parent].take(_part(group))
     return [upper[i] for i in sorted(upper) if upper[i].size]
 
 
@@ -230,7 +255,7 @@ def _level(head: Record) -> int:
 
 async def _join(
     groups: list[Group],
-    free: Sequence[tuple[Seen | Group, Floats, int]],
+    free: Sequence[Part],
     level: int,
     key: str,
     similarity: float,
@@ -238,16 +263,19 @@ async def _join(
 ) -> list[Group]:
     """The groups with those of the free ones that join them, and groups of ``least`` and more."""
     units = [Unit(group.unit.mean, group.size, fixed=True) for group in groups]
-    units += [Unit(_mean(total, size), size) for _, total, size in free]
+    units += [Unit(_mean(part.total, part.size), part.size) for part in free]
+    tasks = [Tasks(group.tasks, fixed=True) for group in groups]
+    tasks += [Tasks([(part.task, part.size)], fixed=False) for part in free]
+    added = await asyncio.to_thread(likeness_by_words, tasks)
     joined = list(groups)
-    for cluster in await clusters(units, similarity):
+    for cluster in await clusters(units, similarity, added):
         there = [groups[one] for one in cluster if one < len(groups)]
         new = [free[one - len(groups)] for one in cluster if one >= len(groups)]
         if not new or (not there and len(new) < least):
             continue
         group = there[0] if there else Group(level, key)
-        for one, total, size in new:
-            group.take(one, total, size)
+        for part in new:
+            group.take(part)
         if there:
             group.extended = True
         else:
@@ -260,14 +288,16 @@ def _mean(total: Floats, size: int) -> Floats:
     return mean
 
 
-async def _vectors(store: VectorStore, namespace: str, wanted: Sequence[Seen]) -> dict[str, Floats]:
-    """The text vectors, by pattern id."""
-    found: dict[str, Floats] = {}
+async def _parts(store: VectorStore, namespace: str, wanted: Sequence[Seen]) -> dict[str, Part]:
+    """Patterns with their text vectors and tasks, by id."""
+    found: dict[str, Part] = {}
     pace = Pace(rest=1.0)
     for start in range(0, len(wanted), _BATCH):
-        points = {one.point: one.pattern_id for one in wanted[start : start + _BATCH]}
+        points = {one.point: one for one in wanted[start : start + _BATCH]}
         records = await store.get(PATTERNS, namespace, list(points), vectors=True)
         for point, record in records.items():
-            found[points[point]] = np.asarray(record.vectors[TEXT_VECTOR], dtype=np.float32)
+            vector = np.asarray(record.vectors[TEXT_VECTOR], dtype=np.float32)
+            task = str(record.payload["task"])[:MOST_CHARACTERS]
+            found[points[point].pattern_id] = Part(points[point], vector, 1, task)
         await pace.give_way()
     return found

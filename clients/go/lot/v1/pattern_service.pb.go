@@ -3345,8 +3345,10 @@ type DistillPatternsRequest struct {
 	Filter *PatternFilter `protobuf:"bytes,2,opt,name=filter,proto3" json:"filter,omitempty"`
 	// min_group_size of a new group: 0 is 3; at least 2, since one pattern generalises nothing.
 	MinGroupSize int32 `protobuf:"varint,3,opt,name=min_group_size,json=minGroupSize,proto3" json:"min_group_size,omitempty"`
-	// similarity in [0, 1] within a new group; absent is the server's default, 0.85 unless it is set
-	// otherwise.
+	// similarity in [0, 1] within a new group: the mean cosine over all pairs, counting 0.2 more for
+	// tasks that are the same but for one or two values and 0.1 less for tasks that do something else.
+	// Opposites ("Enable dark mode", "Disable dark mode") are in one group at no level. Absent is the
+	// server's default, 0.85 unless it is set otherwise.
 	Similarity *float64 `protobuf:"fixed64,4,opt,name=similarity,proto3,oneof" json:"similarity,omitempty"`
 	// dry_run stores nothing and answers the same, but for times and etags of what it would write.
 	DryRun        bool `protobuf:"varint,5,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`

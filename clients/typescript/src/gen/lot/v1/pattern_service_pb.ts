@@ -1962,8 +1962,10 @@ export type DistillPatternsRequest = Message<"lot.v1.DistillPatternsRequest"> & 
   minGroupSize: number;
 
   /**
-   * similarity in [0, 1] within a new group; absent is the server's default, 0.85 unless it is set
-   * otherwise.
+   * similarity in [0, 1] within a new group: the mean cosine over all pairs, counting 0.2 more for
+   * tasks that are the same but for one or two values and 0.1 less for tasks that do something else.
+   * Opposites ("Enable dark mode", "Disable dark mode") are in one group at no level. Absent is the
+   * server's default, 0.85 unless it is set otherwise.
    *
    * @generated from field: optional double similarity = 4;
    */

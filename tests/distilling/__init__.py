@@ -1,0 +1,1 @@
+"""Tasks of known templates, and how well distilling finds them."""
