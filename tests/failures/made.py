@@ -81,7 +81,7 @@ def _episode(n: int, cause: str | None, way: Told | None, chance: random.Random)
     error: EpisodeError | None = None
     patterns: tuple[str, ...] = ()
     if way is not None:
-        kind, message = way[0], _filled(way[1], chance)
+        kind, message = way[0], filled(way[1], chance)
         where = n % 10
         if where < 6:
             error = EpisodeError(kind, message)
@@ -96,7 +96,7 @@ def _episode(n: int, cause: str | None, way: Told | None, chance: random.Random)
     return Planted(draft, cause)
 
 
-def _filled(template: str, chance: random.Random) -> str:
+def filled(template: str, chance: random.Random) -> str:
     folder, file = chance.choice(_FOLDERS), f"{chance.choice(_NAMES)}.{chance.choice(_ENDINGS)}"
     ip = ".".join(str(chance.randrange(1, 255)) for _ in range(4))
     return template.format(

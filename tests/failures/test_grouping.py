@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import itertools
+import random
+from collections.abc import AsyncIterator, Sequence
 
 import pytest
 
+from lot_grpc.domain.extraction.digest import ErrorSeen
+from lot_grpc.domain.failures.failure import Failure, signature_or_none
+from lot_grpc.domain.failures.named import named_kinds
+from lot_grpc.domain.failures.wording import plain_words
 from lot_grpc.embedding.fastembed import FastembedEmbedder, open_fastembed
 from lot_grpc.embedding.hashing import HashingEmbedder
 from tests.failures.causes import DEVELOPMENT, Causes
 from tests.failures.held_out import HELD_OUT
-from tests.failures.made import SILENT, planted, quality
+from tests.failures.made import SILENT, filled, planted, quality
+from tests.failures.mixed import DATABASE_TIMEOUTS, DEV, HELD, RATE_LIMITS
 from tests.failures.running import analyze, judged, open_planted
 from tests.failures.second import SECOND
+from tests.services.world import World, open_world
 
 SIMPLE: Causes = {
     "file": (
@@ -36,6 +44,11 @@ async def model() -> AsyncIterator[FastembedEmbedder]:
     embedder = await open_fastembed()
     yield embedder
     await embedder.close()
+
+
+@pytest.fixture
+async def world() -> World:
+    return await open_world()
 
 
 @pytest.mark.model
@@ -77,6 +90,82 @@ async def test_the_same_failures_give_the_same_groups_in_whatever_order_they_cam
     one = await analyze(await open_planted(HashingEmbedder(), episodes))
     other = await analyze(await open_planted(HashingEmbedder(), episodes[::-1]))
     assert one == other
+
+
+@pytest.mark.model
+@pytest.mark.parametrize(
+    ("many", "few"), [(RATE_LIMITS, DATABASE_TIMEOUTS), (DATABASE_TIMEOUTS, RATE_LIMITS)]
+)
+async def test_five_rate_limits_and_two_database_timeouts_are_not_mixed(model, many, few):
+    world = await open_world(embedder=model)
+    chance = random.Random(5)
+    for _ in range(15):
+        drawn = chance.sample(many, 5), chance.sample(few, 2)
+        failures = [*_failures("many", drawn[0]), *_failures("few", drawn[1])]
+        assert _pure((await world.services.failures.parted(failures)).parts), drawn
+
+
+@pytest.mark.model
+@pytest.mark.parametrize("causes", [DEV, HELD, {**DEV, **HELD}], ids=["dev", "held", "all"])
+async def test_kinds_of_failures_are_not_mixed(model, causes):
+    episodes = planted(causes, seed=1, each=4, silent=0, good=0)
+    found = await judged(await open_planted(model, episodes), episodes)
+    assert found.purity == 1.0
+    assert found.least_complete >= 0.5
+    assert found.groups <= 1.3 * len(causes)
+
+
+@pytest.mark.model
+@pytest.mark.parametrize(
+    "share", [pytest.param(1, marks=pytest.mark.exhaustive), pytest.param(9, id="sample")]
+)
+async def test_no_two_kinds_alone_are_mixed(model, share):
+    chance = random.Random(1)
+    told = {
+        cause: [filled(f"{kind}: {text}" if kind else text, chance) for kind, text in ways]
+        for cause, ways in {**DEV, **HELD}.items()
+    }
+    world = await open_world(embedder=model)
+    for one, other in [*itertools.permutations(told, 2)][::share]:
+        failures = [*_failures(one, told[one]), *_failures(other, told[other][:2])]
+        assert _pure((await world.services.failures.parted(failures)).parts), (one, other)
+
+
+async def test_errors_that_name_other_kinds_are_apart_at_any_level(world):
+    failures = [*_failures("limit", RATE_LIMITS), *_failures("database", DATABASE_TIMEOUTS[:3])]
+    failures += _failures("", ["something else went wrong"])
+    parted = await world.services.failures.parted(failures, 0.0)
+    kinds = [{failure.episode_id.split("-")[0] for failure in part} for part in parted.parts]
+    assert not any({"limit", "database"} <= kind for kind in kinds)
+
+
+@pytest.mark.parametrize(
+    ("kind", "message", "names"),
+    [
+        ("", "429 Too Many Requests from api", {"rate limit"}),
+        ("RateLimitError", "wait", {"rate limit"}),
+        ("", "could not obtain connection within 30s", {"time-out"}),
+        ("Error", "connect ETIMEDOUT 10.0.0.1:443", {"time-out"}),
+        ("Error", "ENOSPC, write", {"disk"}),
+        ("", "disk quota exceeded for billing", {"disk"}),
+        ("", "request timed out after the rate limit was met", {"rate limit", "time-out"}),
+        ("", "the room is booked", set()),
+        ("", "", set()),
+    ],
+)
+def test_kinds_that_an_error_names(kind, message, names):
+    assert named_kinds(plain_words(kind, message), message) == names
+
+
+def _failures(name: str, messages: Sequence[str]) -> list[Failure]:
+    errors = [ErrorSeen(message=message) for message in messages]
+    return [
+        Failure(f"{name}-{n}", n, error, signature_or_none(error)) for n, error in enumerate(errors)
+    ]
+
+
+def _pure(parts: Sequence[Sequence[Failure]]) -> bool:
+    return all(len({one.episode_id.rsplit("-", 1)[0] for one in part}) == 1 for part in parts)
 
 
 def test_quality_tells_mixed_and_split_groups():

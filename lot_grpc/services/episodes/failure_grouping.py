@@ -1,5 +1,7 @@
 """Errors grouped by meaning: by average linkage, then the few that were told in an odd way.
 
+Errors that name different kinds of failures are in one group at no level.
+
 The levels were measured with the default model on the errors of ``tests/failures``; another model
 puts likenesses elsewhere, though taking out the common mean makes them comparable.
 """
@@ -7,6 +9,7 @@ puts likenesses elsewhere, though taking out the common mean makes them comparab
 from __future__ import annotations
 
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from typing import Final
 
 import numpy as np
@@ -28,17 +31,22 @@ ODD_MARGIN: Final = 0.05
 
 
 async def grouped(
-    vectors: Floats, counts: Sequence[int], level: float | None = None
+    vectors: Floats,
+    counts: Sequence[int],
+    level: float | None = None,
+    named: Sequence[AbstractSet[str]] = (),
 ) -> list[list[int]]:
     """Which errors are one group, as positions in order; each is in just one.
 
     ``counts``: how many failures each error has. The order decides between equals. ``level`` stands
-    for ``LEVEL``; then rare tellings stay alone too.
+    for ``LEVEL``; then rare tellings stay alone too. ``named``: the kinds that each error names.
     """
-    groups = await clusters([Unit(vector) for vector in vectors], LEVEL if level is None else level)
+    added = _apart(named or [frozenset()] * len(vectors))
+    units = [Unit(vector) for vector in vectors]
+    groups = await clusters(units, LEVEL if level is None else level, added)
     if len(groups) < 2 or level is not None:
         return groups
-    goes_to = _odd_ones(vectors, counts, groups)
+    goes_to = _odd_ones(vectors, added, counts, groups)
     joined = {at: list(group) for at, group in enumerate(groups) if at not in goes_to}
     for odd, to in goes_to.items():
         while to in goes_to:  # larger each time
@@ -47,8 +55,21 @@ async def grouped(
     return sorted(sorted(group) for group in joined.values())
 
 
+def _apart(named: Sequence[AbstractSet[str]]) -> Floats:
+    """-inf for each two errors that name kinds and none in common."""
+    added = np.zeros((len(named), len(named)), dtype=np.float32)
+    holders: dict[AbstractSet[str], list[int]] = {}
+    for at, kinds in enumerate(named):
+        holders.setdefault(kinds, []).append(at)
+    for kinds, ours in holders.items():
+        for others, theirs in holders.items():
+            if kinds and others and kinds.isdisjoint(others):
+                added[np.ix_(ours, theirs)] = -np.inf
+    return added
+
+
 def _odd_ones(
-    vectors: Floats, counts: Sequence[int], groups: Sequence[Sequence[int]]
+    vectors: Floats, added: Floats, counts: Sequence[int], groups: Sequence[Sequence[int]]
 ) -> dict[int, int]:
     """Which group belongs to which other one, as average linkage left them."""
     means = np.stack([vectors[group].mean(axis=0) for group in groups])
@@ -59,6 +80,8 @@ def _odd_ones(
         if not len(larger):
             continue
         near = means[larger] @ means[odd]
+        apart = [np.isneginf(added[groups[odd]][:, groups[int(one)]]).any() for one in larger]
+        near[apart] = -np.inf
         best = int(near.argmax())
         next_best = np.delete(near, best).max(initial=-1.0)
         if near[best] >= ODD_LEVEL and near[best] - next_best >= ODD_MARGIN:

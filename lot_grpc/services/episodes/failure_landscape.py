@@ -44,12 +44,8 @@ class FailureLandscape:
         self._embedder = embedder
         self._kinds: tuple[Floats, Floats] | None = None
 
-    async def vectors(self, errors: Sequence[ErrorSeen]) -> Floats:
-        """A vector for each error, in order; of none, no rows. Gives way to other calls."""
-        words, pace = [], Pace(rest=1.0)
-        for error in errors:
-            words.append(plain_words(error.type, error.message))
-            await pace.give_way()
+    async def vectors(self, words: Sequence[str]) -> Floats:
+        """A vector for each error in plain words, in order; of none, no rows."""
         if not words:
             return np.zeros((0, 0), dtype=np.float32)
         mean, kinds = await self._landmarks()
@@ -69,6 +65,15 @@ class FailureLandscape:
             embeddings = await self._embedder.embed_documents(texts[start : start + _BATCH])
             rows += [one.vector for one in embeddings]
         return np.array(rows, dtype=np.float32)
+
+
+async def in_plain_words(errors: Sequence[ErrorSeen]) -> list[str]:
+    """What is embedded of each error. Gives way to other calls."""
+    words, pace = [], Pace(rest=1.0)
+    for error in errors:
+        words.append(plain_words(error.type, error.message))
+        await pace.give_way()
+    return words
 
 
 def _placed(told: Floats, mean: Floats, kinds: Floats) -> Floats:

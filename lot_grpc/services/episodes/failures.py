@@ -15,11 +15,12 @@ from typing import Final
 from lot_grpc.domain.extraction.digest import ErrorSeen
 from lot_grpc.domain.failures.failure import Failure
 from lot_grpc.domain.failures.group import FailureAnalysis, FailureGroup, group_of, in_order
+from lot_grpc.domain.failures.named import named_kinds
 from lot_grpc.domain.failures.share_trend import Timeline
 from lot_grpc.domain.query import EpisodeFilter
 from lot_grpc.ports import Embedder, VectorStore
 from lot_grpc.services.episodes.failure_grouping import grouped
-from lot_grpc.services.episodes.failure_landscape import FailureLandscape
+from lot_grpc.services.episodes.failure_landscape import FailureLandscape, in_plain_words
 from lot_grpc.services.episodes.failure_reading import FailureReading, failed_where
 from lot_grpc.services.episodes.good_runs import GoodRuns
 from lot_grpc.services.pacing import Pace
@@ -86,8 +87,14 @@ class Failures:
         compared = errors[:MOST_COMPARED]
         if similarity is not None and similarity >= 1:
             compared = []
-        vectors = await self._landscape.vectors([_plainest(theirs) for theirs in compared])
-        groups = await grouped(vectors, [len(theirs) for theirs in compared], similarity)
+        plainest = [_plainest(theirs) for theirs in compared]
+        words = await in_plain_words(plainest)
+        named, pace = [], Pace(rest=1.0)
+        for plain, error in zip(words, plainest, strict=True):
+            named.append(named_kinds(plain, error.message))
+            await pace.give_way()
+        vectors = await self._landscape.vectors(words)
+        groups = await grouped(vectors, [len(theirs) for theirs in compared], similarity, named)
         merged = [[failure for at in group for failure in errors[at]] for group in groups]
         parts = [*merged, *errors[len(compared) :], *([silent] if silent else [])]
         return Parted(parts, len(errors), len(compared))

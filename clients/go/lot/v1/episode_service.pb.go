@@ -1828,7 +1828,8 @@ type AnalyzeFailuresRequest struct {
 	Limit int32 `protobuf:"varint,3,opt,name=limit,proto3" json:"limit,omitempty"`
 	// similarity in [0, 1] from which on errors are merged by meaning; absent: .14, which suits
 	// failures of many kinds. Where all are of one kind, as those of a compiler, ask with .3 or more
-	// for finer groups. 1 merges just equal signatures.
+	// for finer groups. 1 merges just equal signatures. Errors that name different kinds of failures,
+	// such as a rate limit and a time-out, are merged at no similarity.
 	Similarity    *float64 `protobuf:"fixed64,4,opt,name=similarity,proto3,oneof" json:"similarity,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

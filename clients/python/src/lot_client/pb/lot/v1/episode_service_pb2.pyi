@@ -1017,7 +1017,8 @@ class AnalyzeFailuresRequest(_message.Message):
     similarity: _builtins.float
     """similarity in [0, 1] from which on errors are merged by meaning; absent: .14, which suits
     failures of many kinds. Where all are of one kind, as those of a compiler, ask with .3 or more
-    for finer groups. 1 merges just equal signatures.
+    for finer groups. 1 merges just equal signatures. Errors that name different kinds of failures,
+    such as a rate limit and a time-out, are merged at no similarity.
     """
     @_builtins.property
     def filter(self) -> _episode_pb2.EpisodeFilter:
