@@ -33,6 +33,7 @@ CLIENT_COPY = ROOT / "clients" / "python" / "src" / "lot_client" / "pb"
 READING_VERBS = (
     "Analyze",
     "Check",
+    "Embed",
     "Export",
     "Find",
     "Get",
