@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from lot_grpc.domain.ids import etag_of
 from lot_grpc.domain.outcomes import Outcome
 
 
@@ -59,6 +60,13 @@ class Decision:
     result: DecisionOutcome | None = None
     feedback_reward: float | None = None
     """The reward of the first feedback that found none."""
+    revision: int = 1
+    """Grows with everything that comes of it."""
+
+    @property
+    def etag(self) -> str:
+        """Of this revision of this decision."""
+        return etag_of(self.decision_id, self.create_time, self.revision)
 
     @property
     def reward(self) -> float | None:

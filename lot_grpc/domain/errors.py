@@ -187,6 +187,13 @@ class DecisionNotFoundError(NotFoundError):
     noun = "decision"
 
 
+class LearningEventNotFoundError(NotFoundError):
+    """No such learning event."""
+
+    reason = "LEARNING_EVENT_NOT_FOUND"
+    noun = "learning event"
+
+
 class SelectionUnknownError(NotFoundError):
     """A ``selection_id`` that was never given, or is older than its life."""
 

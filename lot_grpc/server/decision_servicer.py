@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from lot_grpc.domain.errors import DecisionNotFoundError
 from lot_grpc.domain.ids import namespace_or_default
 from lot_grpc.pb.lot.v1 import decision_pb2 as pb
 from lot_grpc.pb.lot.v1 import learning_service_pb2_grpc
@@ -43,6 +44,19 @@ class DecisionServicer(learning_service_pb2_grpc.LearningServiceServicer):
             namespace_or_default(request.namespace), request.decision_id
         )
         return pb.GetDecisionResponse(decision=convert.decision_to_pb(decision))
+
+    async def DeleteDecision(
+        self, request: pb.DeleteDecisionRequest, context: Context
+    ) -> pb.DeleteDecisionResponse:
+        try:
+            await self._decisions.delete(
+                namespace_or_default(request.namespace), request.decision_id, request.etag
+            )
+        except DecisionNotFoundError:
+            if not request.allow_missing:
+                raise
+            return pb.DeleteDecisionResponse(deleted=False)
+        return pb.DeleteDecisionResponse(deleted=True)
 
     async def ListDecisions(
         self, request: pb.ListDecisionsRequest, context: Context

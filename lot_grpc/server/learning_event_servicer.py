@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from lot_grpc.domain.errors import LearningEventNotFoundError
 from lot_grpc.domain.ids import namespace_or_default
 from lot_grpc.pb.lot.v1 import learning_event_pb2 as pb
 from lot_grpc.pb.lot.v1 import learning_service_pb2_grpc
@@ -31,6 +32,27 @@ class LearningEventServicer(learning_service_pb2_grpc.LearningServiceServicer):
         return pb.RecordLearningEventResponse(
             learning_event=convert.learning_event_to_pb(event), created=created
         )
+
+    async def GetLearningEvent(
+        self, request: pb.GetLearningEventRequest, context: Context
+    ) -> pb.GetLearningEventResponse:
+        event = await self._events.get(
+            namespace_or_default(request.namespace), request.learning_event_id
+        )
+        return pb.GetLearningEventResponse(learning_event=convert.learning_event_to_pb(event))
+
+    async def DeleteLearningEvent(
+        self, request: pb.DeleteLearningEventRequest, context: Context
+    ) -> pb.DeleteLearningEventResponse:
+        try:
+            await self._events.delete(
+                namespace_or_default(request.namespace), request.learning_event_id
+            )
+        except LearningEventNotFoundError:
+            if not request.allow_missing:
+                raise
+            return pb.DeleteLearningEventResponse(deleted=False)
+        return pb.DeleteLearningEventResponse(deleted=True)
 
     async def ListLearningEvents(
         self, request: pb.ListLearningEventsRequest, context: Context

@@ -50,6 +50,8 @@ from lot_grpc.services.indexing import Indexing
 from lot_grpc.services.keeping.keeping import Keeping
 from lot_grpc.services.keeping.kept import kept_nouns
 from lot_grpc.services.keeping.policies import Policies
+from lot_grpc.services.learning import decisions as decisions_module
+from lot_grpc.services.learning import learning_events as learning_events_module
 from lot_grpc.services.learning.action_values import ActionValues
 from lot_grpc.services.learning.decisions import Decisions
 from lot_grpc.services.learning.learning_events import LearningEvents
@@ -261,10 +263,11 @@ def build_services(
     keeping = Keeping(store, moments, policies, nouns)
 
     clearing = Clearing(changing.store, moments, clears, stamps, writers, arrivals, retrievals)
-    once = Once(store, ledger)
+    once = Once(store, ledger, tombstones)
     action_values = ActionValues(store, moments, policies)
     selections = Selections(store, moments, once, action_values)
-    decisions = Decisions(store, moments, ledger, once)
+    decisions = Decisions(store, moments, ledger, once, tombstones)
+    learning_events = LearningEvents(store, moments, once, tombstones)
     preferences = Preferences(store, moments, ledger, tombstones)
     submitting_feedback = SubmittingFeedback(
         store,
@@ -281,6 +284,7 @@ def build_services(
             retrievals,
         ),
         moves_of(feedback, decisions, selections, action_values),
+        tombstones,
     )
 
     session_rows = SessionRows(store, moments)
@@ -383,6 +387,8 @@ def build_services(
                 error_solutions_module.NOUN: error_solutions.finish_delete,
                 preferences_module.NOUN: preferences.finish_delete,
                 session_rows_module.NOUN: sessions.finish_delete,
+                decisions_module.NOUN: decisions.finish_delete,
+                learning_events_module.NOUN: learning_events.finish_delete,
             },
             {PATTERNS: patterns.finish_expiry, ERROR_SOLUTIONS: error_solutions.finish_expiry},
             clearing.finish,
@@ -408,7 +414,7 @@ def build_services(
         retrievals=retrievals,
         stamps=stamps,
         watching=watching,
-        learning_events=LearningEvents(store, moments, once),
+        learning_events=learning_events,
         submitting_feedback=submitting_feedback,
         decisions=decisions,
         selections=selections,

@@ -9,15 +9,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from lot_grpc.domain.ids import point_id
-from lot_grpc.ports import Condition, Equals, Record, VectorStore
+from lot_grpc.ports import Condition, Equals, IdIn, Record, VectorStore
+from lot_grpc.services.ledger import Entry
 from lot_grpc.services.moments import Moments
 from lot_grpc.services.records.collections import SORT_KEY, TOMBSTONES
+
+DELETED_SINCE = "it was deleted after this request's first try"
+"""What a repeat is told."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tombstone:
     """A delete of (noun, id) at one revision. ``done`` once nothing of the thing is left.
 
+    ``revision`` is 0 for a thing whose record has none.
     ``sort_key`` is that of the thing's record: another thing that took the id since has its own.
     """
 
@@ -33,7 +38,9 @@ class Tombstone:
 
     def conditions(self) -> list[Condition]:
         """What must hold of the record that is deleted."""
-        as_it_was = {"revision": self.revision, SORT_KEY: self.sort_key, **self.unchanged}
+        as_it_was = {SORT_KEY: self.sort_key, **self.unchanged}
+        if self.revision:
+            as_it_was["revision"] = self.revision
         return [Equals(key, value) for key, value in as_it_was.items()]
 
 
@@ -56,7 +63,7 @@ class Tombstones:
             namespace,
             noun,
             id,
-            payload["revision"],
+            payload.get("revision", 0),
             payload[SORT_KEY],
             self._moments.now(),
             done=False,
@@ -75,6 +82,14 @@ class Tombstones:
         await self._store.put(TOMBSTONES, [Record(_point(namespace, noun, id), namespace, payload)])
         return stone
 
+    async def carry_out(self, stone: Tombstone, collection: str, point: str) -> bool:
+        """Delete a thing on which nothing hangs; False if it was changed since."""
+        at = (stone.namespace, [IdIn((point,)), *stone.conditions()])
+        await self._store.delete(collection, *at)
+        left = (await self._store.get(collection, stone.namespace, [point])).get(point)
+        await self.finish(stone)
+        return left is None or left.payload[SORT_KEY] != stone.sort_key
+
     async def finish(self, stone: Tombstone) -> None:
         """Mark a delete as carried out."""
         point = _point(stone.namespace, stone.noun, stone.id)
@@ -86,6 +101,16 @@ class Tombstones:
         point = _point(namespace, noun, id)
         found = await self._store.get(TOMBSTONES, namespace, [point])
         return _tombstone(found[point]) if point in found else None
+
+    async def deleted_since(self, entry: Entry, noun: str, id: str) -> bool:
+        """Whether the thing of a request, which is not there, was deleted or expired since.
+
+        False if no try of the request got as far as writing it.
+        """
+        if entry.result is not None:
+            return True
+        stone = await self.find(entry.namespace, noun, id)
+        return stone is not None and stone.delete_time >= entry.create_time
 
     async def those_of(
         self, namespace: str, things: Sequence[tuple[str, str]]

@@ -43,7 +43,10 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "LearningService.GetRecommendations": {"task": "t"},
     "LearningService.GetTrends": {},
     "LearningService.GetBestActions": {"state": {"task_type": "t"}},
+    "LearningService.DeleteDecision": {"decision_id": "d"},
+    "LearningService.DeleteLearningEvent": {"learning_event_id": "l"},
     "LearningService.GetDecision": {"decision_id": "d"},
+    "LearningService.GetLearningEvent": {"learning_event_id": "l"},
     "LearningService.ListDecisions": {},
     "LearningService.ListLearningEvents": {},
     "LearningService.RecordDecision": {"decision": {"context": "c", "chosen_option": "o"}},
@@ -134,6 +137,8 @@ async def prepare(lot: Lot) -> None:
     await lot.memories.PutSessionValue(session_id="c", key="k", value={"bool_value": True})
     decision = {"context": "c", "chosen_option": "o"}
     await lot.learning.RecordDecision(decision=decision, decision_id="d")
+    event = {"event_type": "before"}
+    await lot.learning.RecordLearningEvent(learning_event=event, learning_event_id="l")
     for name, message in (("s", "f"), ("u", "g")):
         await lot.memories.SaveErrorSolution(
             error_solution={"error_message": message, "resolution": "r"}, error_solution_id=name

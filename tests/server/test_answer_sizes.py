@@ -88,7 +88,8 @@ async def fill(lot: Lot) -> Counter[str]:
         await lot.learning.RecordDecision(decision=decision, decision_id=name)
     for n in range(9):
         learned = largest(learning_event_pb2.LearningEvent, n)
-        await lot.learning.RecordLearningEvent(learning_event=learned)
+        name = "l" if not n else f"l{n}"
+        await lot.learning.RecordLearningEvent(learning_event=learned, learning_event_id=name)
     for n in range(15):
         await lot.memories.PutPreference(key=f"k{n}", value=VALUE)
     for n in range(15):

@@ -90,6 +90,7 @@ async def test_the_examples_are_good_and_are_all_that_is_carried_out(prepared):
     assert sorted(EXAMPLES) == list(told.capabilities)
     changing = {"DeletePattern": 1, "DeleteMemory": 1, "EndEpisode": 2, "DeleteEpisode": 3}
     changing |= {"DeletePreference": 1, "ClearSession": 1, "ClearNamespace": 4}
+    changing |= {"DeleteDecision": 1, "DeleteLearningEvent": 1}
     for rpc in sorted(EXAMPLES, key=lambda rpc: changing.get(rpc.partition(".")[2], 0)):
         if rpc == "AdminService.Compact":  # refused by the embedded store
             continue

@@ -11,7 +11,9 @@ import pytest
 from tests.server.service import SERVICES, Lot
 from tests.server.wire import failure
 
-OUTPUT = {"Pattern", "Memory", "ErrorSolution", "Episode", "Preference", "NamespacePolicy"}
+OUTPUT = {
+    "Pattern", "Memory", "ErrorSolution", "Episode", "Preference", "NamespacePolicy", "Decision",
+}  # fmt: skip
 """The messages that have one. An episode's is only read."""
 
 
@@ -36,6 +38,18 @@ async def _error_solution(lot: Lot) -> Any:
     solution = {"error_message": "e", "resolution": "r"}
     answer = await lot.memories.SaveErrorSolution(error_solution=solution, error_solution_id="x")
     return answer.error_solution
+
+
+async def _decision(lot: Lot) -> Any:
+    decision = {"context": "c", "chosen_option": "o"}
+    return (await lot.learning.RecordDecision(decision=decision, decision_id="x")).decision
+
+
+async def _decision_after(lot: Lot, etag: str) -> Any:
+    """What changes a decision takes no etag; so the delete stands for the edit that is refused."""
+    if (await lot.learning.GetDecision(decision_id="x")).decision.etag != etag:
+        return await lot.learning.DeleteDecision(decision_id="x", etag=etag)
+    return await lot.learning.RecordDecisionOutcome(decision_id="x", outcome=1)
 
 
 async def _preference(lot: Lot) -> Any:
@@ -73,6 +87,11 @@ KINDS = {
         ),
         lambda lot, etag: lot.memories.DeleteErrorSolution(error_solution_id="x", etag=etag),
     ),
+    "decision": Kind(
+        _decision,
+        _decision_after,
+        lambda lot, etag: lot.learning.DeleteDecision(decision_id="x", etag=etag),
+    ),
     "preference": Kind(
         _preference,
         lambda lot, etag: lot.memories.PutPreference(
@@ -94,6 +113,7 @@ def test_the_table_has_all_that_take_an_etag():
     assert taking == {
         "UpdatePattern", "DeletePattern", "UpdateMemory", "DeleteMemory", "PutPreference",
         "DeletePreference", "UpdateNamespacePolicy", "UpdateErrorSolution", "DeleteErrorSolution",
+        "DeleteDecision",
     }  # fmt: skip
     files = {m.output_type.file for m in methods}
     files |= {dependency for file in files for dependency in file.dependencies}

@@ -1,4 +1,4 @@
-"""RecordDecision, RecordDecisionOutcome and ListDecisions on the wire."""
+"""Decisions on the wire: recorded, what came of them, read, listed and deleted."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ FAILURE = outcome_pb2.OUTCOME_FAILURE
 PARTIAL = outcome_pb2.OUTCOME_PARTIAL
 GIVEN_BY_SERVER = (
     "decision_id", "outcome", "reward", "outcome_note", "outcome_time", "create_time", "namespace",
+    "etag",
 )  # fmt: skip
 
 
@@ -202,3 +203,50 @@ async def test_one_is_read_by_its_id_where_it_is(lot):
     assert decision == (await lot.learning.ListDecisions()).decisions[0]
     failed = await failure(lot.on(f"{lot.namespace}-x").learning.GetDecision(decision_id="d"))
     assert (failed.code, failed.reason) == ("NOT_FOUND", "DECISION_NOT_FOUND")
+
+
+async def test_one_is_deleted_where_it_is(lot):
+    await decided(lot, "d")
+    other = lot.on(f"{lot.namespace}-x")
+    for call in (
+        other.learning.DeleteDecision(decision_id="d"),
+        lot.learning.DeleteDecision(decision_id="e"),
+    ):
+        failed = await failure(call)
+        assert (failed.code, failed.reason) == ("NOT_FOUND", "DECISION_NOT_FOUND")
+    assert not (await other.learning.DeleteDecision(decision_id="d", allow_missing=True)).deleted
+    assert (await lot.learning.DeleteDecision(decision_id="d")).deleted
+    for call in (
+        lot.learning.GetDecision(decision_id="d"),
+        lot.learning.DeleteDecision(decision_id="d"),
+        lot.learning.RecordDecisionOutcome(decision_id="d", outcome=SUCCESS),
+        lot.learning.SubmitFeedback(reward=1.0, target={"decision_id": "d"}),
+    ):
+        assert (await failure(call)).reason == "DECISION_NOT_FOUND"
+    assert await listed(lot) == []
+
+
+async def test_an_outcome_changes_the_etag_and_a_delete_with_the_old_one_is_refused(lot):
+    old = (await decided(lot, "d")).etag
+    new = await lot.learning.RecordDecisionOutcome(decision_id="d", outcome=SUCCESS)
+    failed = await failure(lot.learning.DeleteDecision(decision_id="d", etag=old))
+    assert (failed.code, failed.reason) == ("ABORTED", "ETAG_MISMATCH")
+    assert (await lot.learning.GetDecision(decision_id="d")).decision.etag == new.decision.etag
+    assert (await lot.learning.DeleteDecision(decision_id="d", etag=new.decision.etag)).deleted
+
+
+async def test_a_repeat_brings_back_no_deleted_decision(lot):
+    asked = {"decision": {"context": "c", "chosen_option": "o"}, "request_id": "r"}
+    first = (await lot.learning.RecordDecision(**asked)).decision
+    came = {"decision_id": first.decision_id, "outcome": SUCCESS, "request_id": "r"}
+    await lot.learning.RecordDecisionOutcome(**came)
+    await lot.learning.DeleteDecision(decision_id=first.decision_id)
+    failed = await failure(lot.learning.RecordDecision(**asked))
+    assert failed.reason == "DECISION_NOT_FOUND"
+    assert "deleted" in failed.message
+    assert await listed(lot) == []
+    await decided(lot, first.decision_id, reasoning="another")
+    failed = await failure(lot.learning.RecordDecisionOutcome(**came))
+    assert failed.reason == "DECISION_NOT_FOUND"
+    again = (await lot.learning.GetDecision(decision_id=first.decision_id)).decision
+    assert again.outcome == outcome_pb2.OUTCOME_UNSPECIFIED

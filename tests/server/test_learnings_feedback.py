@@ -131,6 +131,44 @@ async def test_each_filter_narrows(lot, fields, asked):
     assert await listed(lot, **asked, created_after=datetime(2020, 1, 1, tzinfo=UTC)) == ["one"]
 
 
+async def test_one_is_read_and_deleted_where_it_is(lot):
+    event = await recorded(lot, "l", text="x")
+    other = lot.on(f"{lot.namespace}-x")
+    assert (await lot.learning.GetLearningEvent(learning_event_id="l")).learning_event == event
+    for call in (
+        other.learning.GetLearningEvent(learning_event_id="l"),
+        other.learning.DeleteLearningEvent(learning_event_id="l"),
+        lot.learning.GetLearningEvent(learning_event_id="m"),
+        lot.learning.DeleteLearningEvent(learning_event_id="m"),
+    ):
+        failed = await failure(call)
+        assert (failed.code, failed.reason) == ("NOT_FOUND", "LEARNING_EVENT_NOT_FOUND")
+    missing = {"learning_event_id": "l", "allow_missing": True}
+    assert not (await other.learning.DeleteLearningEvent(**missing)).deleted
+    assert (await lot.learning.DeleteLearningEvent(**missing)).deleted
+    assert not (await lot.learning.DeleteLearningEvent(**missing)).deleted
+    assert await listed(lot) == []
+    assert (await recorded(lot, "l", text="another")).text == "another"
+
+
+async def test_a_repeat_brings_back_no_deleted_event(lot):
+    calls = [
+        lambda: lot.learning.RecordLearningEvent(
+            learning_event={"event_type": "x"}, request_id="r"
+        ),
+        lambda: lot.learning.SubmitFeedback(text="Perfect summary!", task="t", request_id="r"),
+    ]
+    for call in calls:
+        event = (await call()).learning_event
+        await lot.learning.DeleteLearningEvent(learning_event_id=event.learning_event_id)
+        failed = await failure(call())
+        assert failed.reason == "LEARNING_EVENT_NOT_FOUND"
+        assert "deleted" in failed.message
+    assert await listed(lot) == []
+    [taught] = (await lot.memories.ListPreferences()).preferences  # what it taught stays
+    assert taught.revision == 1
+
+
 # --- judgements -------------------------------------------------------------------------------
 
 

@@ -11,8 +11,10 @@ from lot_grpc.domain.cells import CELLS_AT_MOST
 from lot_grpc.domain.change import Noun
 from lot_grpc.domain.episode import EpisodeError, EpisodeStart, EpisodeStatus
 from lot_grpc.domain.errors import (
+    DecisionNotFoundError,
     EpisodeNotFoundError,
     ErrorSolutionNotFoundError,
+    LearningEventNotFoundError,
     MemoryNotFoundError,
     OutcomeCorrectedError,
     PatternNotFoundError,
@@ -460,6 +462,16 @@ def deletes_memories(world: World, ns: str) -> Any:
     return world.services.deleting_memories.delete(ns, asked, dry_run=False)
 
 
+async def deletes_decision(world: World, ns: str) -> None:
+    with suppress(DecisionNotFoundError):
+        await world.services.decisions.delete(ns, "d")
+
+
+async def deletes_learning_event(world: World, ns: str) -> None:
+    with suppress(LearningEventNotFoundError):
+        await world.services.learning_events.delete(ns, "l")
+
+
 async def chosen_and_decided(world: World, ns: str) -> None:
     """Decision ``d`` and one reward of ``a``; the selection of ``a`` is found by its request."""
     await world.services.decisions.record(ns, decision(decision_id="d"))
@@ -859,8 +871,10 @@ CASES = [
     Case("decide by request", nothing, decides(request_id="r")),
     Case("outcome of a decision", chosen_and_decided, comes_of_it("")),
     Case("outcome of a decision by request", chosen_and_decided, comes_of_it("r")),
+    Case("delete a decision", chosen_and_decided, deletes_decision),
     Case("learning event by id", nothing, learns(learning_event_id="l")),
     Case("learning event by request", nothing, learns(request_id="r")),
+    Case("delete a learning event", learns(learning_event_id="l"), deletes_learning_event),
     Case("feedback", nothing, judges(None), repeatable=False),
     Case("feedback by request", judged_before, judges(None, "r")),
     Case("feedback on a decision", judged_before, judges(TargetKind.DECISION), repeatable=False),

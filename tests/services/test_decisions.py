@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from lot_grpc.domain.decision import DecisionFilter, DecisionOption
+from lot_grpc.domain.decision import Decision, DecisionFilter, DecisionOption
 from lot_grpc.domain.errors import (
     DecisionIdInUseError,
     DecisionNotFoundError,
@@ -129,3 +129,32 @@ async def test_outcomes_and_rewards_at_once_are_one_after_the_other(seed):
     )
     [row] = await payloads(world, DECISIONS)
     assert row["result_revision"] == 1 + 5 + 1
+
+
+async def test_a_delete_and_what_comes_meanwhile_end_in_no_decision():
+    """An outcome between the look of a delete and its write is no reason to leave the decision."""
+    clock = FixedClock()
+    world = await open_world(Interleaving(InMemoryStore(clock), 7), clock)
+    await world.services.decisions.record(NS, decision(decision_id="d"))
+    outcomes = (came(world, Outcome.SUCCESS, f"r{n}") for n in range(5))
+    done = await asyncio.gather(
+        world.services.decisions.delete(NS, "d"), *outcomes, return_exceptions=True
+    )
+    assert done[0] is None
+    assert {type(one) for one in done[1:]} <= {Decision, DecisionNotFoundError}
+    assert await payloads(world, DECISIONS) == []
+
+
+async def test_an_outcome_for_a_deleted_decision_is_none_of_the_next_one_of_its_id(world):
+    """Its first try died before the write; the decision was deleted, and its id taken again."""
+    await world.services.decisions.record(NS, decision(decision_id="d"))
+    store = FaultInjectingStore(world.store)
+    other = await open_world(store, world.clock)
+    store.fail_at(2, When.BEFORE)
+    with pytest.raises(InjectedFault):
+        await came(other, Outcome.SUCCESS, "r")
+    await world.services.decisions.delete(NS, "d")
+    await world.services.decisions.record(NS, decision("Which port?", decision_id="d"))
+    with pytest.raises(DecisionNotFoundError):
+        await came(world, Outcome.SUCCESS, "r")
+    assert (await world.services.decisions.get(NS, "d")).result is None

@@ -34,6 +34,7 @@ from lot_grpc.services.records.collections import (
     REQUESTS,
     TRAJECTORIES,
 )
+from lot_grpc.services.tombstones import Tombstones
 from lot_grpc.storage.faults import FaultInjectingStore, InjectedFault, When
 from lot_grpc.storage.in_memory import InMemoryStore
 from tests.contract.clock import FixedClock
@@ -262,6 +263,7 @@ def on_patterns(world: World, confidences: Confidences) -> SubmittingFeedback:
             services.retrievals,
         ),
         moves_of(confidences, services.decisions, services.selections, values),
+        Tombstones(world.store, moments),
     )
 
 

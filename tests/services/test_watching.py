@@ -142,6 +142,21 @@ async def test_every_noun_is_told():
     assert (ended.type, ended.thing.event_count) == (ChangeType.UPDATED, 3)
 
 
+async def test_decisions_and_learning_events_that_were_deleted_are_told():
+    world = await open_world()
+    services = world.services
+    await services.decisions.record(NS, decision(decision_id="d"))
+    await services.learning_events.record(NS, learning_event(learning_event_id="l"))
+    async with watching(world) as watcher:
+        await services.decisions.delete(NS, "d")
+        await services.learning_events.delete(NS, "l")
+        await watcher.until(lambda: len(watcher.told) == 2)
+    assert [(one.noun, one.id, one.type) for one in watcher.told] == [
+        (Noun.DECISION, "d", ChangeType.DELETED),
+        (Noun.LEARNING_EVENT, "l", ChangeType.DELETED),
+    ]
+
+
 def test_nouns_are_told_from_the_start_in_the_order_in_which_they_are_asked_for():
     assert [noun for noun in Noun if noun in WATCHED] == list(WATCHED)
 

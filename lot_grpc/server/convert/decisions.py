@@ -39,6 +39,7 @@ def decision_to_pb(decision: Decision) -> pb.Decision:
         reward=decision.reward,
         create_time=time_to_pb(decision.create_time),
         namespace=decision.namespace,
+        etag=decision.etag,
     )
     if content.metadata:
         message.metadata.CopyFrom(struct_from_json(content.metadata))

@@ -1,4 +1,4 @@
-"""Decisions: record them, what came of them, and list them."""
+"""Decisions: record them and what came of them, read, list and delete them."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from lot_grpc.domain.errors import (
     ContentionError,
     DecisionIdInUseError,
     DecisionNotFoundError,
+    EtagMismatchError,
 )
 from lot_grpc.domain.ids import content_hash
 from lot_grpc.domain.json_values import fields_to_hash
@@ -27,7 +28,7 @@ from lot_grpc.services.moments import Moments
 from lot_grpc.services.once import Insertion, Once
 from lot_grpc.services.pacing import pause_before_retry
 from lot_grpc.services.paging import Fits, Position, any_size, each, read_page
-from lot_grpc.services.records.collections import DECISIONS, REQUESTS
+from lot_grpc.services.records.collections import DECISIONS, REQUESTS, SORT_KEY
 from lot_grpc.services.records.decisions import (
     REVISION,
     UNSETTLED,
@@ -38,8 +39,9 @@ from lot_grpc.services.records.decisions import (
     result_payload,
 )
 from lot_grpc.services.settling import settled_among
+from lot_grpc.services.tombstones import DELETED_SINCE, Tombstone, Tombstones
 
-_NOUN = "decision"
+NOUN = "decision"
 _TRIES = 50
 
 
@@ -70,16 +72,25 @@ class DecisionOutcomeDraft:
 class Decisions:
     """The decisions of all namespaces."""
 
-    def __init__(self, store: VectorStore, moments: Moments, ledger: Ledger, once: Once) -> None:
+    def __init__(
+        self,
+        store: VectorStore,
+        moments: Moments,
+        ledger: Ledger,
+        once: Once,
+        tombstones: Tombstones,
+    ) -> None:
         self._store = store
         self._moments = moments
         self._ledger = ledger
         self._once = once
+        self._tombstones = tombstones
 
     async def record(self, namespace: str, draft: DecisionDraft) -> tuple[Decision, bool]:
         """Record one; say whether it was created.
 
-        Raises DecisionIdInUseError, RequestIdReusedError.
+        Raises DecisionIdInUseError, RequestIdReusedError; DecisionNotFoundError where a repeat
+        meets what was deleted since.
         """
 
         def make(id: str) -> Record:
@@ -102,6 +113,8 @@ class Decisions:
                 require_same,
                 draft.decision_id,
                 draft.request_id,
+                NOUN,
+                DecisionNotFoundError,
             )
         )
         return decision_from_record(record), created
@@ -128,8 +141,8 @@ class Decisions:
         A request that is sent again does not undo what was recorded after it. Raises
         DecisionNotFoundError, RequestIdReusedError, ContentionError.
         """
-        await self._record(namespace, draft.decision_id)
-        entry = await self._begin(namespace, draft) if draft.request_id else None
+        record = await self._record(namespace, draft.decision_id)
+        entry = await self._begin(record, draft) if draft.request_id else None
         if entry is not None and entry.result is not None:
             return await self.get(namespace, draft.decision_id)
         result = DecisionOutcome(draft.outcome, self._moments.now(), draft.reward, draft.note)
@@ -138,10 +151,15 @@ class Decisions:
             await self._ledger.finish(entry, {})
         return decision_from_record(record)
 
-    async def _begin(self, namespace: str, draft: DecisionOutcomeDraft) -> Entry:
+    async def _begin(self, record: Record, draft: DecisionOutcomeDraft) -> Entry:
+        """Enter the request. Another decision that took the id since is none of its business."""
         given = content_hash([draft.decision_id, draft.outcome, draft.reward, draft.note])
-        ask = Ask(namespace, "RecordDecisionOutcome", draft.request_id, given, {})
-        return await self._ledger.begin(ask)
+        plan = {SORT_KEY: record.payload[SORT_KEY]}
+        ask = Ask(record.namespace, "RecordDecisionOutcome", draft.request_id, given, plan)
+        entry = await self._ledger.begin(ask)
+        if entry.plan.get(SORT_KEY, plan[SORT_KEY]) != plan[SORT_KEY]:
+            raise DecisionNotFoundError(record.namespace, draft.decision_id, DELETED_SINCE)
+        return entry
 
     async def _take_outcome(
         self, namespace: str, decision_id: str, result: DecisionOutcome, entry: Entry | None
@@ -157,10 +175,10 @@ class Decisions:
                 return record
             left = [point for point in unsettled if point not in done]
             changed = {**result_payload(result), UNSETTLED: [*left, *own]}
-            if await self._change(record, changed):
-                return Record(record.id, namespace, {**record.payload, **changed})
+            if written := await self._change(record, changed):
+                return written
             await pause_before_retry(attempt)
-        raise ContentionError(_NOUN, decision_id)
+        raise ContentionError(NOUN, decision_id)
 
     async def take_reward(self, namespace: str, decision_id: str, reward: float) -> None:
         """Take the reward of feedback if the decision has none; doing it again changes nothing.
@@ -171,20 +189,42 @@ class Decisions:
             record = await self._record(namespace, decision_id)
             if decision_from_record(record).reward is not None:
                 return
-            if await self._change(record, {"feedback_reward": reward}):
+            if await self._change(record, {"feedback_reward": reward}) is not None:
                 return
             await pause_before_retry(attempt)
-        raise ContentionError(_NOUN, decision_id)
+        raise ContentionError(NOUN, decision_id)
 
-    async def _change(self, record: Record, changed: Mapping[str, Any]) -> bool:
+    async def delete(self, namespace: str, decision_id: str, etag: str = "") -> None:
+        """Delete the one that has ``etag`` (empty: any).
+
+        Raises DecisionNotFoundError, EtagMismatchError, ContentionError.
+        """
+        for attempt in range(_TRIES):
+            record = await self._record(namespace, decision_id)
+            current = decision_from_record(record).etag
+            if etag and etag != current:
+                raise EtagMismatchError(NOUN, decision_id, etag, current)
+            stone = await self._tombstones.begin(NOUN, decision_id, record, (REVISION,))
+            if await self.finish_delete(stone):
+                return
+            await pause_before_retry(attempt)
+        raise ContentionError(NOUN, decision_id)
+
+    async def finish_delete(self, stone: Tombstone) -> bool:
+        """Carry out a delete that was written down; False if something came of it since."""
+        point = decision_point(stone.namespace, stone.id)
+        return await self._tombstones.carry_out(stone, DECISIONS, point)
+
+    async def _change(self, record: Record, changed: Mapping[str, Any]) -> Record | None:
+        """The record as changed; None if it is another by now."""
         revision = record.payload[REVISION]
-        return await self._store.update(
-            DECISIONS,
-            record.namespace,
-            record.id,
-            set={**changed, REVISION: revision + 1},
-            when=[Equals(REVISION, revision)],
-        )
+        changed = {**changed, REVISION: revision + 1}
+        when = [Equals(REVISION, revision), Equals(SORT_KEY, record.payload[SORT_KEY])]
+        if not await self._store.update(
+            DECISIONS, record.namespace, record.id, set=changed, when=when
+        ):
+            return None
+        return Record(record.id, record.namespace, {**record.payload, **changed})
 
     async def _record(self, namespace: str, decision_id: str) -> Record:
         point = decision_point(namespace, decision_id)

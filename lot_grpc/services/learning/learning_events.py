@@ -1,10 +1,10 @@
-"""Learning events: record, list."""
+"""Learning events: record, read, list, delete."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lot_grpc.domain.errors import LearningEventIdInUseError
+from lot_grpc.domain.errors import LearningEventIdInUseError, LearningEventNotFoundError
 from lot_grpc.domain.ids import content_hash
 from lot_grpc.domain.json_values import fields_to_hash
 from lot_grpc.domain.learning_event import (
@@ -21,8 +21,12 @@ from lot_grpc.services.records.collections import LEARNING_EVENTS
 from lot_grpc.services.records.learning_events import (
     learning_event_conditions,
     learning_event_from_record,
+    learning_event_point,
     learning_event_record,
 )
+from lot_grpc.services.tombstones import Tombstone, Tombstones
+
+NOUN = "learning_event"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,15 +45,19 @@ class LearningEventDraft:
 class LearningEvents:
     """The learning events of all namespaces."""
 
-    def __init__(self, store: VectorStore, moments: Moments, once: Once) -> None:
+    def __init__(
+        self, store: VectorStore, moments: Moments, once: Once, tombstones: Tombstones
+    ) -> None:
         self._store = store
         self._moments = moments
         self._once = once
+        self._tombstones = tombstones
 
     async def record(self, namespace: str, draft: LearningEventDraft) -> tuple[LearningEvent, bool]:
         """Record one; say whether it was created.
 
-        Raises LearningEventIdInUseError, RequestIdReusedError.
+        Raises LearningEventIdInUseError, RequestIdReusedError; LearningEventNotFoundError where a
+        repeat meets what was deleted since.
         """
 
         def make(id: str) -> Record:
@@ -72,9 +80,15 @@ class LearningEvents:
                 require_same,
                 draft.learning_event_id,
                 draft.request_id,
+                NOUN,
+                LearningEventNotFoundError,
             )
         )
         return learning_event_from_record(record), created
+
+    async def get(self, namespace: str, learning_event_id: str) -> LearningEvent:
+        """One learning event. Raises LearningEventNotFoundError."""
+        return learning_event_from_record(await self._record(namespace, learning_event_id))
 
     async def list_page(
         self,
@@ -89,3 +103,20 @@ class LearningEvents:
         return await read_page(
             self._store, LEARNING_EVENTS, namespace, where, size, after, read, fits
         )
+
+    async def delete(self, namespace: str, learning_event_id: str) -> None:
+        """Delete one; what it taught stays. Raises LearningEventNotFoundError."""
+        record = await self._record(namespace, learning_event_id)
+        await self.finish_delete(await self._tombstones.begin(NOUN, learning_event_id, record))
+
+    async def finish_delete(self, stone: Tombstone) -> bool:
+        """Carry out a delete that was written down."""
+        point = learning_event_point(stone.namespace, stone.id)
+        return await self._tombstones.carry_out(stone, LEARNING_EVENTS, point)
+
+    async def _record(self, namespace: str, learning_event_id: str) -> Record:
+        point = learning_event_point(namespace, learning_event_id)
+        found = await self._store.get(LEARNING_EVENTS, namespace, [point])
+        if point not in found:
+            raise LearningEventNotFoundError(namespace, learning_event_id)
+        return found[point]

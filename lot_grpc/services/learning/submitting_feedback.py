@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 
-from lot_grpc.domain.errors import NotFoundError
+from lot_grpc.domain.errors import LearningEventNotFoundError, NotFoundError
 from lot_grpc.domain.ids import content_hash, new_id
 from lot_grpc.domain.judging import Judgement, judge, only_praises
 from lot_grpc.domain.learning_event import (
@@ -24,6 +24,7 @@ from lot_grpc.domain.learning_event import (
 )
 from lot_grpc.domain.preference import LEARNED, Preference, learned_key
 from lot_grpc.ports import Equals, Record, VectorStore
+from lot_grpc.services.learning.learning_events import NOUN as LEARNING_EVENT
 from lot_grpc.services.ledger import Ask, Entry, Ledger
 from lot_grpc.services.memories.preferences import Preferences
 from lot_grpc.services.moments import Moments
@@ -34,6 +35,7 @@ from lot_grpc.services.records.learning_events import (
     learning_event_point,
     learning_event_record,
 )
+from lot_grpc.services.tombstones import DELETED_SINCE, Tombstones
 
 _PREFERRED_ABOVE = 0.5
 """Reward from which on a judgement is a preference as well (seed 004)."""
@@ -94,6 +96,7 @@ class SubmittingFeedback:
         preferences: Preferences,
         checks: Mapping[TargetKind, Check],
         moves: Mapping[TargetKind, Move],
+        tombstones: Tombstones,
     ) -> None:
         """``checks`` know every kind of target; of a kind without a move nothing moves."""
         self._store = store
@@ -102,11 +105,13 @@ class SubmittingFeedback:
         self._preferences = preferences
         self._checks = checks
         self._moves = moves
+        self._tombstones = tombstones
 
     async def submit(self, namespace: str, draft: FeedbackTextDraft) -> Submitted:
         """Learn from a judgement once.
 
-        Raises the NotFoundError of the target, and then keeps nothing; RequestIdReusedError;
+        Raises the NotFoundError of the target, and then keeps nothing; LearningEventNotFoundError
+        where a repeat meets what was deleted since; RequestIdReusedError;
         ContentionError, after which a retry or the sweep does the rest.
         """
         ask = _ask(namespace, draft) if draft.request_id else None
@@ -139,6 +144,8 @@ class SubmittingFeedback:
             found = await self._store.get(LEARNING_EVENTS, namespace, [point])
             if point in found:
                 return found[point]
+            if await self._tombstones.deleted_since(entry, LEARNING_EVENT, own):
+                raise LearningEventNotFoundError(namespace, own, DELETED_SINCE)
         given = draft.reward is not None
         told = Judgement(draft.reward or 0.0, sure=True) if given else judge(draft.text)
         content = LearningEventContent(

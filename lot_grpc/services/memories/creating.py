@@ -149,14 +149,12 @@ class Creating:
         record = (await self._store.get(MEMORIES, work.namespace, [point])).get(point)
         if record is not None and entry.result:
             work.result = Created(memory_from_record(record), entry.result["created"])
-        elif record is None:
-            stone = await self._tombstones.find(work.namespace, NOUN, memory_id)
-            if entry.result or (stone and stone.delete_time >= entry.create_time):
-                work.result = MemoryNotFoundError(
-                    work.namespace,
-                    memory_id,
-                    "it was deleted after this request created it, or has expired",
-                )
+        elif record is None and await self._tombstones.deleted_since(entry, NOUN, memory_id):
+            work.result = MemoryNotFoundError(
+                work.namespace,
+                memory_id,
+                "it was deleted after this request created it, or has expired",
+            )
 
     async def _take_stored(self, namespace: str, works: Sequence[_Work]) -> None:
         """Answer those whose id is taken; those of a content go on to its next id."""

@@ -121,14 +121,12 @@ class ErrorSolutions:
             saved = SavedErrorSolution(error_solution_from_record(record), created=True)
             await self._finish(entry, saved)
             return saved
-        if record is None:
-            stone = await self._tombstones.find(namespace, NOUN, solution_id)
-            if entry.result or (stone and stone.delete_time >= entry.create_time):
-                raise ErrorSolutionNotFoundError(
-                    namespace,
-                    solution_id,
-                    "it was deleted after this request saved it, or has expired",
-                )
+        if record is None and await self._tombstones.deleted_since(entry, NOUN, solution_id):
+            raise ErrorSolutionNotFoundError(
+                namespace,
+                solution_id,
+                "it was deleted after this request saved it, or has expired",
+            )
         return None
 
     async def _finish(self, entry: Entry, saved: SavedErrorSolution) -> None:

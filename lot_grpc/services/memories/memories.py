@@ -13,7 +13,7 @@ from lot_grpc.domain.errors import (
 )
 from lot_grpc.domain.memory import Memory, MemoryContent, search_text
 from lot_grpc.domain.query import MemoryFilter
-from lot_grpc.ports import Equals, IdIn, Record, VectorStore
+from lot_grpc.ports import Equals, Record, VectorStore
 from lot_grpc.services.expiry import check_expiry
 from lot_grpc.services.indexing import Indexed, Indexing
 from lot_grpc.services.ledger import Ledger
@@ -178,13 +178,7 @@ class Memories:
     async def finish_delete(self, stone: Tombstone) -> bool:
         """Carry out a delete that was written down; False if the memory was edited since."""
         point = memory_point(stone.namespace, stone.id)
-        one = Equals(SORT_KEY, stone.sort_key)
-        await self._store.delete(
-            MEMORIES, stone.namespace, [IdIn((point,)), Equals("revision", stone.revision), one]
-        )
-        left = (await self._store.get(MEMORIES, stone.namespace, [point])).get(point)
-        await self._tombstones.finish(stone)
-        return left is None or left.payload[SORT_KEY] != stone.sort_key
+        return await self._tombstones.carry_out(stone, MEMORIES, point)
 
     async def _record(self, namespace: str, memory_id: str, *, vectors: bool = False) -> Record:
         point = memory_point(namespace, memory_id)

@@ -47,7 +47,7 @@ from lot_grpc.services.records.preferences import (
     value_text,
 )
 from lot_grpc.services.settling import settled_among
-from lot_grpc.services.tombstones import Tombstone, Tombstones
+from lot_grpc.services.tombstones import DELETED_SINCE, Tombstone, Tombstones
 
 _METHOD = "PutPreference"
 _TRIES = 50
@@ -219,9 +219,7 @@ class Preferences:
         if await self._deleted_since(namespace, key, record, entry.create_time) or (
             record is None and entry.result is not None
         ):
-            raise PreferenceNotFoundError(
-                namespace, key, "it was deleted after this request's first try"
-            )
+            raise PreferenceNotFoundError(namespace, key, DELETED_SINCE)
 
     async def _deleted_since(
         self, namespace: str, key: str, record: Record | None, time: int

@@ -192,15 +192,12 @@ class Saving:
             if superseded := pattern_from_record(record).content.supersedes:
                 await self._lineage.settle(work.namespace, superseded)
             work.result = Saved(pattern_from_record(record), created=True)
-        elif record is None:
-            stone = await self._tombstones.find(work.namespace, NOUN, pattern_id)
-            deleted = stone is not None and stone.delete_time >= entry.create_time
-            if entry.result or deleted:
-                work.result = PatternNotFoundError(
-                    work.namespace,
-                    pattern_id,
-                    "it was deleted after this request saved it, or has expired",
-                )
+        elif record is None and await self._tombstones.deleted_since(entry, NOUN, pattern_id):
+            work.result = PatternNotFoundError(
+                work.namespace,
+                pattern_id,
+                "it was deleted after this request saved it, or has expired",
+            )
 
     async def _look_at_claims(self, namespace: str, works: Sequence[_Work]) -> None:
         """Leave to ``_resolve`` what another pattern, or another item, has claimed."""

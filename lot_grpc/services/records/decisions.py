@@ -84,6 +84,7 @@ def decision_from_record(record: Record) -> Decision:
         payload["create_time"],
         result,
         payload.get("feedback_reward"),
+        payload[REVISION],
     )
 
 

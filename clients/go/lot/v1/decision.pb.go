@@ -67,7 +67,9 @@ type Decision struct {
 	// Output only. create_time.
 	CreateTime *timestamppb.Timestamp `protobuf:"bytes,19,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
 	// Output only. namespace it is in.
-	Namespace     string `protobuf:"bytes,20,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	Namespace string `protobuf:"bytes,20,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	// Output only. etag changes with everything that comes of the decision.
+	Etag          string `protobuf:"bytes,21,opt,name=etag,proto3" json:"etag,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -238,6 +240,13 @@ func (x *Decision) GetCreateTime() *timestamppb.Timestamp {
 func (x *Decision) GetNamespace() string {
 	if x != nil {
 		return x.Namespace
+	}
+	return ""
+}
+
+func (x *Decision) GetEtag() string {
+	if x != nil {
+		return x.Etag
 	}
 	return ""
 }
@@ -809,6 +818,125 @@ func (x *GetDecisionResponse) GetDecision() *Decision {
 	return nil
 }
 
+// Request of DeleteDecision.
+type DeleteDecisionRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// namespace; empty is `default`.
+	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	// Required. decision_id.
+	DecisionId string `protobuf:"bytes,2,opt,name=decision_id,json=decisionId,proto3" json:"decision_id,omitempty"`
+	// etag that the decision must still have. Empty: whatever it has.
+	Etag string `protobuf:"bytes,3,opt,name=etag,proto3" json:"etag,omitempty"`
+	// allow_missing: a decision that is not there is no error.
+	AllowMissing  bool `protobuf:"varint,4,opt,name=allow_missing,json=allowMissing,proto3" json:"allow_missing,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeleteDecisionRequest) Reset() {
+	*x = DeleteDecisionRequest{}
+	mi := &file_lot_v1_decision_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeleteDecisionRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeleteDecisionRequest) ProtoMessage() {}
+
+func (x *DeleteDecisionRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_lot_v1_decision_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeleteDecisionRequest.ProtoReflect.Descriptor instead.
+func (*DeleteDecisionRequest) Descriptor() ([]byte, []int) {
+	return file_lot_v1_decision_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *DeleteDecisionRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *DeleteDecisionRequest) GetDecisionId() string {
+	if x != nil {
+		return x.DecisionId
+	}
+	return ""
+}
+
+func (x *DeleteDecisionRequest) GetEtag() string {
+	if x != nil {
+		return x.Etag
+	}
+	return ""
+}
+
+func (x *DeleteDecisionRequest) GetAllowMissing() bool {
+	if x != nil {
+		return x.AllowMissing
+	}
+	return false
+}
+
+// Response of DeleteDecision.
+type DeleteDecisionResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// deleted is false when it was not there and allow_missing was set.
+	Deleted       bool `protobuf:"varint,1,opt,name=deleted,proto3" json:"deleted,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeleteDecisionResponse) Reset() {
+	*x = DeleteDecisionResponse{}
+	mi := &file_lot_v1_decision_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeleteDecisionResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeleteDecisionResponse) ProtoMessage() {}
+
+func (x *DeleteDecisionResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_lot_v1_decision_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeleteDecisionResponse.ProtoReflect.Descriptor instead.
+func (*DeleteDecisionResponse) Descriptor() ([]byte, []int) {
+	return file_lot_v1_decision_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *DeleteDecisionResponse) GetDeleted() bool {
+	if x != nil {
+		return x.Deleted
+	}
+	return false
+}
+
 // Request of ListDecisions.
 type ListDecisionsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -829,7 +957,7 @@ type ListDecisionsRequest struct {
 
 func (x *ListDecisionsRequest) Reset() {
 	*x = ListDecisionsRequest{}
-	mi := &file_lot_v1_decision_proto_msgTypes[9]
+	mi := &file_lot_v1_decision_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -841,7 +969,7 @@ func (x *ListDecisionsRequest) String() string {
 func (*ListDecisionsRequest) ProtoMessage() {}
 
 func (x *ListDecisionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_decision_proto_msgTypes[9]
+	mi := &file_lot_v1_decision_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -854,7 +982,7 @@ func (x *ListDecisionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDecisionsRequest.ProtoReflect.Descriptor instead.
 func (*ListDecisionsRequest) Descriptor() ([]byte, []int) {
-	return file_lot_v1_decision_proto_rawDescGZIP(), []int{9}
+	return file_lot_v1_decision_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ListDecisionsRequest) GetNamespace() string {
@@ -906,7 +1034,7 @@ type ListDecisionsResponse struct {
 
 func (x *ListDecisionsResponse) Reset() {
 	*x = ListDecisionsResponse{}
-	mi := &file_lot_v1_decision_proto_msgTypes[10]
+	mi := &file_lot_v1_decision_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -918,7 +1046,7 @@ func (x *ListDecisionsResponse) String() string {
 func (*ListDecisionsResponse) ProtoMessage() {}
 
 func (x *ListDecisionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_decision_proto_msgTypes[10]
+	mi := &file_lot_v1_decision_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -931,7 +1059,7 @@ func (x *ListDecisionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDecisionsResponse.ProtoReflect.Descriptor instead.
 func (*ListDecisionsResponse) Descriptor() ([]byte, []int) {
-	return file_lot_v1_decision_proto_rawDescGZIP(), []int{10}
+	return file_lot_v1_decision_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ListDecisionsResponse) GetDecisions() []*Decision {
@@ -952,7 +1080,7 @@ var File_lot_v1_decision_proto protoreflect.FileDescriptor
 
 const file_lot_v1_decision_proto_rawDesc = "" +
 	"\n" +
-	"\x15lot/v1/decision.proto\x12\x06lot.v1\x1a google/protobuf/field_mask.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14lot/v1/outcome.proto\"\xec\x06\n" +
+	"\x15lot/v1/decision.proto\x12\x06lot.v1\x1a google/protobuf/field_mask.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14lot/v1/outcome.proto\"\x80\a\n" +
 	"\bDecision\x12\x1f\n" +
 	"\vdecision_id\x18\x01 \x01(\tR\n" +
 	"decisionId\x12\x1d\n" +
@@ -980,7 +1108,8 @@ const file_lot_v1_decision_proto_rawDesc = "" +
 	"\foutcome_time\x18\x12 \x01(\v2\x1a.google.protobuf.TimestampR\voutcomeTime\x12;\n" +
 	"\vcreate_time\x18\x13 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"createTime\x12\x1c\n" +
-	"\tnamespace\x18\x14 \x01(\tR\tnamespace\x1a9\n" +
+	"\tnamespace\x18\x14 \x01(\tR\tnamespace\x12\x12\n" +
+	"\x04etag\x18\x15 \x01(\tR\x04etag\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\r\n" +
@@ -1040,7 +1169,15 @@ const file_lot_v1_decision_proto_rawDesc = "" +
 	"\vdecision_id\x18\x02 \x01(\tR\n" +
 	"decisionId\"C\n" +
 	"\x13GetDecisionResponse\x12,\n" +
-	"\bdecision\x18\x01 \x01(\v2\x10.lot.v1.DecisionR\bdecision\"\xd9\x01\n" +
+	"\bdecision\x18\x01 \x01(\v2\x10.lot.v1.DecisionR\bdecision\"\x8f\x01\n" +
+	"\x15DeleteDecisionRequest\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x1f\n" +
+	"\vdecision_id\x18\x02 \x01(\tR\n" +
+	"decisionId\x12\x12\n" +
+	"\x04etag\x18\x03 \x01(\tR\x04etag\x12#\n" +
+	"\rallow_missing\x18\x04 \x01(\bR\fallowMissing\"2\n" +
+	"\x16DeleteDecisionResponse\x12\x18\n" +
+	"\adeleted\x18\x01 \x01(\bR\adeleted\"\xd9\x01\n" +
 	"\x14ListDecisionsRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12.\n" +
 	"\x06filter\x18\x02 \x01(\v2\x16.lot.v1.DecisionFilterR\x06filter\x12\x1b\n" +
@@ -1065,7 +1202,7 @@ func file_lot_v1_decision_proto_rawDescGZIP() []byte {
 	return file_lot_v1_decision_proto_rawDescData
 }
 
-var file_lot_v1_decision_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
+var file_lot_v1_decision_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
 var file_lot_v1_decision_proto_goTypes = []any{
 	(*Decision)(nil),                      // 0: lot.v1.Decision
 	(*DecisionOption)(nil),                // 1: lot.v1.DecisionOption
@@ -1076,34 +1213,36 @@ var file_lot_v1_decision_proto_goTypes = []any{
 	(*RecordDecisionOutcomeResponse)(nil), // 6: lot.v1.RecordDecisionOutcomeResponse
 	(*GetDecisionRequest)(nil),            // 7: lot.v1.GetDecisionRequest
 	(*GetDecisionResponse)(nil),           // 8: lot.v1.GetDecisionResponse
-	(*ListDecisionsRequest)(nil),          // 9: lot.v1.ListDecisionsRequest
-	(*ListDecisionsResponse)(nil),         // 10: lot.v1.ListDecisionsResponse
-	nil,                                   // 11: lot.v1.Decision.LabelsEntry
-	nil,                                   // 12: lot.v1.DecisionFilter.LabelsEntry
-	(*structpb.Struct)(nil),               // 13: google.protobuf.Struct
-	(*timestamppb.Timestamp)(nil),         // 14: google.protobuf.Timestamp
-	(Outcome)(0),                          // 15: lot.v1.Outcome
-	(*fieldmaskpb.FieldMask)(nil),         // 16: google.protobuf.FieldMask
+	(*DeleteDecisionRequest)(nil),         // 9: lot.v1.DeleteDecisionRequest
+	(*DeleteDecisionResponse)(nil),        // 10: lot.v1.DeleteDecisionResponse
+	(*ListDecisionsRequest)(nil),          // 11: lot.v1.ListDecisionsRequest
+	(*ListDecisionsResponse)(nil),         // 12: lot.v1.ListDecisionsResponse
+	nil,                                   // 13: lot.v1.Decision.LabelsEntry
+	nil,                                   // 14: lot.v1.DecisionFilter.LabelsEntry
+	(*structpb.Struct)(nil),               // 15: google.protobuf.Struct
+	(*timestamppb.Timestamp)(nil),         // 16: google.protobuf.Timestamp
+	(Outcome)(0),                          // 17: lot.v1.Outcome
+	(*fieldmaskpb.FieldMask)(nil),         // 18: google.protobuf.FieldMask
 }
 var file_lot_v1_decision_proto_depIdxs = []int32{
 	1,  // 0: lot.v1.Decision.options:type_name -> lot.v1.DecisionOption
-	11, // 1: lot.v1.Decision.labels:type_name -> lot.v1.Decision.LabelsEntry
-	13, // 2: lot.v1.Decision.metadata:type_name -> google.protobuf.Struct
-	14, // 3: lot.v1.Decision.decision_time:type_name -> google.protobuf.Timestamp
-	15, // 4: lot.v1.Decision.outcome:type_name -> lot.v1.Outcome
-	14, // 5: lot.v1.Decision.outcome_time:type_name -> google.protobuf.Timestamp
-	14, // 6: lot.v1.Decision.create_time:type_name -> google.protobuf.Timestamp
-	15, // 7: lot.v1.DecisionFilter.outcomes:type_name -> lot.v1.Outcome
-	12, // 8: lot.v1.DecisionFilter.labels:type_name -> lot.v1.DecisionFilter.LabelsEntry
-	14, // 9: lot.v1.DecisionFilter.created_after:type_name -> google.protobuf.Timestamp
-	14, // 10: lot.v1.DecisionFilter.created_before:type_name -> google.protobuf.Timestamp
+	13, // 1: lot.v1.Decision.labels:type_name -> lot.v1.Decision.LabelsEntry
+	15, // 2: lot.v1.Decision.metadata:type_name -> google.protobuf.Struct
+	16, // 3: lot.v1.Decision.decision_time:type_name -> google.protobuf.Timestamp
+	17, // 4: lot.v1.Decision.outcome:type_name -> lot.v1.Outcome
+	16, // 5: lot.v1.Decision.outcome_time:type_name -> google.protobuf.Timestamp
+	16, // 6: lot.v1.Decision.create_time:type_name -> google.protobuf.Timestamp
+	17, // 7: lot.v1.DecisionFilter.outcomes:type_name -> lot.v1.Outcome
+	14, // 8: lot.v1.DecisionFilter.labels:type_name -> lot.v1.DecisionFilter.LabelsEntry
+	16, // 9: lot.v1.DecisionFilter.created_after:type_name -> google.protobuf.Timestamp
+	16, // 10: lot.v1.DecisionFilter.created_before:type_name -> google.protobuf.Timestamp
 	0,  // 11: lot.v1.RecordDecisionRequest.decision:type_name -> lot.v1.Decision
 	0,  // 12: lot.v1.RecordDecisionResponse.decision:type_name -> lot.v1.Decision
-	15, // 13: lot.v1.RecordDecisionOutcomeRequest.outcome:type_name -> lot.v1.Outcome
+	17, // 13: lot.v1.RecordDecisionOutcomeRequest.outcome:type_name -> lot.v1.Outcome
 	0,  // 14: lot.v1.RecordDecisionOutcomeResponse.decision:type_name -> lot.v1.Decision
 	0,  // 15: lot.v1.GetDecisionResponse.decision:type_name -> lot.v1.Decision
 	2,  // 16: lot.v1.ListDecisionsRequest.filter:type_name -> lot.v1.DecisionFilter
-	16, // 17: lot.v1.ListDecisionsRequest.read_mask:type_name -> google.protobuf.FieldMask
+	18, // 17: lot.v1.ListDecisionsRequest.read_mask:type_name -> google.protobuf.FieldMask
 	0,  // 18: lot.v1.ListDecisionsResponse.decisions:type_name -> lot.v1.Decision
 	19, // [19:19] is the sub-list for method output_type
 	19, // [19:19] is the sub-list for method input_type
@@ -1128,7 +1267,7 @@ func file_lot_v1_decision_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lot_v1_decision_proto_rawDesc), len(file_lot_v1_decision_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   13,
+			NumMessages:   15,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -201,6 +201,11 @@ const (
 	//	{ "reason": "DECISION_NOT_FOUND", "domain": "lot.v1",
 	//	  "metadata": { "namespace": "default", "id": "d-1" } }
 	ErrorReason_ERROR_REASON_DECISION_NOT_FOUND ErrorReason = 33
+	// No such learning event in the namespace. Code NOT_FOUND.
+	//
+	//	{ "reason": "LEARNING_EVENT_NOT_FOUND", "domain": "lot.v1",
+	//	  "metadata": { "namespace": "default", "id": "l-1" } }
+	ErrorReason_ERROR_REASON_LEARNING_EVENT_NOT_FOUND ErrorReason = 58
 	// The namespace is being cleared: writes are refused until that is done. Also for a call that was
 	// at work when it was cleared, and would bring something back. Code FAILED_PRECONDITION, with
 	// `google.rpc.RetryInfo`.
@@ -353,6 +358,7 @@ var (
 		31: "ERROR_REASON_PREFERENCE_NOT_FOUND",
 		32: "ERROR_REASON_SESSION_NOT_FOUND",
 		33: "ERROR_REASON_DECISION_NOT_FOUND",
+		58: "ERROR_REASON_LEARNING_EVENT_NOT_FOUND",
 		34: "ERROR_REASON_NAMESPACE_CLEARING",
 		35: "ERROR_REASON_CURSOR_TOO_OLD",
 		36: "ERROR_REASON_COMPACT_OFFLINE_ONLY",
@@ -408,6 +414,7 @@ var (
 		"ERROR_REASON_PREFERENCE_NOT_FOUND":        31,
 		"ERROR_REASON_SESSION_NOT_FOUND":           32,
 		"ERROR_REASON_DECISION_NOT_FOUND":          33,
+		"ERROR_REASON_LEARNING_EVENT_NOT_FOUND":    58,
 		"ERROR_REASON_NAMESPACE_CLEARING":          34,
 		"ERROR_REASON_CURSOR_TOO_OLD":              35,
 		"ERROR_REASON_COMPACT_OFFLINE_ONLY":        36,
@@ -461,7 +468,7 @@ var File_lot_v1_error_reason_proto protoreflect.FileDescriptor
 
 const file_lot_v1_error_reason_proto_rawDesc = "" +
 	"\n" +
-	"\x19lot/v1/error_reason.proto\x12\x06lot.v1*\xef\x0e\n" +
+	"\x19lot/v1/error_reason.proto\x12\x06lot.v1*\x9a\x0f\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12\x19\n" +
 	"\x15ERROR_REASON_INTERNAL\x10\x01\x12 \n" +
@@ -497,7 +504,8 @@ const file_lot_v1_error_reason_proto_rawDesc = "" +
 	"%ERROR_REASON_ERROR_SOLUTION_NOT_FOUND\x10\x1e\x12%\n" +
 	"!ERROR_REASON_PREFERENCE_NOT_FOUND\x10\x1f\x12\"\n" +
 	"\x1eERROR_REASON_SESSION_NOT_FOUND\x10 \x12#\n" +
-	"\x1fERROR_REASON_DECISION_NOT_FOUND\x10!\x12#\n" +
+	"\x1fERROR_REASON_DECISION_NOT_FOUND\x10!\x12)\n" +
+	"%ERROR_REASON_LEARNING_EVENT_NOT_FOUND\x10:\x12#\n" +
 	"\x1fERROR_REASON_NAMESPACE_CLEARING\x10\"\x12\x1f\n" +
 	"\x1bERROR_REASON_CURSOR_TOO_OLD\x10#\x12%\n" +
 	"!ERROR_REASON_COMPACT_OFFLINE_ONLY\x10$\x12&\n" +

@@ -25,7 +25,7 @@ const (
 )
 
 // LearningEvent is something to learn from: a success, a failure, a judgement. Stored once and
-// never changed.
+// never changed, so it has no etag.
 type LearningEvent struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// learning_event_id identifies it in its namespace; rules as for Memory.memory_id. Output only in
@@ -619,6 +619,217 @@ func (x *RecordLearningEventResponse) GetCreated() bool {
 	return false
 }
 
+// Request of GetLearningEvent.
+type GetLearningEventRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// namespace; empty is `default`.
+	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	// Required. learning_event_id.
+	LearningEventId string `protobuf:"bytes,2,opt,name=learning_event_id,json=learningEventId,proto3" json:"learning_event_id,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
+}
+
+func (x *GetLearningEventRequest) Reset() {
+	*x = GetLearningEventRequest{}
+	mi := &file_lot_v1_learning_event_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetLearningEventRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetLearningEventRequest) ProtoMessage() {}
+
+func (x *GetLearningEventRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_lot_v1_learning_event_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetLearningEventRequest.ProtoReflect.Descriptor instead.
+func (*GetLearningEventRequest) Descriptor() ([]byte, []int) {
+	return file_lot_v1_learning_event_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *GetLearningEventRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *GetLearningEventRequest) GetLearningEventId() string {
+	if x != nil {
+		return x.LearningEventId
+	}
+	return ""
+}
+
+// Response of GetLearningEvent.
+type GetLearningEventResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// learning_event.
+	LearningEvent *LearningEvent `protobuf:"bytes,1,opt,name=learning_event,json=learningEvent,proto3" json:"learning_event,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetLearningEventResponse) Reset() {
+	*x = GetLearningEventResponse{}
+	mi := &file_lot_v1_learning_event_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetLearningEventResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetLearningEventResponse) ProtoMessage() {}
+
+func (x *GetLearningEventResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_lot_v1_learning_event_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetLearningEventResponse.ProtoReflect.Descriptor instead.
+func (*GetLearningEventResponse) Descriptor() ([]byte, []int) {
+	return file_lot_v1_learning_event_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *GetLearningEventResponse) GetLearningEvent() *LearningEvent {
+	if x != nil {
+		return x.LearningEvent
+	}
+	return nil
+}
+
+// Request of DeleteLearningEvent.
+type DeleteLearningEventRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// namespace; empty is `default`.
+	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	// Required. learning_event_id.
+	LearningEventId string `protobuf:"bytes,2,opt,name=learning_event_id,json=learningEventId,proto3" json:"learning_event_id,omitempty"`
+	// allow_missing: a learning event that is not there is no error.
+	AllowMissing  bool `protobuf:"varint,3,opt,name=allow_missing,json=allowMissing,proto3" json:"allow_missing,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeleteLearningEventRequest) Reset() {
+	*x = DeleteLearningEventRequest{}
+	mi := &file_lot_v1_learning_event_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeleteLearningEventRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeleteLearningEventRequest) ProtoMessage() {}
+
+func (x *DeleteLearningEventRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_lot_v1_learning_event_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeleteLearningEventRequest.ProtoReflect.Descriptor instead.
+func (*DeleteLearningEventRequest) Descriptor() ([]byte, []int) {
+	return file_lot_v1_learning_event_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *DeleteLearningEventRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *DeleteLearningEventRequest) GetLearningEventId() string {
+	if x != nil {
+		return x.LearningEventId
+	}
+	return ""
+}
+
+func (x *DeleteLearningEventRequest) GetAllowMissing() bool {
+	if x != nil {
+		return x.AllowMissing
+	}
+	return false
+}
+
+// Response of DeleteLearningEvent.
+type DeleteLearningEventResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// deleted is false when it was not there and allow_missing was set.
+	Deleted       bool `protobuf:"varint,1,opt,name=deleted,proto3" json:"deleted,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeleteLearningEventResponse) Reset() {
+	*x = DeleteLearningEventResponse{}
+	mi := &file_lot_v1_learning_event_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeleteLearningEventResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeleteLearningEventResponse) ProtoMessage() {}
+
+func (x *DeleteLearningEventResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_lot_v1_learning_event_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeleteLearningEventResponse.ProtoReflect.Descriptor instead.
+func (*DeleteLearningEventResponse) Descriptor() ([]byte, []int) {
+	return file_lot_v1_learning_event_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *DeleteLearningEventResponse) GetDeleted() bool {
+	if x != nil {
+		return x.Deleted
+	}
+	return false
+}
+
 // Request of ListLearningEvents.
 type ListLearningEventsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -639,7 +850,7 @@ type ListLearningEventsRequest struct {
 
 func (x *ListLearningEventsRequest) Reset() {
 	*x = ListLearningEventsRequest{}
-	mi := &file_lot_v1_learning_event_proto_msgTypes[5]
+	mi := &file_lot_v1_learning_event_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -651,7 +862,7 @@ func (x *ListLearningEventsRequest) String() string {
 func (*ListLearningEventsRequest) ProtoMessage() {}
 
 func (x *ListLearningEventsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_learning_event_proto_msgTypes[5]
+	mi := &file_lot_v1_learning_event_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -664,7 +875,7 @@ func (x *ListLearningEventsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListLearningEventsRequest.ProtoReflect.Descriptor instead.
 func (*ListLearningEventsRequest) Descriptor() ([]byte, []int) {
-	return file_lot_v1_learning_event_proto_rawDescGZIP(), []int{5}
+	return file_lot_v1_learning_event_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ListLearningEventsRequest) GetNamespace() string {
@@ -716,7 +927,7 @@ type ListLearningEventsResponse struct {
 
 func (x *ListLearningEventsResponse) Reset() {
 	*x = ListLearningEventsResponse{}
-	mi := &file_lot_v1_learning_event_proto_msgTypes[6]
+	mi := &file_lot_v1_learning_event_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -728,7 +939,7 @@ func (x *ListLearningEventsResponse) String() string {
 func (*ListLearningEventsResponse) ProtoMessage() {}
 
 func (x *ListLearningEventsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_learning_event_proto_msgTypes[6]
+	mi := &file_lot_v1_learning_event_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -741,7 +952,7 @@ func (x *ListLearningEventsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListLearningEventsResponse.ProtoReflect.Descriptor instead.
 func (*ListLearningEventsResponse) Descriptor() ([]byte, []int) {
-	return file_lot_v1_learning_event_proto_rawDescGZIP(), []int{6}
+	return file_lot_v1_learning_event_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ListLearningEventsResponse) GetLearningEvents() []*LearningEvent {
@@ -779,7 +990,7 @@ type SubmitFeedbackRequest struct {
 
 func (x *SubmitFeedbackRequest) Reset() {
 	*x = SubmitFeedbackRequest{}
-	mi := &file_lot_v1_learning_event_proto_msgTypes[7]
+	mi := &file_lot_v1_learning_event_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -791,7 +1002,7 @@ func (x *SubmitFeedbackRequest) String() string {
 func (*SubmitFeedbackRequest) ProtoMessage() {}
 
 func (x *SubmitFeedbackRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_learning_event_proto_msgTypes[7]
+	mi := &file_lot_v1_learning_event_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -804,7 +1015,7 @@ func (x *SubmitFeedbackRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmitFeedbackRequest.ProtoReflect.Descriptor instead.
 func (*SubmitFeedbackRequest) Descriptor() ([]byte, []int) {
-	return file_lot_v1_learning_event_proto_rawDescGZIP(), []int{7}
+	return file_lot_v1_learning_event_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *SubmitFeedbackRequest) GetNamespace() string {
@@ -873,7 +1084,7 @@ type SubmitFeedbackResponse struct {
 
 func (x *SubmitFeedbackResponse) Reset() {
 	*x = SubmitFeedbackResponse{}
-	mi := &file_lot_v1_learning_event_proto_msgTypes[8]
+	mi := &file_lot_v1_learning_event_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -885,7 +1096,7 @@ func (x *SubmitFeedbackResponse) String() string {
 func (*SubmitFeedbackResponse) ProtoMessage() {}
 
 func (x *SubmitFeedbackResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_learning_event_proto_msgTypes[8]
+	mi := &file_lot_v1_learning_event_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -898,7 +1109,7 @@ func (x *SubmitFeedbackResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmitFeedbackResponse.ProtoReflect.Descriptor instead.
 func (*SubmitFeedbackResponse) Descriptor() ([]byte, []int) {
-	return file_lot_v1_learning_event_proto_rawDescGZIP(), []int{8}
+	return file_lot_v1_learning_event_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *SubmitFeedbackResponse) GetReward() float64 {
@@ -1006,7 +1217,18 @@ const file_lot_v1_learning_event_proto_rawDesc = "" +
 	"request_id\x18\x04 \x01(\tR\trequestId\"u\n" +
 	"\x1bRecordLearningEventResponse\x12<\n" +
 	"\x0elearning_event\x18\x01 \x01(\v2\x15.lot.v1.LearningEventR\rlearningEvent\x12\x18\n" +
-	"\acreated\x18\x02 \x01(\bR\acreated\"\xe3\x01\n" +
+	"\acreated\x18\x02 \x01(\bR\acreated\"c\n" +
+	"\x17GetLearningEventRequest\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12*\n" +
+	"\x11learning_event_id\x18\x02 \x01(\tR\x0flearningEventId\"X\n" +
+	"\x18GetLearningEventResponse\x12<\n" +
+	"\x0elearning_event\x18\x01 \x01(\v2\x15.lot.v1.LearningEventR\rlearningEvent\"\x8b\x01\n" +
+	"\x1aDeleteLearningEventRequest\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12*\n" +
+	"\x11learning_event_id\x18\x02 \x01(\tR\x0flearningEventId\x12#\n" +
+	"\rallow_missing\x18\x03 \x01(\bR\fallowMissing\"7\n" +
+	"\x1bDeleteLearningEventResponse\x12\x18\n" +
+	"\adeleted\x18\x01 \x01(\bR\adeleted\"\xe3\x01\n" +
 	"\x19ListLearningEventsRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x123\n" +
 	"\x06filter\x18\x02 \x01(\v2\x1b.lot.v1.LearningEventFilterR\x06filter\x12\x1b\n" +
@@ -1048,50 +1270,55 @@ func file_lot_v1_learning_event_proto_rawDescGZIP() []byte {
 	return file_lot_v1_learning_event_proto_rawDescData
 }
 
-var file_lot_v1_learning_event_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
+var file_lot_v1_learning_event_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
 var file_lot_v1_learning_event_proto_goTypes = []any{
 	(*LearningEvent)(nil),               // 0: lot.v1.LearningEvent
 	(*FeedbackTarget)(nil),              // 1: lot.v1.FeedbackTarget
 	(*LearningEventFilter)(nil),         // 2: lot.v1.LearningEventFilter
 	(*RecordLearningEventRequest)(nil),  // 3: lot.v1.RecordLearningEventRequest
 	(*RecordLearningEventResponse)(nil), // 4: lot.v1.RecordLearningEventResponse
-	(*ListLearningEventsRequest)(nil),   // 5: lot.v1.ListLearningEventsRequest
-	(*ListLearningEventsResponse)(nil),  // 6: lot.v1.ListLearningEventsResponse
-	(*SubmitFeedbackRequest)(nil),       // 7: lot.v1.SubmitFeedbackRequest
-	(*SubmitFeedbackResponse)(nil),      // 8: lot.v1.SubmitFeedbackResponse
-	nil,                                 // 9: lot.v1.LearningEvent.LabelsEntry
-	nil,                                 // 10: lot.v1.LearningEventFilter.LabelsEntry
-	(Outcome)(0),                        // 11: lot.v1.Outcome
-	(*structpb.Struct)(nil),             // 12: google.protobuf.Struct
-	(*timestamppb.Timestamp)(nil),       // 13: google.protobuf.Timestamp
-	(*fieldmaskpb.FieldMask)(nil),       // 14: google.protobuf.FieldMask
-	(*Preference)(nil),                  // 15: lot.v1.Preference
+	(*GetLearningEventRequest)(nil),     // 5: lot.v1.GetLearningEventRequest
+	(*GetLearningEventResponse)(nil),    // 6: lot.v1.GetLearningEventResponse
+	(*DeleteLearningEventRequest)(nil),  // 7: lot.v1.DeleteLearningEventRequest
+	(*DeleteLearningEventResponse)(nil), // 8: lot.v1.DeleteLearningEventResponse
+	(*ListLearningEventsRequest)(nil),   // 9: lot.v1.ListLearningEventsRequest
+	(*ListLearningEventsResponse)(nil),  // 10: lot.v1.ListLearningEventsResponse
+	(*SubmitFeedbackRequest)(nil),       // 11: lot.v1.SubmitFeedbackRequest
+	(*SubmitFeedbackResponse)(nil),      // 12: lot.v1.SubmitFeedbackResponse
+	nil,                                 // 13: lot.v1.LearningEvent.LabelsEntry
+	nil,                                 // 14: lot.v1.LearningEventFilter.LabelsEntry
+	(Outcome)(0),                        // 15: lot.v1.Outcome
+	(*structpb.Struct)(nil),             // 16: google.protobuf.Struct
+	(*timestamppb.Timestamp)(nil),       // 17: google.protobuf.Timestamp
+	(*fieldmaskpb.FieldMask)(nil),       // 18: google.protobuf.FieldMask
+	(*Preference)(nil),                  // 19: lot.v1.Preference
 }
 var file_lot_v1_learning_event_proto_depIdxs = []int32{
-	11, // 0: lot.v1.LearningEvent.outcome:type_name -> lot.v1.Outcome
+	15, // 0: lot.v1.LearningEvent.outcome:type_name -> lot.v1.Outcome
 	1,  // 1: lot.v1.LearningEvent.target:type_name -> lot.v1.FeedbackTarget
-	9,  // 2: lot.v1.LearningEvent.labels:type_name -> lot.v1.LearningEvent.LabelsEntry
-	12, // 3: lot.v1.LearningEvent.metadata:type_name -> google.protobuf.Struct
-	13, // 4: lot.v1.LearningEvent.event_time:type_name -> google.protobuf.Timestamp
-	13, // 5: lot.v1.LearningEvent.create_time:type_name -> google.protobuf.Timestamp
-	11, // 6: lot.v1.LearningEventFilter.outcomes:type_name -> lot.v1.Outcome
-	10, // 7: lot.v1.LearningEventFilter.labels:type_name -> lot.v1.LearningEventFilter.LabelsEntry
+	13, // 2: lot.v1.LearningEvent.labels:type_name -> lot.v1.LearningEvent.LabelsEntry
+	16, // 3: lot.v1.LearningEvent.metadata:type_name -> google.protobuf.Struct
+	17, // 4: lot.v1.LearningEvent.event_time:type_name -> google.protobuf.Timestamp
+	17, // 5: lot.v1.LearningEvent.create_time:type_name -> google.protobuf.Timestamp
+	15, // 6: lot.v1.LearningEventFilter.outcomes:type_name -> lot.v1.Outcome
+	14, // 7: lot.v1.LearningEventFilter.labels:type_name -> lot.v1.LearningEventFilter.LabelsEntry
 	1,  // 8: lot.v1.LearningEventFilter.target:type_name -> lot.v1.FeedbackTarget
-	13, // 9: lot.v1.LearningEventFilter.created_after:type_name -> google.protobuf.Timestamp
-	13, // 10: lot.v1.LearningEventFilter.created_before:type_name -> google.protobuf.Timestamp
+	17, // 9: lot.v1.LearningEventFilter.created_after:type_name -> google.protobuf.Timestamp
+	17, // 10: lot.v1.LearningEventFilter.created_before:type_name -> google.protobuf.Timestamp
 	0,  // 11: lot.v1.RecordLearningEventRequest.learning_event:type_name -> lot.v1.LearningEvent
 	0,  // 12: lot.v1.RecordLearningEventResponse.learning_event:type_name -> lot.v1.LearningEvent
-	2,  // 13: lot.v1.ListLearningEventsRequest.filter:type_name -> lot.v1.LearningEventFilter
-	14, // 14: lot.v1.ListLearningEventsRequest.read_mask:type_name -> google.protobuf.FieldMask
-	0,  // 15: lot.v1.ListLearningEventsResponse.learning_events:type_name -> lot.v1.LearningEvent
-	1,  // 16: lot.v1.SubmitFeedbackRequest.target:type_name -> lot.v1.FeedbackTarget
-	0,  // 17: lot.v1.SubmitFeedbackResponse.learning_event:type_name -> lot.v1.LearningEvent
-	15, // 18: lot.v1.SubmitFeedbackResponse.preference:type_name -> lot.v1.Preference
-	19, // [19:19] is the sub-list for method output_type
-	19, // [19:19] is the sub-list for method input_type
-	19, // [19:19] is the sub-list for extension type_name
-	19, // [19:19] is the sub-list for extension extendee
-	0,  // [0:19] is the sub-list for field type_name
+	0,  // 13: lot.v1.GetLearningEventResponse.learning_event:type_name -> lot.v1.LearningEvent
+	2,  // 14: lot.v1.ListLearningEventsRequest.filter:type_name -> lot.v1.LearningEventFilter
+	18, // 15: lot.v1.ListLearningEventsRequest.read_mask:type_name -> google.protobuf.FieldMask
+	0,  // 16: lot.v1.ListLearningEventsResponse.learning_events:type_name -> lot.v1.LearningEvent
+	1,  // 17: lot.v1.SubmitFeedbackRequest.target:type_name -> lot.v1.FeedbackTarget
+	0,  // 18: lot.v1.SubmitFeedbackResponse.learning_event:type_name -> lot.v1.LearningEvent
+	19, // 19: lot.v1.SubmitFeedbackResponse.preference:type_name -> lot.v1.Preference
+	20, // [20:20] is the sub-list for method output_type
+	20, // [20:20] is the sub-list for method input_type
+	20, // [20:20] is the sub-list for extension type_name
+	20, // [20:20] is the sub-list for extension extendee
+	0,  // [0:20] is the sub-list for field type_name
 }
 
 func init() { file_lot_v1_learning_event_proto_init() }
@@ -1112,14 +1339,14 @@ func file_lot_v1_learning_event_proto_init() {
 		(*FeedbackTarget_RetrievalId)(nil),
 	}
 	file_lot_v1_learning_event_proto_msgTypes[2].OneofWrappers = []any{}
-	file_lot_v1_learning_event_proto_msgTypes[7].OneofWrappers = []any{}
+	file_lot_v1_learning_event_proto_msgTypes[11].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lot_v1_learning_event_proto_rawDesc), len(file_lot_v1_learning_event_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   11,
+			NumMessages:   15,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -24,16 +24,19 @@ var File_lot_v1_learning_service_proto protoreflect.FileDescriptor
 
 const file_lot_v1_learning_service_proto_rawDesc = "" +
 	"\n" +
-	"\x1dlot/v1/learning_service.proto\x12\x06lot.v1\x1a\x15lot/v1/decision.proto\x1a\x15lot/v1/learning.proto\x1a\x1blot/v1/learning_event.proto\x1a\x18lot/v1/performance.proto\x1a\x1blot/v1/recommendation.proto2\xf5\b\n" +
+	"\x1dlot/v1/learning_service.proto\x12\x06lot.v1\x1a\x15lot/v1/decision.proto\x1a\x15lot/v1/learning.proto\x1a\x1blot/v1/learning_event.proto\x1a\x18lot/v1/performance.proto\x1a\x1blot/v1/recommendation.proto2\x82\v\n" +
 	"\x0fLearningService\x12`\n" +
 	"\x12GetRecommendations\x12!.lot.v1.GetRecommendationsRequest\x1a\".lot.v1.GetRecommendationsResponse\"\x03\x90\x02\x01\x12E\n" +
 	"\tGetTrends\x12\x18.lot.v1.GetTrendsRequest\x1a\x19.lot.v1.GetTrendsResponse\"\x03\x90\x02\x01\x12f\n" +
 	"\x14GetPerformanceReport\x12#.lot.v1.GetPerformanceReportRequest\x1a$.lot.v1.GetPerformanceReportResponse\"\x03\x90\x02\x01\x12^\n" +
-	"\x13RecordLearningEvent\x12\".lot.v1.RecordLearningEventRequest\x1a#.lot.v1.RecordLearningEventResponse\x12`\n" +
+	"\x13RecordLearningEvent\x12\".lot.v1.RecordLearningEventRequest\x1a#.lot.v1.RecordLearningEventResponse\x12Z\n" +
+	"\x10GetLearningEvent\x12\x1f.lot.v1.GetLearningEventRequest\x1a .lot.v1.GetLearningEventResponse\"\x03\x90\x02\x01\x12^\n" +
+	"\x13DeleteLearningEvent\x12\".lot.v1.DeleteLearningEventRequest\x1a#.lot.v1.DeleteLearningEventResponse\x12`\n" +
 	"\x12ListLearningEvents\x12!.lot.v1.ListLearningEventsRequest\x1a\".lot.v1.ListLearningEventsResponse\"\x03\x90\x02\x01\x12O\n" +
 	"\x0eRecordDecision\x12\x1d.lot.v1.RecordDecisionRequest\x1a\x1e.lot.v1.RecordDecisionResponse\x12d\n" +
 	"\x15RecordDecisionOutcome\x12$.lot.v1.RecordDecisionOutcomeRequest\x1a%.lot.v1.RecordDecisionOutcomeResponse\x12K\n" +
-	"\vGetDecision\x12\x1a.lot.v1.GetDecisionRequest\x1a\x1b.lot.v1.GetDecisionResponse\"\x03\x90\x02\x01\x12Q\n" +
+	"\vGetDecision\x12\x1a.lot.v1.GetDecisionRequest\x1a\x1b.lot.v1.GetDecisionResponse\"\x03\x90\x02\x01\x12O\n" +
+	"\x0eDeleteDecision\x12\x1d.lot.v1.DeleteDecisionRequest\x1a\x1e.lot.v1.DeleteDecisionResponse\x12Q\n" +
 	"\rListDecisions\x12\x1c.lot.v1.ListDecisionsRequest\x1a\x1d.lot.v1.ListDecisionsResponse\"\x03\x90\x02\x01\x12I\n" +
 	"\fSelectAction\x12\x1b.lot.v1.SelectActionRequest\x1a\x1c.lot.v1.SelectActionResponse\x12F\n" +
 	"\vRecordSteps\x12\x1a.lot.v1.RecordStepsRequest\x1a\x1b.lot.v1.RecordStepsResponse\x12T\n" +
@@ -46,58 +49,70 @@ var file_lot_v1_learning_service_proto_goTypes = []any{
 	(*GetTrendsRequest)(nil),              // 1: lot.v1.GetTrendsRequest
 	(*GetPerformanceReportRequest)(nil),   // 2: lot.v1.GetPerformanceReportRequest
 	(*RecordLearningEventRequest)(nil),    // 3: lot.v1.RecordLearningEventRequest
-	(*ListLearningEventsRequest)(nil),     // 4: lot.v1.ListLearningEventsRequest
-	(*RecordDecisionRequest)(nil),         // 5: lot.v1.RecordDecisionRequest
-	(*RecordDecisionOutcomeRequest)(nil),  // 6: lot.v1.RecordDecisionOutcomeRequest
-	(*GetDecisionRequest)(nil),            // 7: lot.v1.GetDecisionRequest
-	(*ListDecisionsRequest)(nil),          // 8: lot.v1.ListDecisionsRequest
-	(*SelectActionRequest)(nil),           // 9: lot.v1.SelectActionRequest
-	(*RecordStepsRequest)(nil),            // 10: lot.v1.RecordStepsRequest
-	(*GetBestActionsRequest)(nil),         // 11: lot.v1.GetBestActionsRequest
-	(*SubmitFeedbackRequest)(nil),         // 12: lot.v1.SubmitFeedbackRequest
-	(*GetRecommendationsResponse)(nil),    // 13: lot.v1.GetRecommendationsResponse
-	(*GetTrendsResponse)(nil),             // 14: lot.v1.GetTrendsResponse
-	(*GetPerformanceReportResponse)(nil),  // 15: lot.v1.GetPerformanceReportResponse
-	(*RecordLearningEventResponse)(nil),   // 16: lot.v1.RecordLearningEventResponse
-	(*ListLearningEventsResponse)(nil),    // 17: lot.v1.ListLearningEventsResponse
-	(*RecordDecisionResponse)(nil),        // 18: lot.v1.RecordDecisionResponse
-	(*RecordDecisionOutcomeResponse)(nil), // 19: lot.v1.RecordDecisionOutcomeResponse
-	(*GetDecisionResponse)(nil),           // 20: lot.v1.GetDecisionResponse
-	(*ListDecisionsResponse)(nil),         // 21: lot.v1.ListDecisionsResponse
-	(*SelectActionResponse)(nil),          // 22: lot.v1.SelectActionResponse
-	(*RecordStepsResponse)(nil),           // 23: lot.v1.RecordStepsResponse
-	(*GetBestActionsResponse)(nil),        // 24: lot.v1.GetBestActionsResponse
-	(*SubmitFeedbackResponse)(nil),        // 25: lot.v1.SubmitFeedbackResponse
+	(*GetLearningEventRequest)(nil),       // 4: lot.v1.GetLearningEventRequest
+	(*DeleteLearningEventRequest)(nil),    // 5: lot.v1.DeleteLearningEventRequest
+	(*ListLearningEventsRequest)(nil),     // 6: lot.v1.ListLearningEventsRequest
+	(*RecordDecisionRequest)(nil),         // 7: lot.v1.RecordDecisionRequest
+	(*RecordDecisionOutcomeRequest)(nil),  // 8: lot.v1.RecordDecisionOutcomeRequest
+	(*GetDecisionRequest)(nil),            // 9: lot.v1.GetDecisionRequest
+	(*DeleteDecisionRequest)(nil),         // 10: lot.v1.DeleteDecisionRequest
+	(*ListDecisionsRequest)(nil),          // 11: lot.v1.ListDecisionsRequest
+	(*SelectActionRequest)(nil),           // 12: lot.v1.SelectActionRequest
+	(*RecordStepsRequest)(nil),            // 13: lot.v1.RecordStepsRequest
+	(*GetBestActionsRequest)(nil),         // 14: lot.v1.GetBestActionsRequest
+	(*SubmitFeedbackRequest)(nil),         // 15: lot.v1.SubmitFeedbackRequest
+	(*GetRecommendationsResponse)(nil),    // 16: lot.v1.GetRecommendationsResponse
+	(*GetTrendsResponse)(nil),             // 17: lot.v1.GetTrendsResponse
+	(*GetPerformanceReportResponse)(nil),  // 18: lot.v1.GetPerformanceReportResponse
+	(*RecordLearningEventResponse)(nil),   // 19: lot.v1.RecordLearningEventResponse
+	(*GetLearningEventResponse)(nil),      // 20: lot.v1.GetLearningEventResponse
+	(*DeleteLearningEventResponse)(nil),   // 21: lot.v1.DeleteLearningEventResponse
+	(*ListLearningEventsResponse)(nil),    // 22: lot.v1.ListLearningEventsResponse
+	(*RecordDecisionResponse)(nil),        // 23: lot.v1.RecordDecisionResponse
+	(*RecordDecisionOutcomeResponse)(nil), // 24: lot.v1.RecordDecisionOutcomeResponse
+	(*GetDecisionResponse)(nil),           // 25: lot.v1.GetDecisionResponse
+	(*DeleteDecisionResponse)(nil),        // 26: lot.v1.DeleteDecisionResponse
+	(*ListDecisionsResponse)(nil),         // 27: lot.v1.ListDecisionsResponse
+	(*SelectActionResponse)(nil),          // 28: lot.v1.SelectActionResponse
+	(*RecordStepsResponse)(nil),           // 29: lot.v1.RecordStepsResponse
+	(*GetBestActionsResponse)(nil),        // 30: lot.v1.GetBestActionsResponse
+	(*SubmitFeedbackResponse)(nil),        // 31: lot.v1.SubmitFeedbackResponse
 }
 var file_lot_v1_learning_service_proto_depIdxs = []int32{
 	0,  // 0: lot.v1.LearningService.GetRecommendations:input_type -> lot.v1.GetRecommendationsRequest
 	1,  // 1: lot.v1.LearningService.GetTrends:input_type -> lot.v1.GetTrendsRequest
 	2,  // 2: lot.v1.LearningService.GetPerformanceReport:input_type -> lot.v1.GetPerformanceReportRequest
 	3,  // 3: lot.v1.LearningService.RecordLearningEvent:input_type -> lot.v1.RecordLearningEventRequest
-	4,  // 4: lot.v1.LearningService.ListLearningEvents:input_type -> lot.v1.ListLearningEventsRequest
-	5,  // 5: lot.v1.LearningService.RecordDecision:input_type -> lot.v1.RecordDecisionRequest
-	6,  // 6: lot.v1.LearningService.RecordDecisionOutcome:input_type -> lot.v1.RecordDecisionOutcomeRequest
-	7,  // 7: lot.v1.LearningService.GetDecision:input_type -> lot.v1.GetDecisionRequest
-	8,  // 8: lot.v1.LearningService.ListDecisions:input_type -> lot.v1.ListDecisionsRequest
-	9,  // 9: lot.v1.LearningService.SelectAction:input_type -> lot.v1.SelectActionRequest
-	10, // 10: lot.v1.LearningService.RecordSteps:input_type -> lot.v1.RecordStepsRequest
-	11, // 11: lot.v1.LearningService.GetBestActions:input_type -> lot.v1.GetBestActionsRequest
-	12, // 12: lot.v1.LearningService.SubmitFeedback:input_type -> lot.v1.SubmitFeedbackRequest
-	13, // 13: lot.v1.LearningService.GetRecommendations:output_type -> lot.v1.GetRecommendationsResponse
-	14, // 14: lot.v1.LearningService.GetTrends:output_type -> lot.v1.GetTrendsResponse
-	15, // 15: lot.v1.LearningService.GetPerformanceReport:output_type -> lot.v1.GetPerformanceReportResponse
-	16, // 16: lot.v1.LearningService.RecordLearningEvent:output_type -> lot.v1.RecordLearningEventResponse
-	17, // 17: lot.v1.LearningService.ListLearningEvents:output_type -> lot.v1.ListLearningEventsResponse
-	18, // 18: lot.v1.LearningService.RecordDecision:output_type -> lot.v1.RecordDecisionResponse
-	19, // 19: lot.v1.LearningService.RecordDecisionOutcome:output_type -> lot.v1.RecordDecisionOutcomeResponse
-	20, // 20: lot.v1.LearningService.GetDecision:output_type -> lot.v1.GetDecisionResponse
-	21, // 21: lot.v1.LearningService.ListDecisions:output_type -> lot.v1.ListDecisionsResponse
-	22, // 22: lot.v1.LearningService.SelectAction:output_type -> lot.v1.SelectActionResponse
-	23, // 23: lot.v1.LearningService.RecordSteps:output_type -> lot.v1.RecordStepsResponse
-	24, // 24: lot.v1.LearningService.GetBestActions:output_type -> lot.v1.GetBestActionsResponse
-	25, // 25: lot.v1.LearningService.SubmitFeedback:output_type -> lot.v1.SubmitFeedbackResponse
-	13, // [13:26] is the sub-list for method output_type
-	0,  // [0:13] is the sub-list for method input_type
+	4,  // 4: lot.v1.LearningService.GetLearningEvent:input_type -> lot.v1.GetLearningEventRequest
+	5,  // 5: lot.v1.LearningService.DeleteLearningEvent:input_type -> lot.v1.DeleteLearningEventRequest
+	6,  // 6: lot.v1.LearningService.ListLearningEvents:input_type -> lot.v1.ListLearningEventsRequest
+	7,  // 7: lot.v1.LearningService.RecordDecision:input_type -> lot.v1.RecordDecisionRequest
+	8,  // 8: lot.v1.LearningService.RecordDecisionOutcome:input_type -> lot.v1.RecordDecisionOutcomeRequest
+	9,  // 9: lot.v1.LearningService.GetDecision:input_type -> lot.v1.GetDecisionRequest
+	10, // 10: lot.v1.LearningService.DeleteDecision:input_type -> lot.v1.DeleteDecisionRequest
+	11, // 11: lot.v1.LearningService.ListDecisions:input_type -> lot.v1.ListDecisionsRequest
+	12, // 12: lot.v1.LearningService.SelectAction:input_type -> lot.v1.SelectActionRequest
+	13, // 13: lot.v1.LearningService.RecordSteps:input_type -> lot.v1.RecordStepsRequest
+	14, // 14: lot.v1.LearningService.GetBestActions:input_type -> lot.v1.GetBestActionsRequest
+	15, // 15: lot.v1.LearningService.SubmitFeedback:input_type -> lot.v1.SubmitFeedbackRequest
+	16, // 16: lot.v1.LearningService.GetRecommendations:output_type -> lot.v1.GetRecommendationsResponse
+	17, // 17: lot.v1.LearningService.GetTrends:output_type -> lot.v1.GetTrendsResponse
+	18, // 18: lot.v1.LearningService.GetPerformanceReport:output_type -> lot.v1.GetPerformanceReportResponse
+	19, // 19: lot.v1.LearningService.RecordLearningEvent:output_type -> lot.v1.RecordLearningEventResponse
+	20, // 20: lot.v1.LearningService.GetLearningEvent:output_type -> lot.v1.GetLearningEventResponse
+	21, // 21: lot.v1.LearningService.DeleteLearningEvent:output_type -> lot.v1.DeleteLearningEventResponse
+	22, // 22: lot.v1.LearningService.ListLearningEvents:output_type -> lot.v1.ListLearningEventsResponse
+	23, // 23: lot.v1.LearningService.RecordDecision:output_type -> lot.v1.RecordDecisionResponse
+	24, // 24: lot.v1.LearningService.RecordDecisionOutcome:output_type -> lot.v1.RecordDecisionOutcomeResponse
+	25, // 25: lot.v1.LearningService.GetDecision:output_type -> lot.v1.GetDecisionResponse
+	26, // 26: lot.v1.LearningService.DeleteDecision:output_type -> lot.v1.DeleteDecisionResponse
+	27, // 27: lot.v1.LearningService.ListDecisions:output_type -> lot.v1.ListDecisionsResponse
+	28, // 28: lot.v1.LearningService.SelectAction:output_type -> lot.v1.SelectActionResponse
+	29, // 29: lot.v1.LearningService.RecordSteps:output_type -> lot.v1.RecordStepsResponse
+	30, // 30: lot.v1.LearningService.GetBestActions:output_type -> lot.v1.GetBestActionsResponse
+	31, // 31: lot.v1.LearningService.SubmitFeedback:output_type -> lot.v1.SubmitFeedbackResponse
+	16, // [16:32] is the sub-list for method output_type
+	0,  // [0:16] is the sub-list for method input_type
 	0,  // [0:0] is the sub-list for extension type_name
 	0,  // [0:0] is the sub-list for extension extendee
 	0,  // [0:0] is the sub-list for field type_name

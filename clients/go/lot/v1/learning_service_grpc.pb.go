@@ -23,10 +23,13 @@ const (
 	LearningService_GetTrends_FullMethodName             = "/lot.v1.LearningService/GetTrends"
 	LearningService_GetPerformanceReport_FullMethodName  = "/lot.v1.LearningService/GetPerformanceReport"
 	LearningService_RecordLearningEvent_FullMethodName   = "/lot.v1.LearningService/RecordLearningEvent"
+	LearningService_GetLearningEvent_FullMethodName      = "/lot.v1.LearningService/GetLearningEvent"
+	LearningService_DeleteLearningEvent_FullMethodName   = "/lot.v1.LearningService/DeleteLearningEvent"
 	LearningService_ListLearningEvents_FullMethodName    = "/lot.v1.LearningService/ListLearningEvents"
 	LearningService_RecordDecision_FullMethodName        = "/lot.v1.LearningService/RecordDecision"
 	LearningService_RecordDecisionOutcome_FullMethodName = "/lot.v1.LearningService/RecordDecisionOutcome"
 	LearningService_GetDecision_FullMethodName           = "/lot.v1.LearningService/GetDecision"
+	LearningService_DeleteDecision_FullMethodName        = "/lot.v1.LearningService/DeleteDecision"
 	LearningService_ListDecisions_FullMethodName         = "/lot.v1.LearningService/ListDecisions"
 	LearningService_SelectAction_FullMethodName          = "/lot.v1.LearningService/SelectAction"
 	LearningService_RecordSteps_FullMethodName           = "/lot.v1.LearningService/RecordSteps"
@@ -51,18 +54,28 @@ type LearningServiceClient interface {
 	// that the filter lets through: narrow it where there are many.
 	GetPerformanceReport(ctx context.Context, in *GetPerformanceReportRequest, opts ...grpc.CallOption) (*GetPerformanceReportResponse, error)
 	// RecordLearningEvent stores something to learn from. Errors: LEARNING_EVENT_ID_IN_USE,
-	// REQUEST_ID_REUSED.
+	// REQUEST_ID_REUSED; LEARNING_EVENT_NOT_FOUND for a repeat of a request whose event was deleted
+	// since.
 	RecordLearningEvent(ctx context.Context, in *RecordLearningEventRequest, opts ...grpc.CallOption) (*RecordLearningEventResponse, error)
+	// GetLearningEvent returns one. Errors: LEARNING_EVENT_NOT_FOUND.
+	GetLearningEvent(ctx context.Context, in *GetLearningEventRequest, opts ...grpc.CallOption) (*GetLearningEventResponse, error)
+	// DeleteLearningEvent deletes one. What it moved stays, and so does the preference that it
+	// taught: DeletePreference deletes that. Errors: LEARNING_EVENT_NOT_FOUND.
+	DeleteLearningEvent(ctx context.Context, in *DeleteLearningEventRequest, opts ...grpc.CallOption) (*DeleteLearningEventResponse, error)
 	// ListLearningEvents lists by time of creation, newest first.
 	ListLearningEvents(ctx context.Context, in *ListLearningEventsRequest, opts ...grpc.CallOption) (*ListLearningEventsResponse, error)
 	// RecordDecision stores a decision with its options and reasons. Errors: DECISION_ID_IN_USE,
-	// REQUEST_ID_REUSED.
+	// REQUEST_ID_REUSED; DECISION_NOT_FOUND for a repeat of a request whose decision was deleted
+	// since.
 	RecordDecision(ctx context.Context, in *RecordDecisionRequest, opts ...grpc.CallOption) (*RecordDecisionResponse, error)
 	// RecordDecisionOutcome records what came of a decision. Errors: DECISION_NOT_FOUND,
 	// REQUEST_ID_REUSED, CONTENTION.
 	RecordDecisionOutcome(ctx context.Context, in *RecordDecisionOutcomeRequest, opts ...grpc.CallOption) (*RecordDecisionOutcomeResponse, error)
 	// GetDecision returns one. Errors: DECISION_NOT_FOUND.
 	GetDecision(ctx context.Context, in *GetDecisionRequest, opts ...grpc.CallOption) (*GetDecisionResponse, error)
+	// DeleteDecision deletes one with its outcome. Errors: DECISION_NOT_FOUND, ETAG_MISMATCH,
+	// CONTENTION.
+	DeleteDecision(ctx context.Context, in *DeleteDecisionRequest, opts ...grpc.CallOption) (*DeleteDecisionResponse, error)
 	// ListDecisions lists by time of creation, newest first.
 	ListDecisions(ctx context.Context, in *ListDecisionsRequest, opts ...grpc.CallOption) (*ListDecisionsResponse, error)
 	// SelectAction chooses an action by what was learned of each in a state; of a state of which
@@ -78,7 +91,8 @@ type LearningServiceClient interface {
 	GetBestActions(ctx context.Context, in *GetBestActionsRequest, opts ...grpc.CallOption) (*GetBestActionsResponse, error)
 	// SubmitFeedback learns from a judgement in words, a reward, or both. It is kept as a learning
 	// event and moves its target: see FeedbackTarget. Errors: the NOT_FOUND reason of the target, or
-	// RETRIEVAL_UNKNOWN or SELECTION_UNKNOWN (nothing is kept then), REQUEST_ID_REUSED, CONTENTION.
+	// RETRIEVAL_UNKNOWN or SELECTION_UNKNOWN (nothing is kept then), REQUEST_ID_REUSED, CONTENTION;
+	// LEARNING_EVENT_NOT_FOUND for a repeat of a request whose event was deleted since.
 	SubmitFeedback(ctx context.Context, in *SubmitFeedbackRequest, opts ...grpc.CallOption) (*SubmitFeedbackResponse, error)
 }
 
@@ -130,6 +144,26 @@ func (c *learningServiceClient) RecordLearningEvent(ctx context.Context, in *Rec
 	return out, nil
 }
 
+func (c *learningServiceClient) GetLearningEvent(ctx context.Context, in *GetLearningEventRequest, opts ...grpc.CallOption) (*GetLearningEventResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(GetLearningEventResponse)
+	err := c.cc.Invoke(ctx, LearningService_GetLearningEvent_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *learningServiceClient) DeleteLearningEvent(ctx context.Context, in *DeleteLearningEventRequest, opts ...grpc.CallOption) (*DeleteLearningEventResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(DeleteLearningEventResponse)
+	err := c.cc.Invoke(ctx, LearningService_DeleteLearningEvent_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *learningServiceClient) ListLearningEvents(ctx context.Context, in *ListLearningEventsRequest, opts ...grpc.CallOption) (*ListLearningEventsResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ListLearningEventsResponse)
@@ -164,6 +198,16 @@ func (c *learningServiceClient) GetDecision(ctx context.Context, in *GetDecision
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(GetDecisionResponse)
 	err := c.cc.Invoke(ctx, LearningService_GetDecision_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *learningServiceClient) DeleteDecision(ctx context.Context, in *DeleteDecisionRequest, opts ...grpc.CallOption) (*DeleteDecisionResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(DeleteDecisionResponse)
+	err := c.cc.Invoke(ctx, LearningService_DeleteDecision_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -237,18 +281,28 @@ type LearningServiceServer interface {
 	// that the filter lets through: narrow it where there are many.
 	GetPerformanceReport(context.Context, *GetPerformanceReportRequest) (*GetPerformanceReportResponse, error)
 	// RecordLearningEvent stores something to learn from. Errors: LEARNING_EVENT_ID_IN_USE,
-	// REQUEST_ID_REUSED.
+	// REQUEST_ID_REUSED; LEARNING_EVENT_NOT_FOUND for a repeat of a request whose event was deleted
+	// since.
 	RecordLearningEvent(context.Context, *RecordLearningEventRequest) (*RecordLearningEventResponse, error)
+	// GetLearningEvent returns one. Errors: LEARNING_EVENT_NOT_FOUND.
+	GetLearningEvent(context.Context, *GetLearningEventRequest) (*GetLearningEventResponse, error)
+	// DeleteLearningEvent deletes one. What it moved stays, and so does the preference that it
+	// taught: DeletePreference deletes that. Errors: LEARNING_EVENT_NOT_FOUND.
+	DeleteLearningEvent(context.Context, *DeleteLearningEventRequest) (*DeleteLearningEventResponse, error)
 	// ListLearningEvents lists by time of creation, newest first.
 	ListLearningEvents(context.Context, *ListLearningEventsRequest) (*ListLearningEventsResponse, error)
 	// RecordDecision stores a decision with its options and reasons. Errors: DECISION_ID_IN_USE,
-	// REQUEST_ID_REUSED.
+	// REQUEST_ID_REUSED; DECISION_NOT_FOUND for a repeat of a request whose decision was deleted
+	// since.
 	RecordDecision(context.Context, *RecordDecisionRequest) (*RecordDecisionResponse, error)
 	// RecordDecisionOutcome records what came of a decision. Errors: DECISION_NOT_FOUND,
 	// REQUEST_ID_REUSED, CONTENTION.
 	RecordDecisionOutcome(context.Context, *RecordDecisionOutcomeRequest) (*RecordDecisionOutcomeResponse, error)
 	// GetDecision returns one. Errors: DECISION_NOT_FOUND.
 	GetDecision(context.Context, *GetDecisionRequest) (*GetDecisionResponse, error)
+	// DeleteDecision deletes one with its outcome. Errors: DECISION_NOT_FOUND, ETAG_MISMATCH,
+	// CONTENTION.
+	DeleteDecision(context.Context, *DeleteDecisionRequest) (*DeleteDecisionResponse, error)
 	// ListDecisions lists by time of creation, newest first.
 	ListDecisions(context.Context, *ListDecisionsRequest) (*ListDecisionsResponse, error)
 	// SelectAction chooses an action by what was learned of each in a state; of a state of which
@@ -264,7 +318,8 @@ type LearningServiceServer interface {
 	GetBestActions(context.Context, *GetBestActionsRequest) (*GetBestActionsResponse, error)
 	// SubmitFeedback learns from a judgement in words, a reward, or both. It is kept as a learning
 	// event and moves its target: see FeedbackTarget. Errors: the NOT_FOUND reason of the target, or
-	// RETRIEVAL_UNKNOWN or SELECTION_UNKNOWN (nothing is kept then), REQUEST_ID_REUSED, CONTENTION.
+	// RETRIEVAL_UNKNOWN or SELECTION_UNKNOWN (nothing is kept then), REQUEST_ID_REUSED, CONTENTION;
+	// LEARNING_EVENT_NOT_FOUND for a repeat of a request whose event was deleted since.
 	SubmitFeedback(context.Context, *SubmitFeedbackRequest) (*SubmitFeedbackResponse, error)
 	mustEmbedUnimplementedLearningServiceServer()
 }
@@ -288,6 +343,12 @@ func (UnimplementedLearningServiceServer) GetPerformanceReport(context.Context, 
 func (UnimplementedLearningServiceServer) RecordLearningEvent(context.Context, *RecordLearningEventRequest) (*RecordLearningEventResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method RecordLearningEvent not implemented")
 }
+func (UnimplementedLearningServiceServer) GetLearningEvent(context.Context, *GetLearningEventRequest) (*GetLearningEventResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetLearningEvent not implemented")
+}
+func (UnimplementedLearningServiceServer) DeleteLearningEvent(context.Context, *DeleteLearningEventRequest) (*DeleteLearningEventResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method DeleteLearningEvent not implemented")
+}
 func (UnimplementedLearningServiceServer) ListLearningEvents(context.Context, *ListLearningEventsRequest) (*ListLearningEventsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListLearningEvents not implemented")
 }
@@ -299,6 +360,9 @@ func (UnimplementedLearningServiceServer) RecordDecisionOutcome(context.Context,
 }
 func (UnimplementedLearningServiceServer) GetDecision(context.Context, *GetDecisionRequest) (*GetDecisionResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetDecision not implemented")
+}
+func (UnimplementedLearningServiceServer) DeleteDecision(context.Context, *DeleteDecisionRequest) (*DeleteDecisionResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method DeleteDecision not implemented")
 }
 func (UnimplementedLearningServiceServer) ListDecisions(context.Context, *ListDecisionsRequest) (*ListDecisionsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListDecisions not implemented")
@@ -408,6 +472,42 @@ func _LearningService_RecordLearningEvent_Handler(srv interface{}, ctx context.C
 	return interceptor(ctx, in, info, handler)
 }
 
+func _LearningService_GetLearningEvent_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetLearningEventRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(LearningServiceServer).GetLearningEvent(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: LearningService_GetLearningEvent_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(LearningServiceServer).GetLearningEvent(ctx, req.(*GetLearningEventRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _LearningService_DeleteLearningEvent_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(DeleteLearningEventRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(LearningServiceServer).DeleteLearningEvent(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: LearningService_DeleteLearningEvent_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(LearningServiceServer).DeleteLearningEvent(ctx, req.(*DeleteLearningEventRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _LearningService_ListLearningEvents_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(ListLearningEventsRequest)
 	if err := dec(in); err != nil {
@@ -476,6 +576,24 @@ func _LearningService_GetDecision_Handler(srv interface{}, ctx context.Context, 
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(LearningServiceServer).GetDecision(ctx, req.(*GetDecisionRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _LearningService_DeleteDecision_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(DeleteDecisionRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(LearningServiceServer).DeleteDecision(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: LearningService_DeleteDecision_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(LearningServiceServer).DeleteDecision(ctx, req.(*DeleteDecisionRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -594,6 +712,14 @@ var LearningService_ServiceDesc = grpc.ServiceDesc{
 			Handler:    _LearningService_RecordLearningEvent_Handler,
 		},
 		{
+			MethodName: "GetLearningEvent",
+			Handler:    _LearningService_GetLearningEvent_Handler,
+		},
+		{
+			MethodName: "DeleteLearningEvent",
+			Handler:    _LearningService_DeleteLearningEvent_Handler,
+		},
+		{
 			MethodName: "ListLearningEvents",
 			Handler:    _LearningService_ListLearningEvents_Handler,
 		},
@@ -608,6 +734,10 @@ var LearningService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "GetDecision",
 			Handler:    _LearningService_GetDecision_Handler,
+		},
+		{
+			MethodName: "DeleteDecision",
+			Handler:    _LearningService_DeleteDecision_Handler,
 		},
 		{
 			MethodName: "ListDecisions",

@@ -68,6 +68,7 @@ class Decision(_message.Message):
     OUTCOME_TIME_FIELD_NUMBER: _builtins.int
     CREATE_TIME_FIELD_NUMBER: _builtins.int
     NAMESPACE_FIELD_NUMBER: _builtins.int
+    ETAG_FIELD_NUMBER: _builtins.int
     decision_id: _builtins.str
     """decision_id identifies it in its namespace; rules as for Memory.memory_id. Output only in the
     message; choose it by the request's field.
@@ -96,6 +97,8 @@ class Decision(_message.Message):
     """Output only. outcome_note for people."""
     namespace: _builtins.str
     """Output only. namespace it is in."""
+    etag: _builtins.str
+    """Output only. etag changes with everything that comes of the decision."""
     @_builtins.property
     def options(self) -> _containers.RepeatedCompositeFieldContainer[Global___DecisionOption]:
         """options considered. At most 100."""
@@ -147,10 +150,11 @@ class Decision(_message.Message):
         outcome_time: _timestamp_pb2.Timestamp | None = ...,
         create_time: _timestamp_pb2.Timestamp | None = ...,
         namespace: _builtins.str = ...,
+        etag: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_confidence", b"_confidence", "_reward", b"_reward", "confidence", b"confidence", "create_time", b"create_time", "decision_time", b"decision_time", "metadata", b"metadata", "outcome_time", b"outcome_time", "reward", b"reward"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_confidence", b"_confidence", "_reward", b"_reward", "agent_role", b"agent_role", "category", b"category", "chosen_option", b"chosen_option", "confidence", b"confidence", "context", b"context", "create_time", b"create_time", "decision_id", b"decision_id", "decision_time", b"decision_time", "episode_id", b"episode_id", "labels", b"labels", "metadata", b"metadata", "namespace", b"namespace", "options", b"options", "outcome", b"outcome", "outcome_note", b"outcome_note", "outcome_time", b"outcome_time", "reasoning", b"reasoning", "reward", b"reward", "tags", b"tags", "task_id", b"task_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_confidence", b"_confidence", "_reward", b"_reward", "agent_role", b"agent_role", "category", b"category", "chosen_option", b"chosen_option", "confidence", b"confidence", "context", b"context", "create_time", b"create_time", "decision_id", b"decision_id", "decision_time", b"decision_time", "episode_id", b"episode_id", "etag", b"etag", "labels", b"labels", "metadata", b"metadata", "namespace", b"namespace", "options", b"options", "outcome", b"outcome", "outcome_note", b"outcome_note", "outcome_time", b"outcome_time", "reasoning", b"reasoning", "reward", b"reward", "tags", b"tags", "task_id", b"task_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__confidence: _TypeAlias = _typing.Literal["confidence"]  # noqa: Y015
     _WhichOneofArgType__confidence: _TypeAlias = _typing.Literal["_confidence", b"_confidence"]  # noqa: Y015
@@ -482,6 +486,62 @@ class GetDecisionResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___GetDecisionResponse: _TypeAlias = GetDecisionResponse  # noqa: Y015
+
+@_typing.final
+class DeleteDecisionRequest(_message.Message):
+    """Request of DeleteDecision."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAMESPACE_FIELD_NUMBER: _builtins.int
+    DECISION_ID_FIELD_NUMBER: _builtins.int
+    ETAG_FIELD_NUMBER: _builtins.int
+    ALLOW_MISSING_FIELD_NUMBER: _builtins.int
+    namespace: _builtins.str
+    """namespace; empty is `default`."""
+    decision_id: _builtins.str
+    """Required. decision_id."""
+    etag: _builtins.str
+    """etag that the decision must still have. Empty: whatever it has."""
+    allow_missing: _builtins.bool
+    """allow_missing: a decision that is not there is no error."""
+    def __init__(
+        self,
+        *,
+        namespace: _builtins.str = ...,
+        decision_id: _builtins.str = ...,
+        etag: _builtins.str = ...,
+        allow_missing: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["allow_missing", b"allow_missing", "decision_id", b"decision_id", "etag", b"etag", "namespace", b"namespace"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DeleteDecisionRequest: _TypeAlias = DeleteDecisionRequest  # noqa: Y015
+
+@_typing.final
+class DeleteDecisionResponse(_message.Message):
+    """Response of DeleteDecision."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DELETED_FIELD_NUMBER: _builtins.int
+    deleted: _builtins.bool
+    """deleted is false when it was not there and allow_missing was set."""
+    def __init__(
+        self,
+        *,
+        deleted: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["deleted", b"deleted"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DeleteDecisionResponse: _TypeAlias = DeleteDecisionResponse  # noqa: Y015
 
 @_typing.final
 class ListDecisionsRequest(_message.Message):

@@ -26,7 +26,7 @@ DESCRIPTOR: _descriptor.FileDescriptor
 @_typing.final
 class LearningEvent(_message.Message):
     """LearningEvent is something to learn from: a success, a failure, a judgement. Stored once and
-    never changed.
+    never changed, so it has no etag.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -353,6 +353,108 @@ class RecordLearningEventResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___RecordLearningEventResponse: _TypeAlias = RecordLearningEventResponse  # noqa: Y015
+
+@_typing.final
+class GetLearningEventRequest(_message.Message):
+    """Request of GetLearningEvent."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAMESPACE_FIELD_NUMBER: _builtins.int
+    LEARNING_EVENT_ID_FIELD_NUMBER: _builtins.int
+    namespace: _builtins.str
+    """namespace; empty is `default`."""
+    learning_event_id: _builtins.str
+    """Required. learning_event_id."""
+    def __init__(
+        self,
+        *,
+        namespace: _builtins.str = ...,
+        learning_event_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["learning_event_id", b"learning_event_id", "namespace", b"namespace"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetLearningEventRequest: _TypeAlias = GetLearningEventRequest  # noqa: Y015
+
+@_typing.final
+class GetLearningEventResponse(_message.Message):
+    """Response of GetLearningEvent."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    LEARNING_EVENT_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def learning_event(self) -> Global___LearningEvent:
+        """learning_event."""
+
+    def __init__(
+        self,
+        *,
+        learning_event: Global___LearningEvent | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["learning_event", b"learning_event"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["learning_event", b"learning_event"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetLearningEventResponse: _TypeAlias = GetLearningEventResponse  # noqa: Y015
+
+@_typing.final
+class DeleteLearningEventRequest(_message.Message):
+    """Request of DeleteLearningEvent."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAMESPACE_FIELD_NUMBER: _builtins.int
+    LEARNING_EVENT_ID_FIELD_NUMBER: _builtins.int
+    ALLOW_MISSING_FIELD_NUMBER: _builtins.int
+    namespace: _builtins.str
+    """namespace; empty is `default`."""
+    learning_event_id: _builtins.str
+    """Required. learning_event_id."""
+    allow_missing: _builtins.bool
+    """allow_missing: a learning event that is not there is no error."""
+    def __init__(
+        self,
+        *,
+        namespace: _builtins.str = ...,
+        learning_event_id: _builtins.str = ...,
+        allow_missing: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["allow_missing", b"allow_missing", "learning_event_id", b"learning_event_id", "namespace", b"namespace"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DeleteLearningEventRequest: _TypeAlias = DeleteLearningEventRequest  # noqa: Y015
+
+@_typing.final
+class DeleteLearningEventResponse(_message.Message):
+    """Response of DeleteLearningEvent."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DELETED_FIELD_NUMBER: _builtins.int
+    deleted: _builtins.bool
+    """deleted is false when it was not there and allow_missing was set."""
+    def __init__(
+        self,
+        *,
+        deleted: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["deleted", b"deleted"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DeleteLearningEventResponse: _TypeAlias = DeleteLearningEventResponse  # noqa: Y015
 
 @_typing.final
 class ListLearningEventsRequest(_message.Message):

@@ -62,6 +62,16 @@ class LearningServiceStub(object):
                 request_serializer=lot_dot_v1_dot_learning__event__pb2.RecordLearningEventRequest.SerializeToString,
                 response_deserializer=lot_dot_v1_dot_learning__event__pb2.RecordLearningEventResponse.FromString,
                 _registered_method=True)
+        self.GetLearningEvent = channel.unary_unary(
+                '/lot.v1.LearningService/GetLearningEvent',
+                request_serializer=lot_dot_v1_dot_learning__event__pb2.GetLearningEventRequest.SerializeToString,
+                response_deserializer=lot_dot_v1_dot_learning__event__pb2.GetLearningEventResponse.FromString,
+                _registered_method=True)
+        self.DeleteLearningEvent = channel.unary_unary(
+                '/lot.v1.LearningService/DeleteLearningEvent',
+                request_serializer=lot_dot_v1_dot_learning__event__pb2.DeleteLearningEventRequest.SerializeToString,
+                response_deserializer=lot_dot_v1_dot_learning__event__pb2.DeleteLearningEventResponse.FromString,
+                _registered_method=True)
         self.ListLearningEvents = channel.unary_unary(
                 '/lot.v1.LearningService/ListLearningEvents',
                 request_serializer=lot_dot_v1_dot_learning__event__pb2.ListLearningEventsRequest.SerializeToString,
@@ -81,6 +91,11 @@ class LearningServiceStub(object):
                 '/lot.v1.LearningService/GetDecision',
                 request_serializer=lot_dot_v1_dot_decision__pb2.GetDecisionRequest.SerializeToString,
                 response_deserializer=lot_dot_v1_dot_decision__pb2.GetDecisionResponse.FromString,
+                _registered_method=True)
+        self.DeleteDecision = channel.unary_unary(
+                '/lot.v1.LearningService/DeleteDecision',
+                request_serializer=lot_dot_v1_dot_decision__pb2.DeleteDecisionRequest.SerializeToString,
+                response_deserializer=lot_dot_v1_dot_decision__pb2.DeleteDecisionResponse.FromString,
                 _registered_method=True)
         self.ListDecisions = channel.unary_unary(
                 '/lot.v1.LearningService/ListDecisions',
@@ -140,7 +155,23 @@ class LearningServiceServicer(object):
 
     def RecordLearningEvent(self, request, context):
         """RecordLearningEvent stores something to learn from. Errors: LEARNING_EVENT_ID_IN_USE,
-        REQUEST_ID_REUSED.
+        REQUEST_ID_REUSED; LEARNING_EVENT_NOT_FOUND for a repeat of a request whose event was deleted
+        since.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetLearningEvent(self, request, context):
+        """GetLearningEvent returns one. Errors: LEARNING_EVENT_NOT_FOUND.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def DeleteLearningEvent(self, request, context):
+        """DeleteLearningEvent deletes one. What it moved stays, and so does the preference that it
+        taught: DeletePreference deletes that. Errors: LEARNING_EVENT_NOT_FOUND.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -155,7 +186,8 @@ class LearningServiceServicer(object):
 
     def RecordDecision(self, request, context):
         """RecordDecision stores a decision with its options and reasons. Errors: DECISION_ID_IN_USE,
-        REQUEST_ID_REUSED.
+        REQUEST_ID_REUSED; DECISION_NOT_FOUND for a repeat of a request whose decision was deleted
+        since.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -171,6 +203,14 @@ class LearningServiceServicer(object):
 
     def GetDecision(self, request, context):
         """GetDecision returns one. Errors: DECISION_NOT_FOUND.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def DeleteDecision(self, request, context):
+        """DeleteDecision deletes one with its outcome. Errors: DECISION_NOT_FOUND, ETAG_MISMATCH,
+        CONTENTION.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -212,7 +252,8 @@ class LearningServiceServicer(object):
     def SubmitFeedback(self, request, context):
         """SubmitFeedback learns from a judgement in words, a reward, or both. It is kept as a learning
         event and moves its target: see FeedbackTarget. Errors: the NOT_FOUND reason of the target, or
-        RETRIEVAL_UNKNOWN or SELECTION_UNKNOWN (nothing is kept then), REQUEST_ID_REUSED, CONTENTION.
+        RETRIEVAL_UNKNOWN or SELECTION_UNKNOWN (nothing is kept then), REQUEST_ID_REUSED, CONTENTION;
+        LEARNING_EVENT_NOT_FOUND for a repeat of a request whose event was deleted since.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -241,6 +282,16 @@ def add_LearningServiceServicer_to_server(servicer, server):
                     request_deserializer=lot_dot_v1_dot_learning__event__pb2.RecordLearningEventRequest.FromString,
                     response_serializer=lot_dot_v1_dot_learning__event__pb2.RecordLearningEventResponse.SerializeToString,
             ),
+            'GetLearningEvent': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetLearningEvent,
+                    request_deserializer=lot_dot_v1_dot_learning__event__pb2.GetLearningEventRequest.FromString,
+                    response_serializer=lot_dot_v1_dot_learning__event__pb2.GetLearningEventResponse.SerializeToString,
+            ),
+            'DeleteLearningEvent': grpc.unary_unary_rpc_method_handler(
+                    servicer.DeleteLearningEvent,
+                    request_deserializer=lot_dot_v1_dot_learning__event__pb2.DeleteLearningEventRequest.FromString,
+                    response_serializer=lot_dot_v1_dot_learning__event__pb2.DeleteLearningEventResponse.SerializeToString,
+            ),
             'ListLearningEvents': grpc.unary_unary_rpc_method_handler(
                     servicer.ListLearningEvents,
                     request_deserializer=lot_dot_v1_dot_learning__event__pb2.ListLearningEventsRequest.FromString,
@@ -260,6 +311,11 @@ def add_LearningServiceServicer_to_server(servicer, server):
                     servicer.GetDecision,
                     request_deserializer=lot_dot_v1_dot_decision__pb2.GetDecisionRequest.FromString,
                     response_serializer=lot_dot_v1_dot_decision__pb2.GetDecisionResponse.SerializeToString,
+            ),
+            'DeleteDecision': grpc.unary_unary_rpc_method_handler(
+                    servicer.DeleteDecision,
+                    request_deserializer=lot_dot_v1_dot_decision__pb2.DeleteDecisionRequest.FromString,
+                    response_serializer=lot_dot_v1_dot_decision__pb2.DeleteDecisionResponse.SerializeToString,
             ),
             'ListDecisions': grpc.unary_unary_rpc_method_handler(
                     servicer.ListDecisions,
@@ -410,6 +466,60 @@ class LearningService(object):
             _registered_method=True)
 
     @staticmethod
+    def GetLearningEvent(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lot.v1.LearningService/GetLearningEvent',
+            lot_dot_v1_dot_learning__event__pb2.GetLearningEventRequest.SerializeToString,
+            lot_dot_v1_dot_learning__event__pb2.GetLearningEventResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DeleteLearningEvent(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lot.v1.LearningService/DeleteLearningEvent',
+            lot_dot_v1_dot_learning__event__pb2.DeleteLearningEventRequest.SerializeToString,
+            lot_dot_v1_dot_learning__event__pb2.DeleteLearningEventResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
     def ListLearningEvents(request,
             target,
             options=(),
@@ -507,6 +617,33 @@ class LearningService(object):
             '/lot.v1.LearningService/GetDecision',
             lot_dot_v1_dot_decision__pb2.GetDecisionRequest.SerializeToString,
             lot_dot_v1_dot_decision__pb2.GetDecisionResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DeleteDecision(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lot.v1.LearningService/DeleteDecision',
+            lot_dot_v1_dot_decision__pb2.DeleteDecisionRequest.SerializeToString,
+            lot_dot_v1_dot_decision__pb2.DeleteDecisionResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -14,7 +14,7 @@ import type { JsonObject, Message } from "@bufbuild/protobuf";
  * Describes the file lot/v1/decision.proto.
  */
 export const file_lot_v1_decision: GenFile = /*@__PURE__*/
-  fileDesc("ChVsb3QvdjEvZGVjaXNpb24ucHJvdG8SBmxvdC52MSKNBQoIRGVjaXNpb24SEwoLZGVjaXNpb25faWQYASABKAkSEgoKYWdlbnRfcm9sZRgCIAEoCRIPCgdjb250ZXh0GAMgASgJEicKB29wdGlvbnMYBCADKAsyFi5sb3QudjEuRGVjaXNpb25PcHRpb24SFQoNY2hvc2VuX29wdGlvbhgFIAEoCRIRCglyZWFzb25pbmcYBiABKAkSFwoKY29uZmlkZW5jZRgHIAEoAUgAiAEBEhIKCmVwaXNvZGVfaWQYCCABKAkSDwoHdGFza19pZBgJIAEoCRIQCghjYXRlZ29yeRgKIAEoCRIMCgR0YWdzGAsgAygJEiwKBmxhYmVscxgMIAMoCzIcLmxvdC52MS5EZWNpc2lvbi5MYWJlbHNFbnRyeRIpCghtZXRhZGF0YRgNIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3QSMQoNZGVjaXNpb25fdGltZRgOIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASIAoHb3V0Y29tZRgPIAEoDjIPLmxvdC52MS5PdXRjb21lEhMKBnJld2FyZBgQIAEoAUgBiAEBEhQKDG91dGNvbWVfbm90ZRgRIAEoCRIwCgxvdXRjb21lX3RpbWUYEiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC2NyZWF0ZV90aW1lGBMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIRCgluYW1lc3BhY2UYFCABKAkaLQoLTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4AUINCgtfY29uZmlkZW5jZUIJCgdfcmV3YXJkIlEKDkRlY2lzaW9uT3B0aW9uEgwKBG5hbWUYASABKAkSEwoLZGVzY3JpcHRpb24YAiABKAkSEgoFc2NvcmUYAyABKAFIAIgBAUIICgZfc2NvcmUimQMKDkRlY2lzaW9uRmlsdGVyEhMKC2FnZW50X3JvbGVzGAEgAygJEhYKDmNob3Nlbl9vcHRpb25zGAIgAygJEiEKCG91dGNvbWVzGAMgAygOMg8ubG90LnYxLk91dGNvbWUSFAoHcGVuZGluZxgEIAEoCEgAiAEBEhIKCmNhdGVnb3JpZXMYBSADKAkSEwoLZXBpc29kZV9pZHMYBiADKAkSEAoIdGFza19pZHMYByADKAkSEAoIdGFnc19hbnkYCCADKAkSMgoGbGFiZWxzGAkgAygLMiIubG90LnYxLkRlY2lzaW9uRmlsdGVyLkxhYmVsc0VudHJ5EjEKDWNyZWF0ZWRfYWZ0ZXIYCiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjIKDmNyZWF0ZWRfYmVmb3JlGAsgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBotCgtMYWJlbHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBQgoKCF9wZW5kaW5nIncKFVJlY29yZERlY2lzaW9uUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSIgoIZGVjaXNpb24YAiABKAsyEC5sb3QudjEuRGVjaXNpb24SEwoLZGVjaXNpb25faWQYAyABKAkSEgoKcmVxdWVzdF9pZBgEIAEoCSJNChZSZWNvcmREZWNpc2lvblJlc3BvbnNlEiIKCGRlY2lzaW9uGAEgASgLMhAubG90LnYxLkRlY2lzaW9uEg8KB2NyZWF0ZWQYAiABKAgiqgEKHFJlY29yZERlY2lzaW9uT3V0Y29tZVJlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEhMKC2RlY2lzaW9uX2lkGAIgASgJEiAKB291dGNvbWUYAyABKA4yDy5sb3QudjEuT3V0Y29tZRITCgZyZXdhcmQYBCABKAFIAIgBARIMCgRub3RlGAUgASgJEhIKCnJlcXVlc3RfaWQYBiABKAlCCQoHX3Jld2FyZCJDCh1SZWNvcmREZWNpc2lvbk91dGNvbWVSZXNwb25zZRIiCghkZWNpc2lvbhgBIAEoCzIQLmxvdC52MS5EZWNpc2lvbiI8ChJHZXREZWNpc2lvblJlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEhMKC2RlY2lzaW9uX2lkGAIgASgJIjkKE0dldERlY2lzaW9uUmVzcG9uc2USIgoIZGVjaXNpb24YASABKAsyEC5sb3QudjEuRGVjaXNpb24ipwEKFExpc3REZWNpc2lvbnNSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRImCgZmaWx0ZXIYAiABKAsyFi5sb3QudjEuRGVjaXNpb25GaWx0ZXISEQoJcGFnZV9zaXplGAMgASgFEhIKCnBhZ2VfdG9rZW4YBCABKAkSLQoJcmVhZF9tYXNrGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLkZpZWxkTWFzayJVChVMaXN0RGVjaXNpb25zUmVzcG9uc2USIwoJZGVjaXNpb25zGAEgAygLMhAubG90LnYxLkRlY2lzaW9uEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCUJHCg1pby5sb3RncnBjLnYxUAFaNGdpdGh1Yi5jb20vbG90LWdycGMvbG90LWdycGMvY2xpZW50cy9nby9sb3QvdjE7bG90djFiBnByb3RvMw", [file_google_protobuf_field_mask, file_google_protobuf_struct, file_google_protobuf_timestamp, file_lot_v1_outcome]);
+  fileDesc("ChVsb3QvdjEvZGVjaXNpb24ucHJvdG8SBmxvdC52MSKbBQoIRGVjaXNpb24SEwoLZGVjaXNpb25faWQYASABKAkSEgoKYWdlbnRfcm9sZRgCIAEoCRIPCgdjb250ZXh0GAMgASgJEicKB29wdGlvbnMYBCADKAsyFi5sb3QudjEuRGVjaXNpb25PcHRpb24SFQoNY2hvc2VuX29wdGlvbhgFIAEoCRIRCglyZWFzb25pbmcYBiABKAkSFwoKY29uZmlkZW5jZRgHIAEoAUgAiAEBEhIKCmVwaXNvZGVfaWQYCCABKAkSDwoHdGFza19pZBgJIAEoCRIQCghjYXRlZ29yeRgKIAEoCRIMCgR0YWdzGAsgAygJEiwKBmxhYmVscxgMIAMoCzIcLmxvdC52MS5EZWNpc2lvbi5MYWJlbHNFbnRyeRIpCghtZXRhZGF0YRgNIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3QSMQoNZGVjaXNpb25fdGltZRgOIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASIAoHb3V0Y29tZRgPIAEoDjIPLmxvdC52MS5PdXRjb21lEhMKBnJld2FyZBgQIAEoAUgBiAEBEhQKDG91dGNvbWVfbm90ZRgRIAEoCRIwCgxvdXRjb21lX3RpbWUYEiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC2NyZWF0ZV90aW1lGBMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIRCgluYW1lc3BhY2UYFCABKAkSDAoEZXRhZxgVIAEoCRotCgtMYWJlbHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBQg0KC19jb25maWRlbmNlQgkKB19yZXdhcmQiUQoORGVjaXNpb25PcHRpb24SDAoEbmFtZRgBIAEoCRITCgtkZXNjcmlwdGlvbhgCIAEoCRISCgVzY29yZRgDIAEoAUgAiAEBQggKBl9zY29yZSKZAwoORGVjaXNpb25GaWx0ZXISEwoLYWdlbnRfcm9sZXMYASADKAkSFgoOY2hvc2VuX29wdGlvbnMYAiADKAkSIQoIb3V0Y29tZXMYAyADKA4yDy5sb3QudjEuT3V0Y29tZRIUCgdwZW5kaW5nGAQgASgISACIAQESEgoKY2F0ZWdvcmllcxgFIAMoCRITCgtlcGlzb2RlX2lkcxgGIAMoCRIQCgh0YXNrX2lkcxgHIAMoCRIQCgh0YWdzX2FueRgIIAMoCRIyCgZsYWJlbHMYCSADKAsyIi5sb3QudjEuRGVjaXNpb25GaWx0ZXIuTGFiZWxzRW50cnkSMQoNY3JlYXRlZF9hZnRlchgKIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASMgoOY3JlYXRlZF9iZWZvcmUYCyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wGi0KC0xhYmVsc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAFCCgoIX3BlbmRpbmcidwoVUmVjb3JkRGVjaXNpb25SZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRIiCghkZWNpc2lvbhgCIAEoCzIQLmxvdC52MS5EZWNpc2lvbhITCgtkZWNpc2lvbl9pZBgDIAEoCRISCgpyZXF1ZXN0X2lkGAQgASgJIk0KFlJlY29yZERlY2lzaW9uUmVzcG9uc2USIgoIZGVjaXNpb24YASABKAsyEC5sb3QudjEuRGVjaXNpb24SDwoHY3JlYXRlZBgCIAEoCCKqAQocUmVjb3JkRGVjaXNpb25PdXRjb21lUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSEwoLZGVjaXNpb25faWQYAiABKAkSIAoHb3V0Y29tZRgDIAEoDjIPLmxvdC52MS5PdXRjb21lEhMKBnJld2FyZBgEIAEoAUgAiAEBEgwKBG5vdGUYBSABKAkSEgoKcmVxdWVzdF9pZBgGIAEoCUIJCgdfcmV3YXJkIkMKHVJlY29yZERlY2lzaW9uT3V0Y29tZVJlc3BvbnNlEiIKCGRlY2lzaW9uGAEgASgLMhAubG90LnYxLkRlY2lzaW9uIjwKEkdldERlY2lzaW9uUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSEwoLZGVjaXNpb25faWQYAiABKAkiOQoTR2V0RGVjaXNpb25SZXNwb25zZRIiCghkZWNpc2lvbhgBIAEoCzIQLmxvdC52MS5EZWNpc2lvbiJkChVEZWxldGVEZWNpc2lvblJlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEhMKC2RlY2lzaW9uX2lkGAIgASgJEgwKBGV0YWcYAyABKAkSFQoNYWxsb3dfbWlzc2luZxgEIAEoCCIpChZEZWxldGVEZWNpc2lvblJlc3BvbnNlEg8KB2RlbGV0ZWQYASABKAgipwEKFExpc3REZWNpc2lvbnNSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRImCgZmaWx0ZXIYAiABKAsyFi5sb3QudjEuRGVjaXNpb25GaWx0ZXISEQoJcGFnZV9zaXplGAMgASgFEhIKCnBhZ2VfdG9rZW4YBCABKAkSLQoJcmVhZF9tYXNrGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLkZpZWxkTWFzayJVChVMaXN0RGVjaXNpb25zUmVzcG9uc2USIwoJZGVjaXNpb25zGAEgAygLMhAubG90LnYxLkRlY2lzaW9uEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCUJHCg1pby5sb3RncnBjLnYxUAFaNGdpdGh1Yi5jb20vbG90LWdycGMvbG90LWdycGMvY2xpZW50cy9nby9sb3QvdjE7bG90djFiBnByb3RvMw", [file_google_protobuf_field_mask, file_google_protobuf_struct, file_google_protobuf_timestamp, file_lot_v1_outcome]);
 
 /**
  * Decision is a choice that an agent made, why, and what came of it.
@@ -162,6 +162,13 @@ export type Decision = Message<"lot.v1.Decision"> & {
    * @generated from field: string namespace = 20;
    */
   namespace: string;
+
+  /**
+   * Output only. etag changes with everything that comes of the decision.
+   *
+   * @generated from field: string etag = 21;
+   */
+  etag: string;
 };
 
 /**
@@ -495,6 +502,69 @@ export const GetDecisionResponseSchema: GenMessage<GetDecisionResponse> = /*@__P
   messageDesc(file_lot_v1_decision, 8);
 
 /**
+ * Request of DeleteDecision.
+ *
+ * @generated from message lot.v1.DeleteDecisionRequest
+ */
+export type DeleteDecisionRequest = Message<"lot.v1.DeleteDecisionRequest"> & {
+  /**
+   * namespace; empty is `default`.
+   *
+   * @generated from field: string namespace = 1;
+   */
+  namespace: string;
+
+  /**
+   * Required. decision_id.
+   *
+   * @generated from field: string decision_id = 2;
+   */
+  decisionId: string;
+
+  /**
+   * etag that the decision must still have. Empty: whatever it has.
+   *
+   * @generated from field: string etag = 3;
+   */
+  etag: string;
+
+  /**
+   * allow_missing: a decision that is not there is no error.
+   *
+   * @generated from field: bool allow_missing = 4;
+   */
+  allowMissing: boolean;
+};
+
+/**
+ * Describes the message lot.v1.DeleteDecisionRequest.
+ * Use `create(DeleteDecisionRequestSchema)` to create a new message.
+ */
+export const DeleteDecisionRequestSchema: GenMessage<DeleteDecisionRequest> = /*@__PURE__*/
+  messageDesc(file_lot_v1_decision, 9);
+
+/**
+ * Response of DeleteDecision.
+ *
+ * @generated from message lot.v1.DeleteDecisionResponse
+ */
+export type DeleteDecisionResponse = Message<"lot.v1.DeleteDecisionResponse"> & {
+  /**
+   * deleted is false when it was not there and allow_missing was set.
+   *
+   * @generated from field: bool deleted = 1;
+   */
+  deleted: boolean;
+};
+
+/**
+ * Describes the message lot.v1.DeleteDecisionResponse.
+ * Use `create(DeleteDecisionResponseSchema)` to create a new message.
+ */
+export const DeleteDecisionResponseSchema: GenMessage<DeleteDecisionResponse> = /*@__PURE__*/
+  messageDesc(file_lot_v1_decision, 10);
+
+/**
  * Request of ListDecisions.
  *
  * @generated from message lot.v1.ListDecisionsRequest
@@ -542,7 +612,7 @@ export type ListDecisionsRequest = Message<"lot.v1.ListDecisionsRequest"> & {
  * Use `create(ListDecisionsRequestSchema)` to create a new message.
  */
 export const ListDecisionsRequestSchema: GenMessage<ListDecisionsRequest> = /*@__PURE__*/
-  messageDesc(file_lot_v1_decision, 9);
+  messageDesc(file_lot_v1_decision, 11);
 
 /**
  * Response of ListDecisions.
@@ -571,5 +641,5 @@ export type ListDecisionsResponse = Message<"lot.v1.ListDecisionsResponse"> & {
  * Use `create(ListDecisionsResponseSchema)` to create a new message.
  */
 export const ListDecisionsResponseSchema: GenMessage<ListDecisionsResponse> = /*@__PURE__*/
-  messageDesc(file_lot_v1_decision, 10);
+  messageDesc(file_lot_v1_decision, 12);
 

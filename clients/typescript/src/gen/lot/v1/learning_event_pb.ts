@@ -16,11 +16,11 @@ import type { JsonObject, Message } from "@bufbuild/protobuf";
  * Describes the file lot/v1/learning_event.proto.
  */
 export const file_lot_v1_learning_event: GenFile = /*@__PURE__*/
-  fileDesc("Chtsb3QvdjEvbGVhcm5pbmdfZXZlbnQucHJvdG8SBmxvdC52MSLnAwoNTGVhcm5pbmdFdmVudBIZChFsZWFybmluZ19ldmVudF9pZBgBIAEoCRISCgpldmVudF90eXBlGAIgASgJEgwKBHRhc2sYAyABKAkSIAoHb3V0Y29tZRgEIAEoDjIPLmxvdC52MS5PdXRjb21lEgwKBHRleHQYBSABKAkSEwoGcmV3YXJkGAYgASgBSACIAQESJgoGdGFyZ2V0GAcgASgLMhYubG90LnYxLkZlZWRiYWNrVGFyZ2V0EhIKCmFnZW50X3JvbGUYCCABKAkSDAoEdGFncxgJIAMoCRIxCgZsYWJlbHMYCiADKAsyIS5sb3QudjEuTGVhcm5pbmdFdmVudC5MYWJlbHNFbnRyeRIpCghtZXRhZGF0YRgLIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3QSLgoKZXZlbnRfdGltZRgMIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLY3JlYXRlX3RpbWUYDSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhEKCW5hbWVzcGFjZRgOIAEoCRotCgtMYWJlbHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBQgkKB19yZXdhcmQivwEKDkZlZWRiYWNrVGFyZ2V0EhQKCnBhdHRlcm5faWQYASABKAlIABIUCgplcGlzb2RlX2lkGAIgASgJSAASGwoRZXJyb3Jfc29sdXRpb25faWQYAyABKAlIABIVCgtkZWNpc2lvbl9pZBgEIAEoCUgAEhYKDHNlbGVjdGlvbl9pZBgFIAEoCUgAEhMKCW1lbW9yeV9pZBgGIAEoCUgAEhYKDHJldHJpZXZhbF9pZBgHIAEoCUgAQggKBnRhcmdldCK7AwoTTGVhcm5pbmdFdmVudEZpbHRlchITCgtldmVudF90eXBlcxgBIAMoCRIhCghvdXRjb21lcxgCIAMoDjIPLmxvdC52MS5PdXRjb21lEhcKCm1pbl9yZXdhcmQYAyABKAFIAIgBARIXCgptYXhfcmV3YXJkGAQgASgBSAGIAQESEwoLYWdlbnRfcm9sZXMYBSADKAkSEAoIdGFnc19hbnkYBiADKAkSNwoGbGFiZWxzGAcgAygLMicubG90LnYxLkxlYXJuaW5nRXZlbnRGaWx0ZXIuTGFiZWxzRW50cnkSJgoGdGFyZ2V0GAggASgLMhYubG90LnYxLkZlZWRiYWNrVGFyZ2V0EjEKDWNyZWF0ZWRfYWZ0ZXIYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjIKDmNyZWF0ZWRfYmVmb3JlGAogASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBotCgtMYWJlbHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBQg0KC19taW5fcmV3YXJkQg0KC19tYXhfcmV3YXJkIo0BChpSZWNvcmRMZWFybmluZ0V2ZW50UmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSLQoObGVhcm5pbmdfZXZlbnQYAiABKAsyFS5sb3QudjEuTGVhcm5pbmdFdmVudBIZChFsZWFybmluZ19ldmVudF9pZBgDIAEoCRISCgpyZXF1ZXN0X2lkGAQgASgJIl0KG1JlY29yZExlYXJuaW5nRXZlbnRSZXNwb25zZRItCg5sZWFybmluZ19ldmVudBgBIAEoCzIVLmxvdC52MS5MZWFybmluZ0V2ZW50Eg8KB2NyZWF0ZWQYAiABKAgisQEKGUxpc3RMZWFybmluZ0V2ZW50c1JlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEisKBmZpbHRlchgCIAEoCzIbLmxvdC52MS5MZWFybmluZ0V2ZW50RmlsdGVyEhEKCXBhZ2Vfc2l6ZRgDIAEoBRISCgpwYWdlX3Rva2VuGAQgASgJEi0KCXJlYWRfbWFzaxgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE1hc2siZQoaTGlzdExlYXJuaW5nRXZlbnRzUmVzcG9uc2USLgoPbGVhcm5pbmdfZXZlbnRzGAEgAygLMhUubG90LnYxLkxlYXJuaW5nRXZlbnQSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIqIBChVTdWJtaXRGZWVkYmFja1JlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEgwKBHRleHQYAiABKAkSEwoGcmV3YXJkGAMgASgBSACIAQESJgoGdGFyZ2V0GAQgASgLMhYubG90LnYxLkZlZWRiYWNrVGFyZ2V0EgwKBHRhc2sYBSABKAkSEgoKcmVxdWVzdF9pZBgGIAEoCUIJCgdfcmV3YXJkIp0BChZTdWJtaXRGZWVkYmFja1Jlc3BvbnNlEg4KBnJld2FyZBgBIAEoARIOCgZqdWRnZWQYAiABKAgSLQoObGVhcm5pbmdfZXZlbnQYAyABKAsyFS5sb3QudjEuTGVhcm5pbmdFdmVudBImCgpwcmVmZXJlbmNlGAQgASgLMhIubG90LnYxLlByZWZlcmVuY2USDAoEc3VyZRgFIAEoCEJHCg1pby5sb3RncnBjLnYxUAFaNGdpdGh1Yi5jb20vbG90LWdycGMvbG90LWdycGMvY2xpZW50cy9nby9sb3QvdjE7bG90djFiBnByb3RvMw", [file_google_protobuf_field_mask, file_google_protobuf_struct, file_google_protobuf_timestamp, file_lot_v1_outcome, file_lot_v1_preference]);
+  fileDesc("Chtsb3QvdjEvbGVhcm5pbmdfZXZlbnQucHJvdG8SBmxvdC52MSLnAwoNTGVhcm5pbmdFdmVudBIZChFsZWFybmluZ19ldmVudF9pZBgBIAEoCRISCgpldmVudF90eXBlGAIgASgJEgwKBHRhc2sYAyABKAkSIAoHb3V0Y29tZRgEIAEoDjIPLmxvdC52MS5PdXRjb21lEgwKBHRleHQYBSABKAkSEwoGcmV3YXJkGAYgASgBSACIAQESJgoGdGFyZ2V0GAcgASgLMhYubG90LnYxLkZlZWRiYWNrVGFyZ2V0EhIKCmFnZW50X3JvbGUYCCABKAkSDAoEdGFncxgJIAMoCRIxCgZsYWJlbHMYCiADKAsyIS5sb3QudjEuTGVhcm5pbmdFdmVudC5MYWJlbHNFbnRyeRIpCghtZXRhZGF0YRgLIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3QSLgoKZXZlbnRfdGltZRgMIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLY3JlYXRlX3RpbWUYDSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhEKCW5hbWVzcGFjZRgOIAEoCRotCgtMYWJlbHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBQgkKB19yZXdhcmQivwEKDkZlZWRiYWNrVGFyZ2V0EhQKCnBhdHRlcm5faWQYASABKAlIABIUCgplcGlzb2RlX2lkGAIgASgJSAASGwoRZXJyb3Jfc29sdXRpb25faWQYAyABKAlIABIVCgtkZWNpc2lvbl9pZBgEIAEoCUgAEhYKDHNlbGVjdGlvbl9pZBgFIAEoCUgAEhMKCW1lbW9yeV9pZBgGIAEoCUgAEhYKDHJldHJpZXZhbF9pZBgHIAEoCUgAQggKBnRhcmdldCK7AwoTTGVhcm5pbmdFdmVudEZpbHRlchITCgtldmVudF90eXBlcxgBIAMoCRIhCghvdXRjb21lcxgCIAMoDjIPLmxvdC52MS5PdXRjb21lEhcKCm1pbl9yZXdhcmQYAyABKAFIAIgBARIXCgptYXhfcmV3YXJkGAQgASgBSAGIAQESEwoLYWdlbnRfcm9sZXMYBSADKAkSEAoIdGFnc19hbnkYBiADKAkSNwoGbGFiZWxzGAcgAygLMicubG90LnYxLkxlYXJuaW5nRXZlbnRGaWx0ZXIuTGFiZWxzRW50cnkSJgoGdGFyZ2V0GAggASgLMhYubG90LnYxLkZlZWRiYWNrVGFyZ2V0EjEKDWNyZWF0ZWRfYWZ0ZXIYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjIKDmNyZWF0ZWRfYmVmb3JlGAogASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBotCgtMYWJlbHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBQg0KC19taW5fcmV3YXJkQg0KC19tYXhfcmV3YXJkIo0BChpSZWNvcmRMZWFybmluZ0V2ZW50UmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSLQoObGVhcm5pbmdfZXZlbnQYAiABKAsyFS5sb3QudjEuTGVhcm5pbmdFdmVudBIZChFsZWFybmluZ19ldmVudF9pZBgDIAEoCRISCgpyZXF1ZXN0X2lkGAQgASgJIl0KG1JlY29yZExlYXJuaW5nRXZlbnRSZXNwb25zZRItCg5sZWFybmluZ19ldmVudBgBIAEoCzIVLmxvdC52MS5MZWFybmluZ0V2ZW50Eg8KB2NyZWF0ZWQYAiABKAgiRwoXR2V0TGVhcm5pbmdFdmVudFJlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEhkKEWxlYXJuaW5nX2V2ZW50X2lkGAIgASgJIkkKGEdldExlYXJuaW5nRXZlbnRSZXNwb25zZRItCg5sZWFybmluZ19ldmVudBgBIAEoCzIVLmxvdC52MS5MZWFybmluZ0V2ZW50ImEKGkRlbGV0ZUxlYXJuaW5nRXZlbnRSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRIZChFsZWFybmluZ19ldmVudF9pZBgCIAEoCRIVCg1hbGxvd19taXNzaW5nGAMgASgIIi4KG0RlbGV0ZUxlYXJuaW5nRXZlbnRSZXNwb25zZRIPCgdkZWxldGVkGAEgASgIIrEBChlMaXN0TGVhcm5pbmdFdmVudHNSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRIrCgZmaWx0ZXIYAiABKAsyGy5sb3QudjEuTGVhcm5pbmdFdmVudEZpbHRlchIRCglwYWdlX3NpemUYAyABKAUSEgoKcGFnZV90b2tlbhgEIAEoCRItCglyZWFkX21hc2sYBSABKAsyGi5nb29nbGUucHJvdG9idWYuRmllbGRNYXNrImUKGkxpc3RMZWFybmluZ0V2ZW50c1Jlc3BvbnNlEi4KD2xlYXJuaW5nX2V2ZW50cxgBIAMoCzIVLmxvdC52MS5MZWFybmluZ0V2ZW50EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSKiAQoVU3VibWl0RmVlZGJhY2tSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRIMCgR0ZXh0GAIgASgJEhMKBnJld2FyZBgDIAEoAUgAiAEBEiYKBnRhcmdldBgEIAEoCzIWLmxvdC52MS5GZWVkYmFja1RhcmdldBIMCgR0YXNrGAUgASgJEhIKCnJlcXVlc3RfaWQYBiABKAlCCQoHX3Jld2FyZCKdAQoWU3VibWl0RmVlZGJhY2tSZXNwb25zZRIOCgZyZXdhcmQYASABKAESDgoGanVkZ2VkGAIgASgIEi0KDmxlYXJuaW5nX2V2ZW50GAMgASgLMhUubG90LnYxLkxlYXJuaW5nRXZlbnQSJgoKcHJlZmVyZW5jZRgEIAEoCzISLmxvdC52MS5QcmVmZXJlbmNlEgwKBHN1cmUYBSABKAhCRwoNaW8ubG90Z3JwYy52MVABWjRnaXRodWIuY29tL2xvdC1ncnBjL2xvdC1ncnBjL2NsaWVudHMvZ28vbG90L3YxO2xvdHYxYgZwcm90bzM", [file_google_protobuf_field_mask, file_google_protobuf_struct, file_google_protobuf_timestamp, file_lot_v1_outcome, file_lot_v1_preference]);
 
 /**
  * LearningEvent is something to learn from: a success, a failure, a judgement. Stored once and
- * never changed.
+ * never changed, so it has no etag.
  *
  * @generated from message lot.v1.LearningEvent
  */
@@ -367,6 +367,111 @@ export const RecordLearningEventResponseSchema: GenMessage<RecordLearningEventRe
   messageDesc(file_lot_v1_learning_event, 4);
 
 /**
+ * Request of GetLearningEvent.
+ *
+ * @generated from message lot.v1.GetLearningEventRequest
+ */
+export type GetLearningEventRequest = Message<"lot.v1.GetLearningEventRequest"> & {
+  /**
+   * namespace; empty is `default`.
+   *
+   * @generated from field: string namespace = 1;
+   */
+  namespace: string;
+
+  /**
+   * Required. learning_event_id.
+   *
+   * @generated from field: string learning_event_id = 2;
+   */
+  learningEventId: string;
+};
+
+/**
+ * Describes the message lot.v1.GetLearningEventRequest.
+ * Use `create(GetLearningEventRequestSchema)` to create a new message.
+ */
+export const GetLearningEventRequestSchema: GenMessage<GetLearningEventRequest> = /*@__PURE__*/
+  messageDesc(file_lot_v1_learning_event, 5);
+
+/**
+ * Response of GetLearningEvent.
+ *
+ * @generated from message lot.v1.GetLearningEventResponse
+ */
+export type GetLearningEventResponse = Message<"lot.v1.GetLearningEventResponse"> & {
+  /**
+   * learning_event.
+   *
+   * @generated from field: lot.v1.LearningEvent learning_event = 1;
+   */
+  learningEvent?: LearningEvent | undefined;
+};
+
+/**
+ * Describes the message lot.v1.GetLearningEventResponse.
+ * Use `create(GetLearningEventResponseSchema)` to create a new message.
+ */
+export const GetLearningEventResponseSchema: GenMessage<GetLearningEventResponse> = /*@__PURE__*/
+  messageDesc(file_lot_v1_learning_event, 6);
+
+/**
+ * Request of DeleteLearningEvent.
+ *
+ * @generated from message lot.v1.DeleteLearningEventRequest
+ */
+export type DeleteLearningEventRequest = Message<"lot.v1.DeleteLearningEventRequest"> & {
+  /**
+   * namespace; empty is `default`.
+   *
+   * @generated from field: string namespace = 1;
+   */
+  namespace: string;
+
+  /**
+   * Required. learning_event_id.
+   *
+   * @generated from field: string learning_event_id = 2;
+   */
+  learningEventId: string;
+
+  /**
+   * allow_missing: a learning event that is not there is no error.
+   *
+   * @generated from field: bool allow_missing = 3;
+   */
+  allowMissing: boolean;
+};
+
+/**
+ * Describes the message lot.v1.DeleteLearningEventRequest.
+ * Use `create(DeleteLearningEventRequestSchema)` to create a new message.
+ */
+export const DeleteLearningEventRequestSchema: GenMessage<DeleteLearningEventRequest> = /*@__PURE__*/
+  messageDesc(file_lot_v1_learning_event, 7);
+
+/**
+ * Response of DeleteLearningEvent.
+ *
+ * @generated from message lot.v1.DeleteLearningEventResponse
+ */
+export type DeleteLearningEventResponse = Message<"lot.v1.DeleteLearningEventResponse"> & {
+  /**
+   * deleted is false when it was not there and allow_missing was set.
+   *
+   * @generated from field: bool deleted = 1;
+   */
+  deleted: boolean;
+};
+
+/**
+ * Describes the message lot.v1.DeleteLearningEventResponse.
+ * Use `create(DeleteLearningEventResponseSchema)` to create a new message.
+ */
+export const DeleteLearningEventResponseSchema: GenMessage<DeleteLearningEventResponse> = /*@__PURE__*/
+  messageDesc(file_lot_v1_learning_event, 8);
+
+/**
  * Request of ListLearningEvents.
  *
  * @generated from message lot.v1.ListLearningEventsRequest
@@ -414,7 +519,7 @@ export type ListLearningEventsRequest = Message<"lot.v1.ListLearningEventsReques
  * Use `create(ListLearningEventsRequestSchema)` to create a new message.
  */
 export const ListLearningEventsRequestSchema: GenMessage<ListLearningEventsRequest> = /*@__PURE__*/
-  messageDesc(file_lot_v1_learning_event, 5);
+  messageDesc(file_lot_v1_learning_event, 9);
 
 /**
  * Response of ListLearningEvents.
@@ -443,7 +548,7 @@ export type ListLearningEventsResponse = Message<"lot.v1.ListLearningEventsRespo
  * Use `create(ListLearningEventsResponseSchema)` to create a new message.
  */
 export const ListLearningEventsResponseSchema: GenMessage<ListLearningEventsResponse> = /*@__PURE__*/
-  messageDesc(file_lot_v1_learning_event, 6);
+  messageDesc(file_lot_v1_learning_event, 10);
 
 /**
  * Request of SubmitFeedback.
@@ -499,7 +604,7 @@ export type SubmitFeedbackRequest = Message<"lot.v1.SubmitFeedbackRequest"> & {
  * Use `create(SubmitFeedbackRequestSchema)` to create a new message.
  */
 export const SubmitFeedbackRequestSchema: GenMessage<SubmitFeedbackRequest> = /*@__PURE__*/
-  messageDesc(file_lot_v1_learning_event, 7);
+  messageDesc(file_lot_v1_learning_event, 11);
 
 /**
  * Response of SubmitFeedback.
@@ -553,5 +658,5 @@ export type SubmitFeedbackResponse = Message<"lot.v1.SubmitFeedbackResponse"> & 
  * Use `create(SubmitFeedbackResponseSchema)` to create a new message.
  */
 export const SubmitFeedbackResponseSchema: GenMessage<SubmitFeedbackResponse> = /*@__PURE__*/
-  messageDesc(file_lot_v1_learning_event, 8);
+  messageDesc(file_lot_v1_learning_event, 12);
 

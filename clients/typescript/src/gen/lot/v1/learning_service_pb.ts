@@ -4,11 +4,11 @@
 
 import type { GenFile, GenService } from "@bufbuild/protobuf/codegenv2";
 import { fileDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
-import type { GetDecisionRequestSchema, GetDecisionResponseSchema, ListDecisionsRequestSchema, ListDecisionsResponseSchema, RecordDecisionOutcomeRequestSchema, RecordDecisionOutcomeResponseSchema, RecordDecisionRequestSchema, RecordDecisionResponseSchema } from "./decision_pb.js";
+import type { DeleteDecisionRequestSchema, DeleteDecisionResponseSchema, GetDecisionRequestSchema, GetDecisionResponseSchema, ListDecisionsRequestSchema, ListDecisionsResponseSchema, RecordDecisionOutcomeRequestSchema, RecordDecisionOutcomeResponseSchema, RecordDecisionRequestSchema, RecordDecisionResponseSchema } from "./decision_pb.js";
 import { file_lot_v1_decision } from "./decision_pb.js";
 import type { GetBestActionsRequestSchema, GetBestActionsResponseSchema, RecordStepsRequestSchema, RecordStepsResponseSchema, SelectActionRequestSchema, SelectActionResponseSchema } from "./learning_pb.js";
 import { file_lot_v1_learning } from "./learning_pb.js";
-import type { ListLearningEventsRequestSchema, ListLearningEventsResponseSchema, RecordLearningEventRequestSchema, RecordLearningEventResponseSchema, SubmitFeedbackRequestSchema, SubmitFeedbackResponseSchema } from "./learning_event_pb.js";
+import type { DeleteLearningEventRequestSchema, DeleteLearningEventResponseSchema, GetLearningEventRequestSchema, GetLearningEventResponseSchema, ListLearningEventsRequestSchema, ListLearningEventsResponseSchema, RecordLearningEventRequestSchema, RecordLearningEventResponseSchema, SubmitFeedbackRequestSchema, SubmitFeedbackResponseSchema } from "./learning_event_pb.js";
 import { file_lot_v1_learning_event } from "./learning_event_pb.js";
 import type { GetPerformanceReportRequestSchema, GetPerformanceReportResponseSchema, GetTrendsRequestSchema, GetTrendsResponseSchema } from "./performance_pb.js";
 import { file_lot_v1_performance } from "./performance_pb.js";
@@ -19,7 +19,7 @@ import { file_lot_v1_recommendation } from "./recommendation_pb.js";
  * Describes the file lot/v1/learning_service.proto.
  */
 export const file_lot_v1_learning_service: GenFile = /*@__PURE__*/
-  fileDesc("Ch1sb3QvdjEvbGVhcm5pbmdfc2VydmljZS5wcm90bxIGbG90LnYxMvUICg9MZWFybmluZ1NlcnZpY2USYAoSR2V0UmVjb21tZW5kYXRpb25zEiEubG90LnYxLkdldFJlY29tbWVuZGF0aW9uc1JlcXVlc3QaIi5sb3QudjEuR2V0UmVjb21tZW5kYXRpb25zUmVzcG9uc2UiA5ACARJFCglHZXRUcmVuZHMSGC5sb3QudjEuR2V0VHJlbmRzUmVxdWVzdBoZLmxvdC52MS5HZXRUcmVuZHNSZXNwb25zZSIDkAIBEmYKFEdldFBlcmZvcm1hbmNlUmVwb3J0EiMubG90LnYxLkdldFBlcmZvcm1hbmNlUmVwb3J0UmVxdWVzdBokLmxvdC52MS5HZXRQZXJmb3JtYW5jZVJlcG9ydFJlc3BvbnNlIgOQAgESXgoTUmVjb3JkTGVhcm5pbmdFdmVudBIiLmxvdC52MS5SZWNvcmRMZWFybmluZ0V2ZW50UmVxdWVzdBojLmxvdC52MS5SZWNvcmRMZWFybmluZ0V2ZW50UmVzcG9uc2USYAoSTGlzdExlYXJuaW5nRXZlbnRzEiEubG90LnYxLkxpc3RMZWFybmluZ0V2ZW50c1JlcXVlc3QaIi5sb3QudjEuTGlzdExlYXJuaW5nRXZlbnRzUmVzcG9uc2UiA5ACARJPCg5SZWNvcmREZWNpc2lvbhIdLmxvdC52MS5SZWNvcmREZWNpc2lvblJlcXVlc3QaHi5sb3QudjEuUmVjb3JkRGVjaXNpb25SZXNwb25zZRJkChVSZWNvcmREZWNpc2lvbk91dGNvbWUSJC5sb3QudjEuUmVjb3JkRGVjaXNpb25PdXRjb21lUmVxdWVzdBolLmxvdC52MS5SZWNvcmREZWNpc2lvbk91dGNvbWVSZXNwb25zZRJLCgtHZXREZWNpc2lvbhIaLmxvdC52MS5HZXREZWNpc2lvblJlcXVlc3QaGy5sb3QudjEuR2V0RGVjaXNpb25SZXNwb25zZSIDkAIBElEKDUxpc3REZWNpc2lvbnMSHC5sb3QudjEuTGlzdERlY2lzaW9uc1JlcXVlc3QaHS5sb3QudjEuTGlzdERlY2lzaW9uc1Jlc3BvbnNlIgOQAgESSQoMU2VsZWN0QWN0aW9uEhsubG90LnYxLlNlbGVjdEFjdGlvblJlcXVlc3QaHC5sb3QudjEuU2VsZWN0QWN0aW9uUmVzcG9uc2USRgoLUmVjb3JkU3RlcHMSGi5sb3QudjEuUmVjb3JkU3RlcHNSZXF1ZXN0GhsubG90LnYxLlJlY29yZFN0ZXBzUmVzcG9uc2USVAoOR2V0QmVzdEFjdGlvbnMSHS5sb3QudjEuR2V0QmVzdEFjdGlvbnNSZXF1ZXN0Gh4ubG90LnYxLkdldEJlc3RBY3Rpb25zUmVzcG9uc2UiA5ACARJPCg5TdWJtaXRGZWVkYmFjaxIdLmxvdC52MS5TdWJtaXRGZWVkYmFja1JlcXVlc3QaHi5sb3QudjEuU3VibWl0RmVlZGJhY2tSZXNwb25zZUJHCg1pby5sb3RncnBjLnYxUAFaNGdpdGh1Yi5jb20vbG90LWdycGMvbG90LWdycGMvY2xpZW50cy9nby9sb3QvdjE7bG90djFiBnByb3RvMw", [file_lot_v1_decision, file_lot_v1_learning, file_lot_v1_learning_event, file_lot_v1_performance, file_lot_v1_recommendation]);
+  fileDesc("Ch1sb3QvdjEvbGVhcm5pbmdfc2VydmljZS5wcm90bxIGbG90LnYxMoILCg9MZWFybmluZ1NlcnZpY2USYAoSR2V0UmVjb21tZW5kYXRpb25zEiEubG90LnYxLkdldFJlY29tbWVuZGF0aW9uc1JlcXVlc3QaIi5sb3QudjEuR2V0UmVjb21tZW5kYXRpb25zUmVzcG9uc2UiA5ACARJFCglHZXRUcmVuZHMSGC5sb3QudjEuR2V0VHJlbmRzUmVxdWVzdBoZLmxvdC52MS5HZXRUcmVuZHNSZXNwb25zZSIDkAIBEmYKFEdldFBlcmZvcm1hbmNlUmVwb3J0EiMubG90LnYxLkdldFBlcmZvcm1hbmNlUmVwb3J0UmVxdWVzdBokLmxvdC52MS5HZXRQZXJmb3JtYW5jZVJlcG9ydFJlc3BvbnNlIgOQAgESXgoTUmVjb3JkTGVhcm5pbmdFdmVudBIiLmxvdC52MS5SZWNvcmRMZWFybmluZ0V2ZW50UmVxdWVzdBojLmxvdC52MS5SZWNvcmRMZWFybmluZ0V2ZW50UmVzcG9uc2USWgoQR2V0TGVhcm5pbmdFdmVudBIfLmxvdC52MS5HZXRMZWFybmluZ0V2ZW50UmVxdWVzdBogLmxvdC52MS5HZXRMZWFybmluZ0V2ZW50UmVzcG9uc2UiA5ACARJeChNEZWxldGVMZWFybmluZ0V2ZW50EiIubG90LnYxLkRlbGV0ZUxlYXJuaW5nRXZlbnRSZXF1ZXN0GiMubG90LnYxLkRlbGV0ZUxlYXJuaW5nRXZlbnRSZXNwb25zZRJgChJMaXN0TGVhcm5pbmdFdmVudHMSIS5sb3QudjEuTGlzdExlYXJuaW5nRXZlbnRzUmVxdWVzdBoiLmxvdC52MS5MaXN0TGVhcm5pbmdFdmVudHNSZXNwb25zZSIDkAIBEk8KDlJlY29yZERlY2lzaW9uEh0ubG90LnYxLlJlY29yZERlY2lzaW9uUmVxdWVzdBoeLmxvdC52MS5SZWNvcmREZWNpc2lvblJlc3BvbnNlEmQKFVJlY29yZERlY2lzaW9uT3V0Y29tZRIkLmxvdC52MS5SZWNvcmREZWNpc2lvbk91dGNvbWVSZXF1ZXN0GiUubG90LnYxLlJlY29yZERlY2lzaW9uT3V0Y29tZVJlc3BvbnNlEksKC0dldERlY2lzaW9uEhoubG90LnYxLkdldERlY2lzaW9uUmVxdWVzdBobLmxvdC52MS5HZXREZWNpc2lvblJlc3BvbnNlIgOQAgESTwoORGVsZXRlRGVjaXNpb24SHS5sb3QudjEuRGVsZXRlRGVjaXNpb25SZXF1ZXN0Gh4ubG90LnYxLkRlbGV0ZURlY2lzaW9uUmVzcG9uc2USUQoNTGlzdERlY2lzaW9ucxIcLmxvdC52MS5MaXN0RGVjaXNpb25zUmVxdWVzdBodLmxvdC52MS5MaXN0RGVjaXNpb25zUmVzcG9uc2UiA5ACARJJCgxTZWxlY3RBY3Rpb24SGy5sb3QudjEuU2VsZWN0QWN0aW9uUmVxdWVzdBocLmxvdC52MS5TZWxlY3RBY3Rpb25SZXNwb25zZRJGCgtSZWNvcmRTdGVwcxIaLmxvdC52MS5SZWNvcmRTdGVwc1JlcXVlc3QaGy5sb3QudjEuUmVjb3JkU3RlcHNSZXNwb25zZRJUCg5HZXRCZXN0QWN0aW9ucxIdLmxvdC52MS5HZXRCZXN0QWN0aW9uc1JlcXVlc3QaHi5sb3QudjEuR2V0QmVzdEFjdGlvbnNSZXNwb25zZSIDkAIBEk8KDlN1Ym1pdEZlZWRiYWNrEh0ubG90LnYxLlN1Ym1pdEZlZWRiYWNrUmVxdWVzdBoeLmxvdC52MS5TdWJtaXRGZWVkYmFja1Jlc3BvbnNlQkcKDWlvLmxvdGdycGMudjFQAVo0Z2l0aHViLmNvbS9sb3QtZ3JwYy9sb3QtZ3JwYy9jbGllbnRzL2dvL2xvdC92MTtsb3R2MWIGcHJvdG8z", [file_lot_v1_decision, file_lot_v1_learning, file_lot_v1_learning_event, file_lot_v1_performance, file_lot_v1_recommendation]);
 
 /**
  * LearningService says what to do next, from what happened before.
@@ -63,7 +63,8 @@ export const LearningService: GenService<{
   },
   /**
    * RecordLearningEvent stores something to learn from. Errors: LEARNING_EVENT_ID_IN_USE,
-   * REQUEST_ID_REUSED.
+   * REQUEST_ID_REUSED; LEARNING_EVENT_NOT_FOUND for a repeat of a request whose event was deleted
+   * since.
    *
    * @generated from rpc lot.v1.LearningService.RecordLearningEvent
    */
@@ -71,6 +72,27 @@ export const LearningService: GenService<{
     methodKind: "unary";
     input: typeof RecordLearningEventRequestSchema;
     output: typeof RecordLearningEventResponseSchema;
+  },
+  /**
+   * GetLearningEvent returns one. Errors: LEARNING_EVENT_NOT_FOUND.
+   *
+   * @generated from rpc lot.v1.LearningService.GetLearningEvent
+   */
+  getLearningEvent: {
+    methodKind: "unary";
+    input: typeof GetLearningEventRequestSchema;
+    output: typeof GetLearningEventResponseSchema;
+  },
+  /**
+   * DeleteLearningEvent deletes one. What it moved stays, and so does the preference that it
+   * taught: DeletePreference deletes that. Errors: LEARNING_EVENT_NOT_FOUND.
+   *
+   * @generated from rpc lot.v1.LearningService.DeleteLearningEvent
+   */
+  deleteLearningEvent: {
+    methodKind: "unary";
+    input: typeof DeleteLearningEventRequestSchema;
+    output: typeof DeleteLearningEventResponseSchema;
   },
   /**
    * ListLearningEvents lists by time of creation, newest first.
@@ -84,7 +106,8 @@ export const LearningService: GenService<{
   },
   /**
    * RecordDecision stores a decision with its options and reasons. Errors: DECISION_ID_IN_USE,
-   * REQUEST_ID_REUSED.
+   * REQUEST_ID_REUSED; DECISION_NOT_FOUND for a repeat of a request whose decision was deleted
+   * since.
    *
    * @generated from rpc lot.v1.LearningService.RecordDecision
    */
@@ -113,6 +136,17 @@ export const LearningService: GenService<{
     methodKind: "unary";
     input: typeof GetDecisionRequestSchema;
     output: typeof GetDecisionResponseSchema;
+  },
+  /**
+   * DeleteDecision deletes one with its outcome. Errors: DECISION_NOT_FOUND, ETAG_MISMATCH,
+   * CONTENTION.
+   *
+   * @generated from rpc lot.v1.LearningService.DeleteDecision
+   */
+  deleteDecision: {
+    methodKind: "unary";
+    input: typeof DeleteDecisionRequestSchema;
+    output: typeof DeleteDecisionResponseSchema;
   },
   /**
    * ListDecisions lists by time of creation, newest first.
@@ -162,7 +196,8 @@ export const LearningService: GenService<{
   /**
    * SubmitFeedback learns from a judgement in words, a reward, or both. It is kept as a learning
    * event and moves its target: see FeedbackTarget. Errors: the NOT_FOUND reason of the target, or
-   * RETRIEVAL_UNKNOWN or SELECTION_UNKNOWN (nothing is kept then), REQUEST_ID_REUSED, CONTENTION.
+   * RETRIEVAL_UNKNOWN or SELECTION_UNKNOWN (nothing is kept then), REQUEST_ID_REUSED, CONTENTION;
+   * LEARNING_EVENT_NOT_FOUND for a repeat of a request whose event was deleted since.
    *
    * @generated from rpc lot.v1.LearningService.SubmitFeedback
    */

@@ -228,6 +228,12 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
         { "reason": "DECISION_NOT_FOUND", "domain": "lot.v1",
           "metadata": { "namespace": "default", "id": "d-1" } }
     """
+    ERROR_REASON_LEARNING_EVENT_NOT_FOUND: _ErrorReason.ValueType  # 58
+    """No such learning event in the namespace. Code NOT_FOUND.
+
+        { "reason": "LEARNING_EVENT_NOT_FOUND", "domain": "lot.v1",
+          "metadata": { "namespace": "default", "id": "l-1" } }
+    """
     ERROR_REASON_NAMESPACE_CLEARING: _ErrorReason.ValueType  # 34
     """The namespace is being cleared: writes are refused until that is done. Also for a call that was
     at work when it was cleared, and would bring something back. Code FAILED_PRECONDITION, with
@@ -572,6 +578,12 @@ ERROR_REASON_DECISION_NOT_FOUND: ErrorReason.ValueType  # 33
 
     { "reason": "DECISION_NOT_FOUND", "domain": "lot.v1",
       "metadata": { "namespace": "default", "id": "d-1" } }
+"""
+ERROR_REASON_LEARNING_EVENT_NOT_FOUND: ErrorReason.ValueType  # 58
+"""No such learning event in the namespace. Code NOT_FOUND.
+
+    { "reason": "LEARNING_EVENT_NOT_FOUND", "domain": "lot.v1",
+      "metadata": { "namespace": "default", "id": "l-1" } }
 """
 ERROR_REASON_NAMESPACE_CLEARING: ErrorReason.ValueType  # 34
 """The namespace is being cleared: writes are refused until that is done. Also for a call that was

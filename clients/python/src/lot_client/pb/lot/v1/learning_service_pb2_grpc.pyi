@@ -51,13 +51,21 @@ class LearningServiceStub:
     """
     RecordLearningEvent: _grpc.UnaryUnaryMultiCallable[_learning_event_pb2.RecordLearningEventRequest, _learning_event_pb2.RecordLearningEventResponse]
     """RecordLearningEvent stores something to learn from. Errors: LEARNING_EVENT_ID_IN_USE,
-    REQUEST_ID_REUSED.
+    REQUEST_ID_REUSED; LEARNING_EVENT_NOT_FOUND for a repeat of a request whose event was deleted
+    since.
+    """
+    GetLearningEvent: _grpc.UnaryUnaryMultiCallable[_learning_event_pb2.GetLearningEventRequest, _learning_event_pb2.GetLearningEventResponse]
+    """GetLearningEvent returns one. Errors: LEARNING_EVENT_NOT_FOUND."""
+    DeleteLearningEvent: _grpc.UnaryUnaryMultiCallable[_learning_event_pb2.DeleteLearningEventRequest, _learning_event_pb2.DeleteLearningEventResponse]
+    """DeleteLearningEvent deletes one. What it moved stays, and so does the preference that it
+    taught: DeletePreference deletes that. Errors: LEARNING_EVENT_NOT_FOUND.
     """
     ListLearningEvents: _grpc.UnaryUnaryMultiCallable[_learning_event_pb2.ListLearningEventsRequest, _learning_event_pb2.ListLearningEventsResponse]
     """ListLearningEvents lists by time of creation, newest first."""
     RecordDecision: _grpc.UnaryUnaryMultiCallable[_decision_pb2.RecordDecisionRequest, _decision_pb2.RecordDecisionResponse]
     """RecordDecision stores a decision with its options and reasons. Errors: DECISION_ID_IN_USE,
-    REQUEST_ID_REUSED.
+    REQUEST_ID_REUSED; DECISION_NOT_FOUND for a repeat of a request whose decision was deleted
+    since.
     """
     RecordDecisionOutcome: _grpc.UnaryUnaryMultiCallable[_decision_pb2.RecordDecisionOutcomeRequest, _decision_pb2.RecordDecisionOutcomeResponse]
     """RecordDecisionOutcome records what came of a decision. Errors: DECISION_NOT_FOUND,
@@ -65,6 +73,10 @@ class LearningServiceStub:
     """
     GetDecision: _grpc.UnaryUnaryMultiCallable[_decision_pb2.GetDecisionRequest, _decision_pb2.GetDecisionResponse]
     """GetDecision returns one. Errors: DECISION_NOT_FOUND."""
+    DeleteDecision: _grpc.UnaryUnaryMultiCallable[_decision_pb2.DeleteDecisionRequest, _decision_pb2.DeleteDecisionResponse]
+    """DeleteDecision deletes one with its outcome. Errors: DECISION_NOT_FOUND, ETAG_MISMATCH,
+    CONTENTION.
+    """
     ListDecisions: _grpc.UnaryUnaryMultiCallable[_decision_pb2.ListDecisionsRequest, _decision_pb2.ListDecisionsResponse]
     """ListDecisions lists by time of creation, newest first."""
     SelectAction: _grpc.UnaryUnaryMultiCallable[_learning_pb2.SelectActionRequest, _learning_pb2.SelectActionResponse]
@@ -83,7 +95,8 @@ class LearningServiceStub:
     SubmitFeedback: _grpc.UnaryUnaryMultiCallable[_learning_event_pb2.SubmitFeedbackRequest, _learning_event_pb2.SubmitFeedbackResponse]
     """SubmitFeedback learns from a judgement in words, a reward, or both. It is kept as a learning
     event and moves its target: see FeedbackTarget. Errors: the NOT_FOUND reason of the target, or
-    RETRIEVAL_UNKNOWN or SELECTION_UNKNOWN (nothing is kept then), REQUEST_ID_REUSED, CONTENTION.
+    RETRIEVAL_UNKNOWN or SELECTION_UNKNOWN (nothing is kept then), REQUEST_ID_REUSED, CONTENTION;
+    LEARNING_EVENT_NOT_FOUND for a repeat of a request whose event was deleted since.
     """
 
 @_typing.type_check_only
@@ -105,13 +118,21 @@ class LearningServiceAsyncStub(LearningServiceStub):
     """
     RecordLearningEvent: _aio.UnaryUnaryMultiCallable[_learning_event_pb2.RecordLearningEventRequest, _learning_event_pb2.RecordLearningEventResponse]  # type: ignore[assignment]
     """RecordLearningEvent stores something to learn from. Errors: LEARNING_EVENT_ID_IN_USE,
-    REQUEST_ID_REUSED.
+    REQUEST_ID_REUSED; LEARNING_EVENT_NOT_FOUND for a repeat of a request whose event was deleted
+    since.
+    """
+    GetLearningEvent: _aio.UnaryUnaryMultiCallable[_learning_event_pb2.GetLearningEventRequest, _learning_event_pb2.GetLearningEventResponse]  # type: ignore[assignment]
+    """GetLearningEvent returns one. Errors: LEARNING_EVENT_NOT_FOUND."""
+    DeleteLearningEvent: _aio.UnaryUnaryMultiCallable[_learning_event_pb2.DeleteLearningEventRequest, _learning_event_pb2.DeleteLearningEventResponse]  # type: ignore[assignment]
+    """DeleteLearningEvent deletes one. What it moved stays, and so does the preference that it
+    taught: DeletePreference deletes that. Errors: LEARNING_EVENT_NOT_FOUND.
     """
     ListLearningEvents: _aio.UnaryUnaryMultiCallable[_learning_event_pb2.ListLearningEventsRequest, _learning_event_pb2.ListLearningEventsResponse]  # type: ignore[assignment]
     """ListLearningEvents lists by time of creation, newest first."""
     RecordDecision: _aio.UnaryUnaryMultiCallable[_decision_pb2.RecordDecisionRequest, _decision_pb2.RecordDecisionResponse]  # type: ignore[assignment]
     """RecordDecision stores a decision with its options and reasons. Errors: DECISION_ID_IN_USE,
-    REQUEST_ID_REUSED.
+    REQUEST_ID_REUSED; DECISION_NOT_FOUND for a repeat of a request whose decision was deleted
+    since.
     """
     RecordDecisionOutcome: _aio.UnaryUnaryMultiCallable[_decision_pb2.RecordDecisionOutcomeRequest, _decision_pb2.RecordDecisionOutcomeResponse]  # type: ignore[assignment]
     """RecordDecisionOutcome records what came of a decision. Errors: DECISION_NOT_FOUND,
@@ -119,6 +140,10 @@ class LearningServiceAsyncStub(LearningServiceStub):
     """
     GetDecision: _aio.UnaryUnaryMultiCallable[_decision_pb2.GetDecisionRequest, _decision_pb2.GetDecisionResponse]  # type: ignore[assignment]
     """GetDecision returns one. Errors: DECISION_NOT_FOUND."""
+    DeleteDecision: _aio.UnaryUnaryMultiCallable[_decision_pb2.DeleteDecisionRequest, _decision_pb2.DeleteDecisionResponse]  # type: ignore[assignment]
+    """DeleteDecision deletes one with its outcome. Errors: DECISION_NOT_FOUND, ETAG_MISMATCH,
+    CONTENTION.
+    """
     ListDecisions: _aio.UnaryUnaryMultiCallable[_decision_pb2.ListDecisionsRequest, _decision_pb2.ListDecisionsResponse]  # type: ignore[assignment]
     """ListDecisions lists by time of creation, newest first."""
     SelectAction: _aio.UnaryUnaryMultiCallable[_learning_pb2.SelectActionRequest, _learning_pb2.SelectActionResponse]  # type: ignore[assignment]
@@ -137,7 +162,8 @@ class LearningServiceAsyncStub(LearningServiceStub):
     SubmitFeedback: _aio.UnaryUnaryMultiCallable[_learning_event_pb2.SubmitFeedbackRequest, _learning_event_pb2.SubmitFeedbackResponse]  # type: ignore[assignment]
     """SubmitFeedback learns from a judgement in words, a reward, or both. It is kept as a learning
     event and moves its target: see FeedbackTarget. Errors: the NOT_FOUND reason of the target, or
-    RETRIEVAL_UNKNOWN or SELECTION_UNKNOWN (nothing is kept then), REQUEST_ID_REUSED, CONTENTION.
+    RETRIEVAL_UNKNOWN or SELECTION_UNKNOWN (nothing is kept then), REQUEST_ID_REUSED, CONTENTION;
+    LEARNING_EVENT_NOT_FOUND for a repeat of a request whose event was deleted since.
     """
 
 class LearningServiceServicer(metaclass=_abc_1.ABCMeta):
@@ -180,7 +206,26 @@ class LearningServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_learning_event_pb2.RecordLearningEventResponse, _abc.Awaitable[_learning_event_pb2.RecordLearningEventResponse]]:
         """RecordLearningEvent stores something to learn from. Errors: LEARNING_EVENT_ID_IN_USE,
-        REQUEST_ID_REUSED.
+        REQUEST_ID_REUSED; LEARNING_EVENT_NOT_FOUND for a repeat of a request whose event was deleted
+        since.
+        """
+
+    @_abc_1.abstractmethod
+    def GetLearningEvent(
+        self,
+        request: _learning_event_pb2.GetLearningEventRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_learning_event_pb2.GetLearningEventResponse, _abc.Awaitable[_learning_event_pb2.GetLearningEventResponse]]:
+        """GetLearningEvent returns one. Errors: LEARNING_EVENT_NOT_FOUND."""
+
+    @_abc_1.abstractmethod
+    def DeleteLearningEvent(
+        self,
+        request: _learning_event_pb2.DeleteLearningEventRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_learning_event_pb2.DeleteLearningEventResponse, _abc.Awaitable[_learning_event_pb2.DeleteLearningEventResponse]]:
+        """DeleteLearningEvent deletes one. What it moved stays, and so does the preference that it
+        taught: DeletePreference deletes that. Errors: LEARNING_EVENT_NOT_FOUND.
         """
 
     @_abc_1.abstractmethod
@@ -198,7 +243,8 @@ class LearningServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_decision_pb2.RecordDecisionResponse, _abc.Awaitable[_decision_pb2.RecordDecisionResponse]]:
         """RecordDecision stores a decision with its options and reasons. Errors: DECISION_ID_IN_USE,
-        REQUEST_ID_REUSED.
+        REQUEST_ID_REUSED; DECISION_NOT_FOUND for a repeat of a request whose decision was deleted
+        since.
         """
 
     @_abc_1.abstractmethod
@@ -218,6 +264,16 @@ class LearningServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_decision_pb2.GetDecisionResponse, _abc.Awaitable[_decision_pb2.GetDecisionResponse]]:
         """GetDecision returns one. Errors: DECISION_NOT_FOUND."""
+
+    @_abc_1.abstractmethod
+    def DeleteDecision(
+        self,
+        request: _decision_pb2.DeleteDecisionRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_decision_pb2.DeleteDecisionResponse, _abc.Awaitable[_decision_pb2.DeleteDecisionResponse]]:
+        """DeleteDecision deletes one with its outcome. Errors: DECISION_NOT_FOUND, ETAG_MISMATCH,
+        CONTENTION.
+        """
 
     @_abc_1.abstractmethod
     def ListDecisions(
@@ -266,7 +322,8 @@ class LearningServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_learning_event_pb2.SubmitFeedbackResponse, _abc.Awaitable[_learning_event_pb2.SubmitFeedbackResponse]]:
         """SubmitFeedback learns from a judgement in words, a reward, or both. It is kept as a learning
         event and moves its target: see FeedbackTarget. Errors: the NOT_FOUND reason of the target, or
-        RETRIEVAL_UNKNOWN or SELECTION_UNKNOWN (nothing is kept then), REQUEST_ID_REUSED, CONTENTION.
+        RETRIEVAL_UNKNOWN or SELECTION_UNKNOWN (nothing is kept then), REQUEST_ID_REUSED, CONTENTION;
+        LEARNING_EVENT_NOT_FOUND for a repeat of a request whose event was deleted since.
         """
 
 def add_LearningServiceServicer_to_server(servicer: LearningServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...
