@@ -145,7 +145,7 @@ class SessionFullError(LotError):
     def __init__(self, namespace: str, session_id: str, limit: str) -> None:
         super().__init__(
             f"session {session_id!r} in namespace {namespace!r} may hold {limit}, and nothing was "
-            "put; clear keys that are not needed any more (ClearSession with keys)",
+            "put; clear what is not needed any more (ClearSession with keys or max_importance)",
             namespace=namespace,
             id=session_id,
             limit=limit,

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from lot_grpc.domain.preference import GENERAL
+
 DEFAULT_MAX_MESSAGES = 50
 """Of the window of a session (seed 004)."""
 
@@ -16,6 +18,23 @@ MAX_VALUES = 1000
 
 MAX_VALUES_BYTES = 8 * 2**20
 """All values of a session together."""
+
+DEFAULT_IMPORTANCE = 0.5
+"""Of a value (seed 004)."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionValue:
+    """A value: a serialized ``google.protobuf.Value``, which the server never looks into.
+
+    ``importance`` in [0, 1]. ``update_time`` in microseconds since 1970, None: an earlier version
+    put it.
+    """
+
+    data: bytes
+    category: str = GENERAL
+    importance: float = DEFAULT_IMPORTANCE
+    update_time: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +56,7 @@ class SessionMessage:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A session. ``values`` are serialized ``google.protobuf.Value``; times in microseconds.
+    """A session. Times in microseconds.
 
     ``last_sequence`` is that of the message appended last, 0 before the first. ``messages`` are in
     the order of their sequences. ``omitted_keys`` are of values that were not read, for their size;
@@ -52,7 +71,7 @@ class Session:
     create_time: int
     update_time: int
     expire_time: int
-    values: Mapping[str, bytes] = field(default_factory=dict)
+    values: Mapping[str, SessionValue] = field(default_factory=dict)
     messages: tuple[SessionMessage, ...] = ()
     omitted_keys: tuple[str, ...] = ()
     ended_early: bool = False

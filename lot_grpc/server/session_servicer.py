@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from lot_grpc.domain.errors import SessionNotFoundError
 from lot_grpc.domain.ids import namespace_or_default
+from lot_grpc.domain.preference import GENERAL
+from lot_grpc.domain.session import DEFAULT_IMPORTANCE
 from lot_grpc.pb.lot.v1 import memory_service_pb2_grpc
 from lot_grpc.pb.lot.v1 import session_pb2 as pb
 from lot_grpc.server.answers import room_for_things, shortened
@@ -37,6 +39,8 @@ class SessionServicer(memory_service_pb2_grpc.MemoryServiceServicer):
             request.key,
             convert.value_from_pb(request.value),
             micros_from_pb(request, "ttl", ""),
+            category=request.category or GENERAL,
+            importance=request.importance if request.HasField("importance") else DEFAULT_IMPORTANCE,
         )
         return pb.PutSessionValueResponse(expire_time=time_to_pb(expire_time))
 
@@ -48,7 +52,9 @@ class SessionServicer(memory_service_pb2_grpc.MemoryServiceServicer):
         )
         if value is None:
             return pb.GetSessionValueResponse(found=False)
-        return pb.GetSessionValueResponse(value=convert.value_to_pb(value), found=True)
+        return pb.GetSessionValueResponse(
+            value=convert.value_to_pb(value), found=True, details=convert.details_to_pb(value)
+        )
 
     async def AppendSessionMessage(
         self, request: pb.AppendSessionMessageRequest, context: Context
@@ -94,6 +100,9 @@ class SessionServicer(memory_service_pb2_grpc.MemoryServiceServicer):
                 request.session_id,
                 request.keys,
                 messages_only=request.messages_only,
+                max_importance=(
+                    request.max_importance if request.HasField("max_importance") else None
+                ),
             )
         except SessionNotFoundError:
             if not request.allow_missing:

@@ -354,7 +354,7 @@ def build_services(
         ),
         preferences=preferences,
         sessions=sessions,
-        session_values=SessionValues(store, session_rows),
+        session_values=SessionValues(store, moments, session_rows),
         session_messages=session_messages,
         seeding=Seeding(
             store, indexing, moments, tombstones, built_in_packs() if packs is None else packs

@@ -193,6 +193,62 @@ async def test_a_session_larger_than_an_answer_is_read_on():
         assert (older.session.values, older.omitted_keys, list(older.notices)) == ({}, [], [])
 
 
+async def test_a_value_has_the_category_and_importance_that_it_was_put_with_and_its_time(lot):
+    await put(lot, "plain")
+    lot.clock.advance(5)
+    await put(lot, "k", category="tool_output", importance=0.0)
+    session = await got(lot)
+    assert set(session.value_details) == {"plain", "k"}
+    plain, given = session.value_details["plain"], session.value_details["k"]
+    assert (plain.category, plain.importance) == ("general", 0.5)
+    assert plain.update_time == session.create_time
+    assert (given.category, given.importance) == ("tool_output", 0.0)
+    assert given.update_time == session.update_time
+    answer = await lot.memories.GetSessionValue(session_id="s", key="k")
+    assert answer.details == given
+    await put(lot, "k", 2)  # whole: it keeps nothing of the former one
+    assert (await got(lot)).value_details["k"].category == "general"
+    answer = await lot.memories.GetSessionValue(session_id="s", key="none")
+    assert not answer.HasField("details")
+
+
+@pytest.mark.parametrize(
+    ("named", "field"),
+    [
+        ({"category": "x" * 257}, "category"),
+        ({"importance": -0.1}, "importance"),
+        ({"importance": 1.1}, "importance"),
+        ({"importance": float("nan")}, "importance"),
+    ],
+)
+async def test_a_bad_category_or_importance_is_refused(lot, named, field):
+    assert list((await failure(put(lot, "k", **named))).fields) == [field]
+
+
+async def test_values_of_little_importance_are_cleared_together(lot):
+    for number in range(5):
+        await put(lot, f"k{number}", importance=number / 4)
+    await put(lot, "plain")
+    await append(lot)
+    await lot.memories.ClearSession(session_id="s", max_importance=0.0)
+    assert sorted((await got(lot)).values) == ["k1", "k2", "k3", "k4", "plain"]
+    await lot.memories.ClearSession(session_id="s", max_importance=0.5, keys=["k4"])
+    session = await got(lot)
+    assert (list(session.values), contents(session)) == (["k3"], ["hello"])
+    await lot.memories.ClearSession(session_id="s", max_importance=1.0, messages_only=True)
+    session = await got(lot)
+    assert (list(session.values), contents(session)) == ([], [])
+
+
+async def test_the_most_important_values_are_in_a_response_that_has_no_room_for_all():
+    async with serving(limits=Limits(max_message_bytes=100_000)) as lot:
+        for name, importance in (("a", 0.1), ("b", 0.9), ("c", 0.2)):
+            await put(lot, name, "v" * 30_000, importance=importance)
+        answer = await lot.memories.GetSession(session_id="s")
+        assert (list(answer.session.values), list(answer.omitted_keys)) == (["b"], ["c", "a"])
+        assert list(answer.session.value_details) == ["b"]
+
+
 async def test_the_window_holds_the_latest_and_a_limit_gives_the_latest_of_them(lot):
     for number in range(60):
         answer = await append(lot, f"{number}")

@@ -717,10 +717,10 @@ async def puts_session_value(world: World, ns: str) -> None:
     await world.services.session_values.put(ns, "s", "a", b"new")
 
 
-def clears_session(*keys: str, messages_only: bool = False) -> Step:
+def clears_session(*keys: str, **named: Any) -> Step:
     async def run(world: World, ns: str) -> None:
         with suppress(SessionNotFoundError):
-            await world.services.sessions.clear(ns, "s", keys, messages_only=messages_only)
+            await world.services.sessions.clear(ns, "s", keys, **named)
 
     return run
 
@@ -927,6 +927,7 @@ CASES = [
     Case("value after a lapse", a_lapsed_session, puts_session_value),
     Case("clear a session", a_session, clears_session()),
     Case("clear a value", a_session, clears_session("a", "none")),
+    Case("clear values of no importance", a_session, clears_session(max_importance=0.5)),
     Case("clear messages", a_session, clears_session(messages_only=True)),
     Case("clear messages and values", a_session, clears_session("a", "b", messages_only=True)),
     Case("sweep sessions", a_lapsed_session, sweeps_sessions),

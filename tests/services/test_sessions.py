@@ -15,7 +15,7 @@ from lot_grpc.domain.errors import (
     SessionFullError,
     SessionNotFoundError,
 )
-from lot_grpc.domain.session import DEFAULT_TTL, Session, SessionMessage
+from lot_grpc.domain.session import DEFAULT_TTL, Session, SessionMessage, SessionValue
 from lot_grpc.services.records.collections import SESSION_PARTS, SESSIONS, TOMBSTONES
 from lot_grpc.services.sessions.rows import Terms
 from lot_grpc.services.sessions.session_messages import Appended, MessageDraft
@@ -105,7 +105,10 @@ async def test_a_session_comes_to_be_with_its_first_write_and_keeps_all_in_order
         world.clock.now() - 3 * SECOND,
         world.clock.now(),
         world.clock.now() + DEFAULT_TTL,
-        {"k": b"1", "漢字%_.=": b"\x00\xff"},
+        {
+            "k": SessionValue(b"1", update_time=world.clock.now() - 3 * SECOND),
+            "漢字%_.=": SessionValue(b"\x00\xff", update_time=world.clock.now()),
+        },
         (first.message, second.message),
     )
 
@@ -115,7 +118,9 @@ async def test_a_value_is_put_over_the_former_one_and_read_by_its_key():
     values = world.services.session_values
     for value in (b"1", b"", b"3"):
         await put(world, "k", value)
-        assert await values.get(NS, "s", "k") == value
+        got_back = await values.get(NS, "s", "k")
+        assert got_back is not None
+        assert got_back.data == value
     assert await values.get(NS, "s", "K") is None
     assert await world.store.count(SESSION_PARTS, NS) == 1
 
@@ -425,7 +430,8 @@ async def test_values_put_at_once_from_two_processes_are_all_there():
     world = await open_world(*two_processes())
     processes = [world, world.another_process()]
     await asyncio.gather(*(put(processes[n % 2], f"k{n}", b"%d" % n) for n in range(30)))
-    assert (await got(world)).values == {f"k{n}": b"%d" % n for n in range(30)}
+    values = {key: value.data for key, value in (await got(world)).values.items()}
+    assert values == {f"k{n}": b"%d" % n for n in range(30)}
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -557,7 +563,7 @@ async def test_a_session_is_what_a_plain_model_says(steps):
             model.messages = []
         if model.alive(world.clock.now()):
             session = await got(world)
-            assert session.values == model.values
+            assert {key: one.data for key, one in session.values.items()} == model.values
             assert [(one.sequence, one.content) for one in session.messages] == model.messages
             assert session.expire_time == model.expires
         else:

@@ -9,6 +9,7 @@ import pytest
 import pytest_asyncio
 
 from lot_grpc.domain.query import MemoryFilter, PatternFilter
+from lot_grpc.domain.session import SessionValue
 from lot_grpc.embedding.hashing import HashingEmbedder
 from lot_grpc.ports import MultiVector
 from lot_grpc.services.backfill import bring_up_to_date
@@ -74,7 +75,7 @@ async def test_errors_preferences_and_sessions_are_as_they_were(services: Servic
     assert [one.value for one in history] == [{"indent": 4.0}, "tabs"]
     session = await services.sessions.get(NS, "chat")
     assert [one.content for one in session.messages] == [f"message {n}" for n in range(3)]
-    assert session.values == {"topic": b"\x1a\x01x"}
+    assert session.values == {"topic": SessionValue(b"\x1a\x01x")}
 
 
 async def test_what_was_cleared_is_gone(services: Services) -> None:

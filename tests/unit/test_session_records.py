@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lot_grpc.domain.preference import Preference
-from lot_grpc.domain.session import SessionMessage
+from lot_grpc.domain.session import SessionMessage, SessionValue
 from lot_grpc.ports import Record
 from lot_grpc.server.convert import sessions as convert
 from lot_grpc.services.records.preferences import (
@@ -86,11 +86,20 @@ def test_a_message_comes_back_from_the_row_and_from_its_part(row, message):
     assert payload["size"] == sum(len(one.encode()) for one in parts) + len(message.metadata)
 
 
-@given(session_rows, words, st.binary(max_size=60))
-def test_a_value_comes_back_from_its_part(row, key, data):
-    record = through_json(value_record(row, key, data))
-    assert value_from_record(record) == data
-    assert record.payload["size"] == len(key.encode()) + len(data)
+session_values = st.builds(
+    SessionValue,
+    data=st.binary(max_size=60),
+    category=words,
+    importance=st.floats(0, 1),
+    update_time=times,
+)
+
+
+@given(session_rows, words, session_values)
+def test_a_value_comes_back_from_its_part(row, key, value):
+    record = through_json(value_record(row, key, value))
+    assert value_from_record(record) == value
+    assert record.payload["size"] == len((key + value.category).encode()) + len(value.data)
     assert record.id == value_point(row, key)
 
 
@@ -106,7 +115,11 @@ def test_parts_of_other_keys_and_generations_lie_elsewhere(row, one, other):
 @given(session_rows)
 def test_every_field_of_a_session_is_told(row):
     told = convert.session_to_pb(
-        replace(row.session(), values={"k": b"\x20\x01"}, messages=(SessionMessage("user"),))
+        replace(
+            row.session(),
+            values={"k": SessionValue(b"\x20\x01")},
+            messages=(SessionMessage("user"),),
+        )
     )
     for field in fields(row.session()):
         if field.name in {"omitted_keys", "ended_early"}:  # the response tells these beside it

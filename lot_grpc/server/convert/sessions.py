@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from google.protobuf.struct_pb2 import Struct, Value
 
-from lot_grpc.domain.session import Session, SessionMessage
+from lot_grpc.domain.session import Session, SessionMessage, SessionValue
 from lot_grpc.pb.lot.v1 import session_pb2 as pb
 from lot_grpc.server.convert.values import (
     check_size,
@@ -34,8 +34,14 @@ def session_to_pb(session: Session) -> pb.Session:
         last_sequence=session.last_sequence,
     )
     for key, value in session.values.items():
-        message.values[key].ParseFromString(value)
+        add_value(message, key, value)
     return message
+
+
+def add_value(message: pb.Session, key: str, value: SessionValue) -> None:
+    """A value of a session, with its details."""
+    message.values[key].ParseFromString(value.data)
+    message.value_details[key].CopyFrom(details_to_pb(value))
 
 
 def message_to_pb(message: SessionMessage) -> pb.SessionMessage:
@@ -75,11 +81,19 @@ def draft_from_pb(request: pb.AppendSessionMessageRequest) -> MessageDraft:
     )
 
 
-def value_to_pb(value: bytes) -> Value:
+def value_to_pb(value: SessionValue) -> Value:
     """A value of a session."""
     told = Value()
-    told.ParseFromString(value)
+    told.ParseFromString(value.data)
     return told
+
+
+def details_to_pb(value: SessionValue) -> pb.SessionValueDetails:
+    """What is known of a value of a session."""
+    details = pb.SessionValueDetails(category=value.category, importance=value.importance)
+    if value.update_time is not None:
+        details.update_time.CopyFrom(time_to_pb(value.update_time))
+    return details
 
 
 def value_from_pb(value: Value) -> bytes:

@@ -29,7 +29,7 @@ from lot_grpc.server.convert.outcomes import outcome_entry_to_pb
 from lot_grpc.server.convert.patterns import pattern_to_pb
 from lot_grpc.server.convert.policies import policy_to_pb
 from lot_grpc.server.convert.preferences import preference_to_pb, revision_to_pb
-from lot_grpc.server.convert.sessions import message_to_pb, session_to_pb, value_to_pb
+from lot_grpc.server.convert.sessions import add_value, message_to_pb, session_to_pb
 from lot_grpc.server.convert.values import EnumCodec
 from lot_grpc.services.outcomes.outcome_log import LoggedOutcome
 from lot_grpc.services.records.actions import action_value_from_record
@@ -113,7 +113,7 @@ def _part(record: Record) -> Message:
     payload = record.payload
     message = session_pb2.Session(session_id=payload["session_id"], namespace=record.namespace)
     if payload[PART] == VALUE:
-        message.values[payload["key"]].CopyFrom(value_to_pb(value_from_record(record)))
+        add_value(message, payload["key"], value_from_record(record))
     else:
         message.messages.append(message_to_pb(message_from_payload(payload)))
     return message

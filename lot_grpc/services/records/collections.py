@@ -195,7 +195,13 @@ def collection_specs(dimensions: int) -> list[CollectionSpec]:
         CollectionSpec(SESSIONS, indexes={"former_generations": _I, SORT_KEY: _I, **_STAMP}),
         CollectionSpec(
             SESSION_PARTS,
-            indexes={"session_id": _K, "generation": _I, "part": _K, "sequence": _I},
+            indexes={
+                "session_id": _K,
+                "generation": _I,
+                "part": _K,
+                "sequence": _I,
+                "importance": _F,
+            },
         ),
         CollectionSpec(
             ERROR_SOLUTIONS,

@@ -13,8 +13,19 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from lot_grpc.domain.ids import point_id
-from lot_grpc.domain.session import Session, SessionMessage
-from lot_grpc.ports import EXPIRES_KEY, AnyOf, Condition, Equals, Payload, Record
+from lot_grpc.domain.preference import GENERAL
+from lot_grpc.domain.session import DEFAULT_IMPORTANCE, Session, SessionMessage, SessionValue
+from lot_grpc.ports import (
+    EXPIRES_KEY,
+    AnyOf,
+    Condition,
+    Equals,
+    Missing,
+    OneOf,
+    Payload,
+    Range,
+    Record,
+)
 from lot_grpc.services.records.collections import SORT_KEY
 
 REVISION = "revision"
@@ -33,7 +44,10 @@ LATEST = "latest"
 GENERATION = "generation"
 SEQUENCE = "sequence"
 SIZE = "size"
-"""Of what a part holds, in bytes: key and value, or texts and metadata."""
+"""Of what a part holds, in bytes: key, category and value, or texts and metadata."""
+
+IMPORTANCE = "importance"
+"""Of a value; one that an earlier version put has none."""
 
 PART, VALUE, MESSAGE = "part", "value", "message"
 """What kind of a part it is."""
@@ -180,19 +194,41 @@ def value_point(row: SessionRow, key: str) -> str:
     return point_id(row.namespace, "session_value", row.session_id, str(row.generation), key)
 
 
-def value_record(row: SessionRow, key: str, data: bytes) -> Record:
+def value_record(row: SessionRow, key: str, value: SessionValue) -> Record:
     """A value, base64 of its bytes."""
+    size = len(key.encode()) + len(value.category.encode()) + len(value.data)
     payload: Payload = {
-        **_part(row, VALUE, len(key.encode()) + len(data)),
+        **_part(row, VALUE, size),
         "key": key,
-        "value": b64encode(data).decode(),
+        "value": b64encode(value.data).decode(),
+        "category": value.category,
+        IMPORTANCE: value.importance,
+        "update_time": value.update_time,
     }
     return Record(value_point(row, key), row.namespace, payload)
 
 
-def value_from_record(record: Record) -> bytes:
-    """The bytes of a value."""
-    return a2b_base64(record.payload["value"])
+def value_from_record(record: Record) -> SessionValue:
+    """A value."""
+    payload = record.payload
+    return SessionValue(
+        a2b_base64(payload["value"]),
+        payload.get("category", GENERAL),
+        importance_of(payload),
+        payload.get("update_time"),
+    )
+
+
+def importance_of(payload: Payload) -> float:
+    """That of a value's part."""
+    importance: float = payload.get(IMPORTANCE, DEFAULT_IMPORTANCE)
+    return importance
+
+
+def at_most_important(importance: float) -> Condition:
+    """The values of at most this importance."""
+    most = Range(IMPORTANCE, lte=importance)
+    return OneOf((most, Missing(IMPORTANCE))) if importance >= DEFAULT_IMPORTANCE else most
 
 
 def message_point(row: SessionRow, sequence: int) -> str:

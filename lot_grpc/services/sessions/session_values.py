@@ -3,8 +3,15 @@
 from __future__ import annotations
 
 from lot_grpc.domain.errors import ContentionError, SessionFullError, SessionNotFoundError
-from lot_grpc.domain.session import MAX_VALUES, MAX_VALUES_BYTES
+from lot_grpc.domain.preference import GENERAL
+from lot_grpc.domain.session import (
+    DEFAULT_IMPORTANCE,
+    MAX_VALUES,
+    MAX_VALUES_BYTES,
+    SessionValue,
+)
 from lot_grpc.ports import Record, VectorStore
+from lot_grpc.services.moments import Moments
 from lot_grpc.services.pacing import pause_before_retry
 from lot_grpc.services.records.collections import SESSION_PARTS
 from lot_grpc.services.records.sessions import (
@@ -22,12 +29,21 @@ from lot_grpc.services.sessions.rows import NOUN, TRIES, SessionRows, Terms
 class SessionValues:
     """Puts and reads values."""
 
-    def __init__(self, store: VectorStore, rows: SessionRows) -> None:
+    def __init__(self, store: VectorStore, moments: Moments, rows: SessionRows) -> None:
         self._store = store
+        self._moments = moments
         self._rows = rows
 
     async def put(
-        self, namespace: str, session_id: str, key: str, value: bytes, ttl: int | None = None
+        self,
+        namespace: str,
+        session_id: str,
+        key: str,
+        value: bytes,
+        ttl: int | None = None,
+        *,
+        category: str = GENERAL,
+        importance: float = DEFAULT_IMPORTANCE,
     ) -> int:
         """Put a value, and the session if there is none; return when that lapses.
 
@@ -35,12 +51,13 @@ class SessionValues:
         SessionFullError, ContentionError.
         """
         terms = Terms(ttl=ttl)
+        stored = SessionValue(value, category, importance, self._moments.now())
         admitted: int | None = None  # the generation that had room
         async with self._rows.turn(namespace, session_id):
             for attempt in range(TRIES):
                 row = await self._rows.open(namespace, session_id, terms)
                 if row is not None:
-                    part = value_record(row, key, value)
+                    part = value_record(row, key, stored)
                     put = await self._room(row, part, sure=admitted == row.generation)
                     admitted = row.generation
                     await self._store.put(SESSION_PARTS, [part])
@@ -53,7 +70,7 @@ class SessionValues:
                 await pause_before_retry(attempt)
         raise ContentionError(NOUN, session_id)
 
-    async def get(self, namespace: str, session_id: str, key: str) -> bytes | None:
+    async def get(self, namespace: str, session_id: str, key: str) -> SessionValue | None:
         """A value, None if the session has none under the key. Raises SessionNotFoundError."""
         row = await self._rows.find(namespace, session_id)
         if row is None:

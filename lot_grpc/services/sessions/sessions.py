@@ -22,12 +22,15 @@ from lot_grpc.services.pacing import Pace, pause_before_retry
 from lot_grpc.services.records.collections import SESSION_PARTS, SESSIONS, SORT_KEY
 from lot_grpc.services.records.sessions import (
     FORMER,
+    IMPORTANCE,
     MESSAGE,
     OVERHEAD,
     SEQUENCE,
     SIZE,
     VALUE,
     SessionRow,
+    at_most_important,
+    importance_of,
     kind_of,
     message_from_payload,
     session_point,
@@ -77,7 +80,7 @@ class Sessions:
         max_bytes: int = 0,
         before: int = 0,
     ) -> Session:
-        """A session with its values and the latest messages of its window, in order.
+        """A session with its values, the most important first, and the latest messages, in order.
 
         ``message_limit`` 0: all of the window. ``max_bytes``: values up to half of them, and
         messages up to all, but one at least; 0: however large it is. ``before``: only messages of a
@@ -119,12 +122,12 @@ class Sessions:
                 row.namespace,
                 kind_of(row, VALUE),
                 limit=2 * MAX_VALUES,
-                payload=("key", SIZE),
+                payload=("key", SIZE, IMPORTANCE),
             )
             if not before
             else []
         )
-        values.sort(key=lambda one: str(one.payload["key"]))
+        values.sort(key=lambda one: (-importance_of(one.payload), str(one.payload["key"])))
         keys = [one.payload["key"] for one in values]
         ended = False
         if max_bytes:
@@ -180,9 +183,11 @@ class Sessions:
         keys: Sequence[str] = (),
         *,
         messages_only: bool = False,
+        max_importance: float | None = None,
     ) -> None:
         """Forget a session, or just some values, all messages, or both.
 
+        ``max_importance``: values of at most this importance; None: none by it.
         Raises SessionNotFoundError, ContentionError.
         """
         async with self._rows.turn(namespace, session_id):
@@ -190,10 +195,10 @@ class Sessions:
                 row = await self._rows.find(namespace, session_id)
                 if row is None:
                     raise SessionNotFoundError(namespace, session_id)
-                if not keys and not messages_only:
+                if not keys and not messages_only and max_importance is None:
                     await self._clear(row)
                     return
-                if await self._clear_parts(row, keys, messages=messages_only):
+                if await self._clear_parts(row, keys, max_importance, messages=messages_only):
                     return
                 await pause_before_retry(attempt)
         raise ContentionError(NOUN, session_id)
@@ -220,8 +225,13 @@ class Sessions:
         await self._tombstones.finish(stone)
         return gone
 
-    async def _clear_parts(self, row: SessionRow, keys: Sequence[str], *, messages: bool) -> bool:
-        """Forget values by key, and all messages; False if others wrote meanwhile."""
+    async def _clear_parts(
+        self, row: SessionRow, keys: Sequence[str], max_importance: float | None, *, messages: bool
+    ) -> bool:
+        """Forget some values, and all messages; False if others wrote meanwhile."""
+        if max_importance is not None:
+            where = [*kind_of(row, VALUE), at_most_important(max_importance)]
+            await self._store.delete(SESSION_PARTS, row.namespace, where)
         if keys:
             points = tuple(value_point(row, key) for key in keys)
             await self._store.delete(SESSION_PARTS, row.namespace, [IdIn(points)])
@@ -275,7 +285,7 @@ class Sessions:
 
 def _size(payload: Payload) -> int:
     size: int = payload[SIZE]
-    return size + OVERHEAD
+    return size + OVERHEAD + len(payload.get("key", "").encode())  # a key is sent twice
 
 
 def _fitting(parts: list[Record], room: int) -> tuple[list[Record], int]:

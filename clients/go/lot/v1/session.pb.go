@@ -31,7 +31,7 @@ type Session struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// session_id identifies it in its namespace; rules as for Memory.memory_id.
 	SessionId string `protobuf:"bytes,1,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
-	// values by key; at most 1,000, and with their keys at most 8 MiB together, serialized.
+	// values by key; at most 1,000, and with keys and categories at most 8 MiB together, serialized.
 	Values map[string]*structpb.Value `protobuf:"bytes,2,rep,name=values,proto3" json:"values,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// messages in the window, oldest first.
 	Messages []*SessionMessage `protobuf:"bytes,3,rep,name=messages,proto3" json:"messages,omitempty"`
@@ -48,7 +48,9 @@ type Session struct {
 	// namespace it is in.
 	Namespace string `protobuf:"bytes,9,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// last_sequence of the messages ever appended; 0 before the first.
-	LastSequence  int64 `protobuf:"varint,10,opt,name=last_sequence,json=lastSequence,proto3" json:"last_sequence,omitempty"`
+	LastSequence int64 `protobuf:"varint,10,opt,name=last_sequence,json=lastSequence,proto3" json:"last_sequence,omitempty"`
+	// value_details of each of the values, by its key.
+	ValueDetails  map[string]*SessionValueDetails `protobuf:"bytes,11,rep,name=value_details,json=valueDetails,proto3" json:"value_details,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -153,6 +155,77 @@ func (x *Session) GetLastSequence() int64 {
 	return 0
 }
 
+func (x *Session) GetValueDetails() map[string]*SessionValueDetails {
+	if x != nil {
+		return x.ValueDetails
+	}
+	return nil
+}
+
+// SessionValueDetails is what is known of a value beside itself.
+type SessionValueDetails struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// category that it was put with; `general` where none was given.
+	Category string `protobuf:"bytes,1,opt,name=category,proto3" json:"category,omitempty"`
+	// importance in [0, 1] that it was put with; 0.5 where none was given.
+	Importance float64 `protobuf:"fixed64,2,opt,name=importance,proto3" json:"importance,omitempty"`
+	// update_time at which it was put; absent for a value that an earlier version stored.
+	UpdateTime    *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=update_time,json=updateTime,proto3" json:"update_time,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SessionValueDetails) Reset() {
+	*x = SessionValueDetails{}
+	mi := &file_lot_v1_session_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SessionValueDetails) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SessionValueDetails) ProtoMessage() {}
+
+func (x *SessionValueDetails) ProtoReflect() protoreflect.Message {
+	mi := &file_lot_v1_session_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SessionValueDetails.ProtoReflect.Descriptor instead.
+func (*SessionValueDetails) Descriptor() ([]byte, []int) {
+	return file_lot_v1_session_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *SessionValueDetails) GetCategory() string {
+	if x != nil {
+		return x.Category
+	}
+	return ""
+}
+
+func (x *SessionValueDetails) GetImportance() float64 {
+	if x != nil {
+		return x.Importance
+	}
+	return 0
+}
+
+func (x *SessionValueDetails) GetUpdateTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.UpdateTime
+	}
+	return nil
+}
+
 // SessionMessage is one message of a conversation.
 type SessionMessage struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -175,7 +248,7 @@ type SessionMessage struct {
 
 func (x *SessionMessage) Reset() {
 	*x = SessionMessage{}
-	mi := &file_lot_v1_session_proto_msgTypes[1]
+	mi := &file_lot_v1_session_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -187,7 +260,7 @@ func (x *SessionMessage) String() string {
 func (*SessionMessage) ProtoMessage() {}
 
 func (x *SessionMessage) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_session_proto_msgTypes[1]
+	mi := &file_lot_v1_session_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -200,7 +273,7 @@ func (x *SessionMessage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionMessage.ProtoReflect.Descriptor instead.
 func (*SessionMessage) Descriptor() ([]byte, []int) {
-	return file_lot_v1_session_proto_rawDescGZIP(), []int{1}
+	return file_lot_v1_session_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *SessionMessage) GetRole() string {
@@ -256,17 +329,23 @@ type PutSessionValueRequest struct {
 	Key string `protobuf:"bytes,3,opt,name=key,proto3" json:"key,omitempty"`
 	// Required. value of any JSON type, null included; at most 256 KiB serialized. Its numbers are
 	// doubles, returned exactly, as for Preference.value. A session holds at most 1,000, and with
-	// their keys 8 MiB together; beyond that it is SESSION_FULL.
+	// their keys and categories 8 MiB together; beyond that it is SESSION_FULL. It takes the place of
+	// a former value with category and importance.
 	Value *structpb.Value `protobuf:"bytes,4,opt,name=value,proto3" json:"value,omitempty"`
 	// ttl of the session from now on; absent keeps what it has, of a new one it is 24 h.
-	Ttl           *durationpb.Duration `protobuf:"bytes,5,opt,name=ttl,proto3" json:"ttl,omitempty"`
+	Ttl *durationpb.Duration `protobuf:"bytes,5,opt,name=ttl,proto3" json:"ttl,omitempty"`
+	// category, for example `tool_output`; empty is `general`. Compared as it stands.
+	Category string `protobuf:"bytes,6,opt,name=category,proto3" json:"category,omitempty"`
+	// importance in [0, 1]: what matters least is left out of a response first, and cleared by
+	// ClearSession.max_importance. Absent is 0.5; 0 is a value.
+	Importance    *float64 `protobuf:"fixed64,7,opt,name=importance,proto3,oneof" json:"importance,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *PutSessionValueRequest) Reset() {
 	*x = PutSessionValueRequest{}
-	mi := &file_lot_v1_session_proto_msgTypes[2]
+	mi := &file_lot_v1_session_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -278,7 +357,7 @@ func (x *PutSessionValueRequest) String() string {
 func (*PutSessionValueRequest) ProtoMessage() {}
 
 func (x *PutSessionValueRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_session_proto_msgTypes[2]
+	mi := &file_lot_v1_session_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -291,7 +370,7 @@ func (x *PutSessionValueRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutSessionValueRequest.ProtoReflect.Descriptor instead.
 func (*PutSessionValueRequest) Descriptor() ([]byte, []int) {
-	return file_lot_v1_session_proto_rawDescGZIP(), []int{2}
+	return file_lot_v1_session_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *PutSessionValueRequest) GetNamespace() string {
@@ -329,6 +408,20 @@ func (x *PutSessionValueRequest) GetTtl() *durationpb.Duration {
 	return nil
 }
 
+func (x *PutSessionValueRequest) GetCategory() string {
+	if x != nil {
+		return x.Category
+	}
+	return ""
+}
+
+func (x *PutSessionValueRequest) GetImportance() float64 {
+	if x != nil && x.Importance != nil {
+		return *x.Importance
+	}
+	return 0
+}
+
 // Response of PutSessionValue.
 type PutSessionValueResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -340,7 +433,7 @@ type PutSessionValueResponse struct {
 
 func (x *PutSessionValueResponse) Reset() {
 	*x = PutSessionValueResponse{}
-	mi := &file_lot_v1_session_proto_msgTypes[3]
+	mi := &file_lot_v1_session_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -352,7 +445,7 @@ func (x *PutSessionValueResponse) String() string {
 func (*PutSessionValueResponse) ProtoMessage() {}
 
 func (x *PutSessionValueResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_session_proto_msgTypes[3]
+	mi := &file_lot_v1_session_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -365,7 +458,7 @@ func (x *PutSessionValueResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutSessionValueResponse.ProtoReflect.Descriptor instead.
 func (*PutSessionValueResponse) Descriptor() ([]byte, []int) {
-	return file_lot_v1_session_proto_rawDescGZIP(), []int{3}
+	return file_lot_v1_session_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *PutSessionValueResponse) GetExpireTime() *timestamppb.Timestamp {
@@ -390,7 +483,7 @@ type GetSessionValueRequest struct {
 
 func (x *GetSessionValueRequest) Reset() {
 	*x = GetSessionValueRequest{}
-	mi := &file_lot_v1_session_proto_msgTypes[4]
+	mi := &file_lot_v1_session_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -402,7 +495,7 @@ func (x *GetSessionValueRequest) String() string {
 func (*GetSessionValueRequest) ProtoMessage() {}
 
 func (x *GetSessionValueRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_session_proto_msgTypes[4]
+	mi := &file_lot_v1_session_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -415,7 +508,7 @@ func (x *GetSessionValueRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetSessionValueRequest.ProtoReflect.Descriptor instead.
 func (*GetSessionValueRequest) Descriptor() ([]byte, []int) {
-	return file_lot_v1_session_proto_rawDescGZIP(), []int{4}
+	return file_lot_v1_session_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *GetSessionValueRequest) GetNamespace() string {
@@ -445,14 +538,16 @@ type GetSessionValueResponse struct {
 	// value; absent where the session has no such key.
 	Value *structpb.Value `protobuf:"bytes,1,opt,name=value,proto3" json:"value,omitempty"`
 	// found tells a key that is not there.
-	Found         bool `protobuf:"varint,2,opt,name=found,proto3" json:"found,omitempty"`
+	Found bool `protobuf:"varint,2,opt,name=found,proto3" json:"found,omitempty"`
+	// details of the value; absent where the session has no such key.
+	Details       *SessionValueDetails `protobuf:"bytes,3,opt,name=details,proto3" json:"details,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *GetSessionValueResponse) Reset() {
 	*x = GetSessionValueResponse{}
-	mi := &file_lot_v1_session_proto_msgTypes[5]
+	mi := &file_lot_v1_session_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -464,7 +559,7 @@ func (x *GetSessionValueResponse) String() string {
 func (*GetSessionValueResponse) ProtoMessage() {}
 
 func (x *GetSessionValueResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_session_proto_msgTypes[5]
+	mi := &file_lot_v1_session_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -477,7 +572,7 @@ func (x *GetSessionValueResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetSessionValueResponse.ProtoReflect.Descriptor instead.
 func (*GetSessionValueResponse) Descriptor() ([]byte, []int) {
-	return file_lot_v1_session_proto_rawDescGZIP(), []int{5}
+	return file_lot_v1_session_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *GetSessionValueResponse) GetValue() *structpb.Value {
@@ -492,6 +587,13 @@ func (x *GetSessionValueResponse) GetFound() bool {
 		return x.Found
 	}
 	return false
+}
+
+func (x *GetSessionValueResponse) GetDetails() *SessionValueDetails {
+	if x != nil {
+		return x.Details
+	}
+	return nil
 }
 
 // Request of AppendSessionMessage.
@@ -517,7 +619,7 @@ type AppendSessionMessageRequest struct {
 
 func (x *AppendSessionMessageRequest) Reset() {
 	*x = AppendSessionMessageRequest{}
-	mi := &file_lot_v1_session_proto_msgTypes[6]
+	mi := &file_lot_v1_session_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -529,7 +631,7 @@ func (x *AppendSessionMessageRequest) String() string {
 func (*AppendSessionMessageRequest) ProtoMessage() {}
 
 func (x *AppendSessionMessageRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_session_proto_msgTypes[6]
+	mi := &file_lot_v1_session_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -542,7 +644,7 @@ func (x *AppendSessionMessageRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AppendSessionMessageRequest.ProtoReflect.Descriptor instead.
 func (*AppendSessionMessageRequest) Descriptor() ([]byte, []int) {
-	return file_lot_v1_session_proto_rawDescGZIP(), []int{6}
+	return file_lot_v1_session_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *AppendSessionMessageRequest) GetNamespace() string {
@@ -602,7 +704,7 @@ type AppendSessionMessageResponse struct {
 
 func (x *AppendSessionMessageResponse) Reset() {
 	*x = AppendSessionMessageResponse{}
-	mi := &file_lot_v1_session_proto_msgTypes[7]
+	mi := &file_lot_v1_session_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -614,7 +716,7 @@ func (x *AppendSessionMessageResponse) String() string {
 func (*AppendSessionMessageResponse) ProtoMessage() {}
 
 func (x *AppendSessionMessageResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_session_proto_msgTypes[7]
+	mi := &file_lot_v1_session_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -627,7 +729,7 @@ func (x *AppendSessionMessageResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AppendSessionMessageResponse.ProtoReflect.Descriptor instead.
 func (*AppendSessionMessageResponse) Descriptor() ([]byte, []int) {
-	return file_lot_v1_session_proto_rawDescGZIP(), []int{7}
+	return file_lot_v1_session_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *AppendSessionMessageResponse) GetMessage() *SessionMessage {
@@ -671,7 +773,7 @@ type GetSessionRequest struct {
 
 func (x *GetSessionRequest) Reset() {
 	*x = GetSessionRequest{}
-	mi := &file_lot_v1_session_proto_msgTypes[8]
+	mi := &file_lot_v1_session_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -683,7 +785,7 @@ func (x *GetSessionRequest) String() string {
 func (*GetSessionRequest) ProtoMessage() {}
 
 func (x *GetSessionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_session_proto_msgTypes[8]
+	mi := &file_lot_v1_session_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -696,7 +798,7 @@ func (x *GetSessionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetSessionRequest.ProtoReflect.Descriptor instead.
 func (*GetSessionRequest) Descriptor() ([]byte, []int) {
-	return file_lot_v1_session_proto_rawDescGZIP(), []int{8}
+	return file_lot_v1_session_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *GetSessionRequest) GetNamespace() string {
@@ -732,8 +834,8 @@ type GetSessionResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// session.
 	Session *Session `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
-	// omitted_keys of values that did not fit: all values together may take up half of a response.
-	// Read each with GetSessionValue.
+	// omitted_keys of values that did not fit: all values together may take up half of a response,
+	// the most important ones first. Read each with GetSessionValue.
 	OmittedKeys []string `protobuf:"bytes,2,rep,name=omitted_keys,json=omittedKeys,proto3" json:"omitted_keys,omitempty"`
 	// notices, for example that messages were omitted because the response would be too large.
 	Notices       []*Notice `protobuf:"bytes,3,rep,name=notices,proto3" json:"notices,omitempty"`
@@ -743,7 +845,7 @@ type GetSessionResponse struct {
 
 func (x *GetSessionResponse) Reset() {
 	*x = GetSessionResponse{}
-	mi := &file_lot_v1_session_proto_msgTypes[9]
+	mi := &file_lot_v1_session_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -755,7 +857,7 @@ func (x *GetSessionResponse) String() string {
 func (*GetSessionResponse) ProtoMessage() {}
 
 func (x *GetSessionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_session_proto_msgTypes[9]
+	mi := &file_lot_v1_session_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -768,7 +870,7 @@ func (x *GetSessionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetSessionResponse.ProtoReflect.Descriptor instead.
 func (*GetSessionResponse) Descriptor() ([]byte, []int) {
-	return file_lot_v1_session_proto_rawDescGZIP(), []int{9}
+	return file_lot_v1_session_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *GetSessionResponse) GetSession() *Session {
@@ -799,21 +901,23 @@ type ClearSessionRequest struct {
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Required. session_id.
 	SessionId string `protobuf:"bytes,2,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
-	// keys: forget just these values; those that are not there are passed over. Empty, and
-	// messages_only unset: the whole session.
+	// keys: forget just these values; those that are not there are passed over. Empty, and neither
+	// messages_only nor max_importance set: the whole session.
 	Keys []string `protobuf:"bytes,3,rep,name=keys,proto3" json:"keys,omitempty"`
-	// messages_only: forget just the messages, and the keys if some are given. Their sequences are
-	// not used again.
+	// messages_only: forget just the messages, and the values of keys and max_importance if these are
+	// given. Their sequences are not used again.
 	MessagesOnly bool `protobuf:"varint,4,opt,name=messages_only,json=messagesOnly,proto3" json:"messages_only,omitempty"`
 	// allow_missing: one that is not there is no error.
-	AllowMissing  bool `protobuf:"varint,5,opt,name=allow_missing,json=allowMissing,proto3" json:"allow_missing,omitempty"`
+	AllowMissing bool `protobuf:"varint,5,opt,name=allow_missing,json=allowMissing,proto3" json:"allow_missing,omitempty"`
+	// max_importance: forget the values of at most this importance too. Absent: none; 0 is a bound.
+	MaxImportance *float64 `protobuf:"fixed64,6,opt,name=max_importance,json=maxImportance,proto3,oneof" json:"max_importance,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ClearSessionRequest) Reset() {
 	*x = ClearSessionRequest{}
-	mi := &file_lot_v1_session_proto_msgTypes[10]
+	mi := &file_lot_v1_session_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -825,7 +929,7 @@ func (x *ClearSessionRequest) String() string {
 func (*ClearSessionRequest) ProtoMessage() {}
 
 func (x *ClearSessionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_session_proto_msgTypes[10]
+	mi := &file_lot_v1_session_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -838,7 +942,7 @@ func (x *ClearSessionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClearSessionRequest.ProtoReflect.Descriptor instead.
 func (*ClearSessionRequest) Descriptor() ([]byte, []int) {
-	return file_lot_v1_session_proto_rawDescGZIP(), []int{10}
+	return file_lot_v1_session_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ClearSessionRequest) GetNamespace() string {
@@ -876,6 +980,13 @@ func (x *ClearSessionRequest) GetAllowMissing() bool {
 	return false
 }
 
+func (x *ClearSessionRequest) GetMaxImportance() float64 {
+	if x != nil && x.MaxImportance != nil {
+		return *x.MaxImportance
+	}
+	return 0
+}
+
 // Response of ClearSession.
 type ClearSessionResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -887,7 +998,7 @@ type ClearSessionResponse struct {
 
 func (x *ClearSessionResponse) Reset() {
 	*x = ClearSessionResponse{}
-	mi := &file_lot_v1_session_proto_msgTypes[11]
+	mi := &file_lot_v1_session_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -899,7 +1010,7 @@ func (x *ClearSessionResponse) String() string {
 func (*ClearSessionResponse) ProtoMessage() {}
 
 func (x *ClearSessionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_session_proto_msgTypes[11]
+	mi := &file_lot_v1_session_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -912,7 +1023,7 @@ func (x *ClearSessionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClearSessionResponse.ProtoReflect.Descriptor instead.
 func (*ClearSessionResponse) Descriptor() ([]byte, []int) {
-	return file_lot_v1_session_proto_rawDescGZIP(), []int{11}
+	return file_lot_v1_session_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ClearSessionResponse) GetCleared() bool {
@@ -926,7 +1037,7 @@ var File_lot_v1_session_proto protoreflect.FileDescriptor
 
 const file_lot_v1_session_proto_rawDesc = "" +
 	"\n" +
-	"\x14lot/v1/session.proto\x12\x06lot.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14lot/v1/outcome.proto\"\xae\x04\n" +
+	"\x14lot/v1/session.proto\x12\x06lot.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14lot/v1/outcome.proto\"\xd4\x05\n" +
 	"\aSession\x12\x1d\n" +
 	"\n" +
 	"session_id\x18\x01 \x01(\tR\tsessionId\x123\n" +
@@ -942,24 +1053,40 @@ const file_lot_v1_session_proto_rawDesc = "" +
 	"updateTime\x12\x1c\n" +
 	"\tnamespace\x18\t \x01(\tR\tnamespace\x12#\n" +
 	"\rlast_sequence\x18\n" +
-	" \x01(\x03R\flastSequence\x1aQ\n" +
+	" \x01(\x03R\flastSequence\x12F\n" +
+	"\rvalue_details\x18\v \x03(\v2!.lot.v1.Session.ValueDetailsEntryR\fvalueDetails\x1aQ\n" +
 	"\vValuesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12,\n" +
-	"\x05value\x18\x02 \x01(\v2\x16.google.protobuf.ValueR\x05value:\x028\x01\"\xe2\x01\n" +
+	"\x05value\x18\x02 \x01(\v2\x16.google.protobuf.ValueR\x05value:\x028\x01\x1a\\\n" +
+	"\x11ValueDetailsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x121\n" +
+	"\x05value\x18\x02 \x01(\v2\x1b.lot.v1.SessionValueDetailsR\x05value:\x028\x01\"\x8e\x01\n" +
+	"\x13SessionValueDetails\x12\x1a\n" +
+	"\bcategory\x18\x01 \x01(\tR\bcategory\x12\x1e\n" +
+	"\n" +
+	"importance\x18\x02 \x01(\x01R\n" +
+	"importance\x12;\n" +
+	"\vupdate_time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"updateTime\"\xe2\x01\n" +
 	"\x0eSessionMessage\x12\x12\n" +
 	"\x04role\x18\x01 \x01(\tR\x04role\x12\x18\n" +
 	"\acontent\x18\x02 \x01(\tR\acontent\x12\x12\n" +
 	"\x04name\x18\x03 \x01(\tR\x04name\x123\n" +
 	"\bmetadata\x18\x04 \x01(\v2\x17.google.protobuf.StructR\bmetadata\x12=\n" +
 	"\fmessage_time\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\vmessageTime\x12\x1a\n" +
-	"\bsequence\x18\x06 \x01(\x03R\bsequence\"\xc2\x01\n" +
+	"\bsequence\x18\x06 \x01(\x03R\bsequence\"\x92\x02\n" +
 	"\x16PutSessionValueRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x1d\n" +
 	"\n" +
 	"session_id\x18\x02 \x01(\tR\tsessionId\x12\x10\n" +
 	"\x03key\x18\x03 \x01(\tR\x03key\x12,\n" +
 	"\x05value\x18\x04 \x01(\v2\x16.google.protobuf.ValueR\x05value\x12+\n" +
-	"\x03ttl\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\x03ttl\"V\n" +
+	"\x03ttl\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\x03ttl\x12\x1a\n" +
+	"\bcategory\x18\x06 \x01(\tR\bcategory\x12#\n" +
+	"\n" +
+	"importance\x18\a \x01(\x01H\x00R\n" +
+	"importance\x88\x01\x01B\r\n" +
+	"\v_importance\"V\n" +
 	"\x17PutSessionValueResponse\x12;\n" +
 	"\vexpire_time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"expireTime\"g\n" +
@@ -967,10 +1094,11 @@ const file_lot_v1_session_proto_rawDesc = "" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x1d\n" +
 	"\n" +
 	"session_id\x18\x02 \x01(\tR\tsessionId\x12\x10\n" +
-	"\x03key\x18\x03 \x01(\tR\x03key\"]\n" +
+	"\x03key\x18\x03 \x01(\tR\x03key\"\x94\x01\n" +
 	"\x17GetSessionValueResponse\x12,\n" +
 	"\x05value\x18\x01 \x01(\v2\x16.google.protobuf.ValueR\x05value\x12\x14\n" +
-	"\x05found\x18\x02 \x01(\bR\x05found\"\xfb\x01\n" +
+	"\x05found\x18\x02 \x01(\bR\x05found\x125\n" +
+	"\adetails\x18\x03 \x01(\v2\x1b.lot.v1.SessionValueDetailsR\adetails\"\xfb\x01\n" +
 	"\x1bAppendSessionMessageRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x1d\n" +
 	"\n" +
@@ -994,14 +1122,16 @@ const file_lot_v1_session_proto_rawDesc = "" +
 	"\x12GetSessionResponse\x12)\n" +
 	"\asession\x18\x01 \x01(\v2\x0f.lot.v1.SessionR\asession\x12!\n" +
 	"\fomitted_keys\x18\x02 \x03(\tR\vomittedKeys\x12(\n" +
-	"\anotices\x18\x03 \x03(\v2\x0e.lot.v1.NoticeR\anotices\"\xb0\x01\n" +
+	"\anotices\x18\x03 \x03(\v2\x0e.lot.v1.NoticeR\anotices\"\xef\x01\n" +
 	"\x13ClearSessionRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x1d\n" +
 	"\n" +
 	"session_id\x18\x02 \x01(\tR\tsessionId\x12\x12\n" +
 	"\x04keys\x18\x03 \x03(\tR\x04keys\x12#\n" +
 	"\rmessages_only\x18\x04 \x01(\bR\fmessagesOnly\x12#\n" +
-	"\rallow_missing\x18\x05 \x01(\bR\fallowMissing\"0\n" +
+	"\rallow_missing\x18\x05 \x01(\bR\fallowMissing\x12*\n" +
+	"\x0emax_importance\x18\x06 \x01(\x01H\x00R\rmaxImportance\x88\x01\x01B\x11\n" +
+	"\x0f_max_importance\"0\n" +
 	"\x14ClearSessionResponse\x12\x18\n" +
 	"\acleared\x18\x01 \x01(\bR\aclearedBG\n" +
 	"\rio.lotgrpc.v1P\x01Z4github.com/lot-grpc/lot-grpc/clients/go/lot/v1;lotv1b\x06proto3"
@@ -1018,52 +1148,58 @@ func file_lot_v1_session_proto_rawDescGZIP() []byte {
 	return file_lot_v1_session_proto_rawDescData
 }
 
-var file_lot_v1_session_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
+var file_lot_v1_session_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
 var file_lot_v1_session_proto_goTypes = []any{
 	(*Session)(nil),                      // 0: lot.v1.Session
-	(*SessionMessage)(nil),               // 1: lot.v1.SessionMessage
-	(*PutSessionValueRequest)(nil),       // 2: lot.v1.PutSessionValueRequest
-	(*PutSessionValueResponse)(nil),      // 3: lot.v1.PutSessionValueResponse
-	(*GetSessionValueRequest)(nil),       // 4: lot.v1.GetSessionValueRequest
-	(*GetSessionValueResponse)(nil),      // 5: lot.v1.GetSessionValueResponse
-	(*AppendSessionMessageRequest)(nil),  // 6: lot.v1.AppendSessionMessageRequest
-	(*AppendSessionMessageResponse)(nil), // 7: lot.v1.AppendSessionMessageResponse
-	(*GetSessionRequest)(nil),            // 8: lot.v1.GetSessionRequest
-	(*GetSessionResponse)(nil),           // 9: lot.v1.GetSessionResponse
-	(*ClearSessionRequest)(nil),          // 10: lot.v1.ClearSessionRequest
-	(*ClearSessionResponse)(nil),         // 11: lot.v1.ClearSessionResponse
-	nil,                                  // 12: lot.v1.Session.ValuesEntry
-	(*durationpb.Duration)(nil),          // 13: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil),        // 14: google.protobuf.Timestamp
-	(*structpb.Struct)(nil),              // 15: google.protobuf.Struct
-	(*structpb.Value)(nil),               // 16: google.protobuf.Value
-	(*Notice)(nil),                       // 17: lot.v1.Notice
+	(*SessionValueDetails)(nil),          // 1: lot.v1.SessionValueDetails
+	(*SessionMessage)(nil),               // 2: lot.v1.SessionMessage
+	(*PutSessionValueRequest)(nil),       // 3: lot.v1.PutSessionValueRequest
+	(*PutSessionValueResponse)(nil),      // 4: lot.v1.PutSessionValueResponse
+	(*GetSessionValueRequest)(nil),       // 5: lot.v1.GetSessionValueRequest
+	(*GetSessionValueResponse)(nil),      // 6: lot.v1.GetSessionValueResponse
+	(*AppendSessionMessageRequest)(nil),  // 7: lot.v1.AppendSessionMessageRequest
+	(*AppendSessionMessageResponse)(nil), // 8: lot.v1.AppendSessionMessageResponse
+	(*GetSessionRequest)(nil),            // 9: lot.v1.GetSessionRequest
+	(*GetSessionResponse)(nil),           // 10: lot.v1.GetSessionResponse
+	(*ClearSessionRequest)(nil),          // 11: lot.v1.ClearSessionRequest
+	(*ClearSessionResponse)(nil),         // 12: lot.v1.ClearSessionResponse
+	nil,                                  // 13: lot.v1.Session.ValuesEntry
+	nil,                                  // 14: lot.v1.Session.ValueDetailsEntry
+	(*durationpb.Duration)(nil),          // 15: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil),        // 16: google.protobuf.Timestamp
+	(*structpb.Struct)(nil),              // 17: google.protobuf.Struct
+	(*structpb.Value)(nil),               // 18: google.protobuf.Value
+	(*Notice)(nil),                       // 19: lot.v1.Notice
 }
 var file_lot_v1_session_proto_depIdxs = []int32{
-	12, // 0: lot.v1.Session.values:type_name -> lot.v1.Session.ValuesEntry
-	1,  // 1: lot.v1.Session.messages:type_name -> lot.v1.SessionMessage
-	13, // 2: lot.v1.Session.ttl:type_name -> google.protobuf.Duration
-	14, // 3: lot.v1.Session.expire_time:type_name -> google.protobuf.Timestamp
-	14, // 4: lot.v1.Session.create_time:type_name -> google.protobuf.Timestamp
-	14, // 5: lot.v1.Session.update_time:type_name -> google.protobuf.Timestamp
-	15, // 6: lot.v1.SessionMessage.metadata:type_name -> google.protobuf.Struct
-	14, // 7: lot.v1.SessionMessage.message_time:type_name -> google.protobuf.Timestamp
-	16, // 8: lot.v1.PutSessionValueRequest.value:type_name -> google.protobuf.Value
-	13, // 9: lot.v1.PutSessionValueRequest.ttl:type_name -> google.protobuf.Duration
-	14, // 10: lot.v1.PutSessionValueResponse.expire_time:type_name -> google.protobuf.Timestamp
-	16, // 11: lot.v1.GetSessionValueResponse.value:type_name -> google.protobuf.Value
-	1,  // 12: lot.v1.AppendSessionMessageRequest.message:type_name -> lot.v1.SessionMessage
-	13, // 13: lot.v1.AppendSessionMessageRequest.ttl:type_name -> google.protobuf.Duration
-	1,  // 14: lot.v1.AppendSessionMessageResponse.message:type_name -> lot.v1.SessionMessage
-	14, // 15: lot.v1.AppendSessionMessageResponse.expire_time:type_name -> google.protobuf.Timestamp
-	0,  // 16: lot.v1.GetSessionResponse.session:type_name -> lot.v1.Session
-	17, // 17: lot.v1.GetSessionResponse.notices:type_name -> lot.v1.Notice
-	16, // 18: lot.v1.Session.ValuesEntry.value:type_name -> google.protobuf.Value
-	19, // [19:19] is the sub-list for method output_type
-	19, // [19:19] is the sub-list for method input_type
-	19, // [19:19] is the sub-list for extension type_name
-	19, // [19:19] is the sub-list for extension extendee
-	0,  // [0:19] is the sub-list for field type_name
+	13, // 0: lot.v1.Session.values:type_name -> lot.v1.Session.ValuesEntry
+	2,  // 1: lot.v1.Session.messages:type_name -> lot.v1.SessionMessage
+	15, // 2: lot.v1.Session.ttl:type_name -> google.protobuf.Duration
+	16, // 3: lot.v1.Session.expire_time:type_name -> google.protobuf.Timestamp
+	16, // 4: lot.v1.Session.create_time:type_name -> google.protobuf.Timestamp
+	16, // 5: lot.v1.Session.update_time:type_name -> google.protobuf.Timestamp
+	14, // 6: lot.v1.Session.value_details:type_name -> lot.v1.Session.ValueDetailsEntry
+	16, // 7: lot.v1.SessionValueDetails.update_time:type_name -> google.protobuf.Timestamp
+	17, // 8: lot.v1.SessionMessage.metadata:type_name -> google.protobuf.Struct
+	16, // 9: lot.v1.SessionMessage.message_time:type_name -> google.protobuf.Timestamp
+	18, // 10: lot.v1.PutSessionValueRequest.value:type_name -> google.protobuf.Value
+	15, // 11: lot.v1.PutSessionValueRequest.ttl:type_name -> google.protobuf.Duration
+	16, // 12: lot.v1.PutSessionValueResponse.expire_time:type_name -> google.protobuf.Timestamp
+	18, // 13: lot.v1.GetSessionValueResponse.value:type_name -> google.protobuf.Value
+	1,  // 14: lot.v1.GetSessionValueResponse.details:type_name -> lot.v1.SessionValueDetails
+	2,  // 15: lot.v1.AppendSessionMessageRequest.message:type_name -> lot.v1.SessionMessage
+	15, // 16: lot.v1.AppendSessionMessageRequest.ttl:type_name -> google.protobuf.Duration
+	2,  // 17: lot.v1.AppendSessionMessageResponse.message:type_name -> lot.v1.SessionMessage
+	16, // 18: lot.v1.AppendSessionMessageResponse.expire_time:type_name -> google.protobuf.Timestamp
+	0,  // 19: lot.v1.GetSessionResponse.session:type_name -> lot.v1.Session
+	19, // 20: lot.v1.GetSessionResponse.notices:type_name -> lot.v1.Notice
+	18, // 21: lot.v1.Session.ValuesEntry.value:type_name -> google.protobuf.Value
+	1,  // 22: lot.v1.Session.ValueDetailsEntry.value:type_name -> lot.v1.SessionValueDetails
+	23, // [23:23] is the sub-list for method output_type
+	23, // [23:23] is the sub-list for method input_type
+	23, // [23:23] is the sub-list for extension type_name
+	23, // [23:23] is the sub-list for extension extendee
+	0,  // [0:23] is the sub-list for field type_name
 }
 
 func init() { file_lot_v1_session_proto_init() }
@@ -1072,13 +1208,15 @@ func file_lot_v1_session_proto_init() {
 		return
 	}
 	file_lot_v1_outcome_proto_init()
+	file_lot_v1_session_proto_msgTypes[3].OneofWrappers = []any{}
+	file_lot_v1_session_proto_msgTypes[11].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lot_v1_session_proto_rawDesc), len(file_lot_v1_session_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   13,
+			NumMessages:   15,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -343,7 +343,7 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_SESSION_FULL: _ErrorReason.ValueType  # 48
     """The session holds as many values as it may: 1,000, or 8 MiB of them together with their keys. Code
     FAILED_PRECONDITION. Nothing was put. Clear values that are not needed any more (ClearSession
-    with `keys`), put smaller ones, or use another session.
+    with `keys` or `max_importance`), put smaller ones, or use another session.
 
         { "reason": "SESSION_FULL", "domain": "lot.v1",
           "metadata": { "namespace": "default", "id": "chat-1", "limit": "1,000 values" } }
@@ -694,7 +694,7 @@ or its endpoint is away. Code FAILED_PRECONDITION. The message says which, and w
 ERROR_REASON_SESSION_FULL: ErrorReason.ValueType  # 48
 """The session holds as many values as it may: 1,000, or 8 MiB of them together with their keys. Code
 FAILED_PRECONDITION. Nothing was put. Clear values that are not needed any more (ClearSession
-with `keys`), put smaller ones, or use another session.
+with `keys` or `max_importance`), put smaller ones, or use another session.
 
     { "reason": "SESSION_FULL", "domain": "lot.v1",
       "metadata": { "namespace": "default", "id": "chat-1", "limit": "1,000 values" } }

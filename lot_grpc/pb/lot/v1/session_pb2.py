@@ -29,7 +29,7 @@ from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__
 from lot_grpc.pb.lot.v1 import outcome_pb2 as lot_dot_v1_dot_outcome__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x14lot/v1/session.proto\x12\x06lot.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14lot/v1/outcome.proto\"\xb6\x03\n\x07Session\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12+\n\x06values\x18\x02 \x03(\x0b\x32\x1b.lot.v1.Session.ValuesEntry\x12(\n\x08messages\x18\x03 \x03(\x0b\x32\x16.lot.v1.SessionMessage\x12\x14\n\x0cmax_messages\x18\x04 \x01(\x05\x12&\n\x03ttl\x18\x05 \x01(\x0b\x32\x19.google.protobuf.Duration\x12/\n\x0b\x65xpire_time\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12/\n\x0b\x63reate_time\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12/\n\x0bupdate_time\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x11\n\tnamespace\x18\t \x01(\t\x12\x15\n\rlast_sequence\x18\n \x01(\x03\x1a\x45\n\x0bValuesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12%\n\x05value\x18\x02 \x01(\x0b\x32\x16.google.protobuf.Value:\x02\x38\x01\"\xcd\x01\n\x0eSessionMessage\x12\x18\n\x04role\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01(\x80\x02\x12\x1a\n\x07\x63ontent\x18\x02 \x01(\tB\t\xbaH\x06r\x04(\x80\x80\x10\x12\x16\n\x04name\x18\x03 \x01(\tB\x08\xbaH\x05r\x03(\x80\x02\x12)\n\x08metadata\x18\x04 \x01(\x0b\x32\x17.google.protobuf.Struct\x12\x30\n\x0cmessage_time\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x10\n\x08sequence\x18\x06 \x01(\x03\"\x94\x02\n\x16PutSessionValueRequest\x12@\n\tnamespace\x18\x01 \x01(\tB-\xbaH*r(2&^([A-Za-z0-9][A-Za-z0-9._:-]{0,127})?$\x12>\n\nsession_id\x18\x02 \x01(\tB*\xbaH\'r%2#^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$\x12\x17\n\x03key\x18\x03 \x01(\tB\n\xbaH\x07r\x05\x10\x01(\x80\x02\x12-\n\x05value\x18\x04 \x01(\x0b\x32\x16.google.protobuf.ValueB\x06\xbaH\x03\xc8\x01\x01\x12\x30\n\x03ttl\x18\x05 \x01(\x0b\x32\x19.google.protobuf.DurationB\x08\xbaH\x05\xaa\x01\x02*\x00\"J\n\x17PutSessionValueResponse\x12/\n\x0b\x65xpire_time\x18\x01 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\xb3\x01\n\x16GetSessionValueRequest\x12@\n\tnamespace\x18\x01 \x01(\tB-\xbaH*r(2&^([A-Za-z0-9][A-Za-z0-9._:-]{0,127})?$\x12>\n\nsession_id\x18\x02 \x01(\tB*\xbaH\'r%2#^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$\x12\x17\n\x03key\x18\x03 \x01(\tB\n\xbaH\x07r\x05\x10\x01(\x80\x02\"O\n\x17GetSessionValueResponse\x12%\n\x05value\x18\x01 \x01(\x0b\x32\x16.google.protobuf.Value\x12\r\n\x05\x66ound\x18\x02 \x01(\x08\"\xe7\x02\n\x1b\x41ppendSessionMessageRequest\x12@\n\tnamespace\x18\x01 \x01(\tB-\xbaH*r(2&^([A-Za-z0-9][A-Za-z0-9._:-]{0,127})?$\x12>\n\nsession_id\x18\x02 \x01(\tB*\xbaH\'r%2#^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$\x12/\n\x07message\x18\x03 \x01(\x0b\x32\x16.lot.v1.SessionMessageB\x06\xbaH\x03\xc8\x01\x01\x12 \n\x0cmax_messages\x18\x04 \x01(\x05\x42\n\xbaH\x07\x1a\x05\x18\xe8\x07(\x00\x12\x30\n\x03ttl\x18\x05 \x01(\x0b\x32\x19.google.protobuf.DurationB\x08\xbaH\x05\xaa\x01\x02*\x00\x12\x41\n\nrequest_id\x18\x06 \x01(\tB-\xbaH*r(2&^([A-Za-z0-9][A-Za-z0-9._:-]{0,127})?$\"\x8f\x01\n\x1c\x41ppendSessionMessageResponse\x12\'\n\x07message\x18\x01 \x01(\x0b\x32\x16.lot.v1.SessionMessage\x12\x15\n\rmessage_count\x18\x02 \x01(\x05\x12/\n\x0b\x65xpire_time\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\xda\x01\n\x11GetSessionRequest\x12@\n\tnamespace\x18\x01 \x01(\tB-\xbaH*r(2&^([A-Za-z0-9][A-Za-z0-9._:-]{0,127})?$\x12>\n\nsession_id\x18\x02 \x01(\tB*\xbaH\'r%2#^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$\x12!\n\rmessage_limit\x18\x03 \x01(\x05\x42\n\xbaH\x07\x1a\x05\x18\xe8\x07(\x00\x12 \n\x0f\x62\x65\x66ore_sequence\x18\x04 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x00\"m\n\x12GetSessionResponse\x12 \n\x07session\x18\x01 \x01(\x0b\x32\x0f.lot.v1.Session\x12\x14\n\x0comitted_keys\x18\x02 \x03(\t\x12\x1f\n\x07notices\x18\x03 \x03(\x0b\x32\x0e.lot.v1.Notice\"\xe9\x01\n\x13\x43learSessionRequest\x12@\n\tnamespace\x18\x01 \x01(\tB-\xbaH*r(2&^([A-Za-z0-9][A-Za-z0-9._:-]{0,127})?$\x12>\n\nsession_id\x18\x02 \x01(\tB*\xbaH\'r%2#^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$\x12\"\n\x04keys\x18\x03 \x03(\tB\x14\xbaH\x11\x92\x01\x0e\x10\xe8\x07\x18\x01\"\x07r\x05\x10\x01(\x80\x02\x12\x15\n\rmessages_only\x18\x04 \x01(\x08\x12\x15\n\rallow_missing\x18\x05 \x01(\x08\"\'\n\x14\x43learSessionResponse\x12\x0f\n\x07\x63leared\x18\x01 \x01(\x08\x42G\n\rio.lotgrpc.v1P\x01Z4github.com/lot-grpc/lot-grpc/clients/go/lot/v1;lotv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x14lot/v1/session.proto\x12\x06lot.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14lot/v1/outcome.proto\"\xc2\x04\n\x07Session\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12+\n\x06values\x18\x02 \x03(\x0b\x32\x1b.lot.v1.Session.ValuesEntry\x12(\n\x08messages\x18\x03 \x03(\x0b\x32\x16.lot.v1.SessionMessage\x12\x14\n\x0cmax_messages\x18\x04 \x01(\x05\x12&\n\x03ttl\x18\x05 \x01(\x0b\x32\x19.google.protobuf.Duration\x12/\n\x0b\x65xpire_time\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12/\n\x0b\x63reate_time\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12/\n\x0bupdate_time\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x11\n\tnamespace\x18\t \x01(\t\x12\x15\n\rlast_sequence\x18\n \x01(\x03\x12\x38\n\rvalue_details\x18\x0b \x03(\x0b\x32!.lot.v1.Session.ValueDetailsEntry\x1a\x45\n\x0bValuesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12%\n\x05value\x18\x02 \x01(\x0b\x32\x16.google.protobuf.Value:\x02\x38\x01\x1aP\n\x11ValueDetailsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12*\n\x05value\x18\x02 \x01(\x0b\x32\x1b.lot.v1.SessionValueDetails:\x02\x38\x01\"l\n\x13SessionValueDetails\x12\x10\n\x08\x63\x61tegory\x18\x01 \x01(\t\x12\x12\n\nimportance\x18\x02 \x01(\x01\x12/\n\x0bupdate_time\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\xcd\x01\n\x0eSessionMessage\x12\x18\n\x04role\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01(\x80\x02\x12\x1a\n\x07\x63ontent\x18\x02 \x01(\tB\t\xbaH\x06r\x04(\x80\x80\x10\x12\x16\n\x04name\x18\x03 \x01(\tB\x08\xbaH\x05r\x03(\x80\x02\x12)\n\x08metadata\x18\x04 \x01(\x0b\x32\x17.google.protobuf.Struct\x12\x30\n\x0cmessage_time\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x10\n\x08sequence\x18\x06 \x01(\x03\"\xf1\x02\n\x16PutSessionValueRequest\x12@\n\tnamespace\x18\x01 \x01(\tB-\xbaH*r(2&^([A-Za-z0-9][A-Za-z0-9._:-]{0,127})?$\x12>\n\nsession_id\x18\x02 \x01(\tB*\xbaH\'r%2#^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$\x12\x17\n\x03key\x18\x03 \x01(\tB\n\xbaH\x07r\x05\x10\x01(\x80\x02\x12-\n\x05value\x18\x04 \x01(\x0b\x32\x16.google.protobuf.ValueB\x06\xbaH\x03\xc8\x01\x01\x12\x30\n\x03ttl\x18\x05 \x01(\x0b\x32\x19.google.protobuf.DurationB\x08\xbaH\x05\xaa\x01\x02*\x00\x12\x1a\n\x08\x63\x61tegory\x18\x06 \x01(\tB\x08\xbaH\x05r\x03(\x80\x02\x12\x30\n\nimportance\x18\x07 \x01(\x01\x42\x17\xbaH\x14\x12\x12\x19\x00\x00\x00\x00\x00\x00\xf0?)\x00\x00\x00\x00\x00\x00\x00\x00H\x00\x88\x01\x01\x42\r\n\x0b_importance\"J\n\x17PutSessionValueResponse\x12/\n\x0b\x65xpire_time\x18\x01 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\xb3\x01\n\x16GetSessionValueRequest\x12@\n\tnamespace\x18\x01 \x01(\tB-\xbaH*r(2&^([A-Za-z0-9][A-Za-z0-9._:-]{0,127})?$\x12>\n\nsession_id\x18\x02 \x01(\tB*\xbaH\'r%2#^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$\x12\x17\n\x03key\x18\x03 \x01(\tB\n\xbaH\x07r\x05\x10\x01(\x80\x02\"}\n\x17GetSessionValueResponse\x12%\n\x05value\x18\x01 \x01(\x0b\x32\x16.google.protobuf.Value\x12\r\n\x05\x66ound\x18\x02 \x01(\x08\x12,\n\x07\x64\x65tails\x18\x03 \x01(\x0b\x32\x1b.lot.v1.SessionValueDetails\"\xe7\x02\n\x1b\x41ppendSessionMessageRequest\x12@\n\tnamespace\x18\x01 \x01(\tB-\xbaH*r(2&^([A-Za-z0-9][A-Za-z0-9._:-]{0,127})?$\x12>\n\nsession_id\x18\x02 \x01(\tB*\xbaH\'r%2#^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$\x12/\n\x07message\x18\x03 \x01(\x0b\x32\x16.lot.v1.SessionMessageB\x06\xbaH\x03\xc8\x01\x01\x12 \n\x0cmax_messages\x18\x04 \x01(\x05\x42\n\xbaH\x07\x1a\x05\x18\xe8\x07(\x00\x12\x30\n\x03ttl\x18\x05 \x01(\x0b\x32\x19.google.protobuf.DurationB\x08\xbaH\x05\xaa\x01\x02*\x00\x12\x41\n\nrequest_id\x18\x06 \x01(\tB-\xbaH*r(2&^([A-Za-z0-9][A-Za-z0-9._:-]{0,127})?$\"\x8f\x01\n\x1c\x41ppendSessionMessageResponse\x12\'\n\x07message\x18\x01 \x01(\x0b\x32\x16.lot.v1.SessionMessage\x12\x15\n\rmessage_count\x18\x02 \x01(\x05\x12/\n\x0b\x65xpire_time\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\xda\x01\n\x11GetSessionRequest\x12@\n\tnamespace\x18\x01 \x01(\tB-\xbaH*r(2&^([A-Za-z0-9][A-Za-z0-9._:-]{0,127})?$\x12>\n\nsession_id\x18\x02 \x01(\tB*\xbaH\'r%2#^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$\x12!\n\rmessage_limit\x18\x03 \x01(\x05\x42\n\xbaH\x07\x1a\x05\x18\xe8\x07(\x00\x12 \n\x0f\x62\x65\x66ore_sequence\x18\x04 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x00\"m\n\x12GetSessionResponse\x12 \n\x07session\x18\x01 \x01(\x0b\x32\x0f.lot.v1.Session\x12\x14\n\x0comitted_keys\x18\x02 \x03(\t\x12\x1f\n\x07notices\x18\x03 \x03(\x0b\x32\x0e.lot.v1.Notice\"\xb2\x02\n\x13\x43learSessionRequest\x12@\n\tnamespace\x18\x01 \x01(\tB-\xbaH*r(2&^([A-Za-z0-9][A-Za-z0-9._:-]{0,127})?$\x12>\n\nsession_id\x18\x02 \x01(\tB*\xbaH\'r%2#^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$\x12\"\n\x04keys\x18\x03 \x03(\tB\x14\xbaH\x11\x92\x01\x0e\x10\xe8\x07\x18\x01\"\x07r\x05\x10\x01(\x80\x02\x12\x15\n\rmessages_only\x18\x04 \x01(\x08\x12\x15\n\rallow_missing\x18\x05 \x01(\x08\x12\x34\n\x0emax_importance\x18\x06 \x01(\x01\x42\x17\xbaH\x14\x12\x12\x19\x00\x00\x00\x00\x00\x00\xf0?)\x00\x00\x00\x00\x00\x00\x00\x00H\x00\x88\x01\x01\x42\x11\n\x0f_max_importance\"\'\n\x14\x43learSessionResponse\x12\x0f\n\x07\x63leared\x18\x01 \x01(\x08\x42G\n\rio.lotgrpc.v1P\x01Z4github.com/lot-grpc/lot-grpc/clients/go/lot/v1;lotv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -39,6 +39,8 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['DESCRIPTOR']._serialized_options = b'\n\rio.lotgrpc.v1P\001Z4github.com/lot-grpc/lot-grpc/clients/go/lot/v1;lotv1'
   _globals['_SESSION_VALUESENTRY']._loaded_options = None
   _globals['_SESSION_VALUESENTRY']._serialized_options = b'8\001'
+  _globals['_SESSION_VALUEDETAILSENTRY']._loaded_options = None
+  _globals['_SESSION_VALUEDETAILSENTRY']._serialized_options = b'8\001'
   _globals['_SESSIONMESSAGE'].fields_by_name['role']._loaded_options = None
   _globals['_SESSIONMESSAGE'].fields_by_name['role']._serialized_options = b'\272H\007r\005\020\001(\200\002'
   _globals['_SESSIONMESSAGE'].fields_by_name['content']._loaded_options = None
@@ -55,6 +57,10 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_PUTSESSIONVALUEREQUEST'].fields_by_name['value']._serialized_options = b'\272H\003\310\001\001'
   _globals['_PUTSESSIONVALUEREQUEST'].fields_by_name['ttl']._loaded_options = None
   _globals['_PUTSESSIONVALUEREQUEST'].fields_by_name['ttl']._serialized_options = b'\272H\005\252\001\002*\000'
+  _globals['_PUTSESSIONVALUEREQUEST'].fields_by_name['category']._loaded_options = None
+  _globals['_PUTSESSIONVALUEREQUEST'].fields_by_name['category']._serialized_options = b'\272H\005r\003(\200\002'
+  _globals['_PUTSESSIONVALUEREQUEST'].fields_by_name['importance']._loaded_options = None
+  _globals['_PUTSESSIONVALUEREQUEST'].fields_by_name['importance']._serialized_options = b'\272H\024\022\022\031\000\000\000\000\000\000\360?)\000\000\000\000\000\000\000\000'
   _globals['_GETSESSIONVALUEREQUEST'].fields_by_name['namespace']._loaded_options = None
   _globals['_GETSESSIONVALUEREQUEST'].fields_by_name['namespace']._serialized_options = b'\272H*r(2&^([A-Za-z0-9][A-Za-z0-9._:-]{0,127})?$'
   _globals['_GETSESSIONVALUEREQUEST'].fields_by_name['session_id']._loaded_options = None
@@ -87,30 +93,36 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_CLEARSESSIONREQUEST'].fields_by_name['session_id']._serialized_options = b'\272H\'r%2#^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$'
   _globals['_CLEARSESSIONREQUEST'].fields_by_name['keys']._loaded_options = None
   _globals['_CLEARSESSIONREQUEST'].fields_by_name['keys']._serialized_options = b'\272H\021\222\001\016\020\350\007\030\001\"\007r\005\020\001(\200\002'
+  _globals['_CLEARSESSIONREQUEST'].fields_by_name['max_importance']._loaded_options = None
+  _globals['_CLEARSESSIONREQUEST'].fields_by_name['max_importance']._serialized_options = b'\272H\024\022\022\031\000\000\000\000\000\000\360?)\000\000\000\000\000\000\000\000'
   _globals['_SESSION']._serialized_start=179
-  _globals['_SESSION']._serialized_end=617
-  _globals['_SESSION_VALUESENTRY']._serialized_start=548
-  _globals['_SESSION_VALUESENTRY']._serialized_end=617
-  _globals['_SESSIONMESSAGE']._serialized_start=620
-  _globals['_SESSIONMESSAGE']._serialized_end=825
-  _globals['_PUTSESSIONVALUEREQUEST']._serialized_start=828
-  _globals['_PUTSESSIONVALUEREQUEST']._serialized_end=1104
-  _globals['_PUTSESSIONVALUERESPONSE']._serialized_start=1106
-  _globals['_PUTSESSIONVALUERESPONSE']._serialized_end=1180
-  _globals['_GETSESSIONVALUEREQUEST']._serialized_start=1183
-  _globals['_GETSESSIONVALUEREQUEST']._serialized_end=1362
-  _globals['_GETSESSIONVALUERESPONSE']._serialized_start=1364
-  _globals['_GETSESSIONVALUERESPONSE']._serialized_end=1443
-  _globals['_APPENDSESSIONMESSAGEREQUEST']._serialized_start=1446
-  _globals['_APPENDSESSIONMESSAGEREQUEST']._serialized_end=1805
-  _globals['_APPENDSESSIONMESSAGERESPONSE']._serialized_start=1808
-  _globals['_APPENDSESSIONMESSAGERESPONSE']._serialized_end=1951
-  _globals['_GETSESSIONREQUEST']._serialized_start=1954
-  _globals['_GETSESSIONREQUEST']._serialized_end=2172
-  _globals['_GETSESSIONRESPONSE']._serialized_start=2174
-  _globals['_GETSESSIONRESPONSE']._serialized_end=2283
-  _globals['_CLEARSESSIONREQUEST']._serialized_start=2286
-  _globals['_CLEARSESSIONREQUEST']._serialized_end=2519
-  _globals['_CLEARSESSIONRESPONSE']._serialized_start=2521
-  _globals['_CLEARSESSIONRESPONSE']._serialized_end=2560
+  _globals['_SESSION']._serialized_end=757
+  _globals['_SESSION_VALUESENTRY']._serialized_start=606
+  _globals['_SESSION_VALUESENTRY']._serialized_end=675
+  _globals['_SESSION_VALUEDETAILSENTRY']._serialized_start=677
+  _globals['_SESSION_VALUEDETAILSENTRY']._serialized_end=757
+  _globals['_SESSIONVALUEDETAILS']._serialized_start=759
+  _globals['_SESSIONVALUEDETAILS']._serialized_end=867
+  _globals['_SESSIONMESSAGE']._serialized_start=870
+  _globals['_SESSIONMESSAGE']._serialized_end=1075
+  _globals['_PUTSESSIONVALUEREQUEST']._serialized_start=1078
+  _globals['_PUTSESSIONVALUEREQUEST']._serialized_end=1447
+  _globals['_PUTSESSIONVALUERESPONSE']._serialized_start=1449
+  _globals['_PUTSESSIONVALUERESPONSE']._serialized_end=1523
+  _globals['_GETSESSIONVALUEREQUEST']._serialized_start=1526
+  _globals['_GETSESSIONVALUEREQUEST']._serialized_end=1705
+  _globals['_GETSESSIONVALUERESPONSE']._serialized_start=1707
+  _globals['_GETSESSIONVALUERESPONSE']._serialized_end=1832
+  _globals['_APPENDSESSIONMESSAGEREQUEST']._serialized_start=1835
+  _globals['_APPENDSESSIONMESSAGEREQUEST']._serialized_end=2194
+  _globals['_APPENDSESSIONMESSAGERESPONSE']._serialized_start=2197
+  _globals['_APPENDSESSIONMESSAGERESPONSE']._serialized_end=2340
+  _globals['_GETSESSIONREQUEST']._serialized_start=2343
+  _globals['_GETSESSIONREQUEST']._serialized_end=2561
+  _globals['_GETSESSIONRESPONSE']._serialized_start=2563
+  _globals['_GETSESSIONRESPONSE']._serialized_end=2672
+  _globals['_CLEARSESSIONREQUEST']._serialized_start=2675
+  _globals['_CLEARSESSIONREQUEST']._serialized_end=2981
+  _globals['_CLEARSESSIONRESPONSE']._serialized_start=2983
+  _globals['_CLEARSESSIONRESPONSE']._serialized_end=3022
 # @@protoc_insertion_point(module_scope)

@@ -546,7 +546,7 @@ export enum ErrorReason {
   /**
    * The session holds as many values as it may: 1,000, or 8 MiB of them together with their keys. Code
    * FAILED_PRECONDITION. Nothing was put. Clear values that are not needed any more (ClearSession
-   * with `keys`), put smaller ones, or use another session.
+   * with `keys` or `max_importance`), put smaller ones, or use another session.
    *
    *     { "reason": "SESSION_FULL", "domain": "lot.v1",
    *       "metadata": { "namespace": "default", "id": "chat-1", "limit": "1,000 values" } }

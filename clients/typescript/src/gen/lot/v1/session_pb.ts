@@ -14,7 +14,7 @@ import type { JsonObject, Message } from "@bufbuild/protobuf";
  * Describes the file lot/v1/session.proto.
  */
 export const file_lot_v1_session: GenFile = /*@__PURE__*/
-  fileDesc("ChRsb3QvdjEvc2Vzc2lvbi5wcm90bxIGbG90LnYxIrYDCgdTZXNzaW9uEhIKCnNlc3Npb25faWQYASABKAkSKwoGdmFsdWVzGAIgAygLMhsubG90LnYxLlNlc3Npb24uVmFsdWVzRW50cnkSKAoIbWVzc2FnZXMYAyADKAsyFi5sb3QudjEuU2Vzc2lvbk1lc3NhZ2USFAoMbWF4X21lc3NhZ2VzGAQgASgFEiYKA3R0bBgFIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIvCgtleHBpcmVfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLY3JlYXRlX3RpbWUYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC3VwZGF0ZV90aW1lGAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIRCgluYW1lc3BhY2UYCSABKAkSFQoNbGFzdF9zZXF1ZW5jZRgKIAEoAxpFCgtWYWx1ZXNFbnRyeRILCgNrZXkYASABKAkSJQoFdmFsdWUYAiABKAsyFi5nb29nbGUucHJvdG9idWYuVmFsdWU6AjgBIqwBCg5TZXNzaW9uTWVzc2FnZRIMCgRyb2xlGAEgASgJEg8KB2NvbnRlbnQYAiABKAkSDAoEbmFtZRgDIAEoCRIpCghtZXRhZGF0YRgEIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3QSMAoMbWVzc2FnZV90aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIQCghzZXF1ZW5jZRgGIAEoAyKbAQoWUHV0U2Vzc2lvblZhbHVlUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSEgoKc2Vzc2lvbl9pZBgCIAEoCRILCgNrZXkYAyABKAkSJQoFdmFsdWUYBCABKAsyFi5nb29nbGUucHJvdG9idWYuVmFsdWUSJgoDdHRsGAUgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIkoKF1B1dFNlc3Npb25WYWx1ZVJlc3BvbnNlEi8KC2V4cGlyZV90aW1lGAEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCJMChZHZXRTZXNzaW9uVmFsdWVSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRISCgpzZXNzaW9uX2lkGAIgASgJEgsKA2tleRgDIAEoCSJPChdHZXRTZXNzaW9uVmFsdWVSZXNwb25zZRIlCgV2YWx1ZRgBIAEoCzIWLmdvb2dsZS5wcm90b2J1Zi5WYWx1ZRINCgVmb3VuZBgCIAEoCCK/AQobQXBwZW5kU2Vzc2lvbk1lc3NhZ2VSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRISCgpzZXNzaW9uX2lkGAIgASgJEicKB21lc3NhZ2UYAyABKAsyFi5sb3QudjEuU2Vzc2lvbk1lc3NhZ2USFAoMbWF4X21lc3NhZ2VzGAQgASgFEiYKA3R0bBgFIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhISCgpyZXF1ZXN0X2lkGAYgASgJIo8BChxBcHBlbmRTZXNzaW9uTWVzc2FnZVJlc3BvbnNlEicKB21lc3NhZ2UYASABKAsyFi5sb3QudjEuU2Vzc2lvbk1lc3NhZ2USFQoNbWVzc2FnZV9jb3VudBgCIAEoBRIvCgtleHBpcmVfdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiagoRR2V0U2Vzc2lvblJlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEhIKCnNlc3Npb25faWQYAiABKAkSFQoNbWVzc2FnZV9saW1pdBgDIAEoBRIXCg9iZWZvcmVfc2VxdWVuY2UYBCABKAMibQoSR2V0U2Vzc2lvblJlc3BvbnNlEiAKB3Nlc3Npb24YASABKAsyDy5sb3QudjEuU2Vzc2lvbhIUCgxvbWl0dGVkX2tleXMYAiADKAkSHwoHbm90aWNlcxgDIAMoCzIOLmxvdC52MS5Ob3RpY2UieAoTQ2xlYXJTZXNzaW9uUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSEgoKc2Vzc2lvbl9pZBgCIAEoCRIMCgRrZXlzGAMgAygJEhUKDW1lc3NhZ2VzX29ubHkYBCABKAgSFQoNYWxsb3dfbWlzc2luZxgFIAEoCCInChRDbGVhclNlc3Npb25SZXNwb25zZRIPCgdjbGVhcmVkGAEgASgIQkcKDWlvLmxvdGdycGMudjFQAVo0Z2l0aHViLmNvbS9sb3QtZ3JwYy9sb3QtZ3JwYy9jbGllbnRzL2dvL2xvdC92MTtsb3R2MWIGcHJvdG8z", [file_google_protobuf_duration, file_google_protobuf_struct, file_google_protobuf_timestamp, file_lot_v1_outcome]);
+  fileDesc("ChRsb3QvdjEvc2Vzc2lvbi5wcm90bxIGbG90LnYxIsIECgdTZXNzaW9uEhIKCnNlc3Npb25faWQYASABKAkSKwoGdmFsdWVzGAIgAygLMhsubG90LnYxLlNlc3Npb24uVmFsdWVzRW50cnkSKAoIbWVzc2FnZXMYAyADKAsyFi5sb3QudjEuU2Vzc2lvbk1lc3NhZ2USFAoMbWF4X21lc3NhZ2VzGAQgASgFEiYKA3R0bBgFIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIvCgtleHBpcmVfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLY3JlYXRlX3RpbWUYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC3VwZGF0ZV90aW1lGAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIRCgluYW1lc3BhY2UYCSABKAkSFQoNbGFzdF9zZXF1ZW5jZRgKIAEoAxI4Cg12YWx1ZV9kZXRhaWxzGAsgAygLMiEubG90LnYxLlNlc3Npb24uVmFsdWVEZXRhaWxzRW50cnkaRQoLVmFsdWVzRW50cnkSCwoDa2V5GAEgASgJEiUKBXZhbHVlGAIgASgLMhYuZ29vZ2xlLnByb3RvYnVmLlZhbHVlOgI4ARpQChFWYWx1ZURldGFpbHNFbnRyeRILCgNrZXkYASABKAkSKgoFdmFsdWUYAiABKAsyGy5sb3QudjEuU2Vzc2lvblZhbHVlRGV0YWlsczoCOAEibAoTU2Vzc2lvblZhbHVlRGV0YWlscxIQCghjYXRlZ29yeRgBIAEoCRISCgppbXBvcnRhbmNlGAIgASgBEi8KC3VwZGF0ZV90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCKsAQoOU2Vzc2lvbk1lc3NhZ2USDAoEcm9sZRgBIAEoCRIPCgdjb250ZW50GAIgASgJEgwKBG5hbWUYAyABKAkSKQoIbWV0YWRhdGEYBCABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0EjAKDG1lc3NhZ2VfdGltZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEAoIc2VxdWVuY2UYBiABKAMi1QEKFlB1dFNlc3Npb25WYWx1ZVJlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEhIKCnNlc3Npb25faWQYAiABKAkSCwoDa2V5GAMgASgJEiUKBXZhbHVlGAQgASgLMhYuZ29vZ2xlLnByb3RvYnVmLlZhbHVlEiYKA3R0bBgFIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIQCghjYXRlZ29yeRgGIAEoCRIXCgppbXBvcnRhbmNlGAcgASgBSACIAQFCDQoLX2ltcG9ydGFuY2UiSgoXUHV0U2Vzc2lvblZhbHVlUmVzcG9uc2USLwoLZXhwaXJlX3RpbWUYASABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIkwKFkdldFNlc3Npb25WYWx1ZVJlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEhIKCnNlc3Npb25faWQYAiABKAkSCwoDa2V5GAMgASgJIn0KF0dldFNlc3Npb25WYWx1ZVJlc3BvbnNlEiUKBXZhbHVlGAEgASgLMhYuZ29vZ2xlLnByb3RvYnVmLlZhbHVlEg0KBWZvdW5kGAIgASgIEiwKB2RldGFpbHMYAyABKAsyGy5sb3QudjEuU2Vzc2lvblZhbHVlRGV0YWlscyK/AQobQXBwZW5kU2Vzc2lvbk1lc3NhZ2VSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRISCgpzZXNzaW9uX2lkGAIgASgJEicKB21lc3NhZ2UYAyABKAsyFi5sb3QudjEuU2Vzc2lvbk1lc3NhZ2USFAoMbWF4X21lc3NhZ2VzGAQgASgFEiYKA3R0bBgFIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhISCgpyZXF1ZXN0X2lkGAYgASgJIo8BChxBcHBlbmRTZXNzaW9uTWVzc2FnZVJlc3BvbnNlEicKB21lc3NhZ2UYASABKAsyFi5sb3QudjEuU2Vzc2lvbk1lc3NhZ2USFQoNbWVzc2FnZV9jb3VudBgCIAEoBRIvCgtleHBpcmVfdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiagoRR2V0U2Vzc2lvblJlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEhIKCnNlc3Npb25faWQYAiABKAkSFQoNbWVzc2FnZV9saW1pdBgDIAEoBRIXCg9iZWZvcmVfc2VxdWVuY2UYBCABKAMibQoSR2V0U2Vzc2lvblJlc3BvbnNlEiAKB3Nlc3Npb24YASABKAsyDy5sb3QudjEuU2Vzc2lvbhIUCgxvbWl0dGVkX2tleXMYAiADKAkSHwoHbm90aWNlcxgDIAMoCzIOLmxvdC52MS5Ob3RpY2UiqAEKE0NsZWFyU2Vzc2lvblJlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEhIKCnNlc3Npb25faWQYAiABKAkSDAoEa2V5cxgDIAMoCRIVCg1tZXNzYWdlc19vbmx5GAQgASgIEhUKDWFsbG93X21pc3NpbmcYBSABKAgSGwoObWF4X2ltcG9ydGFuY2UYBiABKAFIAIgBAUIRCg9fbWF4X2ltcG9ydGFuY2UiJwoUQ2xlYXJTZXNzaW9uUmVzcG9uc2USDwoHY2xlYXJlZBgBIAEoCEJHCg1pby5sb3RncnBjLnYxUAFaNGdpdGh1Yi5jb20vbG90LWdycGMvbG90LWdycGMvY2xpZW50cy9nby9sb3QvdjE7bG90djFiBnByb3RvMw", [file_google_protobuf_duration, file_google_protobuf_struct, file_google_protobuf_timestamp, file_lot_v1_outcome]);
 
 /**
  * Session is the short-term memory of one conversation or run: values by key, and a window of the
@@ -32,7 +32,7 @@ export type Session = Message<"lot.v1.Session"> & {
   sessionId: string;
 
   /**
-   * values by key; at most 1,000, and with their keys at most 8 MiB together, serialized.
+   * values by key; at most 1,000, and with keys and categories at most 8 MiB together, serialized.
    *
    * @generated from field: map<string, google.protobuf.Value> values = 2;
    */
@@ -93,6 +93,13 @@ export type Session = Message<"lot.v1.Session"> & {
    * @generated from field: int64 last_sequence = 10;
    */
   lastSequence: bigint;
+
+  /**
+   * value_details of each of the values, by its key.
+   *
+   * @generated from field: map<string, lot.v1.SessionValueDetails> value_details = 11;
+   */
+  valueDetails: { [key: string]: SessionValueDetails };
 };
 
 /**
@@ -101,6 +108,41 @@ export type Session = Message<"lot.v1.Session"> & {
  */
 export const SessionSchema: GenMessage<Session> = /*@__PURE__*/
   messageDesc(file_lot_v1_session, 0);
+
+/**
+ * SessionValueDetails is what is known of a value beside itself.
+ *
+ * @generated from message lot.v1.SessionValueDetails
+ */
+export type SessionValueDetails = Message<"lot.v1.SessionValueDetails"> & {
+  /**
+   * category that it was put with; `general` where none was given.
+   *
+   * @generated from field: string category = 1;
+   */
+  category: string;
+
+  /**
+   * importance in [0, 1] that it was put with; 0.5 where none was given.
+   *
+   * @generated from field: double importance = 2;
+   */
+  importance: number;
+
+  /**
+   * update_time at which it was put; absent for a value that an earlier version stored.
+   *
+   * @generated from field: google.protobuf.Timestamp update_time = 3;
+   */
+  updateTime?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message lot.v1.SessionValueDetails.
+ * Use `create(SessionValueDetailsSchema)` to create a new message.
+ */
+export const SessionValueDetailsSchema: GenMessage<SessionValueDetails> = /*@__PURE__*/
+  messageDesc(file_lot_v1_session, 1);
 
 /**
  * SessionMessage is one message of a conversation.
@@ -157,7 +199,7 @@ export type SessionMessage = Message<"lot.v1.SessionMessage"> & {
  * Use `create(SessionMessageSchema)` to create a new message.
  */
 export const SessionMessageSchema: GenMessage<SessionMessage> = /*@__PURE__*/
-  messageDesc(file_lot_v1_session, 1);
+  messageDesc(file_lot_v1_session, 2);
 
 /**
  * Request of PutSessionValue.
@@ -189,7 +231,8 @@ export type PutSessionValueRequest = Message<"lot.v1.PutSessionValueRequest"> & 
   /**
    * Required. value of any JSON type, null included; at most 256 KiB serialized. Its numbers are
    * doubles, returned exactly, as for Preference.value. A session holds at most 1,000, and with
-   * their keys 8 MiB together; beyond that it is SESSION_FULL.
+   * their keys and categories 8 MiB together; beyond that it is SESSION_FULL. It takes the place of
+   * a former value with category and importance.
    *
    * @generated from field: google.protobuf.Value value = 4;
    */
@@ -201,6 +244,21 @@ export type PutSessionValueRequest = Message<"lot.v1.PutSessionValueRequest"> & 
    * @generated from field: google.protobuf.Duration ttl = 5;
    */
   ttl?: Duration | undefined;
+
+  /**
+   * category, for example `tool_output`; empty is `general`. Compared as it stands.
+   *
+   * @generated from field: string category = 6;
+   */
+  category: string;
+
+  /**
+   * importance in [0, 1]: what matters least is left out of a response first, and cleared by
+   * ClearSession.max_importance. Absent is 0.5; 0 is a value.
+   *
+   * @generated from field: optional double importance = 7;
+   */
+  importance?: number | undefined;
 };
 
 /**
@@ -208,7 +266,7 @@ export type PutSessionValueRequest = Message<"lot.v1.PutSessionValueRequest"> & 
  * Use `create(PutSessionValueRequestSchema)` to create a new message.
  */
 export const PutSessionValueRequestSchema: GenMessage<PutSessionValueRequest> = /*@__PURE__*/
-  messageDesc(file_lot_v1_session, 2);
+  messageDesc(file_lot_v1_session, 3);
 
 /**
  * Response of PutSessionValue.
@@ -229,7 +287,7 @@ export type PutSessionValueResponse = Message<"lot.v1.PutSessionValueResponse"> 
  * Use `create(PutSessionValueResponseSchema)` to create a new message.
  */
 export const PutSessionValueResponseSchema: GenMessage<PutSessionValueResponse> = /*@__PURE__*/
-  messageDesc(file_lot_v1_session, 3);
+  messageDesc(file_lot_v1_session, 4);
 
 /**
  * Request of GetSessionValue.
@@ -264,7 +322,7 @@ export type GetSessionValueRequest = Message<"lot.v1.GetSessionValueRequest"> & 
  * Use `create(GetSessionValueRequestSchema)` to create a new message.
  */
 export const GetSessionValueRequestSchema: GenMessage<GetSessionValueRequest> = /*@__PURE__*/
-  messageDesc(file_lot_v1_session, 4);
+  messageDesc(file_lot_v1_session, 5);
 
 /**
  * Response of GetSessionValue.
@@ -285,6 +343,13 @@ export type GetSessionValueResponse = Message<"lot.v1.GetSessionValueResponse"> 
    * @generated from field: bool found = 2;
    */
   found: boolean;
+
+  /**
+   * details of the value; absent where the session has no such key.
+   *
+   * @generated from field: lot.v1.SessionValueDetails details = 3;
+   */
+  details?: SessionValueDetails | undefined;
 };
 
 /**
@@ -292,7 +357,7 @@ export type GetSessionValueResponse = Message<"lot.v1.GetSessionValueResponse"> 
  * Use `create(GetSessionValueResponseSchema)` to create a new message.
  */
 export const GetSessionValueResponseSchema: GenMessage<GetSessionValueResponse> = /*@__PURE__*/
-  messageDesc(file_lot_v1_session, 5);
+  messageDesc(file_lot_v1_session, 6);
 
 /**
  * Request of AppendSessionMessage.
@@ -350,7 +415,7 @@ export type AppendSessionMessageRequest = Message<"lot.v1.AppendSessionMessageRe
  * Use `create(AppendSessionMessageRequestSchema)` to create a new message.
  */
 export const AppendSessionMessageRequestSchema: GenMessage<AppendSessionMessageRequest> = /*@__PURE__*/
-  messageDesc(file_lot_v1_session, 6);
+  messageDesc(file_lot_v1_session, 7);
 
 /**
  * Response of AppendSessionMessage.
@@ -385,7 +450,7 @@ export type AppendSessionMessageResponse = Message<"lot.v1.AppendSessionMessageR
  * Use `create(AppendSessionMessageResponseSchema)` to create a new message.
  */
 export const AppendSessionMessageResponseSchema: GenMessage<AppendSessionMessageResponse> = /*@__PURE__*/
-  messageDesc(file_lot_v1_session, 7);
+  messageDesc(file_lot_v1_session, 8);
 
 /**
  * Request of GetSession.
@@ -430,7 +495,7 @@ export type GetSessionRequest = Message<"lot.v1.GetSessionRequest"> & {
  * Use `create(GetSessionRequestSchema)` to create a new message.
  */
 export const GetSessionRequestSchema: GenMessage<GetSessionRequest> = /*@__PURE__*/
-  messageDesc(file_lot_v1_session, 8);
+  messageDesc(file_lot_v1_session, 9);
 
 /**
  * Response of GetSession.
@@ -446,8 +511,8 @@ export type GetSessionResponse = Message<"lot.v1.GetSessionResponse"> & {
   session?: Session | undefined;
 
   /**
-   * omitted_keys of values that did not fit: all values together may take up half of a response.
-   * Read each with GetSessionValue.
+   * omitted_keys of values that did not fit: all values together may take up half of a response,
+   * the most important ones first. Read each with GetSessionValue.
    *
    * @generated from field: repeated string omitted_keys = 2;
    */
@@ -466,7 +531,7 @@ export type GetSessionResponse = Message<"lot.v1.GetSessionResponse"> & {
  * Use `create(GetSessionResponseSchema)` to create a new message.
  */
 export const GetSessionResponseSchema: GenMessage<GetSessionResponse> = /*@__PURE__*/
-  messageDesc(file_lot_v1_session, 9);
+  messageDesc(file_lot_v1_session, 10);
 
 /**
  * Request of ClearSession.
@@ -489,16 +554,16 @@ export type ClearSessionRequest = Message<"lot.v1.ClearSessionRequest"> & {
   sessionId: string;
 
   /**
-   * keys: forget just these values; those that are not there are passed over. Empty, and
-   * messages_only unset: the whole session.
+   * keys: forget just these values; those that are not there are passed over. Empty, and neither
+   * messages_only nor max_importance set: the whole session.
    *
    * @generated from field: repeated string keys = 3;
    */
   keys: string[];
 
   /**
-   * messages_only: forget just the messages, and the keys if some are given. Their sequences are
-   * not used again.
+   * messages_only: forget just the messages, and the values of keys and max_importance if these are
+   * given. Their sequences are not used again.
    *
    * @generated from field: bool messages_only = 4;
    */
@@ -510,6 +575,13 @@ export type ClearSessionRequest = Message<"lot.v1.ClearSessionRequest"> & {
    * @generated from field: bool allow_missing = 5;
    */
   allowMissing: boolean;
+
+  /**
+   * max_importance: forget the values of at most this importance too. Absent: none; 0 is a bound.
+   *
+   * @generated from field: optional double max_importance = 6;
+   */
+  maxImportance?: number | undefined;
 };
 
 /**
@@ -517,7 +589,7 @@ export type ClearSessionRequest = Message<"lot.v1.ClearSessionRequest"> & {
  * Use `create(ClearSessionRequestSchema)` to create a new message.
  */
 export const ClearSessionRequestSchema: GenMessage<ClearSessionRequest> = /*@__PURE__*/
-  messageDesc(file_lot_v1_session, 10);
+  messageDesc(file_lot_v1_session, 11);
 
 /**
  * Response of ClearSession.
@@ -538,5 +610,5 @@ export type ClearSessionResponse = Message<"lot.v1.ClearSessionResponse"> & {
  * Use `create(ClearSessionResponseSchema)` to create a new message.
  */
 export const ClearSessionResponseSchema: GenMessage<ClearSessionResponse> = /*@__PURE__*/
-  messageDesc(file_lot_v1_session, 11);
+  messageDesc(file_lot_v1_session, 12);
 

@@ -52,6 +52,27 @@ class Session(_message.Message):
         def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
         def WhichOneof(self, oneof_group: _Never) -> None: ...
 
+    @_typing.final
+    class ValueDetailsEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        @_builtins.property
+        def value(self) -> Global___SessionValueDetails: ...
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: Global___SessionValueDetails | None = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _typing.Literal["value", b"value"]  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
     SESSION_ID_FIELD_NUMBER: _builtins.int
     VALUES_FIELD_NUMBER: _builtins.int
     MESSAGES_FIELD_NUMBER: _builtins.int
@@ -62,6 +83,7 @@ class Session(_message.Message):
     UPDATE_TIME_FIELD_NUMBER: _builtins.int
     NAMESPACE_FIELD_NUMBER: _builtins.int
     LAST_SEQUENCE_FIELD_NUMBER: _builtins.int
+    VALUE_DETAILS_FIELD_NUMBER: _builtins.int
     session_id: _builtins.str
     """session_id identifies it in its namespace; rules as for Memory.memory_id."""
     max_messages: _builtins.int
@@ -72,7 +94,7 @@ class Session(_message.Message):
     """last_sequence of the messages ever appended; 0 before the first."""
     @_builtins.property
     def values(self) -> _containers.MessageMap[_builtins.str, _struct_pb2.Value]:
-        """values by key; at most 1,000, and with their keys at most 8 MiB together, serialized."""
+        """values by key; at most 1,000, and with keys and categories at most 8 MiB together, serialized."""
 
     @_builtins.property
     def messages(self) -> _containers.RepeatedCompositeFieldContainer[Global___SessionMessage]:
@@ -94,6 +116,10 @@ class Session(_message.Message):
     def update_time(self) -> _timestamp_pb2.Timestamp:
         """update_time of the last write."""
 
+    @_builtins.property
+    def value_details(self) -> _containers.MessageMap[_builtins.str, Global___SessionValueDetails]:
+        """value_details of each of the values, by its key."""
+
     def __init__(
         self,
         *,
@@ -107,14 +133,47 @@ class Session(_message.Message):
         update_time: _timestamp_pb2.Timestamp | None = ...,
         namespace: _builtins.str = ...,
         last_sequence: _builtins.int = ...,
+        value_details: _abc.Mapping[_builtins.str, Global___SessionValueDetails] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "expire_time", b"expire_time", "ttl", b"ttl", "update_time", b"update_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "expire_time", b"expire_time", "last_sequence", b"last_sequence", "max_messages", b"max_messages", "messages", b"messages", "namespace", b"namespace", "session_id", b"session_id", "ttl", b"ttl", "update_time", b"update_time", "values", b"values"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "expire_time", b"expire_time", "last_sequence", b"last_sequence", "max_messages", b"max_messages", "messages", b"messages", "namespace", b"namespace", "session_id", b"session_id", "ttl", b"ttl", "update_time", b"update_time", "value_details", b"value_details", "values", b"values"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Session: _TypeAlias = Session  # noqa: Y015
+
+@_typing.final
+class SessionValueDetails(_message.Message):
+    """SessionValueDetails is what is known of a value beside itself."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CATEGORY_FIELD_NUMBER: _builtins.int
+    IMPORTANCE_FIELD_NUMBER: _builtins.int
+    UPDATE_TIME_FIELD_NUMBER: _builtins.int
+    category: _builtins.str
+    """category that it was put with; `general` where none was given."""
+    importance: _builtins.float
+    """importance in [0, 1] that it was put with; 0.5 where none was given."""
+    @_builtins.property
+    def update_time(self) -> _timestamp_pb2.Timestamp:
+        """update_time at which it was put; absent for a value that an earlier version stored."""
+
+    def __init__(
+        self,
+        *,
+        category: _builtins.str = ...,
+        importance: _builtins.float = ...,
+        update_time: _timestamp_pb2.Timestamp | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["update_time", b"update_time"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["category", b"category", "importance", b"importance", "update_time", b"update_time"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SessionValueDetails: _TypeAlias = SessionValueDetails  # noqa: Y015
 
 @_typing.final
 class SessionMessage(_message.Message):
@@ -175,17 +234,26 @@ class PutSessionValueRequest(_message.Message):
     KEY_FIELD_NUMBER: _builtins.int
     VALUE_FIELD_NUMBER: _builtins.int
     TTL_FIELD_NUMBER: _builtins.int
+    CATEGORY_FIELD_NUMBER: _builtins.int
+    IMPORTANCE_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
     """namespace; empty is `default`."""
     session_id: _builtins.str
     """Required. session_id."""
     key: _builtins.str
     """Required. key."""
+    category: _builtins.str
+    """category, for example `tool_output`; empty is `general`. Compared as it stands."""
+    importance: _builtins.float
+    """importance in [0, 1]: what matters least is left out of a response first, and cleared by
+    ClearSession.max_importance. Absent is 0.5; 0 is a value.
+    """
     @_builtins.property
     def value(self) -> _struct_pb2.Value:
         """Required. value of any JSON type, null included; at most 256 KiB serialized. Its numbers are
         doubles, returned exactly, as for Preference.value. A session holds at most 1,000, and with
-        their keys 8 MiB together; beyond that it is SESSION_FULL.
+        their keys and categories 8 MiB together; beyond that it is SESSION_FULL. It takes the place of
+        a former value with category and importance.
         """
 
     @_builtins.property
@@ -200,12 +268,16 @@ class PutSessionValueRequest(_message.Message):
         key: _builtins.str = ...,
         value: _struct_pb2.Value | None = ...,
         ttl: _duration_pb2.Duration | None = ...,
+        category: _builtins.str = ...,
+        importance: _builtins.float | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["ttl", b"ttl", "value", b"value"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_importance", b"_importance", "importance", b"importance", "ttl", b"ttl", "value", b"value"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "namespace", b"namespace", "session_id", b"session_id", "ttl", b"ttl", "value", b"value"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_importance", b"_importance", "category", b"category", "importance", b"importance", "key", b"key", "namespace", b"namespace", "session_id", b"session_id", "ttl", b"ttl", "value", b"value"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__importance: _TypeAlias = _typing.Literal["importance"]  # noqa: Y015
+    _WhichOneofArgType__importance: _TypeAlias = _typing.Literal["_importance", b"_importance"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__importance) -> _WhichOneofReturnType__importance | None: ...
 
 Global___PutSessionValueRequest: _TypeAlias = PutSessionValueRequest  # noqa: Y015
 
@@ -271,21 +343,27 @@ class GetSessionValueResponse(_message.Message):
 
     VALUE_FIELD_NUMBER: _builtins.int
     FOUND_FIELD_NUMBER: _builtins.int
+    DETAILS_FIELD_NUMBER: _builtins.int
     found: _builtins.bool
     """found tells a key that is not there."""
     @_builtins.property
     def value(self) -> _struct_pb2.Value:
         """value; absent where the session has no such key."""
 
+    @_builtins.property
+    def details(self) -> Global___SessionValueDetails:
+        """details of the value; absent where the session has no such key."""
+
     def __init__(
         self,
         *,
         value: _struct_pb2.Value | None = ...,
         found: _builtins.bool = ...,
+        details: Global___SessionValueDetails | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["value", b"value"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["details", b"details", "value", b"value"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["found", b"found", "value", b"value"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["details", b"details", "found", b"found", "value", b"value"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -429,8 +507,8 @@ class GetSessionResponse(_message.Message):
 
     @_builtins.property
     def omitted_keys(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """omitted_keys of values that did not fit: all values together may take up half of a response.
-        Read each with GetSessionValue.
+        """omitted_keys of values that did not fit: all values together may take up half of a response,
+        the most important ones first. Read each with GetSessionValue.
         """
 
     @_builtins.property
@@ -463,20 +541,23 @@ class ClearSessionRequest(_message.Message):
     KEYS_FIELD_NUMBER: _builtins.int
     MESSAGES_ONLY_FIELD_NUMBER: _builtins.int
     ALLOW_MISSING_FIELD_NUMBER: _builtins.int
+    MAX_IMPORTANCE_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
     """namespace; empty is `default`."""
     session_id: _builtins.str
     """Required. session_id."""
     messages_only: _builtins.bool
-    """messages_only: forget just the messages, and the keys if some are given. Their sequences are
-    not used again.
+    """messages_only: forget just the messages, and the values of keys and max_importance if these are
+    given. Their sequences are not used again.
     """
     allow_missing: _builtins.bool
     """allow_missing: one that is not there is no error."""
+    max_importance: _builtins.float
+    """max_importance: forget the values of at most this importance too. Absent: none; 0 is a bound."""
     @_builtins.property
     def keys(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """keys: forget just these values; those that are not there are passed over. Empty, and
-        messages_only unset: the whole session.
+        """keys: forget just these values; those that are not there are passed over. Empty, and neither
+        messages_only nor max_importance set: the whole session.
         """
 
     def __init__(
@@ -487,12 +568,15 @@ class ClearSessionRequest(_message.Message):
         keys: _abc.Iterable[_builtins.str] | None = ...,
         messages_only: _builtins.bool = ...,
         allow_missing: _builtins.bool = ...,
+        max_importance: _builtins.float | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_max_importance", b"_max_importance", "max_importance", b"max_importance"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["allow_missing", b"allow_missing", "keys", b"keys", "messages_only", b"messages_only", "namespace", b"namespace", "session_id", b"session_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_importance", b"_max_importance", "allow_missing", b"allow_missing", "keys", b"keys", "max_importance", b"max_importance", "messages_only", b"messages_only", "namespace", b"namespace", "session_id", b"session_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__max_importance: _TypeAlias = _typing.Literal["max_importance"]  # noqa: Y015
+    _WhichOneofArgType__max_importance: _TypeAlias = _typing.Literal["_max_importance", b"_max_importance"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__max_importance) -> _WhichOneofReturnType__max_importance | None: ...
 
 Global___ClearSessionRequest: _TypeAlias = ClearSessionRequest  # noqa: Y015
 
