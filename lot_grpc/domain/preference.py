@@ -50,8 +50,13 @@ class PreferenceRevision:
 
 
 def learned_key(task: str, text: str) -> str:
-    """The key of what feedback taught: by the task, or by the text where none is named.
+    """The key of what feedback taught, made of its task and its text.
 
-    Letter case and spacing make no difference, so a later judgement of the task takes its place.
+    Letter case and spacing make no difference, so the same said again of a task takes its place.
     """
-    return f"{LEARNED}.{content_hash(folded(task or text))[:20]}"
+    return f"{LEARNED}.{content_hash([folded(task), folded(text)])[:20]}"
+
+
+def task_hash(task: str) -> str:
+    """By which what was learned of a task is found; letter case and spacing make no difference."""
+    return content_hash(folded(task))

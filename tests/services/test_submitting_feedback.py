@@ -125,16 +125,26 @@ async def test_what_cannot_be_told_is_nothing_and_moves_nothing(world):
     assert await payloads(world, TRAJECTORIES) == []
 
 
-async def test_a_later_judgement_of_the_task_takes_the_place_of_the_earlier_one(world):
+async def test_all_that_was_liked_about_a_task_is_kept(world):
+    texts = ("Perfect summary!", "Excellent tables!", "I love the short titles")
+    for text in texts:
+        assert (await submit(world, text=text, task="Write the report")).preference is not None
+    found = (await world.services.preferences.list_page(NS, ("learned",), 10, None)).preferences
+    assert [one.value["feedback"] for one in found] == list(reversed(texts))
+    assert {one.revision for one in found} == {1}
+
+
+async def test_the_same_said_again_of_a_task_takes_the_place_of_the_earlier_one(world):
     first = await submit(world, text="Perfect summary!", task="Write  the report")
     world.clock.advance(5)
-    second = await submit(world, text="Excellent tables!", task="write the REPORT")
+    second = await submit(world, text="perfect  SUMMARY!", task="write the REPORT")
     assert first.preference is not None
     assert second.preference is not None
-    assert first.preference.key == second.preference.key == learned_key("write the report", "")
+    key = learned_key("write the report", "perfect summary!")
+    assert first.preference.key == second.preference.key == key
     assert (second.preference.revision, second.preference.value["feedback"]) == (
         2,
-        "Excellent tables!",
+        "perfect  SUMMARY!",
     )
     assert second.preference.create_time == first.preference.create_time
     assert second.preference.update_time > first.preference.update_time
@@ -201,10 +211,10 @@ async def test_a_request_again_answers_alike_and_counts_once(world):
 
 async def test_a_preference_sent_again_does_not_undo_the_one_that_came_after_it():
     clock = FixedClock()
-    given: dict[str, Any] = {"text": "Perfect summary!", "task": "t", "request_id": "r"}
+    given: dict[str, Any] = {"text": "perfect summary!", "task": "t", "request_id": "r"}
     for write in range(2, 7):
         world = await open_world(FaultInjectingStore(InMemoryStore(clock)), clock)
-        await submit(world, text="Excellent tables", task="t")
+        await submit(world, text="Perfect summary!", task="T")
         world.store.fail_at(write, When.AFTER)
         try:
             await submit(world, **given)
@@ -214,10 +224,10 @@ async def test_a_preference_sent_again_does_not_undo_the_one_that_came_after_it(
         taken = len(await payloads(world, PREFERENCE_REVISIONS)) and (
             (await payloads(world, PREFERENCES))[0]["revision"] == 2
         )
-        await submit(world, text="Brilliant tables!", task="t")
+        await submit(world, text="PERFECT SUMMARY!", task="t")
         told = await submit(world, **given)
         assert told.preference is not None
-        latest = "Brilliant tables!" if taken else "Perfect summary!"
+        latest = "PERFECT SUMMARY!" if taken else "perfect summary!"
         assert told.preference.value["feedback"] == latest, write
         assert told.preference.revision == 3
 

@@ -13,7 +13,7 @@ from lot_grpc.domain.outcomes import Outcome
 from lot_grpc.domain.pattern import PatternKind
 from lot_grpc.embedding.hashing import HashingEmbedder
 from lot_grpc.services.context.asked import ContextQuestion
-from lot_grpc.services.context.liked import MOST, MOST_LEARNED
+from lot_grpc.services.context.liked import MOST, MOST_LEARNED, MOST_OF_TASK
 from lot_grpc.services.episodes.episodes import EpisodeDraft
 from lot_grpc.services.learning.submitting_feedback import FeedbackTextDraft
 from lot_grpc.services.memories.error_outcomes import ErrorOutcomeDraft
@@ -265,6 +265,22 @@ async def test_preferences_are_bounded_and_those_of_the_task_come_first():
     for number in range(MOST):
         await world.services.preferences.put(NS, PreferenceDraft(f"more{number}", number))
     assert len((await ask(world)).preferences) == MOST
+
+
+async def test_all_that_was_liked_about_the_task_is_on_the_page_newest_first():
+    world = await open_world()
+    texts = [f"great summary {number}" for number in range(MOST_OF_TASK + 2)]
+    for text in (*texts, texts[5]):
+        world.clock.advance(1)
+        judged = FeedbackTextDraft(text=text, task=f" {TASK.upper()}", reward=1.0)
+        await world.services.submitting_feedback.submit(NS, judged)
+    await world.services.preferences.put(NS, PreferenceDraft("set", True))
+    context = await ask(world)
+    said = [one.value["feedback"] for one in context.preferences if one.key != "set"]
+    latest = [texts[5], *(text for text in reversed(texts) if text != texts[5])]
+    assert said[:MOST_OF_TASK] == latest[:MOST_OF_TASK]
+    assert context.preferences[MOST_OF_TASK].key == "set"
+    assert all(text in context.prompt.text for text in latest[:3])
 
 
 async def test_a_task_without_words_finds_nothing_and_says_so():

@@ -13,7 +13,7 @@ from lot_grpc.domain.action_values import ActionValue
 from lot_grpc.domain.decision import DecisionFilter
 from lot_grpc.domain.learning_event import FeedbackTarget, LearningEventFilter, TargetKind
 from lot_grpc.domain.outcomes import Outcome
-from lot_grpc.domain.preference import learned_key
+from lot_grpc.domain.preference import learned_key, task_hash
 from lot_grpc.domain.selection import SelectionPolicy
 from lot_grpc.pb.lot.v1 import decision_pb2, learning_event_pb2, learning_pb2
 from lot_grpc.ports import Index, Missing, Not, Record
@@ -110,9 +110,10 @@ def test_a_preference_comes_back_and_its_value_is_kept_as_a_former_one(preferenc
 
 
 def test_what_feedback_taught_is_found_by_its_task_whatever_its_letter_case():
-    assert learned_key("A  b", "x") == learned_key("a B", "y")
-    assert learned_key("", "x y") == learned_key("", "X Y")
-    assert learned_key("a", "") != learned_key("b", "")
+    assert learned_key("A  b", "x Y") == learned_key("a B", "X  y")
+    assert task_hash("A  b") == task_hash("a B") != task_hash("a")
+    keys = {learned_key(*given) for given in (("a", ""), ("", "a"), ("a", "b"), ("b", "a"))}
+    assert len(keys) == 4
 
 
 # --- filters ----------------------------------------------------------------------------------

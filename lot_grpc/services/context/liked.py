@@ -6,20 +6,23 @@ import asyncio
 from collections.abc import Sequence
 from typing import Final
 
-from lot_grpc.domain.preference import LEARNED, Preference, learned_key
+from lot_grpc.domain.preference import LEARNED, Preference, task_hash
 from lot_grpc.ports import Condition, Equals, Not, Order, Record, VectorStore
 from lot_grpc.services.records.collections import PREFERENCES, SORT_KEY
 from lot_grpc.services.records.preferences import (
+    TASK_HASH,
     preference_conditions,
     preference_from_record,
-    preference_point,
 )
 
 MOST: Final = 50
 """Preferences in all, the newest ones by creation."""
 
 MOST_LEARNED: Final = 5
-"""Of those that feedback taught, where no categories are asked for: there is one for each task."""
+"""Of those that feedback taught about other tasks, where no categories are asked for."""
+
+MOST_OF_TASK: Final = 10
+"""Of those that feedback taught about the task, the latest."""
 
 _NEWEST_FIRST = Order(SORT_KEY, descending=True)
 
@@ -29,20 +32,21 @@ async def liked(
 ) -> tuple[Preference, ...]:
     """Those of the categories, or of all.
 
-    Of all, what was learned of this very task comes first, then what was set, then what else was
-    learned of late.
+    Of all, what was learned of this very task comes first, the latest at its head; then what was
+    set, then what else was learned of late.
     """
     if categories:
         found = await _newest(store, namespace, preference_conditions(categories), MOST)
         return tuple(preference_from_record(one) for one in found)
-    own = preference_point(namespace, learned_key(task, ""))
+    own = Equals(TASK_HASH, task_hash(task))
     learned = Equals("category", LEARNED)
     of_task, others, taught = await asyncio.gather(
-        store.get(PREFERENCES, namespace, [own]),
+        _newest(store, namespace, [own], MOST),
         _newest(store, namespace, [Not(learned)], MOST),
         _newest(store, namespace, [learned], MOST_LEARNED),
     )
-    records = {one.id: one for one in (*of_task.values(), *others, *taught)}
+    of_task.sort(key=lambda one: int(one.payload["update_time"]), reverse=True)
+    records = {one.id: one for one in (*of_task[:MOST_OF_TASK], *others, *taught)}
     return tuple(preference_from_record(one) for one in list(records.values())[:MOST])
 
 

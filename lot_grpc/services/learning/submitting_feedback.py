@@ -22,7 +22,7 @@ from lot_grpc.domain.learning_event import (
     LearningEventContent,
     TargetKind,
 )
-from lot_grpc.domain.preference import LEARNED, Preference, learned_key
+from lot_grpc.domain.preference import Preference, learned_key
 from lot_grpc.ports import Equals, Record, VectorStore
 from lot_grpc.services.learning.learning_events import NOUN as LEARNING_EVENT
 from lot_grpc.services.ledger import Ask, Entry, Ledger
@@ -183,7 +183,7 @@ class SubmittingFeedback:
             value = {"feedback": content.text, "task": content.task}
             repeat_of = event.create_time if again else None
             await self._preferences.take_in(
-                event.namespace, key, value, LEARNED, record.id, repeat_of
+                event.namespace, key, value, content.task, record.id, repeat_of
             )
         await self._store.update(LEARNING_EVENTS, record.namespace, record.id, set={SETTLED: True})
 

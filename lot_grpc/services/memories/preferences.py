@@ -12,7 +12,14 @@ from lot_grpc.domain.errors import (
 )
 from lot_grpc.domain.ids import content_hash
 from lot_grpc.domain.json_values import as_doubles
-from lot_grpc.domain.preference import GENERAL, HISTORY, Preference, PreferenceRevision
+from lot_grpc.domain.preference import (
+    GENERAL,
+    HISTORY,
+    LEARNED,
+    Preference,
+    PreferenceRevision,
+    task_hash,
+)
 from lot_grpc.ports import Order, Range, Record, VectorStore
 from lot_grpc.services.ledger import Ask, Entry, Ledger
 from lot_grpc.services.memories.preference_records import NOUN, PreferenceRecords
@@ -38,6 +45,7 @@ from lot_grpc.services.records.learning_events import SETTLED
 from lot_grpc.services.records.preferences import (
     CREATED_BY,
     REVISION,
+    TASK_HASH,
     UNSETTLED,
     UNSETTLED_REQUESTS,
     preference_conditions,
@@ -234,12 +242,13 @@ class Preferences:
         namespace: str,
         key: str,
         value: Any,
-        category: str,
+        task: str,
         event_point: str,
         repeat_of: int | None = None,
     ) -> None:
         """Give a preference the value that a learning event taught, unless it took it in before.
 
+        ``task`` by which it is found; empty: by none.
         ``repeat_of``: the time of an event that may have been taken in by an earlier try; then what
         was deleted since stays away. Raises ContentionError.
         """
@@ -257,9 +266,10 @@ class Preferences:
             ):
                 return
             left = [*(one for one in unsettled if one not in settled), event_point]
-            if await self._records.write(
-                namespace, key, record, (value, category), {UNSETTLED: left}
-            ):
+            further: dict[str, Any] = {UNSETTLED: left}
+            if task:
+                further[TASK_HASH] = task_hash(task)
+            if await self._records.write(namespace, key, record, (value, LEARNED), further):
                 return
             await pause_before_retry(attempt)
         raise ContentionError(NOUN, key)

@@ -190,7 +190,9 @@ def collection_specs(dimensions: int) -> list[CollectionSpec]:
         CollectionSpec(SELECTIONS),
         CollectionSpec(TRAJECTORIES, indexes={"settled": _B}),
         CollectionSpec(ACTION_VALUES, indexes={"state": _K, "value_order": _I, SORT_KEY: _I}),
-        CollectionSpec(PREFERENCES, indexes={"category": _K, SORT_KEY: _I, **_STAMP}),
+        CollectionSpec(
+            PREFERENCES, indexes={"category": _K, "task_hash": _K, SORT_KEY: _I, **_STAMP}
+        ),
         CollectionSpec(PREFERENCE_REVISIONS, indexes={"key": _K, "revision": _I, SORT_KEY: _I}),
         CollectionSpec(SESSIONS, indexes={"former_generations": _I, SORT_KEY: _I, **_STAMP}),
         CollectionSpec(

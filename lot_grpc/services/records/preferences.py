@@ -20,6 +20,9 @@ UNSETTLED = "unsettled_events"
 UNSETTLED_REQUESTS = "unsettled_requests"
 """Requests whose value it took and that may be sent again."""
 
+TASK_HASH = "task_hash"
+"""Of what feedback taught: that of its task."""
+
 CREATED_BY = "created_by"
 """The request that made it, if that had an id."""
 

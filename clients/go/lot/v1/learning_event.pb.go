@@ -1071,8 +1071,9 @@ type SubmitFeedbackResponse struct {
 	// `judged` and `sure`.
 	LearningEvent *LearningEvent `protobuf:"bytes,3,opt,name=learning_event,json=learningEvent,proto3" json:"learning_event,omitempty"`
 	// preference in category `learned` that it is kept as too, for a reward above 0.5 with a text or a
-	// task. Its value has `feedback` and `task`; a later one for the same task takes its place. Unset
-	// where the text only thanks or praises.
+	// task. Its value has `feedback` and `task`. There is one for each task and text: only the same
+	// said again, but for letter case and spacing, takes its place. Unset where the text only thanks
+	// or praises.
 	Preference *Preference `protobuf:"bytes,4,opt,name=preference,proto3" json:"preference,omitempty"`
 	// sure is false when the server judged the text and could not tell: nothing that judges, or praise
 	// and complaint of like weight. Then nothing moves. The text is read as English, German and

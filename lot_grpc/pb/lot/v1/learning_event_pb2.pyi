@@ -605,8 +605,9 @@ class SubmitFeedbackResponse(_message.Message):
     @_builtins.property
     def preference(self) -> _preference_pb2.Preference:
         """preference in category `learned` that it is kept as too, for a reward above 0.5 with a text or a
-        task. Its value has `feedback` and `task`; a later one for the same task takes its place. Unset
-        where the text only thanks or praises.
+        task. Its value has `feedback` and `task`. There is one for each task and text: only the same
+        said again, but for letter case and spacing, takes its place. Unset where the text only thanks
+        or praises.
         """
 
     def __init__(

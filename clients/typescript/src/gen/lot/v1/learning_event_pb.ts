@@ -636,8 +636,9 @@ export type SubmitFeedbackResponse = Message<"lot.v1.SubmitFeedbackResponse"> & 
 
   /**
    * preference in category `learned` that it is kept as too, for a reward above 0.5 with a text or a
-   * task. Its value has `feedback` and `task`; a later one for the same task takes its place. Unset
-   * where the text only thanks or praises.
+   * task. Its value has `feedback` and `task`. There is one for each task and text: only the same
+   * said again, but for letter case and spacing, takes its place. Unset where the text only thanks
+   * or praises.
    *
    * @generated from field: lot.v1.Preference preference = 4;
    */
