@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
@@ -136,6 +136,15 @@ class EpisodeEvent:
     record_time: int = 0
 
 
-def search_text(start: EpisodeStart) -> SearchText:
-    """What an episode is found by: task and context."""
-    return SearchText(joined(start.task, start.context))
+def named_by_end(start: EpisodeStart, end: EpisodeEnd) -> EpisodeStart:
+    """The start of an episode that is recorded whole: without a task the summary is its task."""
+    return start if start.task else replace(start, task=end.summary)
+
+
+def search_text(start: EpisodeStart, end: EpisodeEnd | None) -> SearchText:
+    """What an episode is found by: task and context, and the summary once it has ended.
+
+    The summary has a vector of its own: in that of the task it would make tasks less alike.
+    """
+    summary = end.summary if end is not None and end.summary != start.task else ""
+    return SearchText(joined(start.task, start.context), more=summary, solved=summary)

@@ -14,10 +14,10 @@ _LONGEST_HEADING = 200
 class SearchText:
     """``text`` is prose, ``code`` what is written in a programming language, "" for none.
 
-    ``more`` is compared by words only, not by meaning. ``solved`` is the other way to say it: an
-    error together with its fix, compared by meaning only. ``code_in_text``: the text holds the code
-    already. ``long`` is the part of the text that is also compared passage by passage, where it has
-    several; ``title`` is what it is called.
+    ``more`` is compared by words only, not by meaning. ``solved`` is the other way to say it, an
+    error together with its fix or how a task went, compared by meaning only. ``code_in_text``: the
+    text holds the code already. ``long`` is the part of the text that is also compared passage by
+    passage, where it has several; ``title`` is what it is called.
     """
 
     text: str

@@ -121,16 +121,17 @@ class EpisodeServicer(pb_grpc.EpisodeServiceServicer):
         self, request: pb.EndEpisodeRequest, context: Context
     ) -> pb.EndEpisodeResponse:
         extract = request.auto_extract_patterns
-        episode = await self._episodes.end(
+        ended = await self._episodes.end(
             namespace_or_default(request.namespace),
             request.episode_id,
             convert.end_from_pb(request),
             request.request_id,
             extract=extract,
         )
-        taught = await self._lesson(episode, extract=extract)
+        taught = await self._lesson(ended.episode, extract=extract)
         return pb.EndEpisodeResponse(
-            episode=convert.episode_to_pb(episode),
+            episode=convert.episode_to_pb(ended.episode),
+            notices=text_notices("summary", truncated=ended.summary_truncated),
             extracted_patterns=map(pattern_to_pb, taught.patterns),
             extracted_error_solutions=map(error_solution_to_pb, taught.error_solutions),
         )
@@ -220,4 +221,7 @@ def _not_opened() -> StreamNotOpenedError:
 
 
 def _notices(started: Started) -> list[Notice]:
-    return text_notices("episode.task", truncated=started.truncated)
+    return [
+        *text_notices("episode.task", truncated=started.truncated),
+        *text_notices("episode.summary", truncated=started.summary_truncated),
+    ]

@@ -32,6 +32,7 @@ from lot_grpc.services.indexing import Indexing
 from lot_grpc.services.recall.searched import ALL_SEARCHED
 from lot_grpc.services.records.collections import (
     CODE_VECTOR,
+    EPISODES,
     MEMORIES,
     PASSAGE_VECTORS,
     PATTERNS,
@@ -58,11 +59,12 @@ _EMBEDDED_BATCH = 32
 
 _WHAT = "bringing the store up to date"
 
-_WITH_PASSAGES = 5
-"""The schema version from which on memories have vectors of their code and passages."""
+_MORE_VECTORS: Final = {MEMORIES: 5, EPISODES: 6}
+"""The schema version from which on memories have vectors of their code and passages, and episodes
+of their summaries."""
 
-_MEMORIES_TOO = "memories"
-"""Key of the state: whether memories get those."""
+_ANEW = "anew"
+"""Key of the state: the collections that get those."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +111,8 @@ async def bring_up_to_date(
         # First of all: from here on an older version must not write, since it would write records
         # without the vectors, behind the place where this one goes on.
         changed: dict[str, Any] = {"schema_version": SCHEMA_VERSION}
-        if row["schema_version"] < _WITH_PASSAGES:
-            changed[BACKFILL] = _with_memories(row.get(BACKFILL))
+        if lacking := _lacking(row):
+            changed[BACKFILL] = _with_more(row.get(BACKFILL), lacking)
         await change_contract(store, changed)
         row = {**row, **changed}
     if not _behind(row):
@@ -121,8 +123,8 @@ async def bring_up_to_date(
 class _Backfill:
     """One run of it.
 
-    Code is embedded for stores that had no terms: those had none of it either. Memories get the
-    vectors of their code and passages where the store is older than those are.
+    Code is embedded for stores that had no terms: those had none of it either. What got further
+    vectors since (``_MORE_VECTORS``) has all of them made anew.
     """
 
     def __init__(
@@ -140,8 +142,8 @@ class _Backfill:
         self._terms = (
             row["embedding"]["tokenizer"] != TOKENIZER or state.get("to", TOKENIZER) != TOKENIZER
         )
-        self._passages = self._embeds or state.get(_MEMORIES_TOO, False)
-        self._collections = tuple(_TEXTS) if self._terms else (MEMORIES,)
+        self._anew = tuple(_MORE_VECTORS) if self._embeds else tuple(state.get(_ANEW, ()))
+        self._collections = tuple(_TEXTS) if self._terms else self._anew
         self._progress = progress
         self._cursors = _cursors(row)
         self._written = self._done = self._total = 0
@@ -174,7 +176,7 @@ class _Backfill:
         self._written += await self._write(collection, records)
         self._cursors[collection] = _Cursor.after(records, cursor)
         await self._store.flush()  # else the cursor might outlive the vectors when power is lost
-        state = _state(self._cursors, memories=self._passages)
+        state = _state(self._cursors, self._anew)
         await change_contract(self._store, {BACKFILL: state})
         self._done += len(records)
         self._tell()
@@ -192,10 +194,10 @@ class _Backfill:
 
     def _embedded_of(self, collection: str, text: SearchText) -> int:
         """How many texts of a record have to be embedded."""
-        if collection != MEMORIES or not self._passages:
+        if collection not in self._anew:
             return int(self._embeds and bool(text.code))
         passages = 0 if is_short(text.long) else len(passages_of(text.long).spans)
-        return passages if passages > 1 else 2 * bool(text.code)
+        return passages if passages > 1 else 2 * bool(text.code or text.solved)
 
     async def _write(self, collection: str, records: Sequence[Record]) -> int:
         """Give them what they lack; how many lacked something."""
@@ -233,7 +235,7 @@ class _Backfill:
             for record, text in texts.items():
                 vectors[record] = {SPARSE_VECTOR: document_vector(text.whole)}
         coded = {record: text for record, text in texts.items() if text.code}
-        if collection == MEMORIES:
+        if collection in self._anew:
             anew = {r: text for r, text in texts.items() if self._embedded_of(collection, text)}
             vectors |= await self._all_vectors(collection, anew)
         elif self._embeds and coded:
@@ -276,8 +278,13 @@ class _Backfill:
 
 def _behind(row: Mapping[str, Any]) -> bool:
     # An unfinished run to other terms leaves those of the contract in some of the records only.
-    left = row.get(BACKFILL) is not None or row["schema_version"] < _WITH_PASSAGES
+    left = row.get(BACKFILL) is not None or bool(_lacking(row))
     return left or row["embedding"]["tokenizer"] != TOKENIZER
+
+
+def _lacking(row: Mapping[str, Any]) -> list[str]:
+    """The collections that a store of an older version gives further vectors."""
+    return [name for name, since in _MORE_VECTORS.items() if row["schema_version"] < since]
 
 
 def _cursors(row: Mapping[str, Any]) -> dict[str, _Cursor]:
@@ -291,14 +298,15 @@ def _cursors(row: Mapping[str, Any]) -> dict[str, _Cursor]:
     }
 
 
-def _with_memories(state: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The state of a run that goes over the memories, whatever an older version did of them."""
+def _with_more(state: Mapping[str, Any] | None, lacking: Sequence[str]) -> dict[str, Any]:
+    """The state of a run that goes over these, whatever an older version did of them."""
     left = state or {"to": TOKENIZER, "cursors": {}}
-    cursors = {name: cursor for name, cursor in left["cursors"].items() if name != MEMORIES}
-    return {"to": left["to"], "cursors": cursors, _MEMORIES_TOO: True}
+    cursors = {name: cursor for name, cursor in left["cursors"].items() if name not in lacking}
+    earlier = left.get(_ANEW, [MEMORIES] if left.get("memories") else [])
+    anew = dict.fromkeys([*earlier, *lacking])
+    return {"to": left["to"], "cursors": cursors, _ANEW: list(anew)}
 
 
-def _state(cursors: Mapping[str, _Cursor], *, memories: bool) -> dict[str, Any]:
+def _state(cursors: Mapping[str, _Cursor], anew: Sequence[str]) -> dict[str, Any]:
     kept = {name: {"key": one.key, "ids": list(one.ids)} for name, one in cursors.items()}
-    state = {"to": TOKENIZER, "cursors": kept}
-    return {**state, _MEMORIES_TOO: True} if memories else state
+    return {"to": TOKENIZER, "cursors": kept, _ANEW: list(anew)}

@@ -30,19 +30,20 @@ _EMBEDDED = 512
 
 @dataclass(frozen=True, slots=True)
 class Indexed:
-    """Vectors by name. The flags: the model did not read all of the text, of the code."""
+    """Vectors by name. The flags: the model did not read all of the text, the code, ``solved``."""
 
     vectors: dict[str, Vector]
     text_truncated: bool = False
     code_truncated: bool = False
+    solved_truncated: bool = False
 
 
 class Indexing:
     """Makes them: ``text`` always, ``code`` where there is code, ``bm25`` over both.
 
-    ``solved`` is that of an error with its fix. What is long has ``passages`` instead, one vector
-    each, and for ``text`` their mean, in which the n-th counts one n-th: the beginning mostly says
-    what a text is about.
+    ``solved`` is that of an error with its fix, or of a summary. What is long has ``passages``
+    instead, one vector each, and for ``text`` their mean, in which the n-th counts one n-th: the
+    beginning mostly says what a text is about.
     """
 
     def __init__(self, embedder: Embedder) -> None:
@@ -110,9 +111,15 @@ def _indexed(one: _Prepared, embeddings: Iterator[_Packed]) -> Indexed:
     code = others.pop(0) if one.coded else None
     if code is not None:
         vectors[CODE_VECTOR] = code.vector
-    if one.solved:
-        vectors[SOLVED_VECTOR] = others.pop(0).vector
-    return Indexed(vectors, first.truncated, code is not None and code.truncated)
+    solved = others.pop(0) if one.solved else None
+    if solved is not None:
+        vectors[SOLVED_VECTOR] = solved.vector
+    return Indexed(
+        vectors,
+        first.truncated,
+        code is not None and code.truncated,
+        solved is not None and solved.truncated,
+    )
 
 
 def _mean(vectors: Sequence[Sequence[float]]) -> list[float]:

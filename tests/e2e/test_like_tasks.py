@@ -55,3 +55,27 @@ def test_nine_like_tasks_that_went_well_are_recommended_from_a_text_alone(runnin
     told = calls.memories.GetTaskContext(context, timeout=PATIENCE)
     assert told.recommendations.similar_count == 0
     assert "## Recommended" not in told.prompt_text
+
+
+SUMMARIES = {
+    "jwt": ("Implemented JWT authentication with Redis", "Implement OAuth2 authentication"),
+    "csv": ("Import of the customer list now skips broken rows", "load clients from a CSV file"),
+    "dns": ("Moved the records of example.org to the new name servers", "migrate DNS of a domain"),
+    "pdf": ("Invoices are rendered as PDF and mailed to the customer", "send bills by e-mail"),
+}
+"""What was done, and what is asked later, in other words."""
+
+
+def test_episodes_are_found_by_what_their_summaries_say(running):
+    calls = Calls(running.address, "summaries")
+    for name, (summary, _) in SUMMARIES.items():
+        record(calls, f"bare-{name}", "", summary=summary)
+        record(calls, f"ticket-{name}", f"Work on ticket {name}", summary=summary)
+    for name in ("a", "b", "c"):
+        record(calls, name, f"Work on ticket {name}")
+    for name, (_, asked) in SUMMARIES.items():
+        request = episode_service_pb2.RecallEpisodesRequest(
+            namespace=calls.namespace, query=asked, limit=2
+        )
+        hits = calls.episodes.RecallEpisodes(request, timeout=PATIENCE).hits
+        assert {hit.episode.episode_id for hit in hits} == {f"bare-{name}", f"ticket-{name}"}, asked

@@ -18,6 +18,7 @@ from tests.server.test_episodes import (
     recalled,
     started,
 )
+from tests.server.wire import failure
 
 
 async def test_the_nearest_comes_first_and_five_are_the_default(lot):
@@ -46,6 +47,74 @@ async def test_success_only_leaves_the_others_out(lot):
     assert await recalled(lot, "t", success_only=True) == ["good"]
     both = {"statuses": [FAILED]}
     assert await recalled(lot, "t", success_only=True, filter=both) == []
+
+
+# --- what the summary says --------------------------------------------------------------------
+
+SUMMARY = "Implemented JWT authentication with refresh tokens in Redis"
+ASKED = "JWT authentication with Redis"
+
+
+@pytest.mark.parametrize("whole", [True, False], ids=["recorded whole", "started and ended"])
+async def test_an_episode_is_found_by_what_its_summary_says(lot, whole):
+    await started(lot, "Authentication of the printer", episode_id="other")
+    task = "Work on ticket 4711"
+    if whole:
+        episode = {"task": task, "status": SUCCEEDED, "summary": SUMMARY}
+        await lot.episodes.RecordEpisode(episode=episode, episode_id="e")
+    else:
+        await started(lot, task, episode_id="e", tags=["kept"])
+        await lot.episodes.RecordEvent(episode_id="e", event={"event_type": "step"})
+        assert await recalled(lot, ASKED, min_similarity=0.5) == []
+        for _ in range(2):
+            await lot.episodes.EndEpisode(episode_id="e", status=SUCCEEDED, summary=SUMMARY)
+        [stored] = await listed(lot, filter={"tags_any": ["kept"]})
+        assert stored == "e"
+    answer = await lot.episodes.RecallEpisodes(query=ASKED, explain=True)
+    assert answer.hits[0].episode.episode_id == "e"
+    assert answer.hits[0].similarity > 0.5
+    assert (await recalled(lot, task))[0] == "e", "and by its task as before"
+    context = await lot.memories.GetTaskContext(task=ASKED)
+    assert context.episodes[0].episode.episode_id == "e"
+
+
+async def test_the_summary_takes_nothing_from_the_likeness_of_tasks(lot):
+    for name, summary in (("with", "All green: " + "the printer works again. " * 50), ("bare", "")):
+        episode = {"task": "rotate the signing keys", "status": SUCCEEDED, "summary": summary}
+        await lot.episodes.RecordEpisode(episode=episode, episode_id=name)
+    answer = await lot.episodes.RecallEpisodes(query="rotate the signing keys")
+    assert {hit.episode.episode_id for hit in answer.hits} == {"with", "bare"}
+    assert all(hit.similarity == pytest.approx(1) for hit in answer.hits)
+
+
+async def test_the_task_may_be_left_out_where_a_summary_says_it(lot):
+    given = {"status": SUCCEEDED, "summary": SUMMARY, "task_id": "task-123"}
+    asked = {"episode": given, "episode_id": "e", "request_id": "r"}
+    first = await lot.episodes.RecordEpisode(**asked)
+    assert (first.episode.task, first.episode.summary) == (SUMMARY, SUMMARY)
+    assert await lot.episodes.RecordEpisode(**asked) == first
+    assert not (await lot.episodes.RecordEpisode(episode=given, episode_id="e")).created
+    assert await recalled(lot, ASKED, min_similarity=0.5) == ["e"]
+    advice = await lot.learning.GetRecommendations(task=SUMMARY)
+    assert [one.episode.episode_id for one in advice.similar_episodes] == ["e"]
+    page = (await lot.memories.GetTaskContext(task=ASKED)).prompt_text
+    assert page.count(SUMMARY) == 1
+    for call in (
+        lot.episodes.RecordEpisode(episode={"status": SUCCEEDED, "task_id": "task-124"}),
+        lot.episodes.StartEpisode(episode={"summary": SUMMARY}),
+    ):
+        assert list((await failure(call)).fields) == ["episode.task"]
+
+
+async def test_a_summary_that_is_not_read_to_its_end_is_stored_whole_and_told(lot):
+    summary = "word " * 9000
+    await started(lot, "t", episode_id="e")
+    ended = await lot.episodes.EndEpisode(episode_id="e", status=SUCCEEDED, summary=summary)
+    assert ended.episode.summary == summary
+    assert [one.field for one in ended.notices] == ["summary"]
+    episode = {"task": "t", "status": SUCCEEDED, "summary": summary}
+    recorded = await lot.episodes.RecordEpisode(episode=episode)
+    assert [one.field for one in recorded.notices] == ["episode.summary"]
 
 
 ENDED = START + timedelta(hours=1)

@@ -276,7 +276,7 @@ async def test_a_late_stream_reopens_it_and_goes_on_behind_the_last_event(world)
     assert (await got(world)).status is RUNNING
     assert await recording.append(writer, events(4, 6)) == 6
     await recording.close(writer)
-    ended = await world.services.episodes.end(NS, "e", end(), "")
+    ended = (await world.services.episodes.end(NS, "e", end(), "")).episode
     assert (ended.status, ended.event_count) == (EpisodeStatus.SUCCEEDED, 6)
     await check_invariants(world.store, NS)
 
@@ -286,9 +286,13 @@ async def test_a_late_stream_reopens_it_and_goes_on_behind_the_last_event(world)
 async def test_a_late_end_ends_it(world, status, request_id):
     await left(world)
     world.clock.advance(HOUR)
-    ended = await world.services.episodes.end(NS, "e", end(status, summary="s"), request_id)
+    ended = (
+        await world.services.episodes.end(NS, "e", end(status, summary="s"), request_id)
+    ).episode
     assert (ended.status, ended.end_time, ended.event_count) == (status, world.clock.now(), 3)
-    again = await world.services.episodes.end(NS, "e", end(status, summary="s"), request_id)
+    again = (
+        await world.services.episodes.end(NS, "e", end(status, summary="s"), request_id)
+    ).episode
     assert again.etag == ended.etag
     with pytest.raises(EpisodeEndedError):
         await single(world)
@@ -386,7 +390,7 @@ async def test_an_event_that_comes_at_the_same_moment_wins(seed, by_stream):
 async def test_an_end_that_comes_at_the_same_moment_wins(seed):
     first, second, _ = await two_processes(seed)
     _, ended = await asyncio.gather(looks(first), second.services.episodes.end(NS, "e", end(), "r"))
-    assert ended.status is EpisodeStatus.SUCCEEDED
+    assert ended.episode.status is EpisodeStatus.SUCCEEDED
     episode = await got(first)
     assert (episode.status, episode.event_count) == (EpisodeStatus.SUCCEEDED, 2)
     assert await sweep(first) == []

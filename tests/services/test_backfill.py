@@ -10,15 +10,17 @@ from pathlib import Path
 
 import pytest
 
+from lot_grpc.domain.episode import EpisodeStart
 from lot_grpc.domain.errors import EmbeddingModelMismatchError, SchemaVersionMismatchError
 from lot_grpc.domain.memory import MemoryContent, MemoryKind
 from lot_grpc.domain.pattern import PatternContent
 from lot_grpc.domain.query import EpisodeFilter, Legs, MemoryFilter, PatternFilter
 from lot_grpc.embedding.hashing import HashingEmbedder
-from lot_grpc.lexical.bm25 import TOKENIZER
+from lot_grpc.lexical.bm25 import TOKENIZER, document_vector
 from lot_grpc.ports import Embedding, Record, SparseVector, VectorStore
 from lot_grpc.services import backfill
 from lot_grpc.services.backfill import bring_up_to_date, needs_backfill
+from lot_grpc.services.episodes.episodes import EpisodeDraft
 from lot_grpc.services.memories.drafts import MemoryEdit
 from lot_grpc.services.patterns.patterns import PatternEdit
 from lot_grpc.services.recall.questions import (
@@ -49,6 +51,7 @@ from tests.services.world import (
     SharedStore,
     World,
     draft,
+    end,
     memory,
     open_world,
     rows,
@@ -336,7 +339,7 @@ async def test_records_of_one_sort_key_are_all_done(make: Make) -> None:
     assert len(got[MEMORIES]) > 2 * 4
 
 
-# --- memories of stages 1 to 4: without vectors of code and passages --------------------------
+# --- of stages 1 to 4: memories without vectors of code and passages, episodes of summaries ---
 
 LONG = "A sentence of some words. " * 200
 
@@ -353,7 +356,15 @@ async def stage_4_store(inner: VectorStore, clock: FixedClock) -> Old:
         ):
             given = memory(content, memory_id=f"{name}{number}", kind=kind)
             await world.services.memories.create(namespace, given)
+    for namespace in NAMESPACES:
+        ended = EpisodeDraft(EpisodeStart("ticket 1"), "ended", end=end(summary="all green"))
+        await world.services.episodes.record(namespace, ended)
     want = await vectors_of(inner)
+    for record in want[EPISODES]:
+        if record.payload["episode_id"] == "ended":
+            kept = {TEXT_VECTOR: record.vectors[TEXT_VECTOR]}
+            kept[SPARSE_VECTOR] = document_vector(record.payload["task"])
+            await inner.put(EPISODES, [replace(record, vectors=kept)])
     for record in want[MEMORIES]:
         kept = {name: record.vectors[name] for name in (TEXT_VECTOR, SPARSE_VECTOR)}
         await inner.put(MEMORIES, [replace(record, vectors=kept)])
@@ -362,11 +373,15 @@ async def stage_4_store(inner: VectorStore, clock: FixedClock) -> Old:
 
 
 @ON_EDGE_TOO
-async def test_memories_of_stage_4_get_the_vectors_of_their_code_and_passages(make: Make) -> None:
+async def test_what_stage_4_wrote_gets_the_vectors_of_code_passages_and_summaries(
+    make: Make,
+) -> None:
     old = await stage_4_store(make(clock := FixedClock()), clock)
     embedder = CountingEmbedder()
     assert await needs_backfill(old.store)
-    assert await bring_up_to_date(old.store, embedder) == 2 * (5 + 5), "the long, and the code"
+    assert await bring_up_to_date(old.store, embedder) == 2 * (5 + 5 + 1), (
+        "the long, the code, and the summaries"
+    )
     await old.assert_up_to_date()
     assert (await contract_row(old.store))["schema_version"] == SCHEMA_VERSION
     assert not [text for text in embedder.embedded if "fact" in text or "Do step" in text]

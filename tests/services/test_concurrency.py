@@ -209,7 +209,7 @@ async def test_one_end_sent_many_times_ends_it_once(worlds):
     ended = await asyncio.gather(
         *(turn(worlds, n).services.episodes.end(NS, "e", end(), "r") for n in range(8))
     )
-    assert {one.revision for one in ended} == {2}
+    assert {one.episode.revision for one in ended} == {2}
     others = await asyncio.gather(
         *(turn(worlds, n).services.episodes.end(NS, "e", end(summary="x"), "") for n in range(3)),
         return_exceptions=True,
@@ -276,7 +276,7 @@ async def test_streams_that_take_over_from_each_other_leave_no_gap_and_lose_noth
     await asyncio.gather(*(client(n) for n in range(6)))
     await asyncio.gather(*(single(n) for n in range(6)))
     await asyncio.gather(*(client(n) for n in range(3)))
-    ended = await worlds[-1].services.episodes.end(NS, "e", end(), "")
+    ended = (await worlds[-1].services.episodes.end(NS, "e", end(), "")).episode
     page = await worlds[0].services.episodes.list_events(NS, "e", 0, 1000)
     stored = {one.sequence: one.data for one in page.events}
     assert sorted(stored) == list(range(1, ended.event_count + 1))

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from lot_grpc.domain.complexity import Complexity
 from lot_grpc.domain.episode import Episode, EpisodeError, EpisodeStatus
 from lot_grpc.domain.errors import (
+    EmbeddingUnavailableError,
     EpisodeEndedError,
     EpisodeIdInUseError,
     EpisodeNotFoundError,
@@ -15,7 +17,15 @@ from lot_grpc.domain.errors import (
     RequestInvalidError,
 )
 from lot_grpc.domain.query import EpisodeFilter
-from lot_grpc.services.records.collections import EPISODES, EVENTS
+from lot_grpc.embedding.hashing import HashingEmbedder
+from lot_grpc.ports import Embedding
+from lot_grpc.services.records.collections import (
+    EPISODES,
+    EVENTS,
+    SOLVED_VECTOR,
+    SPARSE_VECTOR,
+    TEXT_VECTOR,
+)
 from tests.services.world import (
     DAY,
     NS,
@@ -40,6 +50,49 @@ def told(episode: Episode) -> Episode:
 async def record_events(world: World, episode_id: str, count: int) -> None:
     for n in range(count):
         await world.services.recording.record_event(NS, episode_id, event(text=f"n{n}"), "")
+
+
+class Interrupted(HashingEmbedder):
+    """Lets something happen while it embeds."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.meanwhile: list[Callable[[], Awaitable[object]]] = []
+
+    async def embed_documents(self, texts: Sequence[str]) -> list[Embedding]:
+        if self.meanwhile:
+            await self.meanwhile.pop()()
+        return await super().embed_documents(texts)
+
+
+async def test_what_others_write_while_a_summary_is_embedded_is_kept():
+    world = await open_world(embedder=(embedder := Interrupted()))
+    episodes = world.services.episodes
+    for name in ("e", "f"):
+        await episodes.start(NS, start(episode_id=name))
+    other = end(used_episode_ids=("e",))
+    embedder.meanwhile.append(lambda: episodes.end(NS, "f", other, ""))
+    await episodes.end(NS, "e", end(summary="done"), "")
+    episode = await episodes.get(NS, "e")
+    assert (episode.status, episode.reused_count) == (EpisodeStatus.SUCCEEDED, 1)
+
+
+async def test_a_summary_that_cannot_be_embedded_ends_nothing_and_a_retry_does(world):
+    failing = Interrupted()
+    failing.meanwhile.append(fails)
+    other = await open_world(world.store, world.clock, embedder=failing)
+    await world.services.episodes.start(NS, start(episode_id="e"))
+    with pytest.raises(EmbeddingUnavailableError):
+        await other.services.episodes.end(NS, "e", end(summary="done"), "r")
+    assert (await world.services.episodes.get(NS, "e")).status is EpisodeStatus.RUNNING
+    ended = await other.services.episodes.end(NS, "e", end(summary="done"), "r")
+    assert ended.episode.status is EpisodeStatus.SUCCEEDED
+    [record] = await world.store.scroll(EPISODES, NS, [], limit=9, vectors=True)
+    assert set(record.vectors) == {TEXT_VECTOR, SOLVED_VECTOR, SPARSE_VECTOR}
+
+
+async def fails() -> None:
+    raise EmbeddingUnavailableError("the endpoint is away")
 
 
 # --- starting ---------------------------------------------------------------------------------
@@ -104,7 +157,7 @@ async def test_an_end_is_stored_with_all_that_it_says(world):
         used_pattern_ids=("p-1",),
         approach="incremental",
     )
-    ended = await world.services.episodes.end(NS, "e", given, "")
+    ended = (await world.services.episodes.end(NS, "e", given, "")).episode
     assert (ended.status, ended.event_count) == (FAILED, 3)
     assert (ended.end_time, ended.approach) == (world.clock.now(), "incremental")
     found = await world.services.episodes.get(NS, "e")
@@ -128,9 +181,9 @@ async def test_an_end_is_stored_with_all_that_it_says(world):
 @pytest.mark.parametrize("request_id", ["", "r"])
 async def test_the_same_end_again_answers_alike(world, request_id):
     await world.services.episodes.start(NS, start(episode_id="e"))
-    first = await world.services.episodes.end(NS, "e", end(summary="good"), request_id)
+    first = (await world.services.episodes.end(NS, "e", end(summary="good"), request_id)).episode
     world.clock.advance(60)
-    again = await world.services.episodes.end(NS, "e", end(summary="good"), request_id)
+    again = (await world.services.episodes.end(NS, "e", end(summary="good"), request_id)).episode
     assert (again.end_time, again.etag) == (first.end_time, first.etag)
     with pytest.raises(EpisodeEndedError, match="an episode ends once, this end differs"):
         await world.services.episodes.end(NS, "e", end(summary="bad"), "")

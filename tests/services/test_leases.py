@@ -177,7 +177,7 @@ async def test_an_end_heeds_no_lease(two):
     first, second = two
     writer = await opened(first)
     await first.services.recording.append(writer, events(1, 3))
-    assert (await second.services.episodes.end(NS, "e", end(), "")).event_count == 3
+    assert (await second.services.episodes.end(NS, "e", end(), "")).episode.event_count == 3
 
 
 async def test_one_that_cannot_be_renewed_keeps_no_other_from_it_and_is_told_of(two):

@@ -188,7 +188,7 @@ async def test_after_a_restart_a_stream_goes_on(world):
     again = await opened(restarted)
     assert again.last == 3
     await append(restarted, again, 4, 5)
-    ended = await restarted.services.episodes.end(NS, "e", end(), "")
+    ended = (await restarted.services.episodes.end(NS, "e", end(), "")).episode
     assert ended.event_count == 5
 
 
@@ -228,7 +228,7 @@ async def test_an_end_closes_the_stream(world):
     told: list[Exception] = []
     writer.on_stop = told.append
     await append(world, writer, 1, 2)
-    ended = await world.services.episodes.end(NS, "e", end(), "")
+    ended = (await world.services.episodes.end(NS, "e", end(), "")).episode
     assert ended.event_count == 2
     assert isinstance(told[0], EpisodeEndedError)
     with pytest.raises(EpisodeEndedError):
@@ -252,7 +252,7 @@ async def test_an_abandoned_episode_is_taken_up_by_an_event_or_an_end(world):
     await world.services.recording.record_event(NS, "e", event(2), "")
     assert (await world.services.episodes.get(NS, "e")).status is EpisodeStatus.RUNNING
     await abandon()
-    assert (await world.services.episodes.end(NS, "e", end(), "")).event_count == 2
+    assert (await world.services.episodes.end(NS, "e", end(), "")).episode.event_count == 2
 
 
 async def test_a_stream_that_waits_for_its_turn_holds_up_no_other(world):

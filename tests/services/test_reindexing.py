@@ -33,6 +33,7 @@ from lot_grpc.services.records.collections import (
     CELLS,
     PATTERNS,
     QUERY_VECTOR,
+    SOLVED_VECTOR,
     TEXT_VECTOR,
     collection_specs,
 )
@@ -60,6 +61,7 @@ from tests.services.world import (
     SharedStore,
     World,
     draft,
+    end,
     memory,
     outcome,
     recall,
@@ -166,6 +168,7 @@ async def fill(world: World, count: int = 12) -> None:
     for number in range(3):
         await services.episodes.start(NS, start(f"Deploy number {number}", f"e{number}"))
         await outcome(world, f"p{number}", query=f"a task like {number}")
+    await services.episodes.end(NS, "e0", end(summary="All of it is out"), "")
 
 
 async def check_one_model(store: VectorStore, model: str) -> None:
@@ -180,6 +183,8 @@ async def check_one_model(store: VectorStore, model: str) -> None:
             wanted = {TEXT_VECTOR: text.meaning}
             if text.code:
                 wanted["code"] = text.spoken_code
+            if text.solved:
+                wanted[SOLVED_VECTOR] = text.solved
             for name, words in wanted.items():
                 [made] = await embedder.embed_documents([words])
                 stored = record.vectors.get(stored_name(name, epoch))
@@ -293,6 +298,9 @@ async def test_what_is_written_meanwhile_is_of_both_until_the_switch(place: Plac
         edit = PatternEdit(PatternContent(f"Edited meanwhile {number}"), frozenset({"task"}))
         await services.patterns.update(NS, edited, edit, "")
         await outcome(world, edited, query=f"edited {number}")
+        if number in (1, 2):
+            ended = end(summary=f"Written meanwhile too {number}")
+            await services.episodes.end(NS, f"e{number}", ended, "")
         if number < 10:
             await services.patterns.delete(NS, f"p{20 + number}", "")
             assert f"Written meanwhile {number}" in {

@@ -66,7 +66,7 @@ def used(*episode_ids: str) -> EpisodeEnd:
 async def ends(
     world: World, given: EpisodeEnd, episode_id: str = "e", request_id: str = ""
 ) -> Episode:
-    return await world.services.episodes.end(NS, episode_id, given, request_id)
+    return (await world.services.episodes.end(NS, episode_id, given, request_id)).episode
 
 
 async def started(world: World, episode_id: str = "e") -> None:

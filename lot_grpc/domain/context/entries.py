@@ -130,7 +130,8 @@ def episode_entry(episode: Episode, bounds: Bounds) -> Entry:
     entry = Entry.headed(bounds, said, episode.start.task)
     entry.part("Approach", episode.approach)
     if (end := episode.end) is not None:
-        entry.part("Summary", end.summary)
+        if end.summary != episode.start.task:
+            entry.part("Summary", end.summary)
         if end.error is not None:
             kind, message = end.error.type, end.error.message
             entry.part("Failed of", f"{kind}: {message}" if kind and message else kind or message)

@@ -13,6 +13,7 @@ from lot_grpc.domain.episode import (
     EpisodeEvent,
     EpisodeStart,
     EpisodeStatus,
+    named_by_end,
     search_text,
 )
 from lot_grpc.domain.errors import (
@@ -37,7 +38,7 @@ from lot_grpc.services.ledger import Ask, Entry, Ledger
 from lot_grpc.services.moments import Moments
 from lot_grpc.services.pacing import pause_before_retry
 from lot_grpc.services.paging import Fits, Position, any_size, pieces, read_page
-from lot_grpc.services.records.collections import EPISODES
+from lot_grpc.services.records.collections import EPISODES, SORT_KEY
 from lot_grpc.services.records.episodes import (
     EXTRACTION,
     WANTED,
@@ -52,6 +53,7 @@ from lot_grpc.services.records.episodes import (
     event_hash,
     ground_of,
     start_hash,
+    unrevised_as,
 )
 
 RECORD_METHOD = "RecordEpisode"
@@ -85,11 +87,20 @@ class EpisodeDraft:
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """A started or recorded episode. ``truncated``: the model did not read all of its text."""
+    """A started or recorded episode. The flags: the model did not read all of text or summary."""
 
     episode: Episode
     created: bool
     truncated: bool = False
+    summary_truncated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """An ended episode. ``summary_truncated``: the model did not read all of its summary."""
+
+    episode: Episode
+    summary_truncated: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +158,7 @@ class Episodes:
         entry, episode_id = await self._enter(namespace, draft, "StartEpisode", draft.request_id)
         if entry is not None and entry.result is not None:
             return Started(await self.get(namespace, episode_id), entry.result["created"])
-        indexed = await self._indexing.vectors_of(search_text(draft.start))
+        indexed = await self._indexing.vectors_of(search_text(draft.start, None))
         episode = self._new(namespace, episode_id, draft.start)
         started = await self._insert(episode, indexed, entry)
         if entry is not None:
@@ -161,15 +172,17 @@ class Episodes:
         """
         if draft.end is None:
             raise invalid("episode.status", "episode.status.ended", "the episode has no end")
-        draft.end.check("episode.")
+        end = draft.end
+        end.check("episode.")
+        draft = replace(draft, start=named_by_end(draft.start, end))
         # All that can be refused is, before anything is written.
         now = self._moments.now()
         events = self._numbered(draft.events, now)
         begun = self._new(namespace, draft.episode_id, draft.start)
-        if draft.start.start_time is None and draft.end.end_time is not None:
-            begun = replace(begun, start_time=min(now, draft.end.end_time))
-        ended = self._ended(begun, draft.end, len(events), now, "episode.")
-        await self._require_used_by_new(namespace, draft, draft.end)
+        if draft.start.start_time is None and end.end_time is not None:
+            begun = replace(begun, start_time=min(now, end.end_time))
+        ended = self._ended(begun, end, len(events), now, "episode.")
+        await self._require_used_by_new(namespace, draft, end)
         # The row is the intent that a sweep clears up after if this process dies midway.
         request_id = draft.request_id or new_id("once")
         entry, episode_id = await self._enter(namespace, draft, RECORD_METHOD, request_id)
@@ -180,14 +193,14 @@ class Episodes:
         if not entry.first:
             await self._ledger.reopen(entry)
         ended = replace(ended, episode_id=episode_id)
-        indexed = await self._indexing.vectors_of(search_text(draft.start))
-        await self._refuse_other(ended, draft.end, len(events))
+        indexed = await self._indexing.vectors_of(search_text(draft.start, end))
+        await self._refuse_other(ended, end, len(events))
         try:
             await self._append_all(namespace, episode_id, events)
         except EventConflictError as error:
             raise EpisodeIdInUseError(namespace, episode_id) from error
         recorded = await self._insert(ended, indexed, entry, extract=draft.extract)
-        await self._count_used(namespace, episode_id, draft.end)
+        await self._count_used(namespace, episode_id, end)
         await self._ledger.finish(entry, {"episode_id": episode_id, "created": recorded.created})
         return recorded
 
@@ -246,7 +259,12 @@ class Episodes:
         if extract:
             record.payload[EXTRACTION] = WANTED
         if record.id in await self._store.insert(EPISODES, [record]):
-            return Started(episode, created=True, truncated=indexed.text_truncated)
+            return Started(
+                episode,
+                created=True,
+                truncated=indexed.text_truncated,
+                summary_truncated=indexed.solved_truncated,
+            )
         stored = await self._record(episode.namespace, episode.episode_id)
         same = ("start_hash", "end_hash") if episode.end else ("start_hash",)
         if any(stored.payload.get(key) != record.payload.get(key) for key in same):
@@ -294,7 +312,7 @@ class Episodes:
         request_id: str,
         *,
         extract: bool = False,
-    ) -> Episode:
+    ) -> Ended:
         """End an episode and close its stream. The same end again answers alike.
 
         ``extract``: that patterns are to be extracted is written down with it (``lessons``).
@@ -343,18 +361,20 @@ class Episodes:
 
     async def _end(
         self, namespace: str, episode_id: str, end: EpisodeEnd, *, extract: bool
-    ) -> Episode:
+    ) -> Ended:
         for attempt in range(_TRIES):
             record = await self._record(namespace, episode_id)
             episode = episode_from_record(record)
             if episode.status.ended:
                 if record.payload.get("end_hash") == end_hash(end):
-                    return episode
+                    return Ended(episode)
                 raise EpisodeEndedError(
                     episode_id, episode.status.name, "an episode ends once, this end differs"
                 )
             now = self._moments.now()
             self._ended(episode, end, 0, now)  # refuse before a stream is stopped
+            text = search_text(episode.start, end)
+            indexed = await self._indexing.vectors_of(text) if text.solved else None
             try:
                 count, base, when = await self._count_for_end(namespace, episode_id)
             except EpisodeEndedError:  # another process was first: look whether alike
@@ -365,16 +385,23 @@ class Episodes:
                 changed[EXTRACTION] = WANTED
             changed["revision"] = ended.revision
             changed["update_time"] = ended.update_time
-            if await self._store.update(
-                EPISODES,
-                namespace,
-                record.id,
-                set=changed,
-                when=[Equals("revision", episode.revision), *when],
-            ):
-                return ended
+            when += [Equals(key, record.payload[key]) for key in ("revision", SORT_KEY)]
+            if await self._write_end(record, changed, indexed, when):
+                return Ended(ended, indexed is not None and indexed.solved_truncated)
             await pause_before_retry(attempt)
         raise ContentionError("episode", episode_id)
+
+    async def _write_end(
+        self, record: Record, changed: Payload, indexed: Indexed | None, when: list[Condition]
+    ) -> bool:
+        """Write an end, in one write with the vectors of its summary if it has one."""
+        if indexed is None:
+            return await self._store.update(
+                EPISODES, record.namespace, record.id, set=changed, when=when
+            )
+        latest = (await self._record(record.namespace, record.payload["episode_id"])).payload
+        ended = Record(record.id, record.namespace, {**latest, **changed}, indexed.vectors)
+        return await self._store.replace(EPISODES, ended, [*when, *unrevised_as(latest)])
 
     async def _count_for_end(
         self, namespace: str, episode_id: str

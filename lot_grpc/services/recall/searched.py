@@ -43,7 +43,9 @@ SEARCHED_PATTERNS: Final = Searched(
     lambda record: pattern_text(pattern_from_record(record).content),
 )
 SEARCHED_EPISODES: Final = Searched(
-    EPISODES, (TEXT_VECTOR,), lambda record: episode_text(episode_from_record(record).start)
+    EPISODES,
+    (TEXT_VECTOR, SOLVED_VECTOR),
+    lambda record: episode_text((one := episode_from_record(record)).start, one.end),
 )
 SEARCHED_MEMORIES: Final = Searched(
     MEMORIES,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lot_grpc.ports import CollectionSpec, Index
 
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 """Raised whenever a payload written by an older version needs a default or a migration."""
 
 META = "meta"
@@ -49,7 +49,8 @@ TEXT_VECTOR = "text"
 CODE_VECTOR = "code"
 """Of what has code."""
 SOLVED_VECTOR = "solved"
-"""Of an error solution: the error together with its fix, for who asks in words of their own."""
+"""Of an error solution: the error together with its fix, for who asks in words of their own. Of an
+ended episode: its summary, where it has one beside its task."""
 PASSAGE_VECTORS = "passages"
 """Of a text that has several passages: a vector of each, in order."""
 SPARSE_VECTOR = "bm25"
@@ -119,7 +120,7 @@ def collection_specs(dimensions: int) -> list[CollectionSpec]:
         CollectionSpec(RETRIEVALS),
         CollectionSpec(
             EPISODES,
-            dense={TEXT_VECTOR: dimensions},
+            dense={TEXT_VECTOR: dimensions, SOLVED_VECTOR: dimensions},
             sparse=(SPARSE_VECTOR,),
             indexes={
                 **_COMMON,

@@ -21,7 +21,7 @@ from lot_grpc.domain.episode import (
 from lot_grpc.domain.ids import content_hash, point_id, point_ids
 from lot_grpc.domain.json_values import as_doubles
 from lot_grpc.domain.query import EpisodeFilter
-from lot_grpc.ports import Condition, Equals, Not, Payload, Record, Vector
+from lot_grpc.ports import Condition, Equals, Missing, Not, Payload, Record, Vector
 from lot_grpc.services.records.collections import SORT_KEY
 from lot_grpc.services.records.fields import (
     FieldCodec,
@@ -178,6 +178,15 @@ def abandoned_payload(episode: Episode, end_time: int, event_count: int, now: in
         "event_count": event_count,
         **_next_revision(episode, now),
     }
+
+
+_UNREVISED = (WRITER_EPOCH, WRITER_UNTIL, ACTIVE_TIME, ABANDONING, REUSE_REVISION)
+"""What others change without a new revision."""
+
+
+def unrevised_as(payload: Mapping[str, Any]) -> list[Condition]:
+    """What must hold, beside the revision, for an episode to be just as it was read."""
+    return [Equals(key, payload[key]) if key in payload else Missing(key) for key in _UNREVISED]
 
 
 def reopened_payload(episode: Episode, now: int) -> Payload:

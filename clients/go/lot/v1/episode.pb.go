@@ -87,7 +87,8 @@ func (EpisodeStatus) EnumDescriptor() ([]byte, []int) {
 
 // Episode is one run of a task, with what happened event by event.
 //
-// It starts RUNNING, takes events, and ends once. `task` and `context` are what it is found by.
+// It starts RUNNING, takes events, and ends once. It is found by `task` and `context` together, and
+// once it has ended also by its `summary`: the nearer of the two counts.
 type Episode struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// episode_id identifies the episode in its namespace: a letter or digit, then up to 127 letters,
@@ -95,7 +96,8 @@ type Episode struct {
 	EpisodeId string `protobuf:"bytes,1,opt,name=episode_id,json=episodeId,proto3" json:"episode_id,omitempty"`
 	// task_id is the caller's own name of the task; several episodes may share one.
 	TaskId string `protobuf:"bytes,2,opt,name=task_id,json=taskId,proto3" json:"task_id,omitempty"`
-	// Required. task in natural language. At most 64 KiB.
+	// Required, but for a RecordEpisode with a summary: without a task the summary is stored as the task
+	// too. task in natural language. At most 64 KiB.
 	Task string `protobuf:"bytes,3,opt,name=task,proto3" json:"task,omitempty"`
 	// category of the task, for example `backend`. Compared as it stands.
 	Category string `protobuf:"bytes,4,opt,name=category,proto3" json:"category,omitempty"`
@@ -117,7 +119,7 @@ type Episode struct {
 	Context string `protobuf:"bytes,11,opt,name=context,proto3" json:"context,omitempty"`
 	// Output only, but for RecordEpisode. status.
 	Status EpisodeStatus `protobuf:"varint,12,opt,name=status,proto3,enum=lot.v1.EpisodeStatus" json:"status,omitempty"`
-	// summary of how it went; set by the end. At most 64 KiB.
+	// summary of what was done and how it went; set by the end. At most 64 KiB.
 	Summary string `protobuf:"bytes,13,opt,name=summary,proto3" json:"summary,omitempty"`
 	// error that ended a FAILED episode.
 	Error *EpisodeError `protobuf:"bytes,14,opt,name=error,proto3" json:"error,omitempty"`

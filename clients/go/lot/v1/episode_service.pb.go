@@ -475,7 +475,7 @@ type EndEpisodeRequest struct {
 	EpisodeId string `protobuf:"bytes,2,opt,name=episode_id,json=episodeId,proto3" json:"episode_id,omitempty"`
 	// Required. status: SUCCEEDED or FAILED.
 	Status EpisodeStatus `protobuf:"varint,3,opt,name=status,proto3,enum=lot.v1.EpisodeStatus" json:"status,omitempty"`
-	// summary of how it went. At most 64 KiB.
+	// summary of what was done and how it went; the episode is found by it too. At most 64 KiB.
 	Summary string `protobuf:"bytes,4,opt,name=summary,proto3" json:"summary,omitempty"`
 	// error that ended it; only with FAILED.
 	Error *EpisodeError `protobuf:"bytes,5,opt,name=error,proto3" json:"error,omitempty"`

@@ -77,8 +77,8 @@ type EpisodeServiceClient interface {
 	// are stored by then, or with `follow` also those that come. A stream that was cut goes on behind
 	// `after_sequence`. Errors: EPISODE_NOT_FOUND, also when it is deleted meanwhile.
 	ReplayEpisode(ctx context.Context, in *ReplayEpisodeRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ReplayEpisodeResponse], error)
-	// RecallEpisodes finds the episodes whose task and context are most relevant to a query, by
-	// meaning and by words.
+	// RecallEpisodes finds the episodes whose task and context, or whose summary, are most relevant to a
+	// query, by meaning and by words.
 	RecallEpisodes(ctx context.Context, in *RecallEpisodesRequest, opts ...grpc.CallOption) (*RecallEpisodesResponse, error)
 	// AnalyzeFailures groups FAILED episodes by what went wrong: those whose errors are the same but
 	// for paths, numbers and names, and then those whose errors mean the same. It reads the latest
@@ -271,8 +271,8 @@ type EpisodeServiceServer interface {
 	// are stored by then, or with `follow` also those that come. A stream that was cut goes on behind
 	// `after_sequence`. Errors: EPISODE_NOT_FOUND, also when it is deleted meanwhile.
 	ReplayEpisode(*ReplayEpisodeRequest, grpc.ServerStreamingServer[ReplayEpisodeResponse]) error
-	// RecallEpisodes finds the episodes whose task and context are most relevant to a query, by
-	// meaning and by words.
+	// RecallEpisodes finds the episodes whose task and context, or whose summary, are most relevant to a
+	// query, by meaning and by words.
 	RecallEpisodes(context.Context, *RecallEpisodesRequest) (*RecallEpisodesResponse, error)
 	// AnalyzeFailures groups FAILED episodes by what went wrong: those whose errors are the same but
 	// for paths, numbers and names, and then those whose errors mean the same. It reads the latest

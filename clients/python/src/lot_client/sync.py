@@ -314,7 +314,10 @@ class LotClient(LiveCalls):
         auto_extract_patterns: bool = False,
         **episode: Unpack[fields.WholeEpisodeFields],
     ) -> Episode:
-        """Record a finished episode with its events in one call."""
+        """Record a finished episode with its events in one call.
+
+        ``task`` may be empty where ``summary`` says what was done.
+        """
         request = self._requests.make(
             episodes.RecordEpisodeRequest,
             episode={"task": task, "status": status, **episode},

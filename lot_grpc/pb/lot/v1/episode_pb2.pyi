@@ -62,7 +62,8 @@ Global___EpisodeStatus: _TypeAlias = EpisodeStatus  # noqa: Y015
 class Episode(_message.Message):
     """Episode is one run of a task, with what happened event by event.
 
-    It starts RUNNING, takes events, and ends once. `task` and `context` are what it is found by.
+    It starts RUNNING, takes events, and ends once. It is found by `task` and `context` together, and
+    once it has ended also by its `summary`: the nearer of the two counts.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -146,7 +147,9 @@ class Episode(_message.Message):
     task_id: _builtins.str
     """task_id is the caller's own name of the task; several episodes may share one."""
     task: _builtins.str
-    """Required. task in natural language. At most 64 KiB."""
+    """Required, but for a RecordEpisode with a summary: without a task the summary is stored as the task
+    too. task in natural language. At most 64 KiB.
+    """
     category: _builtins.str
     """category of the task, for example `backend`. Compared as it stands."""
     task_type: _builtins.str
@@ -167,7 +170,7 @@ class Episode(_message.Message):
     status: Global___EpisodeStatus.ValueType
     """Output only, but for RecordEpisode. status."""
     summary: _builtins.str
-    """summary of how it went; set by the end. At most 64 KiB."""
+    """summary of what was done and how it went; set by the end. At most 64 KiB."""
     reward: _builtins.float
     """reward in [-1, 1]; absent: not said."""
     event_count: _builtins.int

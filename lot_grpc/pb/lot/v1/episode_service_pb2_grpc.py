@@ -193,8 +193,8 @@ class EpisodeServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def RecallEpisodes(self, request, context):
-        """RecallEpisodes finds the episodes whose task and context are most relevant to a query, by
-        meaning and by words.
+        """RecallEpisodes finds the episodes whose task and context, or whose summary, are most relevant to a
+        query, by meaning and by words.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

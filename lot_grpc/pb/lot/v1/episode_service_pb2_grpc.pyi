@@ -80,8 +80,8 @@ class EpisodeServiceStub:
     `after_sequence`. Errors: EPISODE_NOT_FOUND, also when it is deleted meanwhile.
     """
     RecallEpisodes: _grpc.UnaryUnaryMultiCallable[_episode_service_pb2.RecallEpisodesRequest, _episode_service_pb2.RecallEpisodesResponse]
-    """RecallEpisodes finds the episodes whose task and context are most relevant to a query, by
-    meaning and by words.
+    """RecallEpisodes finds the episodes whose task and context, or whose summary, are most relevant to a
+    query, by meaning and by words.
     """
     AnalyzeFailures: _grpc.UnaryUnaryMultiCallable[_episode_service_pb2.AnalyzeFailuresRequest, _episode_service_pb2.AnalyzeFailuresResponse]
     """AnalyzeFailures groups FAILED episodes by what went wrong: those whose errors are the same but
@@ -142,8 +142,8 @@ class EpisodeServiceAsyncStub(EpisodeServiceStub):
     `after_sequence`. Errors: EPISODE_NOT_FOUND, also when it is deleted meanwhile.
     """
     RecallEpisodes: _aio.UnaryUnaryMultiCallable[_episode_service_pb2.RecallEpisodesRequest, _episode_service_pb2.RecallEpisodesResponse]  # type: ignore[assignment]
-    """RecallEpisodes finds the episodes whose task and context are most relevant to a query, by
-    meaning and by words.
+    """RecallEpisodes finds the episodes whose task and context, or whose summary, are most relevant to a
+    query, by meaning and by words.
     """
     AnalyzeFailures: _aio.UnaryUnaryMultiCallable[_episode_service_pb2.AnalyzeFailuresRequest, _episode_service_pb2.AnalyzeFailuresResponse]  # type: ignore[assignment]
     """AnalyzeFailures groups FAILED episodes by what went wrong: those whose errors are the same but
@@ -267,8 +267,8 @@ class EpisodeServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _episode_service_pb2.RecallEpisodesRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_episode_service_pb2.RecallEpisodesResponse, _abc.Awaitable[_episode_service_pb2.RecallEpisodesResponse]]:
-        """RecallEpisodes finds the episodes whose task and context are most relevant to a query, by
-        meaning and by words.
+        """RecallEpisodes finds the episodes whose task and context, or whose summary, are most relevant to a
+        query, by meaning and by words.
         """
 
     @_abc_1.abstractmethod

@@ -19,7 +19,8 @@ export const file_lot_v1_episode: GenFile = /*@__PURE__*/
 /**
  * Episode is one run of a task, with what happened event by event.
  *
- * It starts RUNNING, takes events, and ends once. `task` and `context` are what it is found by.
+ * It starts RUNNING, takes events, and ends once. It is found by `task` and `context` together, and
+ * once it has ended also by its `summary`: the nearer of the two counts.
  *
  * @generated from message lot.v1.Episode
  */
@@ -40,7 +41,8 @@ export type Episode = Message<"lot.v1.Episode"> & {
   taskId: string;
 
   /**
-   * Required. task in natural language. At most 64 KiB.
+   * Required, but for a RecordEpisode with a summary: without a task the summary is stored as the task
+   * too. task in natural language. At most 64 KiB.
    *
    * @generated from field: string task = 3;
    */
@@ -112,7 +114,7 @@ export type Episode = Message<"lot.v1.Episode"> & {
   status: EpisodeStatus;
 
   /**
-   * summary of how it went; set by the end. At most 64 KiB.
+   * summary of what was done and how it went; set by the end. At most 64 KiB.
    *
    * @generated from field: string summary = 13;
    */

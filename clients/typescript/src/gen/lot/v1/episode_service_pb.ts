@@ -265,7 +265,7 @@ export type EndEpisodeRequest = Message<"lot.v1.EndEpisodeRequest"> & {
   status: EpisodeStatus;
 
   /**
-   * summary of how it went. At most 64 KiB.
+   * summary of what was done and how it went; the episode is found by it too. At most 64 KiB.
    *
    * @generated from field: string summary = 4;
    */
@@ -1466,8 +1466,8 @@ export const EpisodeService: GenService<{
     output: typeof ReplayEpisodeResponseSchema;
   },
   /**
-   * RecallEpisodes finds the episodes whose task and context are most relevant to a query, by
-   * meaning and by words.
+   * RecallEpisodes finds the episodes whose task and context, or whose summary, are most relevant to a
+   * query, by meaning and by words.
    *
    * @generated from rpc lot.v1.EpisodeService.RecallEpisodes
    */

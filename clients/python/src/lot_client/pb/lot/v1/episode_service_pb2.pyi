@@ -302,7 +302,7 @@ class EndEpisodeRequest(_message.Message):
     status: _episode_pb2.EpisodeStatus.ValueType
     """Required. status: SUCCEEDED or FAILED."""
     summary: _builtins.str
-    """summary of how it went. At most 64 KiB."""
+    """summary of what was done and how it went; the episode is found by it too. At most 64 KiB."""
     reward: _builtins.float
     """reward in [-1, 1]; absent: not said."""
     approach: _builtins.str
