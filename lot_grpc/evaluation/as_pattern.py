@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from lot_grpc.domain.label_keys import LABEL_KEY, is_label_key
 from lot_grpc.domain.languages import language_name
 from lot_grpc.domain.pattern import PatternContent, PatternKind
 from lot_grpc.domain.query import PatternFilter
@@ -14,7 +15,6 @@ from lot_grpc.evaluation.errors import EvalDataError
 LANGUAGE = "language"
 MAX_BYTES = {"title": 1024, "task": 65_536, "code": 262_144, "language": 64, "label": 256}
 """As ``lot.v1.Pattern`` has them; the services leave such rules to the contract."""
-LABEL_KEY = re.compile(r"[A-Za-z0-9][A-Za-z0-9_./-]{0,62}")
 
 
 def as_pattern(document: Document, filter_field: str = "", *, code: bool = False) -> PatternContent:
@@ -88,11 +88,8 @@ def _language(document: Document) -> str:
 
 
 def _checked_key(name: str) -> str:
-    if not LABEL_KEY.fullmatch(name):
-        raise EvalDataError(
-            f"--filter {name}: a label's key is at most 63 of A-Z a-z 0-9 _ . / - and starts with "
-            "a letter or a digit; rename the field"
-        )
+    if not is_label_key(name):
+        raise EvalDataError(f"--filter {name}: a label's key is {LABEL_KEY}; rename the field")
     return name
 
 

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final, TypeAlias
 
 from lot_grpc.domain.complexity import Complexity
+from lot_grpc.domain.label_keys import LABEL_KEY, is_label_key
 from lot_grpc.domain.languages import language_name
 from lot_grpc.domain.memory import MemoryKind
 from lot_grpc.domain.pattern import Action, CodeKind, PatternKind, PatternType
 
 Reader: TypeAlias = Callable[[Any], Any]
-_LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_./-]{0,62}")
 _MAX_LABELS = 60
 """Fewer than a caller may give: seeding adds its own."""
 
@@ -107,11 +106,8 @@ def labels(value: Any) -> dict[str, str]:
         raise WrongValueError(f"should have at most {_MAX_LABELS} labels, has {len(value)}")
     read_one = text(256)
     for key in value:
-        if not _LABEL.fullmatch(key):
-            raise WrongValueError(
-                f"key {key!r} should be of letters, digits, '_', '.', '/' and '-', at most 63, a "
-                "letter or digit first"
-            )
+        if not is_label_key(key):
+            raise WrongValueError(f"key {key!r} should be {LABEL_KEY}")
     return {key: read_one(one) for key, one in value.items()}
 
 

@@ -25,9 +25,6 @@ _ID: Final = "a letter or digit, then up to 127 letters, digits, `.`, `_`, `:` o
 PATTERNS: Final[Mapping[str, Form]] = {
     "^([A-Za-z0-9][A-Za-z0-9._:-]{0,127})?$": Form(_ID, optional=True),
     "^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$": Form(_ID),
-    "^[A-Za-z0-9][A-Za-z0-9_./-]{0,62}$": Form(
-        "a letter or digit, then up to 62 letters, digits, `_`, `.`, `/` or `-`"
-    ),
     "^[a-z][a-z0-9_-]{0,63}$": Form(
         "a lower-case letter, then up to 63 lower-case letters, digits, `_` or `-`"
     ),

@@ -117,7 +117,7 @@ def _at(message: Any, path: str) -> Any:
 def _stored(path: str, word: str) -> Any:
     """A text as a field of the stored thing takes it."""
     if path == "labels":
-        return {"k": word}
+        return {word: word}
     return [word] if path in _LISTS else word
 
 
@@ -125,7 +125,7 @@ def _given(kind: Any, field: str, word: str) -> Any:
     """A text as the field of a message takes it."""
     found = kind.fields_by_name[field]
     if found.message_type is not None and found.message_type.GetOptions().map_entry:
-        return {"k": word}
+        return {word: word}
     return [word] if found.is_repeated else word
 
 

@@ -17,6 +17,7 @@ from lot_grpc.domain.episode import (
 )
 from lot_grpc.domain.error_solution import ErrorSolution, ErrorSolutionContent
 from lot_grpc.domain.feedback import FeedbackCounts
+from lot_grpc.domain.label_keys import is_label_key
 from lot_grpc.domain.memory import ConversationSummary, Memory, MemoryContent, MemoryKind, Project
 from lot_grpc.domain.outcomes import Outcome, Outcomes
 from lot_grpc.domain.pattern import (
@@ -40,7 +41,7 @@ several = st.lists(some_words, max_size=3).map(tuple)
 unique = st.lists(some_words, max_size=3, unique=True).map(tuple)
 many_ids = st.lists(ids, max_size=3).map(tuple)
 shares = st.floats(0, 1)
-label_keys = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9_./-]{0,12}", fullmatch=True)
+label_keys = some_words.filter(is_label_key)
 labels = st.dictionaries(label_keys, words, max_size=3)
 numbers = st.floats(allow_nan=False, allow_infinity=False)
 

@@ -158,7 +158,10 @@ class Memory(_message.Message):
 
     @_builtins.property
     def labels(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
-        """labels to filter by: at most 64; a key has at most 63 bytes and no `=`, a value at most 256."""
+        """labels to filter by: at most 64. A key is 1 to 256 bytes of any script, spaces included, without
+        `=`, control characters, line breaks, overrides of the writing direction, and white space at its
+        ends. A value has at most 256 bytes. Two Unicode forms of a text are the same to a filter.
+        """
 
     @_builtins.property
     def metadata(self) -> _struct_pb2.Struct:

@@ -74,7 +74,9 @@ export type Memory = Message<"lot.v1.Memory"> & {
   tags: string[];
 
   /**
-   * labels to filter by: at most 64; a key has at most 63 bytes and no `=`, a value at most 256.
+   * labels to filter by: at most 64. A key is 1 to 256 bytes of any script, spaces included, without
+   * `=`, control characters, line breaks, overrides of the writing direction, and white space at its
+   * ends. A value has at most 256 bytes. Two Unicode forms of a text are the same to a filter.
    *
    * @generated from field: map<string, string> labels = 7;
    */
