@@ -36,8 +36,9 @@ def name_of(pattern: pattern_pb2.Pattern) -> Text:
 
 
 # The task comes last: letters that run from right to left would move what stands behind them.
+_SIMILARITY = Column[pb.PatternHit]("similarity", lambda hit: f"{hit.similarity:.2f}", numeric=True)
+_MATCH = Column[pb.PatternHit]("match", lambda hit: _match_text(hit), numeric=True)
 _COLUMNS = (
-    Column[pb.PatternHit]("similarity", lambda hit: f"{hit.similarity:.2f}", numeric=True),
     Column[pb.PatternHit]("rate", lambda hit: rate_text(hit.pattern.outcomes), numeric=True),
     Column[pb.PatternHit]("used", lambda hit: usage_text(hit.pattern.outcomes), numeric=True),
     Column[pb.PatternHit]("kind", lambda hit: PATTERN_KINDS.word(hit.pattern.kind), 1),
@@ -61,7 +62,13 @@ LISTED = (
 
 def print_hits(console: Console, hits: Sequence[pb.PatternHit]) -> None:
     """A row for each, best first, in the columns for which there is room."""
-    print_table(console, _COLUMNS, hits, "task")
+    near = [_SIMILARITY, _MATCH] if any(_match_text(hit) for hit in hits) else [_SIMILARITY]
+    print_table(console, [*near, *_COLUMNS], hits, "task")
+
+
+def _match_text(hit: pb.PatternHit) -> str:
+    """How likely it is for the same task; empty where the server does not know."""
+    return f"{hit.match_probability:.2f}" if hit.HasField("match_probability") else ""
 
 
 def print_explanation(console: Console, answer: pb.RecallPatternsResponse) -> None:

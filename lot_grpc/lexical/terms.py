@@ -104,6 +104,11 @@ def terms_of(text: str) -> Terms:
     return found
 
 
+def word_terms(word: str) -> tuple[str, ...]:
+    """The stems of a word's parts; none of what is no word."""
+    return _split(word[:_LONGEST_WORD])[0]
+
+
 def _normalized(text: str) -> str:
     """By NFKC. In pieces, since to put a run of marks in order takes the square of its length."""
     if text.isascii():
@@ -125,8 +130,8 @@ def _split(word: str) -> tuple[tuple[str, ...], str]:
     """Stems of a word's parts, and the word written together if it has more than one."""
     word = _plain(word)
     parts = _PART.findall(word) if word.isascii() else [p for p in word.split("_") if p]
-    together = _stem("".join(parts).lower()) if len(parts) > 1 else ""
-    return tuple(_stem(part.lower()) for part in parts), together
+    together = stem_of("".join(parts).lower()) if len(parts) > 1 else ""
+    return tuple(stem_of(part.lower()) for part in parts), together
 
 
 @lru_cache(maxsize=_WORDS_KEPT)
@@ -135,7 +140,7 @@ def _whole(compound: str) -> str:
     compound = _plain(compound).lower()
     if not _is_hyphenated(compound):
         return compound
-    return _stem(compound.replace("-", "").replace("_", ""))
+    return stem_of(compound.replace("-", "").replace("_", ""))
 
 
 def _is_hyphenated(compound: str) -> bool:
@@ -159,7 +164,7 @@ _RUSSIAN = SnowballStemmer("russian")
 _ARABIC = SnowballStemmer("arabic")
 
 
-def _stem(word: str) -> str:
+def stem_of(word: str) -> str:
     """The stem by the rules of the script's commonest language; a word with digits stays."""
     if not word.isalpha():
         return word
@@ -172,5 +177,5 @@ def _stem(word: str) -> str:
     return word
 
 
-FUNCTION_TERMS: Final = frozenset(_stem(word) for word in FUNCTION_WORDS)
+FUNCTION_TERMS: Final = frozenset(stem_of(word) for word in FUNCTION_WORDS)
 """The function words as terms."""

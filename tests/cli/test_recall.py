@@ -37,6 +37,15 @@ def test_a_row_for_each_hit_with_rate_usage_similarity_and_id(runner, fake):
     assert third.split()[-3:] == ["failure:", "no", "sleep"]
 
 
+def test_how_likely_it_is_the_same_task_is_told_where_it_is_known(runner, fake):
+    find(fake, hit(pattern(1), 0.91, match_probability=0.874), hit(pattern(2), 0.9))
+    result = ran(runner, fake, "recall", "do it")
+    head, first, second = table_of(result.stdout)
+    assert head.split()[:3] == ["similarity", "match", "rate"]
+    assert first.split()[:3] == ["0.91", "0.87", "1.00"]
+    assert second.split()[:2] == ["0.90", "1.00"]
+
+
 def test_what_is_asked_goes_to_the_server(runner, fake):
     result = ran(
         runner, fake, "recall", "do it", "--language", "py", "--language", "go", "--kind", "code",

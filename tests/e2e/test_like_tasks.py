@@ -6,6 +6,8 @@ from lot_grpc.pb.lot.v1 import (
     episode_pb2,
     episode_service_pb2,
     learning_service_pb2_grpc,
+    pattern_pb2,
+    pattern_service_pb2,
     recommendation_pb2,
     task_context_pb2,
 )
@@ -79,3 +81,24 @@ def test_episodes_are_found_by_what_their_summaries_say(running):
         )
         hits = calls.episodes.RecallEpisodes(request, timeout=PATIENCE).hits
         assert {hit.episode.episode_id for hit in hits} == {f"bare-{name}", f"ticket-{name}"}, asked
+
+
+def test_an_opposite_is_near_and_another_task(running):
+    calls = Calls(running.address, "opposites")
+    tasks = {
+        "opposite": "Disable two-factor authentication for all users",
+        "paraphrase": "Switch on 2FA for every user",
+    }
+    for name, task in tasks.items():
+        request = pattern_service_pb2.SavePatternRequest(
+            namespace=calls.namespace, pattern=pattern_pb2.Pattern(task=task), pattern_id=name
+        )
+        calls.patterns.SavePattern(request, timeout=PATIENCE)
+    recall = pattern_service_pb2.RecallPatternsRequest(
+        namespace=calls.namespace, query="Enable two-factor authentication for all users"
+    )
+    found = calls.patterns.RecallPatterns(recall, timeout=PATIENCE).hits
+    near = {hit.pattern.pattern_id: hit for hit in found}
+    assert near["opposite"].similarity > 0.8
+    assert near["opposite"].match_probability < 0.2
+    assert near["paraphrase"].match_probability > 0.5

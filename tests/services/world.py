@@ -16,13 +16,14 @@ from lot_grpc.domain.decision import DecisionContent
 from lot_grpc.domain.episode import EpisodeEnd, EpisodeEvent, EpisodeStart, EpisodeStatus
 from lot_grpc.domain.error_solution import ErrorSolutionContent
 from lot_grpc.domain.learning_event import FeedbackTarget, LearningEventContent, TargetKind
+from lot_grpc.domain.match_probability import CALIBRATED_MODEL
 from lot_grpc.domain.memory import MemoryContent
 from lot_grpc.domain.outcomes import Outcome
 from lot_grpc.domain.pattern import Pattern, PatternContent
 from lot_grpc.domain.query import PatternFilter, Ranking
 from lot_grpc.domain.ranking import RankingWeights
 from lot_grpc.embedding.hashing import HashingEmbedder, OverlapReranker
-from lot_grpc.ports import Record, VectorStore
+from lot_grpc.ports import EmbeddingContract, Record, VectorStore
 from lot_grpc.services.build import PatternLearning, Services, build_services
 from lot_grpc.services.changes.build import ChangeFeed
 from lot_grpc.services.episodes.episodes import EpisodeDraft
@@ -48,6 +49,14 @@ MINUTE = 60
 HOUR = 3600
 DAY = 24 * HOUR
 STATE = LearningState("code", Complexity.MEDIUM)
+
+
+class CalibratedDouble(HashingEmbedder):
+    """The double under the name of the model that probabilities were calibrated on."""
+
+    @property
+    def contract(self) -> EmbeddingContract:
+        return replace(super().contract, model=CALIBRATED_MODEL)
 
 
 class SharedStore(InMemoryStore):

@@ -13,7 +13,7 @@ from markdown_it import MarkdownIt
 from lot_grpc.domain.complexity import Complexity
 from lot_grpc.domain.context.apart import told_apart
 from lot_grpc.domain.context.failing import warnings_of
-from lot_grpc.domain.context.known import Known, KnownError, KnownPattern
+from lot_grpc.domain.context.known import Known, KnownEpisode, KnownError, KnownPattern
 from lot_grpc.domain.context.named_error import named_error
 from lot_grpc.domain.context.prompt import prompt_of
 from lot_grpc.domain.context.tokens import token_count
@@ -95,7 +95,7 @@ def known_of(text: str, places: int = 2) -> Known:
             Memory("ns", f"m{n}", MemoryContent(text or "c", kind, text, text), 1, TIME, TIME)
             for n, kind in enumerate((MemoryKind.NOTE, MemoryKind.CODE_SNIPPET))
         ),
-        episodes=tuple(runs),
+        episodes=tuple(KnownEpisode(run) for run in runs),
     )
 
 
@@ -279,3 +279,16 @@ def test_signs_that_the_recommended_context_counts_are_told_once():
     ).text
     assert text.casefold().count("linter") == text.count("force") == text.count("git") == 1
     assert "Signs that it goes well: step: backup" in text
+
+
+def test_how_likely_it_is_the_same_task_is_said_where_it_is_known():
+    told = prompt_of(
+        Known(
+            recommend([], Complexity.LOW),
+            patterns=(KnownPattern(pattern(), match=0.934), KnownPattern(pattern())),
+            episodes=(KnownEpisode(episode("e"), 0.0),),
+        )
+    ).text
+    assert told.count("likely the same task") == 2
+    assert "`p`, 93% likely the same task, not used yet" in told
+    assert "- `e`, 0% likely the same task, went well on" in told

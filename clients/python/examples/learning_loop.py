@@ -3,9 +3,9 @@
 
 The world is a simulation with a hidden rule: for each family of tasks one approach works nearly
 always and the others seldom. An agent knows nothing of it. Before a task it asks its memory for
-patterns like it that have worked at least half of the time; it reuses the first one if it is
-similar enough, else it tries an approach at random. During the task it streams events; after it it
-reports the outcome, or saves what worked as a new pattern.
+patterns like it that have worked at least half of the time; it reuses the first one if that is
+probably for the same task, else it tries an approach at random. During the task it streams events;
+after it it reports the outcome, or saves what worked as a new pattern.
 
 Beside each agent stands one without a memory, which does the same tasks by approaches tried at
 random. The table has the mean over all agents and the spread between them, so that luck shows.
@@ -31,8 +31,8 @@ from pathlib import Path
 
 from lot_client import LotClient, PatternRecall
 
-REUSE_FROM = 0.7
-"""Similarity from which a pattern is reused; what counts as similar is the agent's to say."""
+REUSE_FROM = 0.5
+"""Probability that a pattern is for the same task from which it is reused; the agent's to say."""
 
 APPROACHES = ("search box", "category page", "sort and filter", "site map", "direct link")
 WORKS, FAILS = 0.92, 0.15
@@ -90,7 +90,7 @@ class Agent:
         """Carry a task out; whether it worked, and whether a pattern was reused."""
         recall = self._memory.recall_patterns(task.text, filter={"min_success_rate": 0.5})
         known = recall.hits[0] if recall.hits else None
-        reuse = known is not None and known.similarity >= REUSE_FROM
+        reuse = known is not None and known.match_probability >= REUSE_FROM
         approach = known.pattern.approach if known and reuse else self._chance.choice(APPROACHES)
         success = self._carry_out(task, approach)
         if known and reuse:
@@ -141,7 +141,8 @@ class Agent:
         found = "nothing"
         if recall.hits:
             best = recall.hits[0]
-            found = f"{best.pattern.task[:44]!r} at {best.similarity:.2f} ({best.pattern.approach})"
+            found = f"{best.pattern.task[:44]!r} ({best.pattern.approach}), "
+            found += f"the same task with {best.match_probability:.0%}"
         how = "reused" if reuse else "tried"
         print(f"  task      {task.text[:70]}")
         print(f"  recalled  {found}")

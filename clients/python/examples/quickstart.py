@@ -31,6 +31,7 @@ async def main() -> None:
         recall = await client.recall_patterns(TASK, filter={"languages": ["python"]}, limit=3)
         best = recall.hits[0]
         print(f"nearest pattern: {best.pattern.task!r}, similarity {best.similarity:.2f}")
+        print(f"it is for the same task with a probability of {best.match_probability:.2f}")
 
         episode = await client.start_episode(TASK, category="backend")
         async with client.record_events(episode.episode_id) as stream:

@@ -26,11 +26,13 @@ const recall = await client.patterns.recallPatterns({
   filter: { languages: ["typescript"] },
   limit: 3,
 });
-const best = recall.hits[0]?.pattern;
+const hit = recall.hits[0];
+const best = hit?.pattern;
 if (best === undefined) {
   throw new Error("nothing recalled");
 }
-console.log(`nearest pattern: ${best.task}, similarity ${recall.hits[0]?.similarity.toFixed(2)}`);
+console.log(`nearest pattern: ${best.task}, similarity ${hit?.similarity.toFixed(2)}`);
+console.log(`it is for the same task with a probability of ${hit?.matchProbability?.toFixed(2)}`);
 
 const started = await client.episodes.startEpisode({ episode: { task: TASK, category: "backend" } });
 const episodeId = started.episode?.episodeId ?? "";

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from lot_grpc.domain.context.entry import Bounds, Entry
 from lot_grpc.domain.context.failing import TaskWarning
-from lot_grpc.domain.context.known import KnownError, KnownPattern
+from lot_grpc.domain.context.known import KnownEpisode, KnownError, KnownPattern
 from lot_grpc.domain.context.markdown import day, span
 from lot_grpc.domain.counting import counted
-from lot_grpc.domain.episode import Episode, EpisodeStatus
+from lot_grpc.domain.episode import EpisodeStatus
 from lot_grpc.domain.json_values import json_text
 from lot_grpc.domain.memory import ConversationSummary, Memory, MemoryKind, Project
 from lot_grpc.domain.outcomes import Outcomes
@@ -50,6 +50,7 @@ def pattern_entry(known: KnownPattern, bounds: Bounds) -> Entry:
         said.append("TO AVOID")
     if known.matched:
         said.append("learned for tasks like this")
+    said += _likely(known.match)
     said.append(_used(pattern.outcomes, "worked", pattern.update_time))
     entry = Entry.headed(bounds, ", ".join(said), content.title or content.task)
     if content.title and content.title != content.task:
@@ -122,12 +123,13 @@ def memory_entry(memory: Memory, bounds: Bounds) -> Entry:
     return entry
 
 
-def episode_entry(episode: Episode, bounds: Bounds) -> Entry:
+def episode_entry(known: KnownEpisode, bounds: Bounds) -> Entry:
     """A run of a like task."""
+    episode = known.episode
     went = "went well" if episode.status is EpisodeStatus.SUCCEEDED else "FAILED"
     ended = day(episode.start_time if episode.end_time is None else episode.end_time)
-    said = f"{span(episode.episode_id)}, {went} on {ended}"
-    entry = Entry.headed(bounds, said, episode.start.task)
+    said = [span(episode.episode_id), *_likely(known.match), f"{went} on {ended}"]
+    entry = Entry.headed(bounds, ", ".join(said), episode.start.task)
     entry.part("Approach", episode.approach)
     if (end := episode.end) is not None:
         if end.summary != episode.start.task:
@@ -138,6 +140,11 @@ def episode_entry(episode: Episode, bounds: Bounds) -> Entry:
         entry.listing("What helped", end.success_factors)
         entry.listing("Tools", end.tools_used)
     return entry
+
+
+def _likely(match: float | None) -> list[str]:
+    """How likely it is for the same task, where that is known."""
+    return [] if match is None else [f"{match:.0%} likely the same task"]
 
 
 def _not_told(labels: tuple[str, ...], content: PatternContent) -> tuple[str, ...]:

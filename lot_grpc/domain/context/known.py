@@ -28,10 +28,22 @@ class KnownError:
 
 @dataclass(frozen=True, slots=True)
 class KnownPattern:
-    """A pattern. ``matched``: its own regular expression matches the task or its type."""
+    """A pattern. ``matched``: its own regular expression matches the task or its type.
+
+    ``match``: how likely it is for the same task, None where that is not known.
+    """
 
     pattern: Pattern
     matched: bool = False
+    match: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class KnownEpisode:
+    """An episode. ``match``: as of a pattern."""
+
+    episode: Episode
+    match: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,4 +57,4 @@ class Known:
     warnings: tuple[TaskWarning, ...] = ()
     preferences: tuple[Preference, ...] = ()
     memories: tuple[Memory, ...] = ()
-    episodes: tuple[Episode, ...] = ()
+    episodes: tuple[KnownEpisode, ...] = ()

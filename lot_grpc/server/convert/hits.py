@@ -21,6 +21,7 @@ def pattern_hit_to_pb(
         similarity=hit.similarity,
         score_parts=score_parts_to_pb(hit.parts) if explain else (),
         learned_from=learned_from_to_pb(hit.evidence) if explain else (),
+        match_probability=hit.match,
     )
 
 
@@ -33,4 +34,5 @@ def episode_hit_to_pb(
         score=hit.score,
         similarity=hit.similarity,
         score_parts=score_parts_to_pb(hit.parts) if explain else (),
+        match_probability=hit.match,
     )

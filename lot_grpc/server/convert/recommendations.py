@@ -35,6 +35,7 @@ def recommended_to_pb(recommended: Recommended) -> pb.GetRecommendationsResponse
                 score=one.score,
                 similarity=one.similarity,
                 score_parts=score_parts_to_pb(one.parts),
+                match_probability=one.match,
             )
             for one in recommended.similar
         ],

@@ -13,7 +13,7 @@ from typing import Final, TypeVar
 
 from lot_grpc.domain.context.apart import told_apart
 from lot_grpc.domain.context.failing import TaskWarning, warnings_of
-from lot_grpc.domain.context.known import Known, KnownError, KnownPattern
+from lot_grpc.domain.context.known import Known, KnownEpisode, KnownError, KnownPattern
 from lot_grpc.domain.context.named_error import named_error
 from lot_grpc.domain.context.prompt import Prompt, prompt_of
 from lot_grpc.domain.episode import Episode, EpisodeStatus
@@ -268,11 +268,11 @@ def _known(
         advised_by=tuple(one.episode.episode_id for one in recommended.similar),
         errors=tuple(KnownError(hit.error_solution, hit.exact, hit.differences) for hit in errors),
         patterns=tuple(
-            KnownPattern(hit.thing, hit.thing.pattern_id in patterns.matched)
+            KnownPattern(hit.thing, hit.thing.pattern_id in patterns.matched, hit.match)
             for hit in patterns.hits
         ),
         warnings=warnings,
         preferences=preferences,
         memories=tuple(memories),
-        episodes=tuple(hit.thing for hit in episodes),
+        episodes=tuple(KnownEpisode(hit.thing, hit.match) for hit in episodes),
     )

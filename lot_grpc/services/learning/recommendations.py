@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Protocol
 
-from lot_grpc.domain.episode import Episode, EpisodeStatus
+from lot_grpc.domain.episode import Episode, EpisodeStatus, search_text
 from lot_grpc.domain.ranking import ScorePart
 from lot_grpc.domain.recommendation import (
     DEFAULT_BOOST,
@@ -46,6 +46,7 @@ from lot_grpc.ports import (
     SearchQuery,
     VectorStore,
 )
+from lot_grpc.services.recall.matching import match_of
 from lot_grpc.services.records.collections import EPISODES, SORT_KEY, TEXT_VECTOR
 from lot_grpc.services.records.episodes import episode_from_record
 
@@ -72,12 +73,16 @@ async def default_thresholds(namespace: str) -> tuple[float, float]:
 
 @dataclass(frozen=True, slots=True)
 class SimilarEpisode:
-    """An episode with its structural score; ``parts`` add up to it."""
+    """An episode with its structural score; ``parts`` add up to it.
+
+    ``match``: how likely it is of the same task, None where that is not known.
+    """
 
     episode: Episode
     score: float
     similarity: float
     parts: tuple[ScorePart, ...]
+    match: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +174,7 @@ class Recommending:
             profile, vector, EpisodeStatus.FAILED, max(bound, edge), max(least_cosine, edge)
         )
         hits |= await self._best(namespace, groups, vector, NEIGHBOURS)
-        ranked = await self._read(namespace, hits)
+        ranked = await self._read(namespace, hits, profile.task if embedding else "")
         similar = [one for one in ranked if one.episode.status is succeeded][:most]
         return Recommended(
             recommend(
@@ -278,23 +283,26 @@ class Recommending:
             payload=(SORT_KEY,),
         )
 
-    async def _read(self, namespace: str, hits: dict[str, _Hit]) -> list[SimilarEpisode]:
+    async def _read(self, namespace: str, hits: dict[str, _Hit], task: str) -> list[SimilarEpisode]:
         """The best first, of equal ones the newest. One deleted since is left out."""
         records = await self._store.get(EPISODES, namespace, list(hits))
         ranked = sorted(
             records.values(),
             key=lambda record: (-hits[record.id].score, -record.payload[SORT_KEY], record.id),
         )
-        return [_similar(record, hits[record.id]) for record in ranked]
+        return [self._similar(record, hits[record.id], task) for record in ranked]
 
-
-def _similar(record: Record, hit: _Hit) -> SimilarEpisode:
-    return SimilarEpisode(
-        episode_from_record(record),
-        hit.score,
-        min(1.0, max(0.0, hit.cosine)),
-        hit.group.agreement.parts(hit.group.weights, hit.cosine),
-    )
+    def _similar(self, record: Record, hit: _Hit, task: str) -> SimilarEpisode:
+        episode, similarity = episode_from_record(record), min(1.0, max(0.0, hit.cosine))
+        return SimilarEpisode(
+            episode,
+            hit.score,
+            similarity,
+            hit.group.agreement.parts(hit.group.weights, hit.cosine),
+            match_of(self._embedder, task, search_text(episode.start, episode.end), similarity)
+            if task
+            else None,
+        )
 
 
 def _take_best(hits: dict[str, _Hit], found: dict[str, _Hit]) -> None:

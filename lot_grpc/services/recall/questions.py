@@ -41,12 +41,13 @@ def pattern_noun(
         evidence,
         tasks,
         watching.matched,
+        of_tasks=True,
     )
 
 
 def episode_noun(episodes: Episodes) -> Noun[Episode]:
     """Episodes."""
-    return Noun(SEARCHED_EPISODES, episodes.read, lambda e: e.episode_id)
+    return Noun(SEARCHED_EPISODES, episodes.read, lambda e: e.episode_id, of_tasks=True)
 
 
 def memory_noun(memories: Memories, passages: MatchingPassages) -> Noun[Memory]:

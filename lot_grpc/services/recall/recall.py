@@ -27,6 +27,7 @@ from lot_grpc.domain.ranking import (
     within_gate,
 )
 from lot_grpc.ports import AllOf, Condition, Embedder, Embedding, Not, Record, VectorStore
+from lot_grpc.services.recall.matching import match_of
 from lot_grpc.services.recall.reranks import Reranks
 from lot_grpc.services.recall.retrievals import Retrievals
 from lot_grpc.services.recall.search import Searching, Wanted
@@ -64,7 +65,7 @@ class Noun(Generic[T]):
     Without ``learned`` and ``importance`` (in [0, 1], by its record) relevance alone ranks; what
     ``tasks`` names is a near-tie at least. ``read``
     makes a thing of its record; ``id_of`` names one. ``tell`` is told of every answer: namespace,
-    query, (id, similarity) best first, retrieval_id.
+    query, (id, similarity) best first, retrieval_id. ``of_tasks``: each is for a task.
     """
 
     searched: Searched
@@ -74,6 +75,7 @@ class Noun(Generic[T]):
     tasks: Matching | None = None
     tell: Callable[[str, str, Sequence[tuple[str, float]], str], None] | None = None
     importance: Callable[[Record], float] | None = None
+    of_tasks: bool = False
     excerpts: Callable[[Sequence[float], Sequence[Record]], Awaitable[Sequence[str]]] | None = None
     """By the query's vector, what the cross-encoder reads of long texts (``reranks.Excerpts``)."""
 
@@ -114,13 +116,17 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Finding(Generic[T]):
-    """A thing that was found. ``parts`` add up to the score, ``evidence`` is behind them."""
+    """A thing that was found. ``parts`` add up to the score, ``evidence`` is behind them.
+
+    ``match``: how likely it is for the same task, None where that is not known.
+    """
 
     thing: T
     score: float
     similarity: float
     parts: tuple[ScorePart, ...]
     evidence: Evidence = NOTHING_KNOWN
+    match: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +176,7 @@ class Recall(Generic[T]):
         noun: Noun[T],
     ) -> None:
         self._store = store
+        self._embedder = embedder
         self._searching = Searching(store, embedder, noun.searched, FusionWeights())
         self._retrievals = retrievals
         self._reranks = reranks
@@ -211,7 +218,7 @@ class Recall(Generic[T]):
             for one, record in records.items()
         ]
         hits = [
-            await self._finding(ranked, relevant[ranked.candidate.id], records, known)
+            await self._finding(asked.query, ranked, relevant[ranked.candidate.id], records, known)
             for ranked in rank(near, ranking, self._weights, asked.limit, seed or 0)
         ]
         retrieval_id = "" if asked.quiet else self._told(namespace, asked, candidates.vector, hits)
@@ -282,6 +289,7 @@ class Recall(Generic[T]):
 
     async def _finding(
         self,
+        query: str,
         ranked: Ranked,
         relevance: Relevance,
         records: Mapping[str, Record],
@@ -294,7 +302,14 @@ class Recall(Generic[T]):
             relevance.similarity,
             (*relevance.parts, *ranked.parts),
             known.get(point, NOTHING_KNOWN),
+            self._match(query, records[point], relevance.similarity),
         )
+
+    def _match(self, query: str, record: Record, similarity: float) -> float | None:
+        """Whether it is for the same task, of what is for tasks."""
+        if not self._noun.of_tasks:
+            return None
+        return match_of(self._embedder, query, self._noun.searched.text_of(record), similarity)
 
     async def _explain(
         self, namespace: str, asked: Question, ranking: Ranking, pool: int, seed: int | None

@@ -54,6 +54,7 @@ func run() error {
 	}
 	best := recall.GetHits()[0]
 	fmt.Printf("nearest pattern: %s, similarity %.2f\n", best.GetPattern().GetTask(), best.GetSimilarity())
+	fmt.Printf("it is for the same task with a probability of %.2f\n", best.GetMatchProbability())
 
 	if err := work(ctx, client, best.GetPattern().GetActions()); err != nil {
 		return err

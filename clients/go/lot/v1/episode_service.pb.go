@@ -1753,9 +1753,17 @@ type EpisodeHit struct {
 	// found by its words alone.
 	Similarity float64 `protobuf:"fixed64,3,opt,name=similarity,proto3" json:"similarity,omitempty"`
 	// score_parts whose weighted sum is the score; only with explain.
-	ScoreParts    []*ScorePart `protobuf:"bytes,4,rep,name=score_parts,json=scoreParts,proto3" json:"score_parts,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	ScoreParts []*ScorePart `protobuf:"bytes,4,rep,name=score_parts,json=scoreParts,proto3" json:"score_parts,omitempty"`
+	// match_probability in [0, 1] that the episode is for the task of the query: that the same thing is to
+	// be done, so that what worked there serves here. Names, places, numbers and other values may
+	// differ; an opposite ("enable", "disable") or a negation is another task. It comes from the
+	// similarity, the words, and opposites and negations in English; docs/retrieval.md says how well it
+	// holds. What was learned does not change it. Absent: not known, because the server embeds with
+	// another model than it was calibrated on, or because no task was
+	// given. From .5 on, reusing is more often right than not.
+	MatchProbability *float64 `protobuf:"fixed64,5,opt,name=match_probability,json=matchProbability,proto3,oneof" json:"match_probability,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
 }
 
 func (x *EpisodeHit) Reset() {
@@ -1814,6 +1822,13 @@ func (x *EpisodeHit) GetScoreParts() []*ScorePart {
 		return x.ScoreParts
 	}
 	return nil
+}
+
+func (x *EpisodeHit) GetMatchProbability() float64 {
+	if x != nil && x.MatchProbability != nil {
+		return *x.MatchProbability
+	}
+	return 0
 }
 
 // Request of AnalyzeFailures.
@@ -2346,7 +2361,7 @@ const file_lot_v1_episode_service_proto_rawDesc = "" +
 	"\x16RecallEpisodesResponse\x12&\n" +
 	"\x04hits\x18\x01 \x03(\v2\x12.lot.v1.EpisodeHitR\x04hits\x12!\n" +
 	"\fretrieval_id\x18\x02 \x01(\tR\vretrievalId\x12(\n" +
-	"\anotices\x18\x03 \x03(\v2\x0e.lot.v1.NoticeR\anotices\"\xa1\x01\n" +
+	"\anotices\x18\x03 \x03(\v2\x0e.lot.v1.NoticeR\anotices\"\xe9\x01\n" +
 	"\n" +
 	"EpisodeHit\x12)\n" +
 	"\aepisode\x18\x01 \x01(\v2\x0f.lot.v1.EpisodeR\aepisode\x12\x14\n" +
@@ -2355,7 +2370,9 @@ const file_lot_v1_episode_service_proto_rawDesc = "" +
 	"similarity\x18\x03 \x01(\x01R\n" +
 	"similarity\x122\n" +
 	"\vscore_parts\x18\x04 \x03(\v2\x11.lot.v1.ScorePartR\n" +
-	"scoreParts\"\xaf\x01\n" +
+	"scoreParts\x120\n" +
+	"\x11match_probability\x18\x05 \x01(\x01H\x00R\x10matchProbability\x88\x01\x01B\x14\n" +
+	"\x12_match_probability\"\xaf\x01\n" +
 	"\x16AnalyzeFailuresRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12-\n" +
 	"\x06filter\x18\x02 \x01(\v2\x15.lot.v1.EpisodeFilterR\x06filter\x12\x14\n" +
@@ -2557,6 +2574,7 @@ func file_lot_v1_episode_service_proto_init() {
 	file_lot_v1_pattern_proto_init()
 	file_lot_v1_episode_service_proto_msgTypes[6].OneofWrappers = []any{}
 	file_lot_v1_episode_service_proto_msgTypes[20].OneofWrappers = []any{}
+	file_lot_v1_episode_service_proto_msgTypes[22].OneofWrappers = []any{}
 	file_lot_v1_episode_service_proto_msgTypes[23].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{

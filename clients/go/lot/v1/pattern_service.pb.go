@@ -1463,9 +1463,16 @@ type PatternHit struct {
 	ScoreParts []*ScorePart `protobuf:"bytes,4,rep,name=score_parts,json=scoreParts,proto3" json:"score_parts,omitempty"`
 	// learned_from are the outcomes on like queries that counted, nearest query first; only with
 	// explain. Empty where nothing is known, and for SIMILARITY and RELEVANCE.
-	LearnedFrom   []*LearnedFrom `protobuf:"bytes,5,rep,name=learned_from,json=learnedFrom,proto3" json:"learned_from,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	LearnedFrom []*LearnedFrom `protobuf:"bytes,5,rep,name=learned_from,json=learnedFrom,proto3" json:"learned_from,omitempty"`
+	// match_probability in [0, 1] that the pattern is for the task of the query: that the same thing is to
+	// be done, so that what worked there serves here. Names, places, numbers and other values may
+	// differ; an opposite ("enable", "disable") or a negation is another task. It comes from the
+	// similarity, the words, and opposites and negations in English; docs/retrieval.md says how well it
+	// holds. What was learned does not change it. Absent: not known, because the server embeds with
+	// another model than it was calibrated on. From .5 on, reusing is more often right than not.
+	MatchProbability *float64 `protobuf:"fixed64,6,opt,name=match_probability,json=matchProbability,proto3,oneof" json:"match_probability,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
 }
 
 func (x *PatternHit) Reset() {
@@ -1531,6 +1538,13 @@ func (x *PatternHit) GetLearnedFrom() []*LearnedFrom {
 		return x.LearnedFrom
 	}
 	return nil
+}
+
+func (x *PatternHit) GetMatchProbability() float64 {
+	if x != nil && x.MatchProbability != nil {
+		return *x.MatchProbability
+	}
+	return 0
 }
 
 // LearnedFrom is what a hit's outcomes on one query say of the query that was asked.
@@ -3890,7 +3904,7 @@ const file_lot_v1_pattern_service_proto_rawDesc = "" +
 	"\x04hits\x18\x01 \x03(\v2\x12.lot.v1.PatternHitR\x04hits\x12!\n" +
 	"\fretrieval_id\x18\x02 \x01(\tR\vretrievalId\x12(\n" +
 	"\anotices\x18\x03 \x03(\v2\x0e.lot.v1.NoticeR\anotices\x12;\n" +
-	"\vexplanation\x18\x04 \x01(\v2\x19.lot.v1.RecallExplanationR\vexplanation\"\xd9\x01\n" +
+	"\vexplanation\x18\x04 \x01(\v2\x19.lot.v1.RecallExplanationR\vexplanation\"\xa1\x02\n" +
 	"\n" +
 	"PatternHit\x12)\n" +
 	"\apattern\x18\x01 \x01(\v2\x0f.lot.v1.PatternR\apattern\x12\x14\n" +
@@ -3900,7 +3914,9 @@ const file_lot_v1_pattern_service_proto_rawDesc = "" +
 	"similarity\x122\n" +
 	"\vscore_parts\x18\x04 \x03(\v2\x11.lot.v1.ScorePartR\n" +
 	"scoreParts\x126\n" +
-	"\flearned_from\x18\x05 \x03(\v2\x13.lot.v1.LearnedFromR\vlearnedFrom\"\xda\x01\n" +
+	"\flearned_from\x18\x05 \x03(\v2\x13.lot.v1.LearnedFromR\vlearnedFrom\x120\n" +
+	"\x11match_probability\x18\x06 \x01(\x01H\x00R\x10matchProbability\x88\x01\x01B\x14\n" +
+	"\x12_match_probability\"\xda\x01\n" +
 	"\vLearnedFrom\x12\x14\n" +
 	"\x05query\x18\x01 \x01(\tR\x05query\x12\x1e\n" +
 	"\n" +
@@ -4380,6 +4396,7 @@ func file_lot_v1_pattern_service_proto_init() {
 		(*SavePatternResult_Error)(nil),
 	}
 	file_lot_v1_pattern_service_proto_msgTypes[15].OneofWrappers = []any{}
+	file_lot_v1_pattern_service_proto_msgTypes[17].OneofWrappers = []any{}
 	file_lot_v1_pattern_service_proto_msgTypes[19].OneofWrappers = []any{}
 	file_lot_v1_pattern_service_proto_msgTypes[21].OneofWrappers = []any{}
 	file_lot_v1_pattern_service_proto_msgTypes[23].OneofWrappers = []any{}

@@ -788,6 +788,7 @@ class PatternHit(_message.Message):
     SIMILARITY_FIELD_NUMBER: _builtins.int
     SCORE_PARTS_FIELD_NUMBER: _builtins.int
     LEARNED_FROM_FIELD_NUMBER: _builtins.int
+    MATCH_PROBABILITY_FIELD_NUMBER: _builtins.int
     score: _builtins.float
     """score that hits are ordered by, larger first: relevance by meaning and by words on the scale of
     a similarity, and what was learned; with SIMILARITY the similarity. Compare it within one answer
@@ -796,6 +797,14 @@ class PatternHit(_message.Message):
     similarity: _builtins.float
     """similarity in [0, 1]: the cosine of the query and the pattern's text or its code, whichever is
     larger, negative ones as 0; also of a hit that was found by its words alone.
+    """
+    match_probability: _builtins.float
+    """match_probability in [0, 1] that the pattern is for the task of the query: that the same thing is to
+    be done, so that what worked there serves here. Names, places, numbers and other values may
+    differ; an opposite ("enable", "disable") or a negation is another task. It comes from the
+    similarity, the words, and opposites and negations in English; docs/retrieval.md says how well it
+    holds. What was learned does not change it. Absent: not known, because the server embeds with
+    another model than it was calibrated on. From .5 on, reusing is more often right than not.
     """
     @_builtins.property
     def pattern(self) -> _pattern_pb2.Pattern:
@@ -819,12 +828,15 @@ class PatternHit(_message.Message):
         similarity: _builtins.float = ...,
         score_parts: _abc.Iterable[_outcome_pb2.ScorePart] | None = ...,
         learned_from: _abc.Iterable[Global___LearnedFrom] | None = ...,
+        match_probability: _builtins.float | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["pattern", b"pattern"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_match_probability", b"_match_probability", "match_probability", b"match_probability", "pattern", b"pattern"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["learned_from", b"learned_from", "pattern", b"pattern", "score", b"score", "score_parts", b"score_parts", "similarity", b"similarity"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_match_probability", b"_match_probability", "learned_from", b"learned_from", "match_probability", b"match_probability", "pattern", b"pattern", "score", b"score", "score_parts", b"score_parts", "similarity", b"similarity"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__match_probability: _TypeAlias = _typing.Literal["match_probability"]  # noqa: Y015
+    _WhichOneofArgType__match_probability: _TypeAlias = _typing.Literal["_match_probability", b"_match_probability"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__match_probability) -> _WhichOneofReturnType__match_probability | None: ...
 
 Global___PatternHit: _TypeAlias = PatternHit  # noqa: Y015
 

@@ -1,0 +1,59 @@
+"""How likely it is that what was found is for the same task as the query.
+
+The same task: the same thing is to be done, so that what solved the one serves the other. Names,
+places, numbers and other values may differ, as within a template; an opposite, a negation, the same
+act on another kind of thing and another act on the same thing are other tasks.
+
+A logistic regression (Cox, "The Regression Analysis of Binary Sequences", 1958) on the cosine, on
+the words and on whether both contradict each other. The cosine alone cannot tell: "enable" and
+"disable" with the same words around them have .87, half of the paraphrases less.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import exp
+from typing import Final
+
+CALIBRATED_MODEL: Final = "BAAI/bge-small-en-v1.5"
+"""The embedding model with whose cosines the weights were fitted; they hold for no other."""
+
+
+@dataclass(frozen=True, slots=True)
+class Likeness:
+    """What the probability is taken from. ``similarity``, ``words`` in [0, 1].
+
+    ``words``: Dice's coefficient of both texts' words, without function words and values.
+    ``opposed``: one denies or reverses what the other says. ``bare``: what was found is code that
+    no words describe.
+    """
+
+    similarity: float
+    words: float
+    opposed: bool = False
+    bare: bool = False
+
+    @property
+    def features(self) -> tuple[float, ...]:
+        """What is weighed, in the order of ``WEIGHTS``.
+
+        Words tell the more the less alike the meanings are. A contradiction tells the more the
+        more words both have in common: of unlike texts two opposite words are mostly chance.
+        """
+        return (
+            1.0,
+            self.similarity,
+            (1.0 - self.similarity) * self.words,
+            self.words * self.opposed,
+            float(self.bare),
+        )
+
+
+WEIGHTS: Final = (-13.82, 17.09, 9.95, -6.27, -0.86)
+"""Made by ``python -m tests.calibration``, which tells how well they hold (docs/retrieval.md)."""
+
+
+def match_probability(likeness: Likeness) -> float:
+    """The probability in [0, 1]."""
+    logit = sum(weight * one for weight, one in zip(WEIGHTS, likeness.features, strict=True))
+    return 1.0 / (1.0 + exp(-logit))

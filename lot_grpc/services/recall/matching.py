@@ -1,0 +1,21 @@
+"""How likely it is that what was found is for the same task as the query."""
+
+from __future__ import annotations
+
+from lot_grpc.domain.match_probability import CALIBRATED_MODEL, Likeness, match_probability
+from lot_grpc.domain.search_text import SearchText
+from lot_grpc.lexical.contrast import contrast
+from lot_grpc.ports import Embedder
+
+
+def likeness_of(query: str, text: SearchText, similarity: float) -> Likeness:
+    """What tells whether a text is for the same task as a query, besides their cosine."""
+    told = contrast(query, text.text)
+    return Likeness(similarity, told.likeness, told.opposed, text.bare)
+
+
+def match_of(embedder: Embedder, query: str, text: SearchText, similarity: float) -> float | None:
+    """The probability; None with a model whose cosines it was not calibrated on."""
+    if embedder.contract.model != CALIBRATED_MODEL:
+        return None
+    return match_probability(likeness_of(query, text, similarity))
