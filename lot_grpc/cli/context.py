@@ -31,6 +31,7 @@ class Wanted:
     preference_categories: Sequence[str]
     limit: int
     max_tokens: int
+    min_similarity: float | None
 
 
 def run(
@@ -51,6 +52,7 @@ def run(
         preference_categories=wanted.preference_categories,
         limit=wanted.limit,
         max_tokens=wanted.max_tokens,
+        min_similarity=wanted.min_similarity,
     )
     target = target_of(address, config)
     try:

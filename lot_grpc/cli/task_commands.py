@@ -105,6 +105,16 @@ def context(
             "--max-tokens", min=0, metavar="N", help="Limit on the text's length; 0: none."
         ),
     ] = 0,
+    min_similarity: Annotated[
+        float | None,
+        typer.Option(
+            "--min-similarity",
+            min=0,
+            max=1,
+            metavar="X",
+            help="Least similarity; 0: the nearest, however far. Default: what is likely to help.",
+        ),
+    ] = None,
     namespace: Namespace = "",
     address: Address = "",
     timeout: Timeout = 60.0,
@@ -123,7 +133,7 @@ def context(
         raise typer.BadParameter("give just one of TASK and --task-id")
     wanted = Wanted(
         namespace, task, task_id, category, task_type, language, preferences or (), limit,
-        max_tokens,
+        max_tokens, min_similarity,
     )  # fmt: skip
     with reported():
         raise typer.Exit(0 if run(wanted, address, timeout, config, as_json=json) else 1)

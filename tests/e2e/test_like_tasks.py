@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from lot_grpc.pb.lot.v1 import (
+    admin_service_pb2,
+    admin_service_pb2_grpc,
     episode_pb2,
     episode_service_pb2,
     learning_service_pb2_grpc,
+    outcome_pb2,
     pattern_pb2,
     pattern_service_pb2,
     recommendation_pb2,
@@ -102,3 +105,27 @@ def test_an_opposite_is_near_and_another_task(running):
     assert near["opposite"].similarity > 0.8
     assert near["opposite"].match_probability < 0.2
     assert near["paraphrase"].match_probability > 0.5
+
+
+def test_a_context_on_seeded_knowledge_holds_what_is_for_the_task(running):
+    calls = Calls(running.address, "seeded-context")
+    admin = admin_service_pb2_grpc.AdminServiceStub(calls.channel)
+    seed = admin_service_pb2.SeedKnowledgeRequest(namespace=calls.namespace)
+    admin.SeedKnowledge(seed, timeout=PATIENCE)
+    request = task_context_pb2.GetTaskContextRequest(
+        namespace=calls.namespace,
+        task="Fix the failing login test: ModuleNotFoundError: No module named 'jwt'",
+    )
+    near = calls.memories.GetTaskContext(request, timeout=PATIENCE)
+    ids = [hit.error_solution.error_solution_id for hit in near.error_solutions]
+    assert ids == ["seed:common_errors:module_not_found.python"]
+    assert "```go" not in near.prompt_text
+    languages = {hit.pattern.language for hit in near.patterns}
+    languages |= {hit.memory.language for hit in near.memories}
+    assert languages <= {"python", ""}
+    [notice] = near.notices
+    assert notice.code == outcome_pb2.NOTICE_CODE_UNLIKELY_LEFT_OUT
+    request.min_similarity = 0
+    nearest = calls.memories.GetTaskContext(request, timeout=PATIENCE)
+    assert len(nearest.error_solutions) == 3
+    assert near.prompt_token_count < nearest.prompt_token_count / 3

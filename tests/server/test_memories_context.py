@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from lot_grpc.pb.lot.v1 import change_pb2, episode_pb2, error_solution_pb2, outcome_pb2
+from tests.server.service import serving
 from tests.server.test_memories_watching import watching
 from tests.server.wire import failure
+from tests.services.world import CalibratedDouble
 
 TASK = "Rotate the signing keys"
 
@@ -114,3 +116,21 @@ async def test_a_suggestion_is_told_live(lot):
     assert list(suggestion.pattern_ids) == ["p"]
     assert set(suggestion.episode_ids) == {"bad", "good"}
     assert suggestion.retrieval_id == answer.retrieval_id
+
+
+async def test_what_is_not_likely_to_help_is_left_out_with_a_notice():
+    async with serving(embedder=CalibratedDouble()) as lot:
+        await fill(lot)
+        answer = await lot.memories.GetTaskContext(task="Tune a piano")
+        assert not answer.patterns
+        assert not answer.warnings
+        [notice] = answer.notices
+        assert notice.code == outcome_pb2.NOTICE_CODE_UNLIKELY_LEFT_OUT
+        assert notice.field == "min_similarity"
+        assert "1 of patterns, 1 of memories, 2 of episodes" in notice.message
+        everything = await lot.memories.GetTaskContext(task="Tune a piano", min_similarity=0)
+        assert (len(everything.patterns), len(everything.episodes)) == (1, 2)
+        assert not everything.notices
+        near = await lot.memories.GetTaskContext(task=TASK)
+        assert len(near.patterns) == 1
+        assert near.patterns[0].match_probability > 0.8

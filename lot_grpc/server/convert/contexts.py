@@ -7,7 +7,7 @@ from lot_grpc.pb.lot.v1 import task_context_pb2 as pb
 from lot_grpc.server.convert.error_solutions import error_hit_to_pb
 from lot_grpc.server.convert.hits import episode_hit_to_pb, pattern_hit_to_pb
 from lot_grpc.server.convert.memories import memory_hit_to_pb
-from lot_grpc.server.convert.outcomes import COMPLEXITY, unread_notices
+from lot_grpc.server.convert.outcomes import COMPLEXITY, left_out_notices, unread_notices
 from lot_grpc.server.convert.preferences import preference_to_pb
 from lot_grpc.server.convert.recommendations import recommendations_to_pb
 from lot_grpc.services.context.asked import ContextQuestion
@@ -27,7 +27,7 @@ def question_from_pb(message: pb.GetTaskContextRequest) -> ContextQuestion:
         complexity=COMPLEXITY.from_pb(message.complexity),
         limit=message.limit or _DEFAULT_LIMIT,
         max_tokens=message.max_tokens,
-        min_similarity=message.min_similarity,
+        min_similarity=message.min_similarity if message.HasField("min_similarity") else None,
         preference_categories=tuple(message.preference_categories),
     )
 
@@ -50,11 +50,14 @@ def context_to_pb(context: TaskContext, asked: ContextQuestion) -> pb.GetTaskCon
         prompt_token_count=context.prompt.tokens,
         truncated=context.prompt.truncated,
         retrieval_id=context.retrieval_id,
-        notices=unread_notices(
-            "task_id" if asked.task_id else "task",
-            truncated=context.truncated,
-            wordless=context.wordless,
-        ),
+        notices=[
+            *unread_notices(
+                "task_id" if asked.task_id else "task",
+                truncated=context.truncated,
+                wordless=context.wordless,
+            ),
+            *left_out_notices(context.left_out),
+        ],
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from lot_grpc.domain.cells import Evidence
@@ -118,6 +118,21 @@ def unread_notices(field: str, *, truncated: bool, wordless: bool) -> list[pb.No
             )
         )
     return notices
+
+
+def left_out_notices(left_out: Mapping[str, int]) -> list[pb.Notice]:
+    """Tells how many of the nearest were left out as not likely to help, by the field."""
+    counts = [f"{count} of {name}" for name, count in left_out.items() if count]
+    if not counts:
+        return []
+    return [
+        pb.Notice(
+            code=pb.NOTICE_CODE_UNLIKELY_LEFT_OUT,
+            field="min_similarity",
+            message=f"not likely to help, so left out: {', '.join(counts)}; min_similarity 0 "
+            "brings all of the nearest",
+        )
+    ]
 
 
 def outcome_entry_to_pb(entry: LoggedOutcome) -> service_pb.OutcomeEntry:

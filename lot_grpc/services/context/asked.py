@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from lot_grpc.domain.complexity import Complexity
+from lot_grpc.domain.context.named_error import named_error
+from lot_grpc.domain.context.task_language import languages_of
 from lot_grpc.domain.errors import EpisodeNotFoundError
 from lot_grpc.domain.languages import language_name
 from lot_grpc.domain.recommendation import TaskProfile
@@ -20,8 +22,8 @@ _NEWEST_FIRST = Order(SORT_KEY, descending=True)
 class ContextQuestion:
     """What is asked: one of ``task`` and ``task_id``, the rest empty where not given.
 
-    ``limit`` of each kind of thing. ``max_tokens`` 0: no bound. ``min_similarity`` 0: no bound.
-    ``preference_categories`` empty: all.
+    ``limit`` of each kind of thing. ``max_tokens`` 0: no bound. ``min_similarity`` None: what is
+    not likely to help is left out; 0: nothing is. ``preference_categories`` empty: all.
     """
 
     task: str = ""
@@ -32,15 +34,30 @@ class ContextQuestion:
     complexity: Complexity | None = None
     limit: int = 3
     max_tokens: int = 0
-    min_similarity: float = 0.0
+    min_similarity: float | None = None
     preference_categories: tuple[str, ...] = ()
 
     @property
+    def likely_only(self) -> bool:
+        """Whether what is not likely to help is left out."""
+        return self.min_similarity is None
+
+    @property
+    def error(self) -> str:
+        """The error that the task names, "" where it names none."""
+        return named_error(self.task)
+
+    @property
     def in_language(self) -> list[Condition]:
-        """That a thing is of the language, or of none."""
-        if not self.language:
+        """That a thing is of the language, or of none; if none is given, of the task's."""
+        names: tuple[str, ...] = ()
+        if self.language:
+            names = (language_name(self.language),)
+        elif self.likely_only:
+            names = languages_of(self.task)
+        if not names:
             return []
-        return [OneOf((Equals("language", language_name(self.language)), Missing("language")))]
+        return [OneOf((*(Equals("language", name) for name in names), Missing("language")))]
 
     @property
     def own_words(self) -> Sequence[str]:

@@ -7,14 +7,13 @@ retrieval remembers the answer, so that an outcome of a pattern is learned for t
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, TypeVar
 
 from lot_grpc.domain.context.apart import told_apart
 from lot_grpc.domain.context.failing import TaskWarning, warnings_of
 from lot_grpc.domain.context.known import Known, KnownEpisode, KnownError, KnownPattern
-from lot_grpc.domain.context.named_error import named_error
 from lot_grpc.domain.context.prompt import Prompt, prompt_of
 from lot_grpc.domain.episode import Episode, EpisodeStatus
 from lot_grpc.domain.memory import Memory
@@ -27,6 +26,7 @@ from lot_grpc.services.changes.watching import Watching
 from lot_grpc.services.context.asked import ContextQuestion, filled_in
 from lot_grpc.services.context.fitting_patterns import ChoosingPatterns, FittingPatterns
 from lot_grpc.services.context.liked import liked
+from lot_grpc.services.context.likely import NearHits, likely_hits
 from lot_grpc.services.learning.recommendations import Recommended, Recommending
 from lot_grpc.services.memories.error_finding import ErrorFinding, ErrorFound, ErrorQuestion
 from lot_grpc.services.memories.passages import MatchingPassages, Passage
@@ -63,19 +63,20 @@ class TaskContext:
 
     ``passages``: of each memory, the one nearest to the task; None where its content is short.
 
-    ``truncated``: not all of the task was read. ``wordless``: it has nothing to look for.
+    ``left_out``: how many of the nearest of each kind are not likely to help, by the field.
     """
 
-    episodes: list[Finding[Episode]]
+    episodes: Sequence[Finding[Episode]]
     patterns: FittingPatterns
-    memories: list[Finding[Memory]]
+    memories: Sequence[Finding[Memory]]
     passages: list[Passage | None]
-    errors: list[ErrorFound]
+    errors: Sequence[ErrorFound]
     warnings: tuple[TaskWarning, ...]
     preferences: tuple[Preference, ...]
     recommended: Recommended
     prompt: Prompt
     retrieval_id: str
+    left_out: Mapping[str, int]
 
     @property
     def truncated(self) -> bool:
@@ -141,7 +142,7 @@ class TaskContexts:
             liked(self._store, namespace, asked.task, asked.preference_categories),
         )
         with_it = _Shared(embedding)
-        patterns, (episodes, warnings), memories, recommended, errors = await asyncio.gather(
+        patterns, (episodes, failures), memories, recommended, errors = await asyncio.gather(
             self._patterns.choose(
                 namespace, replace(with_it.question(question), meant=frozenset(meant))
             ),
@@ -151,27 +152,32 @@ class TaskContexts:
             self._solutions(namespace, asked, embedding),
         )
         vector = (await embedding).vector
-        passages = await self._passages.of([hit.thing for hit in memories], vector)
-        read = [_read(hit.thing, one) for hit, one in zip(memories, passages, strict=True)]
-        known = _known(episodes, patterns, read, errors, warnings, preferences, recommended)
-        pattern_ids = [hit.thing.pattern_id for hit in patterns.hits]
-        solution_ids = [hit.error_solution.error_solution_id for hit in errors]
+        near = NearHits(patterns, episodes, failures, memories, errors)
+        if asked.likely_only:
+            near = likely_hits(self._embedder, asked, near)
+        passages = await self._passages.of([hit.thing for hit in near.memories], vector)
+        read = [_read(hit.thing, one) for hit, one in zip(near.memories, passages, strict=True)]
+        warnings = warnings_of([hit.thing for hit in near.failures], asked.limit)
+        known = _known(near, read, warnings, preferences, recommended)
+        pattern_ids = [hit.thing.pattern_id for hit in near.patterns.hits]
+        solution_ids = [hit.error_solution.error_solution_id for hit in near.errors]
         retrieval_id = self._retrievals.remember(
             namespace, asked.task, vector, (*pattern_ids, *solution_ids)
         )
-        episode_ids = [hit.thing.episode_id for hit in episodes]
+        episode_ids = [hit.thing.episode_id for hit in near.episodes]
         self._watching.suggested(namespace, asked.task, pattern_ids, episode_ids, retrieval_id)
         return TaskContext(
-            episodes,
-            patterns,
-            memories,
+            near.episodes,
+            near.patterns,
+            near.memories,
             passages,
-            errors,
+            near.errors,
             warnings,
             preferences,
             recommended,
             prompt_of(known, asked.max_tokens),
             retrieval_id,
+            near.left_out,
         )
 
     async def _embed(self, task: str) -> Embedding:
@@ -181,8 +187,8 @@ class TaskContexts:
 
     async def _runs(
         self, namespace: str, asked: ContextQuestion, with_it: _Shared
-    ) -> tuple[list[Finding[Episode]], tuple[TaskWarning, ...]]:
-        """Ended episodes that tell different things, and warnings from those that failed."""
+    ) -> tuple[list[Finding[Episode]], list[Finding[Episode]]]:
+        """Ended episodes that tell different things, and the failed ones to warn of."""
         ended = EpisodeFilter(statuses=(EpisodeStatus.SUCCEEDED, EpisodeStatus.FAILED))
         failed = EpisodeFilter(statuses=(EpisodeStatus.FAILED,))
         by_meaning = replace(_recall(asked, FAILURES), legs=Legs.DENSE)
@@ -195,9 +201,8 @@ class TaskContexts:
         )
         nearest = max((hit.similarity for hit in found.hits), default=0.0)
         least = max(_LIKE_AT_ALL, nearest - _AS_LIKE)
-        like = [hit.thing for hit in failures.hits if hit.similarity >= least]
-        apart = told_apart([(hit, hit.thing) for hit in found.hits], asked.limit)
-        return apart, warnings_of(like, asked.limit)
+        like = [hit for hit in failures.hits if hit.similarity >= least]
+        return told_apart([(hit, hit.thing) for hit in found.hits], asked.limit), like
 
     async def _remembered(
         self, namespace: str, asked: ContextQuestion, with_it: _Shared
@@ -209,13 +214,12 @@ class TaskContexts:
         self, namespace: str, asked: ContextQuestion, embedding: asyncio.Future[Embedding]
     ) -> list[ErrorFound]:
         """Solutions of the error that the task names, if it names one, then what did not help."""
-        error = named_error(asked.task)
-        if not error:
+        if not asked.error:
             return []
         question = ErrorQuestion(
-            error_message=error,
+            error_message=asked.error,
             limit=asked.limit,
-            min_similarity=asked.min_similarity,
+            min_similarity=asked.min_similarity or 0.0,
             where=tuple(asked.in_language),
             embedding=embedding,
             quiet=True,
@@ -236,14 +240,14 @@ class _Shared:
 
 
 def _recall(asked: ContextQuestion, limit: int) -> Asked:
-    return Asked(asked.task, limit, asked.min_similarity)
+    return Asked(asked.task, limit, asked.min_similarity or 0.0)
 
 
 def _narrowed(question: Question, asked: ContextQuestion) -> Question:
     """To things of the language and of none."""
-    if not asked.language:
+    if not (in_language := asked.in_language):
         return question
-    return replace(question, filters={**question.filters, "language": asked.in_language})
+    return replace(question, filters={**question.filters, "language": in_language})
 
 
 def _read(memory: Memory, passage: Passage | None) -> Memory:
@@ -254,10 +258,8 @@ def _read(memory: Memory, passage: Passage | None) -> Memory:
 
 
 def _known(
-    episodes: Sequence[Finding[Episode]],
-    patterns: FittingPatterns,
+    near: NearHits,
     memories: Sequence[Memory],
-    errors: Sequence[ErrorFound],
     warnings: tuple[TaskWarning, ...],
     preferences: tuple[Preference, ...],
     recommended: Recommended,
@@ -266,13 +268,15 @@ def _known(
     return Known(
         recommendations=recommended.recommendations,
         advised_by=tuple(one.episode.episode_id for one in recommended.similar),
-        errors=tuple(KnownError(hit.error_solution, hit.exact, hit.differences) for hit in errors),
+        errors=tuple(
+            KnownError(hit.error_solution, hit.exact, hit.differences) for hit in near.errors
+        ),
         patterns=tuple(
-            KnownPattern(hit.thing, hit.thing.pattern_id in patterns.matched, hit.match)
-            for hit in patterns.hits
+            KnownPattern(hit.thing, hit.thing.pattern_id in near.patterns.matched, hit.match)
+            for hit in near.patterns.hits
         ),
         warnings=warnings,
         preferences=preferences,
         memories=tuple(memories),
-        episodes=tuple(KnownEpisode(hit.thing, hit.match) for hit in episodes),
+        episodes=tuple(KnownEpisode(hit.thing, hit.match) for hit in near.episodes),
     )

@@ -239,6 +239,9 @@ const (
 	// the last items, or the last items themselves, are omitted; the message says which. Read them by
 	// id, or ask for less with a limit or a read mask.
 	NoticeCode_NOTICE_CODE_ANSWER_SHORTENED NoticeCode = 7
+	// Some of the nearest are not likely to help with the task and were left out of its context; the
+	// message says how many of each kind. Set min_similarity to 0 to have them all.
+	NoticeCode_NOTICE_CODE_UNLIKELY_LEFT_OUT NoticeCode = 8
 )
 
 // Enum value maps for NoticeCode.
@@ -252,6 +255,7 @@ var (
 		5: "NOTICE_CODE_RERANK_INCOMPLETE",
 		6: "NOTICE_CODE_MERGED",
 		7: "NOTICE_CODE_ANSWER_SHORTENED",
+		8: "NOTICE_CODE_UNLIKELY_LEFT_OUT",
 	}
 	NoticeCode_value = map[string]int32{
 		"NOTICE_CODE_UNSPECIFIED":       0,
@@ -262,6 +266,7 @@ var (
 		"NOTICE_CODE_RERANK_INCOMPLETE": 5,
 		"NOTICE_CODE_MERGED":            6,
 		"NOTICE_CODE_ANSWER_SHORTENED":  7,
+		"NOTICE_CODE_UNLIKELY_LEFT_OUT": 8,
 	}
 )
 
@@ -575,7 +580,7 @@ const file_lot_v1_outcome_proto_rawDesc = "" +
 	"\x12RANKING_SIMILARITY\x10\x02\x12\x14\n" +
 	"\x10RANKING_RELIABLE\x10\x03\x12\x13\n" +
 	"\x0fRANKING_EXPLORE\x10\x04\x12\x15\n" +
-	"\x11RANKING_RELEVANCE\x10\x05*\x84\x02\n" +
+	"\x11RANKING_RELEVANCE\x10\x05*\xa7\x02\n" +
 	"\n" +
 	"NoticeCode\x12\x1b\n" +
 	"\x17NOTICE_CODE_UNSPECIFIED\x10\x00\x12\x1e\n" +
@@ -585,7 +590,8 @@ const file_lot_v1_outcome_proto_rawDesc = "" +
 	"\x1aNOTICE_CODE_QUERY_WORDLESS\x10\x04\x12!\n" +
 	"\x1dNOTICE_CODE_RERANK_INCOMPLETE\x10\x05\x12\x16\n" +
 	"\x12NOTICE_CODE_MERGED\x10\x06\x12 \n" +
-	"\x1cNOTICE_CODE_ANSWER_SHORTENED\x10\aBG\n" +
+	"\x1cNOTICE_CODE_ANSWER_SHORTENED\x10\a\x12!\n" +
+	"\x1dNOTICE_CODE_UNLIKELY_LEFT_OUT\x10\bBG\n" +
 	"\rio.lotgrpc.v1P\x01Z4github.com/lot-grpc/lot-grpc/clients/go/lot/v1;lotv1b\x06proto3"
 
 var (

@@ -37,7 +37,7 @@ type GetTaskContextRequest struct {
 	// tried on it as well as on the task.
 	TaskType string `protobuf:"bytes,5,opt,name=task_type,json=taskType,proto3" json:"task_type,omitempty"`
 	// language; mapped like Pattern.language. Given, patterns, error solutions and memories of other
-	// languages are left out; those without a language stay.
+	// languages are left out; those without a language stay. Empty: see min_similarity.
 	Language string `protobuf:"bytes,6,opt,name=language,proto3" json:"language,omitempty"`
 	// limit of each kind of thing, preferences apart: 0 is 3; at most 100.
 	Limit int32 `protobuf:"varint,7,opt,name=limit,proto3" json:"limit,omitempty"`
@@ -48,8 +48,13 @@ type GetTaskContextRequest struct {
 	// (so two for a Chinese character). 0: no bound.
 	MaxTokens int32 `protobuf:"varint,8,opt,name=max_tokens,json=maxTokens,proto3" json:"max_tokens,omitempty"`
 	// min_similarity in [0, 1] that every hit has, but error solutions of the same signature. Episodes
-	// of `recommendations` have the bound that GetRecommendations has. 0 or absent: no bound; then the
-	// nearest are told however far they are.
+	// of `recommendations` have the bound that GetRecommendations has. 0: no bound; then the nearest
+	// are told however far they are. Absent: what is not likely to help is left out: what has less than
+	// .05 of PatternHit.match_probability, or less than a quarter of what is most likely (memories and
+	// solutions by the same measure; only with the embedding model that it was calibrated on); similar
+	// errors where a solution of the very error worked; and, where `language` is empty and the task's
+	// error or words tell one, other languages. The notice UNLIKELY_LEFT_OUT says how many. Error
+	// solutions of the same signature and patterns of `matched_pattern_ids` stay.
 	MinSimilarity *float64 `protobuf:"fixed64,9,opt,name=min_similarity,json=minSimilarity,proto3,oneof" json:"min_similarity,omitempty"`
 	// preference_categories to give; empty: all, with no more than a few of those that feedback taught,
 	// that of this very task among them.

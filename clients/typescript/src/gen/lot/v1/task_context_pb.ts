@@ -71,7 +71,7 @@ export type GetTaskContextRequest = Message<"lot.v1.GetTaskContextRequest"> & {
 
   /**
    * language; mapped like Pattern.language. Given, patterns, error solutions and memories of other
-   * languages are left out; those without a language stay.
+   * languages are left out; those without a language stay. Empty: see min_similarity.
    *
    * @generated from field: string language = 6;
    */
@@ -97,8 +97,13 @@ export type GetTaskContextRequest = Message<"lot.v1.GetTaskContextRequest"> & {
 
   /**
    * min_similarity in [0, 1] that every hit has, but error solutions of the same signature. Episodes
-   * of `recommendations` have the bound that GetRecommendations has. 0 or absent: no bound; then the
-   * nearest are told however far they are.
+   * of `recommendations` have the bound that GetRecommendations has. 0: no bound; then the nearest
+   * are told however far they are. Absent: what is not likely to help is left out: what has less than
+   * .05 of PatternHit.match_probability, or less than a quarter of what is most likely (memories and
+   * solutions by the same measure; only with the embedding model that it was calibrated on); similar
+   * errors where a solution of the very error worked; and, where `language` is empty and the task's
+   * error or words tell one, other languages. The notice UNLIKELY_LEFT_OUT says how many. Error
+   * solutions of the same signature and patterns of `matched_pattern_ids` stay.
    *
    * @generated from field: optional double min_similarity = 9;
    */

@@ -174,6 +174,10 @@ class _NoticeCodeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_NoticeCode
     the last items, or the last items themselves, are omitted; the message says which. Read them by
     id, or ask for less with a limit or a read mask.
     """
+    NOTICE_CODE_UNLIKELY_LEFT_OUT: _NoticeCode.ValueType  # 8
+    """Some of the nearest are not likely to help with the task and were left out of its context; the
+    message says how many of each kind. Set min_similarity to 0 to have them all.
+    """
 
 class NoticeCode(_NoticeCode, metaclass=_NoticeCodeEnumTypeWrapper):
     """NoticeCode is what a notice is about."""
@@ -210,6 +214,10 @@ NOTICE_CODE_ANSWER_SHORTENED: NoticeCode.ValueType  # 7
 """The full response would be over 3 MiB (gRPC clients accept 4 MiB by default). Long fields of
 the last items, or the last items themselves, are omitted; the message says which. Read them by
 id, or ask for less with a limit or a read mask.
+"""
+NOTICE_CODE_UNLIKELY_LEFT_OUT: NoticeCode.ValueType  # 8
+"""Some of the nearest are not likely to help with the task and were left out of its context; the
+message says how many of each kind. Set min_similarity to 0 to have them all.
 """
 Global___NoticeCode: _TypeAlias = NoticeCode  # noqa: Y015
 

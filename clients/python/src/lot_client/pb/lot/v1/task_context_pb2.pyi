@@ -58,7 +58,7 @@ class GetTaskContextRequest(_message.Message):
     """
     language: _builtins.str
     """language; mapped like Pattern.language. Given, patterns, error solutions and memories of other
-    languages are left out; those without a language stay.
+    languages are left out; those without a language stay. Empty: see min_similarity.
     """
     limit: _builtins.int
     """limit of each kind of thing, preferences apart: 0 is 3; at most 100."""
@@ -71,8 +71,13 @@ class GetTaskContextRequest(_message.Message):
     """
     min_similarity: _builtins.float
     """min_similarity in [0, 1] that every hit has, but error solutions of the same signature. Episodes
-    of `recommendations` have the bound that GetRecommendations has. 0 or absent: no bound; then the
-    nearest are told however far they are.
+    of `recommendations` have the bound that GetRecommendations has. 0: no bound; then the nearest
+    are told however far they are. Absent: what is not likely to help is left out: what has less than
+    .05 of PatternHit.match_probability, or less than a quarter of what is most likely (memories and
+    solutions by the same measure; only with the embedding model that it was calibrated on); similar
+    errors where a solution of the very error worked; and, where `language` is empty and the task's
+    error or words tell one, other languages. The notice UNLIKELY_LEFT_OUT says how many. Error
+    solutions of the same signature and patterns of `matched_pattern_ids` stay.
     """
     complexity: _outcome_pb2.Complexity.ValueType
     """complexity of the task; unspecified: the server derives it."""

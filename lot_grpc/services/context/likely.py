@@ -1,0 +1,94 @@
+"""Of the nearest things of all kinds, those that are likely to help with the task."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+
+from lot_grpc.domain.context.near import least_likely, likely_enough
+from lot_grpc.domain.episode import Episode
+from lot_grpc.domain.memory import Memory
+from lot_grpc.domain.memory import search_text as memory_text
+from lot_grpc.domain.search_text import SearchText, joined
+from lot_grpc.ports import Embedder
+from lot_grpc.services.context.asked import ContextQuestion
+from lot_grpc.services.context.fitting_patterns import FittingPatterns
+from lot_grpc.services.memories.error_finding import ErrorFound
+from lot_grpc.services.recall.matching import match_of
+from lot_grpc.services.recall.recall import Finding
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class NearHits:
+    """The nearest of each kind, best first. ``failures`` are failed episodes to warn of.
+
+    ``left_out``: how many of each kind were not likely to help, by the field of the response.
+    """
+
+    patterns: FittingPatterns
+    episodes: Sequence[Finding[Episode]]
+    failures: Sequence[Finding[Episode]]
+    memories: Sequence[Finding[Memory]]
+    errors: Sequence[ErrorFound]
+    left_out: Mapping[str, int] = field(default_factory=dict)
+
+
+def likely_hits(embedder: Embedder, asked: ContextQuestion, near: NearHits) -> NearHits:
+    """Those that are likely to help.
+
+    Patterns that match by themselves and solutions of the very error stay; where one of these
+    worked, those of other errors go.
+    """
+    memories = [
+        match_of(embedder, asked.task, memory_text(hit.thing.content), hit.similarity)
+        for hit in near.memories
+    ]
+    errors = [
+        match_of(embedder, asked.error, _error_text(hit), hit.similarity) for hit in near.errors
+    ]
+    patterns = [hit.match for hit in near.patterns.hits]
+    episodes = [hit.match for hit in near.episodes]
+    least = least_likely([*patterns, *episodes, *memories, *errors])
+    solved = any(hit.exact and hit.error_solution.content.worked for hit in near.errors)
+
+    def likely(hits: Sequence[T], matches: Sequence[float | None]) -> list[T]:
+        pairs = zip(hits, matches, strict=True)
+        return [hit for hit, match in pairs if likely_enough(match, least)]
+
+    fitting = likely(near.patterns.hits, patterns)
+    matched = near.patterns.matched
+    kept = NearHits(
+        replace(
+            near.patterns,
+            hits=[
+                hit
+                for hit in near.patterns.hits
+                if hit in fitting or hit.thing.pattern_id in matched
+            ],
+        ),
+        likely(near.episodes, episodes),
+        likely(near.failures, [hit.match for hit in near.failures]),
+        likely(near.memories, memories),
+        [
+            hit
+            for hit, match in zip(near.errors, errors, strict=True)
+            if hit.exact or (likely_enough(match, least) and not solved)
+        ],
+    )
+    return replace(
+        kept,
+        left_out={
+            "patterns": len(near.patterns.hits) - len(kept.patterns.hits),
+            "error_solutions": len(near.errors) - len(kept.errors),
+            "memories": len(near.memories) - len(kept.memories),
+            "episodes": len(near.episodes) - len(kept.episodes),
+        },
+    )
+
+
+def _error_text(hit: ErrorFound) -> SearchText:
+    content = hit.error_solution.content
+    return SearchText(joined(content.error_type, content.error_message))
