@@ -94,9 +94,14 @@ async def test_only_the_same_kind_type_and_language_are_merged(world, other):
         ("Open the page /a/orders of the shop now", "Open the page /b/orders of the shop now"),
         ('Search the shop for "red shoes" now', 'Search the shop for "red shoe" now'),
         ("Book a flight from Paris to Rome today", "Book a flight from Rome to Paris today"),
+        ("Scale up the web deployment now", "Scale down the web deployment now"),
+        (
+            "Find files that contain a licence header",
+            "Find files that do not contain such a header",
+        ),
     ],
 )
-async def test_what_differs_in_a_literal_or_just_in_word_order_is_never_merged(stored, given):
+async def test_what_differs_in_a_literal_or_says_the_opposite_is_never_merged(stored, given):
     world = await open_world(learning=PatternLearning(merge_similarity=0.1))
     await save(world, stored)
     assert (await merge(world, given)).created
