@@ -20,9 +20,10 @@ DEMO_TASKS ?= ../shared/eval/webarena
 # A folder with retrieval sets, each a folder itself; `lot-grpc eval --help` tells their shape.
 EVAL_DATA ?= ../shared/eval
 # Sets of which a field narrows the search, as set=field.
-EVAL_FILTERS ?= humanevalpack=language
-# The retrieval set of `make learn`; where it is not there, a small one that comes along.
-LEARN_SET ?= ../shared/eval/webarena
+EVAL_FILTERS ?= humanevalpack=language programs=language
+# The retrieval sets of `make learn`, by name, in EVAL_DATA; where one is not there it is left out,
+# and without any a small one that comes along is taken.
+LEARN_SETS ?= tau_retail webarena programs humanevalpack
 
 PROTO_VENV ?= .proto-venv
 PROTO_PY := $(abspath $(PROTO_VENV))/bin/python
@@ -64,7 +65,9 @@ fuzz: $(DEV_STAMP) ## Attack every RPC
 
 .PHONY: learn
 learn: $(DEV_STAMP) ## Measure learning
-	@$(PY) -m tests.learn $(if $(wildcard $(LEARN_SET)/corpus.jsonl*),--set $(LEARN_SET)) $(ARGS)
+	@$(PY) -m tests.learn $(foreach set,$(LEARN_SETS),$(if \
+	  $(wildcard $(EVAL_DATA)/$(set)/corpus.jsonl*),--set $(EVAL_DATA)/$(set)$(patsubst \
+	  $(set)=%,=%,$(filter $(set)=%,$(EVAL_FILTERS))))) $(ARGS)
 
 EVAL_SETS = $(patsubst %/,%,$(sort $(dir $(wildcard $(EVAL_DATA)/*/corpus.jsonl \
   $(EVAL_DATA)/*/corpus.jsonl.gz))))

@@ -208,9 +208,9 @@ class RankingSettings(BaseSettings):
 
     model_config = _group("LOT_RANKING_")
 
-    gate: Share = 0.10
-    learned_weight: Share = 0.16
-    kernel_width: float = Field(default=0.08, gt=0, le=10)
+    gate: Share = 0.15
+    learned_weight: Share = 0.2
+    kernel_width: float = Field(default=0.06, gt=0, le=10)
     half_life_days: float = Field(default=180.0, ge=0, le=36_500)
     kept: float = Field(default=0.9, gt=0, le=1)
 

@@ -1,9 +1,10 @@
 """What is remembered of outcomes, query by query, and what it says of a new query.
 
 A cell is one pattern's outcomes on one query: how many, with older ones fading. The chance that a
-pattern works on a query is told from the outcomes of its cells, each weighted by how near its query
-is: ``exp((cosine - 1) / width)``, which is 1 for the same query. So a thing that works for one kind
-of question does not win where another kind is asked.
+pattern works on a query is estimated from the outcomes of its cells, each weighted by how near its
+query is: ``exp((cosine - 1) / width)``, which is 1 for the same query. Another query counts as one
+trial at most, however often it was asked: many outcomes show what works there, and it remains one
+query. So what works for one kind of query does not win where another kind is asked.
 """
 
 from __future__ import annotations
@@ -17,6 +18,9 @@ CELLS_AT_MOST = 64
 
 NEGLIGIBLE = 0.01
 """A kernel below this is not looked at."""
+
+SAME_QUERY = 0.9999
+"""The cosine from which on two queries are the same; vectors are stored in single precision."""
 
 _MICROS = 1_000_000
 
@@ -98,6 +102,11 @@ def kernel(cosine: float, width: float) -> float:
     return math.exp((min(1.0, cosine) - 1.0) / width)
 
 
+def share(cosine: float, trials: float) -> float:
+    """Of a cell's outcomes, what counts beside the kernel: of another query one trial in all."""
+    return 1.0 if cosine >= SAME_QUERY else 1.0 / max(1.0, trials)
+
+
 def least_cosine(width: float) -> float:
     """The cosine from which on a kernel is not negligible."""
     return 1.0 + width * math.log(NEGLIGIBLE)
@@ -127,14 +136,15 @@ class Evidence:
 def neighbour(
     cell: Cell, query: str, cosine: float, now: int, width: float, fading: Fading
 ) -> Neighbour:
-    """A cell as seen from a query at ``now``: its sums faded, not yet weighted by the kernel."""
+    """A cell as seen from a query at ``now``: its sums faded, not yet weighted."""
     left = fading.since(cell.last_time, now)
+    trials = cell.trials * left
     return Neighbour(
         query,
         cosine,
-        kernel(cosine, width),
+        kernel(cosine, width) * share(cosine, trials),
         cell.successes * left,
-        cell.trials * left,
+        trials,
         cell.last_time,
     )
 

@@ -1,12 +1,14 @@
 """In which order hits come: pure functions over candidates.
 
 Relevance is the anchor (``domain.fusion``, on the scale of a cosine). What was learned reorders
-near-ties only: hits whose relevance is within ``gate`` of the best one get
-``weight * 2 * (chance - 1/2)`` added, so at most ``weight`` either way. The chance of a hit is told
-from its outcomes on like queries (``domain.cells``), S successes in n trials, on top of two trials
-at what is usual among the near-ties, though at least one half: ``(S + 2 * usual) / (n + 2)``.
-BALANCED goes by that mean, EXPLORE by a sample, RELIABLE by the lower Wilson bound. Hits below the
-gate learn nothing and stay behind all within it.
+near-ties only: hits whose relevance is within ``gate`` of the best one get ``weight`` times how far
+the log-odds of their chance lie from those of ``NEUTRAL``, as a share of ``SURE``, so at most
+``weight`` either way. The chance is estimated from a hit's outcomes on like queries
+(``domain.cells``), S successes in n trials, on top of two trials at ``NEUTRAL``:
+``(S + 2 * NEUTRAL) / (n + 2)``. So what was never tried neither gains nor loses. BALANCED goes by
+that mean. RELIABLE goes by the lower Wilson bound where that is above ``NEUTRAL``, and by the mean
+where that is below. EXPLORE goes by the mean moved towards a sample, the more the more trials there
+are. Hits below the gate learn nothing and stay behind all within it.
 
 Things without outcomes that were given an importance are moved by it in the same way, by
 ``weight * 2 * (importance - 1/2)``, with ``IMPORTANCE`` as the weight.
@@ -16,6 +18,7 @@ from __future__ import annotations
 
 import math
 import random
+import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
@@ -28,17 +31,20 @@ POOL_FACTOR = 3
 POOL_MINIMUM = 50
 
 PRIOR_TRIALS = 2.0
-"""How many trials what is usual counts for."""
+"""How many trials at ``NEUTRAL`` stand before the outcomes."""
+
+NEUTRAL = 0.3
+"""The chance at which what was learned adds nothing: that of a near-tie that was never tried. With
+``SURE``, chosen by the replay of docs/learning.md, whose page says on which data."""
+
+SURE = 3.0
+"""The distance in log-odds at which what was learned counts in full: from .3 to a chance of .9."""
+
+EXPLORED = 0.3
+"""How far EXPLORE goes from the mean to a sample where there are many trials."""
 
 IMPORTANCE = 0.05
 """The most that importance adds to a relevance or takes from it, of things that are given one."""
-
-PRIOR_AT_LEAST = 0.5
-"""What is usual is never taken for worse, or nothing new would be tried where all went wrong."""
-
-_WEIGHT_SHARES = {Ranking.BALANCED: 1.0, Ranking.RELIABLE: 3.0, Ranking.EXPLORE: 0.375}
-"""Of the weight of what was learned. A bound differs less between hits than a mean does, and a
-sample more: measured by the replay (docs/learning.md)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,14 +56,14 @@ class RankingWeights:
     outcomes on other queries lose weight with their distance. ``fading``: how older outcomes do.
     """
 
-    gate: float = 0.10
-    learned: float = 0.16
-    kernel_width: float = 0.08
+    gate: float = 0.15
+    learned: float = 0.2
+    kernel_width: float = 0.06
     fading: Fading = field(default_factory=Fading)
 
     def weight_of(self, ranking: Ranking) -> float:
         """The most that what was learned adds or takes in a ranking."""
-        return self.learned * _WEIGHT_SHARES.get(ranking, 0.0)
+        return self.learned if ranking in _PART_NAMES else 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,11 +175,11 @@ def _parts(
     if not weight:
         return [_NOTHING] * len(by_relevance)
     near = within_gate([one.relevance for one in by_relevance], ranking, weights)
-    prior, name = usual(by_relevance[:near]), _PART_NAMES[ranking]
+    name = _PART_NAMES[ranking]
     parts = [
         ("importance", 2.0 * (candidate.importance - 0.5), weight)
         if candidate.importance is not None
-        else (name, 2.0 * (_chance(candidate, ranking, prior, seed) - 0.5), weight)
+        else (name, _learned(candidate, ranking, seed), weight)
         for candidate in by_relevance[:near]
     ]
     return parts + [("below_gate", 1.0, -weight)] * (len(by_relevance) - near)
@@ -186,22 +192,22 @@ _PART_NAMES = {
 }
 
 
-def usual(near: Sequence[Candidate]) -> float:
-    """The chance of success that is usual among near-ties, at least one half."""
-    successes = math.fsum(candidate.successes for candidate in near)
-    trials = math.fsum(candidate.trials for candidate in near)
-    return max(PRIOR_AT_LEAST, (successes + 1.0) / (trials + 2.0))
-
-
-def _chance(candidate: Candidate, ranking: Ranking, prior: float, seed: int) -> float:
-    """The chance of success that a near-tie is ranked by, in [0, 1]."""
-    successes = candidate.successes + PRIOR_TRIALS * prior
+def _learned(candidate: Candidate, ranking: Ranking, seed: int) -> float:
+    """What outcomes say of a near-tie, in [-1, 1]; 0 where there are none."""
+    successes = candidate.successes + PRIOR_TRIALS * NEUTRAL
     trials = candidate.trials + PRIOR_TRIALS
+    chance = successes / trials
     if ranking is Ranking.RELIABLE:
-        return wilson_lower_bound(successes, trials)
+        chance = statistics.median((chance, NEUTRAL, wilson_lower_bound(successes, trials)))
+    log_odds = _log_odds(chance)
     if ranking is Ranking.EXPLORE:
         # Its own for each candidate and seed, whatever others there are.
         chooser = random.Random(f"{seed}:{candidate.id}")  # noqa: S311 - no secret
-        failures = max(trials - successes, 1e-9)
-        return chooser.betavariate(successes, failures)
-    return successes / trials
+        sample = _log_odds(chooser.betavariate(successes, trials - successes))
+        log_odds += EXPLORED * candidate.trials / trials * (sample - log_odds)
+    return min(1.0, max(-1.0, (log_odds - _log_odds(NEUTRAL)) / SURE))
+
+
+def _log_odds(chance: float) -> float:
+    chance = min(1.0 - 1e-9, max(1e-9, chance))  # a sample may be 0 or 1
+    return math.log(chance / (1.0 - chance))

@@ -13,8 +13,9 @@ import asyncio
 import signal
 import sys
 import tempfile
-import time
-from dataclasses import replace
+from collections.abc import Sequence
+from concurrent.futures import Executor, ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +28,13 @@ from lot_grpc.evaluation.errors import EvalDataError
 from lot_grpc.evaluation.runs import check_writable, write_text
 from tests.learn import picture, report, tables
 from tests.learn.measuring import Measuring, Report, Wanted
-from tests.learn.served import opened
+from tests.learn.served import opened, read_pools
 from tests.learn.tasks import TaskSet, carried_set, read_set
+from tests.learn.worlds import Halving
 
 ASKS, SEEDS = 15_000, (11,)
 """The settings were tuned on other draws than these."""
+DOCUMENTS = 1_500
 MOST_ASKS, MOST_SEEDS = 1_000_000, 100
 
 
@@ -44,16 +47,44 @@ def _options(given: list[str] | None) -> Any:
     parser.add_argument("--asks", type=_asks, default=ASKS, help=f"{ASKS:,} by default")
     parser.add_argument("--seeds", type=_seeds, default=SEEDS, help="11 by default; 11,12 or 11-13")
     parser.add_argument(
-        "--set", type=Path, help="folder with a retrieval set; else a small one of our own"
+        "--set",
+        type=_set,
+        action="append",
+        dest="sets",
+        metavar="FOLDER[=FIELD]",
+        help="folder with a retrieval set, and the field that narrows each recall; "
+        "any number of them; else a small one of our own",
     )
     parser.add_argument(
-        "--formulas",
+        "--halve",
+        type=Halving,
+        choices=list(Halving),
+        help="how the queries never asked are chosen; both ways, one after the other, by default",
+    )
+    parser.add_argument(
+        "--served",
         action="store_true",
-        help="by the formulas alone, over the pools that are searched: many seeds in minutes",
+        help="every ask through the services, which takes hours over large sets; else by the "
+        "formulas of ranking, over what the services find",
+    )
+    parser.add_argument(
+        "--documents",
+        type=int,
+        default=DOCUMENTS,
+        metavar="N",
+        help=f"take no more of a set: those that answer a query, then others; {DOCUMENTS:,} by "
+        "default, 0 is all",
     )
     parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
-    parser.add_argument("--picture", type=Path, help="draw it into this SVG file as well")
+    parser.add_argument(
+        "--picture", type=Path, help="draw the first run into this SVG file as well"
+    )
     return parser.parse_args(given)
+
+
+def _set(given: str) -> tuple[Path, str]:
+    folder, _, field = given.partition("=")
+    return Path(folder), field
 
 
 def _asks(given: str) -> int:
@@ -80,35 +111,44 @@ def main(given: list[str] | None = None) -> int:
     try:
         if options.picture:
             check_writable(options.picture)  # before the work, not after it
-        tasks = read_set(options.set) if options.set else carried_set()
-        started = time.monotonic()
-        done = asyncio.run(_measure(tasks, Wanted(options.asks, options.seeds, options.formulas)))
-        done = replace(done, seconds=time.monotonic() - started)
+        sets = [read_set(folder, field, options.documents) for folder, field in options.sets or ()]
+        how = options.asks, options.seeds, not options.served
+        halvings = [options.halve] if options.halve else list(Halving)
+        wanted = [Wanted(*how, halving, gates=bool(options.picture)) for halving in halvings]
+        with ProcessPoolExecutor(mp_context=get_context("spawn")) as workers:
+            done: list[Report] = []
+            for tasks in sets or [carried_set()]:
+                measured = asyncio.run(_measure(tasks, wanted, workers))
+                done += measured
+                if not options.json:
+                    tables.show(measured, Console())
         if options.picture:
-            write_text(options.picture, picture.draw(done))
+            write_text(options.picture, picture.draw(done[0]))
     except (EvalDataError, LotError) as error:
         print(f"learn: {error}", file=sys.stderr)
         return 2
     if options.json:
         print(tables.as_json(done))
     else:
-        tables.show(done, Console())
+        Console().print(tables.targets_table(done))
     return exit_code(done)
 
 
-def exit_code(done: Report) -> int:
-    """0 if all that BALANCED has to reach was reached."""
-    return 0 if all(one.met for one in report.targets(done)) else 1
+def exit_code(done: Sequence[Report]) -> int:
+    """0 if all that BALANCED has to reach was reached on every set, however halved."""
+    return 0 if all(one.met for each in done for one in report.targets(each)) else 1
 
 
-async def _measure(tasks: TaskSet, wanted: Wanted) -> Report:
+async def _measure(tasks: TaskSet, wanted: Sequence[Wanted], workers: Executor) -> list[Report]:
     settings = begin(None)
     with (
         tempfile.TemporaryDirectory(prefix="lot-grpc-learn-") as name,
         ProgressDisplay() as progress,
     ):
         async with opened(settings, Path(name), progress) as serving:
-            return await Measuring(serving, tasks, wanted, progress).run()
+            pools = await read_pools(serving, tasks, progress)
+            measuring = Measuring(serving, tasks, pools, progress, workers)
+            return [await measuring.run(one) for one in wanted]
 
 
 if __name__ == "__main__":

@@ -6,13 +6,14 @@ would take long through them (the trade-off over the gate). Nothing fades with t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lot_grpc.domain.cells import Cell, Fading, kernel, least_cosine
+from lot_grpc.domain.cells import SAME_QUERY, Cell, Fading, kernel, least_cosine
 from lot_grpc.domain.query import Ranking
 from lot_grpc.domain.ranking import Candidate, RankingWeights, contenders, rank
 from tests.learn.served import Pools
@@ -24,8 +25,8 @@ class Memory(Protocol):
     def record(self, query: int, pattern: int, value: float) -> None:
         """Take in an outcome."""
 
-    def recall(self, query: int, pattern: int) -> tuple[float, float]:
-        """Successes and trials of a pattern that count for a query."""
+    def recall(self, query: int, patterns: Sequence[int]) -> NDArray[np.float64]:
+        """Successes and trials of patterns that count for a query: a row for each."""
 
 
 @dataclass
@@ -35,36 +36,41 @@ class ByPattern:
     counts: dict[int, tuple[float, float]] = field(default_factory=dict)
 
     def record(self, query: int, pattern: int, value: float) -> None:
-        successes, trials = self.recall(query, pattern)
+        successes, trials = self.counts.get(pattern, (0.0, 0.0))
         self.counts[pattern] = successes + value, trials + 1.0
 
-    def recall(self, query: int, pattern: int) -> tuple[float, float]:
-        return self.counts.get(pattern, (0.0, 0.0))
+    def recall(self, query: int, patterns: Sequence[int]) -> NDArray[np.float64]:
+        return np.array([self.counts.get(pattern, (0.0, 0.0)) for pattern in patterns])
 
 
-@dataclass
 class ByCell:
-    """Cells, as recall reads them. ``cosines``: of each query with each."""
+    """Cells, as recall reads them."""
 
-    cosines: NDArray[np.float64]
-    weights: RankingWeights
-    cells: dict[int, dict[int, Cell]] = field(default_factory=dict)
+    def __init__(self, pools: Pools, weights: RankingWeights) -> None:
+        vectors = np.asarray(pools.vectors, dtype=np.float64)
+        vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+        least, width = least_cosine(weights.kernel_width), weights.kernel_width
+        rows = [(near := np.flatnonzero(row >= least), row[near]) for row in vectors @ vectors.T]
+        self._rows = [
+            (near, row >= SAME_QUERY, np.array([kernel(one, width) for one in row]))
+            for near, row in rows
+        ]
+        self._fading = Fading(0.0, weights.fading.kept)
+        self._cells: dict[tuple[int, int], Cell] = {}
+        most = max((hit.pattern for hits in pools.hits for hit in hits), default=0)
+        self._sums = np.zeros((2, len(rows), 1 + most))
+        """Successes and trials, by query and pattern."""
 
     def record(self, query: int, pattern: int, value: float) -> None:
-        mine = self.cells.setdefault(pattern, {})
-        fading = Fading(0.0, self.weights.fading.kept)
-        mine[query] = mine.get(query, Cell()).record(value, 0, fading)
+        cell = self._cells.get((pattern, query), Cell()).record(value, 0, self._fading)
+        self._cells[pattern, query] = cell
+        self._sums[:, query, pattern] = cell.successes, cell.trials
 
-    def recall(self, query: int, pattern: int) -> tuple[float, float]:
-        least = least_cosine(self.weights.kernel_width)
-        successes = trials = 0.0
-        for other, cell in self.cells.get(pattern, {}).items():
-            cosine = float(self.cosines[query, other])
-            if cosine >= least:
-                weight = kernel(cosine, self.weights.kernel_width)
-                successes += weight * cell.successes
-                trials += weight * cell.trials
-        return successes, trials
+    def recall(self, query: int, patterns: Sequence[int]) -> NDArray[np.float64]:
+        near, same, row = self._rows[query]
+        successes, trials = self._sums[:, near[:, None], patterns]
+        shares = np.where(same[:, None], 1.0, 1.0 / np.maximum(1.0, trials))
+        return np.stack([row @ (successes * shares), row @ (trials * shares)], axis=1)
 
 
 class Formulas:
@@ -81,10 +87,14 @@ class Formulas:
     async def first(self, query: int, seed: int) -> int | None:
         hits = self._pools.hits[query]
         near = contenders([hit.relevance for hit in hits], self._ranking, self._weights, 1)
-        # Numbered by their place, so that equal ones stay as the pool has them, whatever ranks.
+        known = self._memory.recall(query, [hit.pattern for hit in hits[:near]])
+        # Of those without outcomes only the most relevant can come first. Numbered by their place,
+        # so that equal ones stay as the pool has them, whatever ranks.
+        later = set([place for place, row in enumerate(known) if not row[1]][1:])
         candidates = [
-            Candidate(f"{place:06}", hit.relevance, *self._memory.recall(query, hit.pattern))
+            Candidate(f"{place:06}", hit.relevance, *known[place])
             for place, hit in enumerate(hits[:near])
+            if place not in later
         ]
         ranked = rank(candidates, self._ranking, self._weights, 1, seed)
         return hits[int(ranked[0].candidate.id)].pattern if ranked else None
@@ -94,11 +104,3 @@ class Formulas:
 
     async def tell(self, query: int, pattern: int, *, success: bool) -> None:
         self._memory.record(query, pattern, float(success))
-
-
-def cosines(pools: Pools) -> NDArray[np.float64]:
-    """Of every query with every other."""
-    vectors = np.asarray(pools.vectors, dtype=np.float64)
-    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    found: NDArray[np.float64] = vectors @ vectors.T
-    return found

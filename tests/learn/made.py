@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from lot_grpc.domain.pattern import PatternContent
+from lot_grpc.domain.query import PatternFilter
 from lot_grpc.domain.ranking import RankingWeights
 from tests.learn.measuring import Bounds, Checks, Gated, Learned, Measured, Report, Wanted
 from tests.learn.replaying import Point
@@ -10,9 +12,10 @@ from tests.learn.tasks import TaskSet
 
 TASKS = TaskSet(
     "tiny",
-    stored=("bake bread", "bake cake", "mend tyre"),
+    stored=tuple(map(PatternContent, ("bake bread", "bake cake", "mend tyre"))),
     queries=("make a loaf", "make a cake", "flat tyre", "puncture"),
     right=(frozenset({0, 1}), frozenset({0, 1}), frozenset({2}), frozenset({2})),
+    filters=(PatternFilter(),) * 4,
 )
 POOLS = Pools(
     hits=(

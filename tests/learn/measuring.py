@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
+import copy
+import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 
 from lot_grpc.domain.query import Ranking
 from lot_grpc.domain.ranking import RankingWeights
 from lot_grpc.opening import Opened
 from lot_grpc.reports import Progress
-from tests.learn.formulas import ByCell, ByPattern, Formulas, cosines
+from tests.learn.formulas import ByCell, ByPattern, Formulas
 from tests.learn.replaying import Course, Learner, Point, look, replay
-from tests.learn.served import Pools, Served, read_pools, save_all, weights_told
+from tests.learn.served import Pools, Served, save_all, weights_told
 from tests.learn.tasks import TaskSet
-from tests.learn.worlds import Trial, drawn, oracle
+from tests.learn.worlds import Halving, Trial, drawn, oracle
 
 RELEVANCE, BETA, BALANCED, RELIABLE, EXPLORE = (
     "RELEVANCE",
@@ -41,21 +45,29 @@ class Wanted:
     """How much to measure. The chances change after half of the asks, and 2/3 as many follow.
 
     ``formulas``: by the formulas alone, over the pools that the services search; no recall is made.
+    ``gates``: measure other gates as well, and look more often: what a picture shows.
     """
 
     asks: int
     seeds: tuple[int, ...]
     formulas: bool = False
+    halving: Halving = Halving.QUERY
+    gates: bool = True
 
     @property
     def steady(self) -> tuple[int, ...]:
         """When to look while the chances stay."""
-        return _looks(0, self.asks)
+        return _looks(0, self.asks, self._steps)
 
     @property
     def changed(self) -> tuple[int, ...]:
         """When to look while they change: last at ``change_at`` before, and at the end."""
-        return _looks(0, self.change_at)[-3:] + _looks(self.change_at, self.asks_with_change)[1:]
+        before = _looks(0, self.change_at, self._steps)[-3:]
+        return before + _looks(self.change_at, self.asks_with_change, self._steps)[1:]
+
+    @property
+    def _steps(self) -> int:
+        return _STEPS if self.gates else 1
 
     @property
     def change_at(self) -> int:
@@ -66,8 +78,8 @@ class Wanted:
         return self.change_at + self.asks * 2 // 3
 
 
-def _looks(start: int, end: int) -> tuple[int, ...]:
-    even = {start + (end - start) * step // _STEPS for step in range(_STEPS + 1)}
+def _looks(start: int, end: int, steps: int) -> tuple[int, ...]:
+    even = {start + (end - start) * step // steps for step in range(steps + 1)}
     return tuple(sorted(even | {early for early in EARLY if start == 0 and early <= end}))
 
 
@@ -128,34 +140,41 @@ class Report:
 
 
 class Measuring:
-    """Measures over an empty store."""
+    """Measures over an empty store; ``workers`` run what needs no services, else threads do."""
 
     def __init__(
         self,
         serving: Opened,
         tasks: TaskSet,
-        wanted: Wanted,
+        pools: Pools,
         progress: Progress,
+        workers: Executor | None = None,
     ) -> None:
         self._serving = serving
         self._tasks = tasks
-        self._weights = RankingWeights()
-        self._wanted = wanted
+        self._pools = pools
         self._progress = progress
+        self._workers = workers
+        self._weights = RankingWeights()
+        self._wanted = Wanted(0, ())
         self._served: list[Served] = []
 
-    async def run(self) -> Report:
+    async def run(self, wanted: Wanted) -> Report:
         """All seeds, one after the other."""
-        pools = await read_pools(self._serving, self._tasks, self._progress)
+        started = time.monotonic()
+        self._wanted, self._served = wanted, []
         self._weights = await weights_told(self._serving, self._tasks)
-        measured = [await self._seed(drawn(self._tasks, one), pools) for one in self._wanted.seeds]
+        measured = [
+            await self._seed(drawn(self._tasks, one, wanted.halving)) for one in wanted.seeds
+        ]
         checks = Checks(
             sum(one.checked for one in self._served), sum(one.overtaken for one in self._served)
         )
-        return Report(self._tasks, self._wanted, self._weights, tuple(measured), checks)
+        seconds = time.monotonic() - started
+        return Report(self._tasks, wanted, self._weights, tuple(measured), checks, seconds)
 
-    async def _seed(self, trial: Trial, pools: Pools) -> Measured:
-        relevance = await self._learner(trial, RELEVANCE, Ranking.RELEVANCE, pools)
+    async def _seed(self, trial: Trial) -> Measured:
+        relevance = Formulas(self._pools, ByPattern(), self._weights, Ranking.RELEVANCE)
         before, after = [
             Bounds(
                 await look(trial, relevance, chances, 0),
@@ -163,61 +182,69 @@ class Measuring:
             )
             for chances in (trial.before, trial.after)
         ]
-        learned = {
-            BETA: await self._learned(
-                trial,
-                BETA,
-                [Formulas(pools, ByPattern(), self._weights, Ranking.BALANCED) for _ in range(2)],
-            )
-        }
-        for name, ranking in LEARNING.items():
-            learners = [
-                await self._learner(trial, f"{name}-{course}", ranking, pools)
-                for course in ("steady", "changed")
-            ]
-            samples = _SAMPLES if ranking is Ranking.EXPLORE else 1
-            learned[name] = await self._learned(trial, name, learners, samples)
-        return Measured(trial.seed, before, after, learned, await self._gates(trial, pools))
+        names = {BETA: Ranking.BALANCED, **LEARNING}
+        if self._wanted.formulas:
+            found = await asyncio.gather(*(self._learned(trial, *one) for one in names.items()))
+        else:
+            found = [await self._learned(trial, *one) for one in names.items()]
+        learned = dict(zip(names, found, strict=True))
+        gates = await self._gates(trial) if self._wanted.gates else ()
+        return Measured(trial.seed, before, after, learned, gates)
 
-    async def _learned(
-        self, trial: Trial, name: str, learners: Sequence[Learner], samples: int = 1
-    ) -> Learned:
+    async def _learned(self, trial: Trial, name: str, ranking: Ranking) -> Learned:
         """Both courses, each by a learner that knows nothing yet."""
-        wanted = self._wanted
-        steady = Course(wanted.asks, 0, wanted.steady, samples)
-        changed = Course(wanted.asks_with_change, wanted.change_at, wanted.changed, samples)
-        points = []
-        for learner, course in zip(learners, (steady, changed), strict=True):
-            what = f"{name}{' through the change' if course.change_at else ''}, seed {trial.seed}"
-            points.append(await replay(trial, learner, course, self._told(what, course)))
+        wanted, points = self._wanted, []
+        samples = _SAMPLES if ranking is Ranking.EXPLORE else 1
+        courses = (
+            Course(wanted.asks, 0, wanted.steady, samples),
+            Course(wanted.asks_with_change, wanted.change_at, wanted.changed, samples),
+        )
+        what = f"{name}, seed {trial.seed}, by {wanted.halving}"
+        if wanted.formulas or name == BETA:
+            self._progress(what, 0, 1)
+            points = await self._alone(trial, ranking, courses, name == BETA)
+            self._progress(what, 1, 1)
+        else:
+            for course in courses:
+                learner = await self._serve(trial, f"{name}-{bool(course.change_at)}", ranking)
+                told = self._told(what + " through the change" * bool(course.change_at), course)
+                points.append(await replay(trial, learner, course, told))
         return Learned(tuple(points[0]), tuple(points[1]))
 
-    async def _gates(self, trial: Trial, pools: Pools) -> tuple[Gated, ...]:
+    async def _gates(self, trial: Trial) -> tuple[Gated, ...]:
         """BALANCED behind other gates, by the formulas alone."""
-        between = cosines(pools)
         course = Course(self._wanted.asks, 0, (self._wanted.asks,))
-        what, of = f"gates, seed {trial.seed}", 2 * len(GATES)
-        found: list[Gated] = []
-        for gate in GATES:
-            weighted = replace(self._weights, gate=gate)
-            points: list[Point] = []
-            for weights in (weighted, replace(weighted, learned=FREE * weighted.learned)):
-                memory = ByCell(between, weights)
-                learner = Formulas(pools, memory, weights, Ranking.BALANCED)
-                self._progress(what, 2 * len(found) + len(points), of)
-                points += await replay(trial, learner, course, _untold)
-            found.append(Gated(gate, *points))
-        self._progress(what, of, of)
+        what, found = f"gates, seed {trial.seed}", []
+        for place, gate in enumerate(GATES):
+            self._progress(what, place, len(GATES))
+            weights = replace(self._weights, gate=gate)
+            both = (weights, replace(weights, learned=FREE * weights.learned))
+            points = await asyncio.gather(
+                *(self._alone(trial, Ranking.BALANCED, (course,), weights=one) for one in both)
+            )
+            found.append(Gated(gate, *(one for [[one]] in points)))
+        self._progress(what, len(GATES), len(GATES))
         return tuple(found)
 
-    async def _learner(self, trial: Trial, name: str, ranking: Ranking, pools: Pools) -> Learner:
-        """One that knows nothing yet: the services with a namespace of its own, or the formulas."""
-        if self._wanted.formulas:
-            memory = ByCell(cosines(pools), self._weights)
-            return Formulas(pools, memory, self._weights, ranking)
-        namespace = f"{name}-{trial.seed}".lower()
+    async def _alone(
+        self,
+        trial: Trial,
+        ranking: Ranking,
+        courses: Sequence[Course],
+        by_pattern: bool = False,
+        weights: RankingWeights | None = None,
+    ) -> list[list[Point]]:
+        """Replays by the formulas alone."""
+        given = trial, self._pools, weights or self._weights, ranking, courses, by_pattern
+        return await asyncio.get_running_loop().run_in_executor(self._workers, _replayed, *given)
+
+    async def _serve(self, trial: Trial, name: str, ranking: Ranking) -> Learner:
+        """The services with a namespace of its own, which knows nothing yet."""
+        namespace = f"{name}-{trial.seed}-{self._wanted.halving}".lower()
         await save_all(self._serving, namespace, self._tasks)
-        served = Served(self._serving, namespace, ranking, self._tasks, pools, self._weights.gate)
+        served = Served(
+            self._serving, namespace, ranking, self._tasks, self._pools, self._weights.gate
+        )
         self._served.append(served)
         return served
 
@@ -229,5 +256,26 @@ class Measuring:
         return told
 
 
-def _untold(done: int) -> None:
-    """Of progress that is told more coarsely."""
+def _replayed(
+    trial: Trial,
+    pools: Pools,
+    weights: RankingWeights,
+    ranking: Ranking,
+    courses: Sequence[Course],
+    by_pattern: bool,
+) -> list[list[Point]]:
+    """Courses by one learner each; what they have in common, up to the change, is played once."""
+    memory = ByPattern() if by_pattern else ByCell(pools, weights)
+
+    def played(memory: ByPattern | ByCell, course: Course) -> list[Point]:
+        learner = Formulas(pools, memory, weights, ranking)
+        return asyncio.run(replay(trial, learner, course, lambda _: None))
+
+    common = max(course.change_at for course in courses)
+    looks = {look for course in courses for look in course.looks if look <= common}
+    shared = played(memory, Course(common, 0, looks, courses[0].samples)) if common else []
+    found = []
+    for course in courses:
+        own = played(copy.deepcopy(memory), replace(course, start=common))
+        found.append([point for point in shared if point.asks in course.looks] + own)
+    return found

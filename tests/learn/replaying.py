@@ -8,6 +8,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Protocol
 
 from tests.learn.worlds import Chances, Trial, share
@@ -42,6 +43,8 @@ class Point:
 class Course:
     """How a replay goes. ``change_at`` 0: the chances stay. ``looks``: after how many asks to look.
 
+    ``start``: so many asks the learner has had already.
+
     ``samples``: answers to a query that a look takes the mean of; more than one for what samples.
     """
 
@@ -49,15 +52,16 @@ class Course:
     change_at: int = 0
     looks: Collection[int] = ()
     samples: int = 1
+    start: int = 0
 
 
 async def replay(trial: Trial, learner: Learner, course: Course, progress: Progress) -> list[Point]:
-    """One replay from nothing learned; the points are those of ``course.looks``."""
+    """One replay; the points are those of ``course.looks``."""
     points: list[Point] = []
     chances = trial.before
-    if 0 in course.looks:
+    if 0 in course.looks and not course.start:
         points.append(await look(trial, learner, chances, 0, course.samples))
-    for ask in trial.asks(course.asks):
+    for ask in islice(trial.asks(course.asks), course.start, None):
         if course.change_at and ask.number == course.change_at:
             chances = trial.after
         pattern = await learner.took(ask.query, ask.number)

@@ -10,8 +10,7 @@ from pathlib import Path
 from lot_grpc.domain.errors import LotError
 from lot_grpc.domain.fusion import FusionWeights
 from lot_grpc.domain.outcomes import Outcome
-from lot_grpc.domain.pattern import PatternContent
-from lot_grpc.domain.query import PatternFilter, Ranking
+from lot_grpc.domain.query import Ranking
 from lot_grpc.domain.ranking import RankingWeights, pool_size
 from lot_grpc.opening import Opened, open_all
 from lot_grpc.reports import Progress
@@ -81,8 +80,8 @@ async def save_all(serving: Opened, namespace: str, tasks: TaskSet) -> None:
     for start in range(0, len(tasks.stored), _BATCH):
         batch = list(enumerate(tasks.stored))[start : start + _BATCH]
         drafts = [
-            PatternDraft(PatternContent(task), pattern_id=_id(number), dedupe=Dedupe.NONE)
-            for number, task in batch
+            PatternDraft(content, pattern_id=_id(number), dedupe=Dedupe.NONE)
+            for number, content in batch
         ]
         for saved in await serving.services.saving.save_many(namespace, drafts):
             if isinstance(saved, LotError):
@@ -97,7 +96,8 @@ async def read_pools(serving: Opened, tasks: TaskSet, progress: Progress) -> Poo
     hits, vectors = [], []
     for number, query in enumerate(tasks.queries):
         progress("searching", number, len(tasks.queries))
-        found = await searching.search(_POOLS, Wanted(query, (), pool_size(LIMIT)))
+        question = pattern_question(Asked(query, LIMIT), tasks.filters[number])
+        found = await searching.search(_POOLS, Wanted(query, question.where, pool_size(LIMIT)))
         hits.append(tuple(Near(points[one.id], one.value) for one in found.found))
         vectors.append(found.vector)
     progress("searching", len(tasks.queries), len(tasks.queries))
@@ -107,7 +107,7 @@ async def read_pools(serving: Opened, tasks: TaskSet, progress: Progress) -> Poo
 async def weights_told(serving: Opened, tasks: TaskSet) -> RankingWeights:
     """The weights that an answer gives back when asked to explain itself."""
     asked = Asked(tasks.queries[0], LIMIT, explain=True)
-    question = pattern_question(asked, PatternFilter())
+    question = pattern_question(asked, tasks.filters[0])
     answer = await serving.services.pattern_recall.find(_POOLS, question)
     assert answer.explanation is not None
     return answer.explanation.weights
@@ -141,7 +141,7 @@ class Served:
     async def first(self, query: int, seed: int) -> int | None:
         asked = Asked(self._tasks.queries[query], LIMIT, ranking=self._ranking, seed=seed)
         answer = await self._services.pattern_recall.find(
-            self._namespace, pattern_question(asked, PatternFilter())
+            self._namespace, pattern_question(asked, self._tasks.filters[query])
         )
         self._retrieval_id = answer.retrieval_id
         first = _number(answer.hits[0].thing.pattern_id) if answer.hits else None

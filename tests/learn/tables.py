@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import asdict
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
@@ -13,12 +14,18 @@ from tests.learn.measuring import EARLY, Report, Wanted
 from tests.learn.report import figures, gates, targets
 
 
-def as_json(report: Report) -> str:
+def as_json(reports: Sequence[Report]) -> str:
     """All of it, for programs."""
-    told = {
+    runs = [_run(report) for report in reports]
+    return json.dumps({"runs": runs}, indent=2, ensure_ascii=False)
+
+
+def _run(report: Report) -> dict[str, Any]:
+    return {
         "set": report.tasks.name,
         "patterns": len(report.tasks.stored),
         "queries": len(report.tasks.queries),
+        "halved_by": report.wanted.halving,
         "asks": report.wanted.asks,
         "seeds": report.wanted.seeds,
         "formulas_alone": report.wanted.formulas,
@@ -29,23 +36,24 @@ def as_json(report: Report) -> str:
         "targets": [asdict(target) for target in targets(report)],
         "measured": [asdict(one) for one in report.measured],
     }
-    return json.dumps(told, indent=2, ensure_ascii=False)
 
 
-def show(report: Report, console: Console) -> None:
-    """The tables."""
-    console.print(_rankings_table(report))
-    if report.wanted.asks >= min(EARLY):
-        console.print(_early_table(report))
-    console.print(_gates_table(report))
-    console.print(_targets_table(report))
+def show(reports: Sequence[Report], console: Console) -> None:
+    """What was measured."""
+    for report in reports:
+        console.print(_rankings_table(report))
+        if report.wanted.asks >= min(EARLY):
+            console.print(_early_table(report))
+        if report.measured[0].gates:
+            console.print(_gates_table(report))
 
 
 def _rankings_table(report: Report) -> Table:
     wanted, weights = report.wanted, report.weights
     table = _table(
         f"Expected share of successes after {wanted.asks:,} asks: {report.tasks.name}, "
-        f"{len(report.tasks.stored):,} patterns, {len(report.tasks.queries):,} queries",
+        f"{len(report.tasks.stored):,} patterns, {len(report.tasks.queries):,} queries, "
+        f"halved by {wanted.halving}",
         ("ranking", "asked", "of the way", "never asked", "gain", "after the change"),
         f"{_how(wanted)}, {_seeds(wanted.seeds)}. gate {weights.gate:g}, "
         f"weight {weights.learned:g}, kernel width "
@@ -86,7 +94,7 @@ def _gates_table(report: Report) -> Table:
     table = _table(
         "BALANCED by its gate",
         ("gate", *("of the way", "gain, never asked") * 2),
-        "By the formulas alone, over the pools that the services search. On the right what was "
+        "By the formulas of ranking, over what the services find. On the right what was "
         "learned decides alone among what the gate lets through.",
     )
     for row in gates(report):
@@ -100,19 +108,23 @@ def _gates_table(report: Report) -> Table:
     return table
 
 
-def _targets_table(report: Report) -> Table:
+def targets_table(reports: Sequence[Report]) -> Table:
+    """What BALANCED had to reach, and did."""
     table = Table(title="BALANCED has to reach")
-    for heading in ("what", "target", "reached", ""):
+    for heading in ("set", "halved by", "what", "target", "reached", ""):
         table.add_column(heading)
-    for one in targets(report):
-        verdict = "[green]met[/]" if one.met else "[red]missed[/]"
-        table.add_row(one.what, one.wanted, one.reached, verdict)
+    for report in reports:
+        for one in targets(report):
+            verdict = "[green]met[/]" if one.met else "[red]missed[/]"
+            halving = report.wanted.halving
+            table.add_row(report.tasks.name, halving, one.what, one.wanted, one.reached, verdict)
+        table.add_section()
     return table
 
 
 def _how(wanted: Wanted) -> str:
     if wanted.formulas:
-        return "By the formulas alone, over the pools that the services search"
+        return "By the formulas of ranking, over what the services find"
     return "Through the services, but for the Beta mean, which is by the formulas alone"
 
 

@@ -8,9 +8,9 @@ from lot_grpc.domain.query import Ranking
 from lot_grpc.domain.ranking import RankingWeights
 from lot_grpc.opening import Opened
 from tests.learn.carried import FORMS
-from tests.learn.formulas import ByCell, ByPattern, Formulas, cosines
+from tests.learn.formulas import ByCell, ByPattern, Formulas
 from tests.learn.made import POOLS
-from tests.learn.measuring import Measuring, Wanted
+from tests.learn.measuring import GATES, Measuring, Wanted
 from tests.learn.report import targets
 from tests.learn.served import Near, Pools, Served, read_pools, save_all, weights_told
 from tests.learn.tasks import carried_set
@@ -32,8 +32,9 @@ def silent(task: str, done: int, total: int) -> None:
 
 async def test_it_runs_and_every_ranking_is_measured(serving):
     told: list[tuple[str, int, int]] = []
-    measuring = Measuring(serving, TASKS, Wanted(60, (1,)), lambda *one: told.append(one))
-    report = await measuring.run()
+    pools = await read_pools(serving, TASKS, silent)
+    measuring = Measuring(serving, TASKS, pools, lambda *one: told.append(one))
+    report = await measuring.run(Wanted(60, (1,)))
     [measured] = report.measured
     assert list(measured.learned) == ["Beta mean", "BALANCED", "RELIABLE", "EXPLORE"]
     for learned in measured.learned.values():
@@ -47,14 +48,16 @@ async def test_it_runs_and_every_ranking_is_measured(serving):
     assert by_gate[0.0].weighted.asked <= by_gate[0.1].weighted.asked
     assert report.checks.overtaken == 0
     assert {(what, done) for what, done, total in told if done == total} >= {
-        ("searching", len(TASKS.queries)),
-        ("BALANCED, seed 1", 60),
-        ("gates, seed 1", 20),
+        ("Beta mean, seed 1, by query", 1),
+        ("BALANCED, seed 1, by query", 60),
+        ("BALANCED, seed 1, by query through the change", 70),
+        ("gates, seed 1", len(GATES)),
     }
 
 
 async def test_the_formulas_alone_make_no_recall(serving):
-    report = await Measuring(serving, TASKS, Wanted(40, (1, 2), formulas=True), silent).run()
+    measuring = Measuring(serving, TASKS, await read_pools(serving, TASKS, silent), silent)
+    report = await measuring.run(Wanted(40, (1, 2), formulas=True))
     assert [one.seed for one in report.measured] == [1, 2]
     assert report.checks.checked == 0
     balanced = report.measured[0].learned["BALANCED"].steady
@@ -68,7 +71,7 @@ async def test_the_formulas_choose_as_the_services_do(serving, ranking):
     weights = await weights_told(serving, TASKS)
     await save_all(serving, "served", TASKS)
     served = Served(serving, "served", ranking, TASKS, pools, weights.gate)
-    formulas = Formulas(pools, ByCell(cosines(pools), weights), weights, ranking)
+    formulas = Formulas(pools, ByCell(pools, weights), weights, ranking)
     trial, same = drawn(TASKS, 2), 0
     for ask in trial.asks(120):
         pattern = await served.took(ask.query, ask.number)
@@ -110,7 +113,7 @@ async def test_where_nothing_is_learned_the_formulas_leave_equals_as_the_pool_ha
 async def test_plain_counts_forget_what_was_asked_and_cells_do_not():
     weights = RankingWeights()
     plain = Formulas(POOLS, ByPattern(), weights, Ranking.BALANCED)
-    cells = Formulas(POOLS, ByCell(cosines(POOLS), weights), weights, Ranking.BALANCED)
+    cells = Formulas(POOLS, ByCell(POOLS, weights), weights, Ranking.BALANCED)
     for learner in (plain, cells):
         assert await learner.first(1, 0) == 1
         for _ in range(10):

@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from lot_grpc.evaluation.errors import EvalDataError
 from tests.learn.made import TASKS
 from tests.learn.tasks import carried_set
-from tests.learn.worlds import Chances, drawn, oracle, share, way
+from tests.learn.worlds import Chances, Halving, drawn, oracle, share, way
 
 CHANCES = Chances(TASKS, (0.2, 0.7, 0.5))
 
@@ -54,3 +57,30 @@ def test_the_way_goes_from_relevance_to_the_oracle():
     assert way(0.6, 0.4, 0.8) == pytest.approx(0.5)
     assert way(0.3, 0.4, 0.8) < 0
     assert way(0.8, 0.8, 0.8) == 0
+
+
+def test_halved_by_template_no_right_pattern_is_of_both_halves():
+    tasks = carried_set()
+    trial = drawn(tasks, 3, Halving.TEMPLATE)
+    assert sorted(trial.asked + trial.never) == list(range(len(tasks.queries)))
+    assert len(trial.asked) == len(tasks.queries) // 2
+    of = [
+        {one for query in half for one in tasks.right[query]} for half in (trial.asked, trial.never)
+    ]
+    assert not of[0] & of[1]
+    by_query = drawn(tasks, 3)
+    of = [
+        {one for query in half for one in tasks.right[query]}
+        for half in (by_query.asked, by_query.never)
+    ]
+    assert of[0] & of[1]
+
+
+def test_queries_that_share_a_pattern_through_others_stay_together():
+    linked = replace(
+        TASKS, right=(frozenset({0}), frozenset({1}), frozenset({0, 1}), frozenset({2}))
+    )
+    trial = drawn(linked, 1, Halving.TEMPLATE)
+    assert {trial.asked, trial.never} == {(0, 1, 2), (3,)}
+    with pytest.raises(EvalDataError, match="halved"):
+        drawn(replace(TASKS, right=(frozenset({0}),) * 4), 1, Halving.TEMPLATE)

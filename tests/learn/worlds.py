@@ -5,8 +5,20 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 
+from lot_grpc.evaluation.errors import EvalDataError
 from tests.learn.tasks import TaskSet
+
+
+class Halving(StrEnum):
+    """How the queries are divided into those that are asked and those that never are.
+
+    By TEMPLATE no right pattern of a query never asked was right for one that was.
+    """
+
+    QUERY = "query"
+    TEMPLATE = "template"
 
 
 @dataclass(frozen=True)
@@ -56,14 +68,33 @@ class Trial:
             yield Ask(number, draw.choice(self.asked), draw.random())
 
 
-def drawn(tasks: TaskSet, seed: int) -> Trial:
+def drawn(tasks: TaskSet, seed: int, halving: Halving = Halving.QUERY) -> Trial:
     """Draw a trial."""
     draw = random.Random(f"trial {seed}")
-    order = list(range(len(tasks.queries)))
-    draw.shuffle(order)
-    half = len(order) // 2
+    groups = [[query] for query in range(len(tasks.queries))]
+    if halving is Halving.TEMPLATE:
+        groups = _by_template(tasks)
+    draw.shuffle(groups)
+    asked: list[int] = []
+    never: list[int] = []
+    for group in groups:
+        fits = len(asked) + len(group) <= len(tasks.queries) // 2
+        (asked if fits else never).extend(group)
+    if not asked:
+        raise EvalDataError(f"{tasks.name}: all queries share a template, so they cannot be halved")
     before, after = (Chances(tasks, tuple(draw.random() for _ in tasks.stored)) for _ in range(2))
-    return Trial(seed, tuple(sorted(order[:half])), tuple(sorted(order[half:])), before, after)
+    return Trial(seed, tuple(sorted(asked)), tuple(sorted(never)), before, after)
+
+
+def _by_template(tasks: TaskSet) -> list[list[int]]:
+    """Queries in groups: those of a group share right patterns, directly or through others."""
+    groups: list[tuple[set[int], list[int]]] = []
+    for query, right in enumerate(tasks.right):
+        joined = [group for group in groups if group[0] & right]
+        groups = [group for group in groups if not group[0] & right]
+        patterns = set(right).union(*(group[0] for group in joined))
+        groups.append((patterns, [one for group in joined for one in group[1]] + [query]))
+    return [queries for _, queries in groups]
 
 
 def mean(values: Sequence[float]) -> float:

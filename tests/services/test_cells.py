@@ -48,6 +48,16 @@ async def test_outcomes_on_another_kind_of_query_say_nothing_of_this_one(world):
     assert [hit.evidence.trials for hit in answer.hits] == [0, 0]
 
 
+async def test_a_near_query_counts_as_one_trial_however_often_it_was_asked(world):
+    one, two = await two_near_ties(world)
+    for _ in range(6):
+        await outcome(world, two, query=f"{LIBRARY} 1 now")
+    hits = {hit.thing.pattern_id: hit for hit in (await recall(world, f"{LIBRARY} 1")).hits}
+    assert 0.0 < hits[two].evidence.trials <= 1.0
+    assert hits[two].evidence.neighbours[0].trials > 4.0
+    assert hits[one].evidence.trials == 0.0
+
+
 async def test_an_outcome_without_a_query_counts_for_the_pattern_as_a_whole_only(world):
     one, two = await two_near_ties(world)
     for _ in range(6):
@@ -121,7 +131,8 @@ async def test_old_outcomes_fade(world):
 
 
 async def test_explore_samples_by_seed_and_tells_the_seed(world):
-    await two_near_ties(world)
+    for pattern in await two_near_ties(world):
+        await outcome(world, pattern, outcome=Outcome.PARTIAL, query=f"{LIBRARY} 1")
     orders = set()
     for seed in range(20):
         answer = await explored(world, seed)

@@ -108,3 +108,17 @@ def test_evidence_is_the_weighted_sum_and_names_the_nearest_first():
 def test_what_is_old_says_less():
     old = neighbour(cell([1.0]), "q", 1.0, 21 * DAY, 0.1, FADING)
     assert old.trials == pytest.approx(0.25)
+
+
+@given(values.filter(bool), st.floats(-1, 0.999))
+def test_another_query_counts_as_one_trial_at_most_however_often_it_was_asked(of, cosine):
+    known = evidence([neighbour(cell(of), "other", cosine, DAY, 0.1, FADING)])
+    assert known.trials <= kernel(cosine, 0.1) + 1e-12
+    assert known.successes <= known.trials + 1e-12
+    same = evidence([neighbour(cell(of), "same", 0.99999, DAY, 0.1, FADING)])
+    assert same.trials == pytest.approx(cell(of).trials, rel=1e-3)
+
+
+def test_two_like_queries_say_more_than_one():
+    cells = [neighbour(cell([1.0] * 9), query, 0.95, DAY, 0.1, FADING) for query in "ab"]
+    assert evidence(cells).trials == pytest.approx(2 * evidence(cells[:1]).trials)

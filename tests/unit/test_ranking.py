@@ -148,18 +148,35 @@ def learned(pool: list[Candidate], ranking: Ranking = Ranking.BALANCED) -> dict[
     }
 
 
-def test_the_learned_part_is_the_chance_around_one_half():
-    # What is usual is (3 + 1) / (4 + 2); two trials of it stand before the four.
+def log_odds(chance: float) -> float:
+    return math.log(chance / (1 - chance))
+
+
+def test_the_learned_part_is_how_far_the_log_odds_lie_from_those_of_neutral():
+    # Two trials at .3 stand before the four.
     assert learned([Candidate("a", 0.5, 3, 4)])["a"] == pytest.approx(
-        2 * ((3 + 2 * 4 / 6) / (4 + 2) - 0.5)
+        (log_odds((3 + 2 * 0.3) / (4 + 2)) - log_odds(0.3)) / 3
     )
 
 
-def test_what_was_never_tried_is_taken_for_what_is_usual_here_and_for_one_half_at_least():
-    proven = [Candidate(f"good{n}", 0.5, 9, 10) for n in range(4)]
-    assert learned([*proven, Candidate("new", 0.5)])["new"] == pytest.approx(2 * (37 / 42 - 0.5))
-    failing = [Candidate(f"bad{n}", 0.5, 1, 10) for n in range(4)]
-    assert learned([*failing, Candidate("new", 0.5)])["new"] == 0.0
+@pytest.mark.parametrize("ranking", [Ranking.BALANCED, Ranking.RELIABLE, Ranking.EXPLORE])
+def test_what_was_never_tried_neither_gains_nor_loses_whatever_its_neighbours_did(ranking):
+    for successes in (0, 3, 10):
+        others = [Candidate(f"other{n}", 0.5, successes, 10) for n in range(4)]
+        assert learned([*others, Candidate("new", 0.5)], ranking)["new"] == pytest.approx(0.0)
+
+
+def test_reliable_gives_for_what_is_sure_and_takes_as_balanced_does():
+    pool = [
+        Candidate("once", 0.5, 1, 1),
+        Candidate("often", 0.5, 9, 10),
+        Candidate("no", 0.5, 0, 3),
+    ]
+    sure, mean = learned(pool, Ranking.RELIABLE), learned(pool)
+    assert sure["once"] == pytest.approx(0.0)
+    assert mean["once"] > 0
+    assert 0 < sure["often"] < mean["often"]
+    assert sure["no"] == mean["no"] < 0
 
 
 RANKINGS = st.sampled_from([Ranking.BALANCED, Ranking.RELIABLE, Ranking.EXPLORE])
@@ -209,14 +226,14 @@ def test_reliable_puts_the_proven_before_the_lucky():
     assert ids(pool, ranking=Ranking.BALANCED)[0] in ("proven", "lucky")
 
 
-def test_explore_gives_the_same_order_for_the_same_seed_and_tries_all_in_time():
-    pool = [Candidate(name, 0.5) for name in "abcd"]
+def test_explore_gives_the_same_order_for_the_same_seed_and_tries_what_is_tried_little():
+    pool = [Candidate("often", 0.5, 6, 10), Candidate("little", 0.5, 1.8, 3)]
     firsts = set()
     for seed in range(40):
-        page = rank(pool, Ranking.EXPLORE, WEIGHTS, 4, seed)
-        assert page == rank(pool, Ranking.EXPLORE, WEIGHTS, 4, seed)
+        page = rank(pool, Ranking.EXPLORE, WEIGHTS, 2, seed)
+        assert page == rank(pool, Ranking.EXPLORE, WEIGHTS, 2, seed)
         firsts.add(page[0].candidate.id)
-    assert firsts == set("abcd")
+    assert firsts == {"often", "little"}
 
 
 def test_explore_mostly_takes_what_worked():

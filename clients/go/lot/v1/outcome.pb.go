@@ -149,13 +149,13 @@ const (
 	// The `similarity` that each hit shows, and nothing else: neither words nor what was learned. A
 	// search orders by meaning alone then; RELEVANCE finds better. Refused with `rerank`.
 	Ranking_RANKING_SIMILARITY Ranking = 2
-	// As BALANCED, but with the lower bound of the chance of success (Wilson, as for
-	// Outcomes.reliability) in place of its mean, and three times its weight: what is proven comes
-	// first.
+	// As BALANCED, but what worked gains only as far as the lower bound of its chance of success
+	// (Wilson, as for Outcomes.reliability) is above that of what was never tried: what is proven
+	// comes first.
 	Ranking_RANKING_RELIABLE Ranking = 3
-	// As BALANCED, but with a sample from what the chance of success may be in place of its mean,
-	// reproducible by `seed`, so that new things get tried. It takes worse ones now to know better
-	// ones later.
+	// As BALANCED, but with the mean chance of success moved towards a sample of what it may be, the
+	// more the more outcomes there are, reproducible by `seed`: what failed is tried again now and
+	// then, and what is only fairly good gives way. What was never tried is as in BALANCED.
 	Ranking_RANKING_EXPLORE Ranking = 4
 	// Relevance alone, by meaning and by words together: the order that BALANCED, RELIABLE and EXPLORE
 	// begin with. Nothing learned takes part.

@@ -1555,13 +1555,14 @@ type LearnedFrom struct {
 	Query string `protobuf:"bytes,1,opt,name=query,proto3" json:"query,omitempty"`
 	// similarity of the two queries: their cosine.
 	Similarity float64 `protobuf:"fixed64,2,opt,name=similarity,proto3" json:"similarity,omitempty"`
-	// weight in [0, 1] with which they count: exp((similarity - 1) / kernel_width).
+	// weight in [0, 1] with which they count: exp((similarity - 1) / kernel_width), divided by
+	// trial_count if that is above 1 and the query is another one (similarity below 0.9999).
 	Weight float64 `protobuf:"fixed64,3,opt,name=weight,proto3" json:"weight,omitempty"`
 	// trial_count of them, older ones faded.
 	TrialCount float64 `protobuf:"fixed64,4,opt,name=trial_count,json=trialCount,proto3" json:"trial_count,omitempty"`
 	// success_count of them, PARTIAL as one half, older ones faded. The chance that BALANCED goes by
-	// is (2 · usual + Σ weight · success_count) / (2 + Σ weight · trial_count), where `usual` is the
-	// same over all hits within the gate, from one success and one failure on, and at least one half.
+	// is (0.6 + Σ weight · success_count) / (2 + Σ weight · trial_count): 0.3 where there are none, at
+	// which what was learned adds nothing.
 	SuccessCount float64 `protobuf:"fixed64,5,opt,name=success_count,json=successCount,proto3" json:"success_count,omitempty"`
 	// last_time of an outcome on that query.
 	LastTime      *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=last_time,json=lastTime,proto3" json:"last_time,omitempty"`

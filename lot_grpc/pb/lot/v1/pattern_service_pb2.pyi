@@ -859,13 +859,15 @@ class LearnedFrom(_message.Message):
     similarity: _builtins.float
     """similarity of the two queries: their cosine."""
     weight: _builtins.float
-    """weight in [0, 1] with which they count: exp((similarity - 1) / kernel_width)."""
+    """weight in [0, 1] with which they count: exp((similarity - 1) / kernel_width), divided by
+    trial_count if that is above 1 and the query is another one (similarity below 0.9999).
+    """
     trial_count: _builtins.float
     """trial_count of them, older ones faded."""
     success_count: _builtins.float
     """success_count of them, PARTIAL as one half, older ones faded. The chance that BALANCED goes by
-    is (2 · usual + Σ weight · success_count) / (2 + Σ weight · trial_count), where `usual` is the
-    same over all hits within the gate, from one success and one failure on, and at least one half.
+    is (0.6 + Σ weight · success_count) / (2 + Σ weight · trial_count): 0.3 where there are none, at
+    which what was learned adds nothing.
     """
     @_builtins.property
     def last_time(self) -> _timestamp_pb2.Timestamp:

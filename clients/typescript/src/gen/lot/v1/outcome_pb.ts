@@ -272,18 +272,18 @@ export enum Ranking {
   SIMILARITY = 2,
 
   /**
-   * As BALANCED, but with the lower bound of the chance of success (Wilson, as for
-   * Outcomes.reliability) in place of its mean, and three times its weight: what is proven comes
-   * first.
+   * As BALANCED, but what worked gains only as far as the lower bound of its chance of success
+   * (Wilson, as for Outcomes.reliability) is above that of what was never tried: what is proven
+   * comes first.
    *
    * @generated from enum value: RANKING_RELIABLE = 3;
    */
   RELIABLE = 3,
 
   /**
-   * As BALANCED, but with a sample from what the chance of success may be in place of its mean,
-   * reproducible by `seed`, so that new things get tried. It takes worse ones now to know better
-   * ones later.
+   * As BALANCED, but with the mean chance of success moved towards a sample of what it may be, the
+   * more the more outcomes there are, reproducible by `seed`: what failed is tried again now and
+   * then, and what is only fairly good gives way. What was never tried is as in BALANCED.
    *
    * @generated from enum value: RANKING_EXPLORE = 4;
    */

@@ -855,7 +855,8 @@ export type LearnedFrom = Message<"lot.v1.LearnedFrom"> & {
   similarity: number;
 
   /**
-   * weight in [0, 1] with which they count: exp((similarity - 1) / kernel_width).
+   * weight in [0, 1] with which they count: exp((similarity - 1) / kernel_width), divided by
+   * trial_count if that is above 1 and the query is another one (similarity below 0.9999).
    *
    * @generated from field: double weight = 3;
    */
@@ -870,8 +871,8 @@ export type LearnedFrom = Message<"lot.v1.LearnedFrom"> & {
 
   /**
    * success_count of them, PARTIAL as one half, older ones faded. The chance that BALANCED goes by
-   * is (2 · usual + Σ weight · success_count) / (2 + Σ weight · trial_count), where `usual` is the
-   * same over all hits within the gate, from one success and one failure on, and at least one half.
+   * is (0.6 + Σ weight · success_count) / (2 + Σ weight · trial_count): 0.3 where there are none, at
+   * which what was learned adds nothing.
    *
    * @generated from field: double success_count = 5;
    */

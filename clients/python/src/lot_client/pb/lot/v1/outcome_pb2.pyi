@@ -92,14 +92,14 @@ class _RankingEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Ranking.Value
     search orders by meaning alone then; RELEVANCE finds better. Refused with `rerank`.
     """
     RANKING_RELIABLE: _Ranking.ValueType  # 3
-    """As BALANCED, but with the lower bound of the chance of success (Wilson, as for
-    Outcomes.reliability) in place of its mean, and three times its weight: what is proven comes
-    first.
+    """As BALANCED, but what worked gains only as far as the lower bound of its chance of success
+    (Wilson, as for Outcomes.reliability) is above that of what was never tried: what is proven
+    comes first.
     """
     RANKING_EXPLORE: _Ranking.ValueType  # 4
-    """As BALANCED, but with a sample from what the chance of success may be in place of its mean,
-    reproducible by `seed`, so that new things get tried. It takes worse ones now to know better
-    ones later.
+    """As BALANCED, but with the mean chance of success moved towards a sample of what it may be, the
+    more the more outcomes there are, reproducible by `seed`: what failed is tried again now and
+    then, and what is only fairly good gives way. What was never tried is as in BALANCED.
     """
     RANKING_RELEVANCE: _Ranking.ValueType  # 5
     """Relevance alone, by meaning and by words together: the order that BALANCED, RELIABLE and EXPLORE
@@ -120,14 +120,14 @@ RANKING_SIMILARITY: Ranking.ValueType  # 2
 search orders by meaning alone then; RELEVANCE finds better. Refused with `rerank`.
 """
 RANKING_RELIABLE: Ranking.ValueType  # 3
-"""As BALANCED, but with the lower bound of the chance of success (Wilson, as for
-Outcomes.reliability) in place of its mean, and three times its weight: what is proven comes
-first.
+"""As BALANCED, but what worked gains only as far as the lower bound of its chance of success
+(Wilson, as for Outcomes.reliability) is above that of what was never tried: what is proven
+comes first.
 """
 RANKING_EXPLORE: Ranking.ValueType  # 4
-"""As BALANCED, but with a sample from what the chance of success may be in place of its mean,
-reproducible by `seed`, so that new things get tried. It takes worse ones now to know better
-ones later.
+"""As BALANCED, but with the mean chance of success moved towards a sample of what it may be, the
+more the more outcomes there are, reproducible by `seed`: what failed is tried again now and
+then, and what is only fairly good gives way. What was never tried is as in BALANCED.
 """
 RANKING_RELEVANCE: Ranking.ValueType  # 5
 """Relevance alone, by meaning and by words together: the order that BALANCED, RELIABLE and EXPLORE
