@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from lot_grpc.domain.error_text.signature import read_error, shared_signature, wrappers
+from lot_grpc.domain.error_text.signature import read_error, same_error, wrappers
 from tests.errors.cases import Case, read_cases
 from tests.errors.dresses import dresses_of
 from tests.sampling import one_in
@@ -19,9 +19,9 @@ READ = {case.id: read_error("", str(case.saved)) for case in CASES}
 def test_no_two_unrelated_errors_are_the_same():
     """Of all pairs of all tools; with one signature in common they are still two."""
     false = [
-        (one.id, other.id, shared)
+        (one.id, other.id, shared[0].text)
         for one, other in itertools.combinations(CASES, 2)
-        if not one.related(other) and (shared := shared_signature(READ[one.id], READ[other.id]))
+        if not one.related(other) and (shared := same_error(READ[one.id], READ[other.id]))
     ]
     assert false == []
 
@@ -31,11 +31,18 @@ def test_generic_lines_are_no_signature(case):
     assert READ[case.id].signatures == ()
 
 
-@pytest.mark.parametrize("case", one_in(12, TELLING), ids=lambda case: case.id)
+def test_nearly_every_error_has_a_signature():
+    assert sum(not READ[case.id].signatures for case in TELLING) <= 4
+
+
+SIGNED = [case for case in TELLING if READ[case.id].signatures]
+
+
+@pytest.mark.parametrize("case", one_in(12, SIGNED), ids=lambda case: case.id)
 def test_an_error_is_the_same_in_most_dresses(case: Case):
     dressed = [text for dress in dresses_of("all").values() if (text := dress(case.saved))]
-    same = [text for text in dressed if shared_signature(READ[case.id], read_error("", text))]
-    assert len(same) >= 0.6 * len(dressed)
+    same = [text for text in dressed if same_error(READ[case.id], read_error("", text))]
+    assert len(same) >= 0.4 * len(dressed)
 
 
 def test_a_line_before_unrelated_errors_of_a_namespace_is_a_wrapper():
@@ -45,8 +52,8 @@ def test_a_line_before_unrelated_errors_of_a_namespace_is_a_wrapper():
     seen = read_error("", f"ERROR: {line}\nunknown flag --wait")
     little = wrappers(seen, stored)
     assert seen.signature in little
-    assert [shared_signature(seen, one, little) for one in stored] == ["", "", ""]
-    assert shared_signature(seen, seen, little)
+    assert [same_error(seen, one, little) for one in stored] == [None, None, None]
+    assert same_error(seen, seen, little)
 
 
 @pytest.mark.parametrize(

@@ -102,7 +102,7 @@ Caused by: java.net.ConnectException: Connection refused
 
 READ = [
     ("", PYTHON_TRACE, "InvoiceLost: job <number> failed"),
-    ("", PYTHON_CHAIN, "LookupError: no entry for k"),
+    ("", PYTHON_CHAIN, "LookupError: no entry for <name>"),
     ("", PYTHON_GROUP, "ValueError: bad port <number>"),
     ("", NODE_TRACE, "TypeError: <name> is not a function"),
     ("", NODE_CAUSE, "ECONNREFUSED: connect ECONNREFUSED <address>"),

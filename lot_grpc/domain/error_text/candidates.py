@@ -35,7 +35,7 @@ _FRAME = re.compile(
     r"[ \t]*at \S+.*[:(]|[ \t]+at \S|goroutine \d|[ \t]+\.\.\. \d+ more|[ \t]*File \""
 )
 _MARGIN = re.compile(
-    r"[ \t]*(?:[\u2500-\u257f|>*\u2022\u25cf\u25cb\u2716\u2717\u2718\u00d7"
+    r"(?:E {3,})?[ \t]*(?:[\u2500-\u257f|>*\u2022\u25cf\u25cb\u2716\u2717\u2718\u00d7"
     r"\u2a2f\u274c\u279c\u2192!-]{1,3}"
     r"[ \t]+)*[ \t]*"
 )
@@ -116,6 +116,8 @@ _CODE_LINE = re.compile(
     r"[\s>|\d]*(?:[{}();\[\],=]*$|(?:import|from|def|class|return|let|const|var|func|fn|use|raise"
     r"|throw|if|for)\b(?![^\n]*: \S))"
 )
+_CODE_ALONE = re.compile(r"\[?([A-Z]{1,6}-?\d{2,6})\]?:?")
+_SEVERAL = re.compile(r"[\w'\"`]\S* \S")
 ONE_WORD = re.compile(r"[\w.$/\[\]@-]+[:,]?$")
 
 
@@ -166,7 +168,7 @@ def candidate(line: str, behind: Sequence[str]) -> Candidate | None:
     if placed and (found := _LINT.match(bare)):
         return Candidate(Headline(found[1], bare[found.end() :]), ERROR)
     if THREAD.match(bare) or TYPED.match(bare):
-        headline = with_symbol(typed(bare), behind)
+        headline = announced(with_symbol(typed(bare), behind), behind)
         return Candidate(
             headline, ERROR if headline.type not in ("Error", "Exception") else ERROR - 0.2
         )
@@ -204,9 +206,20 @@ def _unwrapped(line: str, behind: Sequence[str]) -> str:
 def _continued(headline: Headline, behind: Sequence[str]) -> Headline:
     """With the next line where it only announces that."""
     text = headline.text.rstrip()
+    if behind and (code := _CODE_ALONE.fullmatch(text)):
+        return Headline(headline.type or code[1], _MARGIN.sub("", behind[0], count=1).strip())
     if not text.endswith(":") or not behind:
         return headline
     more = _unwrapped(_MARGIN.sub("", behind[0], count=1).strip(), behind[1:])
     if not telling_words(taken_apart(text).text):
         return typed(more) if not headline.type else Headline(headline.type, more)
+    return Headline(headline.type, f"{text} {more}")
+
+
+def announced(headline: Headline, behind: Sequence[str]) -> Headline:
+    """With the next line where the text ends in a colon, unless that lists names."""
+    text = headline.text.rstrip()
+    more = behind[0].strip() if behind else ""
+    if not text.endswith(":") or not _SEVERAL.match(more):
+        return headline
     return Headline(headline.type, f"{text} {more}")

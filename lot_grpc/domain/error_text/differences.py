@@ -7,8 +7,10 @@ unlike, and what two errors agree in tells how surely the fix of the one is that
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import SequenceMatcher
+from itertools import zip_longest
 from typing import Final
 
 from lot_grpc.domain.error_text.parts import LeftOut
@@ -47,9 +49,7 @@ def compared(given: Sequence[LeftOut], stored: Sequence[LeftOut]) -> Compared:
     """
     differences: list[Difference] = []
     weight_of_all = weight_of_others = 0.0
-    for number in range(max(len(given), len(stored))):
-        one = given[number] if number < len(given) else LeftOut(stored[number].part, "")
-        other = stored[number] if number < len(stored) else LeftOut(one.part, "")
+    for one, other in _pairs(given, stored):
         weight, part = max((_WEIGHTS.get(kind, _LITTLE), kind) for kind in (one.part, other.part))
         weight_of_all += weight
         if one.text != other.text:
@@ -57,6 +57,19 @@ def compared(given: Sequence[LeftOut], stored: Sequence[LeftOut]) -> Compared:
         if _core(one) != _core(other):
             weight_of_others += weight
     return Compared(_each_once(differences), 1.0 - weight_of_others / max(1.0, weight_of_all))
+
+
+def _pairs(
+    given: Sequence[LeftOut], stored: Sequence[LeftOut]
+) -> Iterator[tuple[LeftOut, LeftOut]]:
+    """Parts beside those of the same kind at the same place; beside "" where there is none."""
+    kinds = [[one.part for one in parts] for parts in (given, stored)]
+    if kinds[0] > kinds[1]:  # a matcher pairs unlike either way
+        yield from ((one, other) for other, one in _pairs(stored, given))
+        return
+    for _, i, j, k, n in SequenceMatcher(None, kinds[0], kinds[1], autojunk=False).get_opcodes():
+        for one, other in zip_longest(given[i:j], stored[k:n]):
+            yield one or LeftOut(other.part, ""), other or LeftOut(one.part, "")
 
 
 def _core(one: LeftOut) -> str:

@@ -26,7 +26,7 @@ _SYSTEM_CODE = re.compile(r"(E[A-Z]{3,20}[0-9]?|ERR_[A-Z_]{2,60})(?:: ?| )(.*)")
 _SYSTEM_CALL = re.compile(r"[a-z]\w{1,30}(?: \S{1,200})? (E[A-Z][A-Z_]{2,20})\b")
 """``connect ECONNREFUSED …``, ``getaddrinfo ENOTFOUND …``, ``spawn x ENOENT``."""
 
-_CODE_ALONE = re.compile(r"([A-Z]{1,6}\d{2,6}): (.*)")
+_CODE_ALONE = re.compile(r"(?:[\w.-]+: )?([A-Z]{1,6}\d{2,6}): (.*)")
 
 
 @dataclass(frozen=True, slots=True)

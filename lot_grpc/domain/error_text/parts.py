@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
-from lot_grpc.domain.error_text.vocabulary import says_nothing
+from lot_grpc.domain.error_text.vocabulary import is_known, is_prose, says_nothing
 
 _NOTHING: Final = frozenset({"nil", "none", "nonetype", "null", "undefined"})
 """Kept wherever they stand in quotes."""
@@ -51,7 +52,7 @@ _PARTS: Final = re.compile(
     "|".join(
         (
             r"(?P<url>\b[a-zA-Z][a-zA-Z0-9+.-]{1,15}://[^\s'\"`<>()\]]+)",
-            r"(?P<quoted>(?<!\w)'[^'\n]+'(?!\w)|\"[^\"\n]+\"|`[^`\n]+`"
+            r"(?P<quoted>(?<!\w)'[^'\n]+'(?!\w)|\"[^\"\n]+\"|`[^`'\n]+'(?!\w)|`[^`\n]+`"
             r"|\u2018[^\u2019\n]+\u2019|\u201c[^\u201d\n]+\u201d)",
             r"(?P<time>\b\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:[.,]\d{1,9})?)?"
             r"(?:Z|[+-]\d\d:?\d\d)?)?\b)",
@@ -90,21 +91,14 @@ _UNQUOTED: Final = tuple(
          r"(?= is not (?:defined|a function|a constructor|iterable))", "name", ""),
         (r"(?<=undefined: )(?P<part>[\w.]+)$", "name", ""),
         (r"(?<=declared and not used: )(?P<part>\w+)$", "name", ""),
+        (r"(?<=cannot find )(?P<part>-l\S+)", "name", ""),
         (r"(?<=^package )(?P<part>[\w.]+)(?= does not exist$)", "name", ""),
         (r"(?<=ENOTFOUND )(?P<part>[\w.-]+)$", "name", ""),
         (r"(?<=EAI_AGAIN )(?P<part>[\w.-]+)$", "name", ""),
         (r"(?<=^spawn )(?P<part>\S+)(?= E)", "name", ""),
-        (r"(?<=satisfies the requirement )(?P<part>\S+)(?: \(from versions: .*)?", "name", ""),
-        (r"(?<=No matching distribution found for )(?P<part>\S+)$", "name", ""),
-        (r"(?<=wheel for )(?P<part>\S+)", "name", ""),
-        (r"(?<=wheels for )(?P<part>\S+)", "name", ""),
         (r"(?<=^Failed to start )(?P<part>.*)$", "name", ""),
-        (rf"(?<= in )(?P<part>\w+)(?= \({_M})", "name", ""),
-        (r"(?<=cannot find )(?P<part>-l\S+)", "name", ""),
-        (r"(?<= on project )(?P<part>[^\s:]+)", "name", ""),
         (r"(?<=] )(?P<part>\S+ -> \S+)(?= \()", "name", ""),
         (r"(?P<part>\S+)(?=: unbound variable$)", "name", ""),
-        (r"(?<=While resolving: )(?P<part>\S+)$", "name", ""),
         (rf"^(?:\S+: )?(?:line {_M}: |{_M}: )?(?P<part>[^\s:]+): command not found$",
          "name", ": command not found"),
         (rf"^\S+: {_M}: (?P<part>[^\s:]+): not found$", "name", ": command not found"),
@@ -116,6 +110,11 @@ _UNQUOTED: Final = tuple(
 )  # fmt: skip
 """Names that shells, Go, pip and JavaScript do not quote: ``part`` is what is left out, and with it
 whatever else the rule takes in; what comes behind it instead makes shells alike."""
+
+_LAST: Final = re.compile(
+    r"^(?P<slot>.*(?:: | for | requirement ))(?P<part>-?[A-Za-z@$_][\w@$./-]*)$", re.DOTALL
+)
+"""One word at the end, which is a name where it is none of the language of messages."""
 
 _ASIDE: Final = re.compile(
     r"[;,.?]? ?\(?[Dd]id you mean [^\n]*$|\.? Perhaps you forgot [^\n]*$"
@@ -167,6 +166,7 @@ class TakenApart:
     left_out: tuple[LeftOut, ...]
 
 
+@lru_cache(1024)
 def taken_apart(text: str) -> TakenApart:
     """Take a line apart. Lines with the same text have the same kinds of parts left out."""
     stands: list[tuple[str, LeftOut]] = []
@@ -181,6 +181,8 @@ def taken_apart(text: str) -> TakenApart:
             return whole
         if kind == "code" or (kind == "quoted" and _says_which(found)):
             return whole
+        if kind == "quoted" and is_prose(whole[1:-1]):
+            return f"'{_PARTS.sub(leave_out, whole[1:-1])}'"
         if len(stands) >= _MOST_MARKS:
             return f"<{_stand_in(kind)}>"
         if kind == "quoted":
@@ -197,6 +199,8 @@ def taken_apart(text: str) -> TakenApart:
 
     made = _PARTS.sub(leave_out, _MARKS.sub("\ufffd", _ASIDE.sub("", text)))
     made = _SLOT.sub(name, _SPACES.sub(" ", made).strip(" .:;,"))
+    if (last := _LAST.search(made)) and not is_known(last["part"]):
+        made = name(last)
     for rule, part, behind in _UNQUOTED:
         if found := rule.search(made):
             one = mark(f"<{part}>", LeftOut(part, written_out(found["part"])))

@@ -79,7 +79,8 @@ _CODE: Final = re.compile(r"[A-Za-z@][\w@/.-]{2,60}")
 _TYPE: Final = re.compile(r"[\w.]{0,60}(?:Error|Exception|Fault|Failure|_error|_exceeded)")
 
 _FIELD: Final = re.compile(
-    r"(?<![\w.])(?:err|error|msg|message|reason|cause|panic|exception)=\"((?:[^\"\\]|\\.)*)\""
+    r"(?<![\w.])(?:err|error|msg|message|details?|reason|cause|panic|exception) ?= ?"
+    r"\"((?:[^\"\\]|\\.)*)\""
 )
 _JSON_FIELD: Final = re.compile(
     r"[ \t]*[\"']"
@@ -98,7 +99,7 @@ def report_text(text: str) -> str:
         return "\n".join(_xml(bare)) or text
     if bare[:1] in ("{", "[") and (data := _loaded(bare)) is not None:
         return "\n".join(_texts(data)) or text
-    if "{" not in bare and "=" not in bare and "[{" not in bare:
+    if "{" not in bare and "=" not in bare and '":' not in bare:
         return text
     return "\n".join(_line(line) for line in text.splitlines())
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
+from lot_grpc.domain.error_text.alike import OWN, alike, names_in, weight_of
 from lot_grpc.domain.error_text.line import short_type
 from lot_grpc.domain.error_text.parts import LeftOut, TakenApart, taken_apart
 from lot_grpc.domain.error_text.statements import (
@@ -26,7 +27,7 @@ from lot_grpc.domain.error_text.vocabulary import telling_words
 from lot_grpc.domain.ids import content_hash
 from lot_grpc.domain.text_form import normal_form
 
-VERSION: Final = 3
+VERSION: Final = 4
 """Raised whenever a rule changes. At the next start, signatures of another version are recomputed
 from the messages, which are stored as they came (``services.error_backfill``)."""
 
@@ -54,6 +55,11 @@ class Signature:
     left_out: tuple[LeftOut, ...]
     line: str
 
+    @property
+    def names(self) -> tuple[LeftOut, ...]:
+        """What it leaves out, and the names that it has not."""
+        return names_in(self.text, self.left_out)
+
 
 @dataclass(frozen=True, slots=True)
 class ErrorRead:
@@ -77,10 +83,6 @@ class ErrorRead:
     def left_out(self) -> tuple[LeftOut, ...]:
         """What the most telling one leaves out."""
         return self.signatures[0].left_out if self.signatures else ()
-
-    def left_out_of(self, signature: str) -> tuple[LeftOut, ...] | None:
-        """What one of the signatures leaves out; None for one that the error does not have."""
-        return next((one.left_out for one in self.signatures if one.text == signature), None)
 
 
 def signature_of(error_type: str, message: str) -> str:
@@ -159,18 +161,36 @@ def _signature(given: str, stated: Statement) -> Signature:
     return Signature(whole, apart.left_out, line)
 
 
-def shared_signature(
+def same_error(
     one: ErrorRead, other: ErrorRead, little: AbstractSet[str] = frozenset()
-) -> str:
-    """The signature by which two errors are the same; "" where they are two.
+) -> tuple[Signature, Signature] | None:
+    """The signatures by which two errors are the same; None where they are two.
 
-    The most telling one of either, or its cause, must be one of the other's. ``little`` are those
-    that say too little for that: then the errors must share another one.
+    The most telling one of either, or its cause, must be one of the other's, or say the same as one
+    of them (``alike``). ``little`` are those that say too little for that: then the errors must
+    share another one.
     """
-    both = [each.text for each in one.signatures if other.left_out_of(each.text) is not None]
-    if not {one.signature, one.cause, other.signature, other.cause} & set(both):
-        return ""
-    return next((text for text in both if text not in little), "")
+    first = {one.signature, one.cause, other.signature, other.cause} - {""}
+    pairs = [
+        (each, match)
+        for each in one.signatures
+        for match in other.signatures
+        if (each.text == one.signature and match.text == other.signature)
+        or min(weight_of(each.text), weight_of(match.text)) >= OWN
+    ]
+    both = [pair for pair in pairs if pair[0].text == pair[1].text]
+    if any(each.text in first for each, _ in both):
+        return next((pair for pair in both if pair[0].text not in little), None)
+    return next(
+        (
+            (each, match)
+            for each, match in pairs
+            if (each.text in first or match.text in first)
+            and not {each.text, match.text} & little
+            and alike(each.text, match.text)
+        ),
+        None,
+    )
 
 
 def wrappers(error: ErrorRead, stored: Sequence[ErrorRead]) -> AbstractSet[str]:

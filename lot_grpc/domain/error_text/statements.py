@@ -26,6 +26,7 @@ from lot_grpc.domain.error_text.candidates import (
     TRACE,
     WARNING,
     Candidate,
+    announced,
     candidate,
 )
 from lot_grpc.domain.error_text.dress import undressed
@@ -85,6 +86,9 @@ _RUST_OLD = re.compile(r"[ \t]*thread '[^']*' panicked at '(.*)', \S+:\d+:\d+$")
 _PYTHON_FRAME = re.compile(r"[ \t]*File \"[^\"]+\", line \d+")
 _TRACEBACK = "Traceback (most recent call last)"
 
+_PROGRAM = re.compile(r"^[a-z][\w+.-]*: (?=[^<]{2})")
+"""Who says it, which does not tell what."""
+
 _MILD = re.compile(r"\bnever (?:read|used)\b|\bunused\b|\bnot used\b")
 
 
@@ -115,7 +119,7 @@ def statements_of(message: str) -> list[Statement]:
         headline = Headline(one.headline.type, _without_heads(one.headline.text))
         apart = taken_apart(sentence(headline.text))
         kind = short_type(headline.type)
-        words = telling_words(apart.text)
+        words = telling_words(_PROGRAM.sub("", apart.text))
         if not words and not telling_words(kind):
             continue
         share = 1.0 if one.counts < MARKED - _LATE else _ORDERED
@@ -169,35 +173,33 @@ def _candidates(lines: Sequence[str]) -> Iterator[Candidate]:
             yield Candidate(found, TRACE if read is not jest_error else ERROR - 0.3)
     if (found := maven_error(lines)) is not None:
         yield Candidate(found, TOOL)
-    announced: tuple[int, float, str] | None = None
+    ahead: tuple[int, float, str] | None = None
     for number, line in enumerate(lines):
         one = candidate(line, lines[number + 1 : number + 4])
         if one is None:
             continue
         generic = _counts(one.headline) or (
-            not telling_words(taken_apart(one.headline.text[:200]).text)
-            if one.counts >= PROSE
-            else False
+            not telling_words(taken_apart(one.headline.text).text) if one.counts >= PROSE else False
         )
         if (
-            announced is not None
-            and number - announced[0] <= _AHEAD
+            ahead is not None
+            and number - ahead[0] <= _AHEAD
             and not generic
-            and one.counts < announced[1]
+            and one.counts < ahead[1]
             and one.counts not in (NOTE, WARNING)
-            and (one.counts >= PROSE or number == announced[0] + 1)
+            and (one.counts >= PROSE or number == ahead[0] + 1)
         ):
-            kind = one.headline.type or announced[2]
-            one = Candidate(Headline(kind, one.headline.text), announced[1])
-            announced = None
+            kind = one.headline.type or ahead[2]
+            one = Candidate(Headline(kind, one.headline.text), ahead[1])
+            ahead = None
         if generic and one.counts >= MARKED:
             kind = one.headline.type
-            announced = (
+            ahead = (
                 number,
                 max(PROSE, one.counts - 0.3),
                 kind if telling_words(short_type(kind)) else "",
             )
-            if announced[2]:
+            if ahead[2]:
                 one = Candidate(one.headline, one.counts - 1.0)
         yield one
 
@@ -234,7 +236,7 @@ def _python_ends(lines: Sequence[str]) -> Iterator[Headline]:
             if _counts(headline):
                 detail = _detail(lines[n + 1 : n + 1 + _AHEAD])
                 headline = Headline(headline.type, detail or headline.text)
-            yield headline
+            yield announced(headline, lines[n + 1 : n + 2])
 
 
 def _counts(headline: Headline) -> bool:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from lot_grpc.domain.error_text.words import RANK
+
 _STOP_WORDS: Final = """
 a an the this that these those it its is are was were be been being has have had do does did to
 of in on at by for from with without into as and or not no nor if then than so but because due
@@ -17,7 +19,7 @@ can could will would should may might must all any some one two more most other 
 also only just see use using via per up down out over under about above below please try tried
 trying don doesn didn isn wasn couldn won aren ain hasn haven ve re ll
 """
-_STOP: Final = frozenset(_STOP_WORDS.split())
+STOP: Final = frozenset(_STOP_WORDS.split())
 
 _GENERIC_WORDS: Final = """
 error errors err errno failed failure failures
@@ -25,7 +27,7 @@ fail fails failing fatal exception exceptions unhandled
 uncaught caught process processes subprocess completed complete exit exited exits exiting code
 codes status returned return returns non nonzero zero command commands cmd job jobs task tasks
 step steps stage stages phase run runs running ran execution execute executed executing build
-building builds built compile compiled compiling compilation compiler link linking linker target
+building builds built compile compiled compiling compilation link linking linker target
 targets goal goals recipe make makefile script scripts lifecycle elifecycle test tests testing
 spec specs suite suites check checks lint linting abort aborted aborting stop stopped stopping
 terminated ended end previous following occurred happened went wrong unsuccessful unsuccessfully
@@ -45,7 +47,7 @@ operations request requests attempt attempts most recent last first next further
 cannot unable ld collect recoverable core dumped application app
 solve complete child exiting now deselected active since dependency likely probably itself
 """
-_GENERIC: Final = frozenset(_GENERIC_WORDS.split())
+GENERIC: Final = frozenset(_GENERIC_WORDS.split())
 
 _VERBS: Final = frozenset(
     ("required", "missing", "denied", "named", "called", "contains", "requires", "exists",
@@ -74,11 +76,33 @@ def telling_words(text: str) -> set[str]:
     """The words of a normalised text that tell which error it is; empty for a generic one."""
     bare = _STAND_IN.sub(" ", _COUNT.sub(" ", text))
     words = {word.casefold() for word in _WORD.findall(_JOINT.sub(" ", bare))}
-    telling = {word for word in words if word not in _STOP and word not in _GENERIC}
+    telling = {word for word in words if word not in STOP and word not in GENERIC}
     return telling | {found[0] for found in _CODES.finditer(text)}
 
 
 def says_nothing(word: str) -> bool:
     """Whether it is a word of the language of messages and no name."""
     word = word.casefold()
-    return word in _STOP or word in _GENERIC or word in _VERBS
+    return word in STOP or word in GENERIC or word in _VERBS
+
+
+_PROSE: Final = 4
+"""Words of a text in quotes that is no name but a message."""
+
+
+def is_prose(text: str) -> bool:
+    """Whether a text in quotes is a message, of words of the language of messages."""
+    words = _WORD.findall(text)
+    known = sum(word.casefold() in RANK for word in words)
+    return (
+        " " in text
+        and len(words) >= _PROSE
+        and known >= _PROSE - 1
+        and 2 * known >= len(words)
+        and len(telling_words(text)) > 1
+    )
+
+
+def is_known(word: str) -> bool:
+    """Whether it is a word of the language of messages."""
+    return word.casefold() in RANK or says_nothing(word)

@@ -23,10 +23,10 @@ from typing import Final
 from lot_grpc.domain.error_solution import ErrorSolution, ErrorSolutionFilter
 from lot_grpc.domain.error_text.differences import Difference, compared
 from lot_grpc.domain.error_text.signature import (
-    VERSION,
     ErrorRead,
+    Signature,
     read_error,
-    shared_signature,
+    same_error,
     wrappers,
 )
 from lot_grpc.domain.fusion import FusionWeights, Relevance
@@ -63,6 +63,9 @@ the same, no more."""
 
 _REMEMBERED: Final = 4_096
 """Stored errors whose reading is kept; it takes no more than some KB each."""
+
+_COMPARED: Final = 10
+"""Of the similar ones, so many are read to see whether they are the same error."""
 
 _LONG: Final = 16_384
 """Characters from which on a message is read in a thread."""
@@ -177,7 +180,7 @@ class ErrorFinding:
             where.append(Not(same_error))
         others = await self._search(namespace, asked, where, exact=False)
         rest = await self._similar(namespace, asked, error, others, exact)
-        return [*hits, *rest[: asked.limit - len(hits)]], others
+        return sorted([*hits, *rest], key=_order)[: asked.limit], others
 
     async def _by_leg(self, namespace: str, asked: ErrorQuestion, error: ErrorRead) -> ErrorAnswer:
         """What one leg alone finds."""
@@ -204,9 +207,9 @@ class ErrorFinding:
         ]
         little = wrappers(error, [stored for _, _, stored in read])
         found = [
-            _exactly(one, solution, error, stored, signature)
+            _exactly(one, solution, *signatures)
             for one, solution, stored in read
-            if (signature := shared_signature(error, stored, little))
+            if (signatures := same_error(error, stored, little))
         ]
         return _best(found, asked.limit, asked)
 
@@ -220,21 +223,19 @@ class ErrorFinding:
     ) -> list[ErrorFound]:
         """The best of other errors. Reliability can lift none from further below.
 
-        What another version of this service writes meanwhile has signatures by its own rules; it
-        is read again here.
+        One that says the same in other words is the same error; so is one whose signatures another
+        version of this service made by its own rules.
         """
         limit = asked.limit + len(besides)
         least = others.found[limit - 1].value - _RELIABILITY if len(others.found) > limit else 0.0
-        near = [one for one in others.found if one.value >= least]
+        near = [one for n, one in enumerate(others.found) if n < _COMPARED or one.value >= least]
         found = []
         for one, solution in await self._read(namespace, near):
             if solution.error_solution_id in besides:
                 continue
-            if solution.signed_by != VERSION:
-                stored = await self._error_of(solution)
-                if signature := shared_signature(error, stored):
-                    found.append(_exactly(one, solution, error, stored, signature))
-                    continue
+            if signatures := same_error(error, await self._error_of(solution)):
+                found.append(_exactly(one, solution, *signatures))
+                continue
             reliability = ScorePart("reliability", solution.outcomes.reliability, _RELIABILITY)
             found.append(_found(solution, one.similarity, (*one.parts, reliability)))
         return _best(found, asked.limit, asked)
@@ -278,10 +279,11 @@ def _is_same(error: ErrorRead) -> Condition:
 
 
 def _exactly(
-    one: Relevance, solution: ErrorSolution, error: ErrorRead, stored: ErrorRead, signature: str
+    one: Relevance, solution: ErrorSolution, given: Signature, stored: Signature
 ) -> ErrorFound:
-    """A hit of the same error, by a signature that both have."""
-    told = compared(error.left_out_of(signature) or (), stored.left_out_of(signature) or ())
+    """A hit of the same error, by signatures that say the same."""
+    same = given.text == stored.text
+    told = compared(*((one.left_out if same else one.names) for one in (given, stored)))
     parts = (
         ScorePart("similarity", one.similarity, _SIMILARITY),
         ScorePart("agreement", told.agreement, _AGREEMENT),
