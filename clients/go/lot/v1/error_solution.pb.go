@@ -31,8 +31,8 @@ type ErrorMatch int32
 const (
 	// Never given back.
 	ErrorMatch_ERROR_MATCH_UNSPECIFIED ErrorMatch = 0
-	// The most telling line of one of the two errors is one of the other's lines, but for the
-	// differences. Lines that say nothing of which error it is do not count, nor do lines that the
+	// The most telling line of one of the two errors is one of the other's lines, or says the same
+	// with other names or a clause more. Lines that say nothing of which error it is do not count, nor do lines that the
 	// namespace has on unrelated errors.
 	ErrorMatch_ERROR_MATCH_EXACT_SIGNATURE ErrorMatch = 1
 	// The message or the type is similar.

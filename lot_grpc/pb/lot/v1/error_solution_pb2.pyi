@@ -33,8 +33,8 @@ class _ErrorMatchEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorMatch
     ERROR_MATCH_UNSPECIFIED: _ErrorMatch.ValueType  # 0
     """Never given back."""
     ERROR_MATCH_EXACT_SIGNATURE: _ErrorMatch.ValueType  # 1
-    """The most telling line of one of the two errors is one of the other's lines, but for the
-    differences. Lines that say nothing of which error it is do not count, nor do lines that the
+    """The most telling line of one of the two errors is one of the other's lines, or says the same
+    with other names or a clause more. Lines that say nothing of which error it is do not count, nor do lines that the
     namespace has on unrelated errors.
     """
     ERROR_MATCH_SIMILAR: _ErrorMatch.ValueType  # 2
@@ -46,8 +46,8 @@ class ErrorMatch(_ErrorMatch, metaclass=_ErrorMatchEnumTypeWrapper):
 ERROR_MATCH_UNSPECIFIED: ErrorMatch.ValueType  # 0
 """Never given back."""
 ERROR_MATCH_EXACT_SIGNATURE: ErrorMatch.ValueType  # 1
-"""The most telling line of one of the two errors is one of the other's lines, but for the
-differences. Lines that say nothing of which error it is do not count, nor do lines that the
+"""The most telling line of one of the two errors is one of the other's lines, or says the same
+with other names or a clause more. Lines that say nothing of which error it is do not count, nor do lines that the
 namespace has on unrelated errors.
 """
 ERROR_MATCH_SIMILAR: ErrorMatch.ValueType  # 2

@@ -1007,8 +1007,8 @@ export enum ErrorMatch {
   UNSPECIFIED = 0,
 
   /**
-   * The most telling line of one of the two errors is one of the other's lines, but for the
-   * differences. Lines that say nothing of which error it is do not count, nor do lines that the
+   * The most telling line of one of the two errors is one of the other's lines, or says the same
+   * with other names or a clause more. Lines that say nothing of which error it is do not count, nor do lines that the
    * namespace has on unrelated errors.
    *
    * @generated from enum value: ERROR_MATCH_EXACT_SIGNATURE = 1;
