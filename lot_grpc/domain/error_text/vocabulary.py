@@ -44,7 +44,7 @@ unexpectedly unknown something processing process's message messages number time
 second ms minutes finished finish finishing done start started starting begin began invocation
 invoke invoked called call via raised raise thrown throw throwing terminating operation
 operations request requests attempt attempts most recent last first next further additional
-cannot unable ld collect recoverable core dumped application app
+thread panicked cannot unable ld collect recoverable core dumped application app
 solve complete child exiting now deselected active since dependency likely probably itself
 """
 GENERIC: Final = frozenset(_GENERIC_WORDS.split())
