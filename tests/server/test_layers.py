@@ -80,7 +80,7 @@ async def test_everything_wrong_is_told_at_once():
     request.pattern.metadata["n"] = math.nan
     request.pattern.confidence = math.inf
     request.pattern.kind = 99  # a number that the enum does not have
-    request.pattern.labels["bad key"] = "v"
+    request.pattern.labels["bad=key"] = "v"
     request.pattern.actions.add()
     request.pattern_id = "-"
     request.pattern.ttl.seconds = -1
@@ -93,7 +93,7 @@ async def test_everything_wrong_is_told_at_once():
             "pattern.confidence": "number.finite",
             "pattern.metadata.n": "number.finite",
             "pattern.kind": "enum.defined_only",
-            'pattern.labels["bad key"]': "string.pattern",
+            'pattern.labels["bad=key"]': "label.key.characters",
             "pattern.actions[0].tool": "string.min_len",
             "pattern.ttl": "duration.gt",
             "pattern_id": "string.pattern",
@@ -131,7 +131,7 @@ async def test_twenty_violations_are_listed_and_all_are_counted():
 async def test_a_large_error_arrives_whole():
     request = save()
     for index in range(25):
-        request.pattern.labels["é" * 60 + str(index)] = "x" * 300
+        request.pattern.labels["é" * 60 + "=" + str(index)] = "x" * 300
     async with wire(Patterns()) as it:
         for _ in range(20):  # metadata that is too large would be refused at random
             failed = await failure(it.patterns.SavePattern(request))
