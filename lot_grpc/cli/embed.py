@@ -1,4 +1,4 @@
-"""``lot-grpc embed``: how alike the model of a running server finds a query and texts."""
+"""``lot-grpc embed``: how similar the model of a running server finds a query and texts."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def run(
     code: bool,
     as_json: bool,
 ) -> bool:
-    """Print what the model makes of them; return whether the server answered.
+    """Print the similarities; return whether the server answered.
 
     Raises:
         SettingsError: No address is given, and the settings cannot be used.

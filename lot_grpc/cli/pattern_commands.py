@@ -71,17 +71,17 @@ def recall(
 
 
 def embed(
-    query: Annotated[str, typer.Argument(metavar="QUERY", help="A text to search with.")],
+    query: Annotated[str, typer.Argument(metavar="QUERY", help="The query to compare with.")],
     text: Annotated[
-        list[str] | None, typer.Argument(metavar="TEXT...", help="Texts to compare it with.")
+        list[str] | None, typer.Argument(metavar="TEXT...", help="Texts to compare with the query.")
     ] = None,
-    code: Annotated[bool, typer.Option("--code", help="The TEXTs are code.")] = False,
+    code: Annotated[bool, typer.Option("--code", help="Treat the texts as code.")] = False,
     address: Address = "",
     timeout: Timeout = 60.0,
     config: Config = None,
     json: Json = False,
 ) -> None:
-    """Compare a query with texts as the model does, to find out why something is found.
+    """Show how similar the model finds a query and texts, to see why a recall finds something.
 
     lot-grpc embed "sign in as administrator" "Log in to the admin panel" "Water the plants"
     """

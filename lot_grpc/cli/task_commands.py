@@ -112,7 +112,7 @@ def context(
             min=0,
             max=1,
             metavar="X",
-            help="Least similarity; 0: the nearest, however far. Default: what is likely to help.",
+            help="Minimum similarity; 0: leave nothing out. Default: what is likely to help.",
         ),
     ] = None,
     namespace: Namespace = "",

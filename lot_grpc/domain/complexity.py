@@ -1,4 +1,4 @@
-"""How hard a task looks, by points (seed 001)."""
+"""How hard a task looks, by points."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ class Decision:
     feedback_reward: float | None = None
     """The reward of the first feedback that found none."""
     revision: int = 1
-    """Grows with everything that comes of it."""
+    """Grows with every outcome or reward recorded for it."""
 
     @property
     def etag(self) -> str:

@@ -28,7 +28,7 @@ LEAST_GROUP_SIZE: Final = 2
 """Also how many groups make a group of groups."""
 
 MOST_ALIGNED: Final = 100
-"""Members that a template is made from: the best ones of a group (seed 004)."""
+"""Members that a template is made from: the best ones of a group."""
 
 MOST_SOURCES: Final = 1000
 """Members that a DISTILLED pattern names; the others name it."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from lot_grpc.domain.errors import invalid
 
 HELPFUL_STEP = 0.1
-"""What a bare helpful adds, and a bare unhelpful takes off (seed 002)."""
+"""What a bare helpful adds, and a bare unhelpful takes off."""
 
 _DIGITS = 9
 """Confidences are rounded to so many, so that tenths add up."""

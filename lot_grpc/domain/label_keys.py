@@ -1,4 +1,4 @@
-"""The keys of labels, where no contract checks them: in files and on the command line."""
+"""Label keys where no contract checks them: in files and on the command line."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Final
 MAX_BYTES: Final = 256
 
 LABEL_KEY: Final = (
-    f"1 to {MAX_BYTES} bytes of text without `=`, control characters, line breaks, overrides of "
-    "the writing direction, and white space at its ends"
+    f"1 to {MAX_BYTES} bytes of text without `=`, control characters, line breaks or bidirectional "
+    "overrides, and without white space at either end"
 )
-"""What the key of a label must be (``lot.v1.Memory.labels``)."""
+"""The rule for label keys, in words (``lot.v1.Memory.labels``)."""
 
 _UNSEEN = re.compile("[=\u202a-\u202e\u2066-\u2069\ufeff\U000e0000-\U000e007f]")
 
 
 def is_label_key(text: str) -> bool:
-    """Whether a text can be the key of a label."""
+    """Whether a text is a valid label key."""
     kinds = [unicodedata.category(one) for one in text]
     return (
         0 < len(text.encode()) <= MAX_BYTES

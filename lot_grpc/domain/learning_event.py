@@ -10,7 +10,7 @@ from typing import Any
 from lot_grpc.domain.outcomes import Outcome
 
 USER_FEEDBACK = "user_feedback"
-"""Event type of what users said (seed 004)."""
+"""Event type of what users said."""
 
 
 class TargetKind(StrEnum):

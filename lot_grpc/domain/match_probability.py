@@ -1,12 +1,12 @@
 """How likely it is that what was found is for the same task as the query.
 
-The same task: the same thing is to be done, so that what solved the one serves the other. Names,
+The same task: the same thing is to be done, so what solved one works for the other. Names,
 places, numbers and other values may differ, as within a template; an opposite, a negation, the same
 act on another kind of thing and another act on the same thing are other tasks.
 
 A logistic regression (Cox, "The Regression Analysis of Binary Sequences", 1958) on the cosine, on
-the words and on whether both contradict each other. The cosine alone cannot tell: "enable" and
-"disable" with the same words around them have .87, half of the paraphrases less.
+the words and on whether they contradict each other. The cosine alone cannot tell: "enable" and
+"disable" with the same words around them have .87, and half of all paraphrases have less.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ class Likeness:
     def features(self) -> tuple[float, ...]:
         """What is weighed, in the order of ``WEIGHTS``.
 
-        Words tell the more the less alike the meanings are. A contradiction tells the more the
-        more words both have in common: of unlike texts two opposite words are mostly chance.
+        Words matter more, the less similar the meanings are. A contradiction matters more, the
+        more words both share: in unlike texts two opposite words are mostly chance.
         """
         return (
             1.0,
@@ -50,7 +50,7 @@ class Likeness:
 
 
 WEIGHTS: Final = (-13.82, 17.09, 9.95, -6.27, -0.86)
-"""Made by ``python -m tests.calibration``, which tells how well they hold (docs/retrieval.md)."""
+"""From ``python -m tests.calibration``, which also measures their accuracy (docs/retrieval.md)."""
 
 
 def match_probability(likeness: Likeness) -> float:

@@ -1,6 +1,6 @@
 """Words of opposite meaning, which an embedding hardly tells apart.
 
-"Enable dark mode" and "Disable dark mode" have a cosine of .96 and are two tasks.
+"Enable dark mode" and "Disable dark mode" have a cosine of .96 but are different tasks.
 """
 
 from __future__ import annotations
@@ -119,10 +119,10 @@ _SIDES: Final = """
 """A line has words of one sense before the bar and their opposites behind it."""
 
 PARTICLES: Final = (("on", "off"), ("in", "out"), ("up", "down"), ("from", "to"))
-"""Also opposites, but so frequent that they say it only of texts that else differ little."""
+"""Also opposites, but so frequent that they count only in texts that otherwise differ little."""
 
 FEW: Final = 3
-"""Words in which such texts differ at most."""
+"""The most words in which such texts may differ."""
 
 _LONGEST_WORD: Final = 40
 """Characters of a word; longer ones are data and have no opposite."""

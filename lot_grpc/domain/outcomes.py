@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 ALPHA = 0.3
-"""Weight of the newest outcome in the moving rate (seed 000)."""
+"""Weight of the newest outcome in the moving rate."""
 
 WILSON_Z = 1.959963984540054
 """97.5 % quantile of the normal distribution: a two-sided interval of 95 %."""

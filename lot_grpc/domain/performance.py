@@ -1,4 +1,4 @@
-"""How tasks go in all, what to improve, and what worked (seed 001)."""
+"""How tasks go in all, what to improve, and what worked."""
 
 from __future__ import annotations
 

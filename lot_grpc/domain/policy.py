@@ -53,7 +53,7 @@ class PolicyPreset(StrEnum):
 
 _PRESETS = {
     PolicyPreset.UNLIMITED: DEFAULT,
-    # The retention limits of seed 001.
+    # The retention limits per namespace.
     PolicyPreset.BOUNDED: NamespacePolicy(max_episodes=1000, max_error_solutions=500),
 }
 

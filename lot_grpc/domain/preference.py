@@ -9,7 +9,7 @@ from lot_grpc.domain.ids import content_hash, etag_of
 from lot_grpc.domain.text_form import folded
 
 LEARNED = "learned"
-"""Category of what feedback taught (seed 004)."""
+"""Category of what feedback taught."""
 
 GENERAL = "general"
 """Category of a new preference that names none."""

@@ -1,4 +1,4 @@
-"""What to do about a task, from successful episodes that are like it (seed 001)."""
+"""What to do about a task, from successful episodes that are like it."""
 
 from __future__ import annotations
 

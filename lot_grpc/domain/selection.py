@@ -11,7 +11,7 @@ from enum import StrEnum
 from lot_grpc.domain.action_values import ActionValue
 
 EXPLORATION_RATE = 0.2
-"""Chance of EPSILON_GREEDY to take any action (seed 004)."""
+"""Chance of EPSILON_GREEDY to take any action."""
 
 REWARD_WIDTH = 2.0
 """Between the least reward and the greatest: what UCB1's bound, made for [0, 1], is widened by."""

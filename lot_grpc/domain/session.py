@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from lot_grpc.domain.preference import GENERAL
 
 DEFAULT_MAX_MESSAGES = 50
-"""Of the window of a session (seed 004)."""
+"""Of the window of a session."""
 
 DEFAULT_TTL = 24 * 3600 * 1_000_000
 """How long a session lives after a write, in microseconds."""
@@ -20,7 +20,7 @@ MAX_VALUES_BYTES = 8 * 2**20
 """All values of a session together."""
 
 DEFAULT_IMPORTANCE = 0.5
-"""Of a value (seed 004)."""
+"""Of a value."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""How tasks of a category go: rate, time, and whether they go better or worse (seed 001)."""
+"""How tasks of a category go: rate, time, and whether they go better or worse."""
 
 from __future__ import annotations
 
@@ -197,7 +197,7 @@ class Tally:
 def change_of(outcomes: Sequence[bool]) -> Change:
     """How the newer half of successes and failures, oldest first, differs from the older one.
 
-    By more than .1 is a direction, whether or not it is significant (seed 001).
+    By more than .1 is a direction, whether or not it is significant.
     """
     if len(outcomes) < FEWEST_FOR_DIRECTION:
         return Change()

@@ -1,8 +1,8 @@
-"""How two texts differ in what they say is to be done: by their words, opposites and negations.
+"""How two texts differ in what is to be done: by their words, opposites and negations.
 
-Two texts of nearly the same words may ask for opposite things ("enable", "disable"), which a vector
-hardly tells: it sees what both are about. Opposites and negations are those of English; in other
-languages only the words in common are seen.
+Two texts with nearly the same words may ask for opposite things ("enable", "disable"), which a
+vector hardly shows: it captures what both are about. Opposites and negations are those of English;
+in other languages only the words in common are compared.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from lot_grpc.services.moments import Moments
 from lot_grpc.services.records.collections import SORT_KEY, TOMBSTONES
 
 DELETED_SINCE = "it was deleted after this request's first try"
-"""What a repeat is told."""
+"""Message of the error that a repeated request gets."""
 
 
 @dataclass(frozen=True, slots=True)

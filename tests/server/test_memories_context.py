@@ -127,7 +127,7 @@ async def test_what_is_not_likely_to_help_is_left_out_with_a_notice():
         [notice] = answer.notices
         assert notice.code == outcome_pb2.NOTICE_CODE_UNLIKELY_LEFT_OUT
         assert notice.field == "min_similarity"
-        assert "1 of patterns, 1 of memories, 2 of episodes" in notice.message
+        assert "patterns: 1, memories: 1, episodes: 2" in notice.message
         everything = await lot.memories.GetTaskContext(task="Tune a piano", min_similarity=0)
         assert (len(everything.patterns), len(everything.episodes)) == (1, 2)
         assert not everything.notices

@@ -57,8 +57,8 @@ def saving(**fields: Any) -> pattern_service_pb2.SavePatternRequest:
         (
             saving(labels={"a=b": ""}),
             'labels["a=b"]',
-            "key must have no `=`, control characters, line breaks or overrides of the writing "
-            "direction, and no white space at its ends",
+            "key must not contain `=`, control characters, line breaks or bidirectional overrides, "
+            "nor begin or end with white space",
         ),
         (saving(tags=[""]), "tags[0]", "must not be empty"),
         (saving(tags=["a", "a"]), "tags", "must not have the same item twice"),

@@ -1,4 +1,4 @@
-"""The programming language of a task: by what only its tools print, or by its name."""
+"""The programming language of a task: from what only its tools print, or from its name."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _MARKS: Final = {
     ("ruby",): re.compile(r"\w\.rb:\d|\bNoMethodError\b|\bcannot load such file -- "),
     ("php",): re.compile(r"\bPHP (?:Fatal|Parse|Warning)|\w\.php(?::\d| on line \d)"),
 }
-"""By language, those first whose solutions serve each other."""
+"""By language; languages whose solutions work for each other share an entry."""
 
 
 _NAMES: Final = {
@@ -70,10 +70,10 @@ _NAMES: Final = {
 
 @lru_cache(maxsize=8)
 def languages_of(task: str) -> tuple[str, ...]:
-    """The languages that a task is of one of; none where it cannot be told, or of several.
+    """The languages of which the task has one; empty if it is unclear, or if there are several.
 
-    An error in the task comes before a name. The last few are kept: every kind of thing is asked
-    for with it.
+    An error in the task takes precedence over a name. Cached, as the search for every kind of thing
+    needs it.
     """
     if len(task) > _READ:
         task = f"{task[: _READ // 2]}\n{task[-_READ // 2 :]}"

@@ -1,8 +1,8 @@
-"""Whether two statements say the same, though their names, or a clause, differ.
+"""Whether two statements say the same although their names, or a clause, differ.
 
-Their words are aligned. A word of the language of messages (``words``) tells what is said, the more
-the rarer it is; any other is a name. Two statements are alike if they have enough words in common,
-in one order, for what one of them says besides, and if nowhere one says this and the other that.
+Their words are aligned. A word of the vocabulary of error messages (``words``) counts more, the
+rarer it is; any other word is a name. Two statements are alike if they have enough words in common,
+in the same order, compared with what one says beyond the other, and contradict each other nowhere.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ _SYSTEM_WEIGHT: Final = 0.45
 _NUMBER_WEIGHT: Final = 0.7
 _CODE_WEIGHT: Final = 1.5
 _RANK_WEIGHTS: Final = ((100, 0.5), (400, 0.75), (len(RANK), 1.0))
-"""Of a word among the so many most frequent."""
+"""Weight of a word by its frequency rank."""
 _JARGON_WEIGHT: Final = 0.3
-"""Of a word that is none of the language of messages but in both."""
+"""Weight of a word that is not in the vocabulary but is in both."""
 _JOINED: Final = 3
 """Words that a name may join and yet be jargon."""
 _TYPE_SHARE: Final = 0.5
@@ -34,17 +34,17 @@ _TYPE_SHARE: Final = 0.5
 _LEAST: Final = 1.2
 _BESIDES: Final = 2.0
 _ENOUGH: Final = 2.2
-"""Weight in common that is needed: the least, and so much for each weight that is said besides, up
-to what is enough whatever else is said."""
+"""Common weight that is needed: the minimum, and this much per weight that is said besides, up to
+what is enough whatever else is said."""
 OWN: Final = 1.3
-"""Weight of a statement that says enough by itself, whoever says it and whatever stands before."""
+"""Weight of a statement that is enough by itself, whoever says it and whatever precedes it."""
 _TELLS: Final = 0.5
 _TELLING: Final = 2
 """Words of this weight that must be in common."""
 _BEHIND: Final = 0.5
 """What is said besides at the end weighs less: versions add details there."""
 _CONFLICT: Final = 0.15
-"""Share of the weight in common up to which one may say this and the other that."""
+"""The most that may conflict, as a share of the common weight."""
 _COVERED: Final = 0.75
 _WHOLE: Final = 0.5
 """Shares in common, at least, of what the shorter and of what the longer says."""
@@ -81,7 +81,7 @@ _SYSTEM: Final = re.compile(
     r"|unexpected (?:eof|end of file)|stack overflow|out of range|end of file)\b",
     re.IGNORECASE,
 )
-"""What a system or a runtime says of whatever fails; each counts as one word."""
+"""What systems and runtimes say about any failure; each counts as one word."""
 
 
 class _Word(NamedTuple):

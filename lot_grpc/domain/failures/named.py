@@ -1,9 +1,9 @@
-"""What kind of failure an error names in so many words.
+"""The kinds of failure that an error names explicitly.
 
-Likeness by meaning runs causes together that happen alike: a rate limit and a database time-out are
-both calls that did not come through. Where two errors name their kinds, and name none in common,
-they are of two causes, however near their meanings are. An error that names no kind, as most do, is
-kept apart from none.
+Similarity of meaning mixes causes that look alike: a rate limit and a database time-out are both
+calls that did not get through. If two errors name their kinds and have none in common, they have
+different causes, however near their meanings are. An error that names no kind, as most do, may be
+grouped with any other.
 """
 
 from __future__ import annotations

@@ -121,16 +121,16 @@ def unread_notices(field: str, *, truncated: bool, wordless: bool) -> list[pb.No
 
 
 def left_out_notices(left_out: Mapping[str, int]) -> list[pb.Notice]:
-    """Tells how many of the nearest were left out as not likely to help, by the field."""
-    counts = [f"{count} of {name}" for name, count in left_out.items() if count]
+    """How many of the nearest were left out as unlikely to help, by response field."""
+    counts = [f"{name}: {count}" for name, count in left_out.items() if count]
     if not counts:
         return []
     return [
         pb.Notice(
             code=pb.NOTICE_CODE_UNLIKELY_LEFT_OUT,
             field="min_similarity",
-            message=f"not likely to help, so left out: {', '.join(counts)}; min_similarity 0 "
-            "brings all of the nearest",
+            message=f"left out as unlikely to help: {', '.join(counts)}; set min_similarity to 0 "
+            "to get all of the nearest",
         )
     ]
 

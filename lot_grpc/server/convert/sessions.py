@@ -89,7 +89,7 @@ def value_to_pb(value: SessionValue) -> Value:
 
 
 def details_to_pb(value: SessionValue) -> pb.SessionValueDetails:
-    """What is known of a value of a session."""
+    """The details of a value of a session."""
     details = pb.SessionValueDetails(category=value.category, importance=value.importance)
     if value.update_time is not None:
         details.update_time.CopyFrom(time_to_pb(value.update_time))

@@ -23,7 +23,7 @@ class ContextQuestion:
     """What is asked: one of ``task`` and ``task_id``, the rest empty where not given.
 
     ``limit`` of each kind of thing. ``max_tokens`` 0: no bound. ``min_similarity`` None: what is
-    not likely to help is left out; 0: nothing is. ``preference_categories`` empty: all.
+    unlikely to help is left out; 0: nothing is. ``preference_categories`` empty: all.
     """
 
     task: str = ""
@@ -39,7 +39,7 @@ class ContextQuestion:
 
     @property
     def likely_only(self) -> bool:
-        """Whether what is not likely to help is left out."""
+        """Whether what is unlikely to help is left out."""
         return self.min_similarity is None
 
     @property

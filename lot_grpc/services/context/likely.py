@@ -25,7 +25,7 @@ T = TypeVar("T")
 class NearHits:
     """The nearest of each kind, best first. ``failures`` are failed episodes to warn of.
 
-    ``left_out``: how many of each kind were not likely to help, by the field of the response.
+    ``left_out``: how many of each kind were unlikely to help, by response field.
     """
 
     patterns: FittingPatterns
@@ -39,8 +39,8 @@ class NearHits:
 def likely_hits(embedder: Embedder, asked: ContextQuestion, near: NearHits) -> NearHits:
     """Those that are likely to help.
 
-    Patterns that match by themselves and solutions of the very error stay; where one of these
-    worked, those of other errors go.
+    Patterns that match by expression and solutions of this very error stay; if one of these
+    solutions worked, those of other errors are left out.
     """
     memories = [
         match_of(embedder, asked.task, memory_text(hit.thing.content), hit.similarity)

@@ -63,7 +63,7 @@ class TaskContext:
 
     ``passages``: of each memory, the one nearest to the task; None where its content is short.
 
-    ``left_out``: how many of the nearest of each kind are not likely to help, by the field.
+    ``left_out``: how many of the nearest of each kind are unlikely to help, by response field.
     """
 
     episodes: Sequence[Finding[Episode]]

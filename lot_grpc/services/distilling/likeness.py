@@ -1,12 +1,12 @@
-"""How the words of tasks move their likeness beyond the cosine of their vectors.
+"""How the words of tasks adjust their likeness beyond the cosine of their vectors.
 
-A level of similarity alone cannot tell templates: "Book a hotel room in Paris" and "in Oslo" have
-a cosine of .73, "Enable dark mode" and "Disable dark mode" one of .96. So tasks that share a
-skeleton (``domain.wording``) count as more alike, tasks that do something else as less, and tasks
-that say the opposite are never alike.
+A threshold alone cannot recognise templates: "Book a hotel room in Paris" and "in Oslo" have a
+cosine of .73, "Enable dark mode" and "Disable dark mode" one of .96. So tasks that share a skeleton
+(``domain.wording``) count as more alike, tasks with another action as less, and opposites as never
+alike.
 
-Skeletons are compared by hashes, so no pair of tasks is aligned: a task has at most some 1,300 of
-them, and those that two tasks have in common are found by sorting all.
+Skeletons are compared by hash, without aligning pairs of tasks: a task has at most about 1,300 of
+them, and those that two tasks share are found by sorting them all.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SAME_TEMPLATE: Final = 0.2
 """How much more alike tasks are that share a skeleton."""
 
 OTHER_ACTION: Final = 0.1
-"""How much less alike tasks are that do something else. Both were read off WebArena's tasks."""
+"""How much less alike tasks with another action are. Both were chosen on WebArena's tasks."""
 
 _LONG_GAP: Final = 5
 """Tokens of a value at most, where a skeleton leaves out one."""

@@ -211,12 +211,12 @@ class Decisions:
         raise ContentionError(NOUN, decision_id)
 
     async def finish_delete(self, stone: Tombstone) -> bool:
-        """Carry out a delete that was written down; False if something came of it since."""
+        """Carry out a recorded delete; False if the decision has changed since."""
         point = decision_point(stone.namespace, stone.id)
         return await self._tombstones.carry_out(stone, DECISIONS, point)
 
     async def _change(self, record: Record, changed: Mapping[str, Any]) -> Record | None:
-        """The record as changed; None if it is another by now."""
+        """The changed record; None if it was replaced meanwhile."""
         revision = record.payload[REVISION]
         changed = {**changed, REVISION: revision + 1}
         when = [Equals(REVISION, revision), Equals(SORT_KEY, record.payload[SORT_KEY])]

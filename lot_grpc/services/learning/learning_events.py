@@ -110,7 +110,7 @@ class LearningEvents:
         await self.finish_delete(await self._tombstones.begin(NOUN, learning_event_id, record))
 
     async def finish_delete(self, stone: Tombstone) -> bool:
-        """Carry out a delete that was written down."""
+        """Carry out a recorded delete."""
         point = learning_event_point(stone.namespace, stone.id)
         return await self._tombstones.carry_out(stone, LEARNING_EVENTS, point)
 

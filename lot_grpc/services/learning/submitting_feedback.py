@@ -38,7 +38,7 @@ from lot_grpc.services.records.learning_events import (
 from lot_grpc.services.tombstones import DELETED_SINCE, Tombstones
 
 _PREFERRED_ABOVE = 0.5
-"""Reward from which on a judgement is a preference as well (seed 004)."""
+"""Reward from which on a judgement is a preference as well."""
 
 Check = Callable[[str, str], Awaitable[object]]
 """Raises the NotFoundError of a target (namespace, id) that is not there."""

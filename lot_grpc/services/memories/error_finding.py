@@ -65,7 +65,7 @@ _REMEMBERED: Final = 4_096
 """Stored errors whose reading is kept; it takes no more than some KB each."""
 
 _COMPARED: Final = 10
-"""Of the similar ones, so many are read to see whether they are the same error."""
+"""How many of the similar ones are checked for being the same error."""
 
 _LONG: Final = 16_384
 """Characters from which on a message is read in a thread."""

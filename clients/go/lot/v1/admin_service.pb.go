@@ -84,18 +84,18 @@ func (ReindexPhase) EnumDescriptor() ([]byte, []int) {
 	return file_lot_v1_admin_service_proto_rawDescGZIP(), []int{0}
 }
 
-// EmbeddingUse is what a text is embedded for. The same text has another vector for another use, where
-// the model tells queries apart, or where code is in it.
+// EmbeddingUse is what a text is embedded for. The vector of a text depends on it if the model treats
+// queries differently, or if the text contains code.
 type EmbeddingUse int32
 
 const (
 	// DOCUMENT.
 	EmbeddingUse_EMBEDDING_USE_UNSPECIFIED EmbeddingUse = 0
-	// As a text to store: it is read as it is.
+	// A text to store, embedded as it is.
 	EmbeddingUse_EMBEDDING_USE_DOCUMENT EmbeddingUse = 1
-	// As a text to search with: behind EmbedResponse.query_prefix.
+	// A text to search with, embedded with EmbedResponse.query_prefix in front.
 	EmbeddingUse_EMBEDDING_USE_QUERY EmbeddingUse = 2
-	// As the code of a pattern: its identifiers are split into words.
+	// The code of a pattern; its identifiers are split into words first.
 	EmbeddingUse_EMBEDDING_USE_CODE EmbeddingUse = 3
 )
 
@@ -145,7 +145,7 @@ func (EmbeddingUse) EnumDescriptor() ([]byte, []int) {
 // Request of GetServerInfo.
 type GetServerInfoRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// namespace the caller acts for; the answer is about the whole server, whatever it is.
+	// namespace the caller acts for; the answer is about the whole server in any case.
 	Namespace     string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -546,7 +546,7 @@ func (x *ServerLimits) GetMaxEmbeddingTokens() int32 {
 // Request of CheckReady.
 type CheckReadyRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// namespace the caller acts for; the answer is about the whole server, whatever it is.
+	// namespace the caller acts for; the answer is about the whole server in any case.
 	Namespace     string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -711,7 +711,7 @@ func (x *ReadyCheck) GetDetail() string {
 // Request of ListNamespaces.
 type ListNamespacesRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// namespace the caller acts for; the answer is about the whole server, whatever it is.
+	// namespace the caller acts for; the answer is about the whole server in any case.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// page_size: 0 is 10; at most 1,000.
 	PageSize int32 `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
@@ -1141,7 +1141,7 @@ func (x *KnowledgeGroup) GetDeletedCount() int32 {
 // Request of Reindex.
 type ReindexRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// namespace the caller acts for; the answer is about the whole server, whatever it is.
+	// namespace the caller acts for; the answer is about the whole server in any case.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Required. model to embed with: a name that the server knows, for example
 	// `BAAI/bge-base-en-v1.5`. Its files are looked for as those of the present model are;
@@ -1309,7 +1309,7 @@ func (x *ReindexResponse) GetDetail() string {
 // Request of Compact.
 type CompactRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// namespace the caller acts for; the answer is about the whole server, whatever it is.
+	// namespace the caller acts for; the answer is about the whole server in any case.
 	Namespace     string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1410,11 +1410,11 @@ func (x *CompactResponse) GetDetail() string {
 // Request of Embed.
 type EmbedRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// namespace the caller acts for; the answer is about the whole server, whatever it is.
+	// namespace the caller acts for; the answer is about the whole server in any case.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Required. items to embed, at most 100.
 	Items []*EmbedItem `protobuf:"bytes,2,rep,name=items,proto3" json:"items,omitempty"`
-	// omit_vectors leaves `vector` empty; the similarities are there.
+	// omit_vectors leaves `vector` empty; the similarities are still returned.
 	OmitVectors   bool `protobuf:"varint,3,opt,name=omit_vectors,json=omitVectors,proto3" json:"omit_vectors,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1476,7 +1476,7 @@ type EmbedItem struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Required. text, at most 64 KiB.
 	Text string `protobuf:"bytes,1,opt,name=text,proto3" json:"text,omitempty"`
-	// use it is embedded for; not given it is DOCUMENT.
+	// use it is embedded for; unset is DOCUMENT.
 	Use           EmbeddingUse `protobuf:"varint,2,opt,name=use,proto3,enum=lot.v1.EmbeddingUse" json:"use,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1529,11 +1529,11 @@ func (x *EmbedItem) GetUse() EmbeddingUse {
 // Response of Embed.
 type EmbedResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// model that embeds, as GetServerInfoResponse.model.
+	// model in use, as in GetServerInfoResponse.model.
 	Model string `protobuf:"bytes,1,opt,name=model,proto3" json:"model,omitempty"`
 	// dimensions of its vectors.
 	Dimensions int32 `protobuf:"varint,2,opt,name=dimensions,proto3" json:"dimensions,omitempty"`
-	// query_prefix that is put before each text to search with; empty where the model takes none.
+	// query_prefix that is put in front of each text to search with; empty if the model needs none.
 	QueryPrefix string `protobuf:"bytes,3,opt,name=query_prefix,json=queryPrefix,proto3" json:"query_prefix,omitempty"`
 	// embeddings of the items, in their order.
 	Embeddings    []*TextEmbedding `protobuf:"bytes,4,rep,name=embeddings,proto3" json:"embeddings,omitempty"`
@@ -1599,16 +1599,16 @@ func (x *EmbedResponse) GetEmbeddings() []*TextEmbedding {
 	return nil
 }
 
-// TextEmbedding is what the model makes of a text.
+// TextEmbedding is the embedding of one text.
 type TextEmbedding struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// vector of length 1. Empty with omit_vectors.
 	Vector []float32 `protobuf:"fixed32,1,rep,packed,name=vector,proto3" json:"vector,omitempty"`
 	// truncated: the text is longer than the model reads (8 windows of
-	// ServerLimits.max_embedding_tokens); the vector says nothing of its end.
+	// ServerLimits.max_embedding_tokens); the vector does not reflect the rest.
 	Truncated bool `protobuf:"varint,2,opt,name=truncated,proto3" json:"truncated,omitempty"`
-	// similarities to each of the embeddings, this one among them, in their order: cosines in [-1, 1].
-	// The similarity that a hit shows is the same, negative ones as 0.
+	// similarities to all items of the request, this one included, in their order: cosines in [-1, 1].
+	// The similarity of a hit is the same cosine, with negative values as 0.
 	Similarities  []float64 `protobuf:"fixed64,3,rep,packed,name=similarities,proto3" json:"similarities,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

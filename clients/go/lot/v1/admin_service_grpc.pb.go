@@ -75,9 +75,9 @@ type AdminServiceClient interface {
 	// embedded store only; the operator configures the new model before the next start. Errors:
 	// REINDEX_RUNNING, REINDEX_OFFLINE_ONLY, EMBEDDING_MODEL_UNAVAILABLE, EMBEDDING_FAILED.
 	Reindex(ctx context.Context, in *ReindexRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ReindexResponse], error)
-	// Embed gives the vectors that the model makes of texts and how alike they are, to find out why
-	// something is found, or is not. They are the ones that are stored and searched with. Nothing is
-	// stored or remembered. Errors: EMBEDDING_FAILED, EMBEDDING_UNAVAILABLE.
+	// Embed returns the model's vectors of texts and how similar they are, to find out why a search
+	// finds something, or does not. The same vectors are used for storing and searching. Nothing is
+	// stored. Errors: EMBEDDING_FAILED, EMBEDDING_UNAVAILABLE.
 	Embed(ctx context.Context, in *EmbedRequest, opts ...grpc.CallOption) (*EmbedResponse, error)
 	// Compact frees space and speeds up search.
 	//
@@ -286,9 +286,9 @@ type AdminServiceServer interface {
 	// embedded store only; the operator configures the new model before the next start. Errors:
 	// REINDEX_RUNNING, REINDEX_OFFLINE_ONLY, EMBEDDING_MODEL_UNAVAILABLE, EMBEDDING_FAILED.
 	Reindex(*ReindexRequest, grpc.ServerStreamingServer[ReindexResponse]) error
-	// Embed gives the vectors that the model makes of texts and how alike they are, to find out why
-	// something is found, or is not. They are the ones that are stored and searched with. Nothing is
-	// stored or remembered. Errors: EMBEDDING_FAILED, EMBEDDING_UNAVAILABLE.
+	// Embed returns the model's vectors of texts and how similar they are, to find out why a search
+	// finds something, or does not. The same vectors are used for storing and searching. Nothing is
+	// stored. Errors: EMBEDDING_FAILED, EMBEDDING_UNAVAILABLE.
 	Embed(context.Context, *EmbedRequest) (*EmbedResponse, error)
 	// Compact frees space and speeds up search.
 	//

@@ -68,7 +68,7 @@ type Decision struct {
 	CreateTime *timestamppb.Timestamp `protobuf:"bytes,19,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
 	// Output only. namespace it is in.
 	Namespace string `protobuf:"bytes,20,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// Output only. etag changes with everything that comes of the decision.
+	// Output only. etag changes with every outcome or reward recorded for the decision.
 	Etag          string `protobuf:"bytes,21,opt,name=etag,proto3" json:"etag,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -825,9 +825,9 @@ type DeleteDecisionRequest struct {
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Required. decision_id.
 	DecisionId string `protobuf:"bytes,2,opt,name=decision_id,json=decisionId,proto3" json:"decision_id,omitempty"`
-	// etag that the decision must still have. Empty: whatever it has.
+	// etag that the decision must still have. Empty: any.
 	Etag string `protobuf:"bytes,3,opt,name=etag,proto3" json:"etag,omitempty"`
-	// allow_missing: a decision that is not there is no error.
+	// allow_missing: it is no error if the decision does not exist.
 	AllowMissing  bool `protobuf:"varint,4,opt,name=allow_missing,json=allowMissing,proto3" json:"allow_missing,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -894,7 +894,7 @@ func (x *DeleteDecisionRequest) GetAllowMissing() bool {
 // Response of DeleteDecision.
 type DeleteDecisionResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// deleted is false when it was not there and allow_missing was set.
+	// deleted is false if it did not exist and allow_missing was set.
 	Deleted       bool `protobuf:"varint,1,opt,name=deleted,proto3" json:"deleted,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

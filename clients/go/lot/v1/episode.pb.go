@@ -87,8 +87,8 @@ func (EpisodeStatus) EnumDescriptor() ([]byte, []int) {
 
 // Episode is one run of a task, with what happened event by event.
 //
-// It starts RUNNING, takes events, and ends once. It is found by `task` and `context` together, and
-// once it has ended also by its `summary`: the nearer of the two counts.
+// It starts RUNNING, takes events, and ends once. It is found by `task` and `context` together and,
+// once it has ended, also by its `summary`; whichever is nearer to the query counts.
 type Episode struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// episode_id identifies the episode in its namespace: a letter or digit, then up to 127 letters,
@@ -96,8 +96,8 @@ type Episode struct {
 	EpisodeId string `protobuf:"bytes,1,opt,name=episode_id,json=episodeId,proto3" json:"episode_id,omitempty"`
 	// task_id is the caller's own name of the task; several episodes may share one.
 	TaskId string `protobuf:"bytes,2,opt,name=task_id,json=taskId,proto3" json:"task_id,omitempty"`
-	// Required, but for a RecordEpisode with a summary: without a task the summary is stored as the task
-	// too. task in natural language. At most 64 KiB.
+	// Required, except in RecordEpisode with a summary: without a task, the summary is stored as the
+	// task too. task in natural language. At most 64 KiB.
 	Task string `protobuf:"bytes,3,opt,name=task,proto3" json:"task,omitempty"`
 	// category of the task, for example `backend`. Compared as it stands.
 	Category string `protobuf:"bytes,4,opt,name=category,proto3" json:"category,omitempty"`

@@ -1156,7 +1156,7 @@ type DeleteEpisodeRequest struct {
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Required. episode_id.
 	EpisodeId string `protobuf:"bytes,2,opt,name=episode_id,json=episodeId,proto3" json:"episode_id,omitempty"`
-	// allow_missing: an episode that is not there is no error.
+	// allow_missing: it is no error if the episode does not exist.
 	AllowMissing  bool `protobuf:"varint,3,opt,name=allow_missing,json=allowMissing,proto3" json:"allow_missing,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1216,7 +1216,7 @@ func (x *DeleteEpisodeRequest) GetAllowMissing() bool {
 // Response of DeleteEpisode.
 type DeleteEpisodeResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// deleted is false when it was not there and allow_missing was set.
+	// deleted is false if it did not exist and allow_missing was set.
 	Deleted bool `protobuf:"varint,1,opt,name=deleted,proto3" json:"deleted,omitempty"`
 	// deleted_event_count.
 	DeletedEventCount int64 `protobuf:"varint,2,opt,name=deleted_event_count,json=deletedEventCount,proto3" json:"deleted_event_count,omitempty"`
@@ -1578,7 +1578,7 @@ type RecallEpisodesRequest struct {
 	// read_mask selects the fields of each hit's episode to return, for example `tags`. Empty or `*`:
 	// all. An unknown path is an error that lists the valid ones.
 	ReadMask *fieldmaskpb.FieldMask `protobuf:"bytes,8,opt,name=read_mask,json=readMask,proto3" json:"read_mask,omitempty"`
-	// ranking; not given it is RELEVANCE. The others are refused: an episode has no outcomes to learn
+	// ranking; unset is RELEVANCE. Rankings that learn are refused: an episode has no outcomes to learn
 	// from but its own.
 	Ranking       Ranking `protobuf:"varint,9,opt,name=ranking,proto3,enum=lot.v1.Ranking" json:"ranking,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -1754,13 +1754,13 @@ type EpisodeHit struct {
 	Similarity float64 `protobuf:"fixed64,3,opt,name=similarity,proto3" json:"similarity,omitempty"`
 	// score_parts whose weighted sum is the score; only with explain.
 	ScoreParts []*ScorePart `protobuf:"bytes,4,rep,name=score_parts,json=scoreParts,proto3" json:"score_parts,omitempty"`
-	// match_probability in [0, 1] that the episode is for the task of the query: that the same thing is to
-	// be done, so that what worked there serves here. Names, places, numbers and other values may
-	// differ; an opposite ("enable", "disable") or a negation is another task. It comes from the
-	// similarity, the words, and opposites and negations in English; docs/retrieval.md says how well it
-	// holds. What was learned does not change it. Absent: not known, because the server embeds with
-	// another model than it was calibrated on, or because no task was
-	// given. From .5 on, reusing is more often right than not.
+	// match_probability in [0, 1] that the episode is for the same task as the query: that is, that the
+	// same thing is to be done, so what worked there should work here. Names, places, numbers and other
+	// values may differ; an opposite ("enable", "disable") or a negation is another task. It is
+	// computed from the similarity, the words, and opposites and negations in English;
+	// docs/retrieval.md shows how accurate it is. Learning does not change it. Absent if the server
+	// uses an embedding model that it was not calibrated on, or if no task was given. From .5 on, reuse
+	// is right more often than not.
 	MatchProbability *float64 `protobuf:"fixed64,5,opt,name=match_probability,json=matchProbability,proto3,oneof" json:"match_probability,omitempty"`
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
@@ -1843,8 +1843,8 @@ type AnalyzeFailuresRequest struct {
 	Limit int32 `protobuf:"varint,3,opt,name=limit,proto3" json:"limit,omitempty"`
 	// similarity in [0, 1] from which on errors are merged by meaning; absent: .14, which suits
 	// failures of many kinds. Where all are of one kind, as those of a compiler, ask with .3 or more
-	// for finer groups. 1 merges just equal signatures. Errors that name different kinds of failures,
-	// such as a rate limit and a time-out, are merged at no similarity.
+	// for finer groups. 1 merges only equal signatures. Errors that name different kinds of failure,
+	// such as a rate limit and a time-out, are never merged.
 	Similarity    *float64 `protobuf:"fixed64,4,opt,name=similarity,proto3,oneof" json:"similarity,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -31,9 +31,9 @@ type ErrorMatch int32
 const (
 	// Never given back.
 	ErrorMatch_ERROR_MATCH_UNSPECIFIED ErrorMatch = 0
-	// The most telling line of one of the two errors is one of the other's lines, or says the same
-	// with other names or a clause more. Lines that say nothing of which error it is do not count, nor do lines that the
-	// namespace has on unrelated errors.
+	// The most telling line of one of the two errors is one of the other's lines, or says the same with
+	// other names or an extra clause. Lines that do not identify an error do not count, nor do lines
+	// that unrelated errors of the namespace share.
 	ErrorMatch_ERROR_MATCH_EXACT_SIGNATURE ErrorMatch = 1
 	// The message or the type is similar.
 	ErrorMatch_ERROR_MATCH_SIMILAR ErrorMatch = 2
@@ -768,7 +768,7 @@ type UpdateErrorSolutionRequest struct {
 	// populated field is set and the rest stays unchanged. An output-only or unknown path is an error
 	// that lists the valid ones.
 	UpdateMask *fieldmaskpb.FieldMask `protobuf:"bytes,4,opt,name=update_mask,json=updateMask,proto3" json:"update_mask,omitempty"`
-	// etag that the error solution must still have. Empty: whatever it has.
+	// etag that the error solution must still have. Empty: any.
 	Etag          string `protobuf:"bytes,5,opt,name=etag,proto3" json:"etag,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1578,9 +1578,9 @@ type DeleteErrorSolutionRequest struct {
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Required. error_solution_id.
 	ErrorSolutionId string `protobuf:"bytes,2,opt,name=error_solution_id,json=errorSolutionId,proto3" json:"error_solution_id,omitempty"`
-	// allow_missing: one that is not there is no error.
+	// allow_missing: it is no error if it does not exist.
 	AllowMissing bool `protobuf:"varint,3,opt,name=allow_missing,json=allowMissing,proto3" json:"allow_missing,omitempty"`
-	// etag that the error solution must still have. Empty: whatever it has.
+	// etag that the error solution must still have. Empty: any.
 	Etag          string `protobuf:"bytes,4,opt,name=etag,proto3" json:"etag,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1647,7 +1647,7 @@ func (x *DeleteErrorSolutionRequest) GetEtag() string {
 // Response of DeleteErrorSolution.
 type DeleteErrorSolutionResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// deleted is false when it was not there and allow_missing was set.
+	// deleted is false if it did not exist and allow_missing was set.
 	Deleted       bool `protobuf:"varint,1,opt,name=deleted,proto3" json:"deleted,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

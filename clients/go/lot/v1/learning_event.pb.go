@@ -727,7 +727,7 @@ type DeleteLearningEventRequest struct {
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Required. learning_event_id.
 	LearningEventId string `protobuf:"bytes,2,opt,name=learning_event_id,json=learningEventId,proto3" json:"learning_event_id,omitempty"`
-	// allow_missing: a learning event that is not there is no error.
+	// allow_missing: it is no error if the learning event does not exist.
 	AllowMissing  bool `protobuf:"varint,3,opt,name=allow_missing,json=allowMissing,proto3" json:"allow_missing,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -787,7 +787,7 @@ func (x *DeleteLearningEventRequest) GetAllowMissing() bool {
 // Response of DeleteLearningEvent.
 type DeleteLearningEventResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// deleted is false when it was not there and allow_missing was set.
+	// deleted is false if it did not exist and allow_missing was set.
 	Deleted       bool `protobuf:"varint,1,opt,name=deleted,proto3" json:"deleted,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1071,9 +1071,9 @@ type SubmitFeedbackResponse struct {
 	// `judged` and `sure`.
 	LearningEvent *LearningEvent `protobuf:"bytes,3,opt,name=learning_event,json=learningEvent,proto3" json:"learning_event,omitempty"`
 	// preference in category `learned` that it is kept as too, for a reward above 0.5 with a text or a
-	// task. Its value has `feedback` and `task`. There is one for each task and text: only the same
-	// said again, but for letter case and spacing, takes its place. Unset where the text only thanks
-	// or praises.
+	// task. Its value has `feedback` and `task`. There is one for each task and text; it is replaced
+	// only if the same text is sent again, whatever its letter case and spacing. Unset if the text is
+	// no more than thanks or praise.
 	Preference *Preference `protobuf:"bytes,4,opt,name=preference,proto3" json:"preference,omitempty"`
 	// sure is false when the server judged the text and could not tell: nothing that judges, or praise
 	// and complaint of like weight. Then nothing moves. The text is read as English, German and

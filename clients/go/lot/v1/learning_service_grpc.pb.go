@@ -54,19 +54,17 @@ type LearningServiceClient interface {
 	// that the filter lets through: narrow it where there are many.
 	GetPerformanceReport(ctx context.Context, in *GetPerformanceReportRequest, opts ...grpc.CallOption) (*GetPerformanceReportResponse, error)
 	// RecordLearningEvent stores something to learn from. Errors: LEARNING_EVENT_ID_IN_USE,
-	// REQUEST_ID_REUSED; LEARNING_EVENT_NOT_FOUND for a repeat of a request whose event was deleted
-	// since.
+	// REQUEST_ID_REUSED; LEARNING_EVENT_NOT_FOUND if a repeated request's event has been deleted.
 	RecordLearningEvent(ctx context.Context, in *RecordLearningEventRequest, opts ...grpc.CallOption) (*RecordLearningEventResponse, error)
 	// GetLearningEvent returns one. Errors: LEARNING_EVENT_NOT_FOUND.
 	GetLearningEvent(ctx context.Context, in *GetLearningEventRequest, opts ...grpc.CallOption) (*GetLearningEventResponse, error)
-	// DeleteLearningEvent deletes one. What it moved stays, and so does the preference that it
-	// taught: DeletePreference deletes that. Errors: LEARNING_EVENT_NOT_FOUND.
+	// DeleteLearningEvent deletes one. What it changed stays changed, and a preference made from it
+	// stays until DeletePreference. Errors: LEARNING_EVENT_NOT_FOUND.
 	DeleteLearningEvent(ctx context.Context, in *DeleteLearningEventRequest, opts ...grpc.CallOption) (*DeleteLearningEventResponse, error)
 	// ListLearningEvents lists by time of creation, newest first.
 	ListLearningEvents(ctx context.Context, in *ListLearningEventsRequest, opts ...grpc.CallOption) (*ListLearningEventsResponse, error)
 	// RecordDecision stores a decision with its options and reasons. Errors: DECISION_ID_IN_USE,
-	// REQUEST_ID_REUSED; DECISION_NOT_FOUND for a repeat of a request whose decision was deleted
-	// since.
+	// REQUEST_ID_REUSED; DECISION_NOT_FOUND if a repeated request's decision has been deleted.
 	RecordDecision(ctx context.Context, in *RecordDecisionRequest, opts ...grpc.CallOption) (*RecordDecisionResponse, error)
 	// RecordDecisionOutcome records what came of a decision. Errors: DECISION_NOT_FOUND,
 	// REQUEST_ID_REUSED, CONTENTION.
@@ -92,7 +90,7 @@ type LearningServiceClient interface {
 	// SubmitFeedback learns from a judgement in words, a reward, or both. It is kept as a learning
 	// event and moves its target: see FeedbackTarget. Errors: the NOT_FOUND reason of the target, or
 	// RETRIEVAL_UNKNOWN or SELECTION_UNKNOWN (nothing is kept then), REQUEST_ID_REUSED, CONTENTION;
-	// LEARNING_EVENT_NOT_FOUND for a repeat of a request whose event was deleted since.
+	// LEARNING_EVENT_NOT_FOUND if a repeated request's event has been deleted.
 	SubmitFeedback(ctx context.Context, in *SubmitFeedbackRequest, opts ...grpc.CallOption) (*SubmitFeedbackResponse, error)
 }
 
@@ -281,19 +279,17 @@ type LearningServiceServer interface {
 	// that the filter lets through: narrow it where there are many.
 	GetPerformanceReport(context.Context, *GetPerformanceReportRequest) (*GetPerformanceReportResponse, error)
 	// RecordLearningEvent stores something to learn from. Errors: LEARNING_EVENT_ID_IN_USE,
-	// REQUEST_ID_REUSED; LEARNING_EVENT_NOT_FOUND for a repeat of a request whose event was deleted
-	// since.
+	// REQUEST_ID_REUSED; LEARNING_EVENT_NOT_FOUND if a repeated request's event has been deleted.
 	RecordLearningEvent(context.Context, *RecordLearningEventRequest) (*RecordLearningEventResponse, error)
 	// GetLearningEvent returns one. Errors: LEARNING_EVENT_NOT_FOUND.
 	GetLearningEvent(context.Context, *GetLearningEventRequest) (*GetLearningEventResponse, error)
-	// DeleteLearningEvent deletes one. What it moved stays, and so does the preference that it
-	// taught: DeletePreference deletes that. Errors: LEARNING_EVENT_NOT_FOUND.
+	// DeleteLearningEvent deletes one. What it changed stays changed, and a preference made from it
+	// stays until DeletePreference. Errors: LEARNING_EVENT_NOT_FOUND.
 	DeleteLearningEvent(context.Context, *DeleteLearningEventRequest) (*DeleteLearningEventResponse, error)
 	// ListLearningEvents lists by time of creation, newest first.
 	ListLearningEvents(context.Context, *ListLearningEventsRequest) (*ListLearningEventsResponse, error)
 	// RecordDecision stores a decision with its options and reasons. Errors: DECISION_ID_IN_USE,
-	// REQUEST_ID_REUSED; DECISION_NOT_FOUND for a repeat of a request whose decision was deleted
-	// since.
+	// REQUEST_ID_REUSED; DECISION_NOT_FOUND if a repeated request's decision has been deleted.
 	RecordDecision(context.Context, *RecordDecisionRequest) (*RecordDecisionResponse, error)
 	// RecordDecisionOutcome records what came of a decision. Errors: DECISION_NOT_FOUND,
 	// REQUEST_ID_REUSED, CONTENTION.
@@ -319,7 +315,7 @@ type LearningServiceServer interface {
 	// SubmitFeedback learns from a judgement in words, a reward, or both. It is kept as a learning
 	// event and moves its target: see FeedbackTarget. Errors: the NOT_FOUND reason of the target, or
 	// RETRIEVAL_UNKNOWN or SELECTION_UNKNOWN (nothing is kept then), REQUEST_ID_REUSED, CONTENTION;
-	// LEARNING_EVENT_NOT_FOUND for a repeat of a request whose event was deleted since.
+	// LEARNING_EVENT_NOT_FOUND if a repeated request's event has been deleted.
 	SubmitFeedback(context.Context, *SubmitFeedbackRequest) (*SubmitFeedbackResponse, error)
 	mustEmbedUnimplementedLearningServiceServer()
 }

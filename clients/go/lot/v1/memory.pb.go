@@ -125,9 +125,9 @@ type Memory struct {
 	Language string `protobuf:"bytes,5,opt,name=language,proto3" json:"language,omitempty"`
 	// tags to filter by. At most 100, each once.
 	Tags []string `protobuf:"bytes,6,rep,name=tags,proto3" json:"tags,omitempty"`
-	// labels to filter by: at most 64. A key is 1 to 256 bytes of any script, spaces included, without
-	// `=`, control characters, line breaks, overrides of the writing direction, and white space at its
-	// ends. A value has at most 256 bytes. Two Unicode forms of a text are the same to a filter.
+	// labels to filter by: at most 64. A key has 1 to 256 bytes, in any script, and may contain spaces,
+	// but no `=`, control characters, line breaks or bidirectional overrides, and no white space at
+	// either end. A value has at most 256 bytes. Filters treat the Unicode forms of a text as equal.
 	Labels map[string]string `protobuf:"bytes,7,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// metadata is stored and returned, never interpreted. Its numbers are doubles: integers beyond
 	// ±(2^53 - 1) are rounded before they arrive, so send those as strings. What arrives is returned:

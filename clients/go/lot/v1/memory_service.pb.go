@@ -579,7 +579,7 @@ type UpdateMemoryRequest struct {
 	// output-only or unknown path is an error that lists the valid ones. The result must still have
 	// the `details` of its kind.
 	UpdateMask *fieldmaskpb.FieldMask `protobuf:"bytes,4,opt,name=update_mask,json=updateMask,proto3" json:"update_mask,omitempty"`
-	// etag that the memory must still have. Empty: whatever it has.
+	// etag that the memory must still have. Empty: any.
 	Etag          string `protobuf:"bytes,5,opt,name=etag,proto3" json:"etag,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -712,9 +712,9 @@ type DeleteMemoryRequest struct {
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Required. memory_id.
 	MemoryId string `protobuf:"bytes,2,opt,name=memory_id,json=memoryId,proto3" json:"memory_id,omitempty"`
-	// etag that the memory must still have. Empty: whatever it has.
+	// etag that the memory must still have. Empty: any.
 	Etag string `protobuf:"bytes,3,opt,name=etag,proto3" json:"etag,omitempty"`
-	// allow_missing: a memory that is not there is no error.
+	// allow_missing: it is no error if the memory does not exist.
 	AllowMissing  bool `protobuf:"varint,4,opt,name=allow_missing,json=allowMissing,proto3" json:"allow_missing,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -781,7 +781,7 @@ func (x *DeleteMemoryRequest) GetAllowMissing() bool {
 // Response of DeleteMemory.
 type DeleteMemoryResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// deleted is false when it was not there and allow_missing was set.
+	// deleted is false if it did not exist and allow_missing was set.
 	Deleted       bool `protobuf:"varint,1,opt,name=deleted,proto3" json:"deleted,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -977,8 +977,8 @@ type SearchMemoriesRequest struct {
 	// min_similarity in [0, 1] that every hit has. 0 or absent: no bound. With the default model
 	// unrelated texts reach 0.3 and more, and half of the relevant ones stay below 0.7.
 	MinSimilarity *float64 `protobuf:"fixed64,5,opt,name=min_similarity,json=minSimilarity,proto3,oneof" json:"min_similarity,omitempty"`
-	// ranking. BALANCED goes by importance among the most relevant hits. RELIABLE and EXPLORE have no
-	// meaning for memories and are refused.
+	// ranking. BALANCED orders the most relevant hits by importance. RELIABLE and EXPLORE do not apply
+	// to memories and are refused.
 	Ranking Ranking `protobuf:"varint,6,opt,name=ranking,proto3,enum=lot.v1.Ranking" json:"ranking,omitempty"`
 	// rerank by a cross-encoder: it reads the query together with each of the best candidates (10,
 	// within 2 s, unless the server is set otherwise) and moves them by what it finds. Slower by some

@@ -359,7 +359,7 @@ type UpdateNamespacePolicyRequest struct {
 	UpdateMask *fieldmaskpb.FieldMask `protobuf:"bytes,3,opt,name=update_mask,json=updateMask,proto3" json:"update_mask,omitempty"`
 	// preset to set first: all bounds, max_* and max_*_age, become its own.
 	Preset PolicyPreset `protobuf:"varint,4,opt,name=preset,proto3,enum=lot.v1.PolicyPreset" json:"preset,omitempty"`
-	// etag that the policy must still have. Empty: whatever it has.
+	// etag that the policy must still have. Empty: any.
 	Etag string `protobuf:"bytes,5,opt,name=etag,proto3" json:"etag,omitempty"`
 	// dry_run sets nothing, and says what the policy would come to.
 	DryRun        bool `protobuf:"varint,6,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`

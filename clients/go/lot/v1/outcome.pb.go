@@ -146,19 +146,19 @@ const (
 	// Relevance, by meaning and by words together, with what was learned reordering hits that are nearly
 	// as relevant as the best one.
 	Ranking_RANKING_BALANCED Ranking = 1
-	// The `similarity` that each hit shows, and nothing else: neither words nor what was learned. A
-	// search orders by meaning alone then; RELEVANCE finds better. Refused with `rerank`.
+	// Only the `similarity` shown on each hit, that is, by meaning alone: neither words nor what was
+	// learned count. RELEVANCE finds better. Refused with `rerank`.
 	Ranking_RANKING_SIMILARITY Ranking = 2
-	// As BALANCED, but what worked gains only as far as the lower bound of its chance of success
-	// (Wilson, as for Outcomes.reliability) is above that of what was never tried: what is proven
-	// comes first.
+	// As BALANCED, but what worked gains only if the lower bound of its chance of success (Wilson, as
+	// for Outcomes.reliability) is above the chance assumed for what was never tried, and by no more
+	// than that: what is proven comes first.
 	Ranking_RANKING_RELIABLE Ranking = 3
-	// As BALANCED, but with the mean chance of success moved towards a sample of what it may be, the
-	// more the more outcomes there are, reproducible by `seed`: what failed is tried again now and
-	// then, and what is only fairly good gives way. What was never tried is as in BALANCED.
+	// As BALANCED, but the mean chance of success is moved towards a random sample of what it may be,
+	// further if there are more outcomes, and reproducibly with `seed`: what failed is tried again now
+	// and then, and what is only fairly good gives way. What was never tried ranks as in BALANCED.
 	Ranking_RANKING_EXPLORE Ranking = 4
-	// Relevance alone, by meaning and by words together: the order that BALANCED, RELIABLE and EXPLORE
-	// begin with. Nothing learned takes part.
+	// Relevance alone, by meaning and words together: the order that BALANCED, RELIABLE and EXPLORE
+	// start from. Nothing learned counts.
 	Ranking_RANKING_RELEVANCE Ranking = 5
 )
 
@@ -239,8 +239,8 @@ const (
 	// the last items, or the last items themselves, are omitted; the message says which. Read them by
 	// id, or ask for less with a limit or a read mask.
 	NoticeCode_NOTICE_CODE_ANSWER_SHORTENED NoticeCode = 7
-	// Some of the nearest are not likely to help with the task and were left out of its context; the
-	// message says how many of each kind. Set min_similarity to 0 to have them all.
+	// Some of the nearest records are unlikely to help with the task and were left out of its context;
+	// the message says how many of each kind. Set min_similarity to 0 to get them all.
 	NoticeCode_NOTICE_CODE_UNLIKELY_LEFT_OUT NoticeCode = 8
 )
 

@@ -857,7 +857,7 @@ type UpdatePatternRequest struct {
 	// populated field is set and the rest stays unchanged. An output-only or unknown path is an error
 	// that lists the valid ones.
 	UpdateMask *fieldmaskpb.FieldMask `protobuf:"bytes,4,opt,name=update_mask,json=updateMask,proto3" json:"update_mask,omitempty"`
-	// etag that the pattern must still have. Empty: whatever it has.
+	// etag that the pattern must still have. Empty: any.
 	Etag          string `protobuf:"bytes,5,opt,name=etag,proto3" json:"etag,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -990,9 +990,9 @@ type DeletePatternRequest struct {
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Required. pattern_id.
 	PatternId string `protobuf:"bytes,2,opt,name=pattern_id,json=patternId,proto3" json:"pattern_id,omitempty"`
-	// etag that the pattern must still have. Empty: whatever it has.
+	// etag that the pattern must still have. Empty: any.
 	Etag string `protobuf:"bytes,3,opt,name=etag,proto3" json:"etag,omitempty"`
-	// allow_missing: a pattern that is not there is no error.
+	// allow_missing: it is no error if the pattern does not exist.
 	AllowMissing  bool `protobuf:"varint,4,opt,name=allow_missing,json=allowMissing,proto3" json:"allow_missing,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1059,7 +1059,7 @@ func (x *DeletePatternRequest) GetAllowMissing() bool {
 // Response of DeletePattern.
 type DeletePatternResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// deleted is false when it was not there and allow_missing was set.
+	// deleted is false if it did not exist and allow_missing was set.
 	Deleted       bool `protobuf:"varint,1,opt,name=deleted,proto3" json:"deleted,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1452,24 +1452,25 @@ type PatternHit struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// pattern.
 	Pattern *Pattern `protobuf:"bytes,1,opt,name=pattern,proto3" json:"pattern,omitempty"`
-	// score that hits are ordered by, larger first: relevance by meaning and by words on the scale of
-	// a similarity, and what was learned; with SIMILARITY the similarity. Compare it within one answer
-	// only.
+	// score that hits are ordered by, larger first: relevance by meaning and words, on the scale of a
+	// similarity, plus what was learned; with SIMILARITY, the similarity itself. Compare scores only
+	// within one response.
 	Score float64 `protobuf:"fixed64,2,opt,name=score,proto3" json:"score,omitempty"`
 	// similarity in [0, 1]: the cosine of the query and the pattern's text or its code, whichever is
 	// larger, negative ones as 0; also of a hit that was found by its words alone.
 	Similarity float64 `protobuf:"fixed64,3,opt,name=similarity,proto3" json:"similarity,omitempty"`
 	// score_parts whose weighted sum is the score; only with explain.
 	ScoreParts []*ScorePart `protobuf:"bytes,4,rep,name=score_parts,json=scoreParts,proto3" json:"score_parts,omitempty"`
-	// learned_from are the outcomes on like queries that counted, nearest query first; only with
-	// explain. Empty where nothing is known, and for SIMILARITY and RELEVANCE.
+	// learned_from are the outcomes on similar queries that counted, nearest query first; only with
+	// explain. Empty if there are none, and for SIMILARITY and RELEVANCE.
 	LearnedFrom []*LearnedFrom `protobuf:"bytes,5,rep,name=learned_from,json=learnedFrom,proto3" json:"learned_from,omitempty"`
-	// match_probability in [0, 1] that the pattern is for the task of the query: that the same thing is to
-	// be done, so that what worked there serves here. Names, places, numbers and other values may
-	// differ; an opposite ("enable", "disable") or a negation is another task. It comes from the
-	// similarity, the words, and opposites and negations in English; docs/retrieval.md says how well it
-	// holds. What was learned does not change it. Absent: not known, because the server embeds with
-	// another model than it was calibrated on. From .5 on, reusing is more often right than not.
+	// match_probability in [0, 1] that the pattern is for the same task as the query: that is, that the
+	// same thing is to be done, so what worked there should work here. Names, places, numbers and other
+	// values may differ; an opposite ("enable", "disable") or a negation is another task. It is
+	// computed from the similarity, the words, and opposites and negations in English;
+	// docs/retrieval.md shows how accurate it is. Learning does not change it. Absent if the server
+	// uses an embedding model that it was not calibrated on. From .5 on, reuse is right more often than
+	// not.
 	MatchProbability *float64 `protobuf:"fixed64,6,opt,name=match_probability,json=matchProbability,proto3,oneof" json:"match_probability,omitempty"`
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
@@ -1556,13 +1557,13 @@ type LearnedFrom struct {
 	// similarity of the two queries: their cosine.
 	Similarity float64 `protobuf:"fixed64,2,opt,name=similarity,proto3" json:"similarity,omitempty"`
 	// weight in [0, 1] with which they count: exp((similarity - 1) / kernel_width), divided by
-	// trial_count if that is above 1 and the query is another one (similarity below 0.9999).
+	// trial_count if that is above 1 and the query is a different one (similarity below 0.9999).
 	Weight float64 `protobuf:"fixed64,3,opt,name=weight,proto3" json:"weight,omitempty"`
 	// trial_count of them, older ones faded.
 	TrialCount float64 `protobuf:"fixed64,4,opt,name=trial_count,json=trialCount,proto3" json:"trial_count,omitempty"`
-	// success_count of them, PARTIAL as one half, older ones faded. The chance that BALANCED goes by
-	// is (0.6 + Σ weight · success_count) / (2 + Σ weight · trial_count): 0.3 where there are none, at
-	// which what was learned adds nothing.
+	// success_count of them: PARTIAL counts one half, and older ones count less. The chance that
+	// BALANCED uses is (0.6 + Σ weight · success_count) / (2 + Σ weight · trial_count): 0.3 if there
+	// are none, which leaves the score as it is.
 	SuccessCount float64 `protobuf:"fixed64,5,opt,name=success_count,json=successCount,proto3" json:"success_count,omitempty"`
 	// last_time of an outcome on that query.
 	LastTime      *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=last_time,json=lastTime,proto3" json:"last_time,omitempty"`
@@ -3360,10 +3361,10 @@ type DistillPatternsRequest struct {
 	Filter *PatternFilter `protobuf:"bytes,2,opt,name=filter,proto3" json:"filter,omitempty"`
 	// min_group_size of a new group: 0 is 3; at least 2, since one pattern generalises nothing.
 	MinGroupSize int32 `protobuf:"varint,3,opt,name=min_group_size,json=minGroupSize,proto3" json:"min_group_size,omitempty"`
-	// similarity in [0, 1] within a new group: the mean cosine over all pairs, counting 0.2 more for
-	// tasks that are the same but for one or two values and 0.1 less for tasks that do something else.
-	// Opposites ("Enable dark mode", "Disable dark mode") are in one group at no level. Absent is the
-	// server's default, 0.85 unless it is set otherwise.
+	// similarity in [0, 1] within a new group: the mean cosine over all pairs, plus 0.2 for tasks that
+	// differ only in one or two values, minus 0.1 for tasks with another action. Opposites ("Enable
+	// dark mode", "Disable dark mode") are never grouped. Absent is the server's default, 0.85 unless
+	// configured otherwise.
 	Similarity *float64 `protobuf:"fixed64,4,opt,name=similarity,proto3,oneof" json:"similarity,omitempty"`
 	// dry_run stores nothing and answers the same, but for times and etags of what it would write.
 	DryRun        bool `protobuf:"varint,5,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`

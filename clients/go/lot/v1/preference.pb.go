@@ -28,7 +28,7 @@ const (
 type Preference struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// key identifies it in its namespace: 1 to 256 bytes of any script, spaces and `/` included,
-	// without control characters, line breaks, overrides of the writing direction, and white space at
+	// without control characters, line breaks, bidirectional overrides, and white space at
 	// its ends. Two Unicode forms of a key are one key.
 	Key string `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
 	// value of any JSON type; null is a value. Numbers are doubles, returned exactly: send integers
@@ -645,9 +645,9 @@ type DeletePreferenceRequest struct {
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Required. key.
 	Key string `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`
-	// etag that the preference must still have. Empty: whatever it has.
+	// etag that the preference must still have. Empty: any.
 	Etag string `protobuf:"bytes,3,opt,name=etag,proto3" json:"etag,omitempty"`
-	// allow_missing: one that is not there is no error.
+	// allow_missing: it is no error if it does not exist.
 	AllowMissing  bool `protobuf:"varint,4,opt,name=allow_missing,json=allowMissing,proto3" json:"allow_missing,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -714,7 +714,7 @@ func (x *DeletePreferenceRequest) GetAllowMissing() bool {
 // Response of DeletePreference.
 type DeletePreferenceResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// deleted is false when it was not there and allow_missing was set.
+	// deleted is false if it did not exist and allow_missing was set.
 	Deleted       bool `protobuf:"varint,1,opt,name=deleted,proto3" json:"deleted,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -31,7 +31,7 @@ type Session struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// session_id identifies it in its namespace; rules as for Memory.memory_id.
 	SessionId string `protobuf:"bytes,1,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
-	// values by key; at most 1,000, and with keys and categories at most 8 MiB together, serialized.
+	// values by key; at most 1,000, and 8 MiB in total, serialized, with their keys and categories.
 	Values map[string]*structpb.Value `protobuf:"bytes,2,rep,name=values,proto3" json:"values,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// messages in the window, oldest first.
 	Messages []*SessionMessage `protobuf:"bytes,3,rep,name=messages,proto3" json:"messages,omitempty"`
@@ -49,7 +49,7 @@ type Session struct {
 	Namespace string `protobuf:"bytes,9,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// last_sequence of the messages ever appended; 0 before the first.
 	LastSequence int64 `protobuf:"varint,10,opt,name=last_sequence,json=lastSequence,proto3" json:"last_sequence,omitempty"`
-	// value_details of each of the values, by its key.
+	// value_details of each value, by key.
 	ValueDetails  map[string]*SessionValueDetails `protobuf:"bytes,11,rep,name=value_details,json=valueDetails,proto3" json:"value_details,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -162,14 +162,14 @@ func (x *Session) GetValueDetails() map[string]*SessionValueDetails {
 	return nil
 }
 
-// SessionValueDetails is what is known of a value beside itself.
+// SessionValueDetails describes a value.
 type SessionValueDetails struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// category that it was put with; `general` where none was given.
+	// category given with the value; `general` if none was.
 	Category string `protobuf:"bytes,1,opt,name=category,proto3" json:"category,omitempty"`
-	// importance in [0, 1] that it was put with; 0.5 where none was given.
+	// importance in [0, 1] given with the value; 0.5 if none was.
 	Importance float64 `protobuf:"fixed64,2,opt,name=importance,proto3" json:"importance,omitempty"`
-	// update_time at which it was put; absent for a value that an earlier version stored.
+	// update_time at which it was put; absent for values stored by an earlier version.
 	UpdateTime    *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=update_time,json=updateTime,proto3" json:"update_time,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -328,16 +328,16 @@ type PutSessionValueRequest struct {
 	// Required. key.
 	Key string `protobuf:"bytes,3,opt,name=key,proto3" json:"key,omitempty"`
 	// Required. value of any JSON type, null included; at most 256 KiB serialized. Its numbers are
-	// doubles, returned exactly, as for Preference.value. A session holds at most 1,000, and with
-	// their keys and categories 8 MiB together; beyond that it is SESSION_FULL. It takes the place of
-	// a former value with category and importance.
+	// doubles, returned exactly, as for Preference.value. A session holds at most 1,000 values, and 8
+	// MiB in total with keys and categories; beyond that the call fails with SESSION_FULL. A put
+	// replaces the earlier value, its category and its importance.
 	Value *structpb.Value `protobuf:"bytes,4,opt,name=value,proto3" json:"value,omitempty"`
 	// ttl of the session from now on; absent keeps what it has, of a new one it is 24 h.
 	Ttl *durationpb.Duration `protobuf:"bytes,5,opt,name=ttl,proto3" json:"ttl,omitempty"`
-	// category, for example `tool_output`; empty is `general`. Compared as it stands.
+	// category, for example `tool_output`; empty is `general`. Compared exactly.
 	Category string `protobuf:"bytes,6,opt,name=category,proto3" json:"category,omitempty"`
-	// importance in [0, 1]: what matters least is left out of a response first, and cleared by
-	// ClearSession.max_importance. Absent is 0.5; 0 is a value.
+	// importance in [0, 1]: the least important values are the first to be left out of a response, and
+	// ClearSession.max_importance clears them. Absent is 0.5; 0 is a valid value.
 	Importance    *float64 `protobuf:"fixed64,7,opt,name=importance,proto3,oneof" json:"importance,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -539,7 +539,7 @@ type GetSessionValueResponse struct {
 	Value *structpb.Value `protobuf:"bytes,1,opt,name=value,proto3" json:"value,omitempty"`
 	// found tells a key that is not there.
 	Found bool `protobuf:"varint,2,opt,name=found,proto3" json:"found,omitempty"`
-	// details of the value; absent where the session has no such key.
+	// details of the value; absent if the session has no such key.
 	Details       *SessionValueDetails `protobuf:"bytes,3,opt,name=details,proto3" json:"details,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -834,8 +834,8 @@ type GetSessionResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// session.
 	Session *Session `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
-	// omitted_keys of values that did not fit: all values together may take up half of a response,
-	// the most important ones first. Read each with GetSessionValue.
+	// omitted_keys of values that did not fit: values may take up half of a response, and the most
+	// important ones come first. Read each with GetSessionValue.
 	OmittedKeys []string `protobuf:"bytes,2,rep,name=omitted_keys,json=omittedKeys,proto3" json:"omitted_keys,omitempty"`
 	// notices, for example that messages were omitted because the response would be too large.
 	Notices       []*Notice `protobuf:"bytes,3,rep,name=notices,proto3" json:"notices,omitempty"`
@@ -901,15 +901,16 @@ type ClearSessionRequest struct {
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Required. session_id.
 	SessionId string `protobuf:"bytes,2,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
-	// keys: forget just these values; those that are not there are passed over. Empty, and neither
-	// messages_only nor max_importance set: the whole session.
+	// keys of values to forget; missing ones are ignored. If it is empty and neither messages_only nor
+	// max_importance is set, the whole session is forgotten.
 	Keys []string `protobuf:"bytes,3,rep,name=keys,proto3" json:"keys,omitempty"`
-	// messages_only: forget just the messages, and the values of keys and max_importance if these are
-	// given. Their sequences are not used again.
+	// messages_only forgets the messages, plus the values that keys and max_importance select, if
+	// given. The sequences of messages are not used again.
 	MessagesOnly bool `protobuf:"varint,4,opt,name=messages_only,json=messagesOnly,proto3" json:"messages_only,omitempty"`
-	// allow_missing: one that is not there is no error.
+	// allow_missing: it is no error if it does not exist.
 	AllowMissing bool `protobuf:"varint,5,opt,name=allow_missing,json=allowMissing,proto3" json:"allow_missing,omitempty"`
-	// max_importance: forget the values of at most this importance too. Absent: none; 0 is a bound.
+	// max_importance also forgets the values of at most this importance. Absent: none; 0: those of
+	// importance 0.
 	MaxImportance *float64 `protobuf:"fixed64,6,opt,name=max_importance,json=maxImportance,proto3,oneof" json:"max_importance,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

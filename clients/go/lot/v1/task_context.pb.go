@@ -47,14 +47,14 @@ type GetTaskContextRequest struct {
 	// line breaks one each; a Korean syllable three, all else two for each three bytes of UTF-8 begun
 	// (so two for a Chinese character). 0: no bound.
 	MaxTokens int32 `protobuf:"varint,8,opt,name=max_tokens,json=maxTokens,proto3" json:"max_tokens,omitempty"`
-	// min_similarity in [0, 1] that every hit has, but error solutions of the same signature. Episodes
-	// of `recommendations` have the bound that GetRecommendations has. 0: no bound; then the nearest
-	// are told however far they are. Absent: what is not likely to help is left out: what has less than
-	// .05 of PatternHit.match_probability, or less than a quarter of what is most likely (memories and
+	// min_similarity in [0, 1] of every hit, except error solutions of the same signature. Episodes of
+	// `recommendations` have the bound of GetRecommendations. 0: no bound; the nearest are returned,
+	// however far they are. Absent: what is unlikely to help is left out: anything whose
+	// PatternHit.match_probability is below .05, or below a quarter of the highest one (memories and
 	// solutions by the same measure; only with the embedding model that it was calibrated on); similar
-	// errors where a solution of the very error worked; and, where `language` is empty and the task's
-	// error or words tell one, other languages. The notice UNLIKELY_LEFT_OUT says how many. Error
-	// solutions of the same signature and patterns of `matched_pattern_ids` stay.
+	// errors, if a solution of this very error worked; and, if `language` is empty but the task's error
+	// or words name one, other languages. The notice UNLIKELY_LEFT_OUT says how many. Error solutions
+	// of the same signature and the patterns of `matched_pattern_ids` stay.
 	MinSimilarity *float64 `protobuf:"fixed64,9,opt,name=min_similarity,json=minSimilarity,proto3,oneof" json:"min_similarity,omitempty"`
 	// preference_categories to give; empty: all, with no more than a few of those that feedback taught,
 	// that of this very task among them.
@@ -192,17 +192,19 @@ type GetTaskContextResponse struct {
 	// warnings from the up to 10 most similar failed episodes whose similarity is .3 at least and no
 	// more than .2 below that of the most similar episode; the most frequent error comes first.
 	Warnings []*TaskWarning `protobuf:"bytes,6,rep,name=warnings,proto3" json:"warnings,omitempty"`
-	// preferences, at most 50, the newest ones by creation.
+	// preferences, at most 50. If the request names categories, the newest of these by creation;
+	// otherwise first up to 10 that feedback taught about this task, latest first, then those that were
+	// set, then the 5 newest that feedback taught about other tasks.
 	Preferences []*Preference `protobuf:"bytes,7,rep,name=preferences,proto3" json:"preferences,omitempty"`
 	// recommendations as GetRecommendations gives them.
 	Recommendations *Recommendations `protobuf:"bytes,8,opt,name=recommendations,proto3" json:"recommendations,omitempty"`
 	// prompt_text puts it all in words, as Markdown within max_tokens. Each thing comes with its id and
 	// the day (UTC) it is of. Of every section the best has room first; what has none is shortened, then
-	// left out whole. Stored texts read as they were stored and cannot break its structure: one of one
-	// line stands behind a label, code and texts of several lines in a fence. Long runs that say
-	// nothing, such as base64, are shortened, with how many characters that leaves out. The same store
-	// and request give the same text. It has no retrieval_id, so give that of this answer along with
-	// what the reader says it used. Empty where max_tokens has no room for anything.
+	// left out whole. Stored texts read as they were stored and cannot break its structure: a single
+	// line follows a label; code and texts of several lines are fenced. Long runs of noise, such as
+	// base64, are shortened, and the number of characters left out is shown. The same store and request
+	// give the same text. It has no retrieval_id, so give that of this answer along with what the
+	// reader says it used. Empty where max_tokens has no room for anything.
 	PromptText string `protobuf:"bytes,9,opt,name=prompt_text,json=promptText,proto3" json:"prompt_text,omitempty"`
 	// prompt_token_count is the estimate for prompt_text.
 	PromptTokenCount int32 `protobuf:"varint,10,opt,name=prompt_token_count,json=promptTokenCount,proto3" json:"prompt_token_count,omitempty"`

@@ -317,7 +317,7 @@ class AsyncLotClient(AsyncLiveCalls):
     ) -> Episode:
         """Record a finished episode with its events in one call.
 
-        ``task`` may be empty where ``summary`` says what was done.
+        ``task`` may be empty if ``summary`` is given.
         """
         request = self._requests.make(
             episodes.RecordEpisodeRequest,
@@ -484,10 +484,10 @@ class AsyncLotClient(AsyncLiveCalls):
     async def embed(
         self, items: Iterable[str | fields.EmbedItemLike], *, omit_vectors: bool = False
     ) -> admin.EmbedResponse:
-        """The vectors of texts and how alike they are, to find out why something is found.
+        """Return the vectors of texts and their similarities, to see why a search finds something.
 
-        A plain text is embedded as one to store; give `{"text": ..., "use": "QUERY"}` for one to
-        search with.
+        A plain string is embedded as a text to store; for a query, pass
+        `{"text": ..., "use": "QUERY"}`.
         """
         each = [{"text": item} if isinstance(item, str) else item for item in items]
         request = self._requests.make(admin.EmbedRequest, items=each, omit_vectors=omit_vectors)

@@ -63,25 +63,25 @@ class _EmbeddingUseEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Embeddin
     EMBEDDING_USE_UNSPECIFIED: _EmbeddingUse.ValueType  # 0
     """DOCUMENT."""
     EMBEDDING_USE_DOCUMENT: _EmbeddingUse.ValueType  # 1
-    """As a text to store: it is read as it is."""
+    """A text to store, embedded as it is."""
     EMBEDDING_USE_QUERY: _EmbeddingUse.ValueType  # 2
-    """As a text to search with: behind EmbedResponse.query_prefix."""
+    """A text to search with, embedded with EmbedResponse.query_prefix in front."""
     EMBEDDING_USE_CODE: _EmbeddingUse.ValueType  # 3
-    """As the code of a pattern: its identifiers are split into words."""
+    """The code of a pattern; its identifiers are split into words first."""
 
 class EmbeddingUse(_EmbeddingUse, metaclass=_EmbeddingUseEnumTypeWrapper):
-    """EmbeddingUse is what a text is embedded for. The same text has another vector for another use, where
-    the model tells queries apart, or where code is in it.
+    """EmbeddingUse is what a text is embedded for. The vector of a text depends on it if the model treats
+    queries differently, or if the text contains code.
     """
 
 EMBEDDING_USE_UNSPECIFIED: EmbeddingUse.ValueType  # 0
 """DOCUMENT."""
 EMBEDDING_USE_DOCUMENT: EmbeddingUse.ValueType  # 1
-"""As a text to store: it is read as it is."""
+"""A text to store, embedded as it is."""
 EMBEDDING_USE_QUERY: EmbeddingUse.ValueType  # 2
-"""As a text to search with: behind EmbedResponse.query_prefix."""
+"""A text to search with, embedded with EmbedResponse.query_prefix in front."""
 EMBEDDING_USE_CODE: EmbeddingUse.ValueType  # 3
-"""As the code of a pattern: its identifiers are split into words."""
+"""The code of a pattern; its identifiers are split into words first."""
 Global___EmbeddingUse: _TypeAlias = EmbeddingUse  # noqa: Y015
 
 @_typing.final
@@ -92,7 +92,7 @@ class GetServerInfoRequest(_message.Message):
 
     NAMESPACE_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """namespace the caller acts for; the answer is about the whole server, whatever it is."""
+    """namespace the caller acts for; the answer is about the whole server in any case."""
     def __init__(
         self,
         *,
@@ -312,7 +312,7 @@ class CheckReadyRequest(_message.Message):
 
     NAMESPACE_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """namespace the caller acts for; the answer is about the whole server, whatever it is."""
+    """namespace the caller acts for; the answer is about the whole server in any case."""
     def __init__(
         self,
         *,
@@ -394,7 +394,7 @@ class ListNamespacesRequest(_message.Message):
     PAGE_SIZE_FIELD_NUMBER: _builtins.int
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """namespace the caller acts for; the answer is about the whole server, whatever it is."""
+    """namespace the caller acts for; the answer is about the whole server in any case."""
     page_size: _builtins.int
     """page_size: 0 is 10; at most 1,000."""
     page_token: _builtins.str
@@ -668,7 +668,7 @@ class ReindexRequest(_message.Message):
     MODEL_FIELD_NUMBER: _builtins.int
     DRY_RUN_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """namespace the caller acts for; the answer is about the whole server, whatever it is."""
+    """namespace the caller acts for; the answer is about the whole server in any case."""
     model: _builtins.str
     """Required. model to embed with: a name that the server knows, for example
     `BAAI/bge-base-en-v1.5`. Its files are looked for as those of the present model are;
@@ -751,7 +751,7 @@ class CompactRequest(_message.Message):
 
     NAMESPACE_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """namespace the caller acts for; the answer is about the whole server, whatever it is."""
+    """namespace the caller acts for; the answer is about the whole server in any case."""
     def __init__(
         self,
         *,
@@ -801,9 +801,9 @@ class EmbedRequest(_message.Message):
     ITEMS_FIELD_NUMBER: _builtins.int
     OMIT_VECTORS_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """namespace the caller acts for; the answer is about the whole server, whatever it is."""
+    """namespace the caller acts for; the answer is about the whole server in any case."""
     omit_vectors: _builtins.bool
-    """omit_vectors leaves `vector` empty; the similarities are there."""
+    """omit_vectors leaves `vector` empty; the similarities are still returned."""
     @_builtins.property
     def items(self) -> _containers.RepeatedCompositeFieldContainer[Global___EmbedItem]:
         """Required. items to embed, at most 100."""
@@ -834,7 +834,7 @@ class EmbedItem(_message.Message):
     text: _builtins.str
     """Required. text, at most 64 KiB."""
     use: Global___EmbeddingUse.ValueType
-    """use it is embedded for; not given it is DOCUMENT."""
+    """use it is embedded for; unset is DOCUMENT."""
     def __init__(
         self,
         *,
@@ -860,11 +860,11 @@ class EmbedResponse(_message.Message):
     QUERY_PREFIX_FIELD_NUMBER: _builtins.int
     EMBEDDINGS_FIELD_NUMBER: _builtins.int
     model: _builtins.str
-    """model that embeds, as GetServerInfoResponse.model."""
+    """model in use, as in GetServerInfoResponse.model."""
     dimensions: _builtins.int
     """dimensions of its vectors."""
     query_prefix: _builtins.str
-    """query_prefix that is put before each text to search with; empty where the model takes none."""
+    """query_prefix that is put in front of each text to search with; empty if the model needs none."""
     @_builtins.property
     def embeddings(self) -> _containers.RepeatedCompositeFieldContainer[Global___TextEmbedding]:
         """embeddings of the items, in their order."""
@@ -887,7 +887,7 @@ Global___EmbedResponse: _TypeAlias = EmbedResponse  # noqa: Y015
 
 @_typing.final
 class TextEmbedding(_message.Message):
-    """TextEmbedding is what the model makes of a text."""
+    """TextEmbedding is the embedding of one text."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -896,7 +896,7 @@ class TextEmbedding(_message.Message):
     SIMILARITIES_FIELD_NUMBER: _builtins.int
     truncated: _builtins.bool
     """truncated: the text is longer than the model reads (8 windows of
-    ServerLimits.max_embedding_tokens); the vector says nothing of its end.
+    ServerLimits.max_embedding_tokens); the vector does not reflect the rest.
     """
     @_builtins.property
     def vector(self) -> _containers.RepeatedScalarFieldContainer[_builtins.float]:
@@ -904,8 +904,8 @@ class TextEmbedding(_message.Message):
 
     @_builtins.property
     def similarities(self) -> _containers.RepeatedScalarFieldContainer[_builtins.float]:
-        """similarities to each of the embeddings, this one among them, in their order: cosines in [-1, 1].
-        The similarity that a hit shows is the same, negative ones as 0.
+        """similarities to all items of the request, this one included, in their order: cosines in [-1, 1].
+        The similarity of a hit is the same cosine, with negative values as 0.
         """
 
     def __init__(

@@ -188,9 +188,9 @@ class AdminServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def Embed(self, request, context):
-        """Embed gives the vectors that the model makes of texts and how alike they are, to find out why
-        something is found, or is not. They are the ones that are stored and searched with. Nothing is
-        stored or remembered. Errors: EMBEDDING_FAILED, EMBEDDING_UNAVAILABLE.
+        """Embed returns the model's vectors of texts and how similar they are, to find out why a search
+        finds something, or does not. The same vectors are used for storing and searching. Nothing is
+        stored. Errors: EMBEDDING_FAILED, EMBEDDING_UNAVAILABLE.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

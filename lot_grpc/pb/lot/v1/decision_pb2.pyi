@@ -98,7 +98,7 @@ class Decision(_message.Message):
     namespace: _builtins.str
     """Output only. namespace it is in."""
     etag: _builtins.str
-    """Output only. etag changes with everything that comes of the decision."""
+    """Output only. etag changes with every outcome or reward recorded for the decision."""
     @_builtins.property
     def options(self) -> _containers.RepeatedCompositeFieldContainer[Global___DecisionOption]:
         """options considered. At most 100."""
@@ -502,9 +502,9 @@ class DeleteDecisionRequest(_message.Message):
     decision_id: _builtins.str
     """Required. decision_id."""
     etag: _builtins.str
-    """etag that the decision must still have. Empty: whatever it has."""
+    """etag that the decision must still have. Empty: any."""
     allow_missing: _builtins.bool
-    """allow_missing: a decision that is not there is no error."""
+    """allow_missing: it is no error if the decision does not exist."""
     def __init__(
         self,
         *,
@@ -529,7 +529,7 @@ class DeleteDecisionResponse(_message.Message):
 
     DELETED_FIELD_NUMBER: _builtins.int
     deleted: _builtins.bool
-    """deleted is false when it was not there and allow_missing was set."""
+    """deleted is false if it did not exist and allow_missing was set."""
     def __init__(
         self,
         *,

@@ -670,7 +670,7 @@ class DeleteEpisodeRequest(_message.Message):
     episode_id: _builtins.str
     """Required. episode_id."""
     allow_missing: _builtins.bool
-    """allow_missing: an episode that is not there is no error."""
+    """allow_missing: it is no error if the episode does not exist."""
     def __init__(
         self,
         *,
@@ -695,7 +695,7 @@ class DeleteEpisodeResponse(_message.Message):
     DELETED_FIELD_NUMBER: _builtins.int
     DELETED_EVENT_COUNT_FIELD_NUMBER: _builtins.int
     deleted: _builtins.bool
-    """deleted is false when it was not there and allow_missing was set."""
+    """deleted is false if it did not exist and allow_missing was set."""
     deleted_event_count: _builtins.int
     """deleted_event_count."""
     def __init__(
@@ -890,7 +890,7 @@ class RecallEpisodesRequest(_message.Message):
     explain: _builtins.bool
     """explain fills score_parts of each hit."""
     ranking: _outcome_pb2.Ranking.ValueType
-    """ranking; not given it is RELEVANCE. The others are refused: an episode has no outcomes to learn
+    """ranking; unset is RELEVANCE. Rankings that learn are refused: an episode has no outcomes to learn
     from but its own.
     """
     @_builtins.property
@@ -978,13 +978,13 @@ class EpisodeHit(_message.Message):
     found by its words alone.
     """
     match_probability: _builtins.float
-    """match_probability in [0, 1] that the episode is for the task of the query: that the same thing is to
-    be done, so that what worked there serves here. Names, places, numbers and other values may
-    differ; an opposite ("enable", "disable") or a negation is another task. It comes from the
-    similarity, the words, and opposites and negations in English; docs/retrieval.md says how well it
-    holds. What was learned does not change it. Absent: not known, because the server embeds with
-    another model than it was calibrated on, or because no task was
-    given. From .5 on, reusing is more often right than not.
+    """match_probability in [0, 1] that the episode is for the same task as the query: that is, that the
+    same thing is to be done, so what worked there should work here. Names, places, numbers and other
+    values may differ; an opposite ("enable", "disable") or a negation is another task. It is
+    computed from the similarity, the words, and opposites and negations in English;
+    docs/retrieval.md shows how accurate it is. Learning does not change it. Absent if the server
+    uses an embedding model that it was not calibrated on, or if no task was given. From .5 on, reuse
+    is right more often than not.
     """
     @_builtins.property
     def episode(self) -> _episode_pb2.Episode:
@@ -1030,8 +1030,8 @@ class AnalyzeFailuresRequest(_message.Message):
     similarity: _builtins.float
     """similarity in [0, 1] from which on errors are merged by meaning; absent: .14, which suits
     failures of many kinds. Where all are of one kind, as those of a compiler, ask with .3 or more
-    for finer groups. 1 merges just equal signatures. Errors that name different kinds of failures,
-    such as a rate limit and a time-out, are merged at no similarity.
+    for finer groups. 1 merges only equal signatures. Errors that name different kinds of failure,
+    such as a rate limit and a time-out, are never merged.
     """
     @_builtins.property
     def filter(self) -> _episode_pb2.EpisodeFilter:

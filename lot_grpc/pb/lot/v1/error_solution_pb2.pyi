@@ -33,9 +33,9 @@ class _ErrorMatchEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorMatch
     ERROR_MATCH_UNSPECIFIED: _ErrorMatch.ValueType  # 0
     """Never given back."""
     ERROR_MATCH_EXACT_SIGNATURE: _ErrorMatch.ValueType  # 1
-    """The most telling line of one of the two errors is one of the other's lines, or says the same
-    with other names or a clause more. Lines that say nothing of which error it is do not count, nor do lines that the
-    namespace has on unrelated errors.
+    """The most telling line of one of the two errors is one of the other's lines, or says the same with
+    other names or an extra clause. Lines that do not identify an error do not count, nor do lines
+    that unrelated errors of the namespace share.
     """
     ERROR_MATCH_SIMILAR: _ErrorMatch.ValueType  # 2
     """The message or the type is similar."""
@@ -46,9 +46,9 @@ class ErrorMatch(_ErrorMatch, metaclass=_ErrorMatchEnumTypeWrapper):
 ERROR_MATCH_UNSPECIFIED: ErrorMatch.ValueType  # 0
 """Never given back."""
 ERROR_MATCH_EXACT_SIGNATURE: ErrorMatch.ValueType  # 1
-"""The most telling line of one of the two errors is one of the other's lines, or says the same
-with other names or a clause more. Lines that say nothing of which error it is do not count, nor do lines that the
-namespace has on unrelated errors.
+"""The most telling line of one of the two errors is one of the other's lines, or says the same with
+other names or an extra clause. Lines that do not identify an error do not count, nor do lines
+that unrelated errors of the namespace share.
 """
 ERROR_MATCH_SIMILAR: ErrorMatch.ValueType  # 2
 """The message or the type is similar."""
@@ -487,7 +487,7 @@ class UpdateErrorSolutionRequest(_message.Message):
     error_solution_id: _builtins.str
     """Required. error_solution_id of the solution to edit."""
     etag: _builtins.str
-    """etag that the error solution must still have. Empty: whatever it has."""
+    """etag that the error solution must still have. Empty: any."""
     @_builtins.property
     def error_solution(self) -> Global___ErrorSolution:
         """Required. error_solution holds the new values. `error_message` may be empty if the mask leaves
@@ -925,9 +925,9 @@ class DeleteErrorSolutionRequest(_message.Message):
     error_solution_id: _builtins.str
     """Required. error_solution_id."""
     allow_missing: _builtins.bool
-    """allow_missing: one that is not there is no error."""
+    """allow_missing: it is no error if it does not exist."""
     etag: _builtins.str
-    """etag that the error solution must still have. Empty: whatever it has."""
+    """etag that the error solution must still have. Empty: any."""
     def __init__(
         self,
         *,
@@ -952,7 +952,7 @@ class DeleteErrorSolutionResponse(_message.Message):
 
     DELETED_FIELD_NUMBER: _builtins.int
     deleted: _builtins.bool
-    """deleted is false when it was not there and allow_missing was set."""
+    """deleted is false if it did not exist and allow_missing was set."""
     def __init__(
         self,
         *,

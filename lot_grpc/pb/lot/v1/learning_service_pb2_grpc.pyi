@@ -51,21 +51,19 @@ class LearningServiceStub:
     """
     RecordLearningEvent: _grpc.UnaryUnaryMultiCallable[_learning_event_pb2.RecordLearningEventRequest, _learning_event_pb2.RecordLearningEventResponse]
     """RecordLearningEvent stores something to learn from. Errors: LEARNING_EVENT_ID_IN_USE,
-    REQUEST_ID_REUSED; LEARNING_EVENT_NOT_FOUND for a repeat of a request whose event was deleted
-    since.
+    REQUEST_ID_REUSED; LEARNING_EVENT_NOT_FOUND if a repeated request's event has been deleted.
     """
     GetLearningEvent: _grpc.UnaryUnaryMultiCallable[_learning_event_pb2.GetLearningEventRequest, _learning_event_pb2.GetLearningEventResponse]
     """GetLearningEvent returns one. Errors: LEARNING_EVENT_NOT_FOUND."""
     DeleteLearningEvent: _grpc.UnaryUnaryMultiCallable[_learning_event_pb2.DeleteLearningEventRequest, _learning_event_pb2.DeleteLearningEventResponse]
-    """DeleteLearningEvent deletes one. What it moved stays, and so does the preference that it
-    taught: DeletePreference deletes that. Errors: LEARNING_EVENT_NOT_FOUND.
+    """DeleteLearningEvent deletes one. What it changed stays changed, and a preference made from it
+    stays until DeletePreference. Errors: LEARNING_EVENT_NOT_FOUND.
     """
     ListLearningEvents: _grpc.UnaryUnaryMultiCallable[_learning_event_pb2.ListLearningEventsRequest, _learning_event_pb2.ListLearningEventsResponse]
     """ListLearningEvents lists by time of creation, newest first."""
     RecordDecision: _grpc.UnaryUnaryMultiCallable[_decision_pb2.RecordDecisionRequest, _decision_pb2.RecordDecisionResponse]
     """RecordDecision stores a decision with its options and reasons. Errors: DECISION_ID_IN_USE,
-    REQUEST_ID_REUSED; DECISION_NOT_FOUND for a repeat of a request whose decision was deleted
-    since.
+    REQUEST_ID_REUSED; DECISION_NOT_FOUND if a repeated request's decision has been deleted.
     """
     RecordDecisionOutcome: _grpc.UnaryUnaryMultiCallable[_decision_pb2.RecordDecisionOutcomeRequest, _decision_pb2.RecordDecisionOutcomeResponse]
     """RecordDecisionOutcome records what came of a decision. Errors: DECISION_NOT_FOUND,
@@ -96,7 +94,7 @@ class LearningServiceStub:
     """SubmitFeedback learns from a judgement in words, a reward, or both. It is kept as a learning
     event and moves its target: see FeedbackTarget. Errors: the NOT_FOUND reason of the target, or
     RETRIEVAL_UNKNOWN or SELECTION_UNKNOWN (nothing is kept then), REQUEST_ID_REUSED, CONTENTION;
-    LEARNING_EVENT_NOT_FOUND for a repeat of a request whose event was deleted since.
+    LEARNING_EVENT_NOT_FOUND if a repeated request's event has been deleted.
     """
 
 @_typing.type_check_only
@@ -118,21 +116,19 @@ class LearningServiceAsyncStub(LearningServiceStub):
     """
     RecordLearningEvent: _aio.UnaryUnaryMultiCallable[_learning_event_pb2.RecordLearningEventRequest, _learning_event_pb2.RecordLearningEventResponse]  # type: ignore[assignment]
     """RecordLearningEvent stores something to learn from. Errors: LEARNING_EVENT_ID_IN_USE,
-    REQUEST_ID_REUSED; LEARNING_EVENT_NOT_FOUND for a repeat of a request whose event was deleted
-    since.
+    REQUEST_ID_REUSED; LEARNING_EVENT_NOT_FOUND if a repeated request's event has been deleted.
     """
     GetLearningEvent: _aio.UnaryUnaryMultiCallable[_learning_event_pb2.GetLearningEventRequest, _learning_event_pb2.GetLearningEventResponse]  # type: ignore[assignment]
     """GetLearningEvent returns one. Errors: LEARNING_EVENT_NOT_FOUND."""
     DeleteLearningEvent: _aio.UnaryUnaryMultiCallable[_learning_event_pb2.DeleteLearningEventRequest, _learning_event_pb2.DeleteLearningEventResponse]  # type: ignore[assignment]
-    """DeleteLearningEvent deletes one. What it moved stays, and so does the preference that it
-    taught: DeletePreference deletes that. Errors: LEARNING_EVENT_NOT_FOUND.
+    """DeleteLearningEvent deletes one. What it changed stays changed, and a preference made from it
+    stays until DeletePreference. Errors: LEARNING_EVENT_NOT_FOUND.
     """
     ListLearningEvents: _aio.UnaryUnaryMultiCallable[_learning_event_pb2.ListLearningEventsRequest, _learning_event_pb2.ListLearningEventsResponse]  # type: ignore[assignment]
     """ListLearningEvents lists by time of creation, newest first."""
     RecordDecision: _aio.UnaryUnaryMultiCallable[_decision_pb2.RecordDecisionRequest, _decision_pb2.RecordDecisionResponse]  # type: ignore[assignment]
     """RecordDecision stores a decision with its options and reasons. Errors: DECISION_ID_IN_USE,
-    REQUEST_ID_REUSED; DECISION_NOT_FOUND for a repeat of a request whose decision was deleted
-    since.
+    REQUEST_ID_REUSED; DECISION_NOT_FOUND if a repeated request's decision has been deleted.
     """
     RecordDecisionOutcome: _aio.UnaryUnaryMultiCallable[_decision_pb2.RecordDecisionOutcomeRequest, _decision_pb2.RecordDecisionOutcomeResponse]  # type: ignore[assignment]
     """RecordDecisionOutcome records what came of a decision. Errors: DECISION_NOT_FOUND,
@@ -163,7 +159,7 @@ class LearningServiceAsyncStub(LearningServiceStub):
     """SubmitFeedback learns from a judgement in words, a reward, or both. It is kept as a learning
     event and moves its target: see FeedbackTarget. Errors: the NOT_FOUND reason of the target, or
     RETRIEVAL_UNKNOWN or SELECTION_UNKNOWN (nothing is kept then), REQUEST_ID_REUSED, CONTENTION;
-    LEARNING_EVENT_NOT_FOUND for a repeat of a request whose event was deleted since.
+    LEARNING_EVENT_NOT_FOUND if a repeated request's event has been deleted.
     """
 
 class LearningServiceServicer(metaclass=_abc_1.ABCMeta):
@@ -206,8 +202,7 @@ class LearningServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_learning_event_pb2.RecordLearningEventResponse, _abc.Awaitable[_learning_event_pb2.RecordLearningEventResponse]]:
         """RecordLearningEvent stores something to learn from. Errors: LEARNING_EVENT_ID_IN_USE,
-        REQUEST_ID_REUSED; LEARNING_EVENT_NOT_FOUND for a repeat of a request whose event was deleted
-        since.
+        REQUEST_ID_REUSED; LEARNING_EVENT_NOT_FOUND if a repeated request's event has been deleted.
         """
 
     @_abc_1.abstractmethod
@@ -224,8 +219,8 @@ class LearningServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _learning_event_pb2.DeleteLearningEventRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_learning_event_pb2.DeleteLearningEventResponse, _abc.Awaitable[_learning_event_pb2.DeleteLearningEventResponse]]:
-        """DeleteLearningEvent deletes one. What it moved stays, and so does the preference that it
-        taught: DeletePreference deletes that. Errors: LEARNING_EVENT_NOT_FOUND.
+        """DeleteLearningEvent deletes one. What it changed stays changed, and a preference made from it
+        stays until DeletePreference. Errors: LEARNING_EVENT_NOT_FOUND.
         """
 
     @_abc_1.abstractmethod
@@ -243,8 +238,7 @@ class LearningServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_decision_pb2.RecordDecisionResponse, _abc.Awaitable[_decision_pb2.RecordDecisionResponse]]:
         """RecordDecision stores a decision with its options and reasons. Errors: DECISION_ID_IN_USE,
-        REQUEST_ID_REUSED; DECISION_NOT_FOUND for a repeat of a request whose decision was deleted
-        since.
+        REQUEST_ID_REUSED; DECISION_NOT_FOUND if a repeated request's decision has been deleted.
         """
 
     @_abc_1.abstractmethod
@@ -323,7 +317,7 @@ class LearningServiceServicer(metaclass=_abc_1.ABCMeta):
         """SubmitFeedback learns from a judgement in words, a reward, or both. It is kept as a learning
         event and moves its target: see FeedbackTarget. Errors: the NOT_FOUND reason of the target, or
         RETRIEVAL_UNKNOWN or SELECTION_UNKNOWN (nothing is kept then), REQUEST_ID_REUSED, CONTENTION;
-        LEARNING_EVENT_NOT_FOUND for a repeat of a request whose event was deleted since.
+        LEARNING_EVENT_NOT_FOUND if a repeated request's event has been deleted.
         """
 
 def add_LearningServiceServicer_to_server(servicer: LearningServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

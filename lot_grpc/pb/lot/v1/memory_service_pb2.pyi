@@ -305,7 +305,7 @@ class UpdateMemoryRequest(_message.Message):
     memory_id: _builtins.str
     """Required. memory_id of the memory to edit."""
     etag: _builtins.str
-    """etag that the memory must still have. Empty: whatever it has."""
+    """etag that the memory must still have. Empty: any."""
     @_builtins.property
     def memory(self) -> _memory_pb2.Memory:
         """Required. memory holds the new values. `content` may be empty if the mask leaves it out."""
@@ -383,9 +383,9 @@ class DeleteMemoryRequest(_message.Message):
     memory_id: _builtins.str
     """Required. memory_id."""
     etag: _builtins.str
-    """etag that the memory must still have. Empty: whatever it has."""
+    """etag that the memory must still have. Empty: any."""
     allow_missing: _builtins.bool
-    """allow_missing: a memory that is not there is no error."""
+    """allow_missing: it is no error if the memory does not exist."""
     def __init__(
         self,
         *,
@@ -410,7 +410,7 @@ class DeleteMemoryResponse(_message.Message):
 
     DELETED_FIELD_NUMBER: _builtins.int
     deleted: _builtins.bool
-    """deleted is false when it was not there and allow_missing was set."""
+    """deleted is false if it did not exist and allow_missing was set."""
     def __init__(
         self,
         *,
@@ -524,8 +524,8 @@ class SearchMemoriesRequest(_message.Message):
     unrelated texts reach 0.3 and more, and half of the relevant ones stay below 0.7.
     """
     ranking: _outcome_pb2.Ranking.ValueType
-    """ranking. BALANCED goes by importance among the most relevant hits. RELIABLE and EXPLORE have no
-    meaning for memories and are refused.
+    """ranking. BALANCED orders the most relevant hits by importance. RELIABLE and EXPLORE do not apply
+    to memories and are refused.
     """
     rerank: _builtins.bool
     """rerank by a cross-encoder: it reads the query together with each of the best candidates (10,

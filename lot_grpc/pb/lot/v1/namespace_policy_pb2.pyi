@@ -221,7 +221,7 @@ class UpdateNamespacePolicyRequest(_message.Message):
     preset: Global___PolicyPreset.ValueType
     """preset to set first: all bounds, max_* and max_*_age, become its own."""
     etag: _builtins.str
-    """etag that the policy must still have. Empty: whatever it has."""
+    """etag that the policy must still have. Empty: any."""
     dry_run: _builtins.bool
     """dry_run sets nothing, and says what the policy would come to."""
     @_builtins.property

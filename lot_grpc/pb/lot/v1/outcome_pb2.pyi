@@ -88,22 +88,22 @@ class _RankingEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Ranking.Value
     as relevant as the best one.
     """
     RANKING_SIMILARITY: _Ranking.ValueType  # 2
-    """The `similarity` that each hit shows, and nothing else: neither words nor what was learned. A
-    search orders by meaning alone then; RELEVANCE finds better. Refused with `rerank`.
+    """Only the `similarity` shown on each hit, that is, by meaning alone: neither words nor what was
+    learned count. RELEVANCE finds better. Refused with `rerank`.
     """
     RANKING_RELIABLE: _Ranking.ValueType  # 3
-    """As BALANCED, but what worked gains only as far as the lower bound of its chance of success
-    (Wilson, as for Outcomes.reliability) is above that of what was never tried: what is proven
-    comes first.
+    """As BALANCED, but what worked gains only if the lower bound of its chance of success (Wilson, as
+    for Outcomes.reliability) is above the chance assumed for what was never tried, and by no more
+    than that: what is proven comes first.
     """
     RANKING_EXPLORE: _Ranking.ValueType  # 4
-    """As BALANCED, but with the mean chance of success moved towards a sample of what it may be, the
-    more the more outcomes there are, reproducible by `seed`: what failed is tried again now and
-    then, and what is only fairly good gives way. What was never tried is as in BALANCED.
+    """As BALANCED, but the mean chance of success is moved towards a random sample of what it may be,
+    further if there are more outcomes, and reproducibly with `seed`: what failed is tried again now
+    and then, and what is only fairly good gives way. What was never tried ranks as in BALANCED.
     """
     RANKING_RELEVANCE: _Ranking.ValueType  # 5
-    """Relevance alone, by meaning and by words together: the order that BALANCED, RELIABLE and EXPLORE
-    begin with. Nothing learned takes part.
+    """Relevance alone, by meaning and words together: the order that BALANCED, RELIABLE and EXPLORE
+    start from. Nothing learned counts.
     """
 
 class Ranking(_Ranking, metaclass=_RankingEnumTypeWrapper):
@@ -116,22 +116,22 @@ RANKING_BALANCED: Ranking.ValueType  # 1
 as relevant as the best one.
 """
 RANKING_SIMILARITY: Ranking.ValueType  # 2
-"""The `similarity` that each hit shows, and nothing else: neither words nor what was learned. A
-search orders by meaning alone then; RELEVANCE finds better. Refused with `rerank`.
+"""Only the `similarity` shown on each hit, that is, by meaning alone: neither words nor what was
+learned count. RELEVANCE finds better. Refused with `rerank`.
 """
 RANKING_RELIABLE: Ranking.ValueType  # 3
-"""As BALANCED, but what worked gains only as far as the lower bound of its chance of success
-(Wilson, as for Outcomes.reliability) is above that of what was never tried: what is proven
-comes first.
+"""As BALANCED, but what worked gains only if the lower bound of its chance of success (Wilson, as
+for Outcomes.reliability) is above the chance assumed for what was never tried, and by no more
+than that: what is proven comes first.
 """
 RANKING_EXPLORE: Ranking.ValueType  # 4
-"""As BALANCED, but with the mean chance of success moved towards a sample of what it may be, the
-more the more outcomes there are, reproducible by `seed`: what failed is tried again now and
-then, and what is only fairly good gives way. What was never tried is as in BALANCED.
+"""As BALANCED, but the mean chance of success is moved towards a random sample of what it may be,
+further if there are more outcomes, and reproducibly with `seed`: what failed is tried again now
+and then, and what is only fairly good gives way. What was never tried ranks as in BALANCED.
 """
 RANKING_RELEVANCE: Ranking.ValueType  # 5
-"""Relevance alone, by meaning and by words together: the order that BALANCED, RELIABLE and EXPLORE
-begin with. Nothing learned takes part.
+"""Relevance alone, by meaning and words together: the order that BALANCED, RELIABLE and EXPLORE
+start from. Nothing learned counts.
 """
 Global___Ranking: _TypeAlias = Ranking  # noqa: Y015
 
@@ -175,8 +175,8 @@ class _NoticeCodeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_NoticeCode
     id, or ask for less with a limit or a read mask.
     """
     NOTICE_CODE_UNLIKELY_LEFT_OUT: _NoticeCode.ValueType  # 8
-    """Some of the nearest are not likely to help with the task and were left out of its context; the
-    message says how many of each kind. Set min_similarity to 0 to have them all.
+    """Some of the nearest records are unlikely to help with the task and were left out of its context;
+    the message says how many of each kind. Set min_similarity to 0 to get them all.
     """
 
 class NoticeCode(_NoticeCode, metaclass=_NoticeCodeEnumTypeWrapper):
@@ -216,8 +216,8 @@ the last items, or the last items themselves, are omitted; the message says whic
 id, or ask for less with a limit or a read mask.
 """
 NOTICE_CODE_UNLIKELY_LEFT_OUT: NoticeCode.ValueType  # 8
-"""Some of the nearest are not likely to help with the task and were left out of its context; the
-message says how many of each kind. Set min_similarity to 0 to have them all.
+"""Some of the nearest records are unlikely to help with the task and were left out of its context;
+the message says how many of each kind. Set min_similarity to 0 to get them all.
 """
 Global___NoticeCode: _TypeAlias = NoticeCode  # noqa: Y015
 

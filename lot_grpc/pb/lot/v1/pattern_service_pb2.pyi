@@ -467,7 +467,7 @@ class UpdatePatternRequest(_message.Message):
     pattern_id: _builtins.str
     """Required. pattern_id of the pattern to edit."""
     etag: _builtins.str
-    """etag that the pattern must still have. Empty: whatever it has."""
+    """etag that the pattern must still have. Empty: any."""
     @_builtins.property
     def pattern(self) -> _pattern_pb2.Pattern:
         """Required. pattern holds the new values. `task` may be empty if the mask leaves it out."""
@@ -543,9 +543,9 @@ class DeletePatternRequest(_message.Message):
     pattern_id: _builtins.str
     """Required. pattern_id."""
     etag: _builtins.str
-    """etag that the pattern must still have. Empty: whatever it has."""
+    """etag that the pattern must still have. Empty: any."""
     allow_missing: _builtins.bool
-    """allow_missing: a pattern that is not there is no error."""
+    """allow_missing: it is no error if the pattern does not exist."""
     def __init__(
         self,
         *,
@@ -570,7 +570,7 @@ class DeletePatternResponse(_message.Message):
 
     DELETED_FIELD_NUMBER: _builtins.int
     deleted: _builtins.bool
-    """deleted is false when it was not there and allow_missing was set."""
+    """deleted is false if it did not exist and allow_missing was set."""
     def __init__(
         self,
         *,
@@ -790,21 +790,22 @@ class PatternHit(_message.Message):
     LEARNED_FROM_FIELD_NUMBER: _builtins.int
     MATCH_PROBABILITY_FIELD_NUMBER: _builtins.int
     score: _builtins.float
-    """score that hits are ordered by, larger first: relevance by meaning and by words on the scale of
-    a similarity, and what was learned; with SIMILARITY the similarity. Compare it within one answer
-    only.
+    """score that hits are ordered by, larger first: relevance by meaning and words, on the scale of a
+    similarity, plus what was learned; with SIMILARITY, the similarity itself. Compare scores only
+    within one response.
     """
     similarity: _builtins.float
     """similarity in [0, 1]: the cosine of the query and the pattern's text or its code, whichever is
     larger, negative ones as 0; also of a hit that was found by its words alone.
     """
     match_probability: _builtins.float
-    """match_probability in [0, 1] that the pattern is for the task of the query: that the same thing is to
-    be done, so that what worked there serves here. Names, places, numbers and other values may
-    differ; an opposite ("enable", "disable") or a negation is another task. It comes from the
-    similarity, the words, and opposites and negations in English; docs/retrieval.md says how well it
-    holds. What was learned does not change it. Absent: not known, because the server embeds with
-    another model than it was calibrated on. From .5 on, reusing is more often right than not.
+    """match_probability in [0, 1] that the pattern is for the same task as the query: that is, that the
+    same thing is to be done, so what worked there should work here. Names, places, numbers and other
+    values may differ; an opposite ("enable", "disable") or a negation is another task. It is
+    computed from the similarity, the words, and opposites and negations in English;
+    docs/retrieval.md shows how accurate it is. Learning does not change it. Absent if the server
+    uses an embedding model that it was not calibrated on. From .5 on, reuse is right more often than
+    not.
     """
     @_builtins.property
     def pattern(self) -> _pattern_pb2.Pattern:
@@ -816,8 +817,8 @@ class PatternHit(_message.Message):
 
     @_builtins.property
     def learned_from(self) -> _containers.RepeatedCompositeFieldContainer[Global___LearnedFrom]:
-        """learned_from are the outcomes on like queries that counted, nearest query first; only with
-        explain. Empty where nothing is known, and for SIMILARITY and RELEVANCE.
+        """learned_from are the outcomes on similar queries that counted, nearest query first; only with
+        explain. Empty if there are none, and for SIMILARITY and RELEVANCE.
         """
 
     def __init__(
@@ -860,14 +861,14 @@ class LearnedFrom(_message.Message):
     """similarity of the two queries: their cosine."""
     weight: _builtins.float
     """weight in [0, 1] with which they count: exp((similarity - 1) / kernel_width), divided by
-    trial_count if that is above 1 and the query is another one (similarity below 0.9999).
+    trial_count if that is above 1 and the query is a different one (similarity below 0.9999).
     """
     trial_count: _builtins.float
     """trial_count of them, older ones faded."""
     success_count: _builtins.float
-    """success_count of them, PARTIAL as one half, older ones faded. The chance that BALANCED goes by
-    is (0.6 + Σ weight · success_count) / (2 + Σ weight · trial_count): 0.3 where there are none, at
-    which what was learned adds nothing.
+    """success_count of them: PARTIAL counts one half, and older ones count less. The chance that
+    BALANCED uses is (0.6 + Σ weight · success_count) / (2 + Σ weight · trial_count): 0.3 if there
+    are none, which leaves the score as it is.
     """
     @_builtins.property
     def last_time(self) -> _timestamp_pb2.Timestamp:
@@ -1947,10 +1948,10 @@ class DistillPatternsRequest(_message.Message):
     min_group_size: _builtins.int
     """min_group_size of a new group: 0 is 3; at least 2, since one pattern generalises nothing."""
     similarity: _builtins.float
-    """similarity in [0, 1] within a new group: the mean cosine over all pairs, counting 0.2 more for
-    tasks that are the same but for one or two values and 0.1 less for tasks that do something else.
-    Opposites ("Enable dark mode", "Disable dark mode") are in one group at no level. Absent is the
-    server's default, 0.85 unless it is set otherwise.
+    """similarity in [0, 1] within a new group: the mean cosine over all pairs, plus 0.2 for tasks that
+    differ only in one or two values, minus 0.1 for tasks with another action. Opposites ("Enable
+    dark mode", "Disable dark mode") are never grouped. Absent is the server's default, 0.85 unless
+    configured otherwise.
     """
     dry_run: _builtins.bool
     """dry_run stores nothing and answers the same, but for times and etags of what it would write."""

@@ -94,7 +94,7 @@ class Session(_message.Message):
     """last_sequence of the messages ever appended; 0 before the first."""
     @_builtins.property
     def values(self) -> _containers.MessageMap[_builtins.str, _struct_pb2.Value]:
-        """values by key; at most 1,000, and with keys and categories at most 8 MiB together, serialized."""
+        """values by key; at most 1,000, and 8 MiB in total, serialized, with their keys and categories."""
 
     @_builtins.property
     def messages(self) -> _containers.RepeatedCompositeFieldContainer[Global___SessionMessage]:
@@ -118,7 +118,7 @@ class Session(_message.Message):
 
     @_builtins.property
     def value_details(self) -> _containers.MessageMap[_builtins.str, Global___SessionValueDetails]:
-        """value_details of each of the values, by its key."""
+        """value_details of each value, by key."""
 
     def __init__(
         self,
@@ -145,7 +145,7 @@ Global___Session: _TypeAlias = Session  # noqa: Y015
 
 @_typing.final
 class SessionValueDetails(_message.Message):
-    """SessionValueDetails is what is known of a value beside itself."""
+    """SessionValueDetails describes a value."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -153,12 +153,12 @@ class SessionValueDetails(_message.Message):
     IMPORTANCE_FIELD_NUMBER: _builtins.int
     UPDATE_TIME_FIELD_NUMBER: _builtins.int
     category: _builtins.str
-    """category that it was put with; `general` where none was given."""
+    """category given with the value; `general` if none was."""
     importance: _builtins.float
-    """importance in [0, 1] that it was put with; 0.5 where none was given."""
+    """importance in [0, 1] given with the value; 0.5 if none was."""
     @_builtins.property
     def update_time(self) -> _timestamp_pb2.Timestamp:
-        """update_time at which it was put; absent for a value that an earlier version stored."""
+        """update_time at which it was put; absent for values stored by an earlier version."""
 
     def __init__(
         self,
@@ -243,17 +243,17 @@ class PutSessionValueRequest(_message.Message):
     key: _builtins.str
     """Required. key."""
     category: _builtins.str
-    """category, for example `tool_output`; empty is `general`. Compared as it stands."""
+    """category, for example `tool_output`; empty is `general`. Compared exactly."""
     importance: _builtins.float
-    """importance in [0, 1]: what matters least is left out of a response first, and cleared by
-    ClearSession.max_importance. Absent is 0.5; 0 is a value.
+    """importance in [0, 1]: the least important values are the first to be left out of a response, and
+    ClearSession.max_importance clears them. Absent is 0.5; 0 is a valid value.
     """
     @_builtins.property
     def value(self) -> _struct_pb2.Value:
         """Required. value of any JSON type, null included; at most 256 KiB serialized. Its numbers are
-        doubles, returned exactly, as for Preference.value. A session holds at most 1,000, and with
-        their keys and categories 8 MiB together; beyond that it is SESSION_FULL. It takes the place of
-        a former value with category and importance.
+        doubles, returned exactly, as for Preference.value. A session holds at most 1,000 values, and 8
+        MiB in total with keys and categories; beyond that the call fails with SESSION_FULL. A put
+        replaces the earlier value, its category and its importance.
         """
 
     @_builtins.property
@@ -352,7 +352,7 @@ class GetSessionValueResponse(_message.Message):
 
     @_builtins.property
     def details(self) -> Global___SessionValueDetails:
-        """details of the value; absent where the session has no such key."""
+        """details of the value; absent if the session has no such key."""
 
     def __init__(
         self,
@@ -507,8 +507,8 @@ class GetSessionResponse(_message.Message):
 
     @_builtins.property
     def omitted_keys(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """omitted_keys of values that did not fit: all values together may take up half of a response,
-        the most important ones first. Read each with GetSessionValue.
+        """omitted_keys of values that did not fit: values may take up half of a response, and the most
+        important ones come first. Read each with GetSessionValue.
         """
 
     @_builtins.property
@@ -547,17 +547,19 @@ class ClearSessionRequest(_message.Message):
     session_id: _builtins.str
     """Required. session_id."""
     messages_only: _builtins.bool
-    """messages_only: forget just the messages, and the values of keys and max_importance if these are
-    given. Their sequences are not used again.
+    """messages_only forgets the messages, plus the values that keys and max_importance select, if
+    given. The sequences of messages are not used again.
     """
     allow_missing: _builtins.bool
-    """allow_missing: one that is not there is no error."""
+    """allow_missing: it is no error if it does not exist."""
     max_importance: _builtins.float
-    """max_importance: forget the values of at most this importance too. Absent: none; 0 is a bound."""
+    """max_importance also forgets the values of at most this importance. Absent: none; 0: those of
+    importance 0.
+    """
     @_builtins.property
     def keys(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """keys: forget just these values; those that are not there are passed over. Empty, and neither
-        messages_only nor max_importance set: the whole session.
+        """keys of values to forget; missing ones are ignored. If it is empty and neither messages_only nor
+        max_importance is set, the whole session is forgotten.
         """
 
     def __init__(

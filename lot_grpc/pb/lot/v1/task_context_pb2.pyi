@@ -70,14 +70,14 @@ class GetTaskContextRequest(_message.Message):
     (so two for a Chinese character). 0: no bound.
     """
     min_similarity: _builtins.float
-    """min_similarity in [0, 1] that every hit has, but error solutions of the same signature. Episodes
-    of `recommendations` have the bound that GetRecommendations has. 0: no bound; then the nearest
-    are told however far they are. Absent: what is not likely to help is left out: what has less than
-    .05 of PatternHit.match_probability, or less than a quarter of what is most likely (memories and
+    """min_similarity in [0, 1] of every hit, except error solutions of the same signature. Episodes of
+    `recommendations` have the bound of GetRecommendations. 0: no bound; the nearest are returned,
+    however far they are. Absent: what is unlikely to help is left out: anything whose
+    PatternHit.match_probability is below .05, or below a quarter of the highest one (memories and
     solutions by the same measure; only with the embedding model that it was calibrated on); similar
-    errors where a solution of the very error worked; and, where `language` is empty and the task's
-    error or words tell one, other languages. The notice UNLIKELY_LEFT_OUT says how many. Error
-    solutions of the same signature and patterns of `matched_pattern_ids` stay.
+    errors, if a solution of this very error worked; and, if `language` is empty but the task's error
+    or words name one, other languages. The notice UNLIKELY_LEFT_OUT says how many. Error solutions
+    of the same signature and the patterns of `matched_pattern_ids` stay.
     """
     complexity: _outcome_pb2.Complexity.ValueType
     """complexity of the task; unspecified: the server derives it."""
@@ -134,11 +134,11 @@ class GetTaskContextResponse(_message.Message):
     prompt_text: _builtins.str
     """prompt_text puts it all in words, as Markdown within max_tokens. Each thing comes with its id and
     the day (UTC) it is of. Of every section the best has room first; what has none is shortened, then
-    left out whole. Stored texts read as they were stored and cannot break its structure: one of one
-    line stands behind a label, code and texts of several lines in a fence. Long runs that say
-    nothing, such as base64, are shortened, with how many characters that leaves out. The same store
-    and request give the same text. It has no retrieval_id, so give that of this answer along with
-    what the reader says it used. Empty where max_tokens has no room for anything.
+    left out whole. Stored texts read as they were stored and cannot break its structure: a single
+    line follows a label; code and texts of several lines are fenced. Long runs of noise, such as
+    base64, are shortened, and the number of characters left out is shown. The same store and request
+    give the same text. It has no retrieval_id, so give that of this answer along with what the
+    reader says it used. Empty where max_tokens has no room for anything.
     """
     prompt_token_count: _builtins.int
     """prompt_token_count is the estimate for prompt_text."""
@@ -184,7 +184,10 @@ class GetTaskContextResponse(_message.Message):
 
     @_builtins.property
     def preferences(self) -> _containers.RepeatedCompositeFieldContainer[_preference_pb2.Preference]:
-        """preferences, at most 50, the newest ones by creation."""
+        """preferences, at most 50. If the request names categories, the newest of these by creation;
+        otherwise first up to 10 that feedback taught about this task, latest first, then those that were
+        set, then the 5 newest that feedback taught about other tasks.
+        """
 
     @_builtins.property
     def recommendations(self) -> _recommendation_pb2.Recommendations:

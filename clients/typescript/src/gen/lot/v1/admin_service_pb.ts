@@ -27,7 +27,7 @@ export const file_lot_v1_admin_service: GenFile = /*@__PURE__*/
  */
 export type GetServerInfoRequest = Message<"lot.v1.GetServerInfoRequest"> & {
   /**
-   * namespace the caller acts for; the answer is about the whole server, whatever it is.
+   * namespace the caller acts for; the answer is about the whole server in any case.
    *
    * @generated from field: string namespace = 1;
    */
@@ -280,7 +280,7 @@ export const ServerLimitsSchema: GenMessage<ServerLimits> = /*@__PURE__*/
  */
 export type CheckReadyRequest = Message<"lot.v1.CheckReadyRequest"> & {
   /**
-   * namespace the caller acts for; the answer is about the whole server, whatever it is.
+   * namespace the caller acts for; the answer is about the whole server in any case.
    *
    * @generated from field: string namespace = 1;
    */
@@ -364,7 +364,7 @@ export const ReadyCheckSchema: GenMessage<ReadyCheck> = /*@__PURE__*/
  */
 export type ListNamespacesRequest = Message<"lot.v1.ListNamespacesRequest"> & {
   /**
-   * namespace the caller acts for; the answer is about the whole server, whatever it is.
+   * namespace the caller acts for; the answer is about the whole server in any case.
    *
    * @generated from field: string namespace = 1;
    */
@@ -610,7 +610,7 @@ export const KnowledgeGroupSchema: GenMessage<KnowledgeGroup> = /*@__PURE__*/
  */
 export type ReindexRequest = Message<"lot.v1.ReindexRequest"> & {
   /**
-   * namespace the caller acts for; the answer is about the whole server, whatever it is.
+   * namespace the caller acts for; the answer is about the whole server in any case.
    *
    * @generated from field: string namespace = 1;
    */
@@ -712,7 +712,7 @@ export const ReindexResponseSchema: GenMessage<ReindexResponse> = /*@__PURE__*/
  */
 export type CompactRequest = Message<"lot.v1.CompactRequest"> & {
   /**
-   * namespace the caller acts for; the answer is about the whole server, whatever it is.
+   * namespace the caller acts for; the answer is about the whole server in any case.
    *
    * @generated from field: string namespace = 1;
    */
@@ -761,7 +761,7 @@ export const CompactResponseSchema: GenMessage<CompactResponse> = /*@__PURE__*/
  */
 export type EmbedRequest = Message<"lot.v1.EmbedRequest"> & {
   /**
-   * namespace the caller acts for; the answer is about the whole server, whatever it is.
+   * namespace the caller acts for; the answer is about the whole server in any case.
    *
    * @generated from field: string namespace = 1;
    */
@@ -775,7 +775,7 @@ export type EmbedRequest = Message<"lot.v1.EmbedRequest"> & {
   items: EmbedItem[];
 
   /**
-   * omit_vectors leaves `vector` empty; the similarities are there.
+   * omit_vectors leaves `vector` empty; the similarities are still returned.
    *
    * @generated from field: bool omit_vectors = 3;
    */
@@ -803,7 +803,7 @@ export type EmbedItem = Message<"lot.v1.EmbedItem"> & {
   text: string;
 
   /**
-   * use it is embedded for; not given it is DOCUMENT.
+   * use it is embedded for; unset is DOCUMENT.
    *
    * @generated from field: lot.v1.EmbeddingUse use = 2;
    */
@@ -824,7 +824,7 @@ export const EmbedItemSchema: GenMessage<EmbedItem> = /*@__PURE__*/
  */
 export type EmbedResponse = Message<"lot.v1.EmbedResponse"> & {
   /**
-   * model that embeds, as GetServerInfoResponse.model.
+   * model in use, as in GetServerInfoResponse.model.
    *
    * @generated from field: string model = 1;
    */
@@ -838,7 +838,7 @@ export type EmbedResponse = Message<"lot.v1.EmbedResponse"> & {
   dimensions: number;
 
   /**
-   * query_prefix that is put before each text to search with; empty where the model takes none.
+   * query_prefix that is put in front of each text to search with; empty if the model needs none.
    *
    * @generated from field: string query_prefix = 3;
    */
@@ -860,7 +860,7 @@ export const EmbedResponseSchema: GenMessage<EmbedResponse> = /*@__PURE__*/
   messageDesc(file_lot_v1_admin_service, 19);
 
 /**
- * TextEmbedding is what the model makes of a text.
+ * TextEmbedding is the embedding of one text.
  *
  * @generated from message lot.v1.TextEmbedding
  */
@@ -874,15 +874,15 @@ export type TextEmbedding = Message<"lot.v1.TextEmbedding"> & {
 
   /**
    * truncated: the text is longer than the model reads (8 windows of
-   * ServerLimits.max_embedding_tokens); the vector says nothing of its end.
+   * ServerLimits.max_embedding_tokens); the vector does not reflect the rest.
    *
    * @generated from field: bool truncated = 2;
    */
   truncated: boolean;
 
   /**
-   * similarities to each of the embeddings, this one among them, in their order: cosines in [-1, 1].
-   * The similarity that a hit shows is the same, negative ones as 0.
+   * similarities to all items of the request, this one included, in their order: cosines in [-1, 1].
+   * The similarity of a hit is the same cosine, with negative values as 0.
    *
    * @generated from field: repeated double similarities = 3;
    */
@@ -1019,8 +1019,8 @@ export const ReindexPhaseSchema: GenEnum<ReindexPhase> = /*@__PURE__*/
   enumDesc(file_lot_v1_admin_service, 0);
 
 /**
- * EmbeddingUse is what a text is embedded for. The same text has another vector for another use, where
- * the model tells queries apart, or where code is in it.
+ * EmbeddingUse is what a text is embedded for. The vector of a text depends on it if the model treats
+ * queries differently, or if the text contains code.
  *
  * @generated from enum lot.v1.EmbeddingUse
  */
@@ -1033,21 +1033,21 @@ export enum EmbeddingUse {
   UNSPECIFIED = 0,
 
   /**
-   * As a text to store: it is read as it is.
+   * A text to store, embedded as it is.
    *
    * @generated from enum value: EMBEDDING_USE_DOCUMENT = 1;
    */
   DOCUMENT = 1,
 
   /**
-   * As a text to search with: behind EmbedResponse.query_prefix.
+   * A text to search with, embedded with EmbedResponse.query_prefix in front.
    *
    * @generated from enum value: EMBEDDING_USE_QUERY = 2;
    */
   QUERY = 2,
 
   /**
-   * As the code of a pattern: its identifiers are split into words.
+   * The code of a pattern; its identifiers are split into words first.
    *
    * @generated from enum value: EMBEDDING_USE_CODE = 3;
    */
@@ -1175,9 +1175,9 @@ export const AdminService: GenService<{
     output: typeof ReindexResponseSchema;
   },
   /**
-   * Embed gives the vectors that the model makes of texts and how alike they are, to find out why
-   * something is found, or is not. They are the ones that are stored and searched with. Nothing is
-   * stored or remembered. Errors: EMBEDDING_FAILED, EMBEDDING_UNAVAILABLE.
+   * Embed returns the model's vectors of texts and how similar they are, to find out why a search
+   * finds something, or does not. The same vectors are used for storing and searching. Nothing is
+   * stored. Errors: EMBEDDING_FAILED, EMBEDDING_UNAVAILABLE.
    *
    * @generated from rpc lot.v1.AdminService.Embed
    */

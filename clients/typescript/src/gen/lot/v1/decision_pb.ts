@@ -164,7 +164,7 @@ export type Decision = Message<"lot.v1.Decision"> & {
   namespace: string;
 
   /**
-   * Output only. etag changes with everything that comes of the decision.
+   * Output only. etag changes with every outcome or reward recorded for the decision.
    *
    * @generated from field: string etag = 21;
    */
@@ -522,14 +522,14 @@ export type DeleteDecisionRequest = Message<"lot.v1.DeleteDecisionRequest"> & {
   decisionId: string;
 
   /**
-   * etag that the decision must still have. Empty: whatever it has.
+   * etag that the decision must still have. Empty: any.
    *
    * @generated from field: string etag = 3;
    */
   etag: string;
 
   /**
-   * allow_missing: a decision that is not there is no error.
+   * allow_missing: it is no error if the decision does not exist.
    *
    * @generated from field: bool allow_missing = 4;
    */
@@ -550,7 +550,7 @@ export const DeleteDecisionRequestSchema: GenMessage<DeleteDecisionRequest> = /*
  */
 export type DeleteDecisionResponse = Message<"lot.v1.DeleteDecisionResponse"> & {
   /**
-   * deleted is false when it was not there and allow_missing was set.
+   * deleted is false if it did not exist and allow_missing was set.
    *
    * @generated from field: bool deleted = 1;
    */

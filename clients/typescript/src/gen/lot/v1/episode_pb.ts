@@ -19,8 +19,8 @@ export const file_lot_v1_episode: GenFile = /*@__PURE__*/
 /**
  * Episode is one run of a task, with what happened event by event.
  *
- * It starts RUNNING, takes events, and ends once. It is found by `task` and `context` together, and
- * once it has ended also by its `summary`: the nearer of the two counts.
+ * It starts RUNNING, takes events, and ends once. It is found by `task` and `context` together and,
+ * once it has ended, also by its `summary`; whichever is nearer to the query counts.
  *
  * @generated from message lot.v1.Episode
  */
@@ -41,8 +41,8 @@ export type Episode = Message<"lot.v1.Episode"> & {
   taskId: string;
 
   /**
-   * Required, but for a RecordEpisode with a summary: without a task the summary is stored as the task
-   * too. task in natural language. At most 64 KiB.
+   * Required, except in RecordEpisode with a summary: without a task, the summary is stored as the
+   * task too. task in natural language. At most 64 KiB.
    *
    * @generated from field: string task = 3;
    */

@@ -675,7 +675,7 @@ export type DeleteEpisodeRequest = Message<"lot.v1.DeleteEpisodeRequest"> & {
   episodeId: string;
 
   /**
-   * allow_missing: an episode that is not there is no error.
+   * allow_missing: it is no error if the episode does not exist.
    *
    * @generated from field: bool allow_missing = 3;
    */
@@ -696,7 +696,7 @@ export const DeleteEpisodeRequestSchema: GenMessage<DeleteEpisodeRequest> = /*@_
  */
 export type DeleteEpisodeResponse = Message<"lot.v1.DeleteEpisodeResponse"> & {
   /**
-   * deleted is false when it was not there and allow_missing was set.
+   * deleted is false if it did not exist and allow_missing was set.
    *
    * @generated from field: bool deleted = 1;
    */
@@ -949,7 +949,7 @@ export type RecallEpisodesRequest = Message<"lot.v1.RecallEpisodesRequest"> & {
   readMask?: FieldMask | undefined;
 
   /**
-   * ranking; not given it is RELEVANCE. The others are refused: an episode has no outcomes to learn
+   * ranking; unset is RELEVANCE. Rankings that learn are refused: an episode has no outcomes to learn
    * from but its own.
    *
    * @generated from field: lot.v1.Ranking ranking = 9;
@@ -1035,13 +1035,13 @@ export type EpisodeHit = Message<"lot.v1.EpisodeHit"> & {
   scoreParts: ScorePart[];
 
   /**
-   * match_probability in [0, 1] that the episode is for the task of the query: that the same thing is to
-   * be done, so that what worked there serves here. Names, places, numbers and other values may
-   * differ; an opposite ("enable", "disable") or a negation is another task. It comes from the
-   * similarity, the words, and opposites and negations in English; docs/retrieval.md says how well it
-   * holds. What was learned does not change it. Absent: not known, because the server embeds with
-   * another model than it was calibrated on, or because no task was
-   * given. From .5 on, reusing is more often right than not.
+   * match_probability in [0, 1] that the episode is for the same task as the query: that is, that the
+   * same thing is to be done, so what worked there should work here. Names, places, numbers and other
+   * values may differ; an opposite ("enable", "disable") or a negation is another task. It is
+   * computed from the similarity, the words, and opposites and negations in English;
+   * docs/retrieval.md shows how accurate it is. Learning does not change it. Absent if the server
+   * uses an embedding model that it was not calibrated on, or if no task was given. From .5 on, reuse
+   * is right more often than not.
    *
    * @generated from field: optional double match_probability = 5;
    */
@@ -1086,8 +1086,8 @@ export type AnalyzeFailuresRequest = Message<"lot.v1.AnalyzeFailuresRequest"> & 
   /**
    * similarity in [0, 1] from which on errors are merged by meaning; absent: .14, which suits
    * failures of many kinds. Where all are of one kind, as those of a compiler, ask with .3 or more
-   * for finer groups. 1 merges just equal signatures. Errors that name different kinds of failures,
-   * such as a rate limit and a time-out, are merged at no similarity.
+   * for finer groups. 1 merges only equal signatures. Errors that name different kinds of failure,
+   * such as a rate limit and a time-out, are never merged.
    *
    * @generated from field: optional double similarity = 4;
    */

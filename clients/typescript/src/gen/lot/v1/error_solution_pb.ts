@@ -477,7 +477,7 @@ export type UpdateErrorSolutionRequest = Message<"lot.v1.UpdateErrorSolutionRequ
   updateMask?: FieldMask | undefined;
 
   /**
-   * etag that the error solution must still have. Empty: whatever it has.
+   * etag that the error solution must still have. Empty: any.
    *
    * @generated from field: string etag = 5;
    */
@@ -951,14 +951,14 @@ export type DeleteErrorSolutionRequest = Message<"lot.v1.DeleteErrorSolutionRequ
   errorSolutionId: string;
 
   /**
-   * allow_missing: one that is not there is no error.
+   * allow_missing: it is no error if it does not exist.
    *
    * @generated from field: bool allow_missing = 3;
    */
   allowMissing: boolean;
 
   /**
-   * etag that the error solution must still have. Empty: whatever it has.
+   * etag that the error solution must still have. Empty: any.
    *
    * @generated from field: string etag = 4;
    */
@@ -979,7 +979,7 @@ export const DeleteErrorSolutionRequestSchema: GenMessage<DeleteErrorSolutionReq
  */
 export type DeleteErrorSolutionResponse = Message<"lot.v1.DeleteErrorSolutionResponse"> & {
   /**
-   * deleted is false when it was not there and allow_missing was set.
+   * deleted is false if it did not exist and allow_missing was set.
    *
    * @generated from field: bool deleted = 1;
    */
@@ -1007,9 +1007,9 @@ export enum ErrorMatch {
   UNSPECIFIED = 0,
 
   /**
-   * The most telling line of one of the two errors is one of the other's lines, or says the same
-   * with other names or a clause more. Lines that say nothing of which error it is do not count, nor do lines that the
-   * namespace has on unrelated errors.
+   * The most telling line of one of the two errors is one of the other's lines, or says the same with
+   * other names or an extra clause. Lines that do not identify an error do not count, nor do lines
+   * that unrelated errors of the namespace share.
    *
    * @generated from enum value: ERROR_MATCH_EXACT_SIGNATURE = 1;
    */

@@ -436,7 +436,7 @@ export type DeleteLearningEventRequest = Message<"lot.v1.DeleteLearningEventRequ
   learningEventId: string;
 
   /**
-   * allow_missing: a learning event that is not there is no error.
+   * allow_missing: it is no error if the learning event does not exist.
    *
    * @generated from field: bool allow_missing = 3;
    */
@@ -457,7 +457,7 @@ export const DeleteLearningEventRequestSchema: GenMessage<DeleteLearningEventReq
  */
 export type DeleteLearningEventResponse = Message<"lot.v1.DeleteLearningEventResponse"> & {
   /**
-   * deleted is false when it was not there and allow_missing was set.
+   * deleted is false if it did not exist and allow_missing was set.
    *
    * @generated from field: bool deleted = 1;
    */
@@ -636,9 +636,9 @@ export type SubmitFeedbackResponse = Message<"lot.v1.SubmitFeedbackResponse"> & 
 
   /**
    * preference in category `learned` that it is kept as too, for a reward above 0.5 with a text or a
-   * task. Its value has `feedback` and `task`. There is one for each task and text: only the same
-   * said again, but for letter case and spacing, takes its place. Unset where the text only thanks
-   * or praises.
+   * task. Its value has `feedback` and `task`. There is one for each task and text; it is replaced
+   * only if the same text is sent again, whatever its letter case and spacing. Unset if the text is
+   * no more than thanks or praise.
    *
    * @generated from field: lot.v1.Preference preference = 4;
    */

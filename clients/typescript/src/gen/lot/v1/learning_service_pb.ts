@@ -63,8 +63,7 @@ export const LearningService: GenService<{
   },
   /**
    * RecordLearningEvent stores something to learn from. Errors: LEARNING_EVENT_ID_IN_USE,
-   * REQUEST_ID_REUSED; LEARNING_EVENT_NOT_FOUND for a repeat of a request whose event was deleted
-   * since.
+   * REQUEST_ID_REUSED; LEARNING_EVENT_NOT_FOUND if a repeated request's event has been deleted.
    *
    * @generated from rpc lot.v1.LearningService.RecordLearningEvent
    */
@@ -84,8 +83,8 @@ export const LearningService: GenService<{
     output: typeof GetLearningEventResponseSchema;
   },
   /**
-   * DeleteLearningEvent deletes one. What it moved stays, and so does the preference that it
-   * taught: DeletePreference deletes that. Errors: LEARNING_EVENT_NOT_FOUND.
+   * DeleteLearningEvent deletes one. What it changed stays changed, and a preference made from it
+   * stays until DeletePreference. Errors: LEARNING_EVENT_NOT_FOUND.
    *
    * @generated from rpc lot.v1.LearningService.DeleteLearningEvent
    */
@@ -106,8 +105,7 @@ export const LearningService: GenService<{
   },
   /**
    * RecordDecision stores a decision with its options and reasons. Errors: DECISION_ID_IN_USE,
-   * REQUEST_ID_REUSED; DECISION_NOT_FOUND for a repeat of a request whose decision was deleted
-   * since.
+   * REQUEST_ID_REUSED; DECISION_NOT_FOUND if a repeated request's decision has been deleted.
    *
    * @generated from rpc lot.v1.LearningService.RecordDecision
    */
@@ -197,7 +195,7 @@ export const LearningService: GenService<{
    * SubmitFeedback learns from a judgement in words, a reward, or both. It is kept as a learning
    * event and moves its target: see FeedbackTarget. Errors: the NOT_FOUND reason of the target, or
    * RETRIEVAL_UNKNOWN or SELECTION_UNKNOWN (nothing is kept then), REQUEST_ID_REUSED, CONTENTION;
-   * LEARNING_EVENT_NOT_FOUND for a repeat of a request whose event was deleted since.
+   * LEARNING_EVENT_NOT_FOUND if a repeated request's event has been deleted.
    *
    * @generated from rpc lot.v1.LearningService.SubmitFeedback
    */

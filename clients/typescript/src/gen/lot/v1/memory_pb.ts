@@ -74,9 +74,9 @@ export type Memory = Message<"lot.v1.Memory"> & {
   tags: string[];
 
   /**
-   * labels to filter by: at most 64. A key is 1 to 256 bytes of any script, spaces included, without
-   * `=`, control characters, line breaks, overrides of the writing direction, and white space at its
-   * ends. A value has at most 256 bytes. Two Unicode forms of a text are the same to a filter.
+   * labels to filter by: at most 64. A key has 1 to 256 bytes, in any script, and may contain spaces,
+   * but no `=`, control characters, line breaks or bidirectional overrides, and no white space at
+   * either end. A value has at most 256 bytes. Filters treat the Unicode forms of a text as equal.
    *
    * @generated from field: map<string, string> labels = 7;
    */

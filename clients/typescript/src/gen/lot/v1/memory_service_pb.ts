@@ -359,7 +359,7 @@ export type UpdateMemoryRequest = Message<"lot.v1.UpdateMemoryRequest"> & {
   updateMask?: FieldMask | undefined;
 
   /**
-   * etag that the memory must still have. Empty: whatever it has.
+   * etag that the memory must still have. Empty: any.
    *
    * @generated from field: string etag = 5;
    */
@@ -422,14 +422,14 @@ export type DeleteMemoryRequest = Message<"lot.v1.DeleteMemoryRequest"> & {
   memoryId: string;
 
   /**
-   * etag that the memory must still have. Empty: whatever it has.
+   * etag that the memory must still have. Empty: any.
    *
    * @generated from field: string etag = 3;
    */
   etag: string;
 
   /**
-   * allow_missing: a memory that is not there is no error.
+   * allow_missing: it is no error if the memory does not exist.
    *
    * @generated from field: bool allow_missing = 4;
    */
@@ -450,7 +450,7 @@ export const DeleteMemoryRequestSchema: GenMessage<DeleteMemoryRequest> = /*@__P
  */
 export type DeleteMemoryResponse = Message<"lot.v1.DeleteMemoryResponse"> & {
   /**
-   * deleted is false when it was not there and allow_missing was set.
+   * deleted is false if it did not exist and allow_missing was set.
    *
    * @generated from field: bool deleted = 1;
    */
@@ -586,8 +586,8 @@ export type SearchMemoriesRequest = Message<"lot.v1.SearchMemoriesRequest"> & {
   minSimilarity?: number | undefined;
 
   /**
-   * ranking. BALANCED goes by importance among the most relevant hits. RELIABLE and EXPLORE have no
-   * meaning for memories and are refused.
+   * ranking. BALANCED orders the most relevant hits by importance. RELIABLE and EXPLORE do not apply
+   * to memories and are refused.
    *
    * @generated from field: lot.v1.Ranking ranking = 6;
    */

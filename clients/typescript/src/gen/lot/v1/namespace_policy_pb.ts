@@ -217,7 +217,7 @@ export type UpdateNamespacePolicyRequest = Message<"lot.v1.UpdateNamespacePolicy
   preset: PolicyPreset;
 
   /**
-   * etag that the policy must still have. Empty: whatever it has.
+   * etag that the policy must still have. Empty: any.
    *
    * @generated from field: string etag = 5;
    */

@@ -452,7 +452,7 @@ export type UpdatePatternRequest = Message<"lot.v1.UpdatePatternRequest"> & {
   updateMask?: FieldMask | undefined;
 
   /**
-   * etag that the pattern must still have. Empty: whatever it has.
+   * etag that the pattern must still have. Empty: any.
    *
    * @generated from field: string etag = 5;
    */
@@ -515,14 +515,14 @@ export type DeletePatternRequest = Message<"lot.v1.DeletePatternRequest"> & {
   patternId: string;
 
   /**
-   * etag that the pattern must still have. Empty: whatever it has.
+   * etag that the pattern must still have. Empty: any.
    *
    * @generated from field: string etag = 3;
    */
   etag: string;
 
   /**
-   * allow_missing: a pattern that is not there is no error.
+   * allow_missing: it is no error if the pattern does not exist.
    *
    * @generated from field: bool allow_missing = 4;
    */
@@ -543,7 +543,7 @@ export const DeletePatternRequestSchema: GenMessage<DeletePatternRequest> = /*@_
  */
 export type DeletePatternResponse = Message<"lot.v1.DeletePatternResponse"> & {
   /**
-   * deleted is false when it was not there and allow_missing was set.
+   * deleted is false if it did not exist and allow_missing was set.
    *
    * @generated from field: bool deleted = 1;
    */
@@ -782,9 +782,9 @@ export type PatternHit = Message<"lot.v1.PatternHit"> & {
   pattern?: Pattern | undefined;
 
   /**
-   * score that hits are ordered by, larger first: relevance by meaning and by words on the scale of
-   * a similarity, and what was learned; with SIMILARITY the similarity. Compare it within one answer
-   * only.
+   * score that hits are ordered by, larger first: relevance by meaning and words, on the scale of a
+   * similarity, plus what was learned; with SIMILARITY, the similarity itself. Compare scores only
+   * within one response.
    *
    * @generated from field: double score = 2;
    */
@@ -806,20 +806,21 @@ export type PatternHit = Message<"lot.v1.PatternHit"> & {
   scoreParts: ScorePart[];
 
   /**
-   * learned_from are the outcomes on like queries that counted, nearest query first; only with
-   * explain. Empty where nothing is known, and for SIMILARITY and RELEVANCE.
+   * learned_from are the outcomes on similar queries that counted, nearest query first; only with
+   * explain. Empty if there are none, and for SIMILARITY and RELEVANCE.
    *
    * @generated from field: repeated lot.v1.LearnedFrom learned_from = 5;
    */
   learnedFrom: LearnedFrom[];
 
   /**
-   * match_probability in [0, 1] that the pattern is for the task of the query: that the same thing is to
-   * be done, so that what worked there serves here. Names, places, numbers and other values may
-   * differ; an opposite ("enable", "disable") or a negation is another task. It comes from the
-   * similarity, the words, and opposites and negations in English; docs/retrieval.md says how well it
-   * holds. What was learned does not change it. Absent: not known, because the server embeds with
-   * another model than it was calibrated on. From .5 on, reusing is more often right than not.
+   * match_probability in [0, 1] that the pattern is for the same task as the query: that is, that the
+   * same thing is to be done, so what worked there should work here. Names, places, numbers and other
+   * values may differ; an opposite ("enable", "disable") or a negation is another task. It is
+   * computed from the similarity, the words, and opposites and negations in English;
+   * docs/retrieval.md shows how accurate it is. Learning does not change it. Absent if the server
+   * uses an embedding model that it was not calibrated on. From .5 on, reuse is right more often than
+   * not.
    *
    * @generated from field: optional double match_probability = 6;
    */
@@ -856,7 +857,7 @@ export type LearnedFrom = Message<"lot.v1.LearnedFrom"> & {
 
   /**
    * weight in [0, 1] with which they count: exp((similarity - 1) / kernel_width), divided by
-   * trial_count if that is above 1 and the query is another one (similarity below 0.9999).
+   * trial_count if that is above 1 and the query is a different one (similarity below 0.9999).
    *
    * @generated from field: double weight = 3;
    */
@@ -870,9 +871,9 @@ export type LearnedFrom = Message<"lot.v1.LearnedFrom"> & {
   trialCount: number;
 
   /**
-   * success_count of them, PARTIAL as one half, older ones faded. The chance that BALANCED goes by
-   * is (0.6 + Σ weight · success_count) / (2 + Σ weight · trial_count): 0.3 where there are none, at
-   * which what was learned adds nothing.
+   * success_count of them: PARTIAL counts one half, and older ones count less. The chance that
+   * BALANCED uses is (0.6 + Σ weight · success_count) / (2 + Σ weight · trial_count): 0.3 if there
+   * are none, which leaves the score as it is.
    *
    * @generated from field: double success_count = 5;
    */
@@ -1975,10 +1976,10 @@ export type DistillPatternsRequest = Message<"lot.v1.DistillPatternsRequest"> & 
   minGroupSize: number;
 
   /**
-   * similarity in [0, 1] within a new group: the mean cosine over all pairs, counting 0.2 more for
-   * tasks that are the same but for one or two values and 0.1 less for tasks that do something else.
-   * Opposites ("Enable dark mode", "Disable dark mode") are in one group at no level. Absent is the
-   * server's default, 0.85 unless it is set otherwise.
+   * similarity in [0, 1] within a new group: the mean cosine over all pairs, plus 0.2 for tasks that
+   * differ only in one or two values, minus 0.1 for tasks with another action. Opposites ("Enable
+   * dark mode", "Disable dark mode") are never grouped. Absent is the server's default, 0.85 unless
+   * configured otherwise.
    *
    * @generated from field: optional double similarity = 4;
    */

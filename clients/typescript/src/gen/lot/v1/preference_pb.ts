@@ -24,7 +24,7 @@ export const file_lot_v1_preference: GenFile = /*@__PURE__*/
 export type Preference = Message<"lot.v1.Preference"> & {
   /**
    * key identifies it in its namespace: 1 to 256 bytes of any script, spaces and `/` included,
-   * without control characters, line breaks, overrides of the writing direction, and white space at
+   * without control characters, line breaks, bidirectional overrides, and white space at
    * its ends. Two Unicode forms of a key are one key.
    *
    * @generated from field: string key = 1;
@@ -399,14 +399,14 @@ export type DeletePreferenceRequest = Message<"lot.v1.DeletePreferenceRequest"> 
   key: string;
 
   /**
-   * etag that the preference must still have. Empty: whatever it has.
+   * etag that the preference must still have. Empty: any.
    *
    * @generated from field: string etag = 3;
    */
   etag: string;
 
   /**
-   * allow_missing: one that is not there is no error.
+   * allow_missing: it is no error if it does not exist.
    *
    * @generated from field: bool allow_missing = 4;
    */
@@ -427,7 +427,7 @@ export const DeletePreferenceRequestSchema: GenMessage<DeletePreferenceRequest> 
  */
 export type DeletePreferenceResponse = Message<"lot.v1.DeletePreferenceResponse"> & {
   /**
-   * deleted is false when it was not there and allow_missing was set.
+   * deleted is false if it did not exist and allow_missing was set.
    *
    * @generated from field: bool deleted = 1;
    */

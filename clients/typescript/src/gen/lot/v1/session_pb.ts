@@ -32,7 +32,7 @@ export type Session = Message<"lot.v1.Session"> & {
   sessionId: string;
 
   /**
-   * values by key; at most 1,000, and with keys and categories at most 8 MiB together, serialized.
+   * values by key; at most 1,000, and 8 MiB in total, serialized, with their keys and categories.
    *
    * @generated from field: map<string, google.protobuf.Value> values = 2;
    */
@@ -95,7 +95,7 @@ export type Session = Message<"lot.v1.Session"> & {
   lastSequence: bigint;
 
   /**
-   * value_details of each of the values, by its key.
+   * value_details of each value, by key.
    *
    * @generated from field: map<string, lot.v1.SessionValueDetails> value_details = 11;
    */
@@ -110,27 +110,27 @@ export const SessionSchema: GenMessage<Session> = /*@__PURE__*/
   messageDesc(file_lot_v1_session, 0);
 
 /**
- * SessionValueDetails is what is known of a value beside itself.
+ * SessionValueDetails describes a value.
  *
  * @generated from message lot.v1.SessionValueDetails
  */
 export type SessionValueDetails = Message<"lot.v1.SessionValueDetails"> & {
   /**
-   * category that it was put with; `general` where none was given.
+   * category given with the value; `general` if none was.
    *
    * @generated from field: string category = 1;
    */
   category: string;
 
   /**
-   * importance in [0, 1] that it was put with; 0.5 where none was given.
+   * importance in [0, 1] given with the value; 0.5 if none was.
    *
    * @generated from field: double importance = 2;
    */
   importance: number;
 
   /**
-   * update_time at which it was put; absent for a value that an earlier version stored.
+   * update_time at which it was put; absent for values stored by an earlier version.
    *
    * @generated from field: google.protobuf.Timestamp update_time = 3;
    */
@@ -230,9 +230,9 @@ export type PutSessionValueRequest = Message<"lot.v1.PutSessionValueRequest"> & 
 
   /**
    * Required. value of any JSON type, null included; at most 256 KiB serialized. Its numbers are
-   * doubles, returned exactly, as for Preference.value. A session holds at most 1,000, and with
-   * their keys and categories 8 MiB together; beyond that it is SESSION_FULL. It takes the place of
-   * a former value with category and importance.
+   * doubles, returned exactly, as for Preference.value. A session holds at most 1,000 values, and 8
+   * MiB in total with keys and categories; beyond that the call fails with SESSION_FULL. A put
+   * replaces the earlier value, its category and its importance.
    *
    * @generated from field: google.protobuf.Value value = 4;
    */
@@ -246,15 +246,15 @@ export type PutSessionValueRequest = Message<"lot.v1.PutSessionValueRequest"> & 
   ttl?: Duration | undefined;
 
   /**
-   * category, for example `tool_output`; empty is `general`. Compared as it stands.
+   * category, for example `tool_output`; empty is `general`. Compared exactly.
    *
    * @generated from field: string category = 6;
    */
   category: string;
 
   /**
-   * importance in [0, 1]: what matters least is left out of a response first, and cleared by
-   * ClearSession.max_importance. Absent is 0.5; 0 is a value.
+   * importance in [0, 1]: the least important values are the first to be left out of a response, and
+   * ClearSession.max_importance clears them. Absent is 0.5; 0 is a valid value.
    *
    * @generated from field: optional double importance = 7;
    */
@@ -345,7 +345,7 @@ export type GetSessionValueResponse = Message<"lot.v1.GetSessionValueResponse"> 
   found: boolean;
 
   /**
-   * details of the value; absent where the session has no such key.
+   * details of the value; absent if the session has no such key.
    *
    * @generated from field: lot.v1.SessionValueDetails details = 3;
    */
@@ -511,8 +511,8 @@ export type GetSessionResponse = Message<"lot.v1.GetSessionResponse"> & {
   session?: Session | undefined;
 
   /**
-   * omitted_keys of values that did not fit: all values together may take up half of a response,
-   * the most important ones first. Read each with GetSessionValue.
+   * omitted_keys of values that did not fit: values may take up half of a response, and the most
+   * important ones come first. Read each with GetSessionValue.
    *
    * @generated from field: repeated string omitted_keys = 2;
    */
@@ -554,30 +554,31 @@ export type ClearSessionRequest = Message<"lot.v1.ClearSessionRequest"> & {
   sessionId: string;
 
   /**
-   * keys: forget just these values; those that are not there are passed over. Empty, and neither
-   * messages_only nor max_importance set: the whole session.
+   * keys of values to forget; missing ones are ignored. If it is empty and neither messages_only nor
+   * max_importance is set, the whole session is forgotten.
    *
    * @generated from field: repeated string keys = 3;
    */
   keys: string[];
 
   /**
-   * messages_only: forget just the messages, and the values of keys and max_importance if these are
-   * given. Their sequences are not used again.
+   * messages_only forgets the messages, plus the values that keys and max_importance select, if
+   * given. The sequences of messages are not used again.
    *
    * @generated from field: bool messages_only = 4;
    */
   messagesOnly: boolean;
 
   /**
-   * allow_missing: one that is not there is no error.
+   * allow_missing: it is no error if it does not exist.
    *
    * @generated from field: bool allow_missing = 5;
    */
   allowMissing: boolean;
 
   /**
-   * max_importance: forget the values of at most this importance too. Absent: none; 0 is a bound.
+   * max_importance also forgets the values of at most this importance. Absent: none; 0: those of
+   * importance 0.
    *
    * @generated from field: optional double max_importance = 6;
    */

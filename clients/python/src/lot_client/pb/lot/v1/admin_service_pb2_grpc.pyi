@@ -79,9 +79,9 @@ class AdminServiceStub:
     REINDEX_RUNNING, REINDEX_OFFLINE_ONLY, EMBEDDING_MODEL_UNAVAILABLE, EMBEDDING_FAILED.
     """
     Embed: _grpc.UnaryUnaryMultiCallable[_admin_service_pb2.EmbedRequest, _admin_service_pb2.EmbedResponse]
-    """Embed gives the vectors that the model makes of texts and how alike they are, to find out why
-    something is found, or is not. They are the ones that are stored and searched with. Nothing is
-    stored or remembered. Errors: EMBEDDING_FAILED, EMBEDDING_UNAVAILABLE.
+    """Embed returns the model's vectors of texts and how similar they are, to find out why a search
+    finds something, or does not. The same vectors are used for storing and searching. Nothing is
+    stored. Errors: EMBEDDING_FAILED, EMBEDDING_UNAVAILABLE.
     """
     Compact: _grpc.UnaryUnaryMultiCallable[_admin_service_pb2.CompactRequest, _admin_service_pb2.CompactResponse]
     """Compact frees space and speeds up search.
@@ -149,9 +149,9 @@ class AdminServiceAsyncStub(AdminServiceStub):
     REINDEX_RUNNING, REINDEX_OFFLINE_ONLY, EMBEDDING_MODEL_UNAVAILABLE, EMBEDDING_FAILED.
     """
     Embed: _aio.UnaryUnaryMultiCallable[_admin_service_pb2.EmbedRequest, _admin_service_pb2.EmbedResponse]  # type: ignore[assignment]
-    """Embed gives the vectors that the model makes of texts and how alike they are, to find out why
-    something is found, or is not. They are the ones that are stored and searched with. Nothing is
-    stored or remembered. Errors: EMBEDDING_FAILED, EMBEDDING_UNAVAILABLE.
+    """Embed returns the model's vectors of texts and how similar they are, to find out why a search
+    finds something, or does not. The same vectors are used for storing and searching. Nothing is
+    stored. Errors: EMBEDDING_FAILED, EMBEDDING_UNAVAILABLE.
     """
     Compact: _aio.UnaryUnaryMultiCallable[_admin_service_pb2.CompactRequest, _admin_service_pb2.CompactResponse]  # type: ignore[assignment]
     """Compact frees space and speeds up search.
@@ -276,9 +276,9 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _admin_service_pb2.EmbedRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_admin_service_pb2.EmbedResponse, _abc.Awaitable[_admin_service_pb2.EmbedResponse]]:
-        """Embed gives the vectors that the model makes of texts and how alike they are, to find out why
-        something is found, or is not. They are the ones that are stored and searched with. Nothing is
-        stored or remembered. Errors: EMBEDDING_FAILED, EMBEDDING_UNAVAILABLE.
+        """Embed returns the model's vectors of texts and how similar they are, to find out why a search
+        finds something, or does not. The same vectors are used for storing and searching. Nothing is
+        stored. Errors: EMBEDDING_FAILED, EMBEDDING_UNAVAILABLE.
         """
 
     @_abc_1.abstractmethod

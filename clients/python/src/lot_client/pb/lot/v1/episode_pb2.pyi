@@ -62,8 +62,8 @@ Global___EpisodeStatus: _TypeAlias = EpisodeStatus  # noqa: Y015
 class Episode(_message.Message):
     """Episode is one run of a task, with what happened event by event.
 
-    It starts RUNNING, takes events, and ends once. It is found by `task` and `context` together, and
-    once it has ended also by its `summary`: the nearer of the two counts.
+    It starts RUNNING, takes events, and ends once. It is found by `task` and `context` together and,
+    once it has ended, also by its `summary`; whichever is nearer to the query counts.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -147,8 +147,8 @@ class Episode(_message.Message):
     task_id: _builtins.str
     """task_id is the caller's own name of the task; several episodes may share one."""
     task: _builtins.str
-    """Required, but for a RecordEpisode with a summary: without a task the summary is stored as the task
-    too. task in natural language. At most 64 KiB.
+    """Required, except in RecordEpisode with a summary: without a task, the summary is stored as the
+    task too. task in natural language. At most 64 KiB.
     """
     category: _builtins.str
     """category of the task, for example `backend`. Compared as it stands."""

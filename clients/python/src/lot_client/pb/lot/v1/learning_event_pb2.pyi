@@ -418,7 +418,7 @@ class DeleteLearningEventRequest(_message.Message):
     learning_event_id: _builtins.str
     """Required. learning_event_id."""
     allow_missing: _builtins.bool
-    """allow_missing: a learning event that is not there is no error."""
+    """allow_missing: it is no error if the learning event does not exist."""
     def __init__(
         self,
         *,
@@ -442,7 +442,7 @@ class DeleteLearningEventResponse(_message.Message):
 
     DELETED_FIELD_NUMBER: _builtins.int
     deleted: _builtins.bool
-    """deleted is false when it was not there and allow_missing was set."""
+    """deleted is false if it did not exist and allow_missing was set."""
     def __init__(
         self,
         *,
@@ -605,9 +605,9 @@ class SubmitFeedbackResponse(_message.Message):
     @_builtins.property
     def preference(self) -> _preference_pb2.Preference:
         """preference in category `learned` that it is kept as too, for a reward above 0.5 with a text or a
-        task. Its value has `feedback` and `task`. There is one for each task and text: only the same
-        said again, but for letter case and spacing, takes its place. Unset where the text only thanks
-        or praises.
+        task. Its value has `feedback` and `task`. There is one for each task and text; it is replaced
+        only if the same text is sent again, whatever its letter case and spacing. Unset if the text is
+        no more than thanks or praise.
         """
 
     def __init__(

@@ -155,8 +155,7 @@ class LearningServiceServicer(object):
 
     def RecordLearningEvent(self, request, context):
         """RecordLearningEvent stores something to learn from. Errors: LEARNING_EVENT_ID_IN_USE,
-        REQUEST_ID_REUSED; LEARNING_EVENT_NOT_FOUND for a repeat of a request whose event was deleted
-        since.
+        REQUEST_ID_REUSED; LEARNING_EVENT_NOT_FOUND if a repeated request's event has been deleted.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -170,8 +169,8 @@ class LearningServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def DeleteLearningEvent(self, request, context):
-        """DeleteLearningEvent deletes one. What it moved stays, and so does the preference that it
-        taught: DeletePreference deletes that. Errors: LEARNING_EVENT_NOT_FOUND.
+        """DeleteLearningEvent deletes one. What it changed stays changed, and a preference made from it
+        stays until DeletePreference. Errors: LEARNING_EVENT_NOT_FOUND.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -186,8 +185,7 @@ class LearningServiceServicer(object):
 
     def RecordDecision(self, request, context):
         """RecordDecision stores a decision with its options and reasons. Errors: DECISION_ID_IN_USE,
-        REQUEST_ID_REUSED; DECISION_NOT_FOUND for a repeat of a request whose decision was deleted
-        since.
+        REQUEST_ID_REUSED; DECISION_NOT_FOUND if a repeated request's decision has been deleted.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -253,7 +251,7 @@ class LearningServiceServicer(object):
         """SubmitFeedback learns from a judgement in words, a reward, or both. It is kept as a learning
         event and moves its target: see FeedbackTarget. Errors: the NOT_FOUND reason of the target, or
         RETRIEVAL_UNKNOWN or SELECTION_UNKNOWN (nothing is kept then), REQUEST_ID_REUSED, CONTENTION;
-        LEARNING_EVENT_NOT_FOUND for a repeat of a request whose event was deleted since.
+        LEARNING_EVENT_NOT_FOUND if a repeated request's event has been deleted.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

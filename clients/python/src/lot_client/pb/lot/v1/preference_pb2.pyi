@@ -38,7 +38,7 @@ class Preference(_message.Message):
     REVISION_FIELD_NUMBER: _builtins.int
     key: _builtins.str
     """key identifies it in its namespace: 1 to 256 bytes of any script, spaces and `/` included,
-    without control characters, line breaks, overrides of the writing direction, and white space at
+    without control characters, line breaks, bidirectional overrides, and white space at
     its ends. Two Unicode forms of a key are one key.
     """
     category: _builtins.str
@@ -365,9 +365,9 @@ class DeletePreferenceRequest(_message.Message):
     key: _builtins.str
     """Required. key."""
     etag: _builtins.str
-    """etag that the preference must still have. Empty: whatever it has."""
+    """etag that the preference must still have. Empty: any."""
     allow_missing: _builtins.bool
-    """allow_missing: one that is not there is no error."""
+    """allow_missing: it is no error if it does not exist."""
     def __init__(
         self,
         *,
@@ -392,7 +392,7 @@ class DeletePreferenceResponse(_message.Message):
 
     DELETED_FIELD_NUMBER: _builtins.int
     deleted: _builtins.bool
-    """deleted is false when it was not there and allow_missing was set."""
+    """deleted is false if it did not exist and allow_missing was set."""
     def __init__(
         self,
         *,
