@@ -123,6 +123,7 @@ async def test_each_write_of_a_session_is_told_without_its_values_and_messages(l
             session = (await lot.memories.GetSession(session_id="s")).session
             session.ClearField("messages")
             session.ClearField("values")
+            session.ClearField("value_details")
             while len(watcher.told) == before or watcher.told[-1].session != session:
                 await watcher.next()
         await lot.memories.ClearSession(session_id="s")

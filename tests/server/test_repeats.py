@@ -103,7 +103,7 @@ async def test_a_repeat_of_a_call_that_is_still_carried_out_finds_it(name, reque
         given_up.cancel()
         await until(lambda: all(one.abandoned for one in held))
         again = asyncio.create_task(call(lot, 30))
-        await until(lambda: len(held) == 2)
+        await until(lambda: len(held) == 2 and all(one.work for one in held))
         store.free.set()
         answer = await again
         once = await _rows(lot, store)
