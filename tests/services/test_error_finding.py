@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from typing import Any
 
 import pytest
 
 from lot_grpc.domain.episode import EpisodeEnd, EpisodeError, EpisodeStart, EpisodeStatus
+from lot_grpc.domain.error_text import signature
 from lot_grpc.domain.errors import ErrorSolutionNotFoundError
 from lot_grpc.domain.outcomes import Outcome
 from lot_grpc.domain.policy import NamespacePolicy, PolicyEdit
 from lot_grpc.services.episodes.episodes import EpisodeDraft
+from lot_grpc.services.memories import error_finding, error_reading
 from lot_grpc.services.memories.error_finding import ErrorAnswer, ErrorFound, ErrorQuestion
 from lot_grpc.services.memories.error_outcomes import ErrorOutcomeDraft
 from lot_grpc.services.records.collections import ERROR_SOLUTIONS, OUTCOMES, RETRIEVALS
@@ -182,3 +185,25 @@ async def test_what_was_used_lately_is_not_old(world):
     await sweep(world)
     left = [row.payload["error_solution_id"] for row in await rows(world.store, ERROR_SOLUTIONS)]
     assert left == ["used"]
+
+
+async def test_long_errors_are_read_and_compared_beside_the_loop(world, monkeypatch):
+    """Else a few long messages would keep every other call waiting."""
+    readers = set()
+
+    def seen(name):
+        real = getattr(signature, name)
+
+        def spy(*given):
+            readers.add((name, threading.current_thread() is threading.main_thread()))
+            return real(*given)
+
+        return spy
+
+    monkeypatch.setattr(error_reading, "read_error", seen("read_error"))
+    monkeypatch.setattr(error_finding, "read_error", seen("read_error"))
+    monkeypatch.setattr(error_finding, "same_error", seen("same_error"))
+    text = "\n".join(f"Error: cannot open part {n} of the archive" for n in range(40))
+    await save(world, text)
+    await find(world, text)
+    assert readers == {("read_error", False), ("same_error", False)}

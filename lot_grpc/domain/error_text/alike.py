@@ -45,6 +45,8 @@ _BEHIND: Final = 0.5
 """What is said besides at the end weighs less: versions add details there."""
 _CONFLICT: Final = 0.15
 """The most that may conflict, as a share of the common weight."""
+_COMPARED: Final = 64
+"""Words of a statement that are compared; the time to align them grows with their square."""
 _COVERED: Final = 0.75
 _WHOLE: Final = 0.5
 """Shares in common, at least, of what the shorter and of what the longer says."""
@@ -192,7 +194,7 @@ def _words(text: str) -> tuple[_Word, ...]:
         if phrase:
             words.append(_Word(phrase[0].casefold(), _SYSTEM_WEIGHT))
             at = phrase.end()
-    return tuple(words)
+    return tuple(words[:_COMPARED])
 
 
 def _words_of(found: re.Match[str], share: float) -> Iterator[_Word]:

@@ -98,7 +98,7 @@ _UNQUOTED: Final = tuple(
         (r"(?<=^spawn )(?P<part>\S+)(?= E)", "name", ""),
         (r"(?<=^Failed to start )(?P<part>.*)$", "name", ""),
         (r"(?<=] )(?P<part>\S+ -> \S+)(?= \()", "name", ""),
-        (r"(?P<part>\S+)(?=: unbound variable$)", "name", ""),
+        (r"(?<!\S)(?P<part>\S+)(?=: unbound variable$)", "name", ""),
         (rf"^(?:\S+: )?(?:line {_M}: |{_M}: )?(?P<part>[^\s:]+): command not found$",
          "name", ": command not found"),
         (rf"^\S+: {_M}: (?P<part>[^\s:]+): not found$", "name", ": command not found"),

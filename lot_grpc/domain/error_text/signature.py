@@ -96,14 +96,19 @@ def read_error(error_type: str, message: str) -> ErrorRead:
     Of a qualified name (``asyncio.exceptions.TimeoutError``, ``java.net.ConnectException``) only
     the last part counts.
     """
-    if len(message) > _KEPT_CHARACTERS:
-        return _read(error_type, message)
-    return _remembered(error_type, message)
+    remembered = _long_ones if len(message) > _KEPT_CHARACTERS else _remembered
+    return remembered(error_type, message)
 
 
 @lru_cache(4096)
 def _remembered(error_type: str, message: str) -> ErrorRead:
     """Of a short message: the same failures come again and again."""
+    return _read(error_type, message)
+
+
+@lru_cache(32)
+def _long_ones(error_type: str, message: str) -> ErrorRead:
+    """Of a long message: a save looks at its reading several times."""
     return _read(error_type, message)
 
 

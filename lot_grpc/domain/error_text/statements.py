@@ -58,7 +58,10 @@ _HEADS: Final = 4
 _ENOUGH: Final = 3
 """Telling words of a sentence that stands for all of a text."""
 
-_SENTENCE = re.compile(r"[^\n]{20,}?[^\W\d_]{2,}['\")]?(?=[.!?]['\")]? +[A-Z])")
+_SHORTEST: Final = 22
+"""Characters of a first sentence, at least."""
+
+_SENTENCE_END = re.compile(r"(?<=[^\W\d_][^\W\d_])['\")]?(?=[.!?]['\")]? +[A-Z])")
 
 _ORDERED: Final = 0.4
 """How much of both counts where lines are marked as errors: of those the first mostly leads to the
@@ -160,8 +163,9 @@ def _without_heads(text: str) -> str:
 
 def sentence(text: str) -> str:
     """The first sentence, where it says enough: newer versions of tools add advice."""
-    found = _SENTENCE.match(text)
-    return found[0] if found and len(telling_words(taken_apart(found[0]).text)) >= _ENOUGH else text
+    found = _SENTENCE_END.search(text, _SHORTEST)
+    first = text[: found.end()] if found else ""
+    return first if len(telling_words(taken_apart(first).text)) >= _ENOUGH else text
 
 
 def _candidates(lines: Sequence[str]) -> Iterator[Candidate]:

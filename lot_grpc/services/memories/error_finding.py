@@ -18,6 +18,7 @@ import asyncio
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
+from threading import Lock
 from typing import Final
 
 from lot_grpc.domain.error_solution import ErrorSolution, ErrorSolutionFilter
@@ -45,6 +46,7 @@ from lot_grpc.ports import (
     OneOf,
     VectorStore,
 )
+from lot_grpc.services.memories.error_reading import read_aside
 from lot_grpc.services.recall.retrievals import Retrievals
 from lot_grpc.services.recall.search import Candidates, Searching, Wanted
 from lot_grpc.services.recall.searched import SEARCHED_ERROR_SOLUTIONS
@@ -66,9 +68,6 @@ _REMEMBERED: Final = 4_096
 
 _COMPARED: Final = 10
 """How many of the similar ones are checked for being the same error."""
-
-_LONG: Final = 16_384
-"""Characters from which on a message is read in a thread."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,10 +143,11 @@ class ErrorFinding:
         self._searching_raw = Searching(store, embedder, raw, FusionWeights())
         self._retrievals = retrievals
         self._errors: dict[str, ErrorRead] = {}
+        self._remembering = Lock()
 
     async def find(self, namespace: str, asked: ErrorQuestion) -> ErrorAnswer:
         """The solutions of an error, those of its signature first."""
-        error = await _read(asked.error_type, asked.error_message)
+        error = await read_aside(asked.error_type, asked.error_message)
         if asked.legs is not Legs.HYBRID:
             return await self._by_leg(namespace, asked, error)
         hits, best = await self._best(namespace, asked, error, worked=True, similar=True)
@@ -201,15 +201,12 @@ class ErrorFinding:
         self, namespace: str, asked: ErrorQuestion, error: ErrorRead, same: Candidates
     ) -> list[ErrorFound]:
         """The best of the same error."""
-        read = [
-            (one, solution, await self._error_of(solution))
-            for one, solution in await self._read(namespace, same.found[: pool_size(asked.limit)])
-        ]
-        little = wrappers(error, [stored for _, _, stored in read])
+        read = await self._read(namespace, same.found[: pool_size(asked.limit)])
+        compared = await self._compared(error, [solution for _, solution in read], wrapped=True)
         found = [
             _exactly(one, solution, *signatures)
-            for one, solution, stored in read
-            if (signatures := same_error(error, stored, little))
+            for (one, solution), signatures in zip(read, compared, strict=True)
+            if signatures
         ]
         return _best(found, asked.limit, asked)
 
@@ -229,26 +226,48 @@ class ErrorFinding:
         limit = asked.limit + len(besides)
         least = others.found[limit - 1].value - _RELIABILITY if len(others.found) > limit else 0.0
         near = [one for n, one in enumerate(others.found) if n < _COMPARED or one.value >= least]
+        read = [
+            (one, solution)
+            for one, solution in await self._read(namespace, near)
+            if solution.error_solution_id not in besides
+        ]
+        compared = await self._compared(error, [solution for _, solution in read])
         found = []
-        for one, solution in await self._read(namespace, near):
-            if solution.error_solution_id in besides:
-                continue
-            if signatures := same_error(error, await self._error_of(solution)):
+        for (one, solution), signatures in zip(read, compared, strict=True):
+            if signatures:
                 found.append(_exactly(one, solution, *signatures))
                 continue
             reliability = ScorePart("reliability", solution.outcomes.reliability, _RELIABILITY)
             found.append(_found(solution, one.similarity, (*one.parts, reliability)))
         return _best(found, asked.limit, asked)
 
-    async def _error_of(self, solution: ErrorSolution) -> ErrorRead:
+    async def _compared(
+        self, error: ErrorRead, solutions: Sequence[ErrorSolution], *, wrapped: bool = False
+    ) -> list[tuple[Signature, Signature] | None]:
+        """By which signatures each is the same error. In a thread, since many take a while.
+
+        ``wrapped``: what these have in common although they are unrelated counts little.
+        """
+
+        def compare() -> list[tuple[Signature, Signature] | None]:
+            stored = [self._error_of(solution) for solution in solutions]
+            little = wrappers(error, stored) if wrapped else frozenset()
+            return [same_error(error, one, little) for one in stored]
+
+        return await asyncio.to_thread(compare) if solutions else []
+
+    def _error_of(self, solution: ErrorSolution) -> ErrorRead:
         """A stored error, read once, since a long log takes a while."""
         content = solution.content
         key = content_hash([content.error_type, content.error_message])
-        if key not in self._errors:
-            self._errors[key] = await _read(content.error_type, content.error_message)
-            if len(self._errors) > _REMEMBERED:
-                del self._errors[next(iter(self._errors))]
-        return self._errors[key]
+        read = self._errors.get(key)
+        if read is None:
+            read = read_error(content.error_type, content.error_message)
+            with self._remembering:
+                self._errors[key] = read
+                if len(self._errors) > _REMEMBERED:
+                    del self._errors[next(iter(self._errors))]
+        return read
 
     async def _read(
         self, namespace: str, found: Sequence[Relevance]
@@ -319,10 +338,3 @@ def _order(hit: ErrorFound) -> tuple[bool, float, float, int, str]:
         -solution.create_time,
         solution.error_solution_id,
     )
-
-
-async def _read(error_type: str, message: str) -> ErrorRead:
-    """In a thread when the message is long."""
-    if len(message) <= _LONG:
-        return read_error(error_type, message)
-    return await asyncio.to_thread(read_error, error_type, message)

@@ -36,6 +36,7 @@ from lot_grpc.services.memories.error_drafts import (
     ErrorSolutionEdit,
     SavedErrorSolution,
 )
+from lot_grpc.services.memories.error_reading import read_aside
 from lot_grpc.services.moments import Moments
 from lot_grpc.services.pacing import pause_before_retry
 from lot_grpc.services.paging import Fits, Position, any_size, each, read_page
@@ -94,6 +95,7 @@ class ErrorSolutions:
         """
         draft.content.check()
         check_expiry(NOUN, draft.content.expire_time, self._moments.now())
+        await read_aside(draft.content.error_type, draft.content.error_message)
         solution_id = draft.error_solution_id or same_solution_id(draft.content)
         entry = None
         if draft.request_id:
@@ -239,6 +241,7 @@ class ErrorSolutions:
             old, now = solution.content, self._moments.now()
             content = edit.apply(old, now)
             content.check()
+            await read_aside(content.error_type, content.error_message)
             if content.expire_time != old.expire_time:
                 check_expiry(NOUN, content.expire_time, now)
             if content == old:

@@ -1,0 +1,18 @@
+"""Errors are read beside the event loop where they are long."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from lot_grpc.domain.error_text.signature import ErrorRead, read_error
+
+_LONG: Final = 1_024
+"""Characters of a message from which on it is read in a thread."""
+
+
+async def read_aside(error_type: str, message: str) -> ErrorRead:
+    """``read_error``, in a thread if the message is long. It is remembered for what follows."""
+    if len(message) <= _LONG:
+        return read_error(error_type, message)
+    return await asyncio.to_thread(read_error, error_type, message)
