@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import Final
 
 from lot_grpc.domain.text_form import normal_form
@@ -47,6 +47,8 @@ _FUNCTION: Final = """
 """
 _FUNCTION_WORDS: Final = frozenset(_FUNCTION.split())
 
+_TOWARDS: Final = frozenset({"to", "into"})
+
 
 @dataclass(frozen=True)
 class Wording:
@@ -68,6 +70,20 @@ class Wording:
     def words(self) -> frozenset[str]:
         """Its words, without marks and quotations."""
         return frozenset(filter(is_word, self.tokens))
+
+    @cached_property
+    def moves(self) -> frozenset[tuple[str, str]]:
+        """What stands before and behind each "to": of "from staging to production" both places."""
+        content = [
+            at
+            for at, token in enumerate(self.tokens)
+            if is_word(token) and token not in _FUNCTION_WORDS
+        ]
+        return frozenset(
+            (self.tokens[before], self.tokens[behind])
+            for before, behind in pairwise(content)
+            if not _TOWARDS.isdisjoint(self.tokens[before + 1 : behind])
+        )
 
     def counts(self) -> tuple[list[int], list[int], list[int]]:
         """How many words, content words and actions stand before each token, and in all."""

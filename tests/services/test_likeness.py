@@ -88,6 +88,22 @@ def test_another_action_is_another_task(one, other):
     assert added(one, other)[0, 1] == np.float32(-OTHER_ACTION)
 
 
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (
+            "Copy the users table from staging to production",
+            "Copy the orders table from the production to the staging",
+        ),
+        ("Move the data from A1 to B2", "Move the data from B2 into A1"),
+        ("Convert Celsius to Fahrenheit", "Convert Fahrenheit to Celsius"),
+    ],
+)
+def test_the_way_back_is_the_opposite(one, other):
+    assert added(one, other)[0, 1] == -np.inf
+    assert added(one, one)[0, 1] > 0
+
+
 @given(st.lists(TASKS, min_size=1, max_size=8))
 def test_opposites_are_those_of_each_pair(tasks):
     found = added(*tasks)

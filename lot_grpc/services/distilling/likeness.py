@@ -96,7 +96,7 @@ def _numbered(names: Sequence[str]) -> _Ints:
 
 
 class _Opposites:
-    """``domain.opposites.opposed``, of one task and all others at once."""
+    """``domain.opposites.opposed``, of one task and all others at once; and who goes back."""
 
     def __init__(self, wordings: Sequence[Wording]) -> None:
         self._words = [comparable(one.words) for one in wordings]
@@ -108,6 +108,11 @@ class _Opposites:
         self._opposites = opposites_among(places)
         self._negated = np.array([not NEGATIONS.isdisjoint(words) for words in self._words])
         self._sizes = np.array([len(words) for words in self._words])
+        self._moves = [one.moves for one in wordings]
+        self._moving: dict[tuple[str, str], list[int]] = {}
+        for at, moves in enumerate(self._moves):
+            for move in moves:
+                self._moving.setdefault(move, []).append(at)
 
     def of(self, at: np.intp) -> NDArray[np.bool_]:
         """Which tasks are opposed to one."""
@@ -121,6 +126,9 @@ class _Opposites:
                 if one in words and other not in words and other in self._places:
                     near = self._with_only(other, one)
                     found[near[self._few_differ(at)[near]]] = True
+        for start, end in self._moves[at]:
+            back = self._moving.get((end, start), ())
+            found[[other for other in back if (start, end) not in self._moves[other]]] = True
         return found
 
     def _with_only(self, word: str, without: str) -> _Ints:
