@@ -11,13 +11,15 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import takewhile
 from typing import Final
 
 from lot_grpc.domain.opposites import bases, opposites_of
 from lot_grpc.lexical.terms import FUNCTION_TERMS, word_terms
 
 _CHARACTERS: Final = 1_000
-"""Of a text that are read: what is to be done stands at its beginning."""
+"""Of a text that are read. What is to be done mostly stands at its beginning; longer texts that
+begin alike are read from shortly before they differ."""
 
 _PHRASES: Final = {
     ("on", "turn switch power"): "enable",
@@ -90,7 +92,11 @@ class _Read:
 
 def contrast(one: str, other: str) -> Contrast:
     """Compare two texts."""
-    ours, theirs = _read(one[:_CHARACTERS]), _read(other[:_CHARACTERS])
+    start = 0
+    if max(len(one), len(other)) > _CHARACTERS:
+        alike = takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False))
+        start = max(0, sum(1 for _ in alike) - _CHARACTERS // 5)
+    ours, theirs = (_read(text[start : start + _CHARACTERS]) for text in (one, other))
     return Contrast(
         2 * len(ours.form & theirs.form) / (len(ours.form) + len(theirs.form) or 1),
         _opposed(ours, theirs),

@@ -98,3 +98,11 @@ def test_it_is_the_same_both_ways_round(one, other):
     assert contrast(one, other) == contrast(other, one)
     assert not contrast(one, one).opposed
     assert 0.0 <= contrast(one, other).likeness <= 1.0
+
+
+def test_long_texts_are_compared_where_they_differ():
+    before = "As agreed in the meeting " + "of the whole team " * 200
+    enable, disable = (f"{before}{verb} the cache" for verb in ("enable", "disable"))
+    assert contrast(enable, disable).opposed
+    assert not contrast(enable, enable).opposed
+    assert not contrast(enable, before + "enable the proxy").opposed
