@@ -180,7 +180,8 @@ def _tokens(text: str) -> Iterator[tuple[str, str, str]]:
         if kind == "slot":
             continue
         if kind == "quoted":
-            yield from ((term, "value", "") for part in word.split() for term in word_terms(part))
+            for part in word.strip("\"'`").split():
+                yield from ((term, "value", part.lower()) for term in word_terms(part))
         elif _NEGATION.fullmatch(word):
             yield word.lower(), "negation", ""
         elif _VALUE.search(word) or (word[0].isupper() and not starts):

@@ -106,3 +106,16 @@ def test_long_texts_are_compared_where_they_differ():
     assert contrast(enable, disable).opposed
     assert not contrast(enable, enable).opposed
     assert not contrast(enable, before + "enable the proxy").opposed
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Run `systemctl enable nginx` on web1", "Run `systemctl disable nginx` on web1"),
+        ('Press the "Accept" button', 'Press the "Reject" button'),
+        ("Set the flag to 'true'", "Set the flag to 'false'"),
+    ],
+)
+def test_opposites_in_quotes_are_opposites(one, other):
+    assert contrast(one, other).opposed
+    assert not contrast(one, one).opposed
