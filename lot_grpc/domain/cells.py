@@ -3,7 +3,7 @@
 A cell is one pattern's outcomes on one query: how many, with older ones fading. The chance that a
 pattern works on a query is estimated from the outcomes of its cells, each weighted by how near its
 query is: ``exp((cosine - 1) / width)``, which is 1 for the same query. Another query counts as one
-trial at most, however often it was asked: many outcomes show what works there, and it remains one
+trial at most, however often it came: many outcomes show what works there, and it remains one
 query. So what works for one kind of query does not win where another kind is asked.
 """
 

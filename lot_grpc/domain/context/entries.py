@@ -150,8 +150,11 @@ def _likely(match: float | None) -> list[str]:
 def _not_told(labels: tuple[str, ...], content: PatternContent) -> tuple[str, ...]:
     """Those that no line of the recommended context begins with: a learned one has them counted."""
     lines = content.recommended_context.casefold().splitlines()
-    told = {label for label in labels for line in lines if line.startswith(f"{label.casefold()}: ")}
-    return tuple(label for label in labels if label not in told)
+    return tuple(
+        label
+        for label in labels
+        if not any(line.startswith(f"{label.casefold()}: ") for line in lines)
+    )
 
 
 def _used(outcomes: Outcomes, verb: str, update_time: int) -> str:

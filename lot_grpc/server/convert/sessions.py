@@ -83,9 +83,9 @@ def draft_from_pb(request: pb.AppendSessionMessageRequest) -> MessageDraft:
 
 def value_to_pb(value: SessionValue) -> Value:
     """A value of a session."""
-    told = Value()
-    told.ParseFromString(value.data)
-    return told
+    message = Value()
+    message.ParseFromString(value.data)
+    return message
 
 
 def details_to_pb(value: SessionValue) -> pb.SessionValueDetails:

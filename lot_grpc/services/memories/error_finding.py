@@ -302,13 +302,13 @@ def _exactly(
 ) -> ErrorFound:
     """A hit of the same error, by signatures that say the same."""
     same = given.text == stored.text
-    told = compared(*((one.left_out if same else one.names) for one in (given, stored)))
+    agreed = compared(*((one.left_out if same else one.names) for one in (given, stored)))
     parts = (
         ScorePart("similarity", one.similarity, _SIMILARITY),
-        ScorePart("agreement", told.agreement, _AGREEMENT),
+        ScorePart("agreement", agreed.agreement, _AGREEMENT),
         ScorePart("reliability", solution.outcomes.reliability, _RELIABILITY),
     )
-    return _found(solution, one.similarity, parts, told.differences, exact=True)
+    return _found(solution, one.similarity, parts, agreed.differences, exact=True)
 
 
 def _found(
