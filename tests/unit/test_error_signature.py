@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lot_grpc.domain.error_text.line import short_type
-from lot_grpc.domain.error_text.signature import signature_of
+from tests.errors.reading import signature_of
 
 PYTHON_TRACE = """Traceback (most recent call last):
   File "/srv/app/main.py", line 12, in <module>

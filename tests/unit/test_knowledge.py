@@ -14,12 +14,12 @@ from typing import Any
 
 import pytest
 
-from lot_grpc.domain.error_text.signature import signature_of
 from lot_grpc.domain.errors import KnowledgePackInvalidError
 from lot_grpc.domain.memory import MemoryKind
 from lot_grpc.domain.pattern import PatternKind
 from lot_grpc.knowledge import built_in_packs, read_packs
 from lot_grpc.knowledge.loading import BUILT_IN
+from tests.errors.reading import signature_of
 
 PACKS = {pack.name: pack for pack in built_in_packs()}
 DESIGN = PACKS["design_patterns"].patterns

@@ -85,11 +85,6 @@ class ErrorRead:
         return self.signatures[0].left_out if self.signatures else ()
 
 
-def signature_of(error_type: str, message: str) -> str:
-    """The most telling signature of an error; "" where it has none."""
-    return read_error(error_type, message).signature
-
-
 def read_error(error_type: str, message: str) -> ErrorRead:
     """Read an error. ``error_type`` may be empty: then it is what the message names.
 
