@@ -236,7 +236,7 @@ def build_services(
     saving = Saving(
         store, indexing, moments, ledger, counting, claims, tombstones, nearest, lineage
     )
-    feedback = Feedback(store, moments, ledger, patterns, tombstones)
+    feedback = Feedback(store, moments, ledger, patterns)
     memories = Memories(store, indexing, moments, ledger, tombstones)
     passages = MatchingPassages(store)
     error_solutions = ErrorSolutions(store, indexing, moments, ledger, tombstones)
@@ -336,7 +336,7 @@ def build_services(
         episodes=episodes,
         leases=leases,
         abandoning=abandoning,
-        recording=Recording(moments, ledger, log, writers, fence, arrivals),
+        recording=Recording(moments, ledger, log, writers, fence, arrivals, episode_deleting),
         replaying=Replaying(store, log, arrivals),
         episode_recall=episode_recall,
         episode_deleting=episode_deleting,

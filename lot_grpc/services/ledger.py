@@ -3,6 +3,9 @@
 One insert-only row a request, with the hash of its content and the ids it will write; then the
 write, by those ids; then the row is marked done. The same request again finishes or repeats the
 same write; with other content it is refused. Rows live for 24 h.
+
+Ids are taken again once their record is gone, so the plan of a use, or the result of a create, also
+names the time at which its record was created.
 """
 
 from __future__ import annotations
@@ -21,6 +24,12 @@ LIFE = 24 * 3600 * 1_000_000
 """How long a request id is remembered, in microseconds."""
 
 REQUEST_KIND = "request"
+
+CREATE_TIME = "create_time"
+"""In a plan or a result: when the record that the request is about was created."""
+
+CREATE_TIMES = "create_times"
+"""The same of several records, by id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +62,18 @@ class Entry:
     create_time: int
     first: bool
     plan_number: int = 0
+
+    def is_about(self, record: Record) -> bool:
+        """Whether a record is the one of the first try, and not another that took its id since."""
+        known = {**self.plan, **(self.result or {})}
+        created: int = record.payload[CREATE_TIME]
+        return bool(known.get(CREATE_TIME, created) == created)
+
+    def about(self, records: Mapping[str, Record]) -> dict[str, Record]:
+        """Those of several records, by id, of which ``is_about`` holds."""
+        known = {**self.plan, **(self.result or {})}.get(CREATE_TIMES, {})
+        created = create_times(records).items()
+        return {one: records[one] for one, time in created if known.get(one, time) == time}
 
 
 class Ledger:
@@ -139,6 +160,11 @@ class Ledger:
         await self._store.update(
             REQUESTS, entry.namespace, entry.point, set={"done": True, "result": dict(result)}
         )
+
+
+def create_times(records: Mapping[str, Record]) -> dict[str, int]:
+    """When each of the records was created, by the same id."""
+    return {one: record.payload[CREATE_TIME] for one, record in records.items()}
 
 
 def _row(ask: Ask, now: int) -> Payload:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from lot_grpc.domain.errors import ContentionError, NotFoundError
 from lot_grpc.domain.ids import new_id
 from lot_grpc.ports import Record, VectorStore
-from lot_grpc.services.ledger import Ask, Entry, Ledger
+from lot_grpc.services.ledger import CREATE_TIME, Ask, Entry, Ledger
 from lot_grpc.services.tombstones import DELETED_SINCE, Tombstones
 
 
@@ -63,14 +63,15 @@ class Once:
             return record, created
         if entry.result is None:
             created = created or not entry.first
-            await self._ledger.finish(entry, {"created": created})
+            result = {"created": created, CREATE_TIME: record.payload[CREATE_TIME]}
+            await self._ledger.finish(entry, result)
             return record, created
         return record, bool(entry.result["created"])
 
     async def _refuse_deleted(self, asked: Insertion, entry: Entry, record: Record) -> None:
         own = entry.plan["id"]
         found = await self._store.get(asked.collection, asked.namespace, [record.id])
-        if not found and await self._tombstones.deleted_since(entry, asked.noun, own):
+        if await self._tombstones.deleted_since(entry, asked.noun, own, found.get(record.id)):
             raise asked.missing(asked.namespace, own, DELETED_SINCE)
 
     async def _begin(self, asked: Insertion) -> Entry:

@@ -14,7 +14,7 @@ from lot_grpc.services.ledger import Entry
 from lot_grpc.services.moments import Moments
 from lot_grpc.services.records.collections import SORT_KEY, TOMBSTONES
 
-DELETED_SINCE = "it was deleted after this request's first try"
+DELETED_SINCE = "it was deleted after this request's first try, or has expired"
 """Message of the error that a repeated request gets."""
 
 
@@ -102,15 +102,20 @@ class Tombstones:
         found = await self._store.get(TOMBSTONES, namespace, [point])
         return _tombstone(found[point]) if point in found else None
 
-    async def deleted_since(self, entry: Entry, noun: str, id: str) -> bool:
-        """Whether the thing of a request, which is not there, was deleted or expired since.
+    async def deleted_since(
+        self, entry: Entry, noun: str, id: str, record: Record | None = None
+    ) -> bool:
+        """Whether the thing of a request was deleted or expired since.
 
-        False if no try of the request got as far as writing it.
+        ``record`` is what has its id now: that thing, or another. False if no try of the request
+        got as far as writing it.
         """
         if entry.result is not None:
-            return True
+            return record is None or not entry.is_about(record)
         stone = await self.find(entry.namespace, noun, id)
-        return stone is not None and stone.delete_time >= entry.create_time
+        if stone is None or stone.delete_time < entry.create_time:
+            return False
+        return record is None or record.payload[SORT_KEY] != stone.sort_key
 
     async def those_of(
         self, namespace: str, things: Sequence[tuple[str, str]]

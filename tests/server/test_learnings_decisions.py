@@ -245,6 +245,8 @@ async def test_a_repeat_brings_back_no_deleted_decision(lot):
     assert failed.reason == "DECISION_NOT_FOUND"
     assert "deleted" in failed.message
     assert await listed(lot) == []
+    if lot.own_clock is not None:
+        lot.own_clock.advance(1)
     await decided(lot, first.decision_id, reasoning="another")
     failed = await failure(lot.learning.RecordDecisionOutcome(**came))
     assert failed.reason == "DECISION_NOT_FOUND"

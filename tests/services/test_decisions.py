@@ -154,6 +154,7 @@ async def test_an_outcome_for_a_deleted_decision_is_none_of_the_next_one_of_its_
     with pytest.raises(InjectedFault):
         await came(other, Outcome.SUCCESS, "r")
     await world.services.decisions.delete(NS, "d")
+    world.clock.advance(1)
     await world.services.decisions.record(NS, decision("Which port?", decision_id="d"))
     with pytest.raises(DecisionNotFoundError):
         await came(world, Outcome.SUCCESS, "r")

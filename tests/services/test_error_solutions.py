@@ -116,7 +116,7 @@ async def test_a_late_retry_never_brings_back_what_was_deleted(world):
     world.clock.advance(1)
     solution_id = made.error_solution.error_solution_id
     await world.services.error_solutions.delete(NS, solution_id)
-    with pytest.raises(ErrorSolutionNotFoundError, match="deleted after this request saved it"):
+    with pytest.raises(ErrorSolutionNotFoundError, match="it was deleted after this request"):
         await save(world, request_id="r")
     assert (await save(world, request_id="r2")).error_solution.error_solution_id == solution_id
 

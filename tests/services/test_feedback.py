@@ -95,6 +95,7 @@ async def test_a_late_repeat_does_not_count_for_another_pattern_of_the_id(world)
     await feedback(world, "mine", **said)
     await world.services.patterns.delete(NS, "mine", "")
     assert await payloads(world, FEEDBACK) == []
+    world.clock.advance(1)
     await save(world, "new", pattern_id="mine")
     with pytest.raises(PatternNotFoundError, match="it was deleted after this request"):
         await feedback(world, "mine", **said)

@@ -66,7 +66,7 @@ async def test_a_request_again_answers_alike(world):
 async def test_a_late_retry_never_brings_back_what_was_deleted(world):
     first = await create(world, request_id="r")
     await world.services.memories.delete(NS, first.memory.memory_id, "")
-    with pytest.raises(MemoryNotFoundError, match="deleted after this request created it"):
+    with pytest.raises(MemoryNotFoundError, match="it was deleted after this request"):
         await create(world, request_id="r")
     assert await payloads(world, MEMORIES) == []
 

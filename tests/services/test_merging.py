@@ -11,6 +11,7 @@ from lot_grpc.domain.pattern import Action, PatternKind, PatternType
 from lot_grpc.services.build import PatternLearning
 from lot_grpc.services.patterns.drafts import Dedupe, Saved
 from lot_grpc.services.records.collections import OUTCOMES, PATTERNS
+from lot_grpc.storage.faults import FaultInjectingStore, InjectedFault
 from tests.services.world import (
     MINUTE,
     NS,
@@ -149,6 +150,22 @@ async def test_a_request_again_counts_for_the_same_pattern_though_another_is_nea
     assert again.pattern.pattern_id == first.pattern.pattern_id
     (fact,) = await payloads(world, OUTCOMES)
     assert fact["repeat"]
+
+
+@pytest.mark.parametrize("write", range(1, 6))
+async def test_a_request_again_counts_for_no_other_pattern_of_the_id_it_merged_with(world, write):
+    """The first try died, at one of its writes behind the plan."""
+    await save(world, TASK, pattern_id="x")
+    store = FaultInjectingStore(world.store)
+    dying = await open_world(store, world.clock, world.learning)
+    store.fail_at(write)
+    with pytest.raises(InjectedFault):
+        await merge(dying, request_id="r")
+    await world.services.patterns.delete(NS, "x", "")
+    world.clock.advance(1)
+    other = await save(world, FAR, pattern_id="x")
+    assert (await merge(world, request_id="r")).created
+    assert await world.services.patterns.get(NS, "x") == other.pattern
 
 
 async def test_items_of_a_batch_see_those_before_them(world):

@@ -257,7 +257,7 @@ async def test_a_content_saved_under_another_request_id_is_a_repeat(world):
 async def test_a_late_retry_never_brings_back_what_was_deleted(world):
     first = await save(world, request_id="r")
     await world.services.patterns.delete(NS, first.pattern.pattern_id, "")
-    with pytest.raises(PatternNotFoundError, match="it was deleted after this request saved it"):
+    with pytest.raises(PatternNotFoundError, match="it was deleted after this request"):
         await save(world, request_id="r")
     assert await count(world) == 0
 

@@ -16,10 +16,11 @@ from lot_grpc.services.episodes.arrivals import Arrivals
 from lot_grpc.services.episodes.event_log import EventLog
 from lot_grpc.services.episodes.reuse import Reuse
 from lot_grpc.services.episodes.writers import Writers
+from lot_grpc.services.ledger import Entry
 from lot_grpc.services.pacing import Pace, pause_before_retry
 from lot_grpc.services.records.collections import EPISODES, SORT_KEY
 from lot_grpc.services.records.episodes import REUSE, USED_EPISODES, WRITER_EPOCH, episode_point
-from lot_grpc.services.tombstones import Tombstone, Tombstones
+from lot_grpc.services.tombstones import DELETED_SINCE, Tombstone, Tombstones
 
 NOUN = "episode"
 
@@ -90,6 +91,19 @@ class EpisodeDeleting:
         if stone is not None and not stone.done:
             await self._finish(stone)
         return stone
+
+    async def refuse_repeat(self, entry: Entry, episode_id: str) -> None:
+        """Refuse a repeat whose episode was deleted since: one of its id is another.
+
+        Raises EpisodeNotFoundError.
+        """
+        if entry.first:
+            return
+        await self.finish_open_delete(entry.namespace, episode_id)
+        point = episode_point(entry.namespace, episode_id)
+        record = (await self._store.get(EPISODES, entry.namespace, [point])).get(point)
+        if await self._tombstones.deleted_since(entry, NOUN, episode_id, record):
+            raise EpisodeNotFoundError(entry.namespace, episode_id, DELETED_SINCE)
 
     async def _delete(self, record: Record) -> DeletedEpisode:
         namespace, episode_id = record.namespace, record.payload["episode_id"]

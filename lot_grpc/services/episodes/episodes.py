@@ -34,7 +34,7 @@ from lot_grpc.services.episodes.fencing import Fence
 from lot_grpc.services.episodes.reuse import Reuse
 from lot_grpc.services.episodes.writers import Writers
 from lot_grpc.services.indexing import Indexed, Indexing
-from lot_grpc.services.ledger import Ask, Entry, Ledger
+from lot_grpc.services.ledger import CREATE_TIME, Ask, Entry, Ledger
 from lot_grpc.services.moments import Moments
 from lot_grpc.services.pacing import pause_before_retry
 from lot_grpc.services.paging import Fits, Position, any_size, pieces, read_page
@@ -124,6 +124,10 @@ def _asked(extract: bool) -> tuple[str, ...]:
     return ("extract",) if extract else ()
 
 
+def _result(started: Started) -> Payload:
+    return {"created": started.created, CREATE_TIME: started.episode.create_time}
+
+
 class Episodes:
     """The episodes of all namespaces."""
 
@@ -162,7 +166,7 @@ class Episodes:
         episode = self._new(namespace, episode_id, draft.start)
         started = await self._insert(episode, indexed, entry)
         if entry is not None:
-            await self._ledger.finish(entry, {"episode_id": episode_id, "created": started.created})
+            await self._ledger.finish(entry, _result(started))
         return started
 
     async def record(self, namespace: str, draft: EpisodeDraft) -> Started:
@@ -201,7 +205,7 @@ class Episodes:
             raise EpisodeIdInUseError(namespace, episode_id) from error
         recorded = await self._insert(ended, indexed, entry, extract=draft.extract)
         await self._count_used(namespace, episode_id, end)
-        await self._ledger.finish(entry, {"episode_id": episode_id, "created": recorded.created})
+        await self._ledger.finish(entry, _result(recorded))
         return recorded
 
     async def _enter(
@@ -215,21 +219,8 @@ class Episodes:
         ask = Ask(namespace, method, request_id, draft.hash(), {"episode_id": episode_id})
         entry = await self._ledger.begin(ask)
         episode_id = entry.plan["episode_id"]
-        await self._refuse_deleted(namespace, episode_id, entry)
+        await self._deleting.refuse_repeat(entry, episode_id)
         return entry, episode_id
-
-    async def _refuse_deleted(self, namespace: str, episode_id: str, entry: Entry) -> None:
-        """Refuse a late retry of what was deleted since: it would bring it back."""
-        if entry.first or entry.result is not None:
-            return
-        stone = await self._deleting.finish_open_delete(namespace, episode_id)
-        if stone is None or stone.delete_time < entry.create_time:
-            return
-        point = episode_point(namespace, episode_id)
-        if not await self._store.get(EPISODES, namespace, [point]):
-            raise EpisodeNotFoundError(
-                namespace, episode_id, "it was deleted after this request's first try"
-            )
 
     def _new(self, namespace: str, episode_id: str, start: EpisodeStart) -> Episode:
         now = self._moments.now()
@@ -329,6 +320,7 @@ class Episodes:
                 await self._reuse.require(namespace, end.used_episode_ids, episode_id)
         if ask is not None:
             entry = await self._ledger.begin(ask)
+            await self._deleting.refuse_repeat(entry, episode_id)
         async with self._writers.turn(namespace, episode_id):
             ended = await self._end(namespace, episode_id, end, extract=extract)
             self._arrivals.tell(namespace, episode_id)
@@ -337,7 +329,7 @@ class Episodes:
                 writer.stop(EpisodeEndedError(episode_id, end.status.name, "its stream is closed"))
         await self._count_used(namespace, episode_id, end)
         if entry is not None and entry.result is None:
-            await self._ledger.finish(entry, plan)
+            await self._ledger.finish(entry, {CREATE_TIME: ended.episode.create_time})
         return ended
 
     async def _require_used_by_new(

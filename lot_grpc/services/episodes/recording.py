@@ -26,6 +26,7 @@ from lot_grpc.domain.errors import (
 )
 from lot_grpc.domain.ids import content_hash
 from lot_grpc.services.episodes.arrivals import Arrivals
+from lot_grpc.services.episodes.episode_deleting import EpisodeDeleting
 from lot_grpc.services.episodes.event_log import EventLog
 from lot_grpc.services.episodes.fencing import Fence
 from lot_grpc.services.episodes.writers import Writer, Writers
@@ -33,6 +34,7 @@ from lot_grpc.services.ledger import Ask, Entry, Ledger
 from lot_grpc.services.moments import Moments
 from lot_grpc.services.pacing import pause_before_retry
 from lot_grpc.services.records.episodes import event_hash
+from lot_grpc.services.tombstones import DELETED_SINCE
 
 _METHOD = "RecordEvent"
 _TRIES = 50
@@ -56,6 +58,7 @@ class Recording:
         writers: Writers,
         fence: Fence,
         arrivals: Arrivals,
+        deleting: EpisodeDeleting,
     ) -> None:
         self._moments = moments
         self._ledger = ledger
@@ -63,6 +66,7 @@ class Recording:
         self._writers = writers
         self._fence = fence
         self._arrivals = arrivals
+        self._deleting = deleting
 
     # --- streams ------------------------------------------------------------------------------
 
@@ -166,6 +170,9 @@ class Recording:
                 earlier = await self._earlier(namespace, episode_id, entry)
                 if earlier is not None:
                     return earlier
+                if entry.result is not None:  # its event went with the episode
+                    raise EpisodeNotFoundError(namespace, episode_id, DELETED_SINCE)
+                await self._deleting.refuse_repeat(entry, episode_id)
             if self._writers.current(namespace, episode_id) is not None:
                 raise EpisodeStreamOpenError(
                     episode_id, "send the event over that stream, or close it first"

@@ -23,7 +23,7 @@ from lot_grpc.domain.json_values import fields_to_hash
 from lot_grpc.domain.outcomes import Outcome
 from lot_grpc.domain.sameness import same_values
 from lot_grpc.ports import Equals, Record, VectorStore
-from lot_grpc.services.ledger import Ask, Entry, Ledger
+from lot_grpc.services.ledger import CREATE_TIME, Ask, Entry, Ledger
 from lot_grpc.services.moments import Moments
 from lot_grpc.services.once import Insertion, Once
 from lot_grpc.services.pacing import pause_before_retry
@@ -154,10 +154,10 @@ class Decisions:
     async def _begin(self, record: Record, draft: DecisionOutcomeDraft) -> Entry:
         """Enter the request. Another decision that took the id since is none of its business."""
         given = content_hash([draft.decision_id, draft.outcome, draft.reward, draft.note])
-        plan = {SORT_KEY: record.payload[SORT_KEY]}
+        plan = {CREATE_TIME: record.payload[CREATE_TIME]}
         ask = Ask(record.namespace, "RecordDecisionOutcome", draft.request_id, given, plan)
         entry = await self._ledger.begin(ask)
-        if entry.plan.get(SORT_KEY, plan[SORT_KEY]) != plan[SORT_KEY]:
+        if not entry.is_about(record):
             raise DecisionNotFoundError(record.namespace, draft.decision_id, DELETED_SINCE)
         return entry
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Protocol
 
 from lot_grpc.domain.errors import LearningEventNotFoundError, NotFoundError
 from lot_grpc.domain.ids import content_hash, new_id
@@ -25,7 +26,7 @@ from lot_grpc.domain.learning_event import (
 from lot_grpc.domain.preference import Preference, learned_key
 from lot_grpc.ports import Equals, Record, VectorStore
 from lot_grpc.services.learning.learning_events import NOUN as LEARNING_EVENT
-from lot_grpc.services.ledger import Ask, Entry, Ledger
+from lot_grpc.services.ledger import CREATE_TIME, Ask, Entry, Ledger
 from lot_grpc.services.memories.preferences import Preferences
 from lot_grpc.services.moments import Moments
 from lot_grpc.services.records.collections import LEARNING_EVENTS
@@ -40,8 +41,19 @@ from lot_grpc.services.tombstones import DELETED_SINCE, Tombstones
 _PREFERRED_ABOVE = 0.5
 """Reward from which on a judgement is a preference as well."""
 
-Check = Callable[[str, str], Awaitable[object]]
-"""Raises the NotFoundError of a target (namespace, id) that is not there."""
+
+class Target(Protocol):
+    """What a judgement is about."""
+
+    @property
+    def create_time(self) -> int:
+        """In microseconds."""
+
+
+Check = Callable[[str, str], Awaitable[Target | None]]
+"""Gives the target (namespace, id), None of a kind without ids that are taken again.
+
+Raises the NotFoundError of one that is not there."""
 
 Move = Callable[["Judged"], Awaitable[object]]
 """Lets a judgement move its target, once however often it is called."""
@@ -114,13 +126,15 @@ class SubmittingFeedback:
         where a repeat meets what was deleted since; RequestIdReusedError;
         ContentionError, after which a retry or the sweep does the rest.
         """
-        ask = _ask(namespace, draft) if draft.request_id else None
-        entry = await self._ledger.find(ask) if ask else None
+        ask = _ask(namespace, draft)
+        entry = await self._ledger.find(ask) if draft.request_id else None
         if entry is None:
             if draft.target is not None:
-                await self._checks[draft.target.kind](namespace, draft.target.id)
-            entry = await self._ledger.begin(ask) if ask else None
-        record = await self._event(namespace, draft, entry)
+                target = await self._checks[draft.target.kind](namespace, draft.target.id)
+                created = {CREATE_TIME: target.create_time} if target is not None else {}
+                ask = replace(ask, plan={**ask.plan, **created})
+            entry = await self._ledger.begin(ask) if draft.request_id else None
+        record = await self._event(namespace, draft, entry, entry.plan if entry else ask.plan)
         await self._finish(record, again=entry is not None and not entry.first)
         if entry is not None and entry.result is None:
             await self._ledger.finish(entry, {})
@@ -136,9 +150,15 @@ class SubmittingFeedback:
             await self._finish(row, again=True)
         return len(late)
 
-    async def _event(self, namespace: str, draft: FeedbackTextDraft, entry: Entry | None) -> Record:
+    async def _event(
+        self,
+        namespace: str,
+        draft: FeedbackTextDraft,
+        entry: Entry | None,
+        plan: Mapping[str, Any],
+    ) -> Record:
         """The learning event as stored; the first try of the request may have written it."""
-        own = entry.plan["learning_event_id"] if entry is not None else new_id("le")
+        own = plan["learning_event_id"]
         point = learning_event_point(namespace, own)
         if entry is not None and not entry.first:
             found = await self._store.get(LEARNING_EVENTS, namespace, [point])
@@ -158,6 +178,8 @@ class SubmittingFeedback:
         )
         event = LearningEvent(namespace, own, content, self._moments.now())
         record = learning_event_record(event, self._moments.sort_key(), settled=False)
+        if CREATE_TIME in plan:
+            record.payload["target"][CREATE_TIME] = plan[CREATE_TIME]
         if point not in await self._store.insert(LEARNING_EVENTS, [record]):
             record = (await self._store.get(LEARNING_EVENTS, namespace, [point])).get(point, record)
         return record
@@ -178,7 +200,8 @@ class SubmittingFeedback:
                 event.create_time,
             )
             with suppress(NotFoundError):  # it was there when the judgement was taken
-                await self._moves[content.target.kind](judged)
+                if not again or await self._is_there(record, content.target):
+                    await self._moves[content.target.kind](judged)
         if (key := _preference_key(event)) is not None:
             value = {"feedback": content.text, "task": content.task}
             repeat_of = event.create_time if again else None
@@ -186,6 +209,12 @@ class SubmittingFeedback:
                 event.namespace, key, value, content.task, record.id, repeat_of
             )
         await self._store.update(LEARNING_EVENTS, record.namespace, record.id, set={SETTLED: True})
+
+    async def _is_there(self, record: Record, target: FeedbackTarget) -> bool:
+        """Whether a target is the one that was judged, not another that took its id since."""
+        found = await self._checks[target.kind](record.namespace, target.id)
+        judged = record.payload["target"].get(CREATE_TIME)
+        return judged is None or found is None or bool(found.create_time == judged)
 
     async def _submitted(self, event: LearningEvent) -> Submitted:
         key = _preference_key(event)

@@ -23,7 +23,7 @@ from lot_grpc.domain.sameness import same_content
 from lot_grpc.ports import MultiVector, Record, VectorStore
 from lot_grpc.services.expiry import with_ttl
 from lot_grpc.services.indexing import Indexed, Indexing
-from lot_grpc.services.ledger import Ask, Entry, Ledger
+from lot_grpc.services.ledger import CREATE_TIME, Ask, Entry, Ledger
 from lot_grpc.services.memories.drafts import NOUN, Created, MemoryDraft
 from lot_grpc.services.moments import Moments
 from lot_grpc.services.pacing import Pace
@@ -34,7 +34,7 @@ from lot_grpc.services.records.memories import (
     memory_point,
     memory_record,
 )
-from lot_grpc.services.tombstones import Tombstones
+from lot_grpc.services.tombstones import DELETED_SINCE, Tombstones
 
 _METHOD = "CreateMemory"
 _TRIES = 20
@@ -117,7 +117,11 @@ class Creating:
                 created = work.result
                 await self._ledger.finish(
                     work.entry,
-                    {"memory_id": created.memory.memory_id, "created": created.created},
+                    {
+                        "memory_id": created.memory.memory_id,
+                        "created": created.created,
+                        CREATE_TIME: created.memory.create_time,
+                    },
                 )
         return [work.result for work in works if work.result is not None]
 
@@ -147,14 +151,12 @@ class Creating:
         memory_id = entry.result["memory_id"] if entry.result else work.memory_id
         point = memory_point(work.namespace, memory_id)
         record = (await self._store.get(MEMORIES, work.namespace, [point])).get(point)
-        if record is not None and entry.result:
+        if record is not None and not entry.result and work.wrote(record):
+            return
+        if await self._tombstones.deleted_since(entry, NOUN, memory_id, record):
+            work.result = MemoryNotFoundError(work.namespace, memory_id, DELETED_SINCE)
+        elif record is not None and entry.result:
             work.result = Created(memory_from_record(record), entry.result["created"])
-        elif record is None and await self._tombstones.deleted_since(entry, NOUN, memory_id):
-            work.result = MemoryNotFoundError(
-                work.namespace,
-                memory_id,
-                "it was deleted after this request created it, or has expired",
-            )
 
     async def _take_stored(self, namespace: str, works: Sequence[_Work]) -> None:
         """Answer those whose id is taken; those of a content go on to its next id."""

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from typing import Any
 
 from lot_grpc.domain.error_solution import ErrorSolution
 from lot_grpc.domain.errors import ErrorSolutionNotFoundError, RetrievalUnknownError
 from lot_grpc.domain.ids import content_hash, new_id
 from lot_grpc.domain.outcomes import Outcome
 from lot_grpc.ports import Record
-from lot_grpc.services.ledger import Ask, Ledger
+from lot_grpc.services.ledger import CREATE_TIME, Ask, Ledger
 from lot_grpc.services.memories.error_solutions import ErrorSolutions
 from lot_grpc.services.moments import Moments
 from lot_grpc.services.outcomes.counting import Counting
 from lot_grpc.services.recall.retrievals import Retrievals
 from lot_grpc.services.records.error_solutions import error_solution_from_record
 from lot_grpc.services.records.outcomes import OutcomeFact
+from lot_grpc.services.tombstones import DELETED_SINCE
 
 _METHOD = "RecordErrorSolutionOutcome"
 
@@ -65,16 +67,20 @@ class RecordingErrorOutcomes:
         nothing is counted; ContentionError, after which a retry or the sweep counts it.
         """
         solution_id = draft.error_solution_id
-        plan = {"outcome_id": new_id("o")}
+        plan: dict[str, Any] = {"outcome_id": new_id("o")}
         ask = Ask(namespace, _METHOD, draft.request_id, draft.hash(), plan)
         entry = await self._ledger.find(ask) if draft.request_id else None
-        if entry is not None and entry.result is not None:
-            return await self._error_solutions.get(namespace, solution_id)
         tried_on = await self._tried_on(namespace, draft, required=entry is None)
+        record = await self._error_solutions.record(namespace, solution_id)
         known: dict[str, Record] = {}
         if entry is None:
-            known = {solution_id: await self._error_solutions.record(namespace, solution_id)}
+            known = {solution_id: record}
+            plan[CREATE_TIME] = record.payload[CREATE_TIME]
             entry = await self._ledger.begin(ask) if draft.request_id else None
+        elif not entry.is_about(record):
+            raise ErrorSolutionNotFoundError(namespace, solution_id, DELETED_SINCE)
+        elif entry.result is not None:
+            return error_solution_from_record(record)
         fact = OutcomeFact(
             namespace,
             (entry.plan if entry is not None else plan)["outcome_id"],

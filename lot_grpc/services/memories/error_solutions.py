@@ -30,7 +30,7 @@ from lot_grpc.domain.sameness import same_content
 from lot_grpc.ports import EXPIRES_KEY, Condition, Equals, IdIn, Range, Record, VectorStore
 from lot_grpc.services.expiry import check_expiry, with_ttl
 from lot_grpc.services.indexing import Indexed, Indexing
-from lot_grpc.services.ledger import Ask, Entry, Ledger
+from lot_grpc.services.ledger import CREATE_TIME, Ask, Entry, Ledger
 from lot_grpc.services.memories.error_drafts import (
     ErrorSolutionDraft,
     ErrorSolutionEdit,
@@ -49,7 +49,7 @@ from lot_grpc.services.records.error_solutions import (
 )
 from lot_grpc.services.records.patterns import REQUEST, STATS_REVISION, kept_in_edits
 from lot_grpc.services.scanning import scan
-from lot_grpc.services.tombstones import Tombstone, Tombstones
+from lot_grpc.services.tombstones import DELETED_SINCE, Tombstone, Tombstones
 
 NOUN = "error_solution"
 _METHOD = "SaveErrorSolution"
@@ -117,24 +117,25 @@ class ErrorSolutions:
     ) -> SavedErrorSolution | None:
         """The answer to a repeat; None if the first try did not get as far as the solution."""
         record = await self._record(namespace, solution_id)
-        if record is not None and entry.result:
-            return SavedErrorSolution(error_solution_from_record(record), entry.result["created"])
-        if record is not None and _wrote(entry, record):
+        if record is not None and not entry.result and _wrote(entry, record):
             saved = SavedErrorSolution(error_solution_from_record(record), created=True)
             await self._finish(entry, saved)
             return saved
-        if record is None and await self._tombstones.deleted_since(entry, NOUN, solution_id):
-            raise ErrorSolutionNotFoundError(
-                namespace,
-                solution_id,
-                "it was deleted after this request saved it, or has expired",
-            )
+        if await self._tombstones.deleted_since(entry, NOUN, solution_id, record):
+            raise ErrorSolutionNotFoundError(namespace, solution_id, DELETED_SINCE)
+        if record is not None and entry.result:
+            return SavedErrorSolution(error_solution_from_record(record), entry.result["created"])
         return None
 
     async def _finish(self, entry: Entry, saved: SavedErrorSolution) -> None:
-        solution_id = saved.error_solution.error_solution_id
+        solution = saved.error_solution
         await self._ledger.finish(
-            entry, {"error_solution_id": solution_id, "created": saved.created}
+            entry,
+            {
+                "error_solution_id": solution.error_solution_id,
+                "created": saved.created,
+                CREATE_TIME: solution.create_time,
+            },
         )
 
     async def _write(

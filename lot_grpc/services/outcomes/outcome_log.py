@@ -14,7 +14,7 @@ from lot_grpc.domain.errors import (
 from lot_grpc.domain.ids import content_hash, new_id
 from lot_grpc.domain.outcomes import Correction, Outcome
 from lot_grpc.ports import Condition, Equals, Missing, Not, Record, VectorStore
-from lot_grpc.services.ledger import Ask, Ledger
+from lot_grpc.services.ledger import CREATE_TIMES, Ask, Ledger, create_times
 from lot_grpc.services.moments import Moments
 from lot_grpc.services.outcomes.counting import Counting
 from lot_grpc.services.outcomes.outcomes import Recorded
@@ -26,6 +26,7 @@ from lot_grpc.services.records.outcomes import (
     correction_point,
     outcome_from_record,
 )
+from lot_grpc.services.records.patterns import pattern_from_record
 
 _METHOD = "CorrectOutcome"
 _PATTERNS_AT_MOST = 1000
@@ -108,7 +109,8 @@ class OutcomeLog:
         ask = Ask(namespace, _METHOD, draft.request_id, draft.hash(), {"outcome_id": new_id("o")})
         entry = await self._ledger.find(ask) if draft.request_id else None
         if entry is not None and entry.result is not None:
-            return await self._recorded(namespace, entry.result["pattern_ids"], entry.plan)
+            records = await self._patterns.records(namespace, tuple(entry.result["pattern_ids"]))
+            return _recorded(entry.about(records), entry.plan)
         undone = await self._entries(namespace, draft.outcome_id)
         if entry is None:
             await self._require_standing(namespace, undone)
@@ -117,19 +119,13 @@ class OutcomeLog:
         facts = [self._fact(fact, plan["outcome_id"], draft) for fact in undone]
         await self._counting.count(undone)  # one that is still being counted comes first
         # Whoever writes the first of them corrects them all.
-        await self._counting.count(facts[:1])
+        counted = await self._counting.count(facts[:1])
         await self._require_standing(namespace, undone[:1], plan["outcome_id"])
-        await self._counting.count(facts[1:])
-        pattern_ids = [fact.pattern_id for fact in facts]
+        counted |= await self._counting.count(facts[1:])
         if entry is not None:
-            await self._ledger.finish(entry, {"pattern_ids": pattern_ids})
-        return await self._recorded(namespace, pattern_ids, plan)
-
-    async def _recorded(
-        self, namespace: str, pattern_ids: Sequence[str], plan: Mapping[str, Any]
-    ) -> Recorded:
-        patterns = await self._patterns.get_many(namespace, tuple(pattern_ids))
-        return Recorded(patterns, plan["outcome_id"])
+            result = {"pattern_ids": list(counted), CREATE_TIMES: create_times(counted)}
+            await self._ledger.finish(entry, result)
+        return _recorded(counted, plan)
 
     async def _entries(self, namespace: str, outcome_id: str) -> list[OutcomeFact]:
         of_patterns: list[Condition] = [
@@ -177,3 +173,7 @@ class OutcomeLog:
                 earlier.duration if earlier else undone.duration,
             ),
         )
+
+
+def _recorded(records: Mapping[str, Record], plan: Mapping[str, Any]) -> Recorded:
+    return Recorded([pattern_from_record(one) for one in records.values()], plan["outcome_id"])

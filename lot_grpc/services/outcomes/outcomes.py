@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 from lot_grpc.domain.errors import PatternNotFoundError, RetrievalUnknownError
 from lot_grpc.domain.ids import content_hash, new_id
 from lot_grpc.domain.outcomes import Outcome
 from lot_grpc.domain.pattern import Pattern
 from lot_grpc.ports import Record
-from lot_grpc.services.ledger import Ask, Entry, Ledger
+from lot_grpc.services.ledger import CREATE_TIMES, Ask, Ledger, create_times
 from lot_grpc.services.moments import Moments
 from lot_grpc.services.outcomes.asked import AskedVectors
 from lot_grpc.services.outcomes.counting import Counting
@@ -72,26 +73,29 @@ class RecordingOutcomes:
 
         Raises PatternNotFoundError and RetrievalUnknownError, and then counts none.
         """
-        ask = _ask(namespace, draft) if draft.request_id else None
-        entry = await self._ledger.find(ask) if ask else None
-        if entry is not None and entry.result is not None:
-            patterns = await self._patterns.get_many(namespace, draft.pattern_ids)
-            return Recorded(patterns, entry.plan["outcome_id"])
-        query, vector = await self._asked(namespace, draft, required=entry is None)
-        known: dict[str, Record] = {}
+        ask = _ask(namespace, draft)
+        entry = await self._ledger.find(ask) if draft.request_id else None
         if entry is None:
-            known = await self._require_patterns(namespace, draft.pattern_ids)
-            entry = await self._ledger.begin(ask) if ask else None
-        facts = self._facts(namespace, draft, query, entry)
+            query, vector = await self._asked(namespace, draft, required=True)
+            present = known = await self._require_patterns(namespace, draft.pattern_ids)
+            ask = replace(ask, plan={**ask.plan, CREATE_TIMES: create_times(present)})
+            entry = await self._ledger.begin(ask) if draft.request_id else None
+        else:
+            present = entry.about(await self._patterns.records(namespace, draft.pattern_ids))
+            if entry.result is not None:
+                return _recorded(draft, present, entry.plan)
+            query, vector = await self._asked(namespace, draft, required=False)
+            known = {}
+        plan = entry.plan if entry is not None else ask.plan
+        facts = [
+            self._fact(namespace, plan["outcome_id"], pattern_id, draft, query)
+            for pattern_id in draft.pattern_ids
+            if pattern_id in present
+        ]
         counted = await self._counting.count(facts, known, vector)
         if entry is not None:
             await self._ledger.finish(entry, {"pattern_ids": list(draft.pattern_ids)})
-        patterns = [
-            pattern_from_record(counted[pattern_id])
-            for pattern_id in draft.pattern_ids
-            if pattern_id in counted
-        ]
-        return Recorded(patterns, facts[0].outcome_id)
+        return _recorded(draft, counted, plan)
 
     async def _require_patterns(
         self, namespace: str, pattern_ids: tuple[str, ...]
@@ -123,26 +127,29 @@ class RecordingOutcomes:
             return "", None
         return query, await self._vectors.of(namespace, query, draft.retrieval_id)
 
-    def _facts(
-        self, namespace: str, draft: OutcomeDraft, query: str, entry: Entry | None
-    ) -> list[OutcomeFact]:
-        outcome_id = entry.plan["outcome_id"] if entry is not None else new_id("o")
-        now = self._moments.now()
-        return [
-            OutcomeFact(
-                namespace,
-                outcome_id,
-                pattern_id,
-                draft.outcome,
-                now,
-                reward=draft.reward,
-                duration=draft.duration,
-                query=query,
-                retrieval_id=draft.retrieval_id,
-                note=draft.note,
-            )
-            for pattern_id in draft.pattern_ids
-        ]
+    def _fact(
+        self, namespace: str, outcome_id: str, pattern_id: str, draft: OutcomeDraft, query: str
+    ) -> OutcomeFact:
+        return OutcomeFact(
+            namespace,
+            outcome_id,
+            pattern_id,
+            draft.outcome,
+            self._moments.now(),
+            reward=draft.reward,
+            duration=draft.duration,
+            query=query,
+            retrieval_id=draft.retrieval_id,
+            note=draft.note,
+        )
+
+
+def _recorded(
+    draft: OutcomeDraft, records: Mapping[str, Record], plan: Mapping[str, Any]
+) -> Recorded:
+    """The patterns that are still there, in the order of the request."""
+    patterns = [pattern_from_record(records[one]) for one in draft.pattern_ids if one in records]
+    return Recorded(patterns, plan["outcome_id"])
 
 
 def _ask(namespace: str, draft: OutcomeDraft) -> Ask:

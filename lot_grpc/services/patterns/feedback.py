@@ -22,7 +22,7 @@ from lot_grpc.domain.feedback import adjustment_of, moved
 from lot_grpc.domain.ids import content_hash, new_id
 from lot_grpc.domain.pattern import Pattern
 from lot_grpc.ports import Equals, IdIn, Order, Payload, Record, VectorStore
-from lot_grpc.services.ledger import Ask, Entry, Ledger
+from lot_grpc.services.ledger import CREATE_TIME, Ask, Ledger
 from lot_grpc.services.moments import Moments
 from lot_grpc.services.pacing import Pace, pause_before_retry
 from lot_grpc.services.patterns.patterns import NOUN, Patterns
@@ -43,7 +43,7 @@ from lot_grpc.services.records.patterns import (
     pattern_from_record,
     pattern_point,
 )
-from lot_grpc.services.tombstones import Tombstones
+from lot_grpc.services.tombstones import DELETED_SINCE
 
 HISTORY = 100
 """How many entries a history shows at most, the latest."""
@@ -89,13 +89,11 @@ class Feedback:
         moments: Moments,
         ledger: Ledger,
         patterns: Patterns,
-        tombstones: Tombstones,
     ) -> None:
         self._store = store
         self._moments = moments
         self._ledger = ledger
         self._patterns = patterns
-        self._tombstones = tombstones
 
     async def give(self, namespace: str, draft: FeedbackDraft) -> Pattern:
         """Count a feedback once; return the pattern as it now stands.
@@ -108,14 +106,18 @@ class Feedback:
     async def give_and_tell(self, namespace: str, draft: FeedbackDraft) -> Given:
         """As ``give``, with the feedback as it counted."""
         draft.check()
-        ask = _ask(namespace, draft) if draft.request_id else None
-        entry = await self._ledger.find(ask) if ask else None
+        plan: dict[str, Any] = {"feedback_id": new_id("f")}
+        ask = Ask(namespace, _METHOD, draft.request_id, draft.hash(), plan)
+        entry = await self._ledger.find(ask) if draft.request_id else None
+        records = await self._patterns.records(namespace, (draft.pattern_id,))
+        record = records.get(draft.pattern_id)
+        if record is None or (entry is not None and not entry.is_about(record)):
+            hint = DELETED_SINCE if entry is not None else ""
+            raise PatternNotFoundError(namespace, draft.pattern_id, hint)
         if entry is None:
-            await self._patterns.get(namespace, draft.pattern_id)
-            entry = await self._ledger.begin(ask) if ask else None
-        if entry is not None and not entry.first:
-            await self._refuse_deleted(namespace, draft.pattern_id, entry)
-        feedback_id = entry.plan["feedback_id"] if entry is not None else new_id("f")
+            plan[CREATE_TIME] = record.payload[CREATE_TIME]
+            entry = await self._ledger.begin(ask) if draft.request_id else None
+        feedback_id = (entry.plan if entry is not None else plan)["feedback_id"]
         if entry is None or entry.result is None:
             await self._count(self._fact(namespace, feedback_id, draft))
             if entry is not None:
@@ -149,17 +151,6 @@ class Feedback:
                 return counted
 
     # --- steps --------------------------------------------------------------------------------
-
-    async def _refuse_deleted(self, namespace: str, pattern_id: str, entry: Entry) -> None:
-        """Refuse a retry whose pattern was deleted since: one of the same id is another one."""
-        stone = await self._tombstones.find(namespace, NOUN, pattern_id)
-        if stone is not None and stone.delete_time >= entry.create_time:
-            point = pattern_point(namespace, pattern_id)
-            left = (await self._store.get(PATTERNS, namespace, [point])).get(point)
-            if left is None or left.payload[SORT_KEY] != stone.sort_key:
-                raise PatternNotFoundError(
-                    namespace, pattern_id, "it was deleted after this request's first try"
-                )
 
     def _fact(self, namespace: str, feedback_id: str, draft: FeedbackDraft) -> FeedbackFact:
         return FeedbackFact(
@@ -246,7 +237,3 @@ class Feedback:
     async def _find(self, fact: FeedbackFact) -> FeedbackEntry | None:
         found = await self._store.get(FEEDBACK, fact.namespace, [fact.point])
         return feedback_from_record(found[fact.point]) if fact.point in found else None
-
-
-def _ask(namespace: str, draft: FeedbackDraft) -> Ask:
-    return Ask(namespace, _METHOD, draft.request_id, draft.hash(), {"feedback_id": new_id("f")})

@@ -30,7 +30,7 @@ from lot_grpc.ports import Equals, Range, Record, VectorStore
 from lot_grpc.services.claims import Claims
 from lot_grpc.services.expiry import with_ttl
 from lot_grpc.services.indexing import Indexed, Indexing
-from lot_grpc.services.ledger import Ask, Entry, Ledger
+from lot_grpc.services.ledger import CREATE_TIME, Ask, Entry, Ledger
 from lot_grpc.services.moments import Moments
 from lot_grpc.services.outcomes.counting import Counting
 from lot_grpc.services.outcomes.facts import forget_logs
@@ -48,7 +48,7 @@ from lot_grpc.services.records.patterns import (
     pattern_point,
     pattern_record,
 )
-from lot_grpc.services.tombstones import Tombstones
+from lot_grpc.services.tombstones import DELETED_SINCE, Tombstones
 
 _METHOD = "SavePattern"
 _TRIES = 20
@@ -146,6 +146,7 @@ class Saving:
                         "pattern_id": saved.pattern.pattern_id,
                         "created": saved.created,
                         "merged_at": saved.merged_at,
+                        CREATE_TIME: saved.pattern.create_time,
                     },
                 )
         return [work.result for work in works if work.result is not None]
@@ -181,22 +182,18 @@ class Saving:
         """Answer a request that was carried out, or whose pattern was deleted since."""
         pattern_id = entry.result["pattern_id"] if entry.result else work.pattern_id
         record = await self._find(work.namespace, pattern_id)
-        if record is not None and entry.result:
-            work.result = Saved(
-                pattern_from_record(record),
-                entry.result["created"],
-                merged_at=entry.result.get("merged_at"),
-            )
-        elif record is not None and work.wrote(record):
+        if record is not None and not entry.result and work.wrote(record):
             # An earlier try got as far as the pattern. It may have been edited since.
             if superseded := pattern_from_record(record).content.supersedes:
                 await self._lineage.settle(work.namespace, superseded)
             work.result = Saved(pattern_from_record(record), created=True)
-        elif record is None and await self._tombstones.deleted_since(entry, NOUN, pattern_id):
-            work.result = PatternNotFoundError(
-                work.namespace,
-                pattern_id,
-                "it was deleted after this request saved it, or has expired",
+        elif await self._tombstones.deleted_since(entry, NOUN, pattern_id, record):
+            work.result = PatternNotFoundError(work.namespace, pattern_id, DELETED_SINCE)
+        elif record is not None and entry.result:
+            work.result = Saved(
+                pattern_from_record(record),
+                entry.result["created"],
+                merged_at=entry.result.get("merged_at"),
             )
 
     async def _look_at_claims(self, namespace: str, works: Sequence[_Work]) -> None:
@@ -251,6 +248,10 @@ class Saving:
         if not work.draft.semantic:
             return
         planned = work.entry.plan.get("merge") if work.entry else None
+        if planned is not None:
+            record = await self._find(work.namespace, planned["pattern_id"])
+            if record is None or record.payload[CREATE_TIME] != planned[CREATE_TIME]:
+                planned = None  # that one is gone
         for _ in range(_TRIES):
             if planned is None:
                 planned = await self._plan_merge(work)
@@ -277,7 +278,11 @@ class Saving:
             return None
         if dedupe_hash(near.pattern.content) == dedupe_hash(content):
             return None  # another save of this content was first: no merge, a repeat
-        found = {"pattern_id": near.pattern.pattern_id, "similarity": near.similarity}
+        found = {
+            "pattern_id": near.pattern.pattern_id,
+            "similarity": near.similarity,
+            CREATE_TIME: near.pattern.create_time,
+        }
         if work.entry is None:
             return found
         work.entry = await self._ledger.replan(work.entry, {**work.entry.plan, "merge": found})
