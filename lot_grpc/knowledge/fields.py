@@ -13,6 +13,7 @@ from lot_grpc.domain.label_keys import LABEL_KEY, is_label_key
 from lot_grpc.domain.languages import language_name
 from lot_grpc.domain.memory import MemoryKind
 from lot_grpc.domain.pattern import Action, CodeKind, PatternKind, PatternType
+from lot_grpc.domain.text_form import normal_form
 
 Reader: TypeAlias = Callable[[Any], Any]
 _MAX_LABELS = 60
@@ -108,6 +109,8 @@ def labels(value: Any) -> dict[str, str]:
     for key in value:
         if not is_label_key(key):
             raise WrongValueError(f"key {key!r} should be {LABEL_KEY}")
+    if len({normal_form(key) for key in value}) < len(value):
+        raise WrongValueError("should have each key once, in one Unicode form")
     return {key: read_one(one) for key, one in value.items()}
 
 

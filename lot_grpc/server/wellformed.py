@@ -1,13 +1,15 @@
 r"""What no rule in the proto says of every text, number, Struct and instant.
 
-No NUL, no NaN or infinity, Structs 16 deep at most, times that exist. Every request is checked, so
-it must cost little. Three looks at the raw bytes tell in a microsecond or two that most messages
-cannot be wrong; each is exact in that direction:
+No NUL, no NaN or infinity, Structs 16 deep at most, times that exist; what must come once, a key of
+a map or a text of a list, is not there in two Unicode forms. Every request is checked, so it must
+cost little. Looks at the raw bytes tell in a microsecond or two that most messages cannot be wrong;
+each is exact in that direction:
 
 * a NUL in a text is a zero byte;
 * NaN and infinity have an exponent of ones, which little-endian ends in ``[f0-ff][7f|ff]`` for a
   double (``[80-ff][7f|ff]`` for a float);
-* each nested ``Value`` costs a byte ``2a`` (``struct_value``) or ``32`` (``list_value``).
+* each nested ``Value`` costs a byte ``2a`` (``struct_value``) or ``32`` (``list_value``);
+* a text that has another form is not ASCII.
 
 What is left is walked along a plan made once for each type, which names only the fields that can
 be wrong.
@@ -25,11 +27,14 @@ from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import Message
 
 from lot_grpc.domain.errors import Violation
+from lot_grpc.domain.text_form import normal_form
+from lot_grpc.pb.buf.validate import validate_pb2
 
 MAX_STRUCT_DEPTH: Final = 16
 MAX_FOUND: Final = 1000
 """The walk ends about there: a hostile request must not cost much more than a good one."""
 
+_RULES: Any = vars(validate_pb2)["field"]
 _DOUBLE = re.compile(rb"[\xf0-\xff][\x7f\xff]")
 _FLOAT = re.compile(rb"[\x80-\xff][\x7f\xff]")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
@@ -68,16 +73,17 @@ class WellFormed:
         self._pair = _FLOAT if "float" in kinds else _DOUBLE if "double" in kinds else None
         self._structs = "google.protobuf.Value" in kinds
         self._times = bool(kinds & {"google.protobuf.Timestamp", "google.protobuf.Duration"})
+        self._once = "once" in kinds
 
     def check(self, message: Message, raw: bytes) -> list[Violation]:
         """All that is wrong with ``message``, which was parsed from ``raw``. Empty: nothing."""
-        nul = b"\0" in raw
-        if not (nul or self._times or self._maybe_infinite(raw) or self._maybe_deep(raw)):
+        nul, forms = b"\0" in raw, self._once and not raw.isascii()
+        if not (nul or forms or self._times or self._maybe_infinite(raw) or self._maybe_deep(raw)):
             return []
         # Doubles are full of zero bytes, so a message with numbers is mostly walked for NUL; then
         # all is checked on the way, which costs less than two more scans.
         values = nul or self._maybe_infinite(raw) or self._maybe_deep(raw)
-        walk = _Walk(nul=nul, values=values)
+        walk = _Walk(nul=nul, values=values, forms=forms)
         walk.message(message, None, self._plan)
         return walk.found[:MAX_FOUND]
 
@@ -93,14 +99,16 @@ class WellFormed:
 class _Walk:
     """One walk over one message."""
 
-    __slots__ = ("found", "nul", "values")
+    __slots__ = ("forms", "found", "nul", "values")
 
-    def __init__(self, *, nul: bool, values: bool) -> None:
+    def __init__(self, *, nul: bool, values: bool, forms: bool) -> None:
         self.found: list[Violation] = []
         self.nul = nul
         """Texts may be wrong."""
         self.values = values
         """Numbers and Structs may be wrong."""
+        self.forms = forms
+        """Texts may have another Unicode form."""
 
     def message(self, message: Any, path: Path, plan: Plan) -> None:
         """The fields that the plan names."""
@@ -143,7 +151,12 @@ class _Walk:
 
     def map(self, entries: Mapping[Any, Any], path: Path, plan: Plan) -> None:
         """A map with any keys and values."""
+        forms: set[str] = set()
         for key, value in entries.items():
+            if self.forms and isinstance(key, str):
+                if normal_form(key) in forms:
+                    self.add_same_key((path, subscript(key)))
+                forms.add(normal_form(key))
             if self.nul and "\0" in f"{key}":
                 self.add_nul((path, subscript(key)))
             if isinstance(value, Message):
@@ -153,6 +166,14 @@ class _Walk:
                     self.add_nul((path, subscript(key)))
             elif isinstance(value, float) and not math.isfinite(value):
                 self.add_infinite((path, subscript(key)))
+
+    def unique_texts(self, texts: Sequence[str], path: Path, plan: Plan) -> None:
+        """Texts that must come once; the proto's own rule finds those that are equal."""
+        self.texts(texts, path, plan)
+        if self.forms:
+            given = set(texts)
+            if len({normal_form(text) for text in given}) < len(given):
+                self.add(path, "repeated.unique", "must not have a text in two Unicode forms")
 
     # --- well-known types -----------------------------------------------------------------------
 
@@ -231,6 +252,10 @@ class _Walk:
         """A text with NUL, which neither the store's index nor C programs can hold."""
         self.add(path, "text.nul", "must not contain NUL (U+0000)")
 
+    def add_same_key(self, path: Path) -> None:
+        """A key that is another one of its map in another Unicode form."""
+        self.add(path, "map.key.form", "key must come once; it is here in two Unicode forms")
+
     def add_infinite(self, path: Path) -> None:
         """A number that JSON cannot hold."""
         self.add(path, "number.finite", "must be a finite number, not NaN or infinity")
@@ -301,7 +326,8 @@ class _Planner:
             child = self.plan(kind)
             plan.messages.append((field.name, child.visit, child))
         elif field.type == FieldDescriptor.TYPE_STRING and field.is_repeated:
-            plan.many.append((field.name, _Walk.texts, plan))
+            visit = _Walk.unique_texts if _comes_once(field) else _Walk.texts
+            plan.many.append((field.name, visit, plan))
         elif field.type == FieldDescriptor.TYPE_STRING:
             plan.texts.append(field.name)
         elif field.cpp_type in _NUMBERS and field.is_repeated:
@@ -311,7 +337,7 @@ class _Planner:
 
 
 def _kinds(descriptor: Descriptor) -> set[str]:
-    """Names of the message types that ``descriptor`` can hold, and ``double`` and ``float``."""
+    """Names of message types it can hold; ``double``, ``float``; ``once``: see ``_comes_once``."""
     kinds: set[str] = set()
     todo = [descriptor]
     while todo:
@@ -321,4 +347,15 @@ def _kinds(descriptor: Descriptor) -> set[str]:
             todo += [field.message_type for field in each.fields if field.message_type is not None]
             kinds |= {"double" for f in each.fields if f.type == FieldDescriptor.TYPE_DOUBLE}
             kinds |= {"float" for f in each.fields if f.type == FieldDescriptor.TYPE_FLOAT}
+            kinds |= {"once" for f in each.fields if _comes_once(f)}
     return kinds
+
+
+def _comes_once(field: FieldDescriptor) -> bool:
+    """Whether it is a map with texts as keys, or a list that has each text once."""
+    kind = field.message_type
+    if kind is not None:
+        own = kind.GetOptions().map_entry and not kind.full_name.startswith("google.")
+        return bool(own and kind.fields_by_name["key"].type == FieldDescriptor.TYPE_STRING)
+    unique = field.is_repeated and field.GetOptions().Extensions[_RULES].repeated.unique
+    return bool(unique and field.type == FieldDescriptor.TYPE_STRING)

@@ -7,8 +7,11 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 import pytest
+from google.protobuf.message import Message
 
+from tests.server.examples import EXAMPLES, example, method_of, path_of, places
 from tests.server.service import SERVICES, Lot
+from tests.server.wire import failure
 
 WORD: Final = "Zażółć café가"
 FORMS: Final = {form: unicodedata.normalize(form, WORD) for form in ("NFC", "NFD")}
@@ -276,3 +279,70 @@ async def test_an_edit_is_found_by_what_it_says_and_gives_that_back(lot, way):
         assert list(edited.pattern.tags) == [word]
         [found] = (await lot.patterns.ListPatterns(filter={"categories": [other]})).patterns
         assert (list(found.tags), found.category) == ([word], word)
+
+
+_MAPS: Final = [
+    (name, place.path)
+    for name in EXAMPLES
+    for place in places(method_of(name).input_type)
+    if place.path.endswith('["k"]')
+]
+
+
+def test_every_kind_of_map_is_there():
+    names = {path.rpartition(".")[2].removesuffix('["k"]') for _, path in _MAPS}
+    assert names == {"labels", "metrics", "values", "value_details", "vectors"}
+    assert len(_MAPS) > 20
+
+
+@pytest.mark.parametrize(("name", "path"), _MAPS)
+async def test_a_key_of_a_map_in_two_forms_is_refused(lot, way, name, path):
+    request = example(name, lot.namespace)
+    found = request
+    for part in path.removesuffix('["k"]').split("."):
+        found = getattr(found, part.removesuffix("[0]"))
+        if part.endswith("[0]"):
+            found = found[0] if found else found.add()
+    value = type(found["k"])
+    found.clear()
+    for key in way:
+        if issubclass(value, Message):
+            found[key].SetInParent()
+        else:
+            found[key] = value(1)
+    failed = await failure(lot.raw(path_of(name))(request.SerializeToString(), timeout=30))
+    assert failed.reason == "REQUEST_INVALID"
+    named = {field.rpartition("[")[0]: rule for field, rule in failed.fields.items()}
+    assert named[path.removesuffix('["k"]')] == "map.key.form"
+
+
+async def test_a_text_of_a_list_in_two_forms_is_refused(lot, way):
+    twice = ["a", *way]
+    memory = {"content": "c", "tags": twice}
+    calls = [
+        ("memory.tags", lot.memories.CreateMemory(memory=memory)),
+        ("items[0].memory.tags", lot.memories.BatchCreateMemories(items=[{"memory": memory}])),
+        ("keys", lot.memories.ClearSession(session_id="s", keys=twice)),
+    ]
+    for field, call in calls:
+        assert (await failure(call)).fields == {field: "repeated.unique"}
+
+
+async def test_a_repeated_selection_finds_its_action_in_any_form(lot, way):
+    state = {"task_type": "t"}
+    chosen = [
+        await lot.learning.SelectAction(state=state, actions=[{"name": word}], request_id="r")
+        for word in way
+    ]
+    assert chosen[0].selection_id == chosen[1].selection_id
+    assert [one.action.name for one in chosen] == list(way)
+    step = {"selection_id": chosen[0].selection_id, "action": way[1], "reward": 0.5}
+    moved = await lot.learning.RecordSteps(steps=[step])
+    assert moved.action_values[0].visit_count == 1
+
+
+async def test_an_action_in_two_forms_is_refused(lot, way):
+    actions = [{"name": word} for word in way]
+    choose = lot.learning.SelectAction(state={"task_type": "t"}, actions=actions)
+    failed = await failure(choose)
+    assert failed.fields == {"actions": "select_action.actions.unique"}

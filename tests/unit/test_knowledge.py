@@ -226,6 +226,7 @@ BROKEN = [
     (GOOD + "tags = ['x', 'x']", "memories, entry 1 (a)", "tags", "twice"),
     (GOOD + "tags = ['']", "memories, entry 1 (a)", "tags", "empty item"),
     (GOOD + "labels = {'a=b' = 'c'}", "memories, entry 1 (a)", "labels", "'a=b'"),
+    (GOOD + "labels = {'\u00e9' = '', 'e\u0301' = ''}", "memories, entry 1 (a)", "labels", "form"),
     (GOOD + "title = '" + "x" * 1025 + "'", "memories, entry 1 (a)", "title", "1,024 bytes"),
     ("name = 'own'\n[[patterns]]\nid = 'p'\ntask = 't'\ncode_kind = 'class'",
      "patterns, entry 1 (p)", "code_kind", "only for kind CODE"),

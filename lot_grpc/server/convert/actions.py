@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from lot_grpc.domain.action_values import ActionValue, LearningState
+from lot_grpc.domain.errors import invalid
 from lot_grpc.domain.selection import EXPLORATION_RATE, SelectionPolicy
+from lot_grpc.domain.text_form import normal_form
 from lot_grpc.pb.lot.v1 import learning_pb2 as pb
 from lot_grpc.server.convert.outcomes import COMPLEXITY
 from lot_grpc.server.convert.values import EnumCodec, struct_from_pb, time_to_pb
@@ -34,6 +36,12 @@ def action_value_to_pb(value: ActionValue) -> pb.ActionValue:
 
 def selection_draft_from_pb(message: pb.SelectActionRequest) -> SelectionDraft:
     """What to choose from."""
+    if len({normal_form(action.name) for action in message.actions}) < len(message.actions):
+        raise invalid(
+            "actions",
+            "select_action.actions.unique",
+            "each action's name must come once, in one Unicode form",
+        )
     return SelectionDraft(
         state_from_pb(message.state, "state"),
         {
@@ -51,7 +59,8 @@ def selection_to_pb(
     selection: Selection, request: pb.SelectActionRequest
 ) -> pb.SelectActionResponse:
     """A selection, with the action as the request gave it."""
-    [action] = [action for action in request.actions if action.name == selection.action]
+    chosen = normal_form(selection.action)
+    [action] = [action for action in request.actions if normal_form(action.name) == chosen]
     return pb.SelectActionResponse(
         action=action,
         selection_id=selection.selection_id,

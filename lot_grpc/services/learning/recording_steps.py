@@ -10,6 +10,7 @@ from lot_grpc.domain.action_values import ActionValue, LearningState, Step
 from lot_grpc.domain.errors import invalid
 from lot_grpc.domain.ids import content_hash, new_id
 from lot_grpc.domain.json_values import as_doubles
+from lot_grpc.domain.text_form import normal_form
 from lot_grpc.services.learning.action_values import ActionValues
 from lot_grpc.services.learning.selections import Selections
 from lot_grpc.services.ledger import Ask, Ledger
@@ -106,7 +107,8 @@ def _step(number: int, draft: StepDraft, selections: Mapping[str, Selection]) ->
                 "a step needs state and action, or a selection_id",
             )
         return Step(draft.state, draft.action, draft.reward, draft.next_state)
-    other = "action" if draft.action not in ("", selection.action) else ""
+    given, chosen = normal_form(draft.action), normal_form(selection.action)
+    other = "action" if given not in ("", chosen) else ""
     if draft.state is not None and draft.state.key != selection.state.key:
         other = "state"
     if other:

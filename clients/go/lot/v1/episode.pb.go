@@ -148,7 +148,7 @@ type Episode struct {
 	EndTime *timestamppb.Timestamp `protobuf:"bytes,24,opt,name=end_time,json=endTime,proto3" json:"end_time,omitempty"`
 	// tags to filter by. At most 100, each once.
 	Tags []string `protobuf:"bytes,25,rep,name=tags,proto3" json:"tags,omitempty"`
-	// labels to filter by: at most 64; a key has at most 63 bytes and no `=`, a value at most 256.
+	// labels to filter by, as for Memory.labels.
 	Labels map[string]string `protobuf:"bytes,26,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// metadata is stored and returned, never interpreted. Its numbers are doubles: integers beyond
 	// ±(2^53 - 1) are rounded before they arrive, so send those as strings. What arrives is returned:

@@ -208,7 +208,7 @@ export type Episode = Message<"lot.v1.Episode"> & {
   tags: string[];
 
   /**
-   * labels to filter by: at most 64; a key has at most 63 bytes and no `=`, a value at most 256.
+   * labels to filter by, as for Memory.labels.
    *
    * @generated from field: map<string, string> labels = 26;
    */

@@ -184,7 +184,7 @@ export type Pattern = Message<"lot.v1.Pattern"> & {
   tags: string[];
 
   /**
-   * labels to filter by: at most 64; a key has at most 63 bytes and no `=`, a value at most 256.
+   * labels to filter by, as for Memory.labels.
    *
    * @generated from field: map<string, string> labels = 22;
    */

@@ -231,7 +231,7 @@ class Episode(_message.Message):
 
     @_builtins.property
     def labels(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
-        """labels to filter by: at most 64; a key has at most 63 bytes and no `=`, a value at most 256."""
+        """labels to filter by, as for Memory.labels."""
 
     @_builtins.property
     def metadata(self) -> _struct_pb2.Struct:
