@@ -15,7 +15,7 @@ from lot_grpc.domain.episode import EpisodeEnd, EpisodeStart, EpisodeStatus
 from lot_grpc.domain.recommendation import StructuralWeights, TaskProfile
 from lot_grpc.ports import VectorStore
 from lot_grpc.services.episodes.episodes import EpisodeDraft
-from lot_grpc.services.learning.recommendations import Recommending, default_thresholds
+from lot_grpc.services.learning.recommendations import Recommending
 from lot_grpc.services.records.collections import EPISODES, SORT_KEY
 from lot_grpc.storage.edge import EdgeStore
 from tests.contract.clock import FixedClock
@@ -137,7 +137,9 @@ async def test_they_are_exactly_the_best_by_structural_score(seed, bound):
 )
 async def test_other_weights_are_followed_as_exactly(weights):
     world = await filled(9, 150)
-    recommending = Recommending(world.store, world.embedder, weights, default_thresholds)
+    recommending = Recommending(
+        world.store, world.embedder, weights, world.services.policies.thresholds
+    )
     profile = TaskProfile("deploy the keys", "backend", "fix", Complexity.LOW)
     answer = await recommending.recommend(NS, profile, 10, 0.2)
     best = await brute_force(world, profile, 10, 0.2, weights)
@@ -166,7 +168,9 @@ async def test_equals_of_another_group_count_as_well():
         await record(world, f"old{number}", category="ops", complexity=Complexity.HIGH)
     await record(world, "new", task_type="fix", complexity=Complexity.LOW)
     weights = StructuralWeights(0.5, 0.3, 0.2, 0.0)
-    recommending = Recommending(world.store, world.embedder, weights, default_thresholds)
+    recommending = Recommending(
+        world.store, world.embedder, weights, world.services.policies.thresholds
+    )
     for task in ("", "t"):
         profile = TaskProfile(task, "ops", "fix", Complexity.LOW)
         answer = await recommending.recommend(NS, profile, 10)

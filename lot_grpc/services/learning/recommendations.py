@@ -21,8 +21,6 @@ from typing import Protocol
 from lot_grpc.domain.episode import Episode, EpisodeStatus, search_text
 from lot_grpc.domain.ranking import ScorePart
 from lot_grpc.domain.recommendation import (
-    DEFAULT_BOOST,
-    DEFAULT_THRESHOLD,
     LEAST_COSINE,
     NEIGHBOURS,
     TEXT_ONLY,
@@ -64,11 +62,6 @@ class Thresholds(Protocol):
 
     async def __call__(self, namespace: str) -> tuple[float, float]:
         """The least structural score that counts as similar, and the boost of the confidence."""
-
-
-async def default_thresholds(namespace: str) -> tuple[float, float]:
-    """Those of a namespace that has set nothing."""
-    return DEFAULT_THRESHOLD, DEFAULT_BOOST
 
 
 @dataclass(frozen=True, slots=True)
