@@ -419,6 +419,12 @@ class Embedder(Protocol):
     async def embed_documents(self, texts: Sequence[str]) -> list[Embedding]:
         """Embed texts to store, in order. Never blocks the event loop."""
 
+    async def count_tokens(self, texts: Sequence[str]) -> list[int] | None:
+        """Word pieces of each text as it stands, those included that every text has.
+
+        None where they are not to be known. Never blocks the event loop.
+        """
+
     async def close(self) -> None:
         """Stop workers. Idempotent."""
 

@@ -64,9 +64,15 @@ def _show(answer: pb.EmbedResponse, texts: Sequence[str]) -> None:
 
 _Row: TypeAlias = tuple[str, float, pb.TextEmbedding]
 
+
+def _tokens(row: _Row) -> str:
+    return f"{row[2].token_count:,}" if row[2].HasField("token_count") else ""
+
+
 # The text comes last: letters that run from right to left would move what stands behind them.
 _COLUMNS = (
     Column[_Row]("similarity", lambda row: f"{row[1]:.3f}", numeric=True),
     Column[_Row]("read", lambda row: "in part" if row[2].truncated else "whole", 1),
+    Column[_Row]("tokens", _tokens, numeric=True),
     Column[_Row]("text", lambda row: one_line(row[0])),
 )

@@ -90,6 +90,7 @@ class FastembedEmbedder:
         self, encoder: Encoder, contract: EmbeddingContract, *, threads: int, cache_entries: int
     ) -> None:
         self._contract = contract
+        self._count = encoder.count
         self._max_tokens = encoder.max_tokens
         self._max_characters = encoder.max_characters
         self._cache = VectorCache(cache_entries)
@@ -128,6 +129,10 @@ class FastembedEmbedder:
             embeddings += await self._embed("document", texts[start : start + _SLICE])
             await asyncio.sleep(0)  # A slice from the cache never waited.
         return embeddings
+
+    async def count_tokens(self, texts: Sequence[str]) -> list[int] | None:
+        """Count the tokens of whole texts, also of what is not read."""
+        return await asyncio.to_thread(lambda: [self._count(text) for text in texts])
 
     async def close(self) -> None:
         """Finish what was asked for, refuse what comes after, stop the threads. Idempotent."""

@@ -59,6 +59,10 @@ class HashingEmbedder:
         """Embed texts to store, in order."""
         return [self._embed(text) for text in texts]
 
+    async def count_tokens(self, texts: Sequence[str]) -> list[int] | None:
+        """Words of each text."""
+        return [len(_WORD.findall(text.lower())) for text in texts]
+
     async def close(self) -> None:
         """Nothing to stop."""
 

@@ -46,6 +46,9 @@ class Encoder(Protocol):
     def split(self, prefix: str, text: str) -> Windows | None:
         """The windows of a text that is too long with its prefix; None when it is not."""
 
+    def count(self, text: str) -> int:
+        """Word pieces of a text of any length, those included that every text has."""
+
     def encode(self, text: str) -> NDArray[np.float32]:
         """A unit vector of one text that is not too long, made on the calling thread."""
 
@@ -99,6 +102,12 @@ class OnnxEncoder:
             max(1, room),
             lambda window: not self._tokens(prefix + window).overflowing,
         )
+
+    def count(self, text: str) -> int:
+        """Word pieces of a text of any length, those included that every text has."""
+        first = self._tokens(text)
+        rest = [one for part in first.overflowing for one in part.special_tokens_mask]
+        return len(first.ids) + rest.count(0)
 
     def _tokens(self, text: str) -> Any:
         # encode() would hold the lock of all Python threads, for 0.3 s where the text is long.

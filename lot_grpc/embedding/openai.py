@@ -184,6 +184,10 @@ class OpenAIEmbedder:
             await asyncio.sleep(0)  # A window from the cache never waited.
         return embeddings
 
+    async def count_tokens(self, texts: Sequence[str]) -> list[int] | None:
+        """Servers do not say how they tokenize."""
+        return None
+
     async def close(self) -> None:
         """Finish what was asked for, refuse what comes after. Idempotent."""
         self._closed = True

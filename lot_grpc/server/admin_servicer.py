@@ -86,11 +86,12 @@ class AdminServicer(pb_grpc.AdminServiceServicer):
             query_prefix=contract.query_prefix,
             embeddings=[
                 pb.TextEmbedding(
-                    vector=() if request.omit_vectors else embedding.vector,
-                    truncated=embedding.truncated,
-                    similarities=cosines,
+                    vector=() if request.omit_vectors else one.embedding.vector,
+                    truncated=one.embedding.truncated,
+                    similarities=one.cosines,
+                    token_count=one.tokens,
                 )
-                for embedding, cosines in await self._admin.embed(items)
+                for one in await self._admin.embed(items)
             ],
         )
 

@@ -27,6 +27,15 @@ class ReadyCheck:
     detail: str
 
 
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """A text as the model takes it. ``tokens`` None: not to be known."""
+
+    embedding: Embedding
+    cosines: list[float]
+    tokens: int | None
+
+
 class Admin:
     """The operator's calls."""
 
@@ -52,24 +61,27 @@ class Admin:
         """Whether a write and a recall would succeed now."""
         return [await check_model(self._embedder), await self._writes()]
 
-    async def embed(
-        self, items: Sequence[tuple[str, EmbeddingUse]]
-    ) -> list[tuple[Embedding, list[float]]]:
-        """The vector of each text for its use, and its cosine with each of them."""
-        stored = await self._embedder.embed_documents(
-            [
-                SearchText("", text).spoken_code if use is EmbeddingUse.CODE else text
-                for text, use in items
-                if use is not EmbeddingUse.QUERY
-            ]
-        )
+    async def embed(self, items: Sequence[tuple[str, EmbeddingUse]]) -> list[Diagnosis]:
+        """Each text as the model takes it for its use."""
+        stored = [_stored(text, use) for text, use in items if use is not EmbeddingUse.QUERY]
+        documents = await self._embedder.embed_documents(stored)
         queries = [text for text, use in items if use is EmbeddingUse.QUERY]
         searched = await asyncio.gather(*map(self._embedder.embed_query, queries))
-        made = {True: iter(searched), False: iter(stored)}
+        made = {True: iter(searched), False: iter(documents)}
         embeddings = [next(made[use is EmbeddingUse.QUERY]) for _, use in items]
         vectors = np.asarray([one.vector for one in embeddings])
         cosines = np.clip(vectors @ vectors.T, -1.0, 1.0).tolist()
-        return list(zip(embeddings, cosines, strict=True))
+        prefix = self.contract.query_prefix
+        counts = await self._embedder.count_tokens(
+            [
+                prefix + text if use is EmbeddingUse.QUERY else _stored(text, use)
+                for text, use in items
+            ]
+        )
+        return [
+            Diagnosis(embedding, cosines[n], counts[n] if counts is not None else None)
+            for n, embedding in enumerate(embeddings)
+        ]
 
     async def compact(self) -> tuple[bool, str]:
         """Whether anything changed, and a sentence. Raises CompactOfflineOnlyError."""
@@ -85,6 +97,10 @@ class Admin:
         except LotError as error:
             return ReadyCheck("store", ok=False, detail=error.message)
         return ReadyCheck("store", ok=True, detail=f"{info.backend} at {info.location}")
+
+
+def _stored(text: str, use: EmbeddingUse) -> str:
+    return SearchText("", text).spoken_code if use is EmbeddingUse.CODE else text
 
 
 async def check_model(embedder: Embedder) -> ReadyCheck:

@@ -34,10 +34,10 @@ async def test_a_row_for_each_text_and_the_model(embed: Run):
     done = await embed("log in", "log in", "water the plants", "word " * 5_000)
     assert (done.exit_code, done.stderr) == (0, "")
     head, first, second, third, *rest = table_of(done.stdout)
-    assert head.split() == ["similarity", "read", "text"]
-    assert first.split() == ["1.000", "whole", "log", "in"]
+    assert head.split() == ["similarity", "read", "tokens", "text"]
+    assert first.split() == ["1.000", "whole", "2", "log", "in"]
     assert float(second.split()[0]) < 1
-    assert third.split()[1:3] == ["in", "part"]
+    assert third.split()[1:4] == ["in", "part", "5,000"]
     assert "test-double/hashing, 64 dimensions" in " ".join(rest)
 
 

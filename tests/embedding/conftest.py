@@ -74,6 +74,9 @@ class GatedEncoder:
         self.split_on.append(threading.current_thread())
         return Windows(tuple(text.split("|")), truncated=False) if "|" in text else None
 
+    def count(self, text: str) -> int:
+        return len(text)
+
     def encode(self, text: str) -> NDArray[np.float32]:
         self.seen.append(text)
         self.entered.set()

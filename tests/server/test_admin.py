@@ -96,6 +96,13 @@ class Broken(HashingEmbedder):
         raise EmbeddingFailedError("the model could not embed a text")
 
 
+class Untold(HashingEmbedder):
+    """A model that does not tell how it tokenizes."""
+
+    async def count_tokens(self, texts):
+        return None
+
+
 async def test_a_server_that_cannot_write_or_embed_says_so_with_code_ok():
     clock = FixedClock()
     async with serving(Full(clock), clock=clock) as lot:
@@ -179,6 +186,23 @@ async def test_embed_leaves_the_vectors_out_and_says_what_was_not_read(lot):
         (0, False),
     ]
     assert [len(one.similarities) for one in answer.embeddings] == [2, 2]
+
+
+async def test_embed_counts_the_tokens_that_the_model_reads(lot):
+    info = await lot.admin.GetServerInfo()
+    most = info.limits.max_embedding_tokens
+    texts = [("word", 0), ("word word", 0), ("word", QUERY), ("aB", CODE), ("word " * most, 0)]
+    found = [one.token_count for one in (await embedded(lot, *texts)).embeddings]
+    assert found[1] == found[0] + 1
+    assert found[2] >= found[0]
+    assert found[3] == found[1], "code counts as the words that it is split into"
+    assert found[4] == found[0] + most - 1, "also what is read in further windows, or not at all"
+
+
+async def test_embed_leaves_a_count_out_that_it_does_not_know():
+    async with serving(embedder=Untold()) as lot:
+        [one] = (await embedded(lot, ("word", 0))).embeddings
+        assert not one.HasField("token_count")
 
 
 @pytest.mark.parametrize(

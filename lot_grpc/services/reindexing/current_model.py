@@ -41,6 +41,10 @@ class CurrentModel:
         """Embed texts to store."""
         return await self._embedder.embed_documents([normal_form(text) for text in texts])
 
+    async def count_tokens(self, texts: Sequence[str]) -> list[int] | None:
+        """Count the tokens of texts."""
+        return await self._embedder.count_tokens([normal_form(text) for text in texts])
+
     async def close(self) -> None:
         """Stop the one that serves now."""
         await self._embedder.close()

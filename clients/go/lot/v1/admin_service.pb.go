@@ -1609,7 +1609,11 @@ type TextEmbedding struct {
 	Truncated bool `protobuf:"varint,2,opt,name=truncated,proto3" json:"truncated,omitempty"`
 	// similarities to all items of the request, this one included, in their order: cosines in [-1, 1].
 	// The similarity of a hit is the same cosine, with negative values as 0.
-	Similarities  []float64 `protobuf:"fixed64,3,rep,packed,name=similarities,proto3" json:"similarities,omitempty"`
+	Similarities []float64 `protobuf:"fixed64,3,rep,packed,name=similarities,proto3" json:"similarities,omitempty"`
+	// token_count of the text as the model reads it, its prefix and special tokens included. Compare it
+	// with ServerLimits.max_embedding_tokens: a longer text is read in windows. Absent where the model
+	// is an endpoint, which does not tell.
+	TokenCount    *int32 `protobuf:"varint,4,opt,name=token_count,json=tokenCount,proto3,oneof" json:"token_count,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1663,6 +1667,13 @@ func (x *TextEmbedding) GetSimilarities() []float64 {
 		return x.Similarities
 	}
 	return nil
+}
+
+func (x *TextEmbedding) GetTokenCount() int32 {
+	if x != nil && x.TokenCount != nil {
+		return *x.TokenCount
+	}
+	return 0
 }
 
 // Request of ClearNamespace.
@@ -1930,11 +1941,14 @@ const file_lot_v1_admin_service_proto_rawDesc = "" +
 	"\fquery_prefix\x18\x03 \x01(\tR\vqueryPrefix\x125\n" +
 	"\n" +
 	"embeddings\x18\x04 \x03(\v2\x15.lot.v1.TextEmbeddingR\n" +
-	"embeddings\"i\n" +
+	"embeddings\"\x9f\x01\n" +
 	"\rTextEmbedding\x12\x16\n" +
 	"\x06vector\x18\x01 \x03(\x02R\x06vector\x12\x1c\n" +
 	"\ttruncated\x18\x02 \x01(\bR\ttruncated\x12\"\n" +
-	"\fsimilarities\x18\x03 \x03(\x01R\fsimilarities\"\x9f\x01\n" +
+	"\fsimilarities\x18\x03 \x03(\x01R\fsimilarities\x12$\n" +
+	"\vtoken_count\x18\x04 \x01(\x05H\x00R\n" +
+	"tokenCount\x88\x01\x01B\x0e\n" +
+	"\f_token_count\"\x9f\x01\n" +
 	"\x15ClearNamespaceRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12+\n" +
 	"\x11confirm_namespace\x18\x02 \x01(\tR\x10confirmNamespace\x12\"\n" +
@@ -2091,6 +2105,7 @@ func file_lot_v1_admin_service_proto_init() {
 	file_lot_v1_namespace_policy_proto_init()
 	file_lot_v1_noun_proto_init()
 	file_lot_v1_transfer_proto_init()
+	file_lot_v1_admin_service_proto_msgTypes[20].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

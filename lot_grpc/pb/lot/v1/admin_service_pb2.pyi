@@ -894,9 +894,15 @@ class TextEmbedding(_message.Message):
     VECTOR_FIELD_NUMBER: _builtins.int
     TRUNCATED_FIELD_NUMBER: _builtins.int
     SIMILARITIES_FIELD_NUMBER: _builtins.int
+    TOKEN_COUNT_FIELD_NUMBER: _builtins.int
     truncated: _builtins.bool
     """truncated: the text is longer than the model reads (8 windows of
     ServerLimits.max_embedding_tokens); the vector does not reflect the rest.
+    """
+    token_count: _builtins.int
+    """token_count of the text as the model reads it, its prefix and special tokens included. Compare it
+    with ServerLimits.max_embedding_tokens: a longer text is read in windows. Absent where the model
+    is an endpoint, which does not tell.
     """
     @_builtins.property
     def vector(self) -> _containers.RepeatedScalarFieldContainer[_builtins.float]:
@@ -914,12 +920,15 @@ class TextEmbedding(_message.Message):
         vector: _abc.Iterable[_builtins.float] | None = ...,
         truncated: _builtins.bool = ...,
         similarities: _abc.Iterable[_builtins.float] | None = ...,
+        token_count: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_token_count", b"_token_count", "token_count", b"token_count"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["similarities", b"similarities", "truncated", b"truncated", "vector", b"vector"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_token_count", b"_token_count", "similarities", b"similarities", "token_count", b"token_count", "truncated", b"truncated", "vector", b"vector"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__token_count: _TypeAlias = _typing.Literal["token_count"]  # noqa: Y015
+    _WhichOneofArgType__token_count: _TypeAlias = _typing.Literal["_token_count", b"_token_count"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__token_count) -> _WhichOneofReturnType__token_count | None: ...
 
 Global___TextEmbedding: _TypeAlias = TextEmbedding  # noqa: Y015
 
