@@ -8,6 +8,7 @@ from lot_grpc.cli.screen import print_line
 from lot_grpc.cli.texts import data_text, one_line
 from lot_grpc.cli.times import local_time
 from lot_grpc.cli.words import CHANGE_TYPES, NOUNS, STATUSES
+from lot_grpc.domain.text_form import visible
 from lot_grpc.pb.lot.v1 import change_pb2 as pb
 
 _STYLES = {
@@ -43,10 +44,10 @@ def summary_of(change: pb.ChangeEvent) -> str:
     """What the payload is about; empty without one. Not cleaned."""
     match change.WhichOneof("payload"):
         case "memory":
-            return change.memory.title or change.memory.content
+            return visible(change.memory.title) or change.memory.content
         case "pattern":
             pattern = change.pattern
-            return pattern.title or pattern.task or pattern.code
+            return visible(pattern.title) or pattern.task
         case "episode":
             return f"{STATUSES.word(change.episode.status)}: {change.episode.task}"
         case "error_solution":
@@ -59,7 +60,7 @@ def summary_of(change: pb.ChangeEvent) -> str:
             return f"up to message {change.session.last_sequence}"
         case "learning_event":
             event = change.learning_event
-            return ": ".join(filter(None, (event.event_type, event.text or event.task)))
+            return ": ".join(filter(None, (event.event_type, visible(event.text) or event.task)))
         case "decision":
             return f"{change.decision.chosen_option}: {change.decision.context}"
         case "pattern_match":

@@ -14,6 +14,7 @@ from lot_grpc.cli.texts import clean, one_line
 from lot_grpc.cli.words import PATTERN_KINDS, PATTERN_TYPES, RANKINGS
 from lot_grpc.domain.counting import counted
 from lot_grpc.domain.spans import span
+from lot_grpc.domain.text_form import visible
 from lot_grpc.pb.lot.v1 import outcome_pb2, pattern_pb2
 from lot_grpc.pb.lot.v1 import pattern_service_pb2 as pb
 
@@ -24,7 +25,7 @@ _LIKE_QUERIES = 3
 
 def name_of(pattern: pattern_pb2.Pattern) -> Text:
     """What it is called or for, on one line; what not to do says so."""
-    name = one_line(pattern.title or pattern.task)
+    name = one_line(visible(pattern.title) or pattern.task)
     if pattern.pattern_type in (
         pattern_pb2.PATTERN_TYPE_UNSPECIFIED,
         pattern_pb2.PATTERN_TYPE_SUCCESS,

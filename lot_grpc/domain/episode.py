@@ -11,6 +11,7 @@ from lot_grpc.domain.complexity import Complexity
 from lot_grpc.domain.errors import invalid
 from lot_grpc.domain.ids import etag_of
 from lot_grpc.domain.search_text import SearchText, joined
+from lot_grpc.domain.text_form import visible
 
 
 class EpisodeStatus(StrEnum):
@@ -116,7 +117,7 @@ class Episode:
     @property
     def approach(self) -> str:
         """The approach really taken, else the one given at the start."""
-        return (self.end.approach if self.end else "") or self.start.approach
+        return visible(self.end.approach if self.end else "") or self.start.approach
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +139,7 @@ class EpisodeEvent:
 
 def named_by_end(start: EpisodeStart, end: EpisodeEnd) -> EpisodeStart:
     """The start of an episode that is recorded whole: without a task the summary is its task."""
-    return start if start.task else replace(start, task=end.summary)
+    return start if visible(start.task) else replace(start, task=end.summary)
 
 
 def search_text(start: EpisodeStart, end: EpisodeEnd | None) -> SearchText:

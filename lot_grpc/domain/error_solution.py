@@ -14,6 +14,7 @@ from lot_grpc.domain.ids import content_hash, etag_of
 from lot_grpc.domain.outcomes import Outcomes
 from lot_grpc.domain.sameness import different_fields as different
 from lot_grpc.domain.search_text import SearchText, joined
+from lot_grpc.domain.text_form import visible
 
 _FENCED: Final = re.compile(r"^[ \t]*```.*?^[ \t]*```[^\n]*$", re.DOTALL | re.MULTILINE)
 """A block of code as Markdown has it."""
@@ -51,11 +52,11 @@ class ErrorSolutionContent:
 
     def check(self) -> None:
         """Raise what no part of a solution can do without."""
-        if not self.error_message:
+        if not visible(self.error_message):
             raise invalid(
-                "error_solution.error_message", "required", "error_message must not be empty"
+                "error_solution.error_message", "required", "error_message must not be blank"
             )
-        if self.worked and not self.resolution and not self.steps:
+        if self.worked and not any(map(visible, (self.resolution, *self.steps))):
             raise invalid(
                 "error_solution",
                 "error_solution.resolution.required",

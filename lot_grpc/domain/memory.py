@@ -12,6 +12,7 @@ from lot_grpc.domain.ids import content_hash, etag_of
 from lot_grpc.domain.languages import is_code
 from lot_grpc.domain.sameness import different_fields as different
 from lot_grpc.domain.search_text import SearchText, joined
+from lot_grpc.domain.text_form import visible
 
 
 class MemoryKind(StrEnum):
@@ -73,8 +74,8 @@ class MemoryContent:
 
     def check(self) -> None:
         """Raise what annotations cannot say of an edit's outcome: content, details of the kind."""
-        if not self.content:
-            raise invalid("memory.content", "required", "content must not be empty")
+        if not visible(self.content):
+            raise invalid("memory.content", "required", "content must not be blank")
         if self.details is not None and self.kind is not _KIND_OF[type(self.details)]:
             raise invalid(
                 "memory.kind",

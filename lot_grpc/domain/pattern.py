@@ -15,7 +15,7 @@ from lot_grpc.domain.json_values import as_doubles
 from lot_grpc.domain.outcomes import Outcomes
 from lot_grpc.domain.sameness import different_fields as different
 from lot_grpc.domain.search_text import SearchText, joined
-from lot_grpc.domain.text_form import folded
+from lot_grpc.domain.text_form import folded, visible
 
 
 class PatternKind(StrEnum):
@@ -93,8 +93,8 @@ class PatternContent:
 
     def check(self) -> None:
         """Raise what annotations cannot say: a task, and ``code_kind`` only for CODE."""
-        if not self.task:
-            raise invalid("pattern.task", "required", "task must not be empty")
+        if not visible(self.task):
+            raise invalid("pattern.task", "required", "task must not be blank")
         if self.code_kind is not None and self.kind is not PatternKind.CODE:
             raise invalid(
                 "pattern.code_kind",

@@ -1,4 +1,4 @@
-"""The one form in which texts are compared.
+"""The one form in which texts are compared, and whether there is anything to be seen in one.
 
 Unicode writes ``é`` as one character or as two, and systems differ in which they send. Compared is
 NFC; stored and given back is what was sent.
@@ -30,6 +30,15 @@ def normal_form(text: str) -> str:
 def folded(text: str) -> str:
     """The normal form without differences of letter case and white space."""
     return " ".join(normal_form(normal_form(text).casefold()).split())
+
+
+def visible(text: str) -> str:
+    """The text; "" if nothing of it is seen: only white space, controls and zero-width characters.
+
+    The rules of the contract that refuse a blank text say the same.
+    """
+    kinds = map(unicodedata.category, text)
+    return text if any(kind[0] != "Z" and kind not in {"Cc", "Cf"} for kind in kinds) else ""
 
 
 def _joins(character: str) -> bool:

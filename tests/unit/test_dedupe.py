@@ -63,7 +63,7 @@ def test_a_pattern_is_found_by_title_task_and_context_and_its_code_apart():
 
 
 def test_a_pattern_needs_a_task():
-    with pytest.raises(RequestInvalidError, match="task must not be empty"):
+    with pytest.raises(RequestInvalidError, match="task must not be blank"):
         PatternContent("").check()
 
 

@@ -14,6 +14,7 @@ from lot_grpc.domain.outcomes import Outcomes
 from lot_grpc.domain.pattern import Action, PatternContent, PatternType
 from lot_grpc.domain.preference import Preference
 from lot_grpc.domain.recommendation import Recommendations
+from lot_grpc.domain.text_form import visible
 
 _MOST_IDS = 5
 
@@ -52,8 +53,9 @@ def pattern_entry(known: KnownPattern, bounds: Bounds) -> Entry:
         said.append("learned for tasks like this")
     said += _likely(known.match)
     said.append(_used(pattern.outcomes, "worked", pattern.update_time))
-    entry = Entry.headed(bounds, ", ".join(said), content.title or content.task)
-    if content.title and content.title != content.task:
+    title = visible(content.title) or content.task
+    entry = Entry.headed(bounds, ", ".join(said), title)
+    if title != content.task:
         entry.part("Task", content.task)
     entry.part("When", content.context)
     entry.part("Needs", content.recommended_context)
@@ -105,9 +107,10 @@ def memory_entry(memory: Memory, bounds: Bounds) -> Entry:
     kind = content.kind.value.replace("_", " ")
     said = f"{span(memory.memory_id)}, {kind}, {day(memory.update_time)}"
     if content.kind is MemoryKind.CODE_SNIPPET:
-        entry = Entry.headed(bounds, said, content.title or content.language or "code")
+        title = visible(content.title) or content.language or "code"
+        entry = Entry.headed(bounds, said, title)
         entry.code(content.content, content.language)
-    elif content.title:
+    elif visible(content.title):
         entry = Entry.headed(bounds, said, content.title)
         entry.part("Text", content.content)
     else:

@@ -12,6 +12,7 @@ from lot_grpc.domain.extraction.digest import ErrorSeen, Step
 from lot_grpc.domain.extraction.errors_met import ErrorMet
 from lot_grpc.domain.extraction.single import language_of
 from lot_grpc.domain.json_values import json_text
+from lot_grpc.domain.text_form import visible
 
 EXTRACTED: Final = "extracted"
 """The tag of what was made of an episode."""
@@ -53,14 +54,14 @@ def error_lesson(episode: Episode, met: ErrorMet) -> ErrorSolutionContent:
 def ended_by(episode: Episode) -> ErrorSeen | None:
     """The error that ended a failed episode, if its caller told it."""
     error = episode.end.error if episode.end else None
-    if error is None or not (error.type or error.message):
+    if error is None or not visible(error.type + error.message):
         return None
     return ErrorSeen(error.type, error.message)
 
 
 def _message(error: ErrorSeen) -> str:
     """As it was raised; of a long one the beginning and the end."""
-    text = error.message or error.type
+    text = visible(error.message) or error.type
     raw = text.encode()
     if len(raw) <= LONGEST_MESSAGE:
         return text

@@ -11,6 +11,7 @@ from lot_grpc.domain.context.task_language import languages_of
 from lot_grpc.domain.errors import EpisodeNotFoundError
 from lot_grpc.domain.languages import language_name
 from lot_grpc.domain.recommendation import TaskProfile
+from lot_grpc.domain.text_form import visible
 from lot_grpc.ports import Condition, Equals, Missing, OneOf, Order, VectorStore
 from lot_grpc.services.records.collections import EPISODES, SORT_KEY
 from lot_grpc.services.records.episodes import episode_from_record
@@ -91,7 +92,7 @@ async def filled_in(store: VectorStore, namespace: str, asked: ContextQuestion) 
     return replace(
         asked,
         task=start.task,
-        category=asked.category or start.category,
-        task_type=asked.task_type or start.task_type,
+        category=visible(asked.category) or start.category,
+        task_type=visible(asked.task_type) or start.task_type,
         complexity=asked.complexity or start.complexity,
     )
