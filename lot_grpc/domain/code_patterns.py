@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from lot_grpc.domain.code_shapes import CodeForm, CodePiece, complexity_level
@@ -32,11 +33,17 @@ _SHAPES = {
 """Tags that a sentence names, since they are asked for in these words."""
 
 _CONSTRUCTORS = (".__init__", ".constructor", "::new")
+_GO_CONSTRUCTOR = re.compile(r"func [Nn]ew\w*(?:\[.*?\])?\(.*\) \(?\*?(\w+)(?![\w.])")
+"""The signature of a function that is named for what it makes; the type that it gives back."""
+
 _NO_BODY = re.compile(r"\bpass\b|\W+")
 """What a body without a statement is made of."""
 
 _LONGEST_TITLE = 1024
 """Bytes, as the contract says."""
+
+_LONGEST_CODE = 262_144
+"""The same of code."""
 
 _LONGEST_DOC = 400
 _MOST_NAMED = 5
@@ -67,17 +74,29 @@ def worth_a_pattern(pieces: Iterable[CodePiece]) -> Iterator[CodePiece]:
 
     A definition with an empty body says nothing. A constructor stands in the code of its class, and
     would be found before it by what the class is for; only of a class that is no piece (broken, too
-    large) is one of several lines a piece by itself.
+    large) is one of several lines a piece by itself. Go's stand apart, and are added to the code.
     """
     in_class_to = 0
-    for piece in pieces:
-        if _is_empty(piece):
-            continue
+    for piece in _with_go_constructors([one for one in pieces if not _is_empty(one)]):
         if piece.form is CodeForm.CLASS:
             in_class_to = max(in_class_to, piece.last_line)
         elif _is_constructor(piece) and (piece.first_line <= in_class_to or _is_short(piece)):
             continue
         yield piece
+
+
+def _with_go_constructors(pieces: Sequence[CodePiece]) -> list[CodePiece]:
+    """The pieces, those functions that make a struct among them added to its code."""
+    structs = {piece.name: at for at, piece in enumerate(pieces) if piece.word == "struct"}
+    whole: list[CodePiece | None] = list(pieces)
+    for at, piece in enumerate(pieces):
+        made = _GO_CONSTRUCTOR.match(piece.signature) if piece.word == "function" else None
+        struct = whole[structs[made[1]]] if made is not None and made[1] in structs else None
+        if made is not None and struct is not None:
+            code = f"{struct.code}\n\n{piece.code}"
+            if len(code.encode()) <= _LONGEST_CODE:
+                whole[structs[made[1]]], whole[at] = replace(struct, code=code), None
+    return [piece for piece in whole if piece is not None]
 
 
 def _is_empty(piece: CodePiece) -> bool:

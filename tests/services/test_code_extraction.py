@@ -312,6 +312,24 @@ CONSTRUCTORS = {
 }
 """,
 }
+CONSTRUCTORS["go"] = """package pool
+
+func NewPool(size int) *Pool {
+	p := &Pool{}
+	for n := 0; n < size; n++ {
+		p.free = append(p.free, connect())
+	}
+	return p
+}
+
+type Pool struct {
+	free []*Conn
+}
+
+func (p *Pool) Take() *Conn {
+	return p.free[0]
+}
+"""
 CONSTRUCTORS["javascript"] = CONSTRUCTORS["typescript"].replace(": number", "")
 
 
@@ -322,7 +340,8 @@ async def test_a_constructor_however_long_is_found_as_its_class(world, language)
     whole, take = extracted.patterns
     assert whole.content.code_kind is CodeKind.CLASS
     assert whole.content.title.split()[-1] == "Pool"
-    assert take.content.title in ("Pool.take", "Pool::take")
+    assert take.content.title in ("Pool.take", "Pool::take", "Pool.Take")
+    assert "connect()" in whole.content.code
     answer = await recall(world, "pool of connections: append connect() for each of its size")
     assert answer.hits[0].thing == whole
 
@@ -332,3 +351,41 @@ async def test_a_constructor_of_several_lines_is_kept_where_its_class_is_none(wo
     extracted = await extract(world, broken)
     assert [one.content.title for one in extracted.patterns] == ["Pool.__init__"]
     assert extracted.unparsed
+
+
+async def test_a_go_function_is_part_of_the_struct_that_it_makes_only(world):
+    code = """package store
+
+type Store interface {
+	Get(key string) string
+}
+
+type memory[T any] struct {
+	items map[string]T
+}
+
+func NewStore() Store {
+	return &memory[string]{items: map[string]string{}}
+}
+
+func newMemory[T any](size int) (*memory[T], error) {
+	return &memory[T]{items: make(map[string]T, size)}, nil
+}
+
+func NewName(m *memory[string]) string {
+	return m.items["name"]
+}
+
+func NewOther() *other.Memory {
+	return other.New(1)
+}
+
+func renew(m *memory[string]) *memory[string] {
+	return m
+}
+"""
+    extracted = await extract(world, code, "go")
+    found = {one.content.title: one.content.code for one in extracted.patterns}
+    assert list(found) == ["Store", "memory", "NewStore", "NewName", "NewOther", "renew"]
+    assert "func newMemory" in found["memory"]
+    assert (await extract(world, code, "go")).patterns == extracted.patterns

@@ -422,3 +422,19 @@ async def test_a_pattern_names_tasks_that_went_its_way(world, pattern_type, cite
     task = learned.content.task
     assert cited in task
     assert silent not in task
+
+
+@pytest.mark.parametrize(
+    ("pattern_type", "line"),
+    [
+        (PatternType.SUCCESS, "Tools: helm."),
+        (PatternType.FAILURE, "Tools: kubectl (of the failures)."),
+    ],
+)
+async def test_the_tools_of_failures_are_not_what_is_needed(world, pattern_type, line):
+    for _ in range(3):
+        await record(world, "Ship it", call("helm"), task_type="ship")
+        failed = EpisodeStatus.FAILED
+        await record(world, "Ship it", call("kubectl"), task_type="ship", status=failed)
+    [learned] = (await extract(world, pattern_type=pattern_type)).patterns
+    assert learned.content.recommended_context.splitlines()[0] == line

@@ -116,7 +116,7 @@ async def test_details_go_with_their_kind(world: World) -> None:
     assert (await update(world, "m", **both)).content.details == ConversationSummary(("a",))
     assert await ids(world, project_statuses=("done",)) == []
     await update(world, "m", kind=MemoryKind.NOTE, details=None)
-    with pytest.raises(RequestInvalidError, match="content must not be empty"):
+    with pytest.raises(RequestInvalidError, match="content must not be blank"):
         await update(world, "m", content="")
 
 

@@ -111,7 +111,7 @@ async def test_an_edit_moves_the_claim_with_the_content(world):
 
 async def test_an_edit_must_leave_a_whole_pattern(world):
     first = (await save(world, kind=PatternKind.CODE, code_kind=CodeKind.CLASS)).pattern
-    with pytest.raises(RequestInvalidError, match="task must not be empty"):
+    with pytest.raises(RequestInvalidError, match="task must not be blank"):
         await edit(world, first.pattern_id, task="")
     with pytest.raises(RequestInvalidError, match="only for kind CODE"):
         await edit(world, first.pattern_id, kind=PatternKind.TASK)

@@ -297,6 +297,21 @@ async def test_a_task_without_words_finds_nothing_and_says_so():
     assert (await ask(world, "word " * 13_000)).truncated
 
 
+async def test_what_a_passage_leaves_out_is_marked():
+    world = await open_world()
+    first, last = "The api listens on port 8080.", "Red apples are sold by the shop."
+    filler = [f"Line {n} tells of the weather in town {n}." for n in range(100)]
+    long = "\n\n".join([first, *filler, "In between is the queue.", *filler, last])
+    await world.services.memories.create(NS, memory(long, memory_id="m"))
+    marks = []
+    for task in ("api listens on port 8080", "the queue in between", "red apples sold by the shop"):
+        text = (await ask(world, task, min_similarity=0.0)).prompt.text
+        shown = [line.strip() for line in text.partition("## Memories")[2].splitlines()]
+        shown = [line for line in shown if line and not line.startswith("`")]
+        marks.append((shown[1].startswith("[…]"), shown[-1].endswith("[…]")))
+    assert marks == [(False, True), (True, True), (True, False)]
+
+
 @pytest.mark.parametrize(
     "task", ["重新部署网络服务", "انشر خدمة الويب", "🚀 e\u0301 \"' `x` # <b>\n```"]
 )

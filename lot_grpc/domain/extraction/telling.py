@@ -47,14 +47,15 @@ def recommended_context(
     signs: Indicators,
 ) -> str:
     """What to have at hand and to look for: context, tools, signs, and the errors met."""
+    ours, theirs = _SIDES[pattern_type]
     lines = []
     contexts = Counter(one.context for one in focus if one.context)
     shared = min(contexts, key=lambda text: (-contexts[text], text), default="")
     if shared and 2 * contexts[shared] > len(focus):
         lines.append(shared)
     if tools:
-        lines.append(f"Tools: {', '.join(tools)}.")
-    ours, theirs = _SIDES[pattern_type]
+        whose = f" (of the {ours})" if pattern_type is PatternType.FAILURE else ""
+        lines.append(f"Tools: {', '.join(tools)}{whose}.")
     lines += [
         f"{_sign(sign)}: in {sign.shown_won} of {len(focus)} {ours}, "
         f"in {sign.shown_lost} of {other_count} {theirs}."

@@ -14,6 +14,7 @@ from typing import Final, TypeVar
 from lot_grpc.domain.context.apart import told_apart
 from lot_grpc.domain.context.failing import TaskWarning, warnings_of
 from lot_grpc.domain.context.known import Known, KnownEpisode, KnownError, KnownPattern
+from lot_grpc.domain.context.markdown import SHORTENED
 from lot_grpc.domain.context.prompt import Prompt, prompt_of
 from lot_grpc.domain.episode import Episode, EpisodeStatus
 from lot_grpc.domain.memory import Memory
@@ -254,7 +255,11 @@ def _read(memory: Memory, passage: Passage | None) -> Memory:
     """The memory as it is told: of a long one what is nearest to the task."""
     if passage is None:
         return memory
-    return replace(memory, content=replace(memory.content, content=passage.text))
+    left_out = (passage.span.start > 0, passage.span.end < len(memory.content.content))
+    before, after = (SHORTENED if left else "" for left in left_out)
+    between = "\n" if "\n" in passage.text else " "
+    text = between.join(filter(None, (before, passage.text, after)))
+    return replace(memory, content=replace(memory.content, content=text))
 
 
 def _known(
