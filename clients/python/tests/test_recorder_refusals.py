@@ -107,6 +107,8 @@ def json(event: EpisodeEvent) -> dict:
         ({"reward": 2.0}, "reward must be from -1 to 1, is 2"),
         ({"summary": "x" * 70_000}, "summary must be at most 65,536 bytes"),
         ({"tools_used": ["a", "a"]}, "tools_used must not have the same item twice"),
+        ({"tools_used": ["\u00e9", "e\u0301"]}, "tools_used must not have the same item twice"),
+        ({"metrics": {"\u00e9": 1.0, "e\u0301": 2.0}}, "metrics must not have the same key twice"),
         ({"tools_used": ["a" * 257]}, r"tools_used\[0\] must be at most 256 bytes"),
         ({"tools_used": ["a"] * 101}, "at most 100 items"),
         ({"error_patterns": [""]}, "must not be empty"),

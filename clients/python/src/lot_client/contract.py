@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterable
 from functools import cache
 from typing import Any
+from unicodedata import normalize
 
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
@@ -52,15 +54,23 @@ def check(message: Message, within: str = "") -> None:
             _check_value(where, value, rules)
         elif hasattr(value, "items"):
             _check_count(where, value, rules.map.max_pairs)
+            if _has_twice(value):
+                raise ValueError(f"{where} must not have the same key twice")
             for key in value:
                 _check_value(f"{where} key", key, rules.map.keys)
                 _check_value(f"{where}[{key!r}]", value[key], rules.map.values)
         else:
             _check_count(where, value, rules.repeated.max_items)
-            if rules.repeated.unique and len(set(value)) < len(value):
+            if rules.repeated.unique and _has_twice(value):
                 raise ValueError(f"{where} must not have the same item twice")
             for index, item in enumerate(value):
                 _check_value(f"{where}[{index}]", item, rules.repeated.items)
+
+
+def _has_twice(items: Iterable[Any]) -> bool:
+    """Whether two are the same, texts in whatever Unicode form."""
+    one_form = [normalize("NFC", item) if isinstance(item, str) else item for item in items]
+    return len(set(one_form)) < len(one_form)
 
 
 @cache
