@@ -88,7 +88,8 @@ type StartEpisodeRequest struct {
 	// episode_id to start it under; empty: one is made.
 	EpisodeId string `protobuf:"bytes,3,opt,name=episode_id,json=episodeId,proto3" json:"episode_id,omitempty"`
 	// request_id makes a repeat safe for 24 h: the same request again finishes or repeats the same
-	// write; with other content it is REQUEST_ID_REUSED.
+	// write; with other content it is REQUEST_ID_REUSED. If the episode was deleted since, it is
+	// EPISODE_NOT_FOUND, whatever has its id by then.
 	RequestId     string `protobuf:"bytes,4,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -226,7 +227,8 @@ type RecordEventRequest struct {
 	// Required. event; its sequence must be 0.
 	Event *EpisodeEvent `protobuf:"bytes,3,opt,name=event,proto3" json:"event,omitempty"`
 	// request_id makes a repeat safe for 24 h: the same request again finishes or repeats the same
-	// write; with other content it is REQUEST_ID_REUSED.
+	// write; with other content it is REQUEST_ID_REUSED. If the episode was deleted since, it is
+	// EPISODE_NOT_FOUND, whatever has its id by then.
 	RequestId     string `protobuf:"bytes,4,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -503,7 +505,8 @@ type EndEpisodeRequest struct {
 	// that did not. Of one that FAILED also its `error`, with `worked` false.
 	AutoExtractPatterns bool `protobuf:"varint,14,opt,name=auto_extract_patterns,json=autoExtractPatterns,proto3" json:"auto_extract_patterns,omitempty"`
 	// request_id makes a repeat safe for 24 h: the same request again finishes or repeats the same
-	// write; with other content it is REQUEST_ID_REUSED.
+	// write; with other content it is REQUEST_ID_REUSED. If the episode was deleted since, it is
+	// EPISODE_NOT_FOUND, whatever has its id by then.
 	RequestId string `protobuf:"bytes,15,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	// used_episode_ids are the episodes whose record was really used, each counted once more in its
 	// reused_count, once however often this end is sent. At most 100, each once. One that is not there
@@ -748,7 +751,8 @@ type RecordEpisodeRequest struct {
 	// that did not. Of one that FAILED also its `error`, with `worked` false.
 	AutoExtractPatterns bool `protobuf:"varint,5,opt,name=auto_extract_patterns,json=autoExtractPatterns,proto3" json:"auto_extract_patterns,omitempty"`
 	// request_id makes a repeat safe for 24 h: the same request again finishes or repeats the same
-	// write; with other content it is REQUEST_ID_REUSED.
+	// write; with other content it is REQUEST_ID_REUSED. If the episode was deleted since, it is
+	// EPISODE_NOT_FOUND, whatever has its id by then.
 	RequestId     string `protobuf:"bytes,6,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

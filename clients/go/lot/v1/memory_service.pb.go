@@ -35,7 +35,8 @@ type CreateMemoryRequest struct {
 	// `created = false` if the content is the same, else MEMORY_ID_IN_USE.
 	MemoryId string `protobuf:"bytes,3,opt,name=memory_id,json=memoryId,proto3" json:"memory_id,omitempty"`
 	// request_id makes a repeat safe for 24 h: the same request again finishes or repeats the same
-	// write and answers with the current state; with other content it is REQUEST_ID_REUSED.
+	// write and answers with the current state; with other content it is REQUEST_ID_REUSED. If the
+	// memory was deleted or has expired since, it is MEMORY_NOT_FOUND, whatever has its id by then.
 	RequestId string `protobuf:"bytes,4,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	// dedupe: EXACT stores the same content once, and not with a memory_id; NONE, which is also what
 	// unspecified means here, stores another one. SEMANTIC has no meaning for memories and is refused.

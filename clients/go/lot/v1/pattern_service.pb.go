@@ -163,7 +163,8 @@ type SavePatternRequest struct {
 	// initial_success_rate in [0, 1] that success_rate starts from; absent is 1.0.
 	InitialSuccessRate *float64 `protobuf:"fixed64,4,opt,name=initial_success_rate,json=initialSuccessRate,proto3,oneof" json:"initial_success_rate,omitempty"`
 	// request_id makes a repeat safe for 24 h: the same request again finishes or repeats the same
-	// write and answers with the current state; with other content it is REQUEST_ID_REUSED.
+	// write and answers with the current state; with other content it is REQUEST_ID_REUSED. If the
+	// pattern was deleted or has expired since, it is PATTERN_NOT_FOUND, whatever has its id by then.
 	RequestId string `protobuf:"bytes,5,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	// dedupe.
 	Dedupe        Dedupe `protobuf:"varint,6,opt,name=dedupe,proto3,enum=lot.v1.Dedupe" json:"dedupe,omitempty"`

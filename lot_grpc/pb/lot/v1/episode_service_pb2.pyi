@@ -67,7 +67,8 @@ class StartEpisodeRequest(_message.Message):
     """episode_id to start it under; empty: one is made."""
     request_id: _builtins.str
     """request_id makes a repeat safe for 24 h: the same request again finishes or repeats the same
-    write; with other content it is REQUEST_ID_REUSED.
+    write; with other content it is REQUEST_ID_REUSED. If the episode was deleted since, it is
+    EPISODE_NOT_FOUND, whatever has its id by then.
     """
     @_builtins.property
     def episode(self) -> _episode_pb2.Episode:
@@ -141,7 +142,8 @@ class RecordEventRequest(_message.Message):
     """Required. episode_id."""
     request_id: _builtins.str
     """request_id makes a repeat safe for 24 h: the same request again finishes or repeats the same
-    write; with other content it is REQUEST_ID_REUSED.
+    write; with other content it is REQUEST_ID_REUSED. If the episode was deleted since, it is
+    EPISODE_NOT_FOUND, whatever has its id by then.
     """
     @_builtins.property
     def event(self) -> _episode_pb2.EpisodeEvent:
@@ -316,7 +318,8 @@ class EndEpisodeRequest(_message.Message):
     """
     request_id: _builtins.str
     """request_id makes a repeat safe for 24 h: the same request again finishes or repeats the same
-    write; with other content it is REQUEST_ID_REUSED.
+    write; with other content it is REQUEST_ID_REUSED. If the episode was deleted since, it is
+    EPISODE_NOT_FOUND, whatever has its id by then.
     """
     @_builtins.property
     def error(self) -> _episode_pb2.EpisodeError:
@@ -454,7 +457,8 @@ class RecordEpisodeRequest(_message.Message):
     """
     request_id: _builtins.str
     """request_id makes a repeat safe for 24 h: the same request again finishes or repeats the same
-    write; with other content it is REQUEST_ID_REUSED.
+    write; with other content it is REQUEST_ID_REUSED. If the episode was deleted since, it is
+    EPISODE_NOT_FOUND, whatever has its id by then.
     """
     @_builtins.property
     def episode(self) -> _episode_pb2.Episode:

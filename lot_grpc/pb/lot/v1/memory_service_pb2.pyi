@@ -42,7 +42,8 @@ class CreateMemoryRequest(_message.Message):
     """
     request_id: _builtins.str
     """request_id makes a repeat safe for 24 h: the same request again finishes or repeats the same
-    write and answers with the current state; with other content it is REQUEST_ID_REUSED.
+    write and answers with the current state; with other content it is REQUEST_ID_REUSED. If the
+    memory was deleted or has expired since, it is MEMORY_NOT_FOUND, whatever has its id by then.
     """
     dedupe: _pattern_service_pb2.Dedupe.ValueType
     """dedupe: EXACT stores the same content once, and not with a memory_id; NONE, which is also what

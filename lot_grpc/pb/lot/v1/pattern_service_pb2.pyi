@@ -123,7 +123,8 @@ class SavePatternRequest(_message.Message):
     """initial_success_rate in [0, 1] that success_rate starts from; absent is 1.0."""
     request_id: _builtins.str
     """request_id makes a repeat safe for 24 h: the same request again finishes or repeats the same
-    write and answers with the current state; with other content it is REQUEST_ID_REUSED.
+    write and answers with the current state; with other content it is REQUEST_ID_REUSED. If the
+    pattern was deleted or has expired since, it is PATTERN_NOT_FOUND, whatever has its id by then.
     """
     dedupe: Global___Dedupe.ValueType
     """dedupe."""

@@ -52,7 +52,8 @@ export type StartEpisodeRequest = Message<"lot.v1.StartEpisodeRequest"> & {
 
   /**
    * request_id makes a repeat safe for 24 h: the same request again finishes or repeats the same
-   * write; with other content it is REQUEST_ID_REUSED.
+   * write; with other content it is REQUEST_ID_REUSED. If the episode was deleted since, it is
+   * EPISODE_NOT_FOUND, whatever has its id by then.
    *
    * @generated from field: string request_id = 4;
    */
@@ -130,7 +131,8 @@ export type RecordEventRequest = Message<"lot.v1.RecordEventRequest"> & {
 
   /**
    * request_id makes a repeat safe for 24 h: the same request again finishes or repeats the same
-   * write; with other content it is REQUEST_ID_REUSED.
+   * write; with other content it is REQUEST_ID_REUSED. If the episode was deleted since, it is
+   * EPISODE_NOT_FOUND, whatever has its id by then.
    *
    * @generated from field: string request_id = 4;
    */
@@ -348,7 +350,8 @@ export type EndEpisodeRequest = Message<"lot.v1.EndEpisodeRequest"> & {
 
   /**
    * request_id makes a repeat safe for 24 h: the same request again finishes or repeats the same
-   * write; with other content it is REQUEST_ID_REUSED.
+   * write; with other content it is REQUEST_ID_REUSED. If the episode was deleted since, it is
+   * EPISODE_NOT_FOUND, whatever has its id by then.
    *
    * @generated from field: string request_id = 15;
    */
@@ -462,7 +465,8 @@ export type RecordEpisodeRequest = Message<"lot.v1.RecordEpisodeRequest"> & {
 
   /**
    * request_id makes a repeat safe for 24 h: the same request again finishes or repeats the same
-   * write; with other content it is REQUEST_ID_REUSED.
+   * write; with other content it is REQUEST_ID_REUSED. If the episode was deleted since, it is
+   * EPISODE_NOT_FOUND, whatever has its id by then.
    *
    * @generated from field: string request_id = 6;
    */

@@ -63,7 +63,8 @@ export type CreateMemoryRequest = Message<"lot.v1.CreateMemoryRequest"> & {
 
   /**
    * request_id makes a repeat safe for 24 h: the same request again finishes or repeats the same
-   * write and answers with the current state; with other content it is REQUEST_ID_REUSED.
+   * write and answers with the current state; with other content it is REQUEST_ID_REUSED. If the
+   * memory was deleted or has expired since, it is MEMORY_NOT_FOUND, whatever has its id by then.
    *
    * @generated from field: string request_id = 4;
    */

@@ -60,7 +60,8 @@ export type SavePatternRequest = Message<"lot.v1.SavePatternRequest"> & {
 
   /**
    * request_id makes a repeat safe for 24 h: the same request again finishes or repeats the same
-   * write and answers with the current state; with other content it is REQUEST_ID_REUSED.
+   * write and answers with the current state; with other content it is REQUEST_ID_REUSED. If the
+   * pattern was deleted or has expired since, it is PATTERN_NOT_FOUND, whatever has its id by then.
    *
    * @generated from field: string request_id = 5;
    */
