@@ -250,7 +250,8 @@ class Saving:
         planned = work.entry.plan.get("merge") if work.entry else None
         if planned is not None:
             record = await self._find(work.namespace, planned["pattern_id"])
-            if record is None or record.payload[CREATE_TIME] != planned[CREATE_TIME]:
+            created = record.payload[CREATE_TIME] if record is not None else None
+            if created is None or planned.get(CREATE_TIME, created) != created:
                 planned = None  # that one is gone
         for _ in range(_TRIES):
             if planned is None:
