@@ -152,16 +152,6 @@ async def test_an_approach_at_the_start_stands_for_a_blank_one(lot, blank):
     assert ended.episode.approach == "by hand"
 
 
-async def test_a_category_of_the_task_stands_for_a_blank_one(lot, blank):
-    start = {"task": "Rename it", "task_id": "t", "category": "git", "task_type": "rename"}
-    await lot.episodes.RecordEpisode(episode={**start, "status": 2, "approach": "by hand"})
-    found = [
-        await lot.memories.GetTaskContext(task_id="t", category=text, task_type=text)
-        for text in (blank, "")
-    ]
-    assert found[0].recommendations == found[1].recommendations
-
-
 def test_what_is_seen_is_kept_as_it_is():
     assert [visible(text) for text in SEEN] == list(SEEN)
     assert [visible(text) for text in BLANK.values()] == [""] * len(BLANK)

@@ -12,7 +12,7 @@ from lot_grpc.domain.errors import EpisodeNotFoundError
 from lot_grpc.domain.outcomes import Outcome
 from lot_grpc.domain.pattern import PatternKind
 from lot_grpc.embedding.hashing import HashingEmbedder
-from lot_grpc.services.context.asked import ContextQuestion
+from lot_grpc.services.context.asked import ContextQuestion, filled_in
 from lot_grpc.services.context.liked import MOST, MOST_LEARNED, MOST_OF_TASK
 from lot_grpc.services.episodes.episodes import EpisodeDraft
 from lot_grpc.services.learning.submitting_feedback import FeedbackTextDraft
@@ -295,6 +295,15 @@ async def test_a_task_without_words_finds_nothing_and_says_so():
     assert not context.warnings
     assert len(embedder.queries) == 1
     assert (await ask(world, "word " * 13_000)).truncated
+
+
+async def test_what_the_task_says_stands_for_blank_fields():
+    world = await open_world()
+    await ran(world, "e", task_id="t", category="git", task_type="rename")
+    blank = ContextQuestion(task_id="t", category=" ", task_type="\u200b\n", language="\u00a0")
+    question = await filled_in(world.store, NS, blank)
+    assert (question.category, question.task_type) == ("git", "rename")
+    assert question.in_language == ContextQuestion(question.task).in_language
 
 
 async def test_what_a_passage_leaves_out_is_marked():

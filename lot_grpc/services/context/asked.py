@@ -52,7 +52,7 @@ class ContextQuestion:
     def in_language(self) -> list[Condition]:
         """That a thing is of the language, or of none; if none is given, of the task's."""
         names: tuple[str, ...] = ()
-        if self.language:
+        if visible(self.language):
             names = (language_name(self.language),)
         elif self.likely_only:
             names = languages_of(self.task)
