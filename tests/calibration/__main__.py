@@ -2,9 +2,10 @@
 well they hold.
 
 The sets in ``--data`` and the fitted half of ``pairs`` count the same, each as one. Every set is
-measured by weights that were fitted without it; of ``pairs`` the other half is. Errors and their
-solutions are no tasks: they are measured, to show how far the weights hold, and never fitted. The
-last line has the weights of all sets together. Exit code 1: the product's are others.
+measured by weights that were fitted without it; of ``pairs`` the other half is. ``unseen`` pairs
+are only measured: nothing was chosen by them. Errors and their solutions are no tasks: they are
+measured, to show how far the weights hold, and never fitted. The last line has the weights of all
+sets together. Exit code 1: the product's are others.
 """
 
 from __future__ import annotations
@@ -31,11 +32,11 @@ from tests.calibration.logistic import (
     ranked_right,
     reliability,
 )
-from tests.calibration.pairs import FITTED, HELD
+from tests.calibration.pairs import FITTED, HELD, UNSEEN
 from tests.calibration.sets import ERRORS, SETS, Judged, judged_hits, judged_pairs
 from tests.calibration.vectors import CachedVectors
 
-PAIRS = "pairs"
+PAIRS, UNSEEN_PAIRS = "pairs", "unseen"
 HALF = 0.5
 _SEED_RULE = 0.7
 """The similarity from which a pattern would be reused without a probability."""
@@ -52,6 +53,7 @@ async def collect(data: Path, cache: Path) -> tuple[Sets, Sets]:
         found[PAIRS] = await judged_pairs(PAIRS, FITTED, embedder)
         return found, {
             PAIRS: await judged_pairs(PAIRS, HELD, embedder),
+            UNSEEN_PAIRS: await judged_pairs(UNSEEN_PAIRS, UNSEEN, embedder),
             ERRORS: await judged_hits(data / ERRORS, embedder),
         }
     finally:
@@ -83,7 +85,7 @@ def report(sets: Sets, held: Sets) -> list[str]:
     for name, hits in {**sets, **held}.items():
         kept = sets if name in held else {one: sets[one] for one in sets if one != name}
         said, was = probabilities(features(hits), fitted(kept)), right(hits)
-        if name != ERRORS:
+        if name in sets:
             left_out.append((said, was))
         base = float(was.mean() * (1 - was.mean()))
         lines.append(
@@ -97,12 +99,15 @@ def report(sets: Sets, held: Sets) -> list[str]:
         f"| {expected:.2f} | {share:.2f} | {of_all:.0%} |"
         for expected, share, of_all in reliability(said, was, counts)
     ]
-    return [*lines, "", *pairs_table(held[PAIRS], np.round(fitted(sets), 2))]
+    weights = np.round(fitted(sets), 2)
+    for title, name in (("held", PAIRS), ("unseen", UNSEEN_PAIRS)):
+        lines += ["", *pairs_table(title, held[name], weights)]
+    return lines
 
 
-def pairs_table(pairs: Sequence[Judged], weights: Floats) -> list[str]:
+def pairs_table(title: str, pairs: Sequence[Judged], weights: Floats) -> list[str]:
     """What the weights say of pairs, beside a rule that goes by the cosine alone."""
-    lines = ["| held pairs | same | mean | from .5 | cosine from .7 |", "|" + " --- |" * 5]
+    lines = [f"| {title} pairs | same | mean | from .5 | cosine from .7 |", "|" + " --- |" * 5]
     chances = probabilities(features(pairs), weights)
     for kind in dict.fromkeys(one.kind for one in pairs):
         of_kind = [n for n, one in enumerate(pairs) if one.kind == kind]

@@ -6,12 +6,13 @@ act on another kind of thing and another act on the same thing are other tasks.
 
 ``pairs.txt`` has them, what is looked for and what is stored on a line, under ``## KIND same`` or
 ``## KIND other``. The first of each kind are compared with themselves too: the same words are the
-same task. Every other one takes part in the fit; the rest (``HELD``) is only measured.
+same task. Every other one takes part in the fit; the rest (``HELD``) is only measured, but was
+known to those who chose the features. ``unseen.txt`` has others of the same form, written before
+anything of them was measured: neither features nor weights may be chosen by them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -30,25 +31,24 @@ class TaskPair:
     same: bool
 
 
-def _read() -> Iterator[TaskPair]:
+def _read(name: str) -> list[TaskPair]:
+    """The pairs of a file, and the first of each kind with themselves."""
     kind, word = "", ""
-    for line in Path(__file__).with_name("pairs.txt").read_text(encoding="utf-8").splitlines():
+    written: dict[str, list[TaskPair]] = {}
+    for line in Path(__file__).with_name(name).read_text(encoding="utf-8").splitlines():
         if line.startswith("## "):
             kind, word = line.removeprefix("## ").split()
         else:
             query, stored = line.split(" | ")
-            yield TaskPair(kind, query, stored, word == "same")
-
-
-_WRITTEN: Final = tuple(_read())
-_KINDS: Final = tuple(dict.fromkeys(one.kind for one in _WRITTEN))
-PAIRS: Final = (
-    *_WRITTEN,
-    *(
+            written.setdefault(kind, []).append(TaskPair(kind, query, stored, word == "same"))
+    return [one for pairs in written.values() for one in pairs] + [
         TaskPair("repeat", one.query, one.query, same=True)
-        for kind in _KINDS
-        for one in [one for one in _WRITTEN if one.kind == kind][:_REPEATED]
-    ),
-)
-FITTED: Final = PAIRS[::2]
-HELD: Final = PAIRS[1::2]
+        for pairs in written.values()
+        for one in pairs[:_REPEATED]
+    ]
+
+
+_PAIRS: Final = _read("pairs.txt")
+FITTED: Final = _PAIRS[::2]
+HELD: Final = _PAIRS[1::2]
+UNSEEN: Final = _read("unseen.txt")

@@ -47,7 +47,7 @@ async def test_the_docs_show_how_held_pairs_fall(fastembed_embedder, tmp_path):
     embedder = CachedVectors(fastembed_embedder, tmp_path / "vectors.npz")
     pairs = await judged_pairs("pairs", HELD, embedder)
     shown = [columns(line) for line in DOCS.read_text(encoding="utf-8").splitlines()]
-    for line in pairs_table(pairs, np.array(WEIGHTS)):
+    for line in pairs_table("held", pairs, np.array(WEIGHTS)):
         assert columns(line) in shown, line
 
 
