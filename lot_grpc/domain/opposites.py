@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Final
 
@@ -32,7 +32,7 @@ _SIDES: Final = """
     compress zip pack | decompress unzip unpack extract
     push send upload export | pull receive download import fetch
     write emit publish | read consume unpublish
-    subscribe follow opt-in | unsubscribe unfollow opt-out
+    subscribe follow optin | unsubscribe unfollow optout
     login signin | logout signout
     commit apply do | rollback revert undo
     undo | redo
@@ -112,32 +112,43 @@ _SIDES: Final = """
     allow whitelist allowlist | blacklist blocklist denylist
     deposit | withdraw
     same equal identical | different unequal
+    readonly | readwrite writable writeable
+    checkin | checkout
+    on | off
+    in | out
+    up | down
+    from | to
     strict strictly | lenient loose loosely
     manual manually | automatic automatically
     temporary temporarily | permanent permanently
 """
 """A line has words of one sense before the bar and their opposites behind it."""
 
-PARTICLES: Final = (("on", "off"), ("in", "out"), ("up", "down"), ("from", "to"))
-"""Also opposites, but so frequent that they count only in texts that otherwise differ little."""
-
-FEW: Final = 3
-"""The most words in which such texts may differ."""
+PARTICLES: Final = frozenset(("on", "off", "in", "out", "up", "down", "from", "to"))
+"""Words so frequent that only in texts that otherwise differ little they mean the opposite."""
 
 _LONGEST_WORD: Final = 40
 """Characters of a word; longer ones are data and have no opposite."""
 
-_PAIRED: Final = (
+PAIRED: Final = (
     ("en", "de"), ("en", "dis"), ("in", "ex"), ("in", "de"), ("im", "ex"), ("in", "out"),
     ("up", "down"), ("over", "under"), ("pre", "post"), ("on", "off"), ("inter", "intra"),
 )  # fmt: skip
 """Beginnings that make a word and its opposite: encode and decode, include and exclude."""
 
-_NEGATING: Final = ("un", "dis", "de", "non", "non-", "in", "im", "ir", "il", "anti", "mis")
+_NEGATING: Final = ("un", "dis", "de", "non", "in", "im", "ir", "il", "anti", "mis")
+_COMPOUNDING: Final = frozenset((*_NEGATING[:4], *(one for pair in PAIRED for one in pair))) - {
+    "in",
+    "im",
+    "on",
+    "ex",
+}
+"""Those that make it with a hyphen as well: "non-empty"."""
+
 _SWAPS: Final = (
     *((beginning, "") for beginning in _NEGATING),
-    *_PAIRED,
-    *((other, one) for one, other in _PAIRED),
+    *PAIRED,
+    *((other, one) for one, other in PAIRED),
 )
 
 _LEAST_REST: Final = 4
@@ -156,12 +167,6 @@ _EXCEPTIONS: Final = """
 _NOT_OPPOSED: Final = frozenset(_EXCEPTIONS.split())
 """Words that only look as if they began so."""
 
-_NEGATIONS: Final = """
-    not no never without cannot nor neither none don't doesn't didn't won't can't isn't
-    aren't shouldn't wasn't couldn't wouldn't mustn't haven't hasn't dont doesnt cant wont
-"""
-NEGATIONS: Final = frozenset(_NEGATIONS.split())
-
 
 def _table() -> dict[str, frozenset[str]]:
     table: dict[str, set[str]] = {}
@@ -177,51 +182,30 @@ def _table() -> dict[str, frozenset[str]]:
 _TABLE: Final = _table()
 
 
-def opposed(words_a: Iterable[str], words_b: Iterable[str]) -> bool:
-    """Whether two texts, each given as its words in any order, say the opposite of each other.
-
-    They do if a word that only one has is the opposite of a word that only the other has ("enable",
-    "disabled", "mount", "unmount"), or if just one of them has a negation ("not", "without").
-    Letter case and the endings of verbs do not count.
-    """
-    ours, theirs = comparable(words_a), comparable(words_b)
-    if NEGATIONS.isdisjoint(ours) != NEGATIONS.isdisjoint(theirs):
-        return True
-    ours, theirs = ours - theirs, theirs - ours
-    if len(ours) <= FEW and len(theirs) <= FEW:
-        for one, other in PARTICLES:
-            if (one in ours and other in theirs) or (other in ours and one in theirs):
-                return True
-    return _any_opposite(ours, theirs) or _any_opposite(theirs, ours)
-
-
-def comparable(words: Iterable[str]) -> set[str]:
-    """Words as they stand in the lists; those that are too long for one are left out."""
-    return {word.casefold().replace("\u2019", "'") for word in words if len(word) <= _LONGEST_WORD}
+def one_word(parts: Sequence[str]) -> str:
+    """A compound as one word where its opposite is one of the whole, as of "read-only"; or ""."""
+    whole = "".join(parts)
+    known = whole in _TABLE or parts[0] in _COMPOUNDING
+    return whole if len(parts) > 1 and known else ""
 
 
 def opposites_among(words: Iterable[str]) -> dict[str, frozenset[str]]:
     """Of each of these words those of them that are its opposites, where there are any."""
     by_base: dict[str, set[str]] = {}
     for word in words:
-        for base in bases(word):
+        for base in _bases(word):
             by_base.setdefault(base, set()).add(word)
     found: dict[str, set[str]] = {}
     for word in set().union(*by_base.values()):
-        for base in opposites_of(word):
+        for base in _opposites_of(word):
             for other in by_base.get(base, ()):
                 found.setdefault(word, set()).add(other)
                 found.setdefault(other, set()).add(word)
     return {word: frozenset(others) for word, others in found.items()}
 
 
-def _any_opposite(ours: set[str], theirs: set[str]) -> bool:
-    found = {base for word in theirs for base in bases(word)}
-    return any(not found.isdisjoint(opposites_of(word)) for word in ours)
-
-
 @lru_cache(maxsize=8_192)
-def bases(word: str) -> frozenset[str]:
+def _bases(word: str) -> frozenset[str]:
     """What a word may be without its ending, and the word itself: "disabling", "disable"."""
     found = {word}
     for ending, instead in (("s", ""), ("es", ""), ("ies", "y"), ("ied", "y"), ("d", ""),
@@ -235,11 +219,13 @@ def bases(word: str) -> frozenset[str]:
 
 
 @lru_cache(maxsize=8_192)
-def opposites_of(word: str) -> frozenset[str]:
+def _opposites_of(word: str) -> frozenset[str]:
     """The base forms of what may be opposite to a word (by rule some that are no words)."""
+    if len(word) > _LONGEST_WORD:
+        return frozenset()
     listed: set[str] = set()
     made: set[str] = set()
-    for base in bases(word):
+    for base in _bases(word):
         listed |= _TABLE.get(base, frozenset())
         if base in _NOT_OPPOSED:
             continue

@@ -9,7 +9,7 @@ from typing import Any, Final
 from lot_grpc.domain.alignment import common_to_all, gaps
 from lot_grpc.domain.pattern import Action
 from lot_grpc.domain.slots import Slots
-from lot_grpc.domain.text_form import normal_form
+from lot_grpc.domain.text_form import normal_form, without_breaks, word_form
 from lot_grpc.domain.tokens import TOKEN
 
 _MOST_TOKENS: Final = 200
@@ -31,7 +31,7 @@ class _Token:
 
 def _tokens(text: str) -> list[_Token]:
     found: list[_Token] = []
-    text = normal_form(text)
+    text = without_breaks(text)
     for match in TOKEN.finditer(text):
         spaced = match.start() > 0 and text[match.start() - 1].isspace()
         if len(found) == _MOST_TOKENS:
@@ -71,7 +71,7 @@ class AlignedTexts:
 def align_texts(texts: Sequence[str]) -> AlignedTexts:
     """Token by token: what all have in one order is constant (letter case does not count)."""
     tokens = [_tokens(text) for text in texts]
-    words = [[token.text.casefold() for token in one] for one in tokens]
+    words = [[word_form(token.text).casefold() for token in one] for one in tokens]
     constant, places = _constant(words)
     pieces: list[tuple[str | tuple[str, ...], bool]] = []
     for number in range(len(constant) + 1):

@@ -1,12 +1,26 @@
 """The one form in which texts are compared, and whether there is anything to be seen in one.
 
 Unicode writes ``é`` as one character or as two, and systems differ in which they send. Compared is
-NFC; stored and given back is what was sent.
+NFC; stored and given back is what was sent. Words are compared in NFKC, in which full-width letters
+and ligatures are plain ones, and without what marks where a word may break.
 """
 
 from __future__ import annotations
 
 import unicodedata
+from typing import Final, Literal
+
+_BREAKS: Final = dict.fromkeys((0x00AD, 0x200B, 0x2060, 0xFEFF))
+"""Soft hyphen, zero-width space, word joiner, byte order mark."""
+
+_WITHIN_WORDS: Final = {
+    **_BREAKS,
+    **dict.fromkeys(
+        (0x061C, *range(0x200C, 0x2010), *range(0x202A, 0x202F), *range(0xFE00, 0xFE10))
+    ),
+    **dict.fromkeys((0x2010, 0x2011), "-"),
+}
+"""And joiners, marks of direction, variants; the hyphens of typography are plain ones."""
 
 _PIECE = 1024
 """Characters that are normalized at once: putting a run of marks in order takes the square of its
@@ -15,14 +29,26 @@ length. A run of more than half a piece is cut."""
 
 def normal_form(text: str) -> str:
     """The text in NFC."""
-    if text.isascii():
-        return text
+    return text if text.isascii() else _normalized("NFC", text)
+
+
+def word_form(text: str) -> str:
+    """The text as its words are compared."""
+    return text if text.isascii() else _normalized("NFKC", text).translate(_WITHIN_WORDS)
+
+
+def without_breaks(text: str) -> str:
+    """The normal form without what marks where a word may break; it looks the same."""
+    return normal_form(text).translate(_BREAKS)
+
+
+def _normalized(form: Literal["NFC", "NFKC"], text: str) -> str:
     pieces, start = [], 0
     while start < len(text):
         end = start + _PIECE
         while start + _PIECE // 2 < end < len(text) and _joins(text[end]):
             end -= 1
-        pieces.append(unicodedata.normalize("NFC", text[start:end]))
+        pieces.append(unicodedata.normalize(form, text[start:end]))
         start = end
     return "".join(pieces)
 

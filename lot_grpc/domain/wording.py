@@ -7,11 +7,10 @@ hotel room in …" of "Book a hotel room in Paris". Tasks that share one are of 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
-from itertools import accumulate, pairwise
+from itertools import accumulate
 from typing import Final
 
-from lot_grpc.domain.text_form import normal_form
+from lot_grpc.domain.text_form import word_form
 from lot_grpc.domain.tokens import TOKEN
 
 MOST_CHARACTERS: Final = 2_000
@@ -47,8 +46,6 @@ _FUNCTION: Final = """
 """
 _FUNCTION_WORDS: Final = frozenset(_FUNCTION.split())
 
-_TOWARDS: Final = frozenset({"to", "into"})
-
 
 @dataclass(frozen=True)
 class Wording:
@@ -66,25 +63,6 @@ class Wording:
         """What is to be done, a word a sentence."""
         return tuple(self.tokens[at] for at in self.action_places)
 
-    @cached_property
-    def words(self) -> frozenset[str]:
-        """Its words, without marks and quotations."""
-        return frozenset(filter(is_word, self.tokens))
-
-    @cached_property
-    def moves(self) -> frozenset[tuple[str, str]]:
-        """What stands before and behind each "to": of "from staging to production" both places."""
-        content = [
-            at
-            for at, token in enumerate(self.tokens)
-            if is_word(token) and token not in _FUNCTION_WORDS
-        ]
-        return frozenset(
-            (self.tokens[before], self.tokens[behind])
-            for before, behind in pairwise(content)
-            if not _TOWARDS.isdisjoint(self.tokens[before + 1 : behind])
-        )
-
     def counts(self) -> tuple[list[int], list[int], list[int]]:
         """How many words, content words and actions stand before each token, and in all."""
         words = [is_word(token) for token in self.tokens]
@@ -99,7 +77,7 @@ class Wording:
 def wording_of(task: str) -> Wording:
     """Read a task. Marks at its end are left out."""
     tokens: list[str] = []
-    for found in TOKEN.finditer(normal_form(task[:MOST_CHARACTERS]).casefold()):
+    for found in TOKEN.finditer(word_form(task[:MOST_CHARACTERS]).casefold()):
         tokens.append(found[0])
         if len(tokens) == _MOST_TOKENS:
             break

@@ -8,14 +8,20 @@ in other languages only the words in common are compared.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import takewhile
-from typing import Final
+from typing import Any, Final, TypeAlias
 
-from lot_grpc.domain.opposites import bases, opposites_of
-from lot_grpc.lexical.terms import FUNCTION_TERMS, word_terms
+import numpy as np
+from numpy.typing import NDArray
+
+from lot_grpc.domain.opposites import PAIRED, PARTICLES, one_word, opposites_among
+from lot_grpc.domain.text_form import word_form
+from lot_grpc.domain.tokens import TOKEN
+from lot_grpc.lexical.terms import FUNCTION_TERMS, parts_of, stem_of
 
 _CHARACTERS: Final = 1_000
 """Of a text that are read. What is to be done mostly stands at its beginning; longer texts that
@@ -26,25 +32,39 @@ _PHRASES: Final = {
     ("off", "turn switch power"): "disable",
     ("in into on", "log sign"): "login",
     ("out off", "log sign"): "logout",
-    ("up", "scale turn move roll scroll"): "increase",
-    ("down", "scale turn move roll scroll"): "decrease",
+    ("in", "opt check"): "{}in",
+    ("out", "opt check"): "{}out",
+    ("up", "scal turn mov roll scroll"): "increase",
+    ("down", "scal turn mov roll scroll"): "decrease",
+    ("in out", "fill"): "fill",
 }
-"""Verbs whose particle says what they mean, and one word for it."""
+"""Verbs whose particle says what they mean, without an ending, and one word for it."""
 _MEANING: Final = {
-    (verb, particle): meaning
+    (verb, particle): meaning.format(verb)
     for (particles, verbs), meaning in _PHRASES.items()
     for verb in verbs.split()
     for particle in particles.split()
 }
 _PHRASE: Final = re.compile(
-    r"\b(turn|switch|power|log|sign|scale|move|roll|scroll)(?:g?ed|d|s|g?ing)? "
-    r"(?:\w+ ){0,3}?(on|off|in|into|out|up|down)\b",
+    r"\b(turn|switch|power|log|sign|opt|check|scal|mov|roll|scroll|fill)(?:[egt]?(?:s|d|ed|ing)?)"
+    r"(?:[ -](on|off|into|in|out|up|down)\b"
+    r"|((?: (?!(?:and|or|then) )[\w'-]+){1,15}?) (on|off|in|out|up|down)"
+    r"(?=\s*(?:[.,;:!?\n]|$)| (?:again|and|after|before|by|during|for|from|in|if|once|or|so|then"
+    r"|to|until|when|while|with)\b))",
     re.IGNORECASE,
 )
+"""The particle comes at once, or at the end of what the verb is about."""
+
+_SUSPENDED: Final = re.compile(
+    rf"\b({'|'.join(one for one, _ in PAIRED)})-(?:/| and | or )({'|'.join(b for _, b in PAIRED)})"
+    r"(\w+)",
+    re.IGNORECASE,
+)
+"""Two words that share their second part: "up-/downgrade", "in- and outbound"."""
 
 _TOKEN: Final = re.compile(
     r"(?P<stop>[.;:!?\n]+(?=\s|$)|,)|(?P<slot>\{\w+\})|(?P<quoted>\"[^\"\n]*\"|`[^`\n]*`|(?<!\w)'[^'\n]+'(?!\w))"
-    r"|(?P<word>\w+(?:['\u2019]\w+)?)"
+    r"|(?P<word>\w+(?:[-'\u2019]\w+)*)"
 )
 _NEGATION: Final = re.compile(
     r"not|no|never|without|cannot|neither|nor|none|avoid|\w+n['\u2019]t|(?:do|does|did|is|wo|ca)nt",
@@ -57,7 +77,15 @@ _TOWARDS: Final = frozenset({"to", "into", "by"})
 _BESIDE: Final = 2
 """Words on each side of such a word that it may stand between."""
 
+_FEW: Final = 3
+"""Words on each side at most in which texts differ little."""
+
 _VALUE: Final = re.compile(r"\d")
+_LITERAL: Final = re.compile(r"[\d/@\"`“']")
+
+_NOWHERE: Final = np.zeros(0, dtype=np.intp)
+
+Opposites: TypeAlias = Mapping[str, AbstractSet[str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,11 +102,12 @@ class Contrast:
     opposed: bool
 
 
-@dataclass(slots=True)
-class _Read:
+@dataclass(frozen=True, slots=True)
+class Reading:
     """A text as it is compared.
 
     ``words`` and ``negated`` are terms, ``said`` and ``denied`` the words as they stand.
+    ``particles``: function words and the like, each with how many of it stood before.
     ``moves``: what stands before and behind a "to".
     """
 
@@ -87,7 +116,13 @@ class _Read:
     negated: frozenset[str]
     said: frozenset[str]
     denied: frozenset[str]
+    particles: frozenset[tuple[str, int]]
     moves: frozenset[tuple[str, str]]
+
+    @property
+    def all_words(self) -> frozenset[str]:
+        """The words of which opposites may be known."""
+        return self.said.union(self.denied, (word for word, _ in self.particles))
 
 
 def contrast(one: str, other: str) -> Contrast:
@@ -96,56 +131,153 @@ def contrast(one: str, other: str) -> Contrast:
     if max(len(one), len(other)) > _CHARACTERS:
         alike = takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False))
         start = max(0, sum(1 for _ in alike) - _CHARACTERS // 5)
-    ours, theirs = (_read(text[start : start + _CHARACTERS]) for text in (one, other))
+    ours, theirs = (read(text[start:]) for text in (one, other))
     return Contrast(
         2 * len(ours.form & theirs.form) / (len(ours.form) + len(theirs.form) or 1),
-        _opposed(ours, theirs),
+        opposed(ours, theirs),
     )
 
 
-def _opposed(one: _Read, other: _Read) -> bool:
-    """Whether they contradict each other."""
+def opposed(one: Reading, other: Reading, known: Opposites | None = None) -> bool:
+    """Whether they contradict each other. ``known``: opposites among the words of both and more."""
+    if known is None:
+        known = opposites_among(one.all_words | other.all_words)
+    ours = _one_sided(one.said - other.said, known)
+    theirs = _one_sided(other.said - one.said, known)
     return (
-        _has_opposite(_one_sided(one) - other.said, _one_sided(other) - one.said)
-        or _denies(one, other)
-        or _denies(other, one)
+        _opposite(ours, theirs, known)
+        or _denies(one, other, known)
+        or _denies(other, one, known)
         or any((end, start) in other.moves for start, end in one.moves - other.moves)
+        or _differ_in_particles(one, other, known)
     )
 
 
-def _has_opposite(ours: frozenset[str], theirs: frozenset[str]) -> bool:
-    found = {base for word in theirs for base in bases(word)}
-    return any(not found.isdisjoint(opposites_of(word)) for word in ours)
+def _opposite(ours: AbstractSet[str], theirs: AbstractSet[str], known: Opposites) -> bool:
+    return any(word in known and not known[word].isdisjoint(theirs) for word in ours)
 
 
-def _one_sided(one: _Read) -> frozenset[str]:
-    """Its words without those whose opposite it has as well ("speed up the slow query")."""
-    return frozenset(word for word in one.said if not _has_opposite(frozenset({word}), one.said))
+def _one_sided(words: AbstractSet[str], known: Opposites) -> AbstractSet[str]:
+    """Words that have opposites, but none there as well ("speed up the slow query")."""
+    return {word for word in words if word in known and known[word].isdisjoint(words)}
 
 
-def _denies(one: _Read, other: _Read) -> bool:
+def _denies(one: Reading, other: Reading, known: Opposites) -> bool:
     """Whether one denies what the other says, but for "not show" beside "hide"."""
-    explained = _has_opposite(one.denied, other.said) or _has_opposite(other.denied, one.said)
-    return not explained and bool(one.negated & (other.words - other.negated))
+    return not one.negated.isdisjoint(other.words - other.negated) and not (
+        _opposite(one.denied, other.said, known) or _opposite(other.denied, one.said, known)
+    )
+
+
+def _differ_in_particles(one: Reading, other: Reading, known: Opposites) -> bool:
+    """Whether they differ in little but words such as "on" and "off"."""
+    ours, theirs = one.particles - other.particles, other.particles - one.particles
+    return (
+        _opposite({word for word, _ in ours}, {word for word, _ in theirs}, known)
+        and len(ours) + len(one.words - other.words) <= _FEW
+        and len(theirs) + len(other.words - one.words) <= _FEW
+    )
+
+
+class Contradictions:
+    """Which of many texts contradict one: ``opposed``, without comparing each two."""
+
+    def __init__(self, texts: Sequence[Reading]) -> None:
+        self._texts = texts
+        self._known = opposites_among({word for one in texts for word in one.all_words})
+        self._said = _places(one.said for one in texts)
+        self._negated = _places(one.negated for one in texts)
+        self._moves = _places(one.moves for one in texts)
+        self._tokens = _places(one.words | one.particles for one in texts)
+        self._sizes = np.array([len(one.words) + len(one.particles) for one in texts])
+
+    def of(self, at: int) -> list[int]:
+        """Their places."""
+        one = self._texts[at]
+        near = np.zeros(len(self._texts), dtype=np.bool_)
+        for word in one.said:
+            for other in self._known.get(word, ()):
+                near[self._said.get(other, _NOWHERE)] = True
+        for term in one.negated:
+            near[self._tokens[term]] = True
+        for term in one.words:
+            near[self._negated.get(term, _NOWHERE)] = True
+        for start, end in one.moves:
+            near[self._moves.get((end, start), _NOWHERE)] = True
+        places = [self._tokens[token] for token in one.words | one.particles]
+        shared = np.bincount(np.concatenate([_NOWHERE, *places]), minlength=len(self._texts))
+        near |= np.maximum(self._sizes, self._sizes[at]) - shared <= _FEW
+        return [
+            other
+            for other in np.flatnonzero(near).tolist()
+            if opposed(one, self._texts[other], self._known)
+        ]
+
+
+def _places(texts: Iterable[AbstractSet[Any]]) -> dict[Any, NDArray[np.intp]]:
+    """Where each thing stands."""
+    places: dict[Any, list[int]] = {}
+    for at, things in enumerate(texts):
+        for thing in things:
+            places.setdefault(thing, []).append(at)
+    return {thing: np.array(found, dtype=np.intp) for thing, found in places.items()}
+
+
+# --- the same thing in other words ------------------------------------------------------------
+
+
+def may_be_one(one: str, other: str) -> bool:
+    """Whether two texts may be two wordings of one thing, as far as that can be told without them.
+
+    They may not if they contradict each other, if their literals (numbers, quotations, URLs,
+    addresses, paths, versions) differ or come in another order, nor if they have the same words in
+    another order ("from Paris to Rome"): an embedding hardly sees any of that.
+    """
+    first, second = _sequence(one), _sequence(other)
+    if first == second:
+        return True
+    return (
+        _literals(first) == _literals(second)
+        and sorted(first) != sorted(second)
+        and not contrast(one, other).opposed
+    )
+
+
+def _sequence(text: str) -> list[str]:
+    found = (match[0].casefold() for match in TOKEN.finditer(word_form(text)))
+    return [token for token in found if len(token) > 1 or token.isalnum()]
+
+
+def _literals(tokens: list[str]) -> list[str]:
+    return [token for token in tokens if _LITERAL.search(token.replace("'s", ""))]
+
+
+# --- reading ----------------------------------------------------------------------------------
 
 
 @lru_cache(maxsize=512)
-def _read(text: str) -> _Read:
+def read(text: str) -> Reading:
+    """Read a text; of a long one the beginning."""
     words: set[str] = set()
     values: set[str] = set()
     negated: set[str] = set()
     said: set[str] = set()
     denied: set[str] = set()
+    particles: set[tuple[str, int]] = set()
     moves: set[tuple[str, str]] = set()
     before: list[str] = []
     towards: list[str] = []
     reach = after = 0
-    for term, kind, word in _tokens(text):
+    for term, kind, word in _tokens(word_form(text[:_CHARACTERS])):
         if kind == "stop":
             before, towards, reach = [], [], 0
-        elif kind == "negation":
+            continue
+        if kind == "negation":
             reach = _REACH
-        elif term in _TOWARDS:
+            continue
+        if term in FUNCTION_TERMS or word in PARTICLES:
+            particles.add((word, sum(one == word for one, _ in particles)))
+        if term in _TOWARDS:
             towards, after = before, _BESIDE
         elif kind == "value" or term not in FUNCTION_TERMS:
             (values if kind == "value" else words).add(term)
@@ -157,19 +289,20 @@ def _read(text: str) -> _Read:
                 moves |= {(one, term) for one in towards}
                 after -= 1
             before = [*before, term][-_BESIDE:]
-    return _Read(
+    return Reading(
         frozenset(words | values),
         frozenset(words - values),
         frozenset(negated),
-        frozenset(said),
-        frozenset(denied),
+        frozenset(said - PARTICLES),
+        frozenset(denied - PARTICLES),
+        frozenset(particles),
         frozenset(moves),
     )
 
 
 def _tokens(text: str) -> Iterator[tuple[str, str, str]]:
     """Terms in order, each with what it is and the word it is of."""
-    text = _PHRASE.sub(_in_one_word, text)
+    text = _PHRASE.sub(_in_one_word, _SUSPENDED.sub(r"\1\3 \2\3", text))
     starts = True
     for found in _TOKEN.finditer(text):
         kind, word = found.lastgroup or "", found.group()
@@ -181,18 +314,23 @@ def _tokens(text: str) -> Iterator[tuple[str, str, str]]:
             continue
         if kind == "quoted":
             for part in word.strip("\"'`").split():
-                yield from ((term, "value", part.lower()) for term in word_terms(part))
+                yield from _parts("value", part)
         elif _NEGATION.fullmatch(word):
             yield word.lower(), "negation", ""
-        elif _VALUE.search(word) or (word[0].isupper() and not starts):
-            yield from ((term, "value", word.lower()) for term in word_terms(word))
         else:
-            yield from ((term, "word", word.lower()) for term in word_terms(word))
+            named = _VALUE.search(word) or (word[0].isupper() and not starts)
+            yield from _parts("value" if named else "word", word)
         starts = False
+
+
+def _parts(kind: str, word: str) -> Iterator[tuple[str, str, str]]:
+    parts = parts_of(word)
+    whole = one_word(parts) if parts else ""
+    return ((stem_of(part), kind, whole or part) for part in parts)
 
 
 def _in_one_word(found: re.Match[str]) -> str:
     """The phrase with the one word for it; the words between stay."""
-    word = _MEANING.get((found[1].lower(), found[2].lower()))
-    between = found[0].split()[1:-1]
-    return " ".join([word, *between]) if word else found[0]
+    particle = (found[2] or found[4]).lower()
+    word = _MEANING.get((found[1].lower(), particle))
+    return word + (found[3] or "") if word else found[0]

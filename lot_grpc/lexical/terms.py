@@ -20,7 +20,9 @@ from typing import Final
 
 from py_rust_stemmers import SnowballStemmer
 
-TERMS: Final = "lot-terms-1"
+from lot_grpc.domain.text_form import word_form
+
+TERMS: Final = "lot-terms-2"
 """Name and version of these rules."""
 
 _UNSPACED = (
@@ -42,15 +44,14 @@ _TOKEN: Final = re.compile(
 # read again from each of them: a minute.
 _COMPOUND: Final = re.compile(r"(?<!\w)\w++(?:(?:::|[-./\\@#:])\w++)++")
 _PART: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+_JOINT: Final = re.compile("[-_]")
 _LATIN: Final = re.compile("[\u00c0-\u024f\u1e00-\u1eff]")
 _UNREAD: Final = re.compile(
     "[\u0300-\u036f"  # accents that no letter has in one
     "\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7"  # Hebrew points
-    "\u0610-\u061a\u0640\u064b-\u065f\u0670"  # Arabic vowel signs, the stretched line
-    "\u00ad\u200c\u200d\u2060\ufe00-\ufe0f\ufeff]"  # soft hyphens, joiners, variants
+    "\u0610-\u061a\u0640\u064b-\u065f\u0670]"  # Arabic vowel signs, the stretched line
 )
 """What is written within a word and often left out."""
-_PIECE = 1024
 
 FUNCTION_WORDS: Final = frozenset(
     (  # noqa: SIM905 - read as words
@@ -83,7 +84,7 @@ class Terms:
 
 def terms_of(text: str) -> Terms:
     """The terms of a text."""
-    text = _UNREAD.sub("", _normalized(text))
+    text = _UNREAD.sub("", word_form(text))
     found = Terms()
     for token in _TOKEN.finditer(text):
         kind, word = token.lastgroup, token.group()
@@ -104,17 +105,11 @@ def terms_of(text: str) -> Terms:
     return found
 
 
-def word_terms(word: str) -> tuple[str, ...]:
-    """The stems of a word's parts; none of what is no word."""
-    return _split(word[:_LONGEST_WORD])[0]
-
-
-def _normalized(text: str) -> str:
-    """By NFKC. In pieces, since to put a run of marks in order takes the square of its length."""
-    if text.isascii():
-        return text
-    starts = range(0, len(text), _PIECE)
-    return "".join(unicodedata.normalize("NFKC", text[at : at + _PIECE]) for at in starts)
+def parts_of(word: str) -> tuple[str, ...]:
+    """The parts of a word, in lower case; none of what is no word."""
+    word = _plain(word[:_LONGEST_WORD])
+    parts = _PART.findall(word) if word.isascii() else _JOINT.split(word)
+    return tuple(part.lower() for part in parts if part)
 
 
 def _add_unspaced(found: Terms, run: str) -> None:
@@ -128,10 +123,9 @@ def _add_unspaced(found: Terms, run: str) -> None:
 @lru_cache(maxsize=_WORDS_KEPT)
 def _split(word: str) -> tuple[tuple[str, ...], str]:
     """Stems of a word's parts, and the word written together if it has more than one."""
-    word = _plain(word)
-    parts = _PART.findall(word) if word.isascii() else [p for p in word.split("_") if p]
-    together = stem_of("".join(parts).lower()) if len(parts) > 1 else ""
-    return tuple(stem_of(part.lower()) for part in parts), together
+    parts = parts_of(word)
+    together = stem_of("".join(parts)) if len(parts) > 1 else ""
+    return tuple(map(stem_of, parts)), together
 
 
 @lru_cache(maxsize=_WORDS_KEPT)

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lot_grpc.domain.opposites import opposed
-from lot_grpc.domain.wording import wording_of
+from lot_grpc.lexical.contrast import opposed, read
 from lot_grpc.services.distilling.likeness import (
     OTHER_ACTION,
     SAME_TEMPLATE,
@@ -29,6 +28,11 @@ WORDS = st.sampled_from(
         "in",
         "out",
         "on",
+        "to",
+        "off",
+        "before",
+        "after",
+        "read-only",
         "not",
         "don\u2019t",
         "paris",
@@ -107,10 +111,11 @@ def test_the_way_back_is_the_opposite(one, other):
 @given(st.lists(TASKS, min_size=1, max_size=8))
 def test_opposites_are_those_of_each_pair(tasks):
     found = added(*tasks)
-    words = [wording_of(task).words for task in tasks]
-    for one in range(len(tasks)):
-        for other in range(len(tasks)):
-            assert np.isneginf(found[one, other]) == opposed(words[one], words[other])
+    texts = [read(task) for task in tasks]
+    for n, one in enumerate(texts):
+        for at, other in enumerate(texts):
+            kept_apart = opposed(one, other) or bool(one.denied) != bool(other.denied)
+            assert np.isneginf(found[n, at]) == kept_apart
 
 
 @given(st.lists(TASKS, min_size=2, max_size=8), st.lists(TASKS, min_size=1, max_size=4))

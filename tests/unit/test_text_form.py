@@ -6,7 +6,7 @@ import unicodedata
 
 import pytest
 
-from lot_grpc.domain.text_form import folded, normal_form
+from lot_grpc.domain.text_form import folded, normal_form, without_breaks, word_form
 from lot_grpc.regexes import Regex
 
 
@@ -34,3 +34,23 @@ def test_a_regular_expression_and_a_text_meet_in_one_form():
     for regex in ("^caf\u00e9+$", "^cafe\u0301+$"):
         for text in ("CAF\u00c9\u00c9", "cafe\u0301e\u0301"):
             assert Regex(regex).matches(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("\uff24\uff25\uff30\uff2c\uff2f\uff39", "DEPLOY"),
+        ("\ufb01le", "file"),
+        ("dis\u00adable", "disable"),
+        ("dis\u200bable", "disable"),
+        ("dis\u200d\u2060able\ufeff", "disable"),
+        ("\u202eread\u2011only", "read-only"),
+        ("caf\u0065\u0301", "caf\u00e9"),
+    ],
+)
+def test_words_are_compared_without_what_only_their_setting_is(text, word):
+    assert word_form(text) == word_form(word) == word
+
+
+def test_what_is_shown_keeps_its_letters():
+    assert without_breaks("\uff24is\u00adable x\u00b2") == "\uff24isable x\u00b2"

@@ -19,8 +19,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from lot_grpc.domain.opposites import FEW, NEGATIONS, PARTICLES, comparable, opposites_among
 from lot_grpc.domain.wording import LEAST_CONSTANT, LEAST_CONTENT, Wording, is_word, wording_of
+from lot_grpc.lexical.contrast import Contradictions, read
 from lot_grpc.services.pacing import Breath
 
 SAME_TEMPLATE: Final = 0.2
@@ -64,21 +64,24 @@ def likeness_by_words(units: Sequence[Tasks]) -> Floats:
     weights = np.array([weight for unit in units for _, weight in unit.tasks], dtype=np.float64)
     fixed = np.array([unit.fixed for unit in units], dtype=np.bool_)
     breath = Breath()
-    wordings = []
+    wordings, readings = [], []
     for unit in units:
         for task, _ in unit.tasks:
             wordings.append(wording_of(task))
+            readings.append(read(task))
             breath.pause()
     free = np.flatnonzero(~fixed[owners])
     templates = _Templates(wordings, free, breath)
-    opposites = _Opposites(wordings)
+    opposites = Contradictions(readings)
+    denies = np.array([bool(one.denied) for one in readings])
     actions = _numbered([" ".join(one.actions) for one in wordings])
     sizes = np.bincount(owners, weights, len(units))
     added = np.zeros((len(units), len(units)), dtype=np.float32)
     for at in free:
         more = np.where(actions == actions[at], 0.0, -OTHER_ACTION)
         more[templates.shared_with(at)] += SAME_TEMPLATE
-        more[opposites.of(at)] = -np.inf
+        more[opposites.of(int(at))] = -np.inf
+        more[denies != denies[at]] = -np.inf
         added[owners[at]] += weights[at] * np.bincount(owners, weights * more, len(units))
         breath.pause()
     added /= sizes
@@ -90,55 +93,6 @@ def likeness_by_words(units: Sequence[Tasks]) -> Floats:
 def _numbered(names: Sequence[str]) -> _Ints:
     numbers: dict[str, int] = {}
     return np.array([numbers.setdefault(name, len(numbers)) for name in names], dtype=np.intp)
-
-
-# --- opposites --------------------------------------------------------------------------------
-
-
-class _Opposites:
-    """``domain.opposites.opposed``, of one task and all others at once; and who goes back."""
-
-    def __init__(self, wordings: Sequence[Wording]) -> None:
-        self._words = [comparable(one.words) for one in wordings]
-        places: dict[str, list[int]] = {}
-        for at, words in enumerate(self._words):
-            for word in words:
-                places.setdefault(word, []).append(at)
-        self._places = {word: np.array(found, dtype=np.intp) for word, found in places.items()}
-        self._opposites = opposites_among(places)
-        self._negated = np.array([not NEGATIONS.isdisjoint(words) for words in self._words])
-        self._sizes = np.array([len(words) for words in self._words])
-        self._moves = [one.moves for one in wordings]
-        self._moving: dict[tuple[str, str], list[int]] = {}
-        for at, moves in enumerate(self._moves):
-            for move in moves:
-                self._moving.setdefault(move, []).append(at)
-
-    def of(self, at: np.intp) -> NDArray[np.bool_]:
-        """Which tasks are opposed to one."""
-        words = self._words[at]
-        found: NDArray[np.bool_] = self._negated != self._negated[at]
-        for word in words:
-            for other in self._opposites.get(word, frozenset()) - words:
-                found[self._with_only(other, word)] = True
-        for pair in PARTICLES:
-            for one, other in (pair, pair[::-1]):
-                if one in words and other not in words and other in self._places:
-                    near = self._with_only(other, one)
-                    found[near[self._few_differ(at)[near]]] = True
-        for start, end in self._moves[at]:
-            back = self._moving.get((end, start), ())
-            found[[other for other in back if (start, end) not in self._moves[other]]] = True
-        return found
-
-    def _with_only(self, word: str, without: str) -> _Ints:
-        return np.setdiff1d(self._places[word], self._places[without], assume_unique=True)
-
-    def _few_differ(self, at: np.intp) -> NDArray[np.bool_]:
-        places = [self._places[word] for word in self._words[at]]
-        shared = np.bincount(np.concatenate(places), minlength=len(self._words))
-        few: NDArray[np.bool_] = np.maximum(self._sizes, self._sizes[at]) - shared <= FEW
-        return few
 
 
 # --- templates --------------------------------------------------------------------------------

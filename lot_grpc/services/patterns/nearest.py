@@ -9,8 +9,7 @@ from typing import Final
 import numpy as np
 
 from lot_grpc.domain.pattern import Pattern, PatternContent, search_text
-from lot_grpc.domain.tokens import means_the_same_things
-from lot_grpc.lexical.contrast import contrast
+from lot_grpc.lexical.contrast import may_be_one
 from lot_grpc.ports import Condition, Equals, Missing, Not, Record, SearchQuery, Vector, VectorStore
 from lot_grpc.services.records.collections import CODE_VECTOR, PATTERNS, TEXT_VECTOR
 from lot_grpc.services.records.patterns import SUPERSEDED, pattern_from_record
@@ -83,8 +82,4 @@ def _code_similarity(record: Record, vectors: Mapping[str, Vector]) -> float:
 
 def _may_be_merged(stored: PatternContent, given: PatternContent) -> bool:
     one, other = search_text(stored), search_text(given)
-    return (
-        means_the_same_things(one.text, other.text)
-        and means_the_same_things(one.code, other.code)
-        and not contrast(one.text, other.text).opposed
-    )
+    return may_be_one(one.text, other.text) and may_be_one(one.code, other.code)
