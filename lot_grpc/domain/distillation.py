@@ -74,7 +74,7 @@ def generalised(members: Sequence[Pattern], facts: GroupFacts) -> PatternContent
     actions = align_actions([content.actions for content in contents])
     actions.learn_keys(slots)
     texts = align_texts([content.task for content in contents])
-    task = texts.render(slots) if texts.tells_enough else contents[0].task
+    task = texts.render(slots, as_task=True) if texts.tells_enough else contents[0].task
     steps = actions.render(slots)
     return PatternContent(
         task=task,

@@ -11,9 +11,13 @@ from lot_grpc.domain.pattern import Action
 from lot_grpc.domain.slots import Slots
 from lot_grpc.domain.text_form import normal_form, without_breaks, word_form
 from lot_grpc.domain.tokens import TOKEN
+from lot_grpc.domain.wording import action_places
 
 _MOST_TOKENS: Final = 200
 """Of a text that are aligned; what lies behind them is one token more."""
+
+_ALTERNATIVES: Final = 4
+"""Things to do that a template names at most."""
 
 _MOST_ACTIONS: Final = 100
 """Of a pattern that are aligned, the first ones."""
@@ -49,21 +53,31 @@ class AlignedTexts:
     """Each with whether a space comes before it."""
     constant_share: float
     """How much of the words is constant, in [0, 1]."""
+    done: frozenset[int] = frozenset()
+    """The pieces that say what to do, as far as that varies."""
 
     @property
     def tells_enough(self) -> bool:
         """Whether a template of it says what the texts are about."""
-        return self.constant_share >= _LEAST_CONSTANT
+        few = all(len(_alternatives(self.pieces[at][0])) <= _ALTERNATIVES for at in self.done)
+        return self.constant_share >= _LEAST_CONSTANT and few
 
     def values(self) -> list[tuple[str, ...]]:
         """What varies, in order."""
         return [piece for piece, _ in self.pieces if not isinstance(piece, str)]
 
-    def render(self, slots: Slots) -> str:
-        """The text with ``{slots}`` for what varies."""
+    def render(self, slots: Slots, *, as_task: bool = False) -> str:
+        """The text with ``{slots}`` for what varies.
+
+        What a task says is to be done is no slot but all that is done ("Check or verify …"): else
+        opposites would have one template.
+        """
         text = ""
-        for piece, spaced in self.pieces:
-            shown = piece if isinstance(piece, str) else f"{{{slots.name_of(piece)}}}"
+        for at, (piece, spaced) in enumerate(self.pieces):
+            if as_task and at in self.done:
+                shown = " or ".join(_alternatives(piece))
+            else:
+                shown = piece if isinstance(piece, str) else f"{{{slots.name_of(piece)}}}"
             text += f" {shown}" if spaced and text else shown
         return text
 
@@ -73,18 +87,35 @@ def align_texts(texts: Sequence[str]) -> AlignedTexts:
     tokens = [_tokens(text) for text in texts]
     words = [[word_form(token.text).casefold() for token in one] for one in tokens]
     constant, places = _constant(words)
+    acts = [set(action_places(one)) for one in words]
     pieces: list[tuple[str | tuple[str, ...], bool]] = []
+    done: set[int] = set()
     for number in range(len(constant) + 1):
         spans = [one[at[number][0] : at[number][1]] for one, at in zip(tokens, places, strict=True)]
         if any(spans):
             first = next(span for span in spans if span)
+            if all(
+                not acting.isdisjoint(range(*at[number]))
+                and all(map(_is_word, one[slice(*at[number])]))
+                for one, acting, at in zip(words, acts, places, strict=True)
+            ):
+                done.add(len(pieces))
             pieces.append((tuple(_joined(span) for span in spans), first[0].spaced))
         if number < len(constant):
-            shown = tokens[0][places[0][number][1]]
-            pieces.append((shown.text, shown.spaced))
+            shown = [one[at[number][1]] for one, at in zip(tokens, places, strict=True)]
+            pieces.append((shown[0].text, any(token.spaced for token in shown)))
     counted = sum(_is_word(word) for one in words for word in one)
     kept = len(words) * sum(_is_word(word) for word in constant)
-    return AlignedTexts(tuple(pieces), kept / counted if counted else 0.0)
+    return AlignedTexts(tuple(pieces), kept / counted if counted else 0.0, frozenset(done))
+
+
+def _alternatives(piece: str | tuple[str, ...]) -> list[str]:
+    """The different ones; behind the first a capital letter that only begins a sentence is none."""
+    different: dict[str, str] = {}
+    for value in [piece] if isinstance(piece, str) else piece:
+        different.setdefault(word_form(value).casefold(), value)
+    first, *others = different.values()
+    return [first, *(one[0].lower() + one[1:] if one.istitle() else one for one in others)]
 
 
 def _constant(words: Sequence[list[str]]) -> tuple[list[str], list[list[tuple[int, int]]]]:

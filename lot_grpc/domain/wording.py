@@ -6,6 +6,7 @@ hotel room in …" of "Book a hotel room in Paris". Tasks that share one are of 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Final
@@ -83,16 +84,21 @@ def wording_of(task: str) -> Wording:
             break
     while tokens and not is_word(tokens[-1]) and len(tokens[-1]) == 1:
         tokens.pop()
+    return Wording(tuple(tokens), tuple(action_places(tokens)))
+
+
+def action_places(tokens: Sequence[str]) -> list[int]:
+    """Where in each sentence the word stands that says what to do; tokens are in lower case."""
     places, start = [], 0
     ends = [at for at, token in enumerate(tokens) if token in _ENDS]
     for end in [*ends, len(tokens)]:
         if start < end:
             places.append(_action(tokens, start, end))
         start = end + 1
-    return Wording(tuple(tokens), tuple(places))
+    return places
 
 
-def _action(tokens: list[str], start: int, end: int) -> int:
+def _action(tokens: Sequence[str], start: int, end: int) -> int:
     """Where in a sentence the word stands that says what to do; its last token if none does."""
     if tokens[start] in _PREPOSITIONS and "," in tokens[start:end]:
         start = tokens.index(",", start) + 1

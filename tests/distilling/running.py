@@ -30,6 +30,8 @@ class Found:
     groups: list[list[str]]
     templates: int
     """Of which there are enough tasks for a group."""
+    texts: list[str]
+    """The tasks of the groups, and of those that they are grouped in."""
 
     @property
     def pure(self) -> float:
@@ -67,4 +69,6 @@ async def distilled(embedder: Embedder, tasks: Labelled, least: int = 3) -> Foun
     lowest = [inner for top in run.groups for inner in (top.groups or [top])]
     groups = [[tasks[int(one[1:])][1] for one in group.member_ids] for group in lowest]
     sizes = Counter(name for _, name in tasks)
-    return Found(groups, sum(size >= least for size in sizes.values()))
+    everything = [one for top in run.groups for one in (top, *top.groups)]
+    texts = [group.pattern.content.task for group in everything]
+    return Found(groups, sum(size >= least for size in sizes.values()), texts)

@@ -34,3 +34,20 @@ async def test_templates_are_found_and_opposites_and_other_actions_kept_apart(
     assert one.pure == 1.0
     assert one.merged() == []
     assert round(one.found * 15) >= found
+
+
+@pytest.mark.model
+async def test_templates_tell_what_is_done(model):
+    tasks = [
+        f"{act} the nightly backup of {name}"
+        for act in ("Lock", "Unlock", "Check", "Verify")
+        for name in ("orders", "users", "billing")
+    ]
+    one = await distilled(model, [(task, "") for task in tasks])
+    assert sorted(one.texts) == [
+        "Check or verify the nightly backup of {text}",
+        "Check the nightly backup of {text}",
+        "Lock the nightly backup of {text}",
+        "Unlock the nightly backup of {text}",
+        "Verify the nightly backup of {text}",
+    ]

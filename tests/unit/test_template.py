@@ -18,7 +18,7 @@ from lot_grpc.domain.outcomes import Outcome, Outcomes
 from lot_grpc.domain.pattern import Action, Pattern, PatternContent, PatternKind
 from lot_grpc.domain.slots import Slots, kind_of, plain_value
 from lot_grpc.domain.template import align_actions, align_texts
-from lot_grpc.domain.text_form import folded
+from lot_grpc.domain.text_form import folded, without_breaks
 from tests.unit import made
 
 SEQUENCES = st.lists(st.sampled_from("abcd"), max_size=12)
@@ -74,6 +74,11 @@ def template(*texts: str) -> tuple[str, dict[str, list[str]]]:
             {"host": ["shop.com", "foo.org"], "name": ["Alice Smith", "Bob"]},
         ),
         (
+            ["Dis\u00adable Ana", "\uff24isable Bob"],
+            "Disable {name}",
+            {"name": ["Ana", "Bob"]},
+        ),
+        (
             ["Cancel order #1234, please.", "Cancel order #98, please."],
             "Cancel order #{number}, please.",
             {"number": ["1234", "98"]},
@@ -111,6 +116,29 @@ def test_what_varies_becomes_a_slot_named_by_what_it_holds(texts, expected, valu
     assert template(*texts) == (expected, values)
 
 
+@pytest.mark.parametrize(
+    ("texts", "expected"),
+    [
+        (
+            ["Lock the door of room 1", "lock the door of room 2", "Bolt the door of room 3"],
+            "Lock or bolt the door of room {number}",
+        ),
+        (
+            ["Please check it now", "Please take a look at it now", "Please SSH into it now"],
+            "Please check or take a look at or SSH into it now",
+        ),
+        (["Fix the bug in Ana", "Quickly fix the bug in Bob"], "{name} Fix the bug in {name_2}"),
+        (["Open a.md. Print it.", "Open b.md. Burn it."], "Open {text} it."),
+        ([f"{verb} all of the rooms" for verb in ["Lock", "Bolt", "Seal", "Shut", "Bar"]], None),
+    ],
+)
+def test_what_a_task_says_is_done_is_no_slot(texts, expected):
+    aligned = align_texts(texts)
+    assert aligned.tells_enough == (expected is not None)
+    if expected:
+        assert aligned.render(Slots(), as_task=True) == expected
+
+
 def test_the_same_values_are_the_same_slot_wherever_they_stand():
     shown, slots = template("Swap 1 and 2, then 1 again", "Swap 7 and 8, then 7 again")
     assert shown == "Swap {number} and {number_2}, then {number} again"
@@ -128,7 +156,7 @@ def test_filling_the_slots_of_a_member_gives_its_text_but_for_case_space_and_for
 
 
 def _letters(text: str) -> str:
-    return folded("".join(text.split()))
+    return folded("".join(without_breaks(text).split()))
 
 
 def test_a_text_without_end_is_aligned_at_its_beginning():
