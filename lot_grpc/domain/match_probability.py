@@ -24,12 +24,14 @@ class Likeness:
     """What the probability is taken from. ``similarity``, ``words`` in [0, 1].
 
     ``words``: Dice's coefficient of both texts' words, without function words and values.
+    ``differ``: each has such a word that the other lacks.
     ``opposed``: one denies or reverses what the other says. ``bare``: what was found is code that
     no words describe.
     """
 
     similarity: float
     words: float
+    differ: bool = False
     opposed: bool = False
     bare: bool = False
 
@@ -37,19 +39,22 @@ class Likeness:
     def features(self) -> tuple[float, ...]:
         """What is weighed, in the order of ``WEIGHTS``.
 
-        Words matter more, the less similar the meanings are. A contradiction matters more, the
-        more words both share: in unlike texts two opposite words are mostly chance.
+        Words matter more, the less similar the meanings are. Where both texts have words of their
+        own, similarity tells less, the more it comes from the words that they share. A
+        contradiction matters more, the more words both share: in unlike texts two opposite words
+        are mostly chance.
         """
         return (
             1.0,
             self.similarity,
             (1.0 - self.similarity) * self.words,
+            self.words * self.differ,
             self.words * self.opposed,
             float(self.bare),
         )
 
 
-WEIGHTS: Final = (-13.82, 17.09, 9.95, -6.27, -0.86)
+WEIGHTS: Final = (-14.81, 18.55, 14.64, -1.73, -6.23, -0.82)
 """From ``python -m tests.calibration``, which also measures their accuracy (docs/retrieval.md)."""
 
 

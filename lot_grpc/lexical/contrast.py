@@ -96,9 +96,11 @@ class Contrast:
     the same two things the other way round ("from A to B").
     ``likeness``: Dice's coefficient of both sets of words, without function words and without
     values (numbers, names, quotations), in which tasks of one form differ.
+    ``differ``: each has such a word that the other lacks.
     """
 
     likeness: float
+    differ: bool
     opposed: bool
 
 
@@ -134,6 +136,7 @@ def contrast(one: str, other: str) -> Contrast:
     ours, theirs = (read(text[start:]) for text in (one, other))
     return Contrast(
         2 * len(ours.form & theirs.form) / (len(ours.form) + len(theirs.form) or 1),
+        not (ours.form <= theirs.form or theirs.form <= ours.form),
         opposed(ours, theirs),
     )
 

@@ -215,3 +215,16 @@ def test_long_texts_are_compared_where_they_differ():
 def test_what_may_be_two_wordings_of_one_thing(one, other, may):
     assert may_be_one(one, other) is may
     assert may_be_one(other, one) is may
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "differ"),
+    [
+        ("Sort the table by date", "Filter the table by date", True),
+        ("Sort the table by date", "Sort the table", False),
+        ("Book a room in Paris", "Book rooms in Rome", False),
+    ],
+)
+def test_whether_each_has_a_word_of_its_own(one, other, differ):
+    assert contrast(one, other).differ is differ
+    assert contrast(other, one).differ is differ

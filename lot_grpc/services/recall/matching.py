@@ -11,7 +11,9 @@ from lot_grpc.ports import Embedder
 def likeness_of(query: str, text: SearchText, similarity: float) -> Likeness:
     """What tells whether a text is for the same task as a query, besides their cosine."""
     compared = contrast(query, text.text)
-    return Likeness(similarity, compared.likeness, compared.opposed, text.bare)
+    return Likeness(
+        similarity, compared.likeness, compared.differ, compared.opposed, bare=text.bare
+    )
 
 
 def match_of(embedder: Embedder, query: str, text: SearchText, similarity: float) -> float | None:
