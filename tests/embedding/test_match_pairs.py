@@ -12,7 +12,7 @@ from lot_grpc.domain.search_text import SearchText
 from lot_grpc.embedding.fastembed import FastembedEmbedder
 from lot_grpc.services.recall.matching import match_of
 from tests.calibration.__main__ import pairs_table
-from tests.calibration.pairs import HELD, TaskPair
+from tests.calibration.pairs import HELD, UNSEEN, TaskPair
 from tests.calibration.sets import judged_pairs
 from tests.calibration.vectors import CachedVectors
 
@@ -43,11 +43,12 @@ async def test_held_pairs_fall_on_their_side(fastembed_embedder):
         assert shares[kind] >= 0.5, shares
 
 
-async def test_the_docs_show_how_held_pairs_fall(fastembed_embedder, tmp_path):
+@pytest.mark.parametrize(("title", "pairs"), [("held", HELD), ("unseen", UNSEEN)])
+async def test_the_docs_show_how_pairs_fall(fastembed_embedder, tmp_path, title, pairs):
     embedder = CachedVectors(fastembed_embedder, tmp_path / "vectors.npz")
-    pairs = await judged_pairs("pairs", HELD, embedder)
+    judged = await judged_pairs(title, pairs, embedder)
     shown = [columns(line) for line in DOCS.read_text(encoding="utf-8").splitlines()]
-    for line in pairs_table("held", pairs, np.array(WEIGHTS)):
+    for line in pairs_table(title, judged, np.array(WEIGHTS)):
         assert columns(line) in shown, line
 
 
