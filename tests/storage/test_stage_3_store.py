@@ -30,7 +30,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 async def services(module_path: Path) -> AsyncIterator[Services]:
     unpack(ARCHIVE, module_path)
     store, opened = await open_services(module_path, FixedClock())
-    assert await bring_up_to_date(store, HashingEmbedder()) == 1  # a summary
+    assert await bring_up_to_date(store, HashingEmbedder()) == 17  # all that has terms
     assert not await needs_cells(store)
     assert await needs_reading(store)
     assert await read_errors_anew(store, HashingEmbedder(), stop=lambda: True) == 0

@@ -35,7 +35,7 @@ async def services(module_path: Path) -> AsyncIterator[Services]:
     clock = FixedClock()
     clock.advance(26 * 3600)
     store, opened = await open_services(module_path, clock)
-    assert await bring_up_to_date(store, HashingEmbedder()) == 1  # a summary
+    assert await bring_up_to_date(store, HashingEmbedder()) == 19  # all that has terms
     assert await read_errors_anew(store, HashingEmbedder()) > 0
     await opened.housekeeping.roll_forward(starting=True)
     await check_invariants(store, NS)

@@ -35,7 +35,7 @@ async def services(module_path: Path) -> AsyncIterator[Services]:
     clock.advance(26 * 3600)
     embedder = HashingEmbedder(DIMENSIONS)
     store, opened = await open_services(module_path, clock, embedder)
-    assert await bring_up_to_date(opened.model_store, embedder) == 1  # a summary
+    assert await bring_up_to_date(opened.model_store, embedder) == 23  # all that has terms
     assert await read_errors_anew(opened.model_store, embedder) == 2
     await opened.housekeeping.roll_forward(starting=True)
     await check_invariants(opened.model_store, NS)
