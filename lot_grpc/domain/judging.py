@@ -27,7 +27,7 @@ from lot_grpc.domain.judging_words import (
     OPEN,
     STRENGTHS,
 )
-from lot_grpc.domain.text_form import normal_form
+from lot_grpc.domain.text_form import without_breaks
 
 _READ_WORDS = 1000
 """Words that are read of a text; a judgement that comes later is not a short one's."""
@@ -89,7 +89,7 @@ def only_praises(text: str) -> bool:
 def _sentences(text: str) -> Iterator[list[str]]:
     """The sentences as words and marks, each with the mark that ends it."""
     sentence: list[str] = []
-    for number, found in enumerate(_TOKEN.finditer(normal_form(text))):
+    for number, found in enumerate(_TOKEN.finditer(without_breaks(text))):
         if number >= _READ_WORDS:
             break
         token = found[0].casefold().replace("'", "").replace("\u2019", "")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import takewhile
 from typing import Any, Final, TypeAlias
@@ -186,20 +186,35 @@ class Contradictions:
     """Which of many texts contradict one: ``opposed``, without comparing each two."""
 
     def __init__(self, texts: Sequence[Reading]) -> None:
-        self._texts = texts
         self._known = opposites_among({word for one in texts for word in one.all_words})
-        self._said = _places(one.said for one in texts)
+        self._texts = [replace(one, said=one.said & self._known.keys()) for one in texts]
+        self._said = _places(one.said for one in self._texts)
         self._negated = _places(one.negated for one in texts)
         self._moves = _places(one.moves for one in texts)
         self._tokens = _places(one.words | one.particles for one in texts)
         self._sizes = np.array([len(one.words) + len(one.particles) for one in texts])
 
-    def of(self, at: int) -> list[int]:
-        """Their places."""
+    def of_each(self, places: Iterable[int]) -> Iterator[tuple[int, list[int]]]:
+        """Some texts, each with all that contradict it, by their places."""
+        later = np.ones(len(self._texts), dtype=np.bool_)
+        known: dict[int, list[int]] = {}
+        for at in places:
+            later[at] = False
+            found = [
+                other
+                for other in np.flatnonzero(later & self._near(at)).tolist()
+                if opposed(self._texts[at], self._texts[other], self._known)
+            ]
+            for other in found:
+                known.setdefault(other, []).append(at)
+            yield at, found + known.pop(at, [])
+
+    def _near(self, at: int) -> NDArray[np.bool_]:
+        """Which texts may contradict one."""
         one = self._texts[at]
         near = np.zeros(len(self._texts), dtype=np.bool_)
         for word in one.said:
-            for other in self._known.get(word, ()):
+            for other in self._known[word]:
                 near[self._said.get(other, _NOWHERE)] = True
         for term in one.negated:
             near[self._tokens[term]] = True
@@ -209,12 +224,8 @@ class Contradictions:
             near[self._moves.get((end, start), _NOWHERE)] = True
         places = [self._tokens[token] for token in one.words | one.particles]
         shared = np.bincount(np.concatenate([_NOWHERE, *places]), minlength=len(self._texts))
-        near |= np.maximum(self._sizes, self._sizes[at]) - shared <= _FEW
-        return [
-            other
-            for other in np.flatnonzero(near).tolist()
-            if opposed(one, self._texts[other], self._known)
-        ]
+        few: NDArray[np.bool_] = np.maximum(self._sizes, self._sizes[at]) - shared <= _FEW
+        return near | few
 
 
 def _places(texts: Iterable[AbstractSet[Any]]) -> dict[Any, NDArray[np.intp]]:

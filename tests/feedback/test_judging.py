@@ -86,6 +86,14 @@ def test_a_negation_turns_praise_round(text):
     assert judge(text.replace("not ", "").replace("nicht", "")).reward >= judge(text).reward
 
 
+@pytest.mark.parametrize("mark", ["\u00ad", "\u200b", "\ufeff"])
+def test_marks_that_do_not_show_do_not_count(mark):
+    text = "This did not work, a terrible answer"
+    assert (
+        judge(text.replace("rr", f"r{mark}r").replace("ot", f"o{mark}t")) == judge(text) != UNSURE
+    )
+
+
 def test_two_negations_make_none():
     assert judge("It is not without good parts").reward > 0
 

@@ -58,6 +58,7 @@ def added(*tasks: str) -> np.ndarray:
         ("Send 20 euros to Anna for lunch", "Send 7 euros to Bob for lunch"),
         ("How do I parse JSON in Rust 2021?", "How do I parse YAML in Rust 2021?"),
         ("In api, fix the flaky login test", "In api, fix the flaky upload test"),
+        ("Bo\u00adok a room in Paris", "\uff22ook a room in\u200b Rome"),
         ("Check port 80 on web-01 for me", "Check port 443 on db-02 for me"),
     ],
 )

@@ -50,6 +50,7 @@ def test_an_identifier_has_the_same_terms_in_every_way_of_writing(parts):
         ("utf8", "UTF_8"),
         ("café_menu", "cafeMenu"),
         ("file-names", "fileName"),
+        ("read\u2011only", "read-only"),
     ],
 )
 def test_acronyms_and_digits_in_identifiers_are_parts_too(one, other):
@@ -115,6 +116,8 @@ def test_languages_named_with_signs_are_words():
         ("\uff46\uff55\uff4c\uff4c", "full"),
         ("ﬁle", "file"),
         ("data\u00adbase", "database"),
+        ("data\u200bbase", "database"),
+        ("data\u202cbase", "database"),
         ("connecting", "connections"),
         # Russian by case, number, and with e for yo
         ("базой", "базы"),

@@ -77,10 +77,10 @@ def likeness_by_words(units: Sequence[Tasks]) -> Floats:
     actions = _numbered([" ".join(one.actions) for one in wordings])
     sizes = np.bincount(owners, weights, len(units))
     added = np.zeros((len(units), len(units)), dtype=np.float32)
-    for at in free:
+    for at, others in opposites.of_each(free.tolist()):
         more = np.where(actions == actions[at], 0.0, -OTHER_ACTION)
         more[templates.shared_with(at)] += SAME_TEMPLATE
-        more[opposites.of(int(at))] = -np.inf
+        more[others] = -np.inf
         more[denies != denies[at]] = -np.inf
         added[owners[at]] += weights[at] * np.bincount(owners, weights * more, len(units))
         breath.pause()
@@ -139,9 +139,9 @@ class _Templates:
                 for at in bucket.tolist():
                     self._buckets.setdefault(at, []).append(bucket)
 
-    def shared_with(self, at: np.intp) -> _Ints:
+    def shared_with(self, at: int) -> _Ints:
         """Tasks that share a skeleton with one, itself too if there are any; some repeatedly."""
-        return np.concatenate([_NONE, *self._buckets.get(int(at), ())])
+        return np.concatenate([_NONE, *self._buckets.get(at, ())])
 
 
 def _within(keys: _Keys, known: _Keys) -> NDArray[np.bool_]:
