@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from lot_grpc.domain.opposites import PAIRED, PARTICLES, one_word, opposites_among
 from lot_grpc.domain.text_form import word_form
 from lot_grpc.domain.tokens import TOKEN
-from lot_grpc.lexical.terms import FUNCTION_TERMS, parts_of, stem_of
+from lot_grpc.lexical.terms import FUNCTION_TERMS, FUNCTION_WORDS, parts_of, stem_of
 
 _CHARACTERS: Final = 1_000
 """Of a text that are read. What is to be done mostly stands at its beginning; longer texts that
@@ -32,21 +32,21 @@ _PHRASES: Final = {
     ("off", "turn switch power"): "disable",
     ("in into on", "log sign"): "login",
     ("out off", "log sign"): "logout",
-    ("in", "opt check"): "{}in",
-    ("out", "opt check"): "{}out",
+    ("in", "opt"): "optin",
+    ("out", "opt"): "optout",
     ("up", "scal turn mov roll scroll"): "increase",
     ("down", "scal turn mov roll scroll"): "decrease",
     ("in out", "fill"): "fill",
 }
 """Verbs whose particle says what they mean, without an ending, and one word for it."""
 _MEANING: Final = {
-    (verb, particle): meaning.format(verb)
+    (verb, particle): meaning
     for (particles, verbs), meaning in _PHRASES.items()
     for verb in verbs.split()
     for particle in particles.split()
 }
 _PHRASE: Final = re.compile(
-    r"\b(turn|switch|power|log|sign|opt|check|scal|mov|roll|scroll|fill)(?:[egt]?(?:s|d|ed|ing)?)"
+    r"\b(turn|switch|power|log|sign|opt|scal|mov|roll|scroll|fill)(?:[egt]?(?:s|d|ed|ing)?)"
     r"(?:[ -](on|off|into|in|out|up|down)\b"
     r"|((?: (?!(?:and|or|then) )[\w'-]+){1,15}?) (on|off|in|out|up|down)"
     r"(?=\s*(?:[.,;:!?\n]|$)| (?:again|and|after|before|by|during|for|from|in|if|once|or|so|then"
@@ -133,7 +133,7 @@ def contrast(one: str, other: str) -> Contrast:
     if max(len(one), len(other)) > _CHARACTERS:
         alike = takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False))
         start = max(0, sum(1 for _ in alike) - _CHARACTERS // 5)
-    ours, theirs = (read(text[start:]) for text in (one, other))
+    ours, theirs = (read(text[start : start + _CHARACTERS]) for text in (one, other))
     return Contrast(
         2 * len(ours.form & theirs.form) / (len(ours.form) + len(theirs.form) or 1),
         not (ours.form <= theirs.form or theirs.form <= ours.form),
@@ -332,7 +332,8 @@ def _tokens(text: str) -> Iterator[tuple[str, str, str]]:
         elif _NEGATION.fullmatch(word):
             yield word.lower(), "negation", ""
         else:
-            named = _VALUE.search(word) or (word[0].isupper() and not starts)
+            capital = word[0].isupper() and not starts and word.lower() not in FUNCTION_WORDS
+            named = _VALUE.search(word) or capital
             yield from _parts("value" if named else "word", word)
         starts = False
 

@@ -110,6 +110,11 @@ OPPOSED = """
     En\u200bable the cache | Dis\u200bable the cache
     En\u2060able the cache | Dis\ufeffable the cache
     Fade in the picture | Fade out the picture
+    Turn the list into a table and log in | Turn the list into a table and log out
+    Check in at the hotel | Check out at the hotel
+    Run the hook before the deployment | Run the hook after the deployment
+    Import the rows from Excel | Import the rows to Excel
+    Opt all of the new users in | Opt all of the new users out
 """
 
 NOT_OPPOSED = """
