@@ -4,7 +4,8 @@ well they hold.
 The sets in ``--data`` and the fitted half of ``pairs`` count the same, each as one. Every set is
 measured by weights that were fitted without it; of ``pairs`` the other half is. ``unseen`` pairs
 are only measured. Errors and their solutions are no tasks: they are measured, to show how far the
-weights hold, and never fitted. The last line has the weights of all sets together. Exit code 1: the product's are others.
+weights hold, and never fitted. The last line has the weights of all sets together. Exit code 1:
+the product's are others.
 """
 
 from __future__ import annotations

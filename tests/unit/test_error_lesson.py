@@ -18,6 +18,7 @@ from lot_grpc.domain.extraction.error_lesson import (
     error_lesson,
 )
 from lot_grpc.domain.extraction.errors_met import MOST_STEPS, ErrorMet
+from lot_grpc.domain.text_form import visible
 from lot_grpc.pb.lot.v1 import error_solution_pb2 as pb
 
 OOPS = ErrorSeen("KeyError", "'a'")
@@ -112,7 +113,9 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3),
     max_leaves=8,
 )
-ERRORS = st.builds(ErrorSeen, TEXTS, TEXTS).filter(lambda error: error.type or error.message)
+ERRORS = st.builds(ErrorSeen, TEXTS, TEXTS).filter(
+    lambda error: visible(error.type + error.message)
+)
 STEPS = st.builds(
     Step,
     short(256),

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from google.protobuf.struct_pb2 import Struct
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lot_grpc.domain.extraction.digest import ErrorSeen, Step
+from lot_grpc.domain.extraction.digest import ErrorSeen, Step, step_of
 from lot_grpc.domain.extraction.errors_met import MOST_ERRORS, ErrorMet, errors_met
 
 LOST = ErrorSeen("ModuleNotFoundError", "No module named 'x'")
@@ -102,3 +103,19 @@ def test_each_is_told_once_and_what_worked_has_steps(steps, succeeded, ended_by)
         assert all(step.error != one.error for step in one.steps)
     if ended_by is not None:
         assert any(one.error == ended_by and not one.worked for one in met)
+
+
+@pytest.mark.parametrize(
+    ("error", "seen"),
+    [
+        (" ", None),
+        ({"message": "\u200b"}, None),
+        ("", None),
+        ("oops", ErrorSeen("", "oops")),
+        ({"type": "E", "message": " "}, ErrorSeen("E", " ")),
+    ],
+)
+def test_an_error_of_which_nothing_is_seen_is_none(error, seen):
+    data = Struct()
+    data.update({"error": error})
+    assert step_of("tool_error", data.SerializeToString()).error == seen

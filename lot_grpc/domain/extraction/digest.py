@@ -9,6 +9,7 @@ from typing import Any
 
 from lot_grpc.domain.complexity import Complexity
 from lot_grpc.domain.event_data import read_data
+from lot_grpc.domain.text_form import visible
 
 _TOOL_KEYS = ("tool", "tool_name")
 _NOTE_KEY = "note"
@@ -135,7 +136,7 @@ def _error(event_type: str, told: Mapping[str, Any]) -> ErrorSeen | None:
         kind = kind or _text(error, "type")
         message = message or _text(error, "message")
     kind, message = kind.replace("\0", ""), message.replace("\0", "")
-    return ErrorSeen(kind, message) if kind or message else None
+    return ErrorSeen(kind, message) if visible(kind + message) else None
 
 
 def _tool(told: Mapping[str, Any]) -> str:

@@ -22,6 +22,7 @@ from lot_grpc.domain.failures.failure import (
     tools_of,
 )
 from lot_grpc.domain.query import EpisodeFilter
+from lot_grpc.domain.text_form import visible
 from lot_grpc.ports import Condition, Equals, Record, VectorStore
 from lot_grpc.services.pacing import Pace
 from lot_grpc.services.records.collections import END_TIME, EPISODES, EVENTS
@@ -74,7 +75,7 @@ class _Ended:
         """The error that its end tells."""
         payload = self.record.payload
         kind, message = payload.get("error_type", ""), payload.get("error_message", "")
-        return ErrorSeen(kind, message) if kind or message else None
+        return ErrorSeen(kind, message) if visible(kind + message) else None
 
     @property
     def untold(self) -> bool:
