@@ -1,10 +1,10 @@
 """BM25 weights of documents and queries; the store multiplies by the inverse document frequency.
 
-Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond" (2009), with k1 and
-b as usual and one change: the length ratio is raised to ``LENGTH_POWER``. Tasks of twenty words and
-abstracts of two hundred lie in one collection, and with the plain ratio either short texts are told
-apart badly or long ones lose too much. The average length is a constant, since a weight is written
-once and the average moves.
+Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond" (2009), with one
+change: a text is divided by a power of its length, where BM25 has the ratio to the average length
+within the saturation. A weight is written once while the average moves, and a power needs none.
+Tasks of twenty words and abstracts of two hundred lie in one collection, and so a word saturates
+alike in both.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from lot_grpc.domain.fusion import NO_OVERLAP, Overlap
 from lot_grpc.lexical.terms import FUNCTION_TERMS, TERMS, terms_of
 from lot_grpc.ports import SparseVector
 
-TOKENIZER: Final = f"{TERMS}/bm25-1"
+TOKENIZER: Final = f"{TERMS}/bm25-2"
 """Name and version of what is stored: the terms, their numbers and their weights."""
 
-K1: Final = 1.2
-B: Final = 0.9
-AVERAGE_LENGTH: Final = 30
-"""Words."""
-LENGTH_POWER: Final = 0.75
+K1: Final = 1.5
+LENGTH_POWER: Final = 0.35
+SHORTEST: Final = 10
+"""Words; a shorter text counts as one of so many. "Thanks, Tom!" does not say more about Tom than a
+sentence does."""
 
 MOST_QUERY_TERMS: Final = 512
 """Terms of a query that are looked up. Of more, those with a digit or a sign in them come first
@@ -74,12 +74,11 @@ class LexicalQuery:
 def document_vector(text: str) -> SparseVector:
     """The weights of a text to store."""
     terms = terms_of(text)
-    ratio = (terms.length / AVERAGE_LENGTH) ** LENGTH_POWER
-    floor = K1 * (1 - B + B * ratio)
+    divisor = max(1.0, terms.length / SHORTEST) ** LENGTH_POWER
     weights: dict[int, float] = {}
     for term, count in terms.counts.items():
         number = term_number(term)
-        weights[number] = weights.get(number, 0.0) + count * (K1 + 1) / (count + floor)
+        weights[number] = weights.get(number, 0.0) + count * (K1 + 1) / (count + K1) / divisor
     return SparseVector(list(weights), list(weights.values()))
 
 

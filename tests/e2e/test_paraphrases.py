@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from pathlib import Path
 
 from lot_grpc.domain.fusion import FusionWeights
+from lot_grpc.evaluation.dataset import Dataset, Document, EvalQuery
 from tests.fusion.__main__ import searched_sets
+from tests.fusion.conversations import conversations
 
 PARAPHRASES: dict[str, list[str]] = {
     "Add pagination to the list of orders": ["show purchases twenty at a time"],
@@ -99,21 +100,19 @@ PARAPHRASES: dict[str, list[str]] = {
 }
 
 
-def test_a_short_request_in_other_words_is_found_by_what_it_means(tmp_path: Path) -> None:
-    folder = tmp_path / "paraphrases"
-    folder.mkdir()
-    corpus, queries, judged = [], [], ["query-id\tcorpus-id\tscore"]
-    for number, (task, others) in enumerate(PARAPHRASES.items()):
-        corpus.append(json.dumps({"id": f"t{number}", "text": task}))
-        for which, text in enumerate(others):
-            queries.append(json.dumps({"id": f"q{number}-{which}", "text": text}))
-            judged.append(f"q{number}-{which}\tt{number}\t1")
-    for name, lines in (
-        ("corpus.jsonl", corpus),
-        ("queries.jsonl", queries),
-        ("qrels.tsv", judged),
-    ):
-        (folder / name).write_text("\n".join(lines) + "\n")
-    [found] = asyncio.run(searched_sets([folder], {}))
+def test_a_short_request_in_other_words_is_found_by_what_it_means() -> None:
+    tasks = tuple(Document(f"t{number}", task) for number, task in enumerate(PARAPHRASES))
+    queries = tuple(
+        EvalQuery(f"q{number}-{which}", text, {f"t{number}": 1.0})
+        for number, others in enumerate(PARAPHRASES.values())
+        for which, text in enumerate(others)
+    )
+    [found] = asyncio.run(searched_sets([Dataset("paraphrases", Path(), tasks, queries)]))
     assert found.gap(FusionWeights()) >= -0.01
     assert found.hybrid(FusionWeights()) >= 0.92
+
+
+def test_a_question_about_a_conversation_is_answered_no_worse_than_by_the_better_leg() -> None:
+    for half in (0, 1):
+        [found] = asyncio.run(searched_sets([conversations(half)]))
+        assert found.gap(FusionWeights()) >= -0.01

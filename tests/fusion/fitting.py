@@ -3,38 +3,47 @@
 A query's candidates, their cosines and their words depend on the numbers only in whether function
 words count, and the order only in the weight besides. So each query is searched twice, its nDCG@10
 is worked out for 21 weights each, and what any numbers give is interpolated.
+
+Two of the numbers are those with the best nDCG@10. The likeness is none of them, since it matters
+only where many tasks have one form: it is what a wrong text reaches in one query of twenty, in the
+median of the sets.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lot_grpc.domain.fusion import NO_OVERLAP, FusionWeights, Overlap, Relevance
 from lot_grpc.evaluation.dataset import EvalQuery
 from lot_grpc.evaluation.metrics import ndcg
 
 _STEPS = 20
+_PROSES = (0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6)
+_CODES = (0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 1.0)
 _LIKES = (0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6)
+_CHANCE = 0.05
+_STEP = 0.05
+"""To which the likeness is rounded."""
 _HARM, _GAIN = 0.01, 0.03
 """What a set counts for at most: in the worst, and in the mean."""
-_TIE = 0.001
-"""Numbers that differ by less are as good. Of those the lowest likeness is taken: where the sets do
-not tell, the words of a text that is much the same decide."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """A query's nDCG@10 by weight of the meaning, and its best lexical hit."""
+    """A query's nDCG@10 by weight of the meaning, and its best lexical hit.
+
+    ``wrong``: that hit does not answer the query.
+    """
 
     by_weight: Sequence[float]
     shared: Overlap = NO_OVERLAP
     code: bool = False
+    wrong: bool = False
 
     def value(self, weight: float) -> float:
         """With any weight in [0, 1]."""
@@ -62,6 +71,12 @@ class SearchedSet:
     def better_leg(self) -> float:
         """The better of both, the words with the likeness that suits them best."""
         return max(max(self.legs(FusionWeights(like=like))) for like in _LIKES)
+
+    @cached_property
+    def chance(self) -> float | None:
+        """The likeness that a wrong hit reaches in one query of twenty; None without such hits."""
+        wrong = [form.shared.likeness for form, _ in self.answered if form.wrong]
+        return float(np.quantile(wrong, 1 - _CHANCE)) if wrong else None
 
     def gap(self, weights: FusionWeights) -> float:
         """How far the hybrid is above its better leg."""
@@ -97,26 +112,22 @@ def by_weight(found: Sequence[tuple[str, Relevance]], query: EvalQuery) -> list[
     return values
 
 
-def tried() -> Iterator[FusionWeights]:
-    """The numbers that are tried."""
-    proses, codes = (0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6), (0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 1.0)
-    for prose, code, like in product(proses, codes, _LIKES):
-        yield FusionWeights(prose, code, like)
+def misleads(found: Sequence[tuple[str, Relevance]], query: EvalQuery) -> bool:
+    """Whether the best lexical hit counts and does not answer the query."""
+    best, _ = max(found, key=lambda it: it[1].words, default=("", None))
+    return bool(best) and best not in query.exclude and query.judged.get(best, 0.0) <= 0
 
 
 def fit(sets: Sequence[SearchedSet]) -> tuple[FusionWeights, list[LeftOut]]:
     """The numbers that are best for all sets, for the worst of them first; and for all but one."""
-    candidates = list(tried())
+    left_out = [LeftOut(one, _best([it for it in sets if it is not one])) for one in sets]
+    return _best(sets), left_out
+
+
+def _best(sets: Sequence[SearchedSet]) -> FusionWeights:
+    chances = [one.chance for one in sets if one.chance is not None] or [FusionWeights().like]
+    like = round(round(float(np.median(chances)) / _STEP) * _STEP, 2)
+    candidates = [FusionWeights(*both, like) for both in product(_PROSES, _CODES)]
     gaps = np.array([[one.gap(it) for one in sets] for it in candidates])
-    chosen = [
-        LeftOut(one, _best(candidates, np.delete(gaps, number, axis=1)))
-        for number, one in enumerate(sets)
-    ]
-    return _best(candidates, gaps), chosen
-
-
-def _best(candidates: Sequence[FusionWeights], gaps: NDArray[np.float64]) -> FusionWeights:
     worst, mean = np.minimum(gaps, _HARM).min(axis=1), np.minimum(gaps, _GAIN).mean(axis=1)
-    merits = worst + 0.3 * mean
-    good = [number for number, merit in enumerate(merits) if merit >= merits.max() - _TIE]
-    return candidates[min(good, key=lambda number: (candidates[number].like, -merits[number]))]
+    return candidates[int(np.argmax(worst + 0.3 * mean))]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,8 @@ import pytest
 from lot_grpc.domain.fusion import FusionWeights, Overlap, Relevance
 from lot_grpc.evaluation.dataset import EvalQuery
 from tests.fusion.__main__ import main
-from tests.fusion.fitting import Answered, SearchedSet, by_weight, fit
+from tests.fusion.conversations import conversations
+from tests.fusion.fitting import Answered, SearchedSet, by_weight, fit, misleads
 
 PROSE, CODE = (Overlap(0.1, 4), False), (Overlap(0.1, 4), True)
 LIKE = (Overlap(0.42, 4), False)
@@ -68,17 +70,48 @@ def test_a_set_that_is_left_out_has_no_say():
     assert chosen["a"].prose <= served.prose <= chosen["b"].prose
 
 
+def test_the_likeness_is_what_chance_reaches_in_the_median_of_the_other_sets():
+    def wrong(*likenesses: float) -> SearchedSet:
+        rows = [Answered([0.5] * 21, Overlap(it, 4), wrong=True) for it in likenesses]
+        return SearchedSet("", [(one, one) for one in rows])
+
+    right = Answered([0.5] * 21, Overlap(1.0, 4))
+    low, middle, high = wrong(0.1, 0.2), wrong(*[0.1] * 18, 0.42, 0.42), wrong(0.9)
+    middle = SearchedSet("", [*middle.answered, *[(right, right)] * 9])
+    assert middle.chance == pytest.approx(0.42)
+    served, left_out = fit([low, middle, high])
+    assert served.like == 0.4
+    assert [one.weights.like for one in left_out] == [0.65, 0.55, 0.3]
+
+
+def test_a_hit_misleads_that_leads_the_words_and_is_not_right():
+    found = [
+        ("right", Relevance("1", 0, 0.9, 0.2, 0)),
+        ("wrong", Relevance("2", 0, 0.5, 0.8, 0)),
+    ]
+    query = EvalQuery("q", "?", {"right": 1.0, "wrong": 0.0})
+    assert misleads(found, query)
+    assert not misleads(found, replace(query, exclude=frozenset({"wrong"})))
+    assert not misleads(found[:1], query)
+    assert not misleads([], query)
+
+
+def test_the_halves_of_the_conversations_are_all_of_their_questions():
+    one, other = ({it.id for it in conversations(half).queries} for half in (0, 1))
+    assert not one & other
+    assert one | other == {it.id for it in conversations().queries}
+    assert abs(len(one) - len(other)) <= 1
+
+
 @pytest.mark.exhaustive
 @pytest.mark.timeout(120)
 def test_the_command_names_each_set(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    for name in ("one", "two"):
-        (tmp_path / name).mkdir()
-        texts = {"d1": f"Book a hotel {name}", "d2": "Cancel the order", "d3": "Parse a date"}
-        rows = [f'{{"id": "{key}", "text": "{text}"}}' for key, text in texts.items()]
-        (tmp_path / name / "corpus.jsonl").write_text("\n".join(rows))
-        (tmp_path / name / "queries.jsonl").write_text('{"id": "q", "text": "cancel my order"}')
-        (tmp_path / name / "qrels.tsv").write_text("q\td2\t1\n")
-    assert main(["--data", str(tmp_path / "one"), "--data", str(tmp_path / "two")]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    firsts = [line.split()[:5] for line in lines[2:4]]
-    assert firsts == [[name, *["1.0000"] * 4] for name in ("one", "two")]
+    texts = {"d1": "Book a hotel", "d2": "Cancel the order", "d3": "Parse a date"}
+    rows = [f'{{"id": "{key}", "text": "{text}"}}' for key, text in texts.items()]
+    (tmp_path / "corpus.jsonl").write_text("\n".join(rows))
+    (tmp_path / "queries.jsonl").write_text('{"id": "q", "text": "cancel my order"}')
+    (tmp_path / "qrels.tsv").write_text("q\td2\t1\n")
+    assert main(["--data", str(tmp_path)]) == 0
+    given, own = (line.split()[:5] for line in capsys.readouterr().out.splitlines()[2:4])
+    assert given == [tmp_path.name, *["1.0000"] * 4]
+    assert own[0] == "conversations"

@@ -457,7 +457,7 @@ async def test_a_long_memory_edited_meanwhile_has_the_vectors_of_its_new_text() 
 
 
 @pytest.mark.parametrize(
-    "tokenizer", ["lot-terms-2/bm25-2", LATER, "lot-terms-10/bm25-0", "something-else-1"]
+    "tokenizer", ["lot-terms-2/bm25-3", LATER, "lot-terms-10/bm25-0", "something-else-1"]
 )
 async def test_the_terms_of_a_newer_version_are_refused(tokenizer: str) -> None:
     clock = FixedClock()

@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 from lot_grpc.domain.fusion import NO_OVERLAP, Overlap
 from lot_grpc.lexical import bm25
 from lot_grpc.lexical.bm25 import (
-    AVERAGE_LENGTH,
     LENGTH_POWER,
     MOST_QUERY_TERMS,
-    B,
+    SHORTEST,
     document_vector,
     lexical_query,
     term_number,
@@ -41,19 +40,24 @@ def weight(text: str, term: str) -> float:
 
 
 def test_a_weight_is_the_formula_worked_out_by_hand():
-    text = "cache " * 3 + "filler " * 27  # 30 words, the average
-    assert weight(text, "cach") == pytest.approx(3 * 2.2 / (3 + 1.2))
-    assert weight(text, "filler") == pytest.approx(27 * 2.2 / (27 + 1.2))
-    # Four words: 1.2 * (0.1 + 0.9 * (4 / 30) ** 0.75) = 0.3583021
-    assert weight("cache the user name", "cach") == pytest.approx(2.2 / (1 + 0.3583021), rel=1e-6)
+    text = "cache " * 3 + "filler " * 27  # 30 words: 3 ** 0.35 = 1.4689007
+    assert weight(text, "cach") == pytest.approx(3 * 2.5 / (3 + 1.5) / 1.4689007)
+    assert weight(text, "filler") == pytest.approx(27 * 2.5 / (27 + 1.5) / 1.4689007)
+
+
+def test_a_very_short_text_weighs_no_more_than_a_sentence():
+    sentence = "cache the user name of whoever signs in before noon"  # ten words
+    for shorter in ("cache", "cache the user name"):
+        assert weight(shorter, "cach") == weight(sentence, "cach") == pytest.approx(1.0)
+    assert weight(f"{sentence} today", "cach") < 1.0
 
 
 @given(texts)
 def test_every_weight_is_the_formula(text):
     found = terms_of(text)
-    floor = bm25.K1 * (1 - B + B * (found.length / AVERAGE_LENGTH) ** LENGTH_POWER)
+    divisor = max(1.0, found.length / SHORTEST) ** LENGTH_POWER
     expected = {
-        term_number(term): count * (bm25.K1 + 1) / (count + floor)
+        term_number(term): count * (bm25.K1 + 1) / (count + bm25.K1) / divisor
         for term, count in found.counts.items()
     }
     assert weights(document_vector(text)) == pytest.approx(expected)
@@ -63,7 +67,9 @@ def test_every_weight_is_the_formula(text):
 def test_a_word_weighs_more_the_more_often_and_less_the_longer_the_text(text, times):
     once, again = weight(f"{text} zebra", "zebra"), weight(f"{text} zebra zebra", "zebra")
     assert once < again < bm25.K1 + 1
-    assert weight(f"{text} zebra" + " filler" * times, "zebra") < once
+    filled = weight(f"{text} zebra" + " filler" * times, "zebra")
+    assert filled <= once
+    assert (filled < once) is (terms_of(text).length + 1 + times > SHORTEST)
 
 
 @pytest.mark.parametrize("text", ["", " ", "?!"])
@@ -90,8 +96,7 @@ def colliding(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("colliding")
 def test_terms_that_collide_add_up():
     vector = document_vector("cache token")
-    floor = bm25.K1 * (1 - B + B * (2 / AVERAGE_LENGTH) ** LENGTH_POWER)
-    assert weights(vector) == pytest.approx({7: 2 * 2.2 / (1 + floor)})
+    assert weights(vector) == pytest.approx({7: 2.0})
     assert weights(lexical_query("cache token").vector) == {7: 2.0}
 
 
