@@ -34,7 +34,7 @@ class Fading:
     """
 
     half_life: float = 180 * 24 * 3600.0
-    kept: float = 0.9
+    kept: float = 0.93
 
     def since(self, then: int, now: int) -> float:
         """The weight left of an outcome after the time between two instants, in microseconds."""
@@ -131,6 +131,15 @@ class Evidence:
     successes: float = 0.0
     trials: float = 0.0
     neighbours: tuple[Neighbour, ...] = ()
+
+    @property
+    def same_query(self) -> tuple[float, float]:
+        """Successes and trials on the query itself, of those in the sums."""
+        same = [one for one in self.neighbours if one.cosine >= SAME_QUERY]
+        return (
+            math.fsum(one.weight * one.successes for one in same),
+            math.fsum(one.weight * one.trials for one in same),
+        )
 
 
 def neighbour(

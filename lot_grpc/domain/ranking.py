@@ -2,13 +2,18 @@
 
 Relevance is the anchor (``domain.fusion``, on the scale of a cosine). What was learned reorders
 near-ties only: hits whose relevance is within ``gate`` of the best one get ``weight`` times how far
-the log-odds of their chance lie from those of ``NEUTRAL``, as a share of ``SURE``, so at most
-``weight`` either way. The chance is estimated from a hit's outcomes on like queries
-(``domain.cells``), S successes in n trials, on top of two trials at ``NEUTRAL``:
-``(S + 2 * NEUTRAL) / (n + 2)``. So what was never tried neither gains nor loses. BALANCED goes by
-that mean. RELIABLE goes by the lower Wilson bound where that is above ``NEUTRAL``, and by the mean
-where that is below. EXPLORE goes by the mean moved towards a sample, the more the more trials there
-are. Hits below the gate learn nothing and stay behind all within it.
+the log-odds of their chance lie from those of a near-tie never tried, as a share of ``SURE``, so at
+most ``weight`` either way; what was never tried neither gains nor loses.
+
+The chance of a near-tie never tried is ``neutral``, whose odds are multiplied by how often what was
+tried on this very query worked, as a share of how often that was expected of its relevance: where
+few work, what failed is tried again before what lies far behind; where many work, others are tried.
+Outcomes on like queries (``domain.cells``), S successes in n trials, move a hit's chance by the
+log-odds of ``(S + 3 * neutral) / (n + 3)`` to c, and those on the query itself count in full:
+``(S + 2 * c) / (n + 2)``. BALANCED goes by that mean. RELIABLE goes by the lower Wilson bound where
+that is above what was never tried, and by the mean where that is below. EXPLORE goes by the mean
+moved towards a sample, the more the more trials there are. Hits below the gate learn nothing and
+stay behind all within it.
 
 Things without outcomes that were given an importance are moved by it in the same way, by
 ``weight * 2 * (importance - 1/2)``, with ``IMPORTANCE`` as the weight.
@@ -31,14 +36,15 @@ POOL_FACTOR = 3
 POOL_MINIMUM = 50
 
 PRIOR_TRIALS = 2.0
-"""How many trials at ``NEUTRAL`` stand before the outcomes."""
+"""How many trials stand before the outcomes on a query."""
 
-NEUTRAL = 0.3
-"""The chance at which what was learned adds nothing: that of a near-tie that was never tried. With
-``SURE``, chosen by the replay of docs/learning.md, whose page says on which data."""
+OTHER_PRIOR_TRIALS = 3.0
+"""How many stand before those on like queries."""
 
 SURE = 3.0
-"""The distance in log-odds at which what was learned counts in full: from .3 to a chance of .9."""
+"""The distance in log-odds at which what was learned counts in full: from .3 to a chance of .9.
+With the numbers around it, chosen by the replay of docs/learning.md, whose page says on which data.
+"""
 
 EXPLORED = 0.3
 """How far EXPLORE goes from the mean to a sample where there are many trials."""
@@ -54,12 +60,16 @@ class RankingWeights:
     ``gate``: how near to the best relevance counts as a near-tie. ``learned``: the most that what
     was learned adds to a score or takes from it; 0 turns it off. ``kernel_width``: how fast
     outcomes on other queries lose weight with their distance. ``fading``: how older outcomes do.
+    ``neutral``: the chance of a near-tie never tried, as long as nothing was tried on a query;
+    ``expected_tried``: so many hits that did as expected stand before those tried on it.
     """
 
     gate: float = 0.15
     learned: float = 0.2
     kernel_width: float = 0.06
     fading: Fading = field(default_factory=Fading)
+    neutral: float = 0.45
+    expected_tried: float = 5.0
 
     def weight_of(self, ranking: Ranking) -> float:
         """The most that what was learned adds or takes in a ranking."""
@@ -77,15 +87,19 @@ class ScorePart:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A hit before ranking, with its outcomes on like queries: weighted, PARTIAL as ½.
+    """A hit before ranking, with its outcomes: PARTIAL as ½, older ones faded.
 
-    ``importance`` in [0, 1] is that of what was given one, which has no outcomes; ½ is neutral.
+    ``successes`` and ``trials`` are those on the query itself, ``other_successes`` and
+    ``other_trials`` those on like queries, weighted. ``importance`` in [0, 1] is that of what was
+    given one, which has no outcomes; ½ is neutral.
     """
 
     id: str
     relevance: float
     successes: float = 0.0
     trials: float = 0.0
+    other_successes: float = 0.0
+    other_trials: float = 0.0
     importance: float | None = None
 
 
@@ -176,10 +190,11 @@ def _parts(
         return [_NOTHING] * len(by_relevance)
     near = within_gate([one.relevance for one in by_relevance], ranking, weights)
     name = _PART_NAMES[ranking]
+    untried = _untried(by_relevance[:near], weights)
     parts = [
         ("importance", 2.0 * (candidate.importance - 0.5), weight)
         if candidate.importance is not None
-        else (name, _learned(candidate, ranking, seed), weight)
+        else (name, _learned(candidate, untried, ranking, weights.neutral, seed), weight)
         for candidate in by_relevance[:near]
     ]
     return parts + [("below_gate", 1.0, -weight)] * (len(by_relevance) - near)
@@ -192,22 +207,46 @@ _PART_NAMES = {
 }
 
 
-def _learned(candidate: Candidate, ranking: Ranking, seed: int) -> float:
+def _untried(near_ties: Sequence[Candidate], weights: RankingWeights) -> float:
+    """The log-odds of the chance of a near-tie never tried, by what was tried on the query."""
+    best, neutral = near_ties[0].relevance, _log_odds(weights.neutral)
+    worked = expected = weights.expected_tried * weights.neutral
+    for one in near_ties:
+        if one.trials:
+            sure = one.trials / (one.trials + 1.0)
+            behind = (best - one.relevance) * SURE / weights.learned
+            worked += sure * one.successes / one.trials
+            expected += sure * _chance(neutral - behind)
+    return neutral + math.log(worked / expected)
+
+
+def _learned(
+    candidate: Candidate, untried: float, ranking: Ranking, neutral: float, seed: int
+) -> float:
     """What outcomes say of a near-tie, in [-1, 1]; 0 where there are none."""
-    successes = candidate.successes + PRIOR_TRIALS * NEUTRAL
+    others = (candidate.other_successes + OTHER_PRIOR_TRIALS * neutral) / (
+        candidate.other_trials + OTHER_PRIOR_TRIALS
+    )
+    before = _chance(untried + _log_odds(others) - _log_odds(neutral))
+    successes = candidate.successes + PRIOR_TRIALS * before
     trials = candidate.trials + PRIOR_TRIALS
     chance = successes / trials
     if ranking is Ranking.RELIABLE:
-        chance = statistics.median((chance, NEUTRAL, wilson_lower_bound(successes, trials)))
+        bound = wilson_lower_bound(successes, trials)
+        chance = statistics.median((chance, _chance(untried), bound))
     log_odds = _log_odds(chance)
     if ranking is Ranking.EXPLORE:
         # Its own for each candidate and seed, whatever others there are.
         chooser = random.Random(f"{seed}:{candidate.id}")  # noqa: S311 - no secret
         sample = _log_odds(chooser.betavariate(successes, trials - successes))
         log_odds += EXPLORED * candidate.trials / trials * (sample - log_odds)
-    return min(1.0, max(-1.0, (log_odds - _log_odds(NEUTRAL)) / SURE))
+    return min(1.0, max(-1.0, (log_odds - untried) / SURE))
 
 
 def _log_odds(chance: float) -> float:
     chance = min(1.0 - 1e-9, max(1e-9, chance))  # a sample may be 0 or 1
     return math.log(chance / (1.0 - chance))
+
+
+def _chance(log_odds: float) -> float:
+    return 1.0 / (1.0 + math.exp(min(700.0, -log_odds)))

@@ -26,7 +26,7 @@ class Memory(Protocol):
         """Take in an outcome."""
 
     def recall(self, query: int, patterns: Sequence[int]) -> NDArray[np.float64]:
-        """Successes and trials of patterns that count for a query: a row for each."""
+        """A row for each pattern: successes and trials on a query, and those on others."""
 
 
 @dataclass
@@ -40,7 +40,8 @@ class ByPattern:
         self.counts[pattern] = successes + value, trials + 1.0
 
     def recall(self, query: int, patterns: Sequence[int]) -> NDArray[np.float64]:
-        return np.array([self.counts.get(pattern, (0.0, 0.0)) for pattern in patterns])
+        nothing = (0.0, 0.0)
+        return np.array([(*self.counts.get(pattern, nothing), *nothing) for pattern in patterns])
 
 
 class ByCell:
@@ -69,8 +70,10 @@ class ByCell:
     def recall(self, query: int, patterns: Sequence[int]) -> NDArray[np.float64]:
         near, same, row = self._rows[query]
         successes, trials = self._sums[:, near[:, None], patterns]
-        shares = np.where(same[:, None], 1.0, 1.0 / np.maximum(1.0, trials))
-        return np.stack([row @ (successes * shares), row @ (trials * shares)], axis=1)
+        own, other = row * same, row * ~same
+        shares = 1.0 / np.maximum(1.0, trials)
+        there = other @ (successes * shares), other @ (trials * shares)
+        return np.stack([own @ successes, own @ trials, *there], axis=1)
 
 
 class Formulas:
@@ -90,7 +93,7 @@ class Formulas:
         known = self._memory.recall(query, [hit.pattern for hit in hits[:near]])
         # Of those without outcomes only the most relevant can come first. Numbered by their place,
         # so that equal ones stay as the pool has them, whatever ranks.
-        later = set([place for place, row in enumerate(known) if not row[1]][1:])
+        later = set([place for place, row in enumerate(known) if not row[1] and not row[3]][1:])
         candidates = [
             Candidate(f"{place:06}", hit.relevance, *known[place])
             for place, hit in enumerate(hits[:near])

@@ -236,7 +236,7 @@ class Measuring:
     ) -> list[list[Point]]:
         """Replays by the formulas alone."""
         given = trial, self._pools, weights or self._weights, ranking, courses, by_pattern
-        return await asyncio.get_running_loop().run_in_executor(self._workers, _replayed, *given)
+        return await asyncio.get_running_loop().run_in_executor(self._workers, replayed, *given)
 
     async def _serve(self, trial: Trial, name: str, ranking: Ranking) -> Learner:
         """The services with a namespace of its own, which knows nothing yet."""
@@ -256,7 +256,7 @@ class Measuring:
         return told
 
 
-def _replayed(
+def replayed(
     trial: Trial,
     pools: Pools,
     weights: RankingWeights,

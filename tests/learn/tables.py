@@ -10,6 +10,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from tests.learn.leaving_out import LeftOut
 from tests.learn.measuring import EARLY, Report, Wanted
 from tests.learn.report import figures, gates, targets
 
@@ -119,6 +120,20 @@ def targets_table(reports: Sequence[Report]) -> Table:
             halving = report.wanted.halving
             table.add_row(report.tasks.name, halving, one.what, one.wanted, one.reached, verdict)
         table.add_section()
+    return table
+
+
+def left_out_table(done: Sequence[LeftOut]) -> Table:
+    """What each set reaches with the numbers that the others chose, and with those served."""
+    headings = ("left out", "neutral", "hits before", "width", "kept", "way, gain, again", "served")
+    table = _table("BALANCED with a set left out", headings, "Halved as is worse for the set.")
+    for one in done:
+        chosen = one.chosen
+        numbers = chosen.neutral, chosen.expected_tried, chosen.kernel_width, chosen.fading.kept
+        reached = [
+            f"{it.way:.1%}, {it.gain:+.3f}, {it.again:.1%}" for it in (one.reached, one.served)
+        ]
+        table.add_row(one.name, *(f"{number:g}" for number in numbers), *reached)
     return table
 
 

@@ -93,13 +93,13 @@ async def test_what_worked_on_a_query_comes_first_for_it_and_the_answer_says_why
     # A real model's vectors are of 32 bits.
     assert learned.weight == pytest.approx(1.0, abs=1e-5)
     assert learned.success_count == learned.trial_count
-    assert learned.trial_count == pytest.approx(2.71, abs=1e-4)  # 1 + .9 + .81
+    assert learned.trial_count == pytest.approx(2.7949, abs=1e-4)  # 1 + .93 + .8649
     assert learned.last_time.seconds > 0
     total = sum(part.value * part.weight for part in best.score_parts)
     assert best.score == pytest.approx(total)
     told = balanced.explanation
     assert told.kernel_width == pytest.approx(0.06)
-    assert told.kept == pytest.approx(0.9)
+    assert told.kept == pytest.approx(0.93)
     assert told.half_life.ToTimedelta() == timedelta(days=180)
     assert await ids(lot, ranking=outcome_pb2.RANKING_RELEVANCE) == ["1", "2"]
     assert await ids(lot, ranking=outcome_pb2.RANKING_RELIABLE) == ["2", "1"]

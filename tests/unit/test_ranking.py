@@ -11,6 +11,7 @@ from lot_grpc.domain.query import Ranking
 from lot_grpc.domain.ranking import Candidate, RankingWeights, pool_size, rank
 
 WEIGHTS = RankingWeights(gate=0.08, learned=0.08)
+NEUTRAL = WEIGHTS.neutral
 
 
 @st.composite
@@ -152,11 +153,39 @@ def log_odds(chance: float) -> float:
     return math.log(chance / (1 - chance))
 
 
-def test_the_learned_part_is_how_far_the_log_odds_lie_from_those_of_neutral():
-    # Two trials at .3 stand before the four.
-    assert learned([Candidate("a", 0.5, 3, 4)])["a"] == pytest.approx(
-        (log_odds((3 + 2 * 0.3) / (4 + 2)) - log_odds(0.3)) / 3
-    )
+def test_on_another_query_three_trials_at_neutral_stand_before_the_outcomes():
+    other = Candidate("a", 0.5, other_successes=1, other_trials=1)
+    shift = log_odds((1 + 3 * NEUTRAL) / (1 + 3)) - log_odds(NEUTRAL)
+    expected = {"a": pytest.approx(shift / 3), "b": pytest.approx(0.0)}
+    assert learned([other, Candidate("b", 0.5)]) == expected
+
+
+def test_on_the_query_itself_two_trials_stand_before_the_outcomes_at_what_untried_ones_have():
+    sure = 4 / 5
+    tried = (5 * NEUTRAL + sure * 3 / 4) / (5 * NEUTRAL + sure * NEUTRAL)
+    untried = log_odds(NEUTRAL) + math.log(tried)
+    chance = 1 / (1 + math.exp(-untried))
+    expected = (log_odds((3 + 2 * chance) / (4 + 2)) - untried) / 3
+    assert learned([Candidate("a", 0.5, 3, 4)])["a"] == pytest.approx(expected)
+
+
+def test_the_more_failed_on_a_query_the_less_another_failure_counts():
+    """Where few near-ties work, what failed once is tried again before what lies far behind."""
+    failed = [Candidate(f"failed{n}", 0.5, 0, 3) for n in range(8)]
+    alone = learned([Candidate("a", 0.5, 0, 1)])["a"]
+    assert alone < learned([Candidate("a", 0.5, 0, 1), *failed])["a"] < 0
+
+
+def test_the_least_weight_is_no_error():
+    pool = [Candidate("a", 0.9, 0, 3), Candidate("b", 0.8, 1, 1)]
+    page = rank(pool, Ranking.BALANCED, RankingWeights(learned=1e-300), 2)
+    assert [one.candidate.id for one in page] == ["a", "b"]
+
+
+def test_a_success_on_the_query_itself_counts_for_more_than_one_on_another():
+    there = Candidate("there", 0.5, other_successes=1, other_trials=1)
+    values = learned([Candidate("here", 0.5, 1, 1), there])
+    assert values["here"] > values["there"] > 0
 
 
 @pytest.mark.parametrize("ranking", [Ranking.BALANCED, Ranking.RELIABLE, Ranking.EXPLORE])

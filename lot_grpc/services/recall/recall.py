@@ -285,7 +285,16 @@ class Recall(Generic[T]):
 
     def _candidate(self, found: Relevance, record: Record, known: Evidence) -> Candidate:
         importance = self._noun.importance and self._noun.importance(record)
-        return Candidate(found.id, found.value, known.successes, known.trials, importance)
+        successes, trials = known.same_query
+        return Candidate(
+            found.id,
+            found.value,
+            successes,
+            trials,
+            max(0.0, known.successes - successes),
+            max(0.0, known.trials - trials),
+            importance,
+        )
 
     async def _finding(
         self,
