@@ -1562,9 +1562,9 @@ type LearnedFrom struct {
 	Weight float64 `protobuf:"fixed64,3,opt,name=weight,proto3" json:"weight,omitempty"`
 	// trial_count of them, older ones faded.
 	TrialCount float64 `protobuf:"fixed64,4,opt,name=trial_count,json=trialCount,proto3" json:"trial_count,omitempty"`
-	// success_count of them: PARTIAL counts one half, and older ones count less. The chance that
-	// BALANCED uses is (0.6 + Σ weight · success_count) / (2 + Σ weight · trial_count): 0.3 if there
-	// are none, which leaves the score as it is.
+	// success_count of them: PARTIAL counts one half, and older ones count less. Outcomes on this
+	// very query (similarity from 0.9999 on) count in full towards the pattern's chance; those on
+	// others only tell how likely it was to work before them. Without any the score is left as it is.
 	SuccessCount float64 `protobuf:"fixed64,5,opt,name=success_count,json=successCount,proto3" json:"success_count,omitempty"`
 	// last_time of an outcome on that query.
 	LastTime      *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=last_time,json=lastTime,proto3" json:"last_time,omitempty"`

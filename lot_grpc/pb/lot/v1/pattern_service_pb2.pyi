@@ -867,9 +867,9 @@ class LearnedFrom(_message.Message):
     trial_count: _builtins.float
     """trial_count of them, older ones faded."""
     success_count: _builtins.float
-    """success_count of them: PARTIAL counts one half, and older ones count less. The chance that
-    BALANCED uses is (0.6 + Σ weight · success_count) / (2 + Σ weight · trial_count): 0.3 if there
-    are none, which leaves the score as it is.
+    """success_count of them: PARTIAL counts one half, and older ones count less. Outcomes on this
+    very query (similarity from 0.9999 on) count in full towards the pattern's chance; those on
+    others only tell how likely it was to work before them. Without any the score is left as it is.
     """
     @_builtins.property
     def last_time(self) -> _timestamp_pb2.Timestamp:
