@@ -235,7 +235,7 @@ def _learned(
         bound = wilson_lower_bound(successes, trials)
         chance = statistics.median((chance, _chance(untried), bound))
     log_odds = _log_odds(chance)
-    if ranking is Ranking.EXPLORE:
+    if ranking is Ranking.EXPLORE and candidate.trials:
         # Its own for each candidate and seed, whatever others there are.
         chooser = random.Random(f"{seed}:{candidate.id}")  # noqa: S311 - no secret
         sample = _log_odds(chooser.betavariate(successes, trials - successes))
