@@ -29,7 +29,7 @@ from lot_grpc.ports import (
     VectorStore,
 )
 from lot_grpc.services.indexing import Indexing
-from lot_grpc.services.recall.searched import ALL_SEARCHED
+from lot_grpc.services.recall.searched import SEARCHED_COLLECTIONS, texts_of
 from lot_grpc.services.records.collections import (
     CODE_VECTOR,
     EPISODES,
@@ -50,7 +50,6 @@ from lot_grpc.services.store_contract import (
     contract_row,
 )
 
-_TEXTS: Final = {one.collection: one.text_of for one in ALL_SEARCHED}
 """By collection, what a record is found by."""
 
 _BATCH = 512
@@ -143,7 +142,7 @@ class _Backfill:
             row["embedding"]["tokenizer"] != TOKENIZER or state.get("to", TOKENIZER) != TOKENIZER
         )
         self._anew = tuple(_MORE_VECTORS) if self._embeds else tuple(state.get(_ANEW, ()))
-        self._collections = tuple(_TEXTS) if self._terms else self._anew
+        self._collections = tuple(SEARCHED_COLLECTIONS) if self._terms else self._anew
         self._progress = progress
         self._cursors = _cursors(row)
         self._written = self._done = self._total = 0
@@ -172,7 +171,7 @@ class _Backfill:
         )
         if not found:
             return False
-        records = self._affordable(collection, found)
+        records = await self._affordable(collection, found)
         self._written += await self._write(collection, records)
         self._cursors[collection] = _Cursor.after(records, cursor)
         await self._store.flush()  # else the cursor might outlive the vectors when power is lost
@@ -183,11 +182,11 @@ class _Backfill:
         await asyncio.sleep(0)
         return True
 
-    def _affordable(self, collection: str, records: Sequence[Record]) -> Sequence[Record]:
+    async def _affordable(self, collection: str, records: Sequence[Record]) -> Sequence[Record]:
         """The first of them, up to what is embedded at once."""
         embedded = 0
-        for number, record in enumerate(records, 1):
-            embedded += self._embedded_of(collection, _TEXTS[collection](record))
+        for number, text in enumerate(await texts_of(collection, records), 1):
+            embedded += self._embedded_of(collection, text)
             if embedded >= _EMBEDDED_BATCH:
                 return records[:number]
         return records
@@ -201,15 +200,14 @@ class _Backfill:
 
     async def _write(self, collection: str, records: Sequence[Record]) -> int:
         """Give them what they lack; how many lacked something."""
-        text_of = _TEXTS[collection]
-        texts = {record.id: text_of(record) for record in records}
+        texts = await _texts_by_id(collection, records)
         vectors = await self._vectors(collection, texts)
         lacking = [record for record in records if record.id in vectors]
         await self._set(collection, lacking, vectors)
         texts = {record.id: texts[record.id] for record in lacking}
         while not self._store.exclusive and (edited := await self._edited(collection, texts)):
             # Another process serves already, and what it wrote was overwritten just now.
-            texts = {record.id: text_of(record) for record in edited}
+            texts = await _texts_by_id(collection, edited)
             again = await self._all_vectors(collection, texts, edited=True)
             await self._set(collection, edited, again)
         return len(lacking)
@@ -224,7 +222,8 @@ class _Backfill:
         """Those whose text is no longer the one that was read."""
         ids = IdIn(tuple(texts))
         found = await self._store.scroll(collection, None, [ids], limit=len(texts))
-        return [one for one in found if _TEXTS[collection](one) != texts[one.id]]
+        now = await _texts_by_id(collection, found)
+        return [one for one in found if now[one.id] != texts[one.id]]
 
     async def _vectors(
         self, collection: str, texts: Mapping[str, SearchText]
@@ -310,3 +309,8 @@ def _with_more(state: Mapping[str, Any] | None, lacking: Sequence[str]) -> dict[
 def _state(cursors: Mapping[str, _Cursor], anew: Sequence[str]) -> dict[str, Any]:
     kept = {name: {"key": one.key, "ids": list(one.ids)} for name, one in cursors.items()}
     return {"to": TOKENIZER, "cursors": kept, _ANEW: list(anew)}
+
+
+async def _texts_by_id(collection: str, records: Sequence[Record]) -> dict[str, SearchText]:
+    texts = await texts_of(collection, records)
+    return {record.id: text for record, text in zip(records, texts, strict=True)}

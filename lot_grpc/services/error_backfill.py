@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from lot_grpc.domain.error_solution import search_text
 from lot_grpc.domain.error_text.signature import VERSION
 from lot_grpc.ports import Embedder, Equals, Record, VectorStore
+from lot_grpc.services.memories.error_reading import read_aside
 from lot_grpc.services.records.collections import ERROR_SOLUTIONS, SOLVED_VECTOR, SORT_KEY
 from lot_grpc.services.records.error_solutions import error_solution_from_record, signature_payload
 from lot_grpc.services.scanning import scan
@@ -57,7 +58,9 @@ async def read_errors_anew(
 
 async def _sign(store: VectorStore, record: Record) -> None:
     if record.payload.get("signed_by") != VERSION:
-        signed = signature_payload(error_solution_from_record(record).content)
+        content = error_solution_from_record(record).content
+        await read_aside(content.error_type, content.error_message)
+        signed = signature_payload(content)
         same = [Equals(key, record.payload[key]) for key in (SORT_KEY, "revision")]
         await store.update(ERROR_SOLUTIONS, record.namespace, record.id, set=signed, when=same)
 

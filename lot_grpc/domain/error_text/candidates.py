@@ -41,7 +41,7 @@ _MARGIN = re.compile(
 )
 _PLACE = re.compile(
     r"(?:vet: |ERROR in |ERROR: )?(?:[A-Za-z]:)?[\w./\\@-]*[\w@-]\.[A-Za-z]\w{0,5}"
-    r"(?:[:(]\d+(?:[:,]\d+)*\)?)(?::| -)? (?=\S)"
+    r"(?:[:(]\d+(?:[:,]\d+)*\)?)(?::| -|:in [`'][^`'\n]{1,200}':)? (?=\S)"
 )
 _COLUMN = re.compile(r"\d+:\d+ {1,8}(error|warning|\u2716|\u26a0) +(?=\S)")
 """ESLint's lines below the name of a file."""
@@ -69,7 +69,7 @@ _WARN = re.compile(
     r"(?:[:\](]| in | -|\s+\w)|\bdeprecated\b)"
 )
 _HINT = re.compile(
-    r"[ =]*(?:note|hint|help|Hint|Note|Help|tip|INFO|DEBUG|info|debug|Info"
+    r"[ =]*(?:N(?=: )|note|hint|help|Hint|Note|Help|tip|INFO|DEBUG|info|debug|Info"
     r"|For more information|See|Run|It's likely|Try|Make sure|You (?:can|may|might)|Please|If you"
     r"|This (?:is|may|can)|Did you|Consider)\b(?:: ?)?"
 )
@@ -86,6 +86,30 @@ _EVENT = re.compile(
 """An event of Kubernetes: kind, reason, age, source."""
 
 _CAPITALS = re.compile(r"[A-Z]{4,}(?: \([^)]{1,40}\))?: (?=\S)")
+_SUMMARY = re.compile(
+    r"[^\n]{0,200}\b(?:due to|because of|see|after|with|had|has|contains?)"
+    r"(?: (?:previous|above|earlier|other|following|some|these|the|\d+))* errors?\b"
+    r"|Errors? (?:occurred|encountered)\b"
+)
+"""Errors are told elsewhere."""
+
+_RULED = re.compile(r"\W?[\u2550\u2500\u2501=_*-]{2}")
+_RULE = 5
+_RULE_BEHIND_IT = re.compile(r"[\u2550\u2500\u2501=_*-]{5}")
+"""What a heading stands between."""
+_OF_TYPE = re.compile(r"[A-Z]\w+ error \((\w+)\) at ")
+"""Clojure says on the next line what it is."""
+
+_LISTED = re.compile(r"\d{1,2}[.)] ")
+"""What could be the reason, or what to do."""
+
+_JOIN_WORDS: Final = """
+a an and as at be because been but by for from had has have if in into is not of on or since
+than that the to was were when which while with within without
+"""
+_JOINS: Final = frozenset(_JOIN_WORDS.split())
+"""Words that a sentence does not end in."""
+
 _SHELL = re.compile(
     r"(?:\S+: )?(?:line \d+: |\d+: )?[^\s:]+: (?:command )?not found$|\S+: command not found: \S+$"
     r"|(?:\S+: )*\S+: (?:No such file or directory|Permission denied)$"
@@ -94,14 +118,15 @@ _FAILS = re.compile(
     r"\b(?:cannot|can ?not|can't|could ?n[o']t|couldn't|unable to|not found|no such|not exist\w*"
     r"|denied|refused|reject\w*|invalid|missing|unknown|unrecognized|unsupported|not supported"
     r"|unexpected|undefined|undeclared|unresolved|fail\w*|error\w*|timed out|timeout|exceed\w*"
-    r"|too (?:many|long|large|few)|conflict\w*|mismatch\w*|expected|required"
+    r"|too \w+|conflict\w*|mismatch\w*|expected|required"
     r"|not (?:allowed|permitted|defined|installed|available|valid|match\w*|assignable|satisf\w*"
     r"|a \w+)|no (?:matching|space|module|route|package|version)|already (?:in use|exists)"
     r"|unauthorized|forbidden|insufficient|corrupt\w*|crash\w*|killed"
-    r"|out of (?:memory|range|bounds|disk)|segmentation|overflow|deadlock|abort\w*|violat\w*"
+    r"|out of (?:memory|range|bounds|disk)|segmentation|overflow\w*|deadlock|abort\w*|violat\w*"
     r"|incompatible|malformed|expired|unreachable|lost|broken|does ?n[o']t|doesn't|didn't|did not"
     r"|is not|was not|are not|won't|isn't|must|should|oom\w*|panic\w*|unhealthy|rate limit\w*"
-    r"|quota)\b",
+    r"|quota|ha(?:s|ve) no|already been|exhausted|duplicate\w*|ambiguous|destroyed|unsatisf\w*"
+    r"|untrusted|interrupted|locked|immutable|inconsistent|illegal|wrong|blocked)\b",
     re.IGNORECASE,
 )
 _RPC = re.compile(r"rpc error: code = \w+ desc = ")
@@ -111,7 +136,7 @@ _CALLED = re.compile(r"\S+:\d+: in \S+$|(?:FAILED|ERROR) \S+(?:::| - )")
 _ALONE = re.compile(
     r"(?:Killed|OOMKilled|[A-Z][a-z]+(?:[A-Z][a-z]+){2,}|E[A-Z]{4,}|[A-Z]{2,}(?:_[A-Z]+)+)$"
 )
-_SAYS = re.compile(r"[^\n]*[^\W\d_]{2,}")
+_SAYS = re.compile(r"[^\W\d_]{2}")
 _CODE_LINE = re.compile(
     r"[\s>|\d]*(?:[{}();\[\],=]*$|(?:import|from|def|class|return|let|const|var|func|fn|use|raise"
     r"|throw|if|for)\b(?![^\n]*: \S))"
@@ -134,6 +159,7 @@ def candidate(line: str, behind: Sequence[str]) -> Candidate | None:
     bare = line[_MARGIN.match(line).end() :]  # type: ignore[union-attr]  # matches ""
     if (
         not bare
+        or (_RULED.match(line) and _RULE_BEHIND_IT.fullmatch(line[-_RULE:]))
         or _COMMAND.match(bare)
         or _FRAME.match(line)
         or _CALLED.match(bare)
@@ -141,6 +167,11 @@ def candidate(line: str, behind: Sequence[str]) -> Candidate | None:
         or (not _SAYS.search(bare) and not _ALONE.match(bare))
     ):
         return None
+    bare = _sentence_of(bare, behind)
+    if _SUMMARY.match(bare):
+        return Candidate(typed(bare), NOTE)
+    if (found := _OF_TYPE.match(bare)) and behind:
+        return Candidate(Headline(found[1], behind[0].strip()), ERROR)
     if found := _EVENT.match(bare):
         if found[1] == "Normal":
             return None
@@ -193,6 +224,16 @@ def candidate(line: str, behind: Sequence[str]) -> Candidate | None:
     return Candidate(headline, ANY) if not ONE_WORD.match(bare) else None
 
 
+def _sentence_of(line: str, behind: Sequence[str]) -> str:
+    """A line with the next ones where it breaks off."""
+    for more in behind:
+        more = more.strip()
+        if line.rpartition(" ")[2] not in _JOINS or not more[:1].islower() or _FRAME.match(more):
+            break
+        line = f"{line} {more}"
+    return line
+
+
 def _unwrapped(line: str, behind: Sequence[str]) -> str:
     """A line with those that carry its sentence on."""
     for more in behind:
@@ -208,7 +249,7 @@ def _continued(headline: Headline, behind: Sequence[str]) -> Headline:
     text = headline.text.rstrip()
     if behind and (code := _CODE_ALONE.fullmatch(text)):
         return Headline(headline.type or code[1], _MARGIN.sub("", behind[0], count=1).strip())
-    if not text.endswith(":") or not behind:
+    if not text.endswith(":") or not behind or _LISTED.match(behind[0].strip()):
         return headline
     more = _unwrapped(_MARGIN.sub("", behind[0], count=1).strip(), behind[1:])
     if not telling_words(taken_apart(text).text):
@@ -220,6 +261,6 @@ def announced(headline: Headline, behind: Sequence[str]) -> Headline:
     """With the next line where the text ends in a colon, unless that lists names."""
     text = headline.text.rstrip()
     more = behind[0].strip() if behind else ""
-    if not text.endswith(":") or not _SEVERAL.match(more):
+    if not text.endswith(":") or not _SEVERAL.match(more) or _LISTED.match(more):
         return headline
     return Headline(headline.type, f"{text} {more}")

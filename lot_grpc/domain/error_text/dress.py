@@ -83,7 +83,7 @@ _MOSTLY: Final = tuple(
 )
 """A prefix where most lines have it: quote marks, numbers, names of services, comment marks."""
 
-_GENERIC: Final = re.compile(r"[^\n]{1,60}?(?:\||\]|>|\u2502|::|: )[ \t]?")
+_GENERIC: Final = re.compile(r"[^\n]{1,60}?(?:\||\]:?|>|\u2502|::|: )[ \t]?")
 _DIGITS: Final = re.compile(r"\d+")
 _ERROR_WORD: Final = re.compile(
     r"err|fail|fatal|warn|exception|panic|info|note|undefined|cannot|/|\\|\.\w", re.IGNORECASE
@@ -155,8 +155,9 @@ def _is_json(lines: Sequence[str]) -> bool:
 
 def _without_prefixes(lines: Sequence[str]) -> list[str]:
     """Without what is never part of an error."""
-    found = (_ALWAYS.sub("", _LEVEL.sub("warning: ", line, count=1), count=1) for line in lines)
-    return [line for line in found if line.strip()]
+    levelled = (_LEVEL.sub("warning: ", line, count=1) for line in lines)
+    bare = (line[found.end() :] if (found := _ALWAYS.match(line)) else line for line in levelled)
+    return [line for line in bare if line.strip()]
 
 
 def _without_repeated(lines: Sequence[str]) -> list[str]:

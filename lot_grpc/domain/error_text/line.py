@@ -19,14 +19,30 @@ _TYPE = (
 TYPED = re.compile(
     rf"(?:Uncaught |Unhandled |uncaught )?({_TYPE})(?: \[([A-Z]\w*)\])?(?:: ?(.*)|$)"
 )
+_TYPE_BEHIND = re.compile(rf"(.*\S) \(({_TYPE})\)$")
+_TYPE_AROUND = re.compile(rf"((?:[A-Z]\w*(?:::|\.))+[A-Z]\w+|{_TYPE}) \((.+)\):?$")
+_TYPE_AHEAD = re.compile(
+    r"([A-Z][a-z]\w*[a-z](?:Error|Exception)) "
+    r"(?!(?:at|in|on|is|was|has|when|while|during|occurred|raised)\b)(?=\w)"
+)
+"""``undefined method 'a' (NoMethodError)``, ``KeyError (key not found: 1):``, and Clojure's."""
+
 ANY_TYPED = re.compile(r"([A-Za-z_][\w.$]*)(?:: ?(.*)|$)")
 """Behind a Python traceback whatever stands there is the type, however it is called."""
+
+_INSPECTED = re.compile(r"\[(\w.*)\](?: \{)?$")
+"""As Node shows an error: ``[Error: text] {``."""
+
+_ARGUMENTS = re.compile(r"(?:[\w.]+)?[({]")
+_ARGUMENT = re.compile(r"(['\"])((?:(?!\1)[^\\]|\\.)*)\1")
+_SENTENCE = 2
+"""Spaces of an argument that is a sentence."""
 
 _SYSTEM_CODE = re.compile(r"(E[A-Z]{3,20}[0-9]?|ERR_[A-Z_]{2,60})(?:: ?| )(.*)")
 _SYSTEM_CALL = re.compile(r"[a-z]\w{1,30}(?: \S{1,200})? (E[A-Z][A-Z_]{2,20})\b")
 """``connect ECONNREFUSED …``, ``getaddrinfo ENOTFOUND …``, ``spawn x ENOENT``."""
 
-_CODE_ALONE = re.compile(r"(?:[\w.-]+: )?([A-Z]{1,6}\d{2,6}): (.*)")
+_CODE_ALONE = re.compile(r"(?:[\w.-]+: )?([A-Z]{1,6}-?\d{2,6}): (.*)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +61,8 @@ def typed(line: str) -> Headline:
     if (found := CODED.match(line)) and not TYPED.match(line):
         fatal = "fatal error" if found[0].endswith("fatal error: ") else ""
         return Headline(found[1] or found[2] or fatal, line[found.end() :])
+    if (found := _INSPECTED.match(line)) and TYPED.match(found[1]):
+        line = found[1]
     if found := _CODE_ALONE.match(line):
         return Headline(found[1], found[2])
     if found := _SYSTEM_CODE.match(line):
@@ -52,14 +70,33 @@ def typed(line: str) -> Headline:
     if found := _SYSTEM_CALL.match(line):
         return Headline(found[1], line)
     if not (found := TYPED.match(line)):
-        return Headline("", line)
-    text = found[3] or ""
+        return _typed_elsewhere(line)
+    text = _prose(found[3] or "")
     if found[1] == "Error" and found[2]:
         return Headline(found[2], text)
     if found[1] == "Error":  # as Node calls them all; the code says more
         coded = typed(text) if _SYSTEM_CODE.match(text) or _SYSTEM_CALL.match(text) else None
         return coded or Headline(found[1], text)
     return Headline(found[1], text)
+
+
+def _prose(text: str) -> str:
+    """What a text says that shows the arguments of an error: the longest one of several words."""
+    if not _ARGUMENTS.match(text):
+        return text
+    said = (one[2] for one in _ARGUMENT.finditer(text) if one[2].count(" ") >= _SENTENCE)
+    return max(said, key=len, default=text)
+
+
+def _typed_elsewhere(line: str) -> Headline:
+    """A line whose type stands behind, around or without a mark before the text."""
+    if found := _TYPE_BEHIND.match(line):
+        return Headline(found[2], found[1])
+    if found := _TYPE_AROUND.match(line):
+        return Headline(found[1], found[2])
+    if found := _TYPE_AHEAD.match(line):
+        return Headline(found[1], line[found.end() :])
+    return Headline("", line)
 
 
 def short_type(error_type: str) -> str:

@@ -34,7 +34,8 @@ _BEHIND_TYPES: Final = (" object", " and ", " instance", " type")
 _FILES = (
     "bat c cc cfg class cpp cs css csv dll env exe go gz h hpp html ini jar java js json jsx key kt"
     " lock log md mjs cjs mod pem php pkl proto py pyc rb rs sh so sql sum swift tar tf toml ts tsx"
-    " txt xml yaml yml zip"
+    " txt xml yaml yml zip pl pm hs ml ex exs erl jl lua dart scala clj kts vue svelte scss tex rst"
+    " conf png jpg jpeg gif svg pdf mp4 bz2 xz tgz deb rpm"
 ).replace(" ", "|")
 
 _UNITS = (
@@ -46,14 +47,15 @@ _PLACE = r"(?:[:(]\d+(?:[:,]\d+)*\)?)?"
 
 _DRIVE = r"(?<!\w)[A-Za-z]:[\\/][^\s'\"`:;,()<>|]+"
 _ROOTED = r"(?<![\w.~/-])(?:~|\.{1,2}|[\w@-][\w.@-]*)?/[^\s'\"`:;,()<>]+"
-_FILE = rf"(?<![\w.@-])[\w@-][\w.@-]*\.(?:{_FILES})\b"
+_FILE = rf"(?<![\w.@-])[\w@-][\w.@-]*\.(?:{_FILES}|{_FILES.upper()})\b(?:\.\d+)*"
 
 _PARTS: Final = re.compile(
     "|".join(
         (
             r"(?P<url>\b[a-zA-Z][a-zA-Z0-9+.-]{1,15}://[^\s'\"`<>()\]]+)",
             r"(?P<quoted>(?<!\w)'[^'\n]+'(?!\w)|\"[^\"\n]+\"|`[^`'\n]+'(?!\w)|`[^`\n]+`"
-            r"|\u2018[^\u2019\n]+\u2019|\u201c[^\u201d\n]+\u201d)",
+            r"|\u2018[^\u2019\n]+\u2019|\u201c[^\u201d\n]+\u201d"
+            r"|(?<=[a-z] )\[[a-zA-Z_][\w.-]*\]|(?<=[a-z])\{[a-z][\w*-]*\})",
             r"(?P<time>\b\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:[.,]\d{1,9})?)?"
             r"(?:Z|[+-]\d\d:?\d\d)?)?\b)",
             r"(?P<id>\b[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}\b"
@@ -65,8 +67,8 @@ _PARTS: Final = re.compile(
             r"|(?<![\w.-])[a-zA-Z0-9-]+(?:\.[a-zA-Z0-9-]+)+:\d{2,5}\b)",
             rf"(?P<path>(?:{_DRIVE}|{_ROOTED}|{_FILE}){_PLACE})",
             r"(?P<code>\b(?:Errno|errno|WinError|os error|exit (?:code|status)|exited with"
-            r"(?: code)?|status(?: code)?|HTTP(?:/\d(?:\.\d)?)?|code|signal|SQLSTATE)"
-            r"[ :=]{0,3}-?\d{1,6}\b)",
+            r"(?: code)?|status(?: code)?|HTTP(?:/\d(?:\.\d)?)?|code|signal)"
+            r"[ :=]{0,3}-?\d{1,6}\b|\bSQLSTATE[ :=\[]{0,3}\w{1,6}\b|\b[A-Z]{2,6}-\d{3,6}\b)",
             r"(?P<requirement>(?<![\w@/.-])@?[A-Za-z][\w./-]*(?:\[[\w,-]*\])?"
             r"(?:[=~<>!^]=|[<>@](?=[\d^~v]))[\d^~v*][^\s,;)]*)",
             r"(?P<identifier>(?<![\w$=.:-])(?:[a-z]\w*_\w+|[a-z]+[0-9]\w*|[a-z]+(?:[A-Z][a-z0-9]+)+"
@@ -74,8 +76,8 @@ _PARTS: Final = re.compile(
             r"(?P<coordinates>(?<![\w:/])[\w.-]*(?::[A-Za-z][\w.-]*)+(?::\d[\w.-]*)?(?=[\s,;)]|$))",
             rf"(?P<number>(?<![\w.])[-+]?v?\d[\w.,]*(?:[-+][\w.]+)*(?: ?(?:{_UNITS})(?!\w))?)",
             r"(?P<dotted>(?<![\w.@/-])[a-z_][\w-]*(?:\.[a-z_][\w-]*)+\b(?![./(]))"
-            r"|(?P<counted>(?<![\w-])[a-z]\w*(?:-[a-z]\w*)*-\d+(?![\w-]))",
-            r"(?P<qualified>\b(?!javax?\.)[a-z_]\w*(?:\.[a-z_]\w*)+\.[A-Z][\w$]*)",
+            r"|(?P<counted>(?<![\w-])[a-z]\w*(?:-[a-z]\w*)*-\d+(?:\.[\w+~.-]*\w)?(?![\w-]))",
+            r"(?P<qualified>\b(?!javax?\.)[a-z_]\w*(?:\.[a-z_]\w*)+\.[A-Z][\w$]*(?:\.\w+)*)",
         )
     )
 )
@@ -198,7 +200,7 @@ def taken_apart(text: str) -> TakenApart:
         return _MARKS.sub(lambda found: stands[ord(found[0]) - _FIRST_MARK][1].text, made)
 
     made = _PARTS.sub(leave_out, _MARKS.sub("\ufffd", _ASIDE.sub("", text)))
-    made = _SLOT.sub(name, _SPACES.sub(" ", made).strip(" .:;,"))
+    made = _SLOT.sub(name, _SPACES.sub(" ", made).strip(" .:;,!"))
     if (last := _LAST.search(made)) and not is_known(last["part"]):
         made = name(last)
     for rule, part, behind in _UNQUOTED:

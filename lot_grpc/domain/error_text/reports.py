@@ -35,6 +35,9 @@ description cause panic exception error_message errormessage fatal failure failu
 event data response shortmessage fulldescription
 """
 _TEXTS: Final = frozenset(_TEXTS_WORDS.split())
+_SAID: Final = ("msg", "message")
+_REASONS: Final = ("error", "err")
+"""What went wrong, and why."""
 _CODES: Final = ("code", "ruleId", "rule_id", "error_type", "errorType")
 _TYPES: Final = ("type", "name", "class", "exc_type")
 """Hold a code only where they are the name of an error."""
@@ -182,6 +185,11 @@ def _walked(data: Any, depth: int, level: str = "", outer: str = "") -> Iterator
     codes = (_code(data.get(key)) for key in _CODES)
     types = (str(data.get(key, "")) for key in _TYPES)
     code = next(filter(None, codes), "") or next(filter(_TYPE.fullmatch, types), "") or outer
+    said = {key: data[key] for key in (*_SAID, *_REASONS) if _is_text(data.get(key))}
+    chain = [next((said[key] for key in keys if key in said), "") for keys in (_SAID, _REASONS)]
+    if all(chain) and "\n" not in "".join(chain) and chain[1] not in chain[0]:
+        yield level, ": ".join(chain)
+        data = {key: value for key, value in data.items() if key not in said}
     for key, value in data.items():
         if isinstance(value, str) and str(key).lower() in _TEXTS and value.strip():
             coded = code and "\n" not in value.strip() and not value.startswith(code)

@@ -12,9 +12,17 @@ from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import product
 from typing import Final
 
-from lot_grpc.domain.error_text.alike import OWN, alike, names_in, weight_of
+from lot_grpc.domain.error_text.alike import (
+    OWN,
+    alike,
+    names_in,
+    overlap,
+    states_no_reason,
+    weight_of,
+)
 from lot_grpc.domain.error_text.line import short_type
 from lot_grpc.domain.error_text.parts import LeftOut, TakenApart, taken_apart
 from lot_grpc.domain.error_text.statements import (
@@ -27,7 +35,7 @@ from lot_grpc.domain.error_text.vocabulary import telling_words
 from lot_grpc.domain.ids import content_hash
 from lot_grpc.domain.text_form import normal_form
 
-VERSION: Final = 4
+VERSION: Final = 5
 """Raised whenever a rule changes. At the next start, signatures of another version are recomputed
 from the messages, which are stored as they came (``services.error_backfill``)."""
 
@@ -42,6 +50,11 @@ _CAUSE_WORDS: Final = 3
 
 _UNRELATED: Final = 3
 """So many different errors behind one line make that a wrapper."""
+
+_BESIDES: Final = 1.75
+"""Weight of what two errors both state besides, by which they are the same, and"""
+_OVERLAP: Final = 0.5
+"""how much of what they state first they have in common then."""
 
 _ANY: Final = frozenset({"Error", "Exception", "error", "exception"})
 """Types that say nothing; what the message names is better."""
@@ -171,25 +184,51 @@ def same_error(
     share another one.
     """
     first = {one.signature, one.cause, other.signature, other.cause} - {""}
-    pairs = [
-        (each, match)
-        for each in one.signatures
-        for match in other.signatures
-        if (each.text == one.signature and match.text == other.signature)
-        or min(weight_of(each.text), weight_of(match.text)) >= OWN
-    ]
-    both = [pair for pair in pairs if pair[0].text == pair[1].text]
-    if any(each.text in first for each, _ in both):
-        return next((pair for pair in both if pair[0].text not in little), None)
-    return next(
-        (
+    equal, agreed = [], []
+    for each, match in product(one.signatures, other.signatures):
+        if each.text == match.text:
+            equal.append((each, match))
+        elif (each.text == one.signature and match.text == other.signature) or min(
+            weight_of(each.text), weight_of(match.text)
+        ) >= OWN:
+            agreed.append((each, match))
+    telling = any(each.text in first for each, _ in equal)
+    if telling:
+        equal.sort(key=lambda pair: pair[0].text not in first)
+        agreed = [pair for pair in equal if pair[0].text not in little]
+    else:
+        agreed = [
             (each, match)
-            for each, match in pairs
+            for each, match in agreed
             if (each.text in first or match.text in first)
             and not {each.text, match.text} & little
             and alike(each.text, match.text)
-        ),
-        None,
+        ]
+    for pair in agreed:
+        if not _contradicted(one, other, pair):
+            return pair
+    if agreed or telling or overlap(one.signature, other.signature) < _OVERLAP:
+        return None
+    besides = [
+        (each, match)
+        for each, match in product(one.signatures[1:], other.signatures[1:])
+        if not {each.text, match.text} & little
+        and (each.text == match.text or alike(each.text, match.text))
+    ]
+    weight = sum(weight_of(each.text) for each, _ in besides)
+    return besides[0] if weight >= _BESIDES else None
+
+
+def _contradicted(one: ErrorRead, other: ErrorRead, by: tuple[Signature, Signature]) -> bool:
+    """Whether two errors agree in what could not be done alone, and each says another reason."""
+    if not all(states_no_reason(each.text) for each in by):
+        return False
+    left, right = (
+        [each.text for each in error.signatures if each.text not in (said.text, error.cause)]
+        for error, said in zip((one, other), by, strict=True)
+    )
+    return bool(left and right) and not any(
+        each == match or alike(each, match) for each, match in product(left, right)
     )
 
 
@@ -202,11 +241,11 @@ def wrappers(error: ErrorRead, stored: Sequence[ErrorRead]) -> AbstractSet[str]:
     return {
         one.text
         for one in error.signatures
-        if len({_besides(each, one.text) for each in stored} - {""}) >= _UNRELATED
+        if len({_next_to(each, one.text) for each in stored} - {""}) >= _UNRELATED
     }
 
 
-def _besides(error: ErrorRead, signature: str) -> str:
+def _next_to(error: ErrorRead, signature: str) -> str:
     """What an error states most telling of all but a signature that is its first."""
     if error.signature != signature or len(error.signatures) == 1:
         return ""

@@ -15,6 +15,7 @@ What did not work is found in the same way and told apart.
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
@@ -35,6 +36,7 @@ from lot_grpc.domain.ids import content_hash
 from lot_grpc.domain.query import Legs
 from lot_grpc.domain.ranking import ScorePart, pool_size
 from lot_grpc.domain.search_text import joined
+from lot_grpc.lexical.bm25 import lexical_query
 from lot_grpc.ports import (
     AnyOf,
     Condition,
@@ -44,13 +46,14 @@ from lot_grpc.ports import (
     Missing,
     Not,
     OneOf,
+    SearchQuery,
     VectorStore,
 )
 from lot_grpc.services.memories.error_reading import read_aside
 from lot_grpc.services.recall.retrievals import Retrievals
 from lot_grpc.services.recall.search import Candidates, Searching, Wanted
 from lot_grpc.services.recall.searched import SEARCHED_ERROR_SOLUTIONS
-from lot_grpc.services.records.collections import ERROR_SOLUTIONS, TEXT_VECTOR
+from lot_grpc.services.records.collections import ERROR_SOLUTIONS, SPARSE_VECTOR, TEXT_VECTOR
 from lot_grpc.services.records.error_solutions import (
     error_solution_conditions,
     error_solution_from_record,
@@ -67,7 +70,10 @@ _REMEMBERED: Final = 4_096
 """Stored errors whose reading is kept; it takes no more than some KB each."""
 
 _COMPARED: Final = 10
-"""How many of the similar ones are checked for being the same error."""
+"""How many of the similar ones are checked for being the same error, and how many that have the
+words of each of the ``_STATED`` first things that it states."""
+_STATED: Final = 2
+_STAND_IN: Final = re.compile(r"<\w+>")
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +184,7 @@ class ErrorFinding:
         exact = {hit.error_solution.error_solution_id for hit in hits}
         if len(exact) == len(same.found):
             where.append(Not(same_error))
-        others = await self._search(namespace, asked, where, exact=False)
+        others = await self._search(namespace, asked, where, exact=False, error=error)
         rest = await self._similar(namespace, asked, error, others, exact)
         return sorted([*hits, *rest], key=_order)[: asked.limit], others
 
@@ -191,11 +197,39 @@ class ErrorFinding:
         return ErrorAnswer(hits, "", error.signature, found.truncated, found.wordless)
 
     async def _search(
-        self, namespace: str, asked: ErrorQuestion, where: Sequence[Condition], *, exact: bool
+        self,
+        namespace: str,
+        asked: ErrorQuestion,
+        where: Sequence[Condition],
+        *,
+        exact: bool,
+        error: ErrorRead | None = None,
     ) -> Candidates:
+        async def also() -> frozenset[str]:
+            return await self._stating(namespace, error, where) if error else frozenset()
+
         least = 0.0 if exact else asked.min_similarity
-        wanted = Wanted(asked.text, where, pool_size(asked.limit), least, embedding=asked.embedding)
+        wanted = Wanted(
+            asked.text,
+            where,
+            pool_size(asked.limit),
+            least,
+            also=also,
+            embedding=asked.embedding,
+        )
         return await (self._searching_raw if exact else self._searching).search(namespace, wanted)
+
+    async def _stating(
+        self, namespace: str, error: ErrorRead, where: Sequence[Condition]
+    ) -> frozenset[str]:
+        """Those that have the words of what an error states; a log holds many others."""
+        stated = dict.fromkeys((*(one.text for one in error.signatures[:_STATED]), error.cause))
+        words = [lexical_query(_STAND_IN.sub(" ", text)) for text in stated]
+        queries = [
+            SearchQuery(SPARSE_VECTOR, one.vector, _COMPARED, where) for one in words if one.terms
+        ]
+        pools = await self._store.search(ERROR_SOLUTIONS, namespace, queries) if queries else []
+        return frozenset(point for pool in pools for point in pool)
 
     async def _exact(
         self, namespace: str, asked: ErrorQuestion, error: ErrorRead, same: Candidates
@@ -225,7 +259,11 @@ class ErrorFinding:
         """
         limit = asked.limit + len(besides)
         least = others.found[limit - 1].value - _RELIABILITY if len(others.found) > limit else 0.0
-        near = [one for n, one in enumerate(others.found) if n < _COMPARED or one.value >= least]
+        near = [
+            one
+            for n, one in enumerate(others.found)
+            if n < _COMPARED or one.value >= least or one.id in others.also
+        ]
         read = [
             (one, solution)
             for one, solution in await self._read(namespace, near)

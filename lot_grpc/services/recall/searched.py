@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -63,3 +64,14 @@ ALL_SEARCHED: Final = (
     SEARCHED_MEMORIES,
     SEARCHED_ERROR_SOLUTIONS,
 )
+_TEXT_OF: Final = {one.collection: one.text_of for one in ALL_SEARCHED}
+SEARCHED_COLLECTIONS: Final = tuple(_TEXT_OF)
+
+
+async def texts_of(collection: str, records: Sequence[Record]) -> list[SearchText]:
+    """By what records of a searched collection are found.
+
+    In a thread, since errors are read for it, which takes a while where they are long.
+    """
+    text_of = _TEXT_OF[collection]
+    return await asyncio.to_thread(lambda: [text_of(one) for one in records])

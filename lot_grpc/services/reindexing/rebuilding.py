@@ -27,7 +27,7 @@ from lot_grpc.ports import (
     VectorStore,
 )
 from lot_grpc.services.indexing import Indexing
-from lot_grpc.services.recall.searched import ALL_SEARCHED
+from lot_grpc.services.recall.searched import SEARCHED_COLLECTIONS, texts_of
 from lot_grpc.services.records.collections import (
     CELLS,
     QUERY_VECTOR,
@@ -46,8 +46,7 @@ from lot_grpc.services.store_contract import (
     with_terms,
 )
 
-_TEXTS: Final = {one.collection: one.text_of for one in ALL_SEARCHED}
-_MAIN: Final = {**dict.fromkeys(_TEXTS, TEXT_VECTOR), CELLS: QUERY_VECTOR}
+_MAIN: Final = {**dict.fromkeys(SEARCHED_COLLECTIONS, TEXT_VECTOR), CELLS: QUERY_VECTOR}
 """By collection, the vector that each record of it has."""
 
 _BATCH = 64
@@ -163,11 +162,10 @@ class Rebuilding:
             by_namespace.setdefault(record.namespace, []).append(record)
         for namespace, theirs in by_namespace.items():
             found = await self._store.get(collection, namespace, [one.id for one in theirs])
-            same |= {
-                one.id
-                for one in theirs
-                if one.id in found and _text(collection, found[one.id]) == _text(collection, one)
-            }
+            there = [one for one in theirs if one.id in found]
+            read = await _texts(collection, there)
+            now = await _texts(collection, [found[one.id] for one in there])
+            same |= {one.id for one, old, new in zip(there, read, now, strict=True) if old == new}
         return same
 
     async def _vectors(self, collection: str, records: Sequence[Record]) -> list[dict[str, Vector]]:
@@ -177,7 +175,7 @@ class Rebuilding:
             found = await asyncio.gather(*(self._target.embed_query(one) for one in queries))
             name = stored_name(QUERY_VECTOR, self.epoch)
             return [{name: one.vector} for one in found]
-        indexed = await self._indexing.vectors([_TEXTS[collection](one) for one in records])
+        indexed = await self._indexing.vectors(await texts_of(collection, records))
         return [
             {
                 stored_name(name, self.epoch): vector
@@ -202,8 +200,7 @@ async def drop_stale(store: VectorStore) -> None:
     await change_contract(store, {STALE_EPOCHS: []})
 
 
-def _text(collection: str, record: Record) -> SearchText | str:
+async def _texts(collection: str, records: Sequence[Record]) -> Sequence[SearchText | str]:
     if collection == CELLS:
-        query: str = record.payload["query"]
-        return query
-    return _TEXTS[collection](record)
+        return [record.payload["query"] for record in records]
+    return await texts_of(collection, records)

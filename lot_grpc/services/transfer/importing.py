@@ -33,7 +33,7 @@ from lot_grpc.services.indexing import Indexing
 from lot_grpc.services.moments import Moments
 from lot_grpc.services.pacing import Pace, pause_before_retry
 from lot_grpc.services.patterns.lineage import Lineage
-from lot_grpc.services.recall.searched import ALL_SEARCHED
+from lot_grpc.services.recall.searched import SEARCHED_COLLECTIONS, texts_of
 from lot_grpc.services.records.collections import CELLS, PATTERNS, QUERY_VECTOR, SORT_KEY
 from lot_grpc.services.records.patterns import (
     SUPERSEDED,
@@ -48,7 +48,6 @@ _BATCH = 64
 _WITH_VECTORS = 16
 """Written at once, so that other calls wait no longer than 20 ms."""
 _TRIES = 20
-_TEXT_OF = {searched.collection: searched.text_of for searched in ALL_SEARCHED}
 
 
 @dataclass(slots=True)
@@ -240,7 +239,7 @@ class Importing:
 
     async def _with_vectors(self, run: ImportRun, kind: Kind, rows: Sequence[Row]) -> list[Record]:
         """The records with the vectors that came along, or made anew from their texts."""
-        if kind.collection not in _TEXT_OF and kind.collection != CELLS:
+        if kind.collection not in SEARCHED_COLLECTIONS and kind.collection != CELLS:
             return [row.record for row in rows]
         records = {row.record.id: row.record for row in rows}
         lacking = [one for one in records.values() if not (run.terms.same_space and one.vectors)]
@@ -251,8 +250,7 @@ class Importing:
             for one, embedding in zip(lacking, embedded, strict=True):
                 records[one.id] = replace(one, vectors={QUERY_VECTOR: embedding.vector})
         elif lacking:
-            text_of = _TEXT_OF[kind.collection]
-            indexed = await self._indexing.vectors([text_of(one) for one in lacking])
+            indexed = await self._indexing.vectors(await texts_of(kind.collection, lacking))
             for one, made in zip(lacking, indexed, strict=True):
                 records[one.id] = replace(one, vectors=made.vectors)
         return list(records.values())
