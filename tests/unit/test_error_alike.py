@@ -33,8 +33,73 @@ SAME = [
         "[WARNING]  (8) : Server feed/b is DOWN, reason: Layer4 connection problem,"
         " check duration: 1ms. 1 active and 0 backup servers left.",
     ),
+    ("ValueError: cannot parse manifest 'a'", "ConfigError: could not parse manifest 'b'"),
+    ("Error: in prepare, no such table: orders", "OperationalError: no such table: posts"),
+    ("unrecognized directive: <proxy>", "Error: adapting config: unrecognized directive: 'cache'"),
+    (
+        "index [orders] blocked by: read-only / allow delete",
+        "index [feed] blocked by: read-only / allow delete",
+    ),
+    (
+        "app.rb:3:in 'total': undefined method 'price' for nil (NoMethodError)",
+        "NoMethodError (undefined method 'title' for nil):\n\napp/a.rb:9:in 'show'",
+    ),
+    (
+        "It seems there is already an archive at 'a'",
+        "It seems there is already an archive at 'b'; not unpacking",
+    ),
+    (
+        "Execution context was destroyed, most likely because of a navigation",
+        "Error: Protocol error (Runtime.call): Execution context was destroyed",
+    ),
+    (
+        "NotFoundError: NotFoundError(404, 'absent', 'no such index [orders]', orders)",
+        "no such index [feed]",
+    ),
+    (
+        '{"level":"fatal","msg":"discovery failed","error":"member 8e9e05c5 is already enrolled"}',
+        "member 91bc3c39 is already enrolled",
+    ),
+    (
+        "Error reading a: Error making API request.\n\nErrors:\n\n* Vault is sealed",
+        "Error writing b: Error making API request.\n\nErrors:\n\n"
+        "* error checking token: Vault is sealed",
+    ),
+    (
+        "E: Could not get lock a. It is held by process 12 (apt)\n"
+        "E: Unable to acquire the frontend lock (a), is another process using it?",
+        "E: Could not get lock b - open (11: Resource temporarily unavailable)\n"
+        "E: Unable to acquire the frontend lock (b), is another process using it?",
+    ),
+    (
+        "The box 'a' could not be found or\ncould not be accessed in the remote catalog.",
+        "The box 'b' could not be found or\ncould not be accessed in the remote catalog.\n"
+        "Please log in",
+    ),
 ]
 TWO = [
+    (
+        "loading config: http app: listen tcp :80: bind: address already in use",
+        "loading config: http app: listen tcp :80: bind: permission denied",
+    ),
+    (
+        "Error reading a: Error making API request.\n\nErrors:\n\n* Vault is sealed",
+        "Error reading a: Error making API request.\n\nErrors:\n\n* permission denied",
+    ),
+    (
+        "zone a: loading of the file failed: not found\nzone a: not loaded due to errors.",
+        "zone b: NS 'a' has no address records\nzone b: not loaded due to errors.",
+    ),
+    ("SQLSTATE[42S02]: table or view not found: 'a'", "ORA-00942: table or view not found: 'a'"),
+    ("wg-quick: 'wg0' already exists", "ldap_add: Already exists (68)"),
+    ("wg-quick: 'wg0' already exists", "A repository already exists at 'a'"),
+    ("gpg: [stdin]: encryption failed: No public key", "gpg: Can't check signature: No public key"),
+    (
+        "proxy: dial tcp 10.0.0.1:80: connect: connection refused",
+        "couldn't get the list of groups: dial tcp 10.0.0.2:6443: connect: connection refused",
+    ),
+    ("Unable to lock database: Permission denied",
+     "failed to synchronize all databases (unable to lock database)"),
     ('relation "orders" does not exist', 'column "paid" of relation "orders" does not exist'),
     ("jq: error: Cannot index string with string", "jq: error: Cannot index array with string"),
     ("password authentication failed for user x", "password change failed for user x"),

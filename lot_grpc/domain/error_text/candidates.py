@@ -46,7 +46,7 @@ _PLACE = re.compile(
 _COLUMN = re.compile(r"\d+:\d+ {1,8}(error|warning|\u2716|\u26a0) +(?=\S)")
 """ESLint's lines below the name of a file."""
 
-_RULE_BEHIND = re.compile(r"(?: {2,}|\s\[)(@?[a-z][\w/-]*(?:-[\w/-]+)?)\]?$")
+_RULE_BEHIND = re.compile(r"(?: {2}|\s\[)(@?[a-z][\w/-]*(?:-[\w/-]+)?)\]?$")
 """The name of a rule at the end of a line: ESLint, mypy, pylint."""
 
 _LINT = re.compile(r"([A-Z]{1,4}\d{2,5})(?: \[\*\])?:? (?=\S)")

@@ -20,7 +20,7 @@ _LITTLE: Final = 0.05
 """Weight of a number, an address, an id, a time: they differ from case to case anyway."""
 
 _PLACE_BEHIND: Final = re.compile(r"[:(]\d+(?:[:,]\d+)*\)?$")
-_FOLDERS: Final = re.compile(r".*[/\\]")
+_FOLDER_END: Final = re.compile(r"[/\\]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,9 @@ def _pairs(
 
 
 def _core(one: LeftOut) -> str:
-    return _FOLDERS.sub("", _PLACE_BEHIND.sub("", one.text)) if one.part == "path" else one.text
+    return (
+        _FOLDER_END.split(_PLACE_BEHIND.sub("", one.text))[-1] if one.part == "path" else one.text
+    )
 
 
 def _each_once(differences: Sequence[Difference]) -> tuple[Difference, ...]:

@@ -15,14 +15,7 @@ from functools import lru_cache
 from itertools import product
 from typing import Final
 
-from lot_grpc.domain.error_text.alike import (
-    OWN,
-    alike,
-    names_in,
-    overlap,
-    states_no_reason,
-    weight_of,
-)
+from lot_grpc.domain.error_text.alike import OWN, alike, overlap, states_no_reason
 from lot_grpc.domain.error_text.line import short_type
 from lot_grpc.domain.error_text.parts import LeftOut, TakenApart, taken_apart
 from lot_grpc.domain.error_text.statements import (
@@ -32,6 +25,7 @@ from lot_grpc.domain.error_text.statements import (
     statements_of,
 )
 from lot_grpc.domain.error_text.vocabulary import telling_words
+from lot_grpc.domain.error_text.weighing import names_in, weight_of
 from lot_grpc.domain.ids import content_hash
 from lot_grpc.domain.text_form import normal_form
 

@@ -107,7 +107,8 @@ def statements_of(message: str) -> list[Statement]:
     """At most ``MOST``, each once; empty where a message says nothing of which error it is."""
     lines = undressed(message)
     if any(_GROUP in line for line in lines):
-        lines = [bare for line in lines if (bare := _GROUP_MARGIN.sub("", line, count=1))]
+        margins = ((line, _GROUP_MARGIN.match(line)) for line in lines)
+        lines = [bare for line, one in margins if (bare := line[one.end() if one else 0 :])]
     placed = (
         Candidate(one.headline, one.counts - min(_LATE, _LATE * at / 400))
         for at, one in enumerate(_candidates(lines))

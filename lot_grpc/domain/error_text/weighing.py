@@ -1,0 +1,244 @@
+"""What a statement says, as words with weights: how much each tells of which error it is.
+
+A word of the vocabulary of error messages (``words``) counts more, the rarer it is; any other word
+is a name. In front of a chain of causes stands who says it, and where; this counts less.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+from lot_grpc.domain.error_text.parts import LeftOut
+from lot_grpc.domain.error_text.vocabulary import GENERIC, STOP, telling_words
+from lot_grpc.domain.error_text.words import RANK
+
+GENERIC_WEIGHT: Final = 0.2
+_NEGATION_WEIGHT: Final = 0.3
+_SYSTEM_WEIGHT: Final = 0.45
+_NUMBER_WEIGHT: Final = 0.7
+_CODE_WEIGHT: Final = 1.5
+_RANK_WEIGHTS: Final = ((100, 0.5), (400, 0.75), (len(RANK), 1.0))
+"""Weight of a word by its frequency rank."""
+_JARGON_WEIGHT: Final = 0.3
+"""Weight of a word that is not in the vocabulary but is in both."""
+_JOINED: Final = 3
+"""Words that a name may join and yet be jargon."""
+_TYPE_SHARE: Final = 0.5
+"""Of the type of an error, which versions rename."""
+
+TELLS: Final = 0.5
+_ASIDE: Final = 0.5
+"""What is said besides in front of the last part of a chain weighs less: who says it, and where."""
+_COMPARED: Final = 64
+"""Words of a statement that are compared; the time to align them grows with their square."""
+
+_TOKEN: Final = re.compile(
+    r"(?P<call>(?<![\w.])[\w.]+\([^\s()]*\))|(?P<left_out><\w+>)"
+    r"|[&$@%]?[^\W_]+(?:(?:[_.:/$\\+-]|->)+[^\W_]+)*"
+)
+_JOINT: Final = re.compile(r"[._/-]+|(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+CODE: Final = re.compile(r"\b[A-Z]{1,6}-?\d{3,}\b|\bSQLSTATE\[?\w{5}\b")
+_QUALIFIED: Final = re.compile(r"(?![\w.]*\.[A-Z_]+$)(?:[A-Z]\w*(?:\.\w+)+|\w+\.\w+(?:\.\w+)+)")
+_FORM: Final = re.compile(
+    r"[a-z]{3,}(?:ed|ing|[ai]ble|[st]ion|ment|ly|i[sz]e|ify|ous|ive|ful|ness|ity|[ae]nce)s?"
+)
+"""A word of the language, however rare."""
+_TYPE: Final = re.compile(r"[\w.$]+(?=: )")
+_HEADS: Final = re.compile(
+    r"(?:\[(?!Errno)[^\]]{1,60}\] |\([^)\s]+\) ?|[^\s:]\S*: |[Ee]rror in (?:\S+|.{1,100}?) ?: "
+    r"|(?:Uncaught|Unhandled)(?: \([\w ]+\))? |(?:in \w+|[a-z]+ing), "
+    r"|(?:(?:(?:[A-Z]\w+ )?[Ee]rror|file|line|char|column|position|expression|near|in|at|on|for|-e"
+    r"|#?['\"]?<\w+>['\"]?|\([^() ]{1,60}\))(?:,? | ?(?=: )))+: )+"
+)
+"""Which program, place or type a statement is of."""
+
+_LINK: Final = re.compile(r" ?: |(?<!\S)(?:in \w+|[a-z]+ing), ")
+"""Where a chain of causes goes on."""
+_SAME: Final = tuple(
+    (re.compile(rf"(?:{phrases})\b", re.IGNORECASE), same)
+    for phrases, same in (
+        (
+            r"\b(?:can ?not|can't|could ?n(?:o|')t|(?:was |is )?unable to|(?:has )?failed to)",
+            "cannot",
+        ),
+        (r"(?<=\w)n't", "n not"),
+    )
+)
+"""What is said in several ways, with the same meaning."""
+_PARENTHESES: Final = re.compile(r"\([^()]{8,}\)")
+_STAND_IN: Final = re.compile(r"(?:\b[a-z]+:)?(['\"]?)<\w+>\1")
+_LIST: Final = re.compile(r"\[{0,4}<name>\]*(?:(?:,? (?:and|or) |, )\[*<name>\]*)+")
+_BEHIND_ALL: Final = re.compile(r" ?[(\[](?:<name>|[a-z]+(?:-[a-z]+)+)[)\]]$| ?\]? \{$")
+
+NEGATIONS: Final = frozenset({"not", "no", "never", "without", "non"})
+NEGATIVE: Final = NEGATIONS | frozenset(
+    ("cannot", "failed", "failure", "fail", "unable", "missing", "unknown", "invalid", "error",
+     "undefined", "unsupported")
+)  # fmt: skip
+_SYSTEM: Final = re.compile(
+    r"(?:\b(?:dial|listen|read|write|accept) (?:tcp|udp|unix)\d?\b[^'\"\n]{0,80}: )?"
+    r"(?:\b(?:connect|bind|accept|read|write|open|stat|mkdir): )?"
+    r"\b(?P<said>no such (?:file or directory|device|process)|permission denied|connection refused"
+    r"|connection reset by peer|connection timed out|broken pipe|address already in use"
+    r"|no space left on device|file exists|is a directory|not a directory|operation not permitted"
+    r"|invalid argument|network is unreachable|no route to host|out of memory"
+    r"|cannot allocate memory|too many open files|directory not empty"
+    r"|resource temporarily unavailable|device or resource busy|read-only file system"
+    r"|input/output error|bad file descriptor|name or service not known"
+    r"|temporary failure in name resolution|(?:context )?deadline exceeded|i/o timeout"
+    r"|(?:operation|request|connection|read|write) (?:was )?(?:timed out|cancell?ed|aborted)"
+    r"|unexpected (?:eof|end of file)|stack overflow|out of range|end of file)\b",
+    re.IGNORECASE,
+)
+"""What systems and runtimes say about any failure; each counts as one word."""
+
+
+class Word(NamedTuple):
+    """A word of a statement. ``jargon``: it is none of the language of messages."""
+
+    word: str
+    weight: float
+    jargon: bool = False
+    counts: float = 1.0
+    """Share of its weight that counts where the other text does not have it."""
+    added: bool = False
+    """It stands in parentheses."""
+    names: int = 0
+    """Names before it in the text."""
+    alone: bool = True
+    """It is no part of a name of several words."""
+
+    @property
+    def tells(self) -> bool:
+        """Whether it may tell one error from another."""
+        return self.jargon or self.weight >= TELLS
+
+
+def weight_of(text: str) -> float:
+    """How much a signature tells."""
+    return sum(word.weight for word in words_in(text))
+
+
+def names_in(text: str, left_out: Sequence[LeftOut]) -> tuple[LeftOut, ...]:
+    """What a signature leaves out, and the names that stand in it, in the order of its text."""
+    rest = iter(left_out)
+    names = []
+    for found in _TOKEN.finditer(text):
+        if found["left_out"]:
+            names += [part for part in (next(rest, None),) if part]
+        elif _is_name(found):
+            names.append(LeftOut("name", found[0]))
+    return (*names, *rest)
+
+
+@lru_cache(8192)
+def bare(text: str) -> str:
+    """A statement, whatever kinds of names it leaves out, and how many one after the other."""
+    return _BEHIND_ALL.sub("", _LIST.sub("<name>", _STAND_IN.sub("<name>", plain(text))))
+
+
+@lru_cache(8192)
+def without_heads(text: str) -> str:
+    """What a statement says, whoever says it and where; "" where that tells nothing."""
+    text = bare(text)
+    found = _HEADS.match(text)
+    rest = text[found.end() :] if found else text
+    return rest if telling_words(rest) else ""
+
+
+def plain(text: str) -> str:
+    """A statement with one word for what is said in several ways."""
+    for phrases, same in _SAME:
+        text = phrases.sub(same, text)
+    return text
+
+
+@lru_cache(8192)
+def words_in(text: str) -> tuple[Word, ...]:
+    """The words of a text; the last one is empty, and counts the names."""
+    text = plain(text)
+    kind, heads = _TYPE.match(text), _HEADS.match(text)
+    said = heads.end() if heads and telling_words(text[heads.end() :]) else 0
+    links = [link.start() for link in _LINK.finditer(text) if telling_words(text[link.end() :])]
+    last_link = links[-1] if links else 0
+    parentheses = [one.span() for one in _PARENTHESES.finditer(text)]
+    words: list[Word] = []
+    at = names = 0
+
+    def counts(place: int) -> float:
+        if place < said:
+            return 0.0
+        return _ASIDE if place < last_link else 1.0
+
+    for phrase in (*_SYSTEM.finditer(text), None):
+        end = phrase.start() if phrase else len(text)
+        for found in _TOKEN.finditer(text, at, end):
+            share = _TYPE_SHARE if kind and found.end() <= kind.end() else 1.0
+            own = list(_words_of(found, share))
+            added = any(start < found.start() < end for start, end in parentheses)
+            words += (
+                one._replace(counts=counts(found.start()), added=added, names=names) for one in own
+            )
+            names += not own and _is_name(found)
+        if phrase:
+            words.append(
+                Word(
+                    phrase["said"].casefold(),
+                    _SYSTEM_WEIGHT,
+                    counts=counts(phrase.start()),
+                    names=names,
+                )
+            )
+            at = phrase.end()
+    return (*words[:_COMPARED], Word("", 0.0, names=names))
+
+
+def _words_of(found: re.Match[str], share: float) -> Iterator[Word]:
+    """The words of a token: several where it joins words, none where it is a name."""
+    token = found[0]
+    if token.isdigit() or CODE.fullmatch(token):
+        yield Word(token, _NUMBER_WEIGHT if token.isdigit() else _CODE_WEIGHT)
+    elif not _is_name(found):
+        parts = _parts(token)
+        weighed = ((part, _weight(part) or 0.0) for part in parts)
+        yield from (
+            Word(part, weight * share, alone=len(parts) == 1) for part, weight in weighed if weight
+        )
+    elif not found["call"] and not found["left_out"]:
+        parts = _parts(token)
+        if len(parts) <= _JOINED and all(part.isalpha() for part in parts):
+            yield Word("-".join(parts), _JARGON_WEIGHT, jargon=True)
+
+
+def _is_name(found: re.Match[str]) -> bool:
+    """Whether a token is none of the language of messages."""
+    token = found[0]
+    if found["call"] or found["left_out"] or _QUALIFIED.fullmatch(token):
+        return True
+    if token.isdigit() or CODE.fullmatch(token):
+        return False
+    return any(_weight(part) is None for part in _parts(token))
+
+
+def _parts(token: str) -> list[str]:
+    return [part.casefold() for part in _JOINT.split(token) if part]
+
+
+def _singular(word: str) -> str:
+    one = word.removesuffix("s")
+    return one if one in RANK and word not in STOP and word not in GENERIC else word
+
+
+def _weight(word: str) -> float | None:
+    """How much a word tells; None for a name."""
+    if word in NEGATIONS:
+        return _NEGATION_WEIGHT
+    if word in STOP:
+        return 0.0
+    if word in GENERIC:
+        return GENERIC_WEIGHT
+    rank = RANK.get(_singular(word), len(RANK) if _FORM.fullmatch(word) else None)
+    return None if rank is None else next(w for most, w in _RANK_WEIGHTS if rank <= most)
