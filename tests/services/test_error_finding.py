@@ -20,6 +20,8 @@ from lot_grpc.services.memories.error_outcomes import ErrorOutcomeDraft
 from lot_grpc.services.records.collections import ERROR_SOLUTIONS, OUTCOMES, RETRIEVALS
 from tests.services.world import DAY, NS, World, call, error_solution, payloads, rows, sweep
 
+LOG = "".join(f"step {n}: fetched layer {n} of the manifest to parse\n" for n in range(9))
+
 
 async def save(world: World, message: str, solution_id: str = "", **named: Any) -> None:
     draft = error_solution(message, error_solution_id=solution_id, **named)
@@ -185,6 +187,16 @@ async def test_what_was_used_lately_is_not_old(world):
     await sweep(world)
     left = [row.payload["error_solution_id"] for row in await rows(world.store, ERROR_SOLUTIONS)]
     assert left == ["used"]
+
+
+async def test_the_same_error_is_found_in_a_log_of_other_words(world):
+    """By the words of what it states: those of the log are in other errors."""
+    for number in range(40):
+        await save(world, f"{LOG}Error: worker {number} of the shop is lost\n{LOG}")
+    await save(world, "ValueError: cannot parse the manifest 'a'", "same")
+    log = f"{LOG}ConfigError: could not parse the manifest 'b'\n{LOG}"
+    answer = await find(world, log, limit=1)
+    assert [hit.error_solution.error_solution_id for hit in answer.hits if hit.exact] == ["same"]
 
 
 async def test_long_errors_are_read_and_compared_beside_the_loop(world, monkeypatch):

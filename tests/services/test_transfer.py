@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import itertools
+import threading
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from lot_grpc.domain import error_solution as error_solutions
 from lot_grpc.domain.change import Noun
+from lot_grpc.domain.error_text import signature
 from lot_grpc.domain.errors import ImportConflictError
 from lot_grpc.domain.outcomes import Outcome
 from lot_grpc.domain.policy import NamespacePolicy, PolicyEdit
@@ -387,3 +390,21 @@ async def test_etags_outlive_a_restart_and_an_import(world: World) -> None:
     before = await etags(world)
     assert await etags(world.another_process()) == before
     assert await etags(there) == before
+
+
+async def test_errors_are_read_beside_the_loop(monkeypatch):
+    """Else the long ones of an import would keep every other call waiting."""
+    source, target = await open_world(), await open_world()
+    await source.services.error_solutions.save(NS, error_solution("Error: no part 1 of it\n" * 80))
+    rows = await rows_of(source)
+    threads = []
+    read = signature.read_error
+
+    def spy(*given):
+        threads.append(threading.current_thread())
+        return read(*given)
+
+    monkeypatch.setattr(error_solutions, "read_error", spy)
+    assert (await take(target, rows)).stored[Noun.ERROR_SOLUTION] == 1
+    assert threads
+    assert threading.main_thread() not in threads
