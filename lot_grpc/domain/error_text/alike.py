@@ -40,7 +40,7 @@ _BEHIND: Final = 0.5
 """What is said besides at the end weighs less: versions add details there."""
 _CONFLICT: Final = 0.15
 """The most that may conflict, as a share of the common weight."""
-_FOR_A_NAME: Final = 0.25
+_FOR_A_NAME: Final = 0.35
 """Weight of a word where the other text has a name."""
 _COVERED: Final = 0.75
 _WHOLE: Final = 0.5

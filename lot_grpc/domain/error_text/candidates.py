@@ -93,6 +93,10 @@ _SUMMARY = re.compile(
 )
 """Errors are told elsewhere."""
 
+_COUNTED = re.compile(
+    r"(?:Found )?\d+ (?:errors?|warnings?|problems?|issues?|failures?)"
+    r"(?: found| generated)?(?: \([^)\n]{0,80}\))?\.?$"
+)
 _RULED = re.compile(r"\W?[\u2550\u2500\u2501=_*-]{2}")
 _RULE = 5
 _RULE_BEHIND_IT = re.compile(r"[\u2550\u2500\u2501=_*-]{5}")
@@ -130,8 +134,8 @@ _FAILS = re.compile(
     re.IGNORECASE,
 )
 _RPC = re.compile(r"rpc error: code = \w+ desc = ")
-_CALLED = re.compile(r"\S+:\d+: in \S+$|(?:FAILED|ERROR) \S+(?:::| - )")
-"""A frame of pytest's short traces, and its summary, which its reader knows."""
+_CALLED = re.compile(r"\S+:\d+: in (?:\S+|main chunk|function \S+)$|(?:FAILED|ERROR) \S+(?:::| - )")
+"""A frame of the short traces of pytest and Lua, and its summary, which its reader knows."""
 
 _ALONE = re.compile(
     r"(?:Killed|OOMKilled|[A-Z][a-z]+(?:[A-Z][a-z]+){2,}|E[A-Z]{4,}|[A-Z]{2,}(?:_[A-Z]+)+)$"
@@ -163,6 +167,7 @@ def candidate(line: str, behind: Sequence[str]) -> Candidate | None:
         or _COMMAND.match(bare)
         or _FRAME.match(line)
         or _CALLED.match(bare)
+        or _COUNTED.match(bare)
         or _RECIPE.match(bare)
         or (not _SAYS.search(bare) and not _ALONE.match(bare))
     ):

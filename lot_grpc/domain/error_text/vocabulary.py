@@ -46,6 +46,7 @@ invoke invoked called call via raised raise thrown throw throwing terminating op
 operations request requests attempt attempts most recent last first next further additional
 thread panicked cannot unable ld collect recoverable core dumped application app
 solve complete child exiting now deselected active since dependency likely probably itself
+subcommand subcommands
 """
 GENERIC: Final = frozenset(_GENERIC_WORDS.split())
 

@@ -90,6 +90,7 @@ _SYSTEM: Final = re.compile(
     r"|input/output error|bad file descriptor|name or service not known"
     r"|temporary failure in name resolution|(?:context )?deadline exceeded|i/o timeout"
     r"|(?:operation|request|connection|read|write) (?:was )?(?:timed out|cancell?ed|aborted)"
+    r"|(?:authentication|authorization) (?:is )?(?:required|failed)|access (?:is )?denied"
     r"|unexpected (?:eof|end of file)|stack overflow|out of range|end of file)\b",
     re.IGNORECASE,
 )
