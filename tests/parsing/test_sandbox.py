@@ -19,7 +19,7 @@ from lot_grpc.parsing.grammars import LANGUAGES
 from lot_grpc.parsing.sandbox import Sandbox
 from tests.parsing.samples import SAMPLES
 
-LONG = "".join(f"x{n} = f(a, b) + g[{n}]\n" for n in range(40_000))
+LONG = "".join(f"x{n} = f(a, b) + g[{n}]\n" for n in range(160_000))
 
 
 @pytest.fixture

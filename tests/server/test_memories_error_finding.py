@@ -73,7 +73,9 @@ async def test_explain_says_what_adds_up_to_the_score(lot):
         assert hit.score == pytest.approx(total)
         assert parts["reliability"].value == hit.error_solution.outcomes.reliability
     assert answer.hits[0].error_solution.outcomes.reliability > 0
-    answer = await lot.memories.FindErrorSolutions(error_message="import name", explain=True)
+    answer = await lot.memories.FindErrorSolutions(
+        error_message="an import went wrong", explain=True
+    )
     names = {part.name for part in answer.hits[0].score_parts}
     assert "reliability" in names
     assert "agreement" not in names

@@ -28,11 +28,12 @@ from lot_grpc.domain.pattern import (
     PatternKind,
     PatternType,
 )
+from lot_grpc.domain.text_form import visible
 from lot_grpc.services.records.feedback import FeedbackFact
 from lot_grpc.services.records.outcomes import OutcomeFact, Retrieval
 
 words = st.text(st.characters(blacklist_categories=["Cs"], blacklist_characters="\0"), max_size=12)
-some_words = words.filter(bool)
+some_words = words.filter(visible)
 ids = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,20}", fullmatch=True)
 times = st.integers(0, 253_402_300_799_999_999)
 """Microseconds, to the end of the year 9999."""

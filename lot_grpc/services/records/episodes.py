@@ -21,6 +21,7 @@ from lot_grpc.domain.episode import (
 from lot_grpc.domain.ids import content_hash, point_id, point_ids
 from lot_grpc.domain.json_values import as_doubles
 from lot_grpc.domain.query import EpisodeFilter
+from lot_grpc.domain.text_form import visible
 from lot_grpc.ports import Condition, Equals, Missing, Not, Payload, Record, Vector
 from lot_grpc.services.records.collections import SORT_KEY
 from lot_grpc.services.records.fields import (
@@ -161,8 +162,9 @@ def end_payload(end: EpisodeEnd, end_time: int, event_count: int) -> Payload:
     if end.error is not None:
         payload["error_type"] = end.error.type
         payload["error_message"] = end.error.message
-    if end.approach:
+    if visible(end.approach):
         payload["approach"] = end.approach
+    if end.approach:
         payload["end_approach"] = end.approach
     if end.used_episode_ids:
         payload[REUSE] = WANTED
