@@ -50,8 +50,6 @@ from lot_grpc.services.store_contract import (
     contract_row,
 )
 
-"""By collection, what a record is found by."""
-
 _BATCH = 512
 _EMBEDDED_BATCH = 32
 """A batch ends with so many texts to embed: what a process that is killed has done for nothing."""

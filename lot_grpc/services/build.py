@@ -91,6 +91,7 @@ from lot_grpc.services.patterns.lineage import Lineage
 from lot_grpc.services.patterns.nearest import DEFAULT_SIMILARITY, Nearest
 from lot_grpc.services.patterns.patterns import Patterns
 from lot_grpc.services.patterns.pruning import Pruning
+from lot_grpc.services.patterns.repeat_counter import RepeatCounter
 from lot_grpc.services.patterns.saving import Saving
 from lot_grpc.services.recall.learned_tasks import LearnedTasks
 from lot_grpc.services.recall.questions import episode_noun, memory_noun, pattern_noun
@@ -233,9 +234,8 @@ def build_services(
     patterns = Patterns(store, indexing, moments, claims, tombstones, lineage)
     distilling = Distilling(store, indexing, moments, learning.distill)
     schedule = DistillSchedule(store, moments, distilling, learning.interval)
-    saving = Saving(
-        store, indexing, moments, ledger, counting, claims, tombstones, nearest, lineage
-    )
+    repeats = RepeatCounter(store, indexing, moments, ledger, counting, claims, nearest)
+    saving = Saving(store, indexing, moments, ledger, claims, tombstones, lineage, repeats)
     feedback = Feedback(store, moments, ledger, patterns)
     memories = Memories(store, indexing, moments, ledger, tombstones)
     passages = MatchingPassages(store)

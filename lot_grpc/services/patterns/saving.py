@@ -12,9 +12,7 @@ the claimed id, and insert-only decides.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Sequence
 
 from lot_grpc.domain.errors import (
     ContentionError,
@@ -23,8 +21,8 @@ from lot_grpc.domain.errors import (
     PatternNotFoundError,
 )
 from lot_grpc.domain.ids import new_id
-from lot_grpc.domain.outcomes import Outcome, Outcomes
-from lot_grpc.domain.pattern import Pattern, dedupe_hash, different_fields, search_text
+from lot_grpc.domain.outcomes import Outcomes
+from lot_grpc.domain.pattern import Pattern, dedupe_hash, search_text
 from lot_grpc.domain.sameness import same_content
 from lot_grpc.ports import Equals, Range, Record, VectorStore
 from lot_grpc.services.claims import Claims
@@ -32,51 +30,23 @@ from lot_grpc.services.expiry import with_ttl
 from lot_grpc.services.indexing import Indexed, Indexing
 from lot_grpc.services.ledger import CREATE_TIME, Ask, Entry, Ledger
 from lot_grpc.services.moments import Moments
-from lot_grpc.services.outcomes.counting import Counting
 from lot_grpc.services.outcomes.facts import forget_logs
 from lot_grpc.services.pacing import Pace
-from lot_grpc.services.patterns.drafts import PatternDraft, Saved
+from lot_grpc.services.patterns.drafts import PatternDraft, Saved, SaveWork
 from lot_grpc.services.patterns.lineage import Lineage
-from lot_grpc.services.patterns.nearest import Nearest
 from lot_grpc.services.patterns.patterns import NOUN
+from lot_grpc.services.patterns.repeat_counter import RepeatCounter, stored_pattern
 from lot_grpc.services.records.collections import PATTERNS, SORT_KEY
-from lot_grpc.services.records.outcomes import OutcomeFact
 from lot_grpc.services.records.patterns import (
     REQUEST,
     claim_point,
     pattern_from_record,
-    pattern_point,
     pattern_record,
 )
 from lot_grpc.services.tombstones import DELETED_SINCE, Tombstones
 
 _METHOD = "SavePattern"
 _TRIES = 20
-
-
-@dataclass(slots=True)
-class _Work:
-    """A draft on its way."""
-
-    namespace: str
-    draft: PatternDraft
-    pattern_id: str
-    outcome_id: str
-    entry: Entry | None = None
-    claimed: bool = False
-    indexed: Indexed | None = None
-    record: Record | None = None
-    result: Saved | LotError | None = None
-    claim: str = ""
-
-    @property
-    def open(self) -> bool:
-        """Whether something is left to do."""
-        return self.result is None
-
-    def wrote(self, record: Record) -> bool:
-        """Whether a pattern's record was written by a try of this request."""
-        return self.entry is not None and record.payload.get(REQUEST) == self.entry.point
 
 
 class Saving:
@@ -88,21 +58,19 @@ class Saving:
         indexing: Indexing,
         moments: Moments,
         ledger: Ledger,
-        counting: Counting,
         claims: Claims,
         tombstones: Tombstones,
-        nearest: Nearest,
         lineage: Lineage,
+        repeats: RepeatCounter,
     ) -> None:
         self._store = store
         self._indexing = indexing
         self._moments = moments
         self._ledger = ledger
-        self._counting = counting
         self._claims = claims
         self._tombstones = tombstones
-        self._nearest = nearest
         self._lineage = lineage
+        self._repeats = repeats
 
     async def save(self, namespace: str, draft: PatternDraft) -> Saved:
         """Save one."""
@@ -115,7 +83,7 @@ class Saving:
         self, namespace: str, drafts: Sequence[PatternDraft]
     ) -> list[Saved | LotError]:
         """Save each as ``save`` would; one result each, in order. Store errors end the call."""
-        works = [_Work(namespace, draft, "", "") for draft in drafts]
+        works = [SaveWork(namespace, draft, "", "") for draft in drafts]
         pace = Pace()
         for work in works:
             try:
@@ -133,7 +101,7 @@ class Saving:
         for work in works:
             if work.open:
                 try:
-                    await self._merge(work)
+                    await self._repeats.merge(work)
                     if work.open:
                         await self._resolve(work)
                 except LotError as error:
@@ -153,7 +121,7 @@ class Saving:
 
     # --- steps --------------------------------------------------------------------------------
 
-    async def _enter(self, namespace: str, works: Sequence[_Work]) -> None:
+    async def _enter(self, namespace: str, works: Sequence[SaveWork]) -> None:
         for work in works:
             work.pattern_id = work.draft.pattern_id or new_id("p")
             work.outcome_id = new_id("o")
@@ -178,10 +146,10 @@ class Saving:
             if not entry.first:
                 await self._answer_repeat(work, entry)
 
-    async def _answer_repeat(self, work: _Work, entry: Entry) -> None:
+    async def _answer_repeat(self, work: SaveWork, entry: Entry) -> None:
         """Answer a request that was carried out, or whose pattern was deleted since."""
         pattern_id = entry.result["pattern_id"] if entry.result else work.pattern_id
-        record = await self._find(work.namespace, pattern_id)
+        record = await stored_pattern(self._store, work.namespace, pattern_id)
         if record is not None and not entry.result and work.wrote(record):
             # An earlier try got as far as the pattern. It may have been edited since.
             if superseded := pattern_from_record(record).content.supersedes:
@@ -196,7 +164,7 @@ class Saving:
                 merged_at=entry.result.get("merged_at"),
             )
 
-    async def _look_at_claims(self, namespace: str, works: Sequence[_Work]) -> None:
+    async def _look_at_claims(self, namespace: str, works: Sequence[SaveWork]) -> None:
         """Leave to ``_resolve`` what another pattern, or another item, has claimed."""
         exact = [work for work in works if work.draft.exact]
         for work in exact:
@@ -206,7 +174,7 @@ class Saving:
             work.claimed = work.claim in seen
             seen.add(work.claim)
 
-    async def _embed(self, works: Sequence[_Work]) -> None:
+    async def _embed(self, works: Sequence[SaveWork]) -> None:
         texts = [work for work in works if not work.claimed]
         if not texts:
             return
@@ -214,13 +182,13 @@ class Saving:
         for work, one in zip(texts, indexed, strict=True):
             work.indexed = one
 
-    async def _take_claims(self, namespace: str, works: Sequence[_Work]) -> None:
+    async def _take_claims(self, namespace: str, works: Sequence[SaveWork]) -> None:
         wanting = [work for work in works if work.claim and not work.claimed]
         won = await self._claims.take(namespace, {work.claim: work.pattern_id for work in wanting})
         for work in wanting:
             work.claimed = work.claim not in won
 
-    async def _insert(self, works: Sequence[_Work]) -> None:
+    async def _insert(self, works: Sequence[SaveWork]) -> None:
         taken: set[str] = set()
         ready = []
         for work in works:
@@ -240,60 +208,10 @@ class Saving:
                     await self._drop_older_logs(work.record)
                 work.result = self._created(work, work.record)
 
-    async def _merge(self, work: _Work) -> None:
-        """Count it for the pattern of nearly the same meaning, if there is one and it may be.
-
-        A request writes down with which one before it does, so that a retry counts for no other.
-        """
-        if not work.draft.semantic:
-            return
-        planned = work.entry.plan.get("merge") if work.entry else None
-        if planned is not None:
-            record = await self._find(work.namespace, planned["pattern_id"])
-            created = record.payload[CREATE_TIME] if record is not None else None
-            if created is None or planned.get(CREATE_TIME, created) != created:
-                planned = None  # that one is gone
-        for _ in range(_TRIES):
-            if planned is None:
-                planned = await self._plan_merge(work)
-            if planned is None:
-                return
-            saved = await self._count_repeat(work, planned["pattern_id"])
-            if saved is not None:
-                work.result = replace(saved, merged_at=planned["similarity"])
-                return
-            planned = None  # that one is gone
-        raise ContentionError(NOUN, work.pattern_id)
-
-    async def _plan_merge(self, work: _Work) -> Mapping[str, Any] | None:
-        content = work.draft.content
-        if work.claimed:  # by a pattern of just this content, as a rule
-            owner = await self._claims.owner(work.namespace, work.claim, work.pattern_id)
-            record = await self._find(work.namespace, owner)
-            if record and dedupe_hash(pattern_from_record(record).content) == dedupe_hash(content):
-                return None
-        if work.indexed is None:
-            work.indexed = await self._indexing.vectors_of(search_text(content))
-        near = await self._nearest.find(work.namespace, content, work.indexed.vectors)
-        if near is None:
-            return None
-        if dedupe_hash(near.pattern.content) == dedupe_hash(content):
-            return None  # another save of this content was first: no merge, a repeat
-        found = {
-            "pattern_id": near.pattern.pattern_id,
-            "similarity": near.similarity,
-            CREATE_TIME: near.pattern.create_time,
-        }
-        if work.entry is None:
-            return found
-        work.entry = await self._ledger.replan(work.entry, {**work.entry.plan, "merge": found})
-        planned: Mapping[str, Any] | None = work.entry.plan.get("merge")
-        return planned
-
-    async def _resolve(self, work: _Work) -> None:
+    async def _resolve(self, work: SaveWork) -> None:
         """Finish, alone, a draft whose id or content is taken."""
         if not work.draft.exact:
-            record = await self._find(work.namespace, work.pattern_id)
+            record = await stored_pattern(self._store, work.namespace, work.pattern_id)
             work.result = (
                 self._same_id(work, record)
                 if record
@@ -302,7 +220,7 @@ class Saving:
             return
         for _ in range(_TRIES):
             owner = await self._claims.owner(work.namespace, work.claim, work.pattern_id)
-            record = await self._find(work.namespace, owner)
+            record = await stored_pattern(self._store, work.namespace, owner)
             if record is None and await self._deleted(work, owner):
                 await self._move_claim(work, owner)
             elif record is None:
@@ -314,14 +232,14 @@ class Saving:
             ):
                 await self._move_claim(work, owner)
             else:
-                work.result = await self._count_repeat(work, owner)
+                work.result = await self._repeats.count(work, owner)
             if work.result is not None:
                 return
         raise ContentionError(NOUN, work.pattern_id)
 
     # --- parts of resolving -------------------------------------------------------------------
 
-    def _same_id(self, work: _Work, record: Record) -> Saved:
+    def _same_id(self, work: SaveWork, record: Record) -> Saved:
         pattern = pattern_from_record(record)
         if work.wrote(record):
             return Saved(pattern, created=True)
@@ -329,15 +247,15 @@ class Saving:
             raise PatternIdInUseError(work.namespace, work.pattern_id)
         return Saved(pattern, created=False)
 
-    async def _deleted(self, work: _Work, pattern_id: str) -> bool:
+    async def _deleted(self, work: SaveWork, pattern_id: str) -> bool:
         return await self._tombstones.find(work.namespace, NOUN, pattern_id) is not None
 
-    async def _move_claim(self, work: _Work, owner: str) -> None:
+    async def _move_claim(self, work: SaveWork, owner: str) -> None:
         if owner == work.pattern_id:
             work.pattern_id = new_id("p")
         await self._claims.move(work.namespace, work.claim, owner, work.pattern_id)
 
-    async def _write_under(self, work: _Work, pattern_id: str) -> Saved | None:
+    async def _write_under(self, work: SaveWork, pattern_id: str) -> Saved | None:
         """Write the pattern under an id; None when somebody else just did."""
         if work.indexed is None:
             work.indexed = await self._indexing.vectors_of(search_text(work.draft.content))
@@ -347,10 +265,10 @@ class Saving:
             return self._created(work, record)
         if work.draft.exact:
             return None
-        found = await self._find(work.namespace, pattern_id)
+        found = await stored_pattern(self._store, work.namespace, pattern_id)
         return self._same_id(work, found) if found else None
 
-    async def _insert_one(self, work: _Work, record: Record) -> bool:
+    async def _insert_one(self, work: SaveWork, record: Record) -> bool:
         """Insert a pattern, and mark it and what it supersedes."""
         superseded, note = work.draft.content.supersedes, None
         if superseded:
@@ -367,29 +285,9 @@ class Saving:
         older = Range(SORT_KEY, lt=record.payload[SORT_KEY])
         await forget_logs(self._store, record.namespace, [theirs, older])
 
-    async def _count_repeat(self, work: _Work, pattern_id: str) -> Saved | None:
-        fact = OutcomeFact(
-            work.namespace,
-            work.outcome_id,
-            pattern_id,
-            Outcome.SUCCESS,
-            self._moments.now(),
-            repeat=True,
-        )
-        counted = await self._counting.count([fact])
-        if pattern_id not in counted:
-            return None
-        pattern = pattern_from_record(counted[pattern_id])
-        kept = different_fields(pattern.content, work.draft.content)
-        return Saved(pattern, created=False, kept=kept)
-
-    async def _find(self, namespace: str, pattern_id: str) -> Record | None:
-        point = pattern_point(namespace, pattern_id)
-        return (await self._store.get(PATTERNS, namespace, [point])).get(point)
-
     # --- records ------------------------------------------------------------------------------
 
-    def _record(self, work: _Work, pattern_id: str, indexed: Indexed) -> Record:
+    def _record(self, work: SaveWork, pattern_id: str, indexed: Indexed) -> Record:
         now = self._moments.now()
         pattern = Pattern(
             namespace=work.namespace,
@@ -405,7 +303,7 @@ class Saving:
             record.payload[REQUEST] = work.entry.point
         return record
 
-    def _created(self, work: _Work, record: Record) -> Saved:
+    def _created(self, work: SaveWork, record: Record) -> Saved:
         return Saved(
             pattern_from_record(record),
             created=True,

@@ -1,0 +1,123 @@
+"""Saves that add no pattern, but count as a success of one that is stored.
+
+Those of the same content (``dedupe`` EXACT), or of nearly the same meaning (SEMANTIC).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from lot_grpc.domain.errors import ContentionError
+from lot_grpc.domain.outcomes import Outcome
+from lot_grpc.domain.pattern import dedupe_hash, different_fields, search_text
+from lot_grpc.ports import Record, VectorStore
+from lot_grpc.services.claims import Claims
+from lot_grpc.services.indexing import Indexing
+from lot_grpc.services.ledger import CREATE_TIME, Ledger
+from lot_grpc.services.moments import Moments
+from lot_grpc.services.outcomes.counting import Counting
+from lot_grpc.services.patterns.drafts import Saved, SaveWork
+from lot_grpc.services.patterns.nearest import Nearest
+from lot_grpc.services.patterns.patterns import NOUN
+from lot_grpc.services.records.collections import PATTERNS
+from lot_grpc.services.records.outcomes import OutcomeFact
+from lot_grpc.services.records.patterns import pattern_from_record, pattern_point
+
+_TRIES = 20
+
+
+class RepeatCounter:
+    """Counts saves for stored patterns."""
+
+    def __init__(
+        self,
+        store: VectorStore,
+        indexing: Indexing,
+        moments: Moments,
+        ledger: Ledger,
+        counting: Counting,
+        claims: Claims,
+        nearest: Nearest,
+    ) -> None:
+        self._store = store
+        self._indexing = indexing
+        self._moments = moments
+        self._ledger = ledger
+        self._counting = counting
+        self._claims = claims
+        self._nearest = nearest
+
+    async def merge(self, work: SaveWork) -> None:
+        """Count a SEMANTIC save for the pattern of nearly the same meaning, if there is one.
+
+        A request notes which pattern that is before it counts, so a retry counts for no other.
+        """
+        if not work.draft.semantic:
+            return
+        planned = work.entry.plan.get("merge") if work.entry else None
+        if planned is not None:
+            record = await stored_pattern(self._store, work.namespace, planned["pattern_id"])
+            created = record.payload[CREATE_TIME] if record is not None else None
+            if created is None or planned.get(CREATE_TIME, created) != created:
+                planned = None  # that one is gone
+        for _ in range(_TRIES):
+            if planned is None:
+                planned = await self._plan_merge(work)
+            if planned is None:
+                return
+            saved = await self.count(work, planned["pattern_id"])
+            if saved is not None:
+                work.result = replace(saved, merged_at=planned["similarity"])
+                return
+            planned = None  # that one is gone
+        raise ContentionError(NOUN, work.pattern_id)
+
+    async def count(self, work: SaveWork, pattern_id: str) -> Saved | None:
+        """Count a save for a pattern, once however often it is called; None if that is gone."""
+        fact = OutcomeFact(
+            work.namespace,
+            work.outcome_id,
+            pattern_id,
+            Outcome.SUCCESS,
+            self._moments.now(),
+            repeat=True,
+        )
+        counted = await self._counting.count([fact])
+        if pattern_id not in counted:
+            return None
+        pattern = pattern_from_record(counted[pattern_id])
+        kept = different_fields(pattern.content, work.draft.content)
+        return Saved(pattern, created=False, kept=kept)
+
+    async def _plan_merge(self, work: SaveWork) -> Mapping[str, Any] | None:
+        content = work.draft.content
+        if work.claimed:  # by a pattern of just this content, as a rule
+            owner = await self._claims.owner(work.namespace, work.claim, work.pattern_id)
+            record = await stored_pattern(self._store, work.namespace, owner)
+            if record and dedupe_hash(pattern_from_record(record).content) == dedupe_hash(content):
+                return None
+        if work.indexed is None:
+            work.indexed = await self._indexing.vectors_of(search_text(content))
+        near = await self._nearest.find(work.namespace, content, work.indexed.vectors)
+        if near is None:
+            return None
+        if dedupe_hash(near.pattern.content) == dedupe_hash(content):
+            return None  # another save of this content was first: no merge, a repeat
+        found = {
+            "pattern_id": near.pattern.pattern_id,
+            "similarity": near.similarity,
+            CREATE_TIME: near.pattern.create_time,
+        }
+        if work.entry is None:
+            return found
+        work.entry = await self._ledger.replan(work.entry, {**work.entry.plan, "merge": found})
+        planned: Mapping[str, Any] | None = work.entry.plan.get("merge")
+        return planned
+
+
+async def stored_pattern(store: VectorStore, namespace: str, pattern_id: str) -> Record | None:
+    """A pattern's record; None if there is none."""
+    point = pattern_point(namespace, pattern_id)
+    return (await store.get(PATTERNS, namespace, [point])).get(point)
