@@ -134,7 +134,7 @@ class Evidence:
 
     @property
     def same_query(self) -> tuple[float, float]:
-        """Successes and trials on the query itself, of those in the sums."""
+        """Successes and trials on the query itself, which the sums include."""
         same = [one for one in self.neighbours if one.cosine >= SAME_QUERY]
         return (
             math.fsum(one.weight * one.successes for one in same),

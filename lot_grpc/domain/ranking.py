@@ -1,19 +1,21 @@
-"""In which order hits come: pure functions over candidates.
+"""The order of hits: pure functions over candidates.
 
 Relevance is the anchor (``domain.fusion``, on the scale of a cosine). What was learned reorders
-near-ties only: hits whose relevance is within ``gate`` of the best one get ``weight`` times how far
-the log-odds of their chance lie from those of a near-tie never tried, as a share of ``SURE``, so at
-most ``weight`` either way; what was never tried neither gains nor loses.
+near-ties only: hits whose relevance is within ``gate`` of the best one. To their relevance is added
+``weight`` times the distance of the log-odds of their chance from those of a near-tie never tried,
+divided by ``SURE`` and at most ``weight`` either way. So what was never tried neither gains nor
+loses.
 
-The chance of a near-tie never tried is ``neutral``, whose odds are multiplied by how often what was
-tried on this very query worked, as a share of how often that was expected of its relevance: where
-few work, what failed is tried again before what lies far behind; where many work, others are tried.
-Outcomes on like queries (``domain.cells``), S successes in n trials, move a hit's chance by the
-log-odds of ``(S + 3 * neutral) / (n + 3)`` to c, and those on the query itself count in full:
-``(S + 2 * c) / (n + 2)``. BALANCED goes by that mean. RELIABLE goes by the lower Wilson bound where
-that is above what was never tried, and by the mean where that is below. EXPLORE goes by the mean
-moved towards a sample, the more the more trials there are. Hits below the gate learn nothing and
-stay behind all within it.
+The chance of a near-tie never tried starts at ``neutral``. Its odds are multiplied by how often the
+near-ties tried on this very query worked, compared with how often that was expected from their
+relevance. Where few work, what failed is tried again before what lies far behind; where many work,
+others are tried. Outcomes on like queries (``domain.cells``), S successes in n trials, shift the
+log-odds of a hit's chance by as much as those of ``(S + 3 * neutral) / (n + 3)`` lie from those of
+``neutral``, which gives c. Outcomes on the query itself count in full: ``(S + 2 * c) / (n + 2)``.
+BALANCED uses that mean. RELIABLE uses the lower Wilson bound if that is above the chance of what
+was never tried, and the mean if that is below. EXPLORE uses the mean moved towards a sample, the
+further, the more trials there are. Hits below the gate learn nothing and stay behind all within it.
+docs/learning.md and the contract (LearnedFrom) have the formula.
 
 Things without outcomes that were given an importance are moved by it in the same way, by
 ``weight * 2 * (importance - 1/2)``, with ``IMPORTANCE`` as the weight.
@@ -36,14 +38,14 @@ POOL_FACTOR = 3
 POOL_MINIMUM = 50
 
 PRIOR_TRIALS = 2.0
-"""How many trials stand before the outcomes on a query."""
+"""Trials at the chance of before that are added to the outcomes on the query itself."""
 
 OTHER_PRIOR_TRIALS = 3.0
-"""How many stand before those on like queries."""
+"""Trials at ``neutral`` that are added to the outcomes on like queries."""
 
 SURE = 3.0
 """The distance in log-odds at which what was learned counts in full: from .3 to a chance of .9.
-With the numbers around it, chosen by the replay of docs/learning.md, whose page says on which data.
+This and the numbers around it were chosen by the replay of docs/learning.md, which names the data.
 """
 
 EXPLORED = 0.3
@@ -61,7 +63,7 @@ class RankingWeights:
     was learned adds to a score or takes from it; 0 turns it off. ``kernel_width``: how fast
     outcomes on other queries lose weight with their distance. ``fading``: how older outcomes do.
     ``neutral``: the chance of a near-tie never tried, as long as nothing was tried on a query;
-    ``expected_tried``: so many hits that did as expected stand before those tried on it.
+    ``expected_tried``: how many near-ties that did as expected are added to those tried on it.
     """
 
     gate: float = 0.15

@@ -1045,7 +1045,8 @@ export type EpisodeHit = Message<"lot.v1.EpisodeHit"> & {
    * computed from the similarity, the words, and opposites and negations in English;
    * docs/retrieval.md shows how accurate it is. Learning does not change it. Absent if the server
    * uses an embedding model that it was not calibrated on, or if no task was given. From .5 on, reuse
-   * is right more often than not.
+   * was right more often than not, except among closely related tasks ("Add a login page", "Add a
+   * search page"), which it cannot tell from paraphrases.
    *
    * @generated from field: optional double match_probability = 5;
    */

@@ -820,8 +820,9 @@ export type PatternHit = Message<"lot.v1.PatternHit"> & {
    * values may differ; an opposite ("enable", "disable") or a negation is another task. It is
    * computed from the similarity, the words, and opposites and negations in English;
    * docs/retrieval.md shows how accurate it is. Learning does not change it. Absent if the server
-   * uses an embedding model that it was not calibrated on. From .5 on, reuse is right more often than
-   * not.
+   * uses an embedding model that it was not calibrated on. From .5 on, reuse was right more often than
+   * not, except among closely related tasks ("Add a login page", "Add a search page"), which it cannot
+   * tell from paraphrases.
    *
    * @generated from field: optional double match_probability = 6;
    */
@@ -836,7 +837,21 @@ export const PatternHitSchema: GenMessage<PatternHit> = /*@__PURE__*/
   messageDesc(file_lot_v1_pattern_service, 17);
 
 /**
- * LearnedFrom is what a hit's outcomes on one query say of the query that was asked.
+ * LearnedFrom is what a hit's outcomes on one query tell about the query of the recall.
+ *
+ * Let S and n be the sums of weight · success_count and weight · trial_count over the hit's outcomes on
+ * the same query (similarity from 0.9999 on), S' and n' those over the others, and odds(p) be
+ * p / (1 - p). For BALANCED the `learned` part of a near-tie has the value
+ *
+ *     (ln odds(chance) - ln odds(untried)) / 3, at least -1 and at most 1
+ *     chance        = (S + 2 · before) / (n + 2)
+ *     odds(before)  = odds(untried) · odds((S' + 3 · 0.45) / (n' + 3)) / odds(0.45)
+ *     odds(untried) = odds(0.45) · (2.25 + Σ t · S / n) / (2.25 + Σ t · e)
+ *
+ * summed over the near-ties that were tried on the same query, also those that are not on the page,
+ * with t = n / (n + 1) and odds(e) = odds(0.45) · exp(-3 · behind / learned_weight), where `behind` is
+ * how far the hit's relevance is below the best one. Without outcomes of its own a hit's value is 0.
+ * docs/learning.md explains why, and how RELIABLE and EXPLORE differ.
  *
  * @generated from message lot.v1.LearnedFrom
  */
@@ -872,9 +887,7 @@ export type LearnedFrom = Message<"lot.v1.LearnedFrom"> & {
   trialCount: number;
 
   /**
-   * success_count of them: PARTIAL counts one half, and older ones count less. Outcomes on this
-   * very query (similarity from 0.9999 on) count in full towards the pattern's chance; those on
-   * others only tell how likely it was to work before them. Without any the score is left as it is.
+   * success_count of them: PARTIAL counts one half, older ones are faded.
    *
    * @generated from field: double success_count = 5;
    */

@@ -293,12 +293,19 @@ class ScorePart(_message.Message):
     VALUE_FIELD_NUMBER: _builtins.int
     WEIGHT_FIELD_NUMBER: _builtins.int
     name: _builtins.str
-    """name of the component: `similarity` (the cosine), `bm25` (the words) and `rerank` (the
-    cross-encoder), both on the cosine's scale; of near-ties `learned` (BALANCED), `reliability`
-    (RELIABLE) or `explored` (EXPLORE); of others `below_gate`.
+    """name of the component. Relevance is the sum of `similarity` (the cosine), `bm25` (the words) and
+    `rerank` (the cross-encoder), the last two on the cosine's scale, and `task_type_pattern`, which
+    raises a pattern whose expression matches the query to a near-tie. Learning adds `learned`
+    (BALANCED), `reliability` (RELIABLE) or `explored` (EXPLORE) to near-ties (LearnedFrom says how),
+    and `below_gate` to all others; of a memory that was given an importance, `importance` takes the
+    place of the former. Error solutions have `reliability` (of their outcomes) beside relevance, those
+    of the same error `agreement` (of the names in both) in place of the words. Similar episodes have
+    `category`, `task_type`, `complexity` and `text`. A part without weight is left out.
     """
     value: _builtins.float
-    """value of the component before its weight."""
+    """value of the component before its weight. Of `learned`, `reliability`, `explored` and `importance`
+    it is in [-1, 1]; 0 changes nothing. Of `below_gate` it is 1, with a negative weight.
+    """
     weight: _builtins.float
     """weight it enters the score with."""
     def __init__(
