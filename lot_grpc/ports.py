@@ -420,9 +420,9 @@ class Embedder(Protocol):
         """Embed texts to store, in order. Never blocks the event loop."""
 
     async def count_tokens(self, texts: Sequence[str]) -> list[int] | None:
-        """Word pieces of each text as it stands, those included that every text has.
+        """How many tokens each text has as it stands, special tokens included.
 
-        None where they are not to be known. Never blocks the event loop.
+        None if the model does not tell. Never blocks the event loop.
         """
 
     async def close(self) -> None:

@@ -34,7 +34,7 @@ _SHAPES = {
 
 _CONSTRUCTORS = (".__init__", ".constructor", "::new")
 _GO_CONSTRUCTOR = re.compile(r"func [Nn]ew\w*(?:\[.*?\])?\(.*\) \(?\*?(\w+)(?![\w.])")
-"""The signature of a function that is named for what it makes; the type that it gives back."""
+"""The signature of a function named ``New…``; its group is the type that it returns."""
 
 _NO_BODY = re.compile(r"\bpass\b|\W+")
 """What a body without a statement is made of."""
@@ -43,7 +43,7 @@ _LONGEST_TITLE = 1024
 """Bytes, as the contract says."""
 
 _LONGEST_CODE = 262_144
-"""The same of code."""
+"""Bytes of a pattern's code, as the contract says."""
 
 _LONGEST_DOC = 400
 _MOST_NAMED = 5
@@ -74,7 +74,8 @@ def worth_a_pattern(pieces: Iterable[CodePiece]) -> Iterator[CodePiece]:
 
     A definition with an empty body says nothing. A constructor stands in the code of its class, and
     would be found before it by what the class is for; only of a class that is no piece (broken, too
-    large) is one of several lines a piece by itself. Go's stand apart, and are added to the code.
+    large) is one of several lines a piece by itself. Go's stand outside their struct, and are added
+    to its code.
     """
     in_class_to = 0
     for piece in _with_go_constructors([one for one in pieces if not _is_empty(one)]):
@@ -86,7 +87,7 @@ def worth_a_pattern(pieces: Iterable[CodePiece]) -> Iterator[CodePiece]:
 
 
 def _with_go_constructors(pieces: Sequence[CodePiece]) -> list[CodePiece]:
-    """The pieces, those functions that make a struct among them added to its code."""
+    """The pieces, with the functions that make a struct added to the code of that struct."""
     structs = {piece.name: at for at, piece in enumerate(pieces) if piece.word == "struct"}
     whole: list[CodePiece | None] = list(pieces)
     for at, piece in enumerate(pieces):

@@ -24,7 +24,7 @@ class Likeness:
     """What the probability is taken from. ``similarity``, ``words`` in [0, 1].
 
     ``words``: Dice's coefficient of both texts' words, without function words and values.
-    ``differ``: each has such a word that the other lacks.
+    ``differ``: each text has such a word that the other lacks.
     ``opposed``: one denies or reverses what the other says. ``bare``: what was found is code that
     no words describe.
     """

@@ -125,7 +125,7 @@ _SIDES: Final = """
 """A line has words of one sense before the bar and their opposites behind it."""
 
 PARTICLES: Final = frozenset(("on", "off", "in", "out", "up", "down", "from", "to"))
-"""Words so frequent that only in texts that otherwise differ little they mean the opposite."""
+"""So frequent that they count as opposites only in texts that otherwise differ little."""
 
 _LONGEST_WORD: Final = 40
 """Characters of a word; longer ones are data and have no opposite."""
@@ -143,7 +143,7 @@ _COMPOUNDING: Final = frozenset((*_NEGATING[:4], *(one for pair in PAIRED for on
     "on",
     "ex",
 }
-"""Those that make it with a hyphen as well: "non-empty"."""
+"""Beginnings that make an opposite with a hyphen too: "non-empty"."""
 
 _SWAPS: Final = (
     *((beginning, "") for beginning in _NEGATING),
@@ -183,7 +183,7 @@ _TABLE: Final = _table()
 
 
 def one_word(parts: Sequence[str]) -> str:
-    """A compound as one word where its opposite is one of the whole, as of "read-only"; or ""."""
+    """A compound as one word if its opposite is that of the whole ("read-only"); else ""."""
     whole = "".join(parts)
     known = whole in _TABLE or parts[0] in _COMPOUNDING
     return whole if len(parts) > 1 and known else ""

@@ -17,7 +17,7 @@ _MOST_TOKENS: Final = 200
 """Of a text that are aligned; what lies behind them is one token more."""
 
 _ALTERNATIVES: Final = 4
-"""Things to do that a template names at most."""
+"""Actions that a template names at most."""
 
 _MOST_ACTIONS: Final = 100
 """Of a pattern that are aligned, the first ones."""
@@ -53,13 +53,15 @@ class AlignedTexts:
     """Each with whether a space comes before it."""
     constant_share: float
     """How much of the words is constant, in [0, 1]."""
-    done: frozenset[int] = frozenset()
-    """The pieces that say what to do, as far as that varies."""
+    varying_actions: frozenset[int] = frozenset()
+    """The pieces that say what to do, where that varies; by their places."""
 
     @property
     def tells_enough(self) -> bool:
         """Whether a template of it says what the texts are about."""
-        few = all(len(_alternatives(self.pieces[at][0])) <= _ALTERNATIVES for at in self.done)
+        few = all(
+            len(_alternatives(self.pieces[at][0])) <= _ALTERNATIVES for at in self.varying_actions
+        )
         return self.constant_share >= _LEAST_CONSTANT and few
 
     def values(self) -> list[tuple[str, ...]]:
@@ -69,12 +71,12 @@ class AlignedTexts:
     def render(self, slots: Slots, *, as_task: bool = False) -> str:
         """The text with ``{slots}`` for what varies.
 
-        What a task says is to be done is no slot but all that is done ("Check or verify …"): else
-        opposites would have one template.
+        With ``as_task``, actions that vary are named ("Check or verify …") and are no slot: else
+        tasks that do opposite things would have one template.
         """
         text = ""
         for at, (piece, spaced) in enumerate(self.pieces):
-            if as_task and at in self.done:
+            if as_task and at in self.varying_actions:
                 shown = " or ".join(_alternatives(piece))
             else:
                 shown = piece if isinstance(piece, str) else f"{{{slots.name_of(piece)}}}"
@@ -89,7 +91,7 @@ def align_texts(texts: Sequence[str]) -> AlignedTexts:
     constant, places = _constant(words)
     acts = [set(action_places(one)) for one in words]
     pieces: list[tuple[str | tuple[str, ...], bool]] = []
-    done: set[int] = set()
+    varying_actions: set[int] = set()
     for number in range(len(constant) + 1):
         spans = [one[at[number][0] : at[number][1]] for one, at in zip(tokens, places, strict=True)]
         if any(spans):
@@ -99,18 +101,19 @@ def align_texts(texts: Sequence[str]) -> AlignedTexts:
                 and all(map(_is_word, one[slice(*at[number])]))
                 for one, acting, at in zip(words, acts, places, strict=True)
             ):
-                done.add(len(pieces))
+                varying_actions.add(len(pieces))
             pieces.append((tuple(_joined(span) for span in spans), first[0].spaced))
         if number < len(constant):
             shown = [one[at[number][1]] for one, at in zip(tokens, places, strict=True)]
             pieces.append((shown[0].text, any(token.spaced for token in shown)))
     counted = sum(_is_word(word) for one in words for word in one)
     kept = len(words) * sum(_is_word(word) for word in constant)
-    return AlignedTexts(tuple(pieces), kept / counted if counted else 0.0, frozenset(done))
+    share = kept / counted if counted else 0.0
+    return AlignedTexts(tuple(pieces), share, frozenset(varying_actions))
 
 
 def _alternatives(piece: str | tuple[str, ...]) -> list[str]:
-    """The different ones; behind the first a capital letter that only begins a sentence is none."""
+    """The different values; those after the first lose the capital letter of a sentence's start."""
     different: dict[str, str] = {}
     for value in [piece] if isinstance(piece, str) else piece:
         different.setdefault(word_form(value).casefold(), value)

@@ -1,8 +1,8 @@
-"""The one form in which texts are compared, and whether there is anything to be seen in one.
+"""The forms in which texts are compared, and whether a text is blank.
 
 Unicode writes ``é`` as one character or as two, and systems differ in which they send. Compared is
 NFC; stored and given back is what was sent. Words are compared in NFKC, in which full-width letters
-and ligatures are plain ones, and without what marks where a word may break.
+and ligatures are plain letters, and without invisible marks such as soft hyphens.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _WITHIN_WORDS: Final = {
     ),
     **dict.fromkeys((0x2010, 0x2011), "-"),
 }
-"""And joiners, marks of direction, variants; the hyphens of typography are plain ones."""
+"""Also joiners, direction marks and variation selectors; typographic hyphens become plain ones."""
 
 _PIECE = 1024
 """Characters that are normalized at once: putting a run of marks in order takes the square of its
@@ -38,7 +38,7 @@ def word_form(text: str) -> str:
 
 
 def without_breaks(text: str) -> str:
-    """The normal form without what marks where a word may break; it looks the same."""
+    """The normal form without the invisible marks of where a word may break."""
     return normal_form(text).translate(_BREAKS)
 
 
@@ -59,9 +59,9 @@ def folded(text: str) -> str:
 
 
 def visible(text: str) -> str:
-    """The text; "" if nothing of it is seen: only white space, controls and zero-width characters.
+    """The text, or "" if it is blank: only white space, controls and zero-width characters.
 
-    The rules of the contract that refuse a blank text say the same.
+    The rules of the contract that refuse a blank text use the same definition.
     """
     kinds = map(unicodedata.category, text)
     return text if any(kind[0] != "Z" and kind not in {"Cc", "Cf"} for kind in kinds) else ""

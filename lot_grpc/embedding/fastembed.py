@@ -131,7 +131,7 @@ class FastembedEmbedder:
         return embeddings
 
     async def count_tokens(self, texts: Sequence[str]) -> list[int] | None:
-        """Count the tokens of whole texts, also of what is not read."""
+        """Count the tokens of whole texts, including what the model does not read."""
         return await asyncio.to_thread(lambda: [self._count(text) for text in texts])
 
     async def close(self) -> None:

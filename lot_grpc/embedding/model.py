@@ -47,7 +47,7 @@ class Encoder(Protocol):
         """The windows of a text that is too long with its prefix; None when it is not."""
 
     def count(self, text: str) -> int:
-        """Word pieces of a text of any length, those included that every text has."""
+        """How many tokens a text of any length has, special tokens included."""
 
     def encode(self, text: str) -> NDArray[np.float32]:
         """A unit vector of one text that is not too long, made on the calling thread."""
@@ -104,7 +104,7 @@ class OnnxEncoder:
         )
 
     def count(self, text: str) -> int:
-        """Word pieces of a text of any length, those included that every text has."""
+        """How many tokens a text of any length has, special tokens included."""
         first = self._tokens(text)
         rest = [one for part in first.overflowing for one in part.special_tokens_mask]
         return len(first.ids) + rest.count(0)

@@ -110,7 +110,7 @@ def labels(value: Any) -> dict[str, str]:
         if not is_label_key(key):
             raise WrongValueError(f"key {key!r} should be {LABEL_KEY}")
     if len({normal_form(key) for key in value}) < len(value):
-        raise WrongValueError("should have each key once, in one Unicode form")
+        raise WrongValueError("should not have the same key in two Unicode forms")
     return {key: read_one(one) for key, one in value.items()}
 
 

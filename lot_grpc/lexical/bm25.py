@@ -1,10 +1,10 @@
 """BM25 weights of documents and queries; the store multiplies by the inverse document frequency.
 
 Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond" (2009), with one
-change: a text is divided by a power of its length, where BM25 has the ratio to the average length
-within the saturation. A weight is written once while the average moves, and a power needs none.
-Tasks of twenty words and abstracts of two hundred lie in one collection, and so a word saturates
-alike in both.
+change: a term's weight is divided by a power of the text's length, where BM25 has the ratio to the
+average length within the saturation. A weight is written once while the average moves, and a power
+needs no average. Tasks of twenty words and abstracts of two hundred lie in one collection; so a
+term saturates alike in both.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ TOKENIZER: Final = f"{TERMS}/bm25-2"
 K1: Final = 1.5
 LENGTH_POWER: Final = 0.35
 SHORTEST: Final = 10
-"""Words; a shorter text counts as one of so many. "Thanks, Tom!" does not say more about Tom than a
-sentence does."""
+"""Words; a shorter text counts as one of this length. "Thanks, Tom!" does not say more about Tom
+than a sentence does."""
 
 MOST_QUERY_TERMS: Final = 512
 """Terms of a query that are looked up. Of more, those with a digit or a sign in them come first

@@ -38,7 +38,7 @@ _PHRASES: Final = {
     ("down", "scal turn mov roll scroll"): "decrease",
     ("in out", "fill"): "fill",
 }
-"""Verbs whose particle says what they mean, without an ending, and one word for it."""
+"""Verbs, without their endings, whose particle decides what they mean, and one word for that."""
 _MEANING: Final = {
     (verb, particle): meaning
     for (particles, verbs), meaning in _PHRASES.items()
@@ -53,7 +53,7 @@ _PHRASE: Final = re.compile(
     r"|to|until|when|while|with)\b))",
     re.IGNORECASE,
 )
-"""The particle comes at once, or at the end of what the verb is about."""
+"""The particle comes right after the verb, or after its object."""
 
 _SUSPENDED: Final = re.compile(
     rf"\b({'|'.join(one for one, _ in PAIRED)})-(?:/| and | or )({'|'.join(b for _, b in PAIRED)})"
@@ -78,7 +78,7 @@ _BESIDE: Final = 2
 """Words on each side of such a word that it may stand between."""
 
 _FEW: Final = 3
-"""Words on each side at most in which texts differ little."""
+"""Words in which each of two texts that differ little may differ from the other at most."""
 
 _VALUE: Final = re.compile(r"\d")
 _LITERAL: Final = re.compile(r"[\d/@\"`“']")
@@ -109,7 +109,7 @@ class Reading:
     """A text as it is compared.
 
     ``words`` and ``negated`` are terms, ``said`` and ``denied`` the words as they stand.
-    ``particles``: function words and the like, each with how many of it stood before.
+    ``particles``: function words and ``PARTICLES``, each with how many of the same come before it.
     ``moves``: what stands before and behind a "to".
     """
 
@@ -183,7 +183,7 @@ def _differ_in_particles(one: Reading, other: Reading, known: Opposites) -> bool
 
 
 class Contradictions:
-    """Which of many texts contradict one: ``opposed``, without comparing each two."""
+    """Which of many texts contradict each other (``opposed``), without comparing every pair."""
 
     def __init__(self, texts: Sequence[Reading]) -> None:
         self._known = opposites_among({word for one in texts for word in one.all_words})
@@ -195,7 +195,7 @@ class Contradictions:
         self._sizes = np.array([len(one.words) + len(one.particles) for one in texts])
 
     def of_each(self, places: Iterable[int]) -> Iterator[tuple[int, list[int]]]:
-        """Some texts, each with all that contradict it, by their places."""
+        """The texts at ``places``, each with all that contradict it; all by their places."""
         later = np.ones(len(self._texts), dtype=np.bool_)
         known: dict[int, list[int]] = {}
         for at in places:
@@ -210,7 +210,7 @@ class Contradictions:
             yield at, found + known.pop(at, [])
 
     def _near(self, at: int) -> NDArray[np.bool_]:
-        """Which texts may contradict one."""
+        """Which texts may contradict the one at a place; others cannot."""
         one = self._texts[at]
         near = np.zeros(len(self._texts), dtype=np.bool_)
         for word in one.said:
@@ -229,7 +229,7 @@ class Contradictions:
 
 
 def _places(texts: Iterable[AbstractSet[Any]]) -> dict[Any, NDArray[np.intp]]:
-    """Where each thing stands."""
+    """In which texts each thing stands."""
     places: dict[Any, list[int]] = {}
     for at, things in enumerate(texts):
         for thing in things:
@@ -240,12 +240,12 @@ def _places(texts: Iterable[AbstractSet[Any]]) -> dict[Any, NDArray[np.intp]]:
 # --- the same thing in other words ------------------------------------------------------------
 
 
-def may_be_one(one: str, other: str) -> bool:
-    """Whether two texts may be two wordings of one thing, as far as that can be told without them.
+def may_mean_the_same(one: str, other: str) -> bool:
+    """Whether two texts may be wordings of one thing, by what an embedding hardly sees.
 
     They may not if they contradict each other, if their literals (numbers, quotations, URLs,
-    addresses, paths, versions) differ or come in another order, nor if they have the same words in
-    another order ("from Paris to Rome"): an embedding hardly sees any of that.
+    addresses, paths, versions) differ or come in another order, or if they have the same words in
+    another order ("from Paris to Rome").
     """
     first, second = _sequence(one), _sequence(other)
     if first == second:

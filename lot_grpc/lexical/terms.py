@@ -106,7 +106,7 @@ def terms_of(text: str) -> Terms:
 
 
 def parts_of(word: str) -> tuple[str, ...]:
-    """The parts of a word, in lower case; none of what is no word."""
+    """The parts of a word, in lower case; none if it has neither letters nor digits."""
     word = _plain(word[:_LONGEST_WORD])
     parts = _PART.findall(word) if word.isascii() else _JOINT.split(word)
     return tuple(part.lower() for part in parts if part)

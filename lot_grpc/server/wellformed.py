@@ -1,8 +1,8 @@
 r"""What no rule in the proto says of every text, number, Struct and instant.
 
-No NUL, no NaN or infinity, Structs 16 deep at most, times that exist; what must come once, a key of
-a map or a text of a list, is not there in two Unicode forms. Every request is checked, so it must
-cost little. Looks at the raw bytes tell in a microsecond or two that most messages cannot be wrong;
+No NUL, no NaN or infinity, Structs 16 deep at most, times that exist; no key of a map, and no text
+of a list without repetitions, in two Unicode forms. Every request is checked, so it must cost
+little. Looks at the raw bytes tell in a microsecond or two that most messages cannot be wrong;
 each is exact in that direction:
 
 * a NUL in a text is a zero byte;
@@ -168,12 +168,14 @@ class _Walk:
                 self.add_infinite((path, subscript(key)))
 
     def unique_texts(self, texts: Sequence[str], path: Path, plan: Plan) -> None:
-        """Texts that must come once; the proto's own rule finds those that are equal."""
+        """Texts that must differ; the rule in the proto finds those that are equal."""
         self.texts(texts, path, plan)
         if self.forms:
             given = set(texts)
             if len({normal_form(text) for text in given}) < len(given):
-                self.add(path, "repeated.unique", "must not have a text in two Unicode forms")
+                self.add(
+                    path, "repeated.unique", "must not have the same text in two Unicode forms"
+                )
 
     # --- well-known types -----------------------------------------------------------------------
 
@@ -253,8 +255,8 @@ class _Walk:
         self.add(path, "text.nul", "must not contain NUL (U+0000)")
 
     def add_same_key(self, path: Path) -> None:
-        """A key that is another one of its map in another Unicode form."""
-        self.add(path, "map.key.form", "key must come once; it is here in two Unicode forms")
+        """A key that its map also has in another Unicode form."""
+        self.add(path, "map.key.form", "must not be a key of the map in another Unicode form")
 
     def add_infinite(self, path: Path) -> None:
         """A number that JSON cannot hold."""
@@ -337,7 +339,7 @@ class _Planner:
 
 
 def _kinds(descriptor: Descriptor) -> set[str]:
-    """Names of message types it can hold; ``double``, ``float``; ``once``: see ``_comes_once``."""
+    """Names of message types it can hold; ``double``, ``float``; ``once`` (see ``_comes_once``)."""
     kinds: set[str] = set()
     todo = [descriptor]
     while todo:
@@ -352,7 +354,7 @@ def _kinds(descriptor: Descriptor) -> set[str]:
 
 
 def _comes_once(field: FieldDescriptor) -> bool:
-    """Whether it is a map with texts as keys, or a list that has each text once."""
+    """Whether it is a map with texts as keys, or a list of texts that must differ."""
     kind = field.message_type
     if kind is not None:
         own = kind.GetOptions().map_entry and not kind.full_name.startswith("google.")

@@ -29,7 +29,10 @@ class ReadyCheck:
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """A text as the model takes it. ``tokens`` None: not to be known."""
+    """A text as the model reads it. ``cosines`` are with all texts of the call, in order.
+
+    ``tokens`` None: the model does not tell.
+    """
 
     embedding: Embedding
     cosines: list[float]
@@ -62,7 +65,7 @@ class Admin:
         return [await check_model(self._embedder), await self._writes()]
 
     async def embed(self, items: Sequence[tuple[str, EmbeddingUse]]) -> list[Diagnosis]:
-        """Each text as the model takes it for its use."""
+        """Each text as the model reads it for its use."""
         stored = [_stored(text, use) for text, use in items if use is not EmbeddingUse.QUERY]
         documents = await self._embedder.embed_documents(stored)
         queries = [text for text, use in items if use is EmbeddingUse.QUERY]

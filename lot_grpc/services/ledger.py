@@ -4,8 +4,8 @@ One insert-only row a request, with the hash of its content and the ids it will 
 write, by those ids; then the row is marked done. The same request again finishes or repeats the
 same write; with other content it is refused. Rows live for 24 h.
 
-Ids are taken again once their record is gone, so the plan of a use, or the result of a create, also
-names the time at which its record was created.
+An id is free again once its record is gone. So the plan of a call that uses a record, or the result
+of one that creates it, also has the time at which that record was created.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Entry:
         return bool(known.get(CREATE_TIME, created) == created)
 
     def about(self, records: Mapping[str, Record]) -> dict[str, Record]:
-        """Those of several records, by id, of which ``is_about`` holds."""
+        """Of several records, by id, those of the first try; see ``is_about``."""
         known = {**self.plan, **(self.result or {})}.get(CREATE_TIMES, {})
         created = create_times(records).items()
         return {one: records[one] for one, time in created if known.get(one, time) == time}

@@ -105,9 +105,9 @@ class Tombstones:
     async def deleted_since(
         self, entry: Entry, noun: str, id: str, record: Record | None = None
     ) -> bool:
-        """Whether the thing of a request was deleted or expired since.
+        """Whether the record of a request was deleted or has expired since.
 
-        ``record`` is what has its id now: that thing, or another. False if no try of the request
+        ``record`` is what has its id now: the same one, or another. False if no try of the request
         got as far as writing it.
         """
         if entry.result is not None:

@@ -96,7 +96,7 @@ class Broken(HashingEmbedder):
         raise EmbeddingFailedError("the model could not embed a text")
 
 
-class Untold(HashingEmbedder):
+class WithoutTokenCounts(HashingEmbedder):
     """A model that does not tell how it tokenizes."""
 
     async def count_tokens(self, texts):
@@ -200,7 +200,7 @@ async def test_embed_counts_the_tokens_that_the_model_reads(lot):
 
 
 async def test_embed_leaves_a_count_out_that_it_does_not_know():
-    async with serving(embedder=Untold()) as lot:
+    async with serving(embedder=WithoutTokenCounts()) as lot:
         [one] = (await embedded(lot, ("word", 0))).embeddings
         assert not one.HasField("token_count")
 

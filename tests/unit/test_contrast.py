@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lot_grpc.lexical.contrast import contrast, may_be_one
+from lot_grpc.lexical.contrast import contrast, may_mean_the_same
 
 WORDS = [
     "enable",
@@ -218,8 +218,8 @@ def test_long_texts_are_compared_where_they_differ():
     ],
 )
 def test_what_may_be_two_wordings_of_one_thing(one, other, may):
-    assert may_be_one(one, other) is may
-    assert may_be_one(other, one) is may
+    assert may_mean_the_same(one, other) is may
+    assert may_mean_the_same(other, one) is may
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,8 @@
 """Whether two statements say the same although their names, or a clause, differ.
 
-One is the other with a clause more, or their words are aligned (``weighing``): then they must have
-enough in common, in the same order, compared with what one says beyond the other, and contradict
-each other nowhere.
+They do if one is the other with a clause added. Else their words are aligned (``weighing``): they
+must have enough in common, in the same order, compared with what one says beyond the other, and
+must not contradict each other anywhere.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ _LEAST: Final = 1.2
 _STRANGERS: Final = 1.5
 _BESIDES: Final = 2.0
 _ENOUGH: Final = 2.2
-"""Common weight that is needed: the minimum, that where two programs say it, and this much per
-weight that is said besides, up to what is enough whatever else is said."""
+"""Common weight that is needed: the minimum, the minimum where different programs say it, and this
+much per weight that is said besides, up to what is enough whatever else is said."""
 OWN: Final = 1.2
 """Weight of a statement that is enough by itself, whoever says it and whatever precedes it."""
 _TELLING: Final = 2
@@ -49,7 +49,7 @@ _WHOLE: Final = 0.5
 _NO_REASON: Final = re.compile(
     r"(?:.*: )?(?:cannot (?!find|locate|resolve)|[Ee]rror [a-z]+ing\b)[^:]*"
 )
-"""It tells what could not be done. What could not be found is a reason."""
+"""A statement of what could not be done. What could not be found is a reason already."""
 _NEXT_CLAUSE: Final = (",", ";", ". ", " - ", " -- ")
 
 
@@ -97,7 +97,7 @@ def alike(one: str, other: str) -> bool:
 
 
 def overlap(one: str, other: str) -> float:
-    """The share in common of what two statements say, in [0, 1]."""
+    """The share of what two statements say that they have in common, in [0, 1]."""
     a, b = sorted((words_in(one), words_in(other)))
     if _unlike_causes(a, b):
         return 0.0
@@ -113,7 +113,7 @@ def overlap(one: str, other: str) -> float:
 
 
 def states_no_reason(text: str) -> bool:
-    """Whether a statement says just what could not be done."""
+    """Whether a statement says only what could not be done, not why."""
     return _NO_REASON.fullmatch(plain(text)) is not None
 
 
@@ -130,7 +130,7 @@ def _aligned(
 ) -> Iterator[tuple[bool, Sequence[Word], Sequence[Word], bool]]:
     """Runs of words: whether they are the same, those of either, whether they are the last.
 
-    Words where the other text has a name are most likely names too, and weigh little.
+    A word that stands where the other text has a name is most likely a name too, and weighs little.
     """
     left, right = ([word.word for word in words[:-1]] for words in (one, other))
     for tag, i, j, k, n in SequenceMatcher(None, left, right, autojunk=False).get_opcodes():
@@ -145,13 +145,13 @@ def _aligned(
 
 
 def _names_between(words: Sequence[Word], start: int, end: int) -> int:
-    """Names beside the words of a run, up to the words around it."""
+    """How many names stand with a run of words, between the words around it."""
     before = words[start - 1].names if start else 0
     return words[end].names - before
 
 
 def _name_for(words: Sequence[Word], names: int, other: Sequence[Word]) -> bool:
-    """Whether a word stands where the other text has a name, and nothing but jargon beside it."""
+    """Whether a single word stands where the other text has a name, and besides only jargon."""
     return (
         len(words) == 1
         and all(word.jargon for word in other)
@@ -161,7 +161,7 @@ def _name_for(words: Sequence[Word], names: int, other: Sequence[Word]) -> bool:
 
 
 def _unlike_causes(one: Sequence[Word], other: Sequence[Word]) -> bool:
-    """Whether both name what systems say, and not the same."""
+    """Whether both have a phrase that systems say of any failure, and none in common."""
     left, right = ({word.word for word in words if " " in word.word} for words in (one, other))
     return bool(left and right) and not left & right
 
@@ -184,7 +184,7 @@ def _negated(one: Sequence[Word], other: Sequence[Word]) -> bool:
 
 
 def _contains(whole: str, part: str) -> bool:
-    """Whether a statement says what another one says, and a clause more at either end."""
+    """Whether a statement says what another one says, with a clause added at either end."""
     at = whole.find(part) if part else -1
     return (
         at >= 0

@@ -91,28 +91,29 @@ _SUMMARY = re.compile(
     r"(?: (?:previous|above|earlier|other|following|some|these|the|\d+))* errors?\b"
     r"|Errors? (?:occurred|encountered)\b"
 )
-"""Errors are told elsewhere."""
+"""A line that only says that there are errors, which stand elsewhere."""
 
-_COUNTED = re.compile(
+_COUNT_OF_ERRORS = re.compile(
     r"(?:Found )?\d+ (?:errors?|warnings?|problems?|issues?|failures?)"
     r"(?: found| generated)?(?: \([^)\n]{0,80}\))?\.?$"
 )
-_RULED = re.compile(r"\W?[\u2550\u2500\u2501=_*-]{2}")
-_RULE = 5
-_RULE_BEHIND_IT = re.compile(r"[\u2550\u2500\u2501=_*-]{5}")
-"""What a heading stands between."""
+_HEADING_START = re.compile(r"\W?[\u2550\u2500\u2501=_*-]{2}")
+_HEADING_END = re.compile(r"[\u2550\u2500\u2501=_*-]{5}")
+"""The drawn lines that a heading stands between."""
+
+_HEADING_END_LENGTH = 5
 _OF_TYPE = re.compile(r"[A-Z]\w+ error \((\w+)\) at ")
-"""Clojure says on the next line what it is."""
+"""Clojure: the next line says what is wrong."""
 
 _LISTED = re.compile(r"\d{1,2}[.)] ")
-"""What could be the reason, or what to do."""
+"""An item of a numbered list: possible reasons, or what to do."""
 
 _JOIN_WORDS: Final = """
 a an and as at be because been but by for from had has have if in into is not of on or since
 than that the to was were when which while with within without
 """
 _JOINS: Final = frozenset(_JOIN_WORDS.split())
-"""Words that a sentence does not end in."""
+"""Words that no sentence ends in; a line that does goes on below."""
 
 _SHELL = re.compile(
     r"(?:\S+: )?(?:line \d+: |\d+: )?[^\s:]+: (?:command )?not found$|\S+: command not found: \S+$"
@@ -135,7 +136,7 @@ _FAILS = re.compile(
 )
 _RPC = re.compile(r"rpc error: code = \w+ desc = ")
 _CALLED = re.compile(r"\S+:\d+: in (?:\S+|main chunk|function \S+)$|(?:FAILED|ERROR) \S+(?:::| - )")
-"""A frame of the short traces of pytest and Lua, and its summary, which its reader knows."""
+"""A frame of the short traces of pytest and Lua, and a line of pytest's summary."""
 
 _ALONE = re.compile(
     r"(?:Killed|OOMKilled|[A-Z][a-z]+(?:[A-Z][a-z]+){2,}|E[A-Z]{4,}|[A-Z]{2,}(?:_[A-Z]+)+)$"
@@ -163,11 +164,11 @@ def candidate(line: str, behind: Sequence[str]) -> Candidate | None:
     bare = line[_MARGIN.match(line).end() :]  # type: ignore[union-attr]  # matches ""
     if (
         not bare
-        or (_RULED.match(line) and _RULE_BEHIND_IT.fullmatch(line[-_RULE:]))
+        or (_HEADING_START.match(line) and _HEADING_END.fullmatch(line[-_HEADING_END_LENGTH:]))
         or _COMMAND.match(bare)
         or _FRAME.match(line)
         or _CALLED.match(bare)
-        or _COUNTED.match(bare)
+        or _COUNT_OF_ERRORS.match(bare)
         or _RECIPE.match(bare)
         or (not _SAYS.search(bare) and not _ALONE.match(bare))
     ):
@@ -230,7 +231,7 @@ def candidate(line: str, behind: Sequence[str]) -> Candidate | None:
 
 
 def _sentence_of(line: str, behind: Sequence[str]) -> str:
-    """A line with the next ones where it breaks off."""
+    """A line with the next ones if it breaks off in the middle of a sentence."""
     for more in behind:
         more = more.strip()
         if line.rpartition(" ")[2] not in _JOINS or not more[:1].islower() or _FRAME.match(more):

@@ -25,7 +25,8 @@ _TYPE_AHEAD = re.compile(
     r"([A-Z][a-z]\w*[a-z](?:Error|Exception)) "
     r"(?!(?:at|in|on|is|was|has|when|while|during|occurred|raised)\b)(?=\w)"
 )
-"""``undefined method 'a' (NoMethodError)``, ``KeyError (key not found: 1):``, and Clojure's."""
+"""Where else a type stands: ``undefined method 'a' (NoMethodError)``, ``KeyError (key not found:
+1):``, and without a colon, as in Clojure."""
 
 ANY_TYPED = re.compile(r"([A-Za-z_][\w.$]*)(?:: ?(.*)|$)")
 """Behind a Python traceback whatever stands there is the type, however it is called."""
@@ -36,7 +37,7 @@ _INSPECTED = re.compile(r"\[(\w.*)\](?: \{)?$")
 _ARGUMENTS = re.compile(r"(?:[\w.]+)?[({]")
 _ARGUMENT = re.compile(r"(['\"])((?:(?!\1)[^\\]|\\.)*)\1")
 _SENTENCE = 2
-"""Spaces of an argument that is a sentence."""
+"""Spaces that an argument has at least if it is a sentence."""
 
 _SYSTEM_CODE = re.compile(r"(E[A-Z]{3,20}[0-9]?|ERR_[A-Z_]{2,60})(?:: ?| )(.*)")
 _SYSTEM_CALL = re.compile(r"[a-z]\w{1,30}(?: \S{1,200})? (E[A-Z][A-Z_]{2,20})\b")
@@ -81,7 +82,7 @@ def typed(line: str) -> Headline:
 
 
 def _prose(text: str) -> str:
-    """What a text says that shows the arguments of an error: the longest one of several words."""
+    """The text; if it shows the arguments of an error, the longest of them that is a sentence."""
     if not _ARGUMENTS.match(text):
         return text
     said = (one[2] for one in _ARGUMENT.finditer(text) if one[2].count(" ") >= _SENTENCE)
@@ -89,7 +90,7 @@ def _prose(text: str) -> str:
 
 
 def _typed_elsewhere(line: str) -> Headline:
-    """A line whose type stands behind, around or without a mark before the text."""
+    """A line whose type stands behind or around the text, or before it without a colon."""
     if found := _TYPE_BEHIND.match(line):
         return Headline(found[2], found[1])
     if found := _TYPE_AROUND.match(line):

@@ -37,7 +37,7 @@ event data response shortmessage fulldescription
 _TEXTS: Final = frozenset(_TEXTS_WORDS.split())
 _SAID: Final = ("msg", "message")
 _REASONS: Final = ("error", "err")
-"""What went wrong, and why."""
+"""Fields for what went wrong, and for why."""
 _CODES: Final = ("code", "ruleId", "rule_id", "error_type", "errorType")
 _TYPES: Final = ("type", "name", "class", "exc_type")
 """Hold a code only where they are the name of an error."""

@@ -46,9 +46,11 @@ _UNRELATED: Final = 3
 """So many different errors behind one line make that a wrapper."""
 
 _BESIDES: Final = 1.75
-"""Weight of what two errors both state besides, by which they are the same, and"""
+"""Weight that further statements in common must have to make two errors the same whose first
+statements only overlap."""
+
 _OVERLAP: Final = 0.5
-"""how much of what they state first they have in common then."""
+"""The share in common that those first statements must have."""
 
 _ANY: Final = frozenset({"Error", "Exception", "error", "exception"})
 """Types that say nothing; what the message names is better."""
@@ -175,7 +177,9 @@ def same_error(
 
     The most telling one of either, or its cause, must be one of the other's, or say the same as one
     of them (``alike``). ``little`` are those that say too little for that: then the errors must
-    share another one.
+    share another one. If the statements in common say only what could not be done, and each error
+    gives another reason, they are two. Without such a statement they are still the same if their
+    most telling ones overlap and they have enough further statements in common.
     """
     first = {one.signature, one.cause, other.signature, other.cause} - {""}
     equal, agreed = [], []
@@ -214,7 +218,7 @@ def same_error(
 
 
 def _contradicted(one: ErrorRead, other: ErrorRead, by: tuple[Signature, Signature]) -> bool:
-    """Whether two errors agree in what could not be done alone, and each says another reason."""
+    """Whether two errors agree only in what could not be done, and each gives another reason."""
     if not all(states_no_reason(each.text) for each in by):
         return False
     left, right = (

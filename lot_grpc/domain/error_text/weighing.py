@@ -1,7 +1,7 @@
-"""What a statement says, as words with weights: how much each tells of which error it is.
+"""The words of a statement, weighted by how much each tells about which error it is.
 
-A word of the vocabulary of error messages (``words``) counts more, the rarer it is; any other word
-is a name. In front of a chain of causes stands who says it, and where; this counts less.
+A word of the vocabulary of error messages (``words``) weighs more, the rarer it is; any other word
+is a name. A chain of causes begins with who reports it and where, which counts less.
 """
 
 from __future__ import annotations
@@ -30,8 +30,9 @@ _TYPE_SHARE: Final = 0.5
 """Of the type of an error, which versions rename."""
 
 TELLS: Final = 0.5
+"""The weight from which a word may tell one error from another."""
 _ASIDE: Final = 0.5
-"""What is said besides in front of the last part of a chain weighs less: who says it, and where."""
+"""Share that counts of what only one text says before the last part of a chain: who, and where."""
 _COMPARED: Final = 64
 """Words of a statement that are compared; the time to align them grows with their square."""
 
@@ -53,10 +54,10 @@ _HEADS: Final = re.compile(
     r"|(?:(?:(?:[A-Z]\w+ )?[Ee]rror|file|line|char|column|position|expression|near|in|at|on|for|-e"
     r"|#?['\"]?<\w+>['\"]?|\([^() ]{1,60}\))(?:,? | ?(?=: )))+: )+"
 )
-"""Which program, place or type a statement is of."""
+"""The program, place or type that a statement begins with."""
 
 _LINK: Final = re.compile(r" ?: |(?<!\S)(?:in \w+|[a-z]+ing), ")
-"""Where a chain of causes goes on."""
+"""Between two parts of a chain of causes."""
 _SAME: Final = tuple(
     (re.compile(rf"(?:{phrases})\b", re.IGNORECASE), same)
     for phrases, same in (
@@ -67,7 +68,7 @@ _SAME: Final = tuple(
         (r"(?<=\w)n't", "n not"),
     )
 )
-"""What is said in several ways, with the same meaning."""
+"""Phrases of one meaning, and the word that stands for each of them."""
 _PARENTHESES: Final = re.compile(r"\([^()]{8,}\)")
 _STAND_IN: Final = re.compile(r"(?:\b[a-z]+:)?(['\"]?)<\w+>\1")
 _LIST: Final = re.compile(r"\[{0,4}<name>\]*(?:(?:,? (?:and|or) |, )\[*<name>\]*)+")
@@ -98,19 +99,19 @@ _SYSTEM: Final = re.compile(
 
 
 class Word(NamedTuple):
-    """A word of a statement. ``jargon``: it is none of the language of messages."""
+    """A word of a statement. ``jargon``: it is not of the vocabulary of error messages."""
 
     word: str
     weight: float
     jargon: bool = False
     counts: float = 1.0
-    """Share of its weight that counts where the other text does not have it."""
+    """Share of its weight that counts if the other text lacks it."""
     added: bool = False
-    """It stands in parentheses."""
+    """Whether it stands in parentheses."""
     names: int = 0
-    """Names before it in the text."""
+    """How many names come before it in the text."""
     alone: bool = True
-    """It is no part of a name of several words."""
+    """Whether it is a token of its own, not part of one that joins several words."""
 
     @property
     def tells(self) -> bool:
@@ -137,13 +138,13 @@ def names_in(text: str, left_out: Sequence[LeftOut]) -> tuple[LeftOut, ...]:
 
 @lru_cache(8192)
 def bare(text: str) -> str:
-    """A statement, whatever kinds of names it leaves out, and how many one after the other."""
+    """A statement with one ``<name>`` for each name, or list of names, that it leaves out."""
     return _BEHIND_ALL.sub("", _LIST.sub("<name>", _STAND_IN.sub("<name>", plain(text))))
 
 
 @lru_cache(8192)
 def without_heads(text: str) -> str:
-    """What a statement says, whoever says it and where; "" where that tells nothing."""
+    """What a statement says, without who says it and where; "" if that tells nothing."""
     text = bare(text)
     found = _HEADS.match(text)
     rest = text[found.end() :] if found else text
@@ -151,7 +152,7 @@ def without_heads(text: str) -> str:
 
 
 def plain(text: str) -> str:
-    """A statement with one word for what is said in several ways."""
+    """A statement with one word for each phrase that is worded in several ways."""
     for phrases, same in _SAME:
         text = phrases.sub(same, text)
     return text
@@ -159,7 +160,7 @@ def plain(text: str) -> str:
 
 @lru_cache(8192)
 def words_in(text: str) -> tuple[Word, ...]:
-    """The words of a text; the last one is empty, and counts the names."""
+    """The words of a text, and an empty one at the end that has the count of all names."""
     text = plain(text)
     kind, heads = _TYPE.match(text), _HEADS.match(text)
     said = heads.end() if heads and telling_words(text[heads.end() :]) else 0
@@ -215,7 +216,7 @@ def _words_of(found: re.Match[str], share: float) -> Iterator[Word]:
 
 
 def _is_name(found: re.Match[str]) -> bool:
-    """Whether a token is none of the language of messages."""
+    """Whether a token is not of the vocabulary of error messages."""
     token = found[0]
     if found["call"] or found["left_out"] or _QUALIFIED.fullmatch(token):
         return True

@@ -51,9 +51,9 @@ class Target(Protocol):
 
 
 Check = Callable[[str, str], Awaitable[Target | None]]
-"""Gives the target (namespace, id), None of a kind without ids that are taken again.
+"""Returns the target (namespace, id); None for a kind whose ids are never taken again.
 
-Raises the NotFoundError of one that is not there."""
+Raises the NotFoundError of the kind if there is none."""
 
 Move = Callable[["Judged"], Awaitable[object]]
 """Lets a judgement move its target, once however often it is called."""

@@ -70,8 +70,8 @@ _REMEMBERED: Final = 4_096
 """Stored errors whose reading is kept; it takes no more than some KB each."""
 
 _COMPARED: Final = 10
-"""How many of the similar ones are checked for being the same error, and how many that have the
-words of each of the ``_STATED`` first things that it states."""
+"""How many of the similar errors are checked for being the same, and how many of those found by the
+words of each of the first ``_STATED`` statements."""
 _STATED: Final = 2
 _STAND_IN: Final = re.compile(r"<\w+>")
 
@@ -222,7 +222,7 @@ class ErrorFinding:
     async def _stating(
         self, namespace: str, error: ErrorRead, where: Sequence[Condition]
     ) -> frozenset[str]:
-        """Those that have the words of what an error states; a log holds many others."""
+        """Ids of errors with the words of what an error states: a log has many others."""
         stated = dict.fromkeys((*(one.text for one in error.signatures[:_STATED]), error.cause))
         words = [lexical_query(_STAND_IN.sub(" ", text)) for text in stated]
         queries = [

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from lot_grpc.domain.pattern import Pattern, PatternContent, search_text
-from lot_grpc.lexical.contrast import may_be_one
+from lot_grpc.lexical.contrast import may_mean_the_same
 from lot_grpc.ports import Condition, Equals, Missing, Not, Record, SearchQuery, Vector, VectorStore
 from lot_grpc.services.records.collections import CODE_VECTOR, PATTERNS, TEXT_VECTOR
 from lot_grpc.services.records.patterns import SUPERSEDED, pattern_from_record
@@ -82,4 +82,4 @@ def _code_similarity(record: Record, vectors: Mapping[str, Vector]) -> float:
 
 def _may_be_merged(stored: PatternContent, given: PatternContent) -> bool:
     one, other = search_text(stored), search_text(given)
-    return may_be_one(one.text, other.text) and may_be_one(one.code, other.code)
+    return may_mean_the_same(one.text, other.text) and may_mean_the_same(one.code, other.code)

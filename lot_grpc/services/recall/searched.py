@@ -69,9 +69,9 @@ SEARCHED_COLLECTIONS: Final = tuple(_TEXT_OF)
 
 
 async def texts_of(collection: str, records: Sequence[Record]) -> list[SearchText]:
-    """By what records of a searched collection are found.
+    """What each record of a searched collection is found by, in order.
 
-    In a thread, since errors are read for it, which takes a while where they are long.
+    In a thread, since long error messages take a while to read.
     """
     text_of = _TEXT_OF[collection]
     return await asyncio.to_thread(lambda: [text_of(one) for one in records])
