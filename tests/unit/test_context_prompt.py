@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -231,6 +232,14 @@ def test_failures_are_grouped_by_what_they_failed_of():
     assert found[0].message == "2 like tasks failed, last on 2023-11-14: KeyError: 'host'"
     assert found[0].error_type == "KeyError"
     assert found[1].message == "1 like task failed, last on 2023-11-14 without saying why"
+
+
+@pytest.mark.parametrize("blank", [" ", "\u200b\n"])
+def test_a_failure_with_a_blank_error_is_told_by_its_error_patterns(blank):
+    episode = failed("f", blank, blank)
+    end = replace(episode.end, error_patterns=("exit code 1", blank))
+    [warning] = warnings_of([replace(episode, end=end)], 1)
+    assert warning.error == "exit code 1"
 
 
 def test_runs_that_went_alike_give_way():

@@ -9,7 +9,7 @@ from lot_grpc.domain.context.markdown import day, inline
 from lot_grpc.domain.counting import counted
 from lot_grpc.domain.episode import Episode
 from lot_grpc.domain.error_text.headline import headline_of
-from lot_grpc.domain.extraction.digest import ErrorSeen
+from lot_grpc.domain.extraction.digest import ErrorSeen, error_seen
 from lot_grpc.domain.failures.failure import UNKNOWN, error_of, signature_or_none
 
 _ERROR_CHARACTERS = 300
@@ -60,8 +60,8 @@ def _error(episode: Episode) -> ErrorSeen:
     end = episode.end
     if end is None:
         return UNKNOWN
-    ended_by = ErrorSeen(end.error.type, _both_ends(end.error.message)) if end.error else None
-    return error_of(ended_by, (), [_both_ends(one) for one in end.error_patterns[-1:]])
+    ended_by = error_seen(end.error.type, _both_ends(end.error.message)) if end.error else None
+    return error_of(ended_by, (), [_both_ends(one) for one in end.error_patterns])
 
 
 def _both_ends(message: str) -> str:

@@ -120,6 +120,11 @@ def without_repeats(steps: Sequence[Step | None]) -> tuple[Step | None, ...]:
     return tuple(kept)
 
 
+def error_seen(kind: str, message: str) -> ErrorSeen | None:
+    """An error of this type and message; None if both are blank."""
+    return ErrorSeen(kind, message) if visible(kind + message) else None
+
+
 def says_error(event_type: str) -> bool:
     """Whether an event's type says that it is an error, as ``tool_error``."""
     return _ERROR_EVENT.search(event_type) is not None
@@ -135,8 +140,7 @@ def _error(event_type: str, told: Mapping[str, Any]) -> ErrorSeen | None:
     elif isinstance(error, dict):
         kind = kind or _text(error, "type")
         message = message or _text(error, "message")
-    kind, message = kind.replace("\0", ""), message.replace("\0", "")
-    return ErrorSeen(kind, message) if visible(kind + message) else None
+    return error_seen(kind.replace("\0", ""), message.replace("\0", ""))
 
 
 def _tool(told: Mapping[str, Any]) -> str:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from lot_grpc.domain.episode import Episode
 from lot_grpc.domain.error_solution import ErrorSolutionContent
-from lot_grpc.domain.extraction.digest import ErrorSeen, Step
+from lot_grpc.domain.extraction.digest import ErrorSeen, Step, error_seen
 from lot_grpc.domain.extraction.errors_met import ErrorMet
 from lot_grpc.domain.extraction.single import language_of
 from lot_grpc.domain.json_values import json_text
@@ -54,9 +54,7 @@ def error_lesson(episode: Episode, met: ErrorMet) -> ErrorSolutionContent:
 def ended_by(episode: Episode) -> ErrorSeen | None:
     """The error that ended a failed episode, if its caller told it."""
     error = episode.end.error if episode.end else None
-    if error is None or not visible(error.type + error.message):
-        return None
-    return ErrorSeen(error.type, error.message)
+    return error_seen(error.type, error.message) if error is not None else None
 
 
 def _message(error: ErrorSeen) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lot_grpc.domain.error_text.signature import normalised, read_error
-from lot_grpc.domain.extraction.digest import ErrorSeen, Step, says_error
+from lot_grpc.domain.extraction.digest import ErrorSeen, Step, error_seen, says_error
 
 Place = tuple[str, str]
 """Event type and tool of a step, "" for none."""
@@ -36,15 +36,15 @@ def error_of(
 ) -> ErrorSeen:
     """What an episode failed of.
 
-    Its error, else that of its last event that tells one, else the last of its error patterns;
-    ``UNKNOWN`` without any.
+    Its error, else that of its last event that tells one, else the last of its error patterns that
+    is not blank; ``UNKNOWN`` without any.
     """
-    if ended_by is not None and (ended_by.type or ended_by.message):
-        return ended_by
-    for step in reversed(steps):
-        if step.error is not None:
-            return step.error
-    return ErrorSeen(message=error_patterns[-1]) if error_patterns else UNKNOWN
+    errors = (
+        ended_by,
+        *(step.error for step in reversed(steps)),
+        *(error_seen("", text) for text in reversed(error_patterns)),
+    )
+    return next((error for error in errors if error is not None), UNKNOWN)
 
 
 def signature_or_none(error: ErrorSeen) -> str:

@@ -13,7 +13,7 @@ from typing import Final
 
 from lot_grpc.domain.episode import EpisodeStatus
 from lot_grpc.domain.error_text.headline import headline_of
-from lot_grpc.domain.extraction.digest import ErrorSeen, Step, step_of
+from lot_grpc.domain.extraction.digest import ErrorSeen, Step, error_seen, step_of
 from lot_grpc.domain.failures.failure import (
     Failure,
     error_of,
@@ -22,7 +22,6 @@ from lot_grpc.domain.failures.failure import (
     tools_of,
 )
 from lot_grpc.domain.query import EpisodeFilter
-from lot_grpc.domain.text_form import visible
 from lot_grpc.ports import Condition, Equals, Record, VectorStore
 from lot_grpc.services.pacing import Pace
 from lot_grpc.services.records.collections import END_TIME, EPISODES, EVENTS
@@ -74,8 +73,7 @@ class _Ended:
     def ended_by(self) -> ErrorSeen | None:
         """The error that its end tells."""
         payload = self.record.payload
-        kind, message = payload.get("error_type", ""), payload.get("error_message", "")
-        return ErrorSeen(kind, message) if visible(kind + message) else None
+        return error_seen(payload.get("error_type", ""), payload.get("error_message", ""))
 
     @property
     def untold(self) -> bool:
