@@ -461,7 +461,8 @@ type RecordDecisionRequest struct {
 	Decision *Decision `protobuf:"bytes,2,opt,name=decision,proto3" json:"decision,omitempty"`
 	// decision_id to store it under; empty: one is made.
 	DecisionId string `protobuf:"bytes,3,opt,name=decision_id,json=decisionId,proto3" json:"decision_id,omitempty"`
-	// request_id makes a repeat safe for 24 h.
+	// request_id makes a repeat safe for 24 h. If the decision was deleted since, a repeat is
+	// DECISION_NOT_FOUND, whatever has its id by then.
 	RequestId     string `protobuf:"bytes,4,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -593,7 +594,8 @@ type RecordDecisionOutcomeRequest struct {
 	Reward *float64 `protobuf:"fixed64,4,opt,name=reward,proto3,oneof" json:"reward,omitempty"`
 	// note for people.
 	Note string `protobuf:"bytes,5,opt,name=note,proto3" json:"note,omitempty"`
-	// request_id makes a repeat safe for 24 h.
+	// request_id makes a repeat safe for 24 h. If the decision was deleted since, a repeat is
+	// DECISION_NOT_FOUND, whatever has its id by then.
 	RequestId     string `protobuf:"bytes,6,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

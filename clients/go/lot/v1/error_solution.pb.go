@@ -514,7 +514,8 @@ type SaveErrorSolutionRequest struct {
 	// initial_success_rate in [0, 1] that success_rate starts from; absent is 1.0, or 0.0 with
 	// `worked` false.
 	InitialSuccessRate *float64 `protobuf:"fixed64,4,opt,name=initial_success_rate,json=initialSuccessRate,proto3,oneof" json:"initial_success_rate,omitempty"`
-	// request_id makes a repeat safe for 24 h; with other content it is REQUEST_ID_REUSED.
+	// request_id makes a repeat safe for 24 h; with other content it is REQUEST_ID_REUSED. If the solution
+	// was deleted or has expired since, it is ERROR_SOLUTION_NOT_FOUND, whatever has its id by then.
 	RequestId     string `protobuf:"bytes,5,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1287,7 +1288,8 @@ type RecordErrorSolutionOutcomeRequest struct {
 	RetrievalId string `protobuf:"bytes,7,opt,name=retrieval_id,json=retrievalId,proto3" json:"retrieval_id,omitempty"`
 	// error_message it was tried on, if another than the stored one.
 	ErrorMessage string `protobuf:"bytes,8,opt,name=error_message,json=errorMessage,proto3" json:"error_message,omitempty"`
-	// request_id makes a repeat safe for 24 h: an outcome never counts twice.
+	// request_id makes a repeat safe for 24 h: an outcome never counts twice. If the solution was deleted
+	// or has expired since, a repeat is ERROR_SOLUTION_NOT_FOUND, whatever has its id by then.
 	RequestId     string `protobuf:"bytes,9,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -500,7 +500,8 @@ type RecordLearningEventRequest struct {
 	LearningEvent *LearningEvent `protobuf:"bytes,2,opt,name=learning_event,json=learningEvent,proto3" json:"learning_event,omitempty"`
 	// learning_event_id to store it under; empty: one is made.
 	LearningEventId string `protobuf:"bytes,3,opt,name=learning_event_id,json=learningEventId,proto3" json:"learning_event_id,omitempty"`
-	// request_id makes a repeat safe for 24 h.
+	// request_id makes a repeat safe for 24 h. If the event was deleted since, a repeat is
+	// LEARNING_EVENT_NOT_FOUND, whatever has its id by then.
 	RequestId     string `protobuf:"bytes,4,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -982,7 +983,8 @@ type SubmitFeedbackRequest struct {
 	Target *FeedbackTarget `protobuf:"bytes,4,opt,name=target,proto3" json:"target,omitempty"`
 	// task it was about, in natural language.
 	Task string `protobuf:"bytes,5,opt,name=task,proto3" json:"task,omitempty"`
-	// request_id makes a repeat safe for 24 h: a judgement never counts twice.
+	// request_id makes a repeat safe for 24 h: a judgement never counts twice, nor for another record that
+	// took the target's id since.
 	RequestId     string `protobuf:"bytes,6,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

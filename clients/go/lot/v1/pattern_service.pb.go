@@ -1463,7 +1463,7 @@ type PatternHit struct {
 	// score_parts whose weighted sum is the score; only with explain.
 	ScoreParts []*ScorePart `protobuf:"bytes,4,rep,name=score_parts,json=scoreParts,proto3" json:"score_parts,omitempty"`
 	// learned_from are the outcomes on similar queries that counted, nearest query first; only with
-	// explain. Empty if there are none, and for SIMILARITY and RELEVANCE.
+	// explain. Empty if there are none, for a hit below the gate, and for SIMILARITY and RELEVANCE.
 	LearnedFrom []*LearnedFrom `protobuf:"bytes,5,rep,name=learned_from,json=learnedFrom,proto3" json:"learned_from,omitempty"`
 	// match_probability in [0, 1] that the pattern is for the same task as the query: that is, that the
 	// same thing is to be done, so what worked there should work here. Names, places, numbers and other
@@ -1868,7 +1868,8 @@ type RecordOutcomeRequest struct {
 	Duration *durationpb.Duration `protobuf:"bytes,7,opt,name=duration,proto3" json:"duration,omitempty"`
 	// note for people.
 	Note string `protobuf:"bytes,8,opt,name=note,proto3" json:"note,omitempty"`
-	// request_id makes a repeat safe for 24 h: an outcome never counts twice.
+	// request_id makes a repeat safe for 24 h: an outcome never counts twice, nor for another pattern that
+	// took an id since. The answer to a repeat leaves out patterns that are gone.
 	RequestId     string `protobuf:"bytes,9,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2328,7 +2329,7 @@ type CorrectOutcomeRequest struct {
 	Outcome Outcome `protobuf:"varint,3,opt,name=outcome,proto3,enum=lot.v1.Outcome" json:"outcome,omitempty"`
 	// note for people.
 	Note string `protobuf:"bytes,4,opt,name=note,proto3" json:"note,omitempty"`
-	// request_id makes a repeat safe for 24 h.
+	// request_id makes a repeat safe for 24 h. The answer to a repeat leaves out patterns that are gone.
 	RequestId     string `protobuf:"bytes,5,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2478,7 +2479,8 @@ type GiveFeedbackRequest struct {
 	ConfidenceAdjustment *float64 `protobuf:"fixed64,4,opt,name=confidence_adjustment,json=confidenceAdjustment,proto3,oneof" json:"confidence_adjustment,omitempty"`
 	// text for people.
 	Text string `protobuf:"bytes,5,opt,name=text,proto3" json:"text,omitempty"`
-	// request_id makes a repeat safe for 24 h.
+	// request_id makes a repeat safe for 24 h. If the pattern was deleted or has expired since, a repeat is
+	// PATTERN_NOT_FOUND, whatever has its id by then.
 	RequestId     string `protobuf:"bytes,6,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

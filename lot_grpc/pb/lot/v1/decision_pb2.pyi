@@ -320,7 +320,9 @@ class RecordDecisionRequest(_message.Message):
     decision_id: _builtins.str
     """decision_id to store it under; empty: one is made."""
     request_id: _builtins.str
-    """request_id makes a repeat safe for 24 h."""
+    """request_id makes a repeat safe for 24 h. If the decision was deleted since, a repeat is
+    DECISION_NOT_FOUND, whatever has its id by then.
+    """
     @_builtins.property
     def decision(self) -> Global___Decision:
         """Required. decision to store. Its output-only fields are ignored."""
@@ -392,7 +394,9 @@ class RecordDecisionOutcomeRequest(_message.Message):
     note: _builtins.str
     """note for people."""
     request_id: _builtins.str
-    """request_id makes a repeat safe for 24 h."""
+    """request_id makes a repeat safe for 24 h. If the decision was deleted since, a repeat is
+    DECISION_NOT_FOUND, whatever has its id by then.
+    """
     def __init__(
         self,
         *,

@@ -305,7 +305,9 @@ class RecordLearningEventRequest(_message.Message):
     learning_event_id: _builtins.str
     """learning_event_id to store it under; empty: one is made."""
     request_id: _builtins.str
-    """request_id makes a repeat safe for 24 h."""
+    """request_id makes a repeat safe for 24 h. If the event was deleted since, a repeat is
+    LEARNING_EVENT_NOT_FOUND, whatever has its id by then.
+    """
     @_builtins.property
     def learning_event(self) -> Global___LearningEvent:
         """Required. learning_event to store. Its output-only fields are ignored."""
@@ -551,7 +553,9 @@ class SubmitFeedbackRequest(_message.Message):
     task: _builtins.str
     """task it was about, in natural language."""
     request_id: _builtins.str
-    """request_id makes a repeat safe for 24 h: a judgement never counts twice."""
+    """request_id makes a repeat safe for 24 h: a judgement never counts twice, nor for another record that
+    took the target's id since.
+    """
     @_builtins.property
     def target(self) -> Global___FeedbackTarget:
         """target it is about."""

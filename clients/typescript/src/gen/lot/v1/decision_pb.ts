@@ -333,7 +333,8 @@ export type RecordDecisionRequest = Message<"lot.v1.RecordDecisionRequest"> & {
   decisionId: string;
 
   /**
-   * request_id makes a repeat safe for 24 h.
+   * request_id makes a repeat safe for 24 h. If the decision was deleted since, a repeat is
+   * DECISION_NOT_FOUND, whatever has its id by then.
    *
    * @generated from field: string request_id = 4;
    */
@@ -417,7 +418,8 @@ export type RecordDecisionOutcomeRequest = Message<"lot.v1.RecordDecisionOutcome
   note: string;
 
   /**
-   * request_id makes a repeat safe for 24 h.
+   * request_id makes a repeat safe for 24 h. If the decision was deleted since, a repeat is
+   * DECISION_NOT_FOUND, whatever has its id by then.
    *
    * @generated from field: string request_id = 6;
    */

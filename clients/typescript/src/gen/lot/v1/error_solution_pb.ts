@@ -337,7 +337,8 @@ export type SaveErrorSolutionRequest = Message<"lot.v1.SaveErrorSolutionRequest"
   initialSuccessRate?: number | undefined;
 
   /**
-   * request_id makes a repeat safe for 24 h; with other content it is REQUEST_ID_REUSED.
+   * request_id makes a repeat safe for 24 h; with other content it is REQUEST_ID_REUSED. If the solution
+   * was deleted or has expired since, it is ERROR_SOLUTION_NOT_FOUND, whatever has its id by then.
    *
    * @generated from field: string request_id = 5;
    */
@@ -816,7 +817,8 @@ export type RecordErrorSolutionOutcomeRequest = Message<"lot.v1.RecordErrorSolut
   errorMessage: string;
 
   /**
-   * request_id makes a repeat safe for 24 h: an outcome never counts twice.
+   * request_id makes a repeat safe for 24 h: an outcome never counts twice. If the solution was deleted
+   * or has expired since, a repeat is ERROR_SOLUTION_NOT_FOUND, whatever has its id by then.
    *
    * @generated from field: string request_id = 9;
    */

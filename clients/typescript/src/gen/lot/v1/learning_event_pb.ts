@@ -324,7 +324,8 @@ export type RecordLearningEventRequest = Message<"lot.v1.RecordLearningEventRequ
   learningEventId: string;
 
   /**
-   * request_id makes a repeat safe for 24 h.
+   * request_id makes a repeat safe for 24 h. If the event was deleted since, a repeat is
+   * LEARNING_EVENT_NOT_FOUND, whatever has its id by then.
    *
    * @generated from field: string request_id = 4;
    */
@@ -592,7 +593,8 @@ export type SubmitFeedbackRequest = Message<"lot.v1.SubmitFeedbackRequest"> & {
   task: string;
 
   /**
-   * request_id makes a repeat safe for 24 h: a judgement never counts twice.
+   * request_id makes a repeat safe for 24 h: a judgement never counts twice, nor for another record that
+   * took the target's id since.
    *
    * @generated from field: string request_id = 6;
    */

@@ -808,7 +808,7 @@ export type PatternHit = Message<"lot.v1.PatternHit"> & {
 
   /**
    * learned_from are the outcomes on similar queries that counted, nearest query first; only with
-   * explain. Empty if there are none, and for SIMILARITY and RELEVANCE.
+   * explain. Empty if there are none, for a hit below the gate, and for SIMILARITY and RELEVANCE.
    *
    * @generated from field: repeated lot.v1.LearnedFrom learned_from = 5;
    */
@@ -1091,7 +1091,8 @@ export type RecordOutcomeRequest = Message<"lot.v1.RecordOutcomeRequest"> & {
   note: string;
 
   /**
-   * request_id makes a repeat safe for 24 h: an outcome never counts twice.
+   * request_id makes a repeat safe for 24 h: an outcome never counts twice, nor for another pattern that
+   * took an id since. The answer to a repeat leaves out patterns that are gone.
    *
    * @generated from field: string request_id = 9;
    */
@@ -1354,7 +1355,7 @@ export type CorrectOutcomeRequest = Message<"lot.v1.CorrectOutcomeRequest"> & {
   note: string;
 
   /**
-   * request_id makes a repeat safe for 24 h.
+   * request_id makes a repeat safe for 24 h. The answer to a repeat leaves out patterns that are gone.
    *
    * @generated from field: string request_id = 5;
    */
@@ -1447,7 +1448,8 @@ export type GiveFeedbackRequest = Message<"lot.v1.GiveFeedbackRequest"> & {
   text: string;
 
   /**
-   * request_id makes a repeat safe for 24 h.
+   * request_id makes a repeat safe for 24 h. If the pattern was deleted or has expired since, a repeat is
+   * PATTERN_NOT_FOUND, whatever has its id by then.
    *
    * @generated from field: string request_id = 6;
    */

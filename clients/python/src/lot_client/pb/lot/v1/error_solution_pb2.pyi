@@ -359,7 +359,9 @@ class SaveErrorSolutionRequest(_message.Message):
     `worked` false.
     """
     request_id: _builtins.str
-    """request_id makes a repeat safe for 24 h; with other content it is REQUEST_ID_REUSED."""
+    """request_id makes a repeat safe for 24 h; with other content it is REQUEST_ID_REUSED. If the solution
+    was deleted or has expired since, it is ERROR_SOLUTION_NOT_FOUND, whatever has its id by then.
+    """
     @_builtins.property
     def error_solution(self) -> Global___ErrorSolution:
         """Required. error_solution to store. Its output-only fields are ignored."""
@@ -784,7 +786,9 @@ class RecordErrorSolutionOutcomeRequest(_message.Message):
     error_message: _builtins.str
     """error_message it was tried on, if another than the stored one."""
     request_id: _builtins.str
-    """request_id makes a repeat safe for 24 h: an outcome never counts twice."""
+    """request_id makes a repeat safe for 24 h: an outcome never counts twice. If the solution was deleted
+    or has expired since, a repeat is ERROR_SOLUTION_NOT_FOUND, whatever has its id by then.
+    """
     @_builtins.property
     def duration(self) -> _duration_pb2.Duration:
         """duration of the use; 0 or more. Absent: not said."""

@@ -820,7 +820,7 @@ class PatternHit(_message.Message):
     @_builtins.property
     def learned_from(self) -> _containers.RepeatedCompositeFieldContainer[Global___LearnedFrom]:
         """learned_from are the outcomes on similar queries that counted, nearest query first; only with
-        explain. Empty if there are none, and for SIMILARITY and RELEVANCE.
+        explain. Empty if there are none, for a hit below the gate, and for SIMILARITY and RELEVANCE.
         """
 
     def __init__(
@@ -1030,7 +1030,9 @@ class RecordOutcomeRequest(_message.Message):
     note: _builtins.str
     """note for people."""
     request_id: _builtins.str
-    """request_id makes a repeat safe for 24 h: an outcome never counts twice."""
+    """request_id makes a repeat safe for 24 h: an outcome never counts twice, nor for another pattern that
+    took an id since. The answer to a repeat leaves out patterns that are gone.
+    """
     @_builtins.property
     def pattern_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Required. pattern_ids that were really used, 1 to 100; hits that were not used get no credit."""
@@ -1264,7 +1266,7 @@ class CorrectOutcomeRequest(_message.Message):
     note: _builtins.str
     """note for people."""
     request_id: _builtins.str
-    """request_id makes a repeat safe for 24 h."""
+    """request_id makes a repeat safe for 24 h. The answer to a repeat leaves out patterns that are gone."""
     def __init__(
         self,
         *,
@@ -1343,7 +1345,9 @@ class GiveFeedbackRequest(_message.Message):
     text: _builtins.str
     """text for people."""
     request_id: _builtins.str
-    """request_id makes a repeat safe for 24 h."""
+    """request_id makes a repeat safe for 24 h. If the pattern was deleted or has expired since, a repeat is
+    PATTERN_NOT_FOUND, whatever has its id by then.
+    """
     def __init__(
         self,
         *,
