@@ -108,7 +108,8 @@ class Contrast:
 class Reading:
     """A text as it is compared.
 
-    ``words`` and ``negated`` are terms, ``said`` and ``denied`` the words as they stand.
+    ``words`` and ``negated`` are terms, ``said`` and ``denied`` the words as they stand. ``form``:
+    ``words`` without values (numbers, names, quotations).
     ``particles``: function words and ``PARTICLES``, each with how many of the same come before it.
     ``moves``: what stands before and behind a "to".
     """

@@ -127,8 +127,8 @@ type Memory struct {
 	Tags []string `protobuf:"bytes,6,rep,name=tags,proto3" json:"tags,omitempty"`
 	// labels to filter by: at most 64. A key has 1 to 256 bytes, in any script, and may contain spaces,
 	// but no `=`, control characters, line breaks or bidirectional overrides, and no white space at
-	// either end. A value has at most 256 bytes. The Unicode forms of a text are equal to filters, and
-	// refused as two keys of one map.
+	// either end. A value has at most 256 bytes. Filters treat the Unicode forms of a text as equal,
+	// so a map with two forms of one key is refused.
 	Labels map[string]string `protobuf:"bytes,7,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// metadata is stored and returned, never interpreted. Its numbers are doubles: integers beyond
 	// ±(2^53 - 1) are rounded before they arrive, so send those as strings. What arrives is returned:

@@ -76,8 +76,8 @@ export type Memory = Message<"lot.v1.Memory"> & {
   /**
    * labels to filter by: at most 64. A key has 1 to 256 bytes, in any script, and may contain spaces,
    * but no `=`, control characters, line breaks or bidirectional overrides, and no white space at
-   * either end. A value has at most 256 bytes. The Unicode forms of a text are equal to filters, and
-   * refused as two keys of one map.
+   * either end. A value has at most 256 bytes. Filters treat the Unicode forms of a text as equal,
+   * so a map with two forms of one key is refused.
    *
    * @generated from field: map<string, string> labels = 7;
    */

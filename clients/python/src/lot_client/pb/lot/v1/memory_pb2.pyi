@@ -160,8 +160,8 @@ class Memory(_message.Message):
     def labels(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
         """labels to filter by: at most 64. A key has 1 to 256 bytes, in any script, and may contain spaces,
         but no `=`, control characters, line breaks or bidirectional overrides, and no white space at
-        either end. A value has at most 256 bytes. The Unicode forms of a text are equal to filters, and
-        refused as two keys of one map.
+        either end. A value has at most 256 bytes. Filters treat the Unicode forms of a text as equal,
+        so a map with two forms of one key is refused.
         """
 
     @_builtins.property
