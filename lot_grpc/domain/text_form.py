@@ -8,6 +8,7 @@ and ligatures are plain letters, and without invisible marks such as soft hyphen
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Mapping
 from typing import Final, Literal
 
 _BREAKS: Final = dict.fromkeys((0x00AD, 0x200B, 0x2060, 0xFEFF))
@@ -23,8 +24,9 @@ _WITHIN_WORDS: Final = {
 """Also joiners, direction marks and variation selectors; typographic hyphens become plain ones."""
 
 _PIECE = 1024
-"""Characters that are normalized at once: putting a run of marks in order takes the square of its
-length. A run of more than half a piece is cut."""
+"""Characters that are read at once, since no other thread runs meanwhile: putting a run of marks in
+order takes the square of its length, and one character may become eighteen. A run of more than half
+a piece is cut."""
 
 
 def normal_form(text: str) -> str:
@@ -34,21 +36,24 @@ def normal_form(text: str) -> str:
 
 def word_form(text: str) -> str:
     """The text as its words are compared."""
-    return text if text.isascii() else _normalized("NFKC", text).translate(_WITHIN_WORDS)
+    return text if text.isascii() else _normalized("NFKC", text, _WITHIN_WORDS)
 
 
 def without_breaks(text: str) -> str:
     """The normal form without the invisible marks of where a word may break."""
-    return normal_form(text).translate(_BREAKS)
+    return text if text.isascii() else _normalized("NFC", text, _BREAKS)
 
 
-def _normalized(form: Literal["NFC", "NFKC"], text: str) -> str:
+def _normalized(
+    form: Literal["NFC", "NFKC"], text: str, without: Mapping[int, str | None] | None = None
+) -> str:
     pieces, start = [], 0
     while start < len(text):
         end = start + _PIECE
         while start + _PIECE // 2 < end < len(text) and _joins(text[end]):
             end -= 1
-        pieces.append(unicodedata.normalize(form, text[start:end]))
+        piece = unicodedata.normalize(form, text[start:end])
+        pieces.append(piece.translate(without) if without else piece)
         start = end
     return "".join(pieces)
 

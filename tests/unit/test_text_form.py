@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 import unicodedata
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -24,6 +27,24 @@ def test_long_texts_are_cut_where_nothing_is_joined(text, times):
 def test_a_run_of_marks_takes_no_square_of_its_length():
     marks = "\u0301\u0323" * 100_000  # a minute if it were put in order as a whole
     assert len(normal_form("a" + marks)) >= len(marks) - 2
+
+
+@pytest.mark.parametrize("form", [normal_form, word_form, without_breaks])
+def test_other_threads_run_while_a_long_text_is_read(form: Callable[[str], str]):
+    """No call translates or normalizes much at once: none but its thread runs until it returns."""
+    lengths = []
+
+    def seen(_frame: Any, event: str, called: Any) -> None:
+        if event == "c_call" and called.__name__ == "translate":
+            lengths.append(len(called.__self__))
+
+    sys.setprofile(seen)
+    try:
+        assert len(form("\ufdfa\u200b" * 50_000)) >= 50_000
+    finally:
+        sys.setprofile(None)
+    assert max(lengths, default=0) < 50_000
+    assert lengths or form is normal_form
 
 
 def test_folded_texts_are_the_same_in_any_form_and_letter_case():
