@@ -14,6 +14,7 @@ from lot_grpc.domain.errors import InUseError, NotFoundError
 from lot_grpc.domain.learning_event import TargetKind
 from lot_grpc.domain.outcomes import Outcome
 from lot_grpc.services.learning.decisions import DecisionOutcomeDraft
+from lot_grpc.services.ledger import Ask, Entry, Ledger
 from lot_grpc.services.memories.error_outcomes import ErrorOutcomeDraft
 from lot_grpc.services.memories.preferences import PreferenceDraft
 from lot_grpc.services.outcomes.outcome_log import CorrectionDraft
@@ -286,6 +287,32 @@ async def test_what_died_is_not_counted_for_the_next_record_of_its_id(name, when
         await _nothing_of_another(use, world)
         assert await _all(world, kind) == before, (write, when)
     assert write > 2
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in USES if name not in ("decision outcome", "end", "event")]
+)
+async def test_a_repeat_at_once_is_not_counted_for_the_next_record_of_its_id(
+    world, name, monkeypatch
+):
+    """It has not seen the first try's row, and reads the record once another one has the id."""
+    used, use = USES[name]
+    kind = KINDS[used]
+    await kind.create(world, "first", "")
+    before: list[Any] = []
+
+    async def meanwhile(ledger: Ledger, ask: Ask) -> Entry | None:
+        entry = await find(ledger, ask)
+        monkeypatch.setattr(Ledger, "find", find)
+        await use(world)
+        before.extend(await _take_again(world, kind, "deleted"))
+        return entry
+
+    find = Ledger.find
+    monkeypatch.setattr(Ledger, "find", meanwhile)
+    await _nothing_of_another(use, world)
+    assert before
+    assert await _all(world, kind) == before
 
 
 async def test_a_repeated_correction_does_not_give_another_pattern(world):

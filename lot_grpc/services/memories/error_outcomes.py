@@ -77,9 +77,9 @@ class RecordingErrorOutcomes:
             known = {solution_id: record}
             plan[CREATE_TIME] = record.payload[CREATE_TIME]
             entry = await self._ledger.begin(ask) if draft.request_id else None
-        elif not entry.is_about(record):
+        if entry is not None and not entry.is_about(record):
             raise ErrorSolutionNotFoundError(namespace, solution_id, DELETED_SINCE)
-        elif entry.result is not None:
+        if entry is not None and entry.result is not None:
             return error_solution_from_record(record)
         fact = OutcomeFact(
             namespace,

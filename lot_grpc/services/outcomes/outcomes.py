@@ -81,11 +81,14 @@ class RecordingOutcomes:
             ask = replace(ask, plan={**ask.plan, CREATE_TIMES: create_times(present)})
             entry = await self._ledger.begin(ask) if draft.request_id else None
         else:
-            present = entry.about(await self._patterns.records(namespace, draft.pattern_ids))
+            present, known = await self._patterns.records(namespace, draft.pattern_ids), {}
+            query, vector = "", None
+            if entry.result is None:
+                query, vector = await self._asked(namespace, draft, required=False)
+        if entry is not None:
+            present = entry.about(present)
             if entry.result is not None:
                 return _recorded(draft, present, entry.plan)
-            query, vector = await self._asked(namespace, draft, required=False)
-            known = {}
         plan = entry.plan if entry is not None else ask.plan
         facts = [
             self._fact(namespace, plan["outcome_id"], pattern_id, draft, query)

@@ -111,12 +111,12 @@ class Feedback:
         entry = await self._ledger.find(ask) if draft.request_id else None
         records = await self._patterns.records(namespace, (draft.pattern_id,))
         record = records.get(draft.pattern_id)
+        if record is not None and entry is None:
+            plan[CREATE_TIME] = record.payload[CREATE_TIME]
+            entry = await self._ledger.begin(ask) if draft.request_id else None
         if record is None or (entry is not None and not entry.is_about(record)):
             hint = DELETED_SINCE if entry is not None else ""
             raise PatternNotFoundError(namespace, draft.pattern_id, hint)
-        if entry is None:
-            plan[CREATE_TIME] = record.payload[CREATE_TIME]
-            entry = await self._ledger.begin(ask) if draft.request_id else None
         feedback_id = (entry.plan if entry is not None else plan)["feedback_id"]
         if entry is None or entry.result is None:
             await self._count(self._fact(namespace, feedback_id, draft))
