@@ -124,6 +124,21 @@ TWO = [
         "AH00072: the listening socket could not be bound to its address",
         "AH00015: the listening socket could not be bound to its address",
     ),
+    (
+        "SSLError: [SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed:"
+        " certificate has expired (_ssl.c:1007)",
+        "SSLError: [SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed:"
+        " self-signed certificate (_ssl.c:997)",
+    ),
+    (
+        "curl: (60) SSL certificate problem: unable to get local issuer certificate",
+        "curl: (60) SSL certificate problem: certificate is not yet valid",
+    ),
+    (
+        "OCI runtime create failed: unable to start the process: exec: 'a': permission denied",
+        "OCI runtime create failed: unable to start the process: exec: 'b':"
+        " executable file not found in $PATH",
+    ),
     ("tar: Unexpected EOF in archive", "gzip: stdin: not in gzip format"),
 ]  # fmt: skip
 

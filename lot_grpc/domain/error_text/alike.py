@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
+from itertools import takewhile
+from operator import eq
 from typing import Final
 
 from lot_grpc.domain.error_text.weighing import (
@@ -64,7 +66,7 @@ def alike(one: str, other: str) -> bool:
     said = {word.word for word in b}
     if sum(word.tells and word.word in said for word in a) < _TELLING:
         return False
-    if _unlike_causes(a, b):
+    if _unlike_causes(a, b) or _unlike_reasons(bare(one), bare(other)):
         return False
     common = conflict = 0.0
     telling, jargon, besides, least = 0, False, [0.0, 0.0], _LEAST
@@ -101,15 +103,21 @@ def overlap(one: str, other: str) -> float:
     a, b = sorted((words_in(one), words_in(other)))
     if _unlike_causes(a, b):
         return 0.0
+    common, besides = _shares(a, b)
+    return common / (common + max(besides)) if common else 0.0
+
+
+def _shares(one: Sequence[Word], other: Sequence[Word]) -> tuple[float, list[float]]:
+    """The weight of what two statements have in common, and of what each says besides."""
     common, besides = 0.0, [0.0, 0.0]
-    for same, left, right, _ in _aligned(a, b):
+    for same, left, right, _ in _aligned(one, other):
         if same:
             common += sum(min(w.weight for w in pair) for pair in zip(left, right, strict=True))
         else:
             besides = [
                 all_ + _besides(words) for all_, words in zip(besides, (left, right), strict=True)
             ]
-    return common / (common + max(besides)) if common else 0.0
+    return common, besides
 
 
 def states_no_reason(text: str) -> bool:
@@ -164,6 +172,14 @@ def _unlike_causes(one: Sequence[Word], other: Sequence[Word]) -> bool:
     """Whether both have a phrase that systems say of any failure, and none in common."""
     left, right = ({word.word for word in words if " " in word.word} for words in (one, other))
     return bool(left and right) and not left & right
+
+
+def _unlike_reasons(one: str, other: str) -> bool:
+    """Whether both begin with the same clauses, and each gives a reason that the other does not."""
+    left, right = one.split(": "), other.split(": ")
+    same = sum(1 for _ in takewhile(lambda pair: eq(*pair), zip(left, right, strict=False)))
+    common, besides = _shares(*sorted(words_in(": ".join(each[same:])) for each in (left, right)))
+    return same > 0 and common < _COVERED * (common + min(besides))
 
 
 def _besides(words: Sequence[Word]) -> float:
