@@ -10,7 +10,7 @@ The chance of a near-tie never tried starts at ``neutral``. Its odds are multipl
 near-ties tried on this very query worked, compared with how often that was expected from their
 relevance. Where few work, what failed is tried again before what lies far behind; where many work,
 others are tried. Outcomes on like queries (``domain.cells``), S successes in n trials, shift the
-log-odds of a hit's chance by as much as those of ``(S + 3 * neutral) / (n + 3)`` lie from those of
+log-odds of a hit's chance by as much as those of ``(S + 4 * neutral) / (n + 4)`` lie from those of
 ``neutral``, which gives c. Outcomes on the query itself count in full: ``(S + 2 * c) / (n + 2)``.
 BALANCED uses that mean. RELIABLE uses the lower Wilson bound if that is above the chance of what
 was never tried, and the mean if that is below. EXPLORE uses the mean moved towards a sample, the
@@ -40,7 +40,7 @@ POOL_MINIMUM = 50
 PRIOR_TRIALS = 2.0
 """Trials at the chance of before that are added to the outcomes on the query itself."""
 
-OTHER_PRIOR_TRIALS = 3.0
+OTHER_PRIOR_TRIALS = 4.0
 """Trials at ``neutral`` that are added to the outcomes on like queries."""
 
 SURE = 3.0

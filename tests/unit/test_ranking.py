@@ -153,9 +153,9 @@ def log_odds(chance: float) -> float:
     return math.log(chance / (1 - chance))
 
 
-def test_on_another_query_three_trials_at_neutral_stand_before_the_outcomes():
+def test_on_another_query_four_trials_at_neutral_stand_before_the_outcomes():
     other = Candidate("a", 0.5, other_successes=1, other_trials=1)
-    shift = log_odds((1 + 3 * NEUTRAL) / (1 + 3)) - log_odds(NEUTRAL)
+    shift = log_odds((1 + 4 * NEUTRAL) / (1 + 4)) - log_odds(NEUTRAL)
     expected = {"a": pytest.approx(shift / 3), "b": pytest.approx(0.0)}
     assert learned([other, Candidate("b", 0.5)]) == expected
 

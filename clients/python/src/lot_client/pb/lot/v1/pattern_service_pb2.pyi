@@ -853,7 +853,7 @@ class LearnedFrom(_message.Message):
 
         (ln odds(chance) - ln odds(untried)) / 3, at least -1 and at most 1
         chance        = (S + 2 · before) / (n + 2)
-        odds(before)  = odds(untried) · odds((S' + 3 · 0.45) / (n' + 3)) / odds(0.45)
+        odds(before)  = odds(untried) · odds((S' + 4 · 0.45) / (n' + 4)) / odds(0.45)
         odds(untried) = odds(0.45) · (2.25 + Σ t · S / n) / (2.25 + Σ t · e)
 
     summed over the near-ties that were tried on the same query, also those that are not on the page,
