@@ -26,7 +26,7 @@ from __future__ import annotations
 import math
 import random
 import statistics
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
@@ -144,11 +144,13 @@ def rank(
     weights: RankingWeights,
     limit: int,
     seed: int = 0,
+    reserved: Collection[str] = (),
 ) -> list[Ranked]:
     """The best ``limit`` candidates, best first; equal scores by relevance, then by id.
 
     At most half of them (rounded up) come from below relevance rank ``limit``. ``seed`` is that of
-    EXPLORE: the same one gives the same sample for the same candidates.
+    EXPLORE: the same one gives the same sample for the same candidates. Of several places one at
+    least is for the best of ``reserved``, ids, whatever its score.
     """
     by_relevance = sorted(candidates, key=lambda c: (-c.relevance, c.id))
     if not by_relevance:
@@ -162,19 +164,27 @@ def rank(
         )
     ]
     scored.sort()  # the place tells equal scores by relevance, then by id
-    chosen: list[Ranked] = []
+    chosen: list[tuple[float, int]] = []
     places_from_below = (limit + 1) // 2
-    for negated, place in scored:
-        candidate = by_relevance[place]
-        if candidate.id not in near:
+    for one in scored:
+        if by_relevance[one[1]].id not in near:
             if not places_from_below:
                 continue
             places_from_below -= 1
-        told = (ScorePart(*parts[place]),) if parts[place] is not _NOTHING else ()
-        chosen.append(Ranked(candidate, -negated, told))
+        chosen.append(one)
         if len(chosen) == limit:
             break
-    return chosen
+    held = [one for one in scored if by_relevance[one[1]].id in reserved]
+    if limit > 1 and held and not set(held) & set(chosen):
+        chosen = sorted([*chosen[:-1], held[0]])
+    return [
+        Ranked(
+            by_relevance[place],
+            -negated,
+            (ScorePart(*parts[place]),) if parts[place] is not _NOTHING else (),
+        )
+        for negated, place in chosen
+    ]
 
 
 _Part: TypeAlias = tuple[str, float, float]

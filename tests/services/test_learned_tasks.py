@@ -6,7 +6,7 @@ import pytest
 
 from lot_grpc.domain.errors import RequestInvalidError
 from lot_grpc.domain.pattern import PatternContent, PatternKind
-from lot_grpc.domain.query import PatternFilter
+from lot_grpc.domain.query import PatternFilter, Ranking
 from lot_grpc.domain.ranking import RankingWeights
 from lot_grpc.services.patterns.patterns import PatternEdit
 from lot_grpc.services.recall import learned_tasks
@@ -113,6 +113,21 @@ async def test_what_leads_by_more_than_the_gate_stays_first(world):
         for one, hit in hits.items()
     }
     assert relevance[mine] == pytest.approx(max(relevance.values()) - gate)
+
+
+@pytest.mark.parametrize("ranking", [Ranking.BALANCED, Ranking.RELEVANCE])
+@pytest.mark.parametrize("limit", [2, 3, 5])
+async def test_a_pattern_whose_expression_matches_has_one_of_several_places(world, ranking, limit):
+    for n in range(12):
+        await save(world, f"{QUERY} {n}")
+    mine = await for_tasks(world, "carry out account tasks", "password")
+    await for_tasks(world, "carry out garden tasks", "garden")
+    hits, order = await found(world, limit=limit, ranking=ranking)
+    assert order[-1] == mine
+    assert len(order) == limit
+    scores = [hits[one].score for one in order]
+    assert scores == sorted(scores, reverse=True)
+    assert mine not in (await found(world, limit=1, ranking=ranking))[1]
 
 
 async def test_a_filter_keeps_a_matching_pattern_out(world):

@@ -269,3 +269,20 @@ def test_explore_mostly_takes_what_worked():
     pool = [Candidate("bad", 0.5, 2, 40), Candidate("good", 0.5, 38, 40)]
     firsts = [rank(pool, Ranking.EXPLORE, WEIGHTS, 2, seed)[0].candidate.id for seed in range(50)]
     assert firsts.count("good") == 50
+
+
+@pytest.mark.parametrize("ranking", [Ranking.BALANCED, Ranking.RELEVANCE])
+def test_one_of_several_places_is_for_the_best_that_is_reserved(ranking):
+    pool = [Candidate(f"c{n}", 0.9 - 0.01 * n) for n in range(9)]
+    for limit, page in [(1, ["c0"]), (2, ["c0", "c6"]), (3, ["c0", "c1", "c6"])]:
+        ranked = rank(pool, ranking, WEIGHTS, limit, reserved={"c6", "c8"})
+        assert [item.candidate.id for item in ranked] == page
+    ranked = rank(pool, ranking, WEIGHTS, 3, reserved={"c1", "c8"})
+    assert [item.candidate.id for item in ranked] == ["c0", "c1", "c2"]
+
+
+def test_a_reserved_place_keeps_the_order_of_the_scores():
+    proven = [Candidate(f"p{n}", 0.8, 9, 9) for n in range(4)]
+    pool = [Candidate(f"c{n}", 0.85) for n in range(4)] + proven
+    ranked = rank(pool, Ranking.BALANCED, WEIGHTS, 4, reserved={"p3"})
+    assert [item.candidate.id for item in ranked] == ["p0", "p1", "p3", "c0"]

@@ -211,7 +211,7 @@ class Recall(Generic[T]):
         ranking = asked.ranking if self._noun.ranks else Ranking.RELEVANCE
         seed = _seed(asked, ranking)
         relevant = {one.id: one for one in found}
-        records = await self._records(namespace, found, ranking, asked.limit)
+        records = await self._records(namespace, found, ranking, asked.limit, candidates.also)
         known = await self._evidence(namespace, candidates.vector, found, records, ranking)
         near = [
             self._candidate(relevant[one], record, known.get(one, NOTHING_KNOWN))
@@ -219,7 +219,9 @@ class Recall(Generic[T]):
         ]
         hits = [
             await self._finding(asked.query, ranked, relevant[ranked.candidate.id], records, known)
-            for ranked in rank(near, ranking, self._weights, asked.limit, seed or 0)
+            for ranked in rank(
+                near, ranking, self._weights, asked.limit, seed or 0, candidates.also
+            )
         ]
         retrieval_id = "" if asked.quiet else self._told(namespace, asked, candidates.vector, hits)
         explanation = None
@@ -260,13 +262,18 @@ class Recall(Generic[T]):
         return frozenset(await self._noun.tasks.matching(namespace, (asked.query,), asked.where))
 
     async def _records(
-        self, namespace: str, found: Sequence[Relevance], ranking: Ranking, limit: int
+        self,
+        namespace: str,
+        found: Sequence[Relevance],
+        ranking: Ranking,
+        limit: int,
+        reserved: Collection[str],
     ) -> dict[str, Record]:
         """Those that can come onto the page. One deleted since is left out."""
         readable = contenders([one.value for one in found], ranking, self._weights, limit)
-        return await self._store.get(
-            self._noun.searched.collection, namespace, [one.id for one in found[:readable]]
-        )
+        ids = [one.id for one in found]
+        ids = ids[:readable] + [one for one in ids[readable:] if one in reserved][:1]
+        return await self._store.get(self._noun.searched.collection, namespace, ids)
 
     async def _evidence(
         self,

@@ -253,8 +253,8 @@ type Pattern struct {
 	// task_type_pattern is a regular expression (RE2, case-insensitive) of the tasks that a LEARNED
 	// pattern is for. One that RE2 refuses, or that needs more than 256 KiB compiled, is refused. A
 	// LEARNED pattern whose expression matches the query of RecallPatterns counts there as nearly as
-	// relevant as the best hit, whatever its words; the newest 1,000 that the filter lets through are
-	// tried.
+	// relevant as the best hit, whatever its words, and the best such pattern has one of several places
+	// on the page; the newest 1,000 that the filter lets through are tried.
 	TaskTypePattern string `protobuf:"bytes,13,opt,name=task_type_pattern,json=taskTypePattern,proto3" json:"task_type_pattern,omitempty"`
 	// complexity of the task; unspecified stays so.
 	Complexity Complexity `protobuf:"varint,14,opt,name=complexity,proto3,enum=lot.v1.Complexity" json:"complexity,omitempty"`

@@ -230,8 +230,8 @@ class Pattern(_message.Message):
     """task_type_pattern is a regular expression (RE2, case-insensitive) of the tasks that a LEARNED
     pattern is for. One that RE2 refuses, or that needs more than 256 KiB compiled, is refused. A
     LEARNED pattern whose expression matches the query of RecallPatterns counts there as nearly as
-    relevant as the best hit, whatever its words; the newest 1,000 that the filter lets through are
-    tried.
+    relevant as the best hit, whatever its words, and the best such pattern has one of several places
+    on the page; the newest 1,000 that the filter lets through are tried.
     """
     complexity: _outcome_pb2.Complexity.ValueType
     """complexity of the task; unspecified stays so."""
