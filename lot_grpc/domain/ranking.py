@@ -38,7 +38,7 @@ POOL_FACTOR = 3
 POOL_MINIMUM = 50
 
 PRIOR_TRIALS = 2.0
-"""Trials at the chance of before that are added to the outcomes on the query itself."""
+"""Trials that are added to the outcomes on the query itself, at the chance they start from (c)."""
 
 OTHER_PRIOR_TRIALS = 4.0
 """Trials at ``neutral`` that are added to the outcomes on like queries."""

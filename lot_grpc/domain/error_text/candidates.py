@@ -113,7 +113,7 @@ a an and as at be because been but by for from had has have if in into is not of
 than that the to was were when which while with within without
 """
 _JOINS: Final = frozenset(_JOIN_WORDS.split())
-"""Words that no sentence ends in; a line that does goes on below."""
+"""Words that no sentence ends in; a line that does continues on the next one."""
 
 _SHELL = re.compile(
     r"(?:\S+: )?(?:line \d+: |\d+: )?[^\s:]+: (?:command )?not found$|\S+: command not found: \S+$"
