@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from itertools import count
 from typing import Any
 
 import pytest
@@ -29,6 +30,14 @@ async def test_an_outcome_counts_for_each_pattern_that_was_used(world):
         assert pattern.outcomes.last_used_time == world.clock.now()
         assert pattern.update_time < world.clock.now()
     assert (await world.services.patterns.get(NS, other.pattern_id)).outcomes.usage_count == 0
+
+
+async def test_an_outcome_has_one_time_for_all_its_patterns(world, monkeypatch):
+    used = [(await save(world, name)).pattern.pattern_id for name in ("one", "two")]
+    ticks = count(world.clock.now())
+    monkeypatch.setattr(world.clock, "now", lambda: next(ticks))
+    await outcome(world, *used)
+    assert len({fact["create_time"] for fact in await payloads(world, OUTCOMES)}) == 1
 
 
 async def test_the_log_holds_what_was_said(world):

@@ -90,8 +90,20 @@ class RecordingOutcomes:
             if entry.result is not None:
                 return _recorded(draft, present, entry.plan)
         plan = entry.plan if entry is not None else ask.plan
+        now = self._moments.now()
         facts = [
-            self._fact(namespace, plan["outcome_id"], pattern_id, draft, query)
+            OutcomeFact(
+                namespace,
+                plan["outcome_id"],
+                pattern_id,
+                draft.outcome,
+                now,
+                reward=draft.reward,
+                duration=draft.duration,
+                query=query,
+                retrieval_id=draft.retrieval_id,
+                note=draft.note,
+            )
             for pattern_id in draft.pattern_ids
             if pattern_id in present
         ]
@@ -129,22 +141,6 @@ class RecordingOutcomes:
         if not query:
             return "", None
         return query, await self._vectors.of(namespace, query, draft.retrieval_id)
-
-    def _fact(
-        self, namespace: str, outcome_id: str, pattern_id: str, draft: OutcomeDraft, query: str
-    ) -> OutcomeFact:
-        return OutcomeFact(
-            namespace,
-            outcome_id,
-            pattern_id,
-            draft.outcome,
-            self._moments.now(),
-            reward=draft.reward,
-            duration=draft.duration,
-            query=query,
-            retrieval_id=draft.retrieval_id,
-            note=draft.note,
-        )
 
 
 def _recorded(
