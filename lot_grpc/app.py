@@ -34,8 +34,8 @@ from lot_grpc.services.backfill import bring_up_to_date
 from lot_grpc.services.build import Services
 from lot_grpc.services.cell_backfill import make_cells
 from lot_grpc.services.error_backfill import read_errors_anew
-from lot_grpc.services.memories.seeding import Seeds
-from lot_grpc.services.records.collections import CHANGE_WRITERS, META
+from lot_grpc.services.memories.seeder import Seeds
+from lot_grpc.services.records.collections import META, REPLICAS
 from lot_grpc.settings import Settings
 from lot_grpc.storage.edge_maintenance import (
     ShardCompaction,
@@ -44,7 +44,7 @@ from lot_grpc.storage.edge_maintenance import (
 
 _log = structlog.get_logger()
 
-_OWN = (META, CHANGE_WRITERS)
+_OWN = (META, REPLICAS)
 """Collections of what the service notes for itself."""
 
 
@@ -89,7 +89,7 @@ async def serve(
             _log.info("read the errors of an older version anew", error_solutions=read)
         if stop.is_set():
             return  # it may be half done: the next start goes on with it
-        await opened.services.stamps.open()
+        await opened.services.sequencer.open()
         finished = await opened.services.housekeeping.roll_forward(starting=True)
         if finished.anything:
             _log.info(
@@ -193,7 +193,7 @@ async def _flush(opened: Opened) -> None:
     """Write what waits before the store is closed; its loss is allowed, so it does not fail."""
     try:
         await opened.services.retrievals.flush()
-        await opened.services.stamps.publish()
+        await opened.services.sequencer.publish()
         await opened.store.flush()
     except LotError as error:
         _log.warning("the last recalls and changes could not be written", cause=error.message)

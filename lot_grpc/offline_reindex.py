@@ -11,8 +11,8 @@ from lot_grpc.domain.errors import StartupError
 from lot_grpc.opening import make_store, open_embedder, require_store
 from lot_grpc.ports import VectorStore
 from lot_grpc.reports import Progress
-from lot_grpc.services.changes.change_writers import SILENT, ChangeWriters
-from lot_grpc.services.reindexing.rebuilding import Rebuilding, drop_stale
+from lot_grpc.services.changes.replicas import SILENT, ReplicaRegistry
+from lot_grpc.services.reindex.vector_rebuild import VectorRebuild, drop_stale
 from lot_grpc.services.store_contract import open_as_stored
 from lot_grpc.settings import Settings
 
@@ -52,7 +52,7 @@ async def reindex_offline(settings: Settings, progress: Progress | None = None) 
         stored = await open_as_stored(store)
         if not store.exclusive:
             await _require_nobody(store)
-        rebuilding = Rebuilding(store, embedder, nullcontext)
+        rebuilding = VectorRebuild(store, embedder, nullcontext)
         total, embedded = await rebuilding.total(), 0
         if await rebuilding.begin():
             done = total - await rebuilding.left()
@@ -83,7 +83,7 @@ async def reindex_offline(settings: Settings, progress: Progress | None = None) 
 async def _require_nobody(store: VectorStore) -> None:
     """Refuse a shared store that a server works on, or did a moment ago."""
     now = SystemClock().now()
-    alive = [one for one in await ChangeWriters(store).all() if one.seen_time > now - SILENT]
+    alive = [one for one in await ReplicaRegistry(store).all() if one.seen_time > now - SILENT]
     if alive:
         raise StartupError(
             f"{len(alive)} server(s) worked on this store within the last {SILENT // 1_000_000} s; "

@@ -26,9 +26,9 @@ from lot_grpc.ports import Embedder, Reranker, VectorStore
 from lot_grpc.reports import Progress
 from lot_grpc.services.build import PatternLearning, Services, build_services
 from lot_grpc.services.changes.build import ChangeFeed
-from lot_grpc.services.distilling.distilling import DistillDefaults
+from lot_grpc.services.distillation.distiller import DistillDefaults
 from lot_grpc.services.recall.reranks import RerankBounds
-from lot_grpc.services.reindexing.rebuilding import drop_stale
+from lot_grpc.services.reindex.vector_rebuild import drop_stale
 from lot_grpc.services.store_contract import REMOTE, open_store
 from lot_grpc.settings import Settings
 from lot_grpc.storage.edge import EdgeStore

@@ -7,7 +7,7 @@ from rich.console import Console
 from lot_grpc.cli.screen import print_line
 from lot_grpc.cli.texts import data_text, one_line
 from lot_grpc.cli.times import local_time
-from lot_grpc.cli.words import CHANGE_TYPES, NOUNS, STATUSES
+from lot_grpc.cli.words import CHANGE_TYPES, RESOURCE_KINDS, STATUSES
 from lot_grpc.domain.text_form import visible
 from lot_grpc.pb.lot.v1 import change_pb2 as pb
 
@@ -23,18 +23,18 @@ _STYLES = {
 
 
 def print_change(console: Console, change: pb.ChangeEvent) -> None:
-    """When, what, of which noun, its id, and what it is about, cut to the width."""
+    """When, what, of which kind, its id, and what it is about, cut to the width."""
     style = _STYLES.get(change.type, "")
     summary = one_line(summary_of(change), 4 * console.width)
-    if change.noun:
-        noun = NOUNS.word(change.noun)
+    if change.resource_kind:
+        resource_kind = RESOURCE_KINDS.word(change.resource_kind)
     else:  # what was cleared is all of them; a context is of none
-        noun = "all" if change.type == pb.CHANGE_TYPE_CLEARED else ""
+        resource_kind = "all" if change.type == pb.CHANGE_TYPE_CLEARED else ""
     print_line(
         console,
         (local_time(change.time, "%H:%M:%S"), "dim"),
         (f"  {CHANGE_TYPES.word(change.type)}", style),
-        (f"  {noun}" if noun else "", ""),
+        (f"  {resource_kind}" if resource_kind else "", ""),
         (f"  {one_line(change.id)}" if change.id else "", "bold"),
         (f"  {summary}" if summary else "", ""),
     )

@@ -13,7 +13,7 @@ import typer
 from lot_grpc.cli.calls import connected, target_of, tell_failure
 from lot_grpc.cli.namespaces import counts_text
 from lot_grpc.cli.texts import clean
-from lot_grpc.cli.words import NOUNS, json_line
+from lot_grpc.cli.words import RESOURCE_KINDS, json_line
 from lot_grpc.pb.lot.v1 import admin_service_pb2 as pb
 from lot_grpc.pb.lot.v1 import admin_service_pb2_grpc as pb_grpc
 
@@ -25,10 +25,10 @@ _HINTS = {
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What to clear; ``nouns`` empty is everything. ``sure``: nobody is asked."""
+    """What to clear; ``resource_kinds`` empty is everything. ``sure``: nobody is asked."""
 
     namespace: str
-    nouns: Sequence[str]
+    resource_kinds: Sequence[str]
     dry_run: bool
     sure: bool
 
@@ -40,13 +40,13 @@ def run(
 
     Raises:
         SettingsError: No address is given, and the settings cannot be used.
-        BadParameter: It is no noun, or nobody can be asked.
+        BadParameter: It is no kind, or nobody can be asked.
     """
     target = target_of(address, config)
     request = pb.ClearNamespaceRequest(
         namespace=wanted.namespace,
         confirm_namespace=wanted.namespace,
-        nouns=NOUNS.numbers("--noun", wanted.nouns),
+        resource_kinds=RESOURCE_KINDS.numbers("--kind", wanted.resource_kinds),
         dry_run=True,
     )
     try:

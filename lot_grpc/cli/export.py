@@ -25,7 +25,7 @@ from lot_grpc.cli.transfer_file import (
     write_message,
     write_title,
 )
-from lot_grpc.cli.words import NOUNS
+from lot_grpc.cli.words import RESOURCE_KINDS
 from lot_grpc.domain.counting import counted
 from lot_grpc.pb.lot.v1 import admin_service_pb2_grpc as pb_grpc
 from lot_grpc.pb.lot.v1 import transfer_pb2 as pb
@@ -41,16 +41,16 @@ class Wanted:
     file: str
     namespace: str
     all_namespaces: bool
-    nouns: tuple[str, ...]
+    resource_kinds: tuple[str, ...]
     vectors: bool
     dry_run: bool
 
     def request(self) -> pb.ExportRequest:
-        """Raises BadParameter for what is no noun."""
+        """Raises BadParameter for what is no kind."""
         return pb.ExportRequest(
             namespace=self.namespace,
             all_namespaces=self.all_namespaces,
-            nouns=NOUNS.numbers("--noun", self.nouns),
+            resource_kinds=RESOURCE_KINDS.numbers("--kind", self.resource_kinds),
             include_vectors=self.vectors,
         )
 
@@ -225,7 +225,7 @@ def _print(
         }
         typer.echo(json.dumps(told, indent=2), err=to_stdout)
         return
-    for noun, count in sorted(counts.items()):
-        typer.echo(f"{noun.lower().replace('_', ' '):16}{count:>12,}", err=to_stdout)
+    for resource_kind, count in sorted(counts.items()):
+        typer.echo(f"{resource_kind.lower().replace('_', ' '):16}{count:>12,}", err=to_stdout)
     what = "would be exported" if wanted.dry_run else f"in {wanted.file}"
     typer.echo(f"{'all':16}{sum(counts.values()):>12,}  {what}, {seconds:.1f} s", err=to_stdout)

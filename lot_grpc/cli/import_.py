@@ -240,8 +240,8 @@ def _print(
         }
         typer.echo(json.dumps(told, indent=2))
         return
-    for noun, count in sorted(tally.counts.items()):
-        typer.echo(f"{noun.lower().replace('_', ' '):16}{count:>12,}")
+    for resource_kind, count in sorted(tally.counts.items()):
+        typer.echo(f"{resource_kind.lower().replace('_', ' '):16}{count:>12,}")
     stored = ", nothing was stored" if wanted.dry_run else ""
     until = "" if whole else " until then"
     internal = tally.imported > sum(tally.counts.values())

@@ -126,10 +126,10 @@ def replay(
 
 
 def watch(
-    noun: Annotated[
+    resource_kind: Annotated[
         _Words,
         typer.Option(
-            "--noun",
+            "--kind",
             help="memory, pattern, episode, error_solution, preference, learning_event or "
             "decision. Repeatable.",
         ),
@@ -175,7 +175,7 @@ def watch(
 
     lot-grpc watch
 
-    lot-grpc watch --noun pattern --noun episode --type updated
+    lot-grpc watch --kind pattern --kind episode --type updated
 
     lot-grpc watch --json --from-start --cursor-file seen.cursor
     """
@@ -183,6 +183,6 @@ def watch(
 
     if after and (from_start or cursor_file):
         raise typer.BadParameter("--after goes with neither --from-start nor --cursor-file")
-    wanted = Wanted(namespace, noun or (), kind or (), from_start, after, cursor_file)
+    wanted = Wanted(namespace, resource_kind or (), kind or (), from_start, after, cursor_file)
     with reported():
         raise typer.Exit(0 if run(wanted, address, timeout, config, as_json=json) else 1)

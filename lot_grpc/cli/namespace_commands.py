@@ -24,10 +24,10 @@ def namespaces(
 
 def clear(
     namespace: Annotated[str, typer.Argument(metavar="NAMESPACE", help="Namespace to clear.")],
-    noun: Annotated[
+    resource_kind: Annotated[
         list[str] | None,
         typer.Option(
-            "--noun",
+            "--kind",
             help="Only this kind: memory, pattern, episode, error_solution, preference, session, "
             "learning_event, decision, action_value or policy. Repeatable.",
         ),
@@ -47,12 +47,12 @@ def clear(
 
     lot-grpc clear team-a --dry-run
 
-    lot-grpc clear team-a --noun memory --noun preference --yes
+    lot-grpc clear team-a --kind memory --kind preference --yes
     """
     from lot_grpc.cli.clear import Wanted, run
 
     if not namespace:
         raise typer.BadParameter("NAMESPACE must not be empty")
     with reported():
-        wanted = Wanted(namespace, noun or (), dry_run, yes)
+        wanted = Wanted(namespace, resource_kind or (), dry_run, yes)
         raise typer.Exit(0 if run(address, wanted, timeout, config, as_json=json) else 1)

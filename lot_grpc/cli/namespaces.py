@@ -15,11 +15,11 @@ from rich.text import Text
 from lot_grpc.cli.calls import connected, target_of, tell_failure
 from lot_grpc.cli.screen import screen
 from lot_grpc.cli.texts import clean
-from lot_grpc.cli.words import NOUNS, json_line
+from lot_grpc.cli.words import RESOURCE_KINDS, json_line
 from lot_grpc.domain.counting import counted
 from lot_grpc.pb.lot.v1 import admin_service_pb2 as pb
 from lot_grpc.pb.lot.v1 import admin_service_pb2_grpc as pb_grpc
-from lot_grpc.pb.lot.v1 import noun_pb2
+from lot_grpc.pb.lot.v1 import resource_kind_pb2
 
 _PAGE = 1000
 
@@ -70,15 +70,17 @@ def _print(console: Console, found: Sequence[pb.NamespaceUsage]) -> None:
 
 
 def counts_text(counts: Mapping[str, int]) -> str:
-    """How much of each noun, in the order of the contract."""
-    known = dict(noun_pb2.Noun.items())
+    """How much of each kind, in the order of the contract."""
+    known = dict(resource_kind_pb2.ResourceKind.items())
     names = sorted(
-        filter(counts.get, counts), key=lambda name: known.get(f"NOUN_{name}", len(known))
+        filter(counts.get, counts), key=lambda name: known.get(f"RESOURCE_KIND_{name}", len(known))
     )
     return ", ".join(counted(counts[name], _word(name)) for name in names)
 
 
 def _word(name: str) -> str:
-    """The word of a noun; of one that a newer server has, its own name."""
-    number = dict(noun_pb2.Noun.items()).get(f"NOUN_{name}")
-    return (clean(name.lower()) if number is None else NOUNS.word(number)).replace("_", " ")
+    """The word of a kind; of one that a newer server has, its own name."""
+    number = dict(resource_kind_pb2.ResourceKind.items()).get(f"RESOURCE_KIND_{name}")
+    return (clean(name.lower()) if number is None else RESOURCE_KINDS.word(number)).replace(
+        "_", " "
+    )

@@ -40,7 +40,7 @@ def network_blocked(allowed_hosts: Collection[str] = ()) -> Iterator[list[str]]:
         allowed.update(str(entry[4][0]) for entry in found)
         return found
 
-    def guarded(original: Callable[..., Any]) -> Callable[..., Any]:
+    def _reporting_errors(original: Callable[..., Any]) -> Callable[..., Any]:
         def call(self: socket.socket, *args: Any) -> Any:
             address = args[-1]
             is_local = self.family == socket.AF_UNIX or not isinstance(address, tuple)
@@ -53,7 +53,7 @@ def network_blocked(allowed_hosts: Collection[str] = ()) -> Iterator[list[str]]:
     try:
         socket.getaddrinfo = guarded_look_up
         for name, original in kept.items():
-            setattr(socket.socket, name, guarded(original))
+            setattr(socket.socket, name, _reporting_errors(original))
         yield tried
     finally:
         socket.getaddrinfo = look_up

@@ -26,9 +26,9 @@ def export(
     all_namespaces: Annotated[
         bool, typer.Option("--all-namespaces", help="Every namespace.")
     ] = False,
-    nouns: Annotated[
+    resource_kinds: Annotated[
         list[str] | None,
-        typer.Option("--noun", help="Only this kind, such as pattern or episode. Repeatable."),
+        typer.Option("--kind", help="Only this kind, such as pattern or episode. Repeatable."),
     ] = None,
     vectors: Annotated[
         bool,
@@ -54,7 +54,7 @@ def export(
 
     if namespace and all_namespaces:
         raise typer.BadParameter("--namespace and --all-namespaces exclude each other")
-    wanted = Wanted(file, namespace, all_namespaces, tuple(nouns or ()), vectors, dry_run)
+    wanted = Wanted(file, namespace, all_namespaces, tuple(resource_kinds or ()), vectors, dry_run)
     with reported():
         raise typer.Exit(0 if run(wanted, address, timeout, config, as_json=json) else 1)
 

@@ -129,7 +129,7 @@ class Part:
 def read_part(path: Path, counts: dict[str, int]) -> Part:
     """The whole messages of a file that an export may have been killed while writing.
 
-    ``counts`` takes in how many things there are, by noun. A file that is not there, or not even
+    ``counts`` takes in how many things there are, by kind. A file that is not there, or not even
     begun, is an empty part.
 
     Raises:
@@ -155,11 +155,11 @@ def read_part(path: Path, counts: dict[str, int]) -> Part:
 
 
 def count_things(message: pb.ExportResponse, counts: dict[str, int]) -> None:
-    """Count the things of a message by noun, as a summary does: not what only hangs on one."""
+    """Count the things of a message by kind, as a summary does: not what only hangs on one."""
     for record in message.records:
-        noun = record.WhichOneof("thing")
-        if noun is not None and record.internal.fields["of"].string_value in _THINGS:
-            counts[noun.upper()] = counts.get(noun.upper(), 0) + 1
+        resource_kind = record.WhichOneof("thing")
+        if resource_kind is not None and record.internal.fields["of"].string_value in _THINGS:
+            counts[resource_kind.upper()] = counts.get(resource_kind.upper(), 0) + 1
 
 
 _THINGS = frozenset(

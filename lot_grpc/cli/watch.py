@@ -15,7 +15,7 @@ from lot_grpc.cli.cursor_file import CursorFile, CursorNotKeptError
 from lot_grpc.cli.failures import note, tell
 from lot_grpc.cli.screen import screen
 from lot_grpc.cli.texts import clean
-from lot_grpc.cli.words import CHANGE_TYPES, NOUNS, json_line
+from lot_grpc.cli.words import CHANGE_TYPES, RESOURCE_KINDS, json_line
 from lot_grpc.pb.lot.v1 import change_pb2 as pb
 from lot_grpc.pb.lot.v1 import memory_service_pb2_grpc as pb_grpc
 
@@ -27,10 +27,10 @@ _HINTS = {
 
 @dataclass(frozen=True)
 class Wanted:
-    """What was asked for; no nouns and no types are all."""
+    """What was asked for; no kinds and no types are all."""
 
     namespace: str
-    nouns: Sequence[str]
+    resource_kinds: Sequence[str]
     types: Sequence[str]
     from_start: bool
     after: str
@@ -84,7 +84,7 @@ def run(
 
 def _request(wanted: Wanted) -> pb.WatchChangesRequest:
     request = pb.WatchChangesRequest(namespace=wanted.namespace, from_start=wanted.from_start)
-    request.nouns.extend(NOUNS.numbers("--noun", wanted.nouns))
+    request.resource_kinds.extend(RESOURCE_KINDS.numbers("--kind", wanted.resource_kinds))
     request.types.extend(CHANGE_TYPES.numbers("--type", wanted.types))
     return request
 

@@ -11,7 +11,7 @@ from google.protobuf.json_format import MessageToDict
 from google.protobuf.message import Message
 
 from lot_grpc.domain.json_values import with_whole_numbers
-from lot_grpc.pb.lot.v1 import change_pb2, episode_pb2, noun_pb2, outcome_pb2, pattern_pb2
+from lot_grpc.pb.lot.v1 import change_pb2, episode_pb2, outcome_pb2, pattern_pb2, resource_kind_pb2
 
 V = TypeVar("V", bound=int)
 
@@ -62,7 +62,7 @@ RANKINGS = Words(outcome_pb2.Ranking.items(), "RANKING_")
 PATTERN_KINDS = Words(pattern_pb2.PatternKind.items(), "PATTERN_KIND_")
 PATTERN_TYPES = Words(pattern_pb2.PatternType.items(), "PATTERN_TYPE_")
 CODE_KINDS = Words(pattern_pb2.CodeKind.items(), "CODE_KIND_")
-NOUNS = Words(noun_pb2.Noun.items(), "NOUN_")
+RESOURCE_KINDS = Words(resource_kind_pb2.ResourceKind.items(), "RESOURCE_KIND_")
 CHANGE_TYPES = Words(change_pb2.ChangeType.items(), "CHANGE_TYPE_", between=".", lead="memory.")
 
 

@@ -13,7 +13,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-CELLS_AT_MOST = 64
+MAX_CELLS = 64
 """Of one pattern; beyond that the two whose queries are nearest become one."""
 
 NEGLIGIBLE = 0.01

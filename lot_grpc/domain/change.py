@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import TypeAlias
 
 
-class Noun(StrEnum):
+class ResourceKind(StrEnum):
     """A kind of thing that a namespace holds. ``services.records.changes`` says what is watched."""
 
     MEMORY = "memory"
@@ -46,11 +46,11 @@ named: none of its changes."""
 class ScanPosition:
     """How far a watch from the start has told what was there.
 
-    Within ``noun``, newest first, behind the sort key and the records of that key already told;
-    None: nothing of the noun yet.
+    Within ``resource_kind``, newest first, behind the sort key and the records of that key already
+    told; None: nothing of the kind yet.
     """
 
-    noun: Noun
+    resource_kind: ResourceKind
     sort_key: int | None = None
     seen: tuple[str, ...] = ()
 

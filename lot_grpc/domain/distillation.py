@@ -42,7 +42,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class GroupFacts:
+class GroupSummary:
     """What a group is, beside its members' contents. ``size``: members in all."""
 
     member_ids: tuple[str, ...]
@@ -62,7 +62,7 @@ def best_members(members: Sequence[Pattern]) -> list[Pattern]:
     return [members[n] for n in sorted(ranked[:MOST_ALIGNED])]
 
 
-def generalised(members: Sequence[Pattern], facts: GroupFacts) -> PatternContent:
+def generalised(members: Sequence[Pattern], facts: GroupSummary) -> PatternContent:
     """The DISTILLED content of a group. ``members`` are the best ones, the oldest first.
 
     Where the tasks have too little in common for a template, the task is the first member's. Of
@@ -152,7 +152,7 @@ def _contexts(given: Iterable[str]) -> str:
     return "\n".join(different[:_CONTEXTS])
 
 
-def _applicability(contents: Sequence[PatternContent], slots: Slots, facts: GroupFacts) -> str:
+def _applicability(contents: Sequence[PatternContent], slots: Slots, facts: GroupSummary) -> str:
     """When the pattern applies, for people and for models."""
     told = [_shared(content.context for content in contents) or ""]
     examples = slots.examples(_TOLD_VALUES, _TOLD_LENGTH)

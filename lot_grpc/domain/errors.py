@@ -77,13 +77,14 @@ class UnimplementedError(LotError):
 
 
 class NotFoundError(LotError):
-    """``noun`` with ``id`` is not in ``namespace``."""
+    """``resource_kind`` with ``id`` is not in ``namespace``."""
 
-    noun = ""
+    resource_kind = ""
 
     def __init__(self, namespace: str, id: str, hint: str = "") -> None:
         super().__init__(
-            f"no {self.noun} {id!r} in namespace {namespace!r}{'; ' + hint if hint else ''}",
+            f"no {self.resource_kind} {id!r} in namespace {namespace!r}"
+            f"{'; ' + hint if hint else ''}",
             namespace=namespace,
             id=id,
         )
@@ -94,14 +95,14 @@ class PatternNotFoundError(NotFoundError):
     """No such pattern."""
 
     reason = "PATTERN_NOT_FOUND"
-    noun = "pattern"
+    resource_kind = "pattern"
 
 
 class EpisodeNotFoundError(NotFoundError):
     """No such episode. ``field`` is where the request names it, but for its own ``episode_id``."""
 
     reason = "EPISODE_NOT_FOUND"
-    noun = "episode"
+    resource_kind = "episode"
 
     def __init__(self, namespace: str, id: str, hint: str = "", field: str = "") -> None:
         super().__init__(namespace, id, hint)
@@ -113,28 +114,28 @@ class MemoryNotFoundError(NotFoundError):
     """No such memory."""
 
     reason = "MEMORY_NOT_FOUND"
-    noun = "memory"
+    resource_kind = "memory"
 
 
 class ErrorSolutionNotFoundError(NotFoundError):
     """No such error solution."""
 
     reason = "ERROR_SOLUTION_NOT_FOUND"
-    noun = "error solution"
+    resource_kind = "error solution"
 
 
 class PreferenceNotFoundError(NotFoundError):
     """No such preference."""
 
     reason = "PREFERENCE_NOT_FOUND"
-    noun = "preference"
+    resource_kind = "preference"
 
 
 class SessionNotFoundError(NotFoundError):
     """No such session, or it lapsed."""
 
     reason = "SESSION_NOT_FOUND"
-    noun = "session"
+    resource_kind = "session"
 
 
 class SessionFullError(LotError):
@@ -156,14 +157,14 @@ class RetrievalUnknownError(NotFoundError):
     """A ``retrieval_id`` that was never given, is older than its life, or was lost in a crash."""
 
     reason = "RETRIEVAL_UNKNOWN"
-    noun = "retrieval"
+    resource_kind = "retrieval"
 
 
 class OutcomeNotFoundError(NotFoundError):
     """No such entry in the log of outcomes, or all of its patterns were deleted."""
 
     reason = "OUTCOME_NOT_FOUND"
-    noun = "outcome"
+    resource_kind = "outcome"
 
 
 class OutcomeCorrectedError(LotError):
@@ -184,21 +185,21 @@ class DecisionNotFoundError(NotFoundError):
     """No such decision."""
 
     reason = "DECISION_NOT_FOUND"
-    noun = "decision"
+    resource_kind = "decision"
 
 
 class LearningEventNotFoundError(NotFoundError):
     """No such learning event."""
 
     reason = "LEARNING_EVENT_NOT_FOUND"
-    noun = "learning event"
+    resource_kind = "learning event"
 
 
 class SelectionUnknownError(NotFoundError):
     """A ``selection_id`` that was never given, or is older than its life."""
 
     reason = "SELECTION_UNKNOWN"
-    noun = "selection"
+    resource_kind = "selection"
 
     def __init__(self, namespace: str, id: str) -> None:
         super().__init__(namespace, id, "selections are kept for 30 days; name state and action")
@@ -207,12 +208,12 @@ class SelectionUnknownError(NotFoundError):
 class InUseError(LotError):
     """An id is taken by other content. Choose another id, or update the one that is there."""
 
-    noun = ""
+    resource_kind = ""
     advice = "use another id"
 
     def __init__(self, namespace: str, id: str) -> None:
         super().__init__(
-            f"{self.noun} {id!r} exists in namespace {namespace!r} with other content; "
+            f"{self.resource_kind} {id!r} exists in namespace {namespace!r} with other content; "
             f"{self.advice}",
             namespace=namespace,
             id=id,
@@ -224,7 +225,7 @@ class PatternIdInUseError(InUseError):
     """The pattern id is taken."""
 
     reason = "PATTERN_ID_IN_USE"
-    noun = "pattern"
+    resource_kind = "pattern"
     advice = "use another id, or UpdatePattern"
 
 
@@ -232,35 +233,35 @@ class EpisodeIdInUseError(InUseError):
     """The episode id is taken."""
 
     reason = "EPISODE_ID_IN_USE"
-    noun = "episode"
+    resource_kind = "episode"
 
 
 class MemoryIdInUseError(InUseError):
     """The memory id is taken."""
 
     reason = "MEMORY_ID_IN_USE"
-    noun = "memory"
+    resource_kind = "memory"
 
 
 class DecisionIdInUseError(InUseError):
     """The decision id is taken."""
 
     reason = "DECISION_ID_IN_USE"
-    noun = "decision"
+    resource_kind = "decision"
 
 
 class LearningEventIdInUseError(InUseError):
     """The learning event id is taken."""
 
     reason = "LEARNING_EVENT_ID_IN_USE"
-    noun = "learning event"
+    resource_kind = "learning event"
 
 
 class ErrorSolutionIdInUseError(InUseError):
     """The error solution id is taken."""
 
     reason = "ERROR_SOLUTION_ID_IN_USE"
-    noun = "error solution"
+    resource_kind = "error solution"
 
 
 class RequestIdReusedError(LotError):
@@ -282,9 +283,9 @@ class EtagMismatchError(LotError):
 
     reason = "ETAG_MISMATCH"
 
-    def __init__(self, noun: str, id: str, given: str, current: str) -> None:
+    def __init__(self, resource_kind: str, id: str, given: str, current: str) -> None:
         super().__init__(
-            f"{noun} {id!r} was edited since: etag is {current!r}, given {given!r}; "
+            f"{resource_kind} {id!r} was edited since: etag is {current!r}, given {given!r}; "
             "get it again and repeat the edit",
             id=id,
             given=given,
@@ -297,11 +298,11 @@ class ContentionError(LotError):
 
     reason = "CONTENTION"
 
-    def __init__(self, noun: str, id: str) -> None:
+    def __init__(self, resource_kind: str, id: str) -> None:
         super().__init__(
-            f"{noun} {id!r} is being written by too many callers at once; "
+            f"{resource_kind} {id!r} is being written by too many callers at once; "
             "retry with the same request_id",
-            noun=noun,
+            resource_kind=resource_kind,
             id=id,
         )
 
@@ -437,14 +438,14 @@ class ImportConflictError(LotError):
 
     reason = "IMPORT_CONFLICT"
 
-    def __init__(self, namespace: str, noun: str, id: str, *, dry_run: bool) -> None:
+    def __init__(self, namespace: str, resource_kind: str, id: str, *, dry_run: bool) -> None:
         so_far = "nothing was stored" if dry_run else "what came before it is stored"
         super().__init__(
-            f"{noun.replace('_', ' ')} {id!r} is in namespace {namespace!r} with other content; "
-            f"{so_far}. Import again with conflict SKIP to keep the stored "
+            f"{resource_kind.replace('_', ' ')} {id!r} is in namespace {namespace!r} "
+            f"with other content; {so_far}. Import again with conflict SKIP to keep the stored "
             "ones, or OVERWRITE to replace them",
             namespace=namespace,
-            noun=noun,
+            resource_kind=resource_kind,
             id=id,
         )
 

@@ -146,7 +146,7 @@ def fuse(
     ]
 
 
-def lift(found: Sequence[Relevance], ids: Collection[str], gate: float) -> list[Relevance]:
+def boost(found: Sequence[Relevance], ids: Collection[str], gate: float) -> list[Relevance]:
     """The same, with those of ``ids`` brought up to ``gate`` below the best of the others.
 
     So they count as near-ties, and what leads by more than the gate stays first.

@@ -34,12 +34,12 @@ def new_id(prefix: str) -> str:
     return f"{prefix}-{''.join(digits)}"
 
 
-def point_id(namespace: str, noun: str, *parts: str) -> str:
-    """Where (namespace, noun, id…) lies: UUIDv5, so that a repeat finds the same place.
+def point_id(namespace: str, resource_kind: str, *parts: str) -> str:
+    """Where (namespace, kind, id…) lies: UUIDv5, so that a repeat finds the same place.
 
     Texts that differ only in their Unicode form lie in one place.
     """
-    name = normal_form("\0".join((namespace, noun, *parts))).encode()
+    name = normal_form("\0".join((namespace, resource_kind, *parts))).encode()
     return _uuid5(hashlib.sha1(_ROOT + name, usedforsecurity=False).hexdigest())
 
 

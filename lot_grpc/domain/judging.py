@@ -103,14 +103,14 @@ def _sentences(text: str) -> Iterator[list[str]]:
 
 def _sentence_grades(sentence: Sequence[str]) -> list[float]:
     """The weighted grades of a sentence."""
-    asked = sentence[-1] == "?"
+    requested = sentence[-1] == "?"
     before: list[float] = []
     grades: list[float] = []
     for clause, contrasts in _clauses(sentence):
         if contrasts:
             before += grades
             grades = []
-        weight = _OPEN_WEIGHT if asked or _orders(clause) else 1.0
+        weight = _OPEN_WEIGHT if requested or _orders(clause) else 1.0
         grades += [weight * grade for grade in _clause_grades(clause)]
     return [_BEFORE_CONTRAST * grade for grade in before] + grades
 

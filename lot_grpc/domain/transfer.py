@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from lot_grpc.domain.change import Noun
+from lot_grpc.domain.change import ResourceKind
 
 FORMAT_VERSION = 1
 """Of the records of an export. Raised when an older server could not import them."""
@@ -21,11 +21,11 @@ class Conflict(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class ExportAsk:
-    """What to export. ``nouns`` empty: all. ``namespace`` empty: those of all."""
+class ExportSpec:
+    """What to export. ``resource_kinds`` empty: all. ``namespace`` empty: those of all."""
 
     namespace: str = ""
-    nouns: frozenset[Noun] = frozenset()
+    resource_kinds: frozenset[ResourceKind] = frozenset()
     vectors: bool = False
 
 
@@ -55,9 +55,9 @@ class ImportTerms:
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """How many records of an import were stored, were there, were left out; by noun: stored."""
+    """How many records of an import were stored, were there, were left out; by kind: stored."""
 
     imported: int = 0
     unchanged: int = 0
     skipped: int = 0
-    by_noun: Mapping[Noun, int] | None = None
+    by_resource_kind: Mapping[ResourceKind, int] | None = None

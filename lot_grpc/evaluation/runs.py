@@ -121,8 +121,8 @@ def check_comparable(dataset: Dataset, earlier: SavedRun) -> None:
                 f"{earlier.path}: the {part} of {dataset.name} were others in that run, so the two "
                 "cannot be compared; measure both with the same set and the same --queries"
             )
-    asked = {query.id for query in dataset.answerable}
-    if any(set(queries) != asked for queries in saved.per_query.values()):
+    requested = {query.id for query in dataset.answerable}
+    if any(set(queries) != requested for queries in saved.per_query.values()):
         raise wrong(earlier.path, 0, "is damaged; measure again with --save")
 
 

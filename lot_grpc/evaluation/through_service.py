@@ -16,10 +16,10 @@ from lot_grpc.evaluation.dataset import Document, EvalQuery
 from lot_grpc.evaluation.searcher import Found, Indexed, Progress
 from lot_grpc.services.build import Services
 from lot_grpc.services.memories.error_drafts import ErrorSolutionDraft
-from lot_grpc.services.memories.error_finding import ErrorQuestion
+from lot_grpc.services.memories.error_finder import ErrorQuery
 from lot_grpc.services.patterns.drafts import Dedupe, PatternDraft
-from lot_grpc.services.recall.questions import Asked, pattern_question
-from lot_grpc.services.recall.recall import Question
+from lot_grpc.services.recall.recall import RecallRequest
+from lot_grpc.services.recall.targets import RecallOptions, pattern_request
 
 _NAMESPACE = "eval"
 _BATCH = 64
@@ -52,7 +52,7 @@ class PatternSearcher:
             content = as_pattern(document, self._filter_field, code=code)
             drafts.append(PatternDraft(content, pattern_id=pattern_id, dedupe=Dedupe.NONE))
         truncated = 0
-        for result in await self._services.saving.save_many(_NAMESPACE, drafts):
+        for result in await self._services.pattern_writer.save_many(_NAMESPACE, drafts):
             if isinstance(result, LotError):
                 raise result
             truncated += result.text_truncated or result.code_truncated
@@ -65,9 +65,9 @@ class PatternSearcher:
         )
         return Found([self._ids[hit.thing.pattern_id] for hit in answer.hits], answer.truncated)
 
-    def _question(self, query: EvalQuery, leg: str, limit: int, *, rerank: bool) -> Question:
-        asked = Asked(query.text, limit, rerank=rerank, legs=Legs(leg))
-        return pattern_question(asked, as_filter(query, self._filter_field))
+    def _question(self, query: EvalQuery, leg: str, limit: int, *, rerank: bool) -> RecallRequest:
+        requested = RecallOptions(query.text, limit, rerank=rerank, legs=Legs(leg))
+        return pattern_request(requested, as_filter(query, self._filter_field))
 
 
 class ErrorSearcher:
@@ -96,12 +96,12 @@ class ErrorSearcher:
 
         They are not reranked. One leg alone is searched without the signature.
         """
-        asked = ErrorQuestion(
+        requested = ErrorQuery(
             error_message=query.text,
             language=query.filter_value if self._filter_field else "",
             limit=limit,
             legs=Legs(leg),
         )
-        answer = await self._services.error_finding.find(_NAMESPACE, asked)
+        answer = await self._services.error_finder.find(_NAMESPACE, requested)
         found = [self._ids[hit.error_solution.error_solution_id] for hit in answer.hits]
         return Found(found, answer.truncated)

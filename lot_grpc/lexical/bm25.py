@@ -86,7 +86,7 @@ def document_vector(text: str) -> SparseVector:
 def lexical_query(text: str) -> LexicalQuery:
     """The weights of a search text. One without a word or a symbol has no terms.
 
-    The last few are kept: one who asks several nouns at once asks each with the same text.
+    The last few are kept: one who asks several kinds at once asks each with the same text.
     """
     found = list(terms_of(_both_ends(text)).counts)
     looked_up = found

@@ -8,8 +8,8 @@ from lot_grpc.pb.lot.v1 import learning_service_pb2_grpc
 from lot_grpc.server.call import Context
 from lot_grpc.server.convert import actions as convert
 from lot_grpc.services.learning.action_values import ActionValues
-from lot_grpc.services.learning.recording_steps import RecordingSteps
 from lot_grpc.services.learning.selections import Selections
+from lot_grpc.services.learning.step_recorder import StepRecorder
 
 _DEFAULT_LIMIT = 3
 
@@ -17,7 +17,7 @@ _DEFAULT_LIMIT = 3
 class ActionServicer(learning_service_pb2_grpc.LearningServiceServicer):
     """Converts, calls a service, converts back."""
 
-    def __init__(self, selections: Selections, steps: RecordingSteps, values: ActionValues) -> None:
+    def __init__(self, selections: Selections, steps: StepRecorder, values: ActionValues) -> None:
         self._selections = selections
         self._steps = steps
         self._values = values

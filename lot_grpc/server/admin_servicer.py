@@ -13,7 +13,7 @@ from lot_grpc.server.convert.values import EnumCodec, duration_to_pb, time_to_pb
 from lot_grpc.server.limits import Limits
 from lot_grpc.services.admin import Admin
 from lot_grpc.services.records.collections import SCHEMA_VERSION
-from lot_grpc.services.records.nouns import COLLECTIONS
+from lot_grpc.services.records.resource_kinds import COLLECTIONS
 
 MAX_PAGE_SIZE = 1000
 MAX_LIMIT = 100
@@ -21,11 +21,11 @@ MAX_STRUCT_DEPTH = 16
 """As the contract has them: proto annotations, and ``server.wellformed``."""
 
 _USE = EnumCodec(pb.EmbeddingUse.DESCRIPTOR, EmbeddingUse, "EMBEDDING_USE_")
-_COUNTED = {names[0]: noun.name for noun, names in COLLECTIONS.items() if names}
+_COUNTED = {names[0]: resource_kind.name for resource_kind, names in COLLECTIONS.items() if names}
 
 
 @dataclass(frozen=True, slots=True)
-class ServerFacts:
+class ServerDescription:
     """What does not change while the server runs. ``start_time`` in microseconds since 1970."""
 
     version: str
@@ -39,7 +39,7 @@ class ServerFacts:
 class AdminServicer(pb_grpc.AdminServiceServicer):
     """Converts, calls a service, converts back."""
 
-    def __init__(self, admin: Admin, clock: Clock, facts: ServerFacts) -> None:
+    def __init__(self, admin: Admin, clock: Clock, facts: ServerDescription) -> None:
         self._admin = admin
         self._clock = clock
         self._facts = facts
@@ -58,7 +58,9 @@ class AdminServicer(pb_grpc.AdminServiceServicer):
             model=contract.model,
             dimensions=contract.dimensions,
             model_sha256=contract.model_sha256,
-            counts={noun: info.points.get(name, 0) for name, noun in _COUNTED.items()},
+            counts={
+                resource_kind: info.points.get(name, 0) for name, resource_kind in _COUNTED.items()
+            },
             store=_store_to_pb(info, facts.needed_bytes),
             limits=_limits_to_pb(facts, self._admin.max_tokens),
             start_time=time_to_pb(facts.start_time),
@@ -110,7 +112,7 @@ def _store_to_pb(info: StoreInfo, needed_bytes: int) -> pb.StoreStatus:
     )
 
 
-def _limits_to_pb(facts: ServerFacts, max_tokens: int) -> pb.ServerLimits:
+def _limits_to_pb(facts: ServerDescription, max_tokens: int) -> pb.ServerLimits:
     limits = facts.limits
     seconds = limits.max_call_seconds
     return pb.ServerLimits(

@@ -85,7 +85,7 @@ def room_for_things() -> int:
 def shortened(field: str, why: str) -> outcome_pb2.Notice:
     """The notice of a response that omits something."""
     return outcome_pb2.Notice(
-        code=outcome_pb2.NOTICE_CODE_ANSWER_SHORTENED,
+        code=outcome_pb2.NOTICE_CODE_RESPONSE_TRUNCATED,
         field=field,
         message=f"{field} would make the response larger than {answer_bytes.get():,} bytes: {why}",
     )

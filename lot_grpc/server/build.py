@@ -29,7 +29,7 @@ from lot_grpc.server.layers import Surroundings
 from lot_grpc.server.limits import Limits
 from lot_grpc.server.servicer_handler import not_implemented, serve
 from lot_grpc.server.serving_loop import CallServer, watch_port
-from lot_grpc.services.reindexing.gate import ModelGate
+from lot_grpc.services.reindex.gate import ModelGate
 
 _LAST_WORDS_SECONDS: Final = 1.0
 """How long calls may take to end once they are cancelled, beyond the grace."""

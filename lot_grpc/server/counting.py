@@ -16,7 +16,7 @@ from google.protobuf.message import DecodeError
 from lot_grpc.domain.errors import LimitExceededError, RequestInvalidError, Violation
 from lot_grpc.pb.buf.validate import validate_pb2
 from lot_grpc.server.rule_texts import rule_text
-from lot_grpc.server.wellformed import Path, render
+from lot_grpc.server.structural_checks import Path, render
 
 MAX_ITEMS: Final = 50_000
 """Items in all lists and maps of a request, except packed numbers and Structs: 500 patterns with
@@ -63,7 +63,7 @@ _Steps: TypeAlias = "dict[int, _Step]"
 """By field number. Types may be recursive."""
 
 
-class Counting:
+class OutcomeCounter:
     """The count for one request type. Made once, at registration."""
 
     def __init__(self, request_type: Any) -> None:

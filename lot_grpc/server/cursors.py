@@ -11,7 +11,7 @@ import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from typing import Any
 
-from lot_grpc.domain.change import Cursor, Noun, ScanPosition
+from lot_grpc.domain.change import Cursor, ResourceKind, ScanPosition
 from lot_grpc.domain.errors import RequestInvalidError, invalid
 from lot_grpc.services.records.changes import WATCHED
 
@@ -24,7 +24,7 @@ _MOST_WRITERS = 10_000
 def cursor_to_token(cursor: Cursor) -> str:
     """The cursor as a text."""
     scan = cursor.scan
-    where = None if scan is None else [scan.noun.value, scan.sort_key, *scan.seen]
+    where = None if scan is None else [scan.resource_kind.value, scan.sort_key, *scan.seen]
     parts = [_VERSION, cursor.time, cursor.positions, cursor.since, where]
     return urlsafe_b64encode(json.dumps(parts, separators=(",", ":")).encode()).decode().rstrip("=")
 
@@ -57,11 +57,11 @@ def _scan(value: Any) -> ScanPosition | None:
     match value:
         case None:
             return None
-        case [str(noun), None] if noun in WATCHED:
-            return ScanPosition(Noun(noun))
-        case [str(noun), key, *seen] if noun in WATCHED and _is_number(key):
+        case [str(resource_kind), None] if resource_kind in WATCHED:
+            return ScanPosition(ResourceKind(resource_kind))
+        case [str(resource_kind), key, *seen] if resource_kind in WATCHED and _is_number(key):
             if len(seen) <= _MOST_WRITERS and all(map(_is_point, seen)):
-                return ScanPosition(Noun(noun), key, tuple(seen))
+                return ScanPosition(ResourceKind(resource_kind), key, tuple(seen))
     raise _damaged()
 
 

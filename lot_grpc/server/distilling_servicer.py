@@ -7,13 +7,13 @@ from lot_grpc.pb.lot.v1 import pattern_service_pb2 as pb
 from lot_grpc.pb.lot.v1 import pattern_service_pb2_grpc as pb_grpc
 from lot_grpc.server.call import Context
 from lot_grpc.server.convert.distilling import (
-    distill_ask_from_pb,
+    distill_request_from_pb,
     distilled_to_pb,
     lineage_to_pb,
 )
 from lot_grpc.server.convert.feedback import entry_to_pb
 from lot_grpc.server.convert.patterns import pattern_to_pb
-from lot_grpc.services.distilling.distilling import Distilling
+from lot_grpc.services.distillation.distiller import Distiller
 from lot_grpc.services.patterns.feedback import Feedback
 from lot_grpc.services.patterns.lineage import Lineage
 from lot_grpc.services.patterns.patterns import Patterns
@@ -23,7 +23,7 @@ class DistillingServicer(pb_grpc.PatternServiceServicer):
     """Converts, calls a service, converts back."""
 
     def __init__(
-        self, distilling: Distilling, patterns: Patterns, lineage: Lineage, feedback: Feedback
+        self, distilling: Distiller, patterns: Patterns, lineage: Lineage, feedback: Feedback
     ) -> None:
         self._distilling = distilling
         self._patterns = patterns
@@ -49,6 +49,6 @@ class DistillingServicer(pb_grpc.PatternServiceServicer):
         self, request: pb.DistillPatternsRequest, context: Context
     ) -> pb.DistillPatternsResponse:
         distilled = await self._distilling.distil(
-            namespace_or_default(request.namespace), distill_ask_from_pb(request)
+            namespace_or_default(request.namespace), distill_request_from_pb(request)
         )
         return distilled_to_pb(distilled)

@@ -7,13 +7,13 @@ from lot_grpc.domain.ids import namespace_or_default
 from lot_grpc.pb.lot.v1 import episode_service_pb2 as pb
 from lot_grpc.pb.lot.v1 import episode_service_pb2_grpc as pb_grpc
 from lot_grpc.server.call import Context
-from lot_grpc.services.episodes.episode_deleting import EpisodeDeleting
+from lot_grpc.services.episodes.episode_deleter import EpisodeDeleter
 
 
 class EpisodeDeletingServicer(pb_grpc.EpisodeServiceServicer):
     """Converts, calls a service, converts back."""
 
-    def __init__(self, deleting: EpisodeDeleting) -> None:
+    def __init__(self, deleting: EpisodeDeleter) -> None:
         self._deleting = deleting
 
     async def DeleteEpisode(

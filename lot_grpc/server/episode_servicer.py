@@ -26,12 +26,12 @@ from lot_grpc.server.page_token import (
     position_to_token,
 )
 from lot_grpc.server.streams import Requests
+from lot_grpc.services.episodes.active_streams import OpenStream
 from lot_grpc.services.episodes.episodes import Episodes, Started
-from lot_grpc.services.episodes.recording import Recording, Takeover
-from lot_grpc.services.episodes.writers import Writer
-from lot_grpc.services.extraction.lessons import Lessons, Taught
-from lot_grpc.services.recall.questions import Asked, episode_question
+from lot_grpc.services.episodes.event_recorder import EventRecorder, Takeover
+from lot_grpc.services.extraction.episode_extraction import EpisodeExtraction, ExtractedPatterns
 from lot_grpc.services.recall.recall import Recall
+from lot_grpc.services.recall.targets import RecallOptions, episode_request
 
 _DEFAULT_LIMIT = 5
 _DEFAULT_PAGE = 10
@@ -46,16 +46,16 @@ class EpisodeServicer(pb_grpc.EpisodeServiceServicer):
     def __init__(
         self,
         episodes: Episodes,
-        recording: Recording,
+        recorder: EventRecorder,
         recall: Recall[Episode],
-        lessons: Lessons,
+        episode_extraction: EpisodeExtraction,
         idle_seconds: float,
     ) -> None:
         """``idle_seconds``: how long a stream may be without a message; 0 is no limit."""
         self._episodes = episodes
-        self._recording = recording
+        self._recording = recorder
         self._recall = recall
-        self._lessons = lessons
+        self._episode_extraction = episode_extraction
         self._idle_seconds = idle_seconds
 
     async def StartEpisode(
@@ -83,7 +83,7 @@ class EpisodeServicer(pb_grpc.EpisodeServiceServicer):
     async def RecordEvents(  # type: ignore[override]  # the iterator can be interrupted
         self, request_iterator: Requests, context: Context
     ) -> AsyncIterator[pb.RecordEventsResponse]:
-        writer: Writer | None = None
+        writer: OpenStream | None = None
         request_iterator.limit_wait(_OPEN_SECONDS, _not_opened)
         try:
             async for request in request_iterator:
@@ -108,7 +108,7 @@ class EpisodeServicer(pb_grpc.EpisodeServiceServicer):
             if writer is not None:
                 await self._recording.close(writer)
 
-    async def _open(self, request: pb.RecordEventsRequest) -> Writer:
+    async def _open(self, request: pb.RecordEventsRequest) -> OpenStream:
         if not request.episode_id:
             raise StreamNotOpenedError(
                 "the first message opens the stream: give episode_id (and namespace, takeover)"
@@ -128,12 +128,12 @@ class EpisodeServicer(pb_grpc.EpisodeServiceServicer):
             request.request_id,
             extract=extract,
         )
-        taught = await self._lesson(ended.episode, extract=extract)
+        extracted = await self._lesson(ended.episode, extract=extract)
         return pb.EndEpisodeResponse(
             episode=convert.episode_to_pb(ended.episode),
             notices=text_notices("summary", truncated=ended.summary_truncated),
-            extracted_patterns=map(pattern_to_pb, taught.patterns),
-            extracted_error_solutions=map(error_solution_to_pb, taught.error_solutions),
+            extracted_patterns=map(pattern_to_pb, extracted.patterns),
+            extracted_error_solutions=map(error_solution_to_pb, extracted.error_solutions),
         )
 
     async def RecordEpisode(
@@ -141,19 +141,19 @@ class EpisodeServicer(pb_grpc.EpisodeServiceServicer):
     ) -> pb.RecordEpisodeResponse:
         draft = convert.record_draft_from_pb(request)
         recorded = await self._episodes.record(namespace_or_default(request.namespace), draft)
-        taught = await self._lesson(recorded.episode, extract=draft.extract)
+        extracted = await self._lesson(recorded.episode, extract=draft.extract)
         return pb.RecordEpisodeResponse(
             episode=convert.episode_to_pb(recorded.episode),
             created=recorded.created,
             notices=_notices(recorded),
-            extracted_patterns=map(pattern_to_pb, taught.patterns),
-            extracted_error_solutions=map(error_solution_to_pb, taught.error_solutions),
+            extracted_patterns=map(pattern_to_pb, extracted.patterns),
+            extracted_error_solutions=map(error_solution_to_pb, extracted.error_solutions),
         )
 
-    async def _lesson(self, episode: Episode, *, extract: bool) -> Taught:
+    async def _lesson(self, episode: Episode, *, extract: bool) -> ExtractedPatterns:
         if not extract:
-            return Taught([], [])
-        return await self._lessons.take(episode.namespace, episode.episode_id)
+            return ExtractedPatterns([], [])
+        return await self._episode_extraction.take(episode.namespace, episode.episode_id)
 
     async def GetEpisode(
         self, request: pb.GetEpisodeRequest, context: Context
@@ -193,7 +193,7 @@ class EpisodeServicer(pb_grpc.EpisodeServiceServicer):
     async def RecallEpisodes(
         self, request: pb.RecallEpisodesRequest, context: Context
     ) -> pb.RecallEpisodesResponse:
-        asked = Asked(
+        requested = RecallOptions(
             query=request.query,
             limit=request.limit or _DEFAULT_LIMIT,
             min_similarity=request.min_similarity,
@@ -201,8 +201,8 @@ class EpisodeServicer(pb_grpc.EpisodeServiceServicer):
         )
         answer = await self._recall.find(
             namespace_or_default(request.namespace),
-            episode_question(
-                asked,
+            episode_request(
+                requested,
                 convert.filter_from_pb(request.filter),
                 success_only=request.success_only,
             ),

@@ -12,8 +12,8 @@ from lot_grpc.server.convert import error_solutions as convert
 from lot_grpc.server.convert.outcomes import text_notices
 from lot_grpc.server.convert.patterns import same_id
 from lot_grpc.server.page_token import position_from_token, position_to_token
-from lot_grpc.services.memories.error_finding import ErrorFinding
-from lot_grpc.services.memories.error_outcomes import RecordingErrorOutcomes
+from lot_grpc.services.memories.error_finder import ErrorSolutionFinder
+from lot_grpc.services.memories.error_outcomes import ErrorOutcomeRecorder
 from lot_grpc.services.memories.error_solutions import ErrorSolutions
 
 _DEFAULT_PAGE = 10
@@ -25,8 +25,8 @@ class ErrorSolutionServicer(memory_service_pb2_grpc.MemoryServiceServicer):
     def __init__(
         self,
         error_solutions: ErrorSolutions,
-        finding: ErrorFinding,
-        outcomes: RecordingErrorOutcomes,
+        finding: ErrorSolutionFinder,
+        outcomes: ErrorOutcomeRecorder,
     ) -> None:
         self._error_solutions = error_solutions
         self._finding = finding
@@ -42,7 +42,7 @@ class ErrorSolutionServicer(memory_service_pb2_grpc.MemoryServiceServicer):
             created=saved.created,
             notices=[
                 *text_notices("error_solution.error_message", truncated=saved.truncated),
-                *convert.kept_notices(saved.kept),
+                *convert.unchanged_notices(saved.kept),
             ],
         )
 
@@ -73,7 +73,7 @@ class ErrorSolutionServicer(memory_service_pb2_grpc.MemoryServiceServicer):
         self, request: pb.FindErrorSolutionsRequest, context: Context
     ) -> pb.FindErrorSolutionsResponse:
         answer = await self._finding.find(
-            namespace_or_default(request.namespace), convert.question_from_pb(request)
+            namespace_or_default(request.namespace), convert.request_from_pb(request)
         )
         return convert.answer_to_pb(answer)
 

@@ -21,23 +21,31 @@ _VERSION = 1
 _POINT = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
-def question_of(request: pb.ExportRequest) -> str:
+def request_of(request: pb.ExportRequest) -> str:
     """The same for requests that export the same."""
-    asked = [
+    requested = [
         "" if request.all_namespaces else request.namespace or "default",
-        sorted(set(request.nouns)),
+        sorted(set(request.resource_kinds)),
         request.include_vectors,
     ]
-    return hashlib.sha256(json.dumps(asked).encode()).hexdigest()[:16]
+    return hashlib.sha256(json.dumps(requested).encode()).hexdigest()[:16]
 
 
-def export_cursor(question: str, place: ExportPosition) -> str:
+def export_cursor(request_key: str, place: ExportPosition) -> str:
     """The cursor behind a record."""
-    parts = [_VERSION, question, place.namespace, place.kind, place.sort_key, place.id, place.inner]
+    parts = [
+        _VERSION,
+        request_key,
+        place.namespace,
+        place.kind,
+        place.sort_key,
+        place.id,
+        place.inner,
+    ]
     return urlsafe_b64encode(json.dumps(parts, separators=(",", ":")).encode()).decode().rstrip("=")
 
 
-def position_of(question: str, cursor: str) -> ExportPosition | None:
+def position_of(request_key: str, cursor: str) -> ExportPosition | None:
     """Where to go on; None for an empty cursor. Raises RequestInvalidError."""
     if not cursor:
         return None
@@ -47,17 +55,17 @@ def position_of(question: str, cursor: str) -> ExportPosition | None:
     except (binascii.Error, ValueError, RecursionError) as error:
         raise _damaged() from error
     match parts:
-        case [version, str(asked), str(namespace), str(kind), key, str(id), str(inner)]:
+        case [version, str(requested), str(namespace), str(kind), key, str(id), str(inner)]:
             if version != _VERSION or kind not in BY_COLLECTION or not _POINT.fullmatch(id):
                 raise _damaged()
             if type(key) is not int or not 0 <= key < 2**53 or not _is_inner(kind, inner):
                 raise _damaged()
-            if asked != question:
+            if requested != request_key:
                 raise invalid(
                     "after_cursor",
                     "cursor.other_export",
                     "after_cursor is of an export with other arguments; repeat those (namespace, "
-                    "all_namespaces, nouns, include_vectors), or leave it out",
+                    "all_namespaces, resource_kinds, include_vectors), or leave it out",
                 )
             return ExportPosition(namespace, kind, key, id, inner)
     raise _damaged()

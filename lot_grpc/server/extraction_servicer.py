@@ -8,13 +8,13 @@ from lot_grpc.pb.lot.v1 import pattern_service_pb2_grpc as pb_grpc
 from lot_grpc.server.call import Context
 from lot_grpc.server.convert.extraction import extraction_draft_from_pb
 from lot_grpc.server.convert.patterns import pattern_to_pb
-from lot_grpc.services.extraction.extraction import Extraction
+from lot_grpc.services.extraction.pattern_extraction import PatternExtraction
 
 
 class ExtractionServicer(pb_grpc.PatternServiceServicer):
     """Converts, calls the service, converts back."""
 
-    def __init__(self, extraction: Extraction) -> None:
+    def __init__(self, extraction: PatternExtraction) -> None:
         self._extraction = extraction
 
     async def ExtractPatterns(

@@ -8,13 +8,13 @@ from lot_grpc.pb.lot.v1 import episode_service_pb2_grpc as pb_grpc
 from lot_grpc.server.call import Context
 from lot_grpc.server.convert.episodes import filter_from_pb
 from lot_grpc.server.convert.failures import analysis_to_pb
-from lot_grpc.services.episodes.failures import DEFAULT_GROUPS, Failures
+from lot_grpc.services.episodes.failure_analyzer import DEFAULT_GROUPS, FailureAnalyzer
 
 
 class FailuresServicer(pb_grpc.EpisodeServiceServicer):
     """Converts, calls a service, converts back."""
 
-    def __init__(self, failures: Failures) -> None:
+    def __init__(self, failures: FailureAnalyzer) -> None:
         self._failures = failures
 
     async def AnalyzeFailures(

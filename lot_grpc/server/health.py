@@ -33,17 +33,17 @@ class Health(HealthServicer):
         super().__init__()
         self._names = ("", *service_names)
         self._server_status = dict.fromkeys(self._names, _NOT_SERVING)
-        self._watching: set[asyncio.Task[Any]] = set()
+        self._change_watcher: set[asyncio.Task[Any]] = set()
 
     async def Watch(self, request: Any, context: Any) -> None:  # noqa: N802 - the RPC's name
         """As the library does it, but known here, since the library watches without an end."""
         task = asyncio.current_task()
         assert task is not None
-        self._watching.add(task)
+        self._change_watcher.add(task)
         try:
             await super().Watch(request, context)
         finally:
-            self._watching.discard(task)
+            self._change_watcher.discard(task)
 
     async def serving(self) -> None:
         """Calls are taken."""
@@ -84,5 +84,5 @@ class Health(HealthServicer):
 
     def end(self) -> None:
         """End the streams of watchers, which would otherwise take up the whole grace."""
-        for task in self._watching:
+        for task in self._change_watcher:
             task.cancel()

@@ -34,7 +34,7 @@ from lot_grpc.server.inflight import InFlight, shutting_down
 from lot_grpc.server.limits import Limits
 from lot_grpc.server.status import DETAILS_KEY, TABLE, Status, internal_status, to_status
 from lot_grpc.server.streams import Requests
-from lot_grpc.services.reindexing.gate import ModelGate
+from lot_grpc.services.reindex.gate import ModelGate
 from lot_grpc.work import begin_work
 
 

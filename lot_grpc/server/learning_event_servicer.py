@@ -10,8 +10,8 @@ from lot_grpc.server.answers import Page
 from lot_grpc.server.call import Context
 from lot_grpc.server.convert import learning_events as convert
 from lot_grpc.server.page_token import position_from_token, position_to_token
+from lot_grpc.services.learning.feedback_handler import FeedbackHandler
 from lot_grpc.services.learning.learning_events import LearningEvents
-from lot_grpc.services.learning.submitting_feedback import SubmittingFeedback
 
 _DEFAULT_PAGE = 10
 
@@ -19,7 +19,7 @@ _DEFAULT_PAGE = 10
 class LearningEventServicer(learning_service_pb2_grpc.LearningServiceServicer):
     """Converts, calls a service, converts back."""
 
-    def __init__(self, events: LearningEvents, feedback: SubmittingFeedback) -> None:
+    def __init__(self, events: LearningEvents, feedback: FeedbackHandler) -> None:
         self._events = events
         self._feedback = feedback
 

@@ -22,12 +22,12 @@ from lot_grpc.server.convert.outcomes import (
 from lot_grpc.server.convert.patterns import same_id
 from lot_grpc.server.page_token import position_from_token, position_to_token
 from lot_grpc.server.status import to_status
-from lot_grpc.services.memories.deleting import DeletingMemories
+from lot_grpc.services.memories.bulk_deleter import MemoryBulkDeleter
 from lot_grpc.services.memories.drafts import Created, MemoryDraft
 from lot_grpc.services.memories.memories import Memories
-from lot_grpc.services.memories.passages import MatchingPassages
-from lot_grpc.services.recall.questions import Asked, memory_question
+from lot_grpc.services.memories.passages import PassageMatcher
 from lot_grpc.services.recall.recall import Recall
+from lot_grpc.services.recall.targets import RecallOptions, memory_request
 
 _DEFAULT_LIMIT = 5
 _DEFAULT_PAGE = 10
@@ -40,8 +40,8 @@ class MemoryServicer(memory_service_pb2_grpc.MemoryServiceServicer):
         self,
         memories: Memories,
         recall: Recall[Memory],
-        passages: MatchingPassages,
-        deleting: DeletingMemories,
+        passages: PassageMatcher,
+        deleting: MemoryBulkDeleter,
         max_batch_items: int,
     ) -> None:
         self._memories = memories
@@ -123,7 +123,7 @@ class MemoryServicer(memory_service_pb2_grpc.MemoryServiceServicer):
     async def SearchMemories(
         self, request: pb.SearchMemoriesRequest, context: Context
     ) -> pb.SearchMemoriesResponse:
-        asked = Asked(
+        requested = RecallOptions(
             query=request.query,
             limit=request.limit or _DEFAULT_LIMIT,
             min_similarity=request.min_similarity,
@@ -133,7 +133,7 @@ class MemoryServicer(memory_service_pb2_grpc.MemoryServiceServicer):
         )
         found = await self._recall.find(
             namespace_or_default(request.namespace),
-            memory_question(asked, convert.filter_from_pb(request.filter)),
+            memory_request(requested, convert.filter_from_pb(request.filter)),
         )
         passages = await self._passages.of([hit.thing for hit in found.hits], found.vector)
         return pb.SearchMemoriesResponse(

@@ -6,10 +6,10 @@ from lot_grpc.domain.ids import namespace_or_default
 from lot_grpc.pb.lot.v1 import admin_service_pb2 as pb
 from lot_grpc.pb.lot.v1 import admin_service_pb2_grpc as pb_grpc
 from lot_grpc.server.call import Context
-from lot_grpc.server.convert.changes import NOUN
+from lot_grpc.server.convert.changes import RESOURCE_KIND
 from lot_grpc.server.convert.namespaces import counts_to_pb, usage_to_pb
 from lot_grpc.server.page_token import name_from_token, name_to_token
-from lot_grpc.services.clearing.clearing import Clearing
+from lot_grpc.services.clearing.clearer import NamespaceClearer
 from lot_grpc.services.clearing.namespaces import Namespaces
 
 _DEFAULT_PAGE = 10
@@ -18,7 +18,7 @@ _DEFAULT_PAGE = 10
 class NamespaceServicer(pb_grpc.AdminServiceServicer):
     """Converts, calls a service, converts back."""
 
-    def __init__(self, namespaces: Namespaces, clearing: Clearing) -> None:
+    def __init__(self, namespaces: Namespaces, clearing: NamespaceClearer) -> None:
         self._namespaces = namespaces
         self._clearing = clearing
 
@@ -37,11 +37,11 @@ class NamespaceServicer(pb_grpc.AdminServiceServicer):
         self, request: pb.ClearNamespaceRequest, context: Context
     ) -> pb.ClearNamespaceResponse:
         namespace = namespace_or_default(request.namespace)
-        nouns = NOUN.all_from_pb(request.nouns)
+        resource_kinds = RESOURCE_KIND.all_from_pb(request.resource_kinds)
         if request.dry_run:
-            counts = await self._clearing.count(namespace, nouns)
+            counts = await self._clearing.count(namespace, resource_kinds)
         else:
-            counts = await self._clearing.clear(namespace, nouns)
+            counts = await self._clearing.clear(namespace, resource_kinds)
         return pb.ClearNamespaceResponse(
             deleted_counts=counts_to_pb(counts), deleted_count=sum(counts.values())
         )

@@ -23,7 +23,7 @@ _POINT = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 """Ids of records: whoever makes up a token must not reach the store with anything else."""
 
 
-def _question(request: Message) -> str:
+def _request_key(request: Message) -> str:
     bare = type(request)()
     bare.CopyFrom(request)
     bare.ClearField("page_token")
@@ -33,17 +33,17 @@ def _question(request: Message) -> str:
 
 
 def _encode(request: Message, position: Any) -> str:
-    text = json.dumps([_VERSION, _question(request), position], separators=(",", ":"))
+    text = json.dumps([_VERSION, _request_key(request), position], separators=(",", ":"))
     return urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
 
 def _decode(request: Message, token: str) -> Any:
     try:
         padded = token + "=" * (-len(token) % 4)
-        version, question, position = json.loads(urlsafe_b64decode(padded.encode("ascii")))
+        version, request_key, position = json.loads(urlsafe_b64decode(padded.encode("ascii")))
     except (binascii.Error, ValueError, TypeError, RecursionError) as error:
         raise _damaged() from error
-    if version != _VERSION or question != _question(request):
+    if version != _VERSION or request_key != _request_key(request):
         raise PageTokenMismatchError(
             "page_token belongs to a list with other arguments; repeat them, or start without one"
         )

@@ -22,22 +22,22 @@ from lot_grpc.server.convert.outcomes import (
     OUTCOME,
     RANKING,
     explanation_to_pb,
-    kept_notices,
     merged_notices,
     query_notices,
     text_notices,
+    unchanged_notices,
 )
 from lot_grpc.server.convert.values import seconds_from_pb
 from lot_grpc.server.page_token import position_from_token, position_to_token
 from lot_grpc.server.status import to_status
-from lot_grpc.services.outcomes.outcomes import OutcomeDraft, RecordingOutcomes
+from lot_grpc.services.outcomes.outcomes import OutcomeDraft, OutcomeRecorder
 from lot_grpc.services.patterns.drafts import PatternDraft, Saved
 from lot_grpc.services.patterns.feedback import Feedback
 from lot_grpc.services.patterns.pattern_stats import PatternStats
+from lot_grpc.services.patterns.pattern_writer import PatternWriter
 from lot_grpc.services.patterns.patterns import Patterns, Updated
-from lot_grpc.services.patterns.saving import Saving
-from lot_grpc.services.recall.questions import Asked, pattern_question
 from lot_grpc.services.recall.recall import Recall
+from lot_grpc.services.recall.targets import RecallOptions, pattern_request
 
 _DEFAULT_LIMIT = 5
 _DEFAULT_PAGE = 10
@@ -48,14 +48,14 @@ class PatternServicer(pb_grpc.PatternServiceServicer):
 
     def __init__(
         self,
-        saving: Saving,
+        pattern_writer: PatternWriter,
         patterns: Patterns,
         recall: Recall[Pattern],
-        outcomes: RecordingOutcomes,
+        outcomes: OutcomeRecorder,
         feedback: Feedback,
         max_batch_items: int,
     ) -> None:
-        self._saving = saving
+        self._pattern_writer = pattern_writer
         self._patterns = patterns
         self._recall = recall
         self._outcomes = outcomes
@@ -66,7 +66,7 @@ class PatternServicer(pb_grpc.PatternServiceServicer):
         self, request: pb.SavePatternRequest, context: Context
     ) -> pb.SavePatternResponse:
         draft = convert.draft_from_pb(request)
-        saved = await self._saving.save(namespace_or_default(request.namespace), draft)
+        saved = await self._pattern_writer.save(namespace_or_default(request.namespace), draft)
         return _saved_to_pb(saved)
 
     async def BatchSavePatterns(
@@ -83,7 +83,7 @@ class PatternServicer(pb_grpc.PatternServiceServicer):
             drafts.append(_draft_or_error(item))
             await asyncio.sleep(0)  # a batch of large items must not hold all other calls
         saved = iter(
-            await self._saving.save_many(
+            await self._pattern_writer.save_many(
                 namespace_or_default(request.namespace),
                 [draft for draft in drafts if isinstance(draft, PatternDraft)],
             )
@@ -140,7 +140,7 @@ class PatternServicer(pb_grpc.PatternServiceServicer):
     async def RecallPatterns(
         self, request: pb.RecallPatternsRequest, context: Context
     ) -> pb.RecallPatternsResponse:
-        asked = Asked(
+        requested = RecallOptions(
             query=request.query,
             limit=request.limit or _DEFAULT_LIMIT,
             min_similarity=request.min_similarity,
@@ -151,7 +151,7 @@ class PatternServicer(pb_grpc.PatternServiceServicer):
         )
         answer = await self._recall.find(
             namespace_or_default(request.namespace),
-            pattern_question(asked, convert.filter_from_pb(request.filter)),
+            pattern_request(requested, convert.filter_from_pb(request.filter)),
         )
         return pb.RecallPatternsResponse(
             hits=[pattern_hit_to_pb(hit, explain=request.explain) for hit in answer.hits],
@@ -201,7 +201,7 @@ def _saved_to_pb(saved: Saved) -> pb.SavePatternResponse:
         created=saved.created,
         notices=[
             *_unread_notices(saved),
-            *kept_notices("pattern", saved.kept),
+            *unchanged_notices("pattern", saved.kept),
             *merged_notices("pattern", saved.pattern.pattern_id, saved.merged_at),
         ],
     )

@@ -7,16 +7,16 @@ from lot_grpc.pb.lot.v1 import admin_service_pb2_grpc as pb_grpc
 from lot_grpc.pb.lot.v1 import namespace_policy_pb2 as pb
 from lot_grpc.server.call import Context
 from lot_grpc.server.convert.policies import edit_from_pb, policy_to_pb
-from lot_grpc.services.keeping.keeping import Keeping
-from lot_grpc.services.keeping.policies import Policies
+from lot_grpc.services.retention.policies import Policies
+from lot_grpc.services.retention.sweep import RetentionSweep
 
 
 class PolicyServicer(pb_grpc.AdminServiceServicer):
     """Converts, calls a service, converts back."""
 
-    def __init__(self, policies: Policies, keeping: Keeping) -> None:
+    def __init__(self, policies: Policies, keeping: RetentionSweep) -> None:
         self._policies = policies
-        self._keeping = keeping
+        self._retention = keeping
 
     async def GetNamespacePolicy(
         self, request: pb.GetNamespacePolicyRequest, context: Context
@@ -32,5 +32,5 @@ class PolicyServicer(pb_grpc.AdminServiceServicer):
         stored = await self._policies.update(namespace, edit, request.etag, dry_run=request.dry_run)
         return pb.UpdateNamespacePolicyResponse(
             policy=policy_to_pb(stored),
-            pending_deletes=await self._keeping.pending(namespace, stored.policy),
+            pending_deletes=await self._retention.pending(namespace, stored.policy),
         )

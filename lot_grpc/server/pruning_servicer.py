@@ -8,13 +8,13 @@ from lot_grpc.pb.lot.v1 import pattern_service_pb2_grpc as pb_grpc
 from lot_grpc.server.call import Context
 from lot_grpc.server.convert.patterns import filter_from_pb
 from lot_grpc.server.convert.values import duration_to_pb, time_to_pb
-from lot_grpc.services.patterns.pruning import PruneDraft, Pruning
+from lot_grpc.services.patterns.pruner import PatternPruner, PruneDraft
 
 
 class PruningServicer(pb_grpc.PatternServiceServicer):
     """Converts, calls a service, converts back."""
 
-    def __init__(self, pruning: Pruning) -> None:
+    def __init__(self, pruning: PatternPruner) -> None:
         self._pruning = pruning
 
     async def PrunePatterns(
@@ -25,16 +25,16 @@ class PruningServicer(pb_grpc.PatternServiceServicer):
             filter_from_pb(request.filter),
             max_success_rate=request.max_success_rate if by_rate else None,
             min_usage_count=request.min_usage_count,
-            keep_at_most=request.keep_at_most,
+            max_remaining=request.max_remaining,
             dry_run=request.dry_run,
         )
         pruned = await self._pruning.prune(namespace_or_default(request.namespace), draft)
-        oldest = pruned.oldest_kept_time
+        oldest = pruned.oldest_remaining_time
         return pb.PrunePatternsResponse(
             deleted_count=pruned.deleted,
             pattern_ids=pruned.pattern_ids,
-            oldest_kept_time=None if oldest is None else time_to_pb(oldest),
+            oldest_remaining_time=None if oldest is None else time_to_pb(oldest),
             elapsed=duration_to_pb(pruned.elapsed),
             spared_count=pruned.spared,
-            kept_count=pruned.kept,
+            remaining_count=pruned.kept,
         )

@@ -7,7 +7,7 @@ from lot_grpc.pb.lot.v1 import learning_service_pb2_grpc as pb_grpc
 from lot_grpc.pb.lot.v1 import recommendation_pb2 as pb
 from lot_grpc.server.call import Context
 from lot_grpc.server.convert import recommendations as convert
-from lot_grpc.services.learning.recommendations import Recommending
+from lot_grpc.services.learning.recommendations import Recommender
 
 _DEFAULT_LIMIT = 3
 
@@ -15,8 +15,8 @@ _DEFAULT_LIMIT = 3
 class RecommendationServicer(pb_grpc.LearningServiceServicer):
     """Converts, calls a service, converts back."""
 
-    def __init__(self, recommending: Recommending) -> None:
-        self._recommending = recommending
+    def __init__(self, recommender: Recommender) -> None:
+        self._recommending = recommender
 
     async def GetRecommendations(
         self, request: pb.GetRecommendationsRequest, context: Context

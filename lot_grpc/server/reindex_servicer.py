@@ -9,13 +9,13 @@ from lot_grpc.pb.lot.v1 import admin_service_pb2 as pb
 from lot_grpc.pb.lot.v1 import admin_service_pb2_grpc as pb_grpc
 from lot_grpc.server.call import Context
 from lot_grpc.server.convert.reindexing import reindex_step_to_pb
-from lot_grpc.services.reindexing.reindexing import Reindexing
+from lot_grpc.services.reindex.reindexer import Reindexer
 
 
 class ReindexServicer(pb_grpc.AdminServiceServicer):
     """Converts, calls a service, converts back."""
 
-    def __init__(self, reindexing: Reindexing) -> None:
+    def __init__(self, reindexing: Reindexer) -> None:
         self._reindexing = reindexing
 
     async def Reindex(

@@ -6,13 +6,13 @@ from lot_grpc.domain.ids import namespace_or_default
 from lot_grpc.pb.lot.v1 import admin_service_pb2 as pb
 from lot_grpc.pb.lot.v1 import admin_service_pb2_grpc as pb_grpc
 from lot_grpc.server.call import Context
-from lot_grpc.services.memories.seeding import Seeded, Seeding, Seeds
+from lot_grpc.services.memories.seeder import KnowledgeSeeder, Seeded, Seeds
 
 
 class SeedServicer(pb_grpc.AdminServiceServicer):
     """Converts, calls a service, converts back."""
 
-    def __init__(self, seeding: Seeding) -> None:
+    def __init__(self, seeding: KnowledgeSeeder) -> None:
         self._seeding = seeding
 
     async def SeedKnowledge(
@@ -28,7 +28,9 @@ def _seeded_to_pb(seeded: Seeded) -> pb.SeedKnowledgeResponse:
     return pb.SeedKnowledgeResponse(
         created_count=sum(group.created for group in groups),
         existing_count=sum(group.existing for group in groups),
-        created_counts={noun.upper(): count for noun, count in seeded.created.items()},
+        created_counts={
+            resource_kind.upper(): count for resource_kind, count in seeded.created.items()
+        },
         created_by_group={group.name: group.created for group in groups},
         deleted_count=sum(group.deleted for group in groups),
         groups=[

@@ -15,7 +15,7 @@ from lot_grpc.pb.lot.v1 import (
 )
 from lot_grpc.ports import Clock
 from lot_grpc.server.action_servicer import ActionServicer
-from lot_grpc.server.admin_servicer import AdminServicer, ServerFacts
+from lot_grpc.server.admin_servicer import AdminServicer, ServerDescription
 from lot_grpc.server.build import carries_out
 from lot_grpc.server.changes_servicer import ChangesServicer
 from lot_grpc.server.code_servicer import CodeServicer
@@ -64,22 +64,22 @@ def build_servicers(
                 services.memories,
                 services.memory_recall,
                 services.memory_passages,
-                services.deleting_memories,
+                services.memory_bulk_deleter,
                 max_batch_items,
             ),
             ErrorSolutionServicer(  # type: ignore[abstract]
-                services.error_solutions, services.error_finding, services.error_outcomes
+                services.error_solutions, services.error_finder, services.error_outcomes
             ),
             PreferenceServicer(services.preferences),  # type: ignore[abstract]
             ContextServicer(services.task_contexts),  # type: ignore[abstract]
             SessionServicer(  # type: ignore[abstract]
                 services.sessions, services.session_values, services.session_messages
             ),
-            ChangesServicer(services.watching, clock),  # type: ignore[abstract]
+            ChangesServicer(services.change_watcher, clock),  # type: ignore[abstract]
         ],
         _service(pattern_service_pb2, "PatternService"): [
             PatternServicer(  # type: ignore[abstract]
-                services.saving,
+                services.pattern_writer,
                 services.patterns,
                 services.pattern_recall,
                 services.outcomes,
@@ -100,24 +100,24 @@ def build_servicers(
         _service(episode_service_pb2, "EpisodeService"): [
             EpisodeServicer(  # type: ignore[abstract]
                 services.episodes,
-                services.recording,
+                services.recorder,
                 services.episode_recall,
-                services.lessons,
+                services.episode_extraction,
                 limits.stream_idle_seconds,
             ),
-            EpisodeDeletingServicer(services.episode_deleting),  # type: ignore[abstract]
+            EpisodeDeletingServicer(services.episode_deleter),  # type: ignore[abstract]
             ReplayServicer(services.replaying),  # type: ignore[abstract]
             FailuresServicer(services.failures),  # type: ignore[abstract]
         ],
         _service(learning_service_pb2, "LearningService"): [
-            RecommendationServicer(services.recommending),  # type: ignore[abstract]
+            RecommendationServicer(services.recommender),  # type: ignore[abstract]
             PerformanceServicer(services.performance),  # type: ignore[abstract]
             LearningEventServicer(  # type: ignore[abstract]
-                services.learning_events, services.submitting_feedback
+                services.learning_events, services.feedback_handler
             ),
             DecisionServicer(services.decisions),  # type: ignore[abstract]
             ActionServicer(  # type: ignore[abstract]
-                services.selections, services.recording_steps, services.action_values
+                services.selections, services.step_recorder, services.action_values
             ),
         ],
         _service(admin_service_pb2, "AdminService"): [
@@ -126,8 +126,8 @@ def build_servicers(
             ReindexServicer(services.reindexing),  # type: ignore[abstract]
             NamespaceServicer(services.namespaces, services.clearing),  # type: ignore[abstract]
             TransferServicer(  # type: ignore[abstract]
-                services.exporting,
-                services.importing,
+                services.exporter,
+                services.importer,
                 services.admin,
                 clock,
                 version,
@@ -140,7 +140,7 @@ def build_servicers(
     admin = servicers[_service(admin_service_pb2, "AdminService")]
     kinds = {service: [type(one) for one in sharing] for service, sharing in servicers.items()}
     kinds[_service(admin_service_pb2, "AdminService")].append(AdminServicer)
-    facts = ServerFacts(
+    facts = ServerDescription(
         version=version,
         capabilities=_carried_out(kinds),
         limits=limits,

@@ -114,7 +114,7 @@ def to_status(error: LotError) -> Status:
     elif isinstance(error, NotFoundError | InUseError):
         details.append(
             error_details_pb2.ResourceInfo(
-                resource_type=f"{DOMAIN}.{error.noun.title().replace(' ', '')}",
+                resource_type=f"{DOMAIN}.{error.resource_kind.title().replace(' ', '')}",
                 resource_name=cut(error.id),
                 description=cut(error.message),
             )

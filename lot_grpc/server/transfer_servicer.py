@@ -6,7 +6,7 @@ import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import aclosing
 
-from lot_grpc.domain.change import Noun
+from lot_grpc.domain.change import ResourceKind
 from lot_grpc.domain.errors import (
     ImportFormatTooNewError,
     ImportIdleError,
@@ -15,12 +15,12 @@ from lot_grpc.domain.errors import (
     invalid,
 )
 from lot_grpc.domain.ids import namespace_or_default
-from lot_grpc.domain.transfer import FORMAT_VERSION, Conflict, ExportAsk, ImportTerms
+from lot_grpc.domain.transfer import FORMAT_VERSION, Conflict, ExportSpec, ImportTerms
 from lot_grpc.pb.lot.v1 import admin_service_pb2_grpc as pb_grpc
 from lot_grpc.pb.lot.v1 import transfer_pb2 as pb
 from lot_grpc.ports import Clock
 from lot_grpc.server.call import Context
-from lot_grpc.server.convert.changes import NOUN
+from lot_grpc.server.convert.changes import RESOURCE_KIND
 from lot_grpc.server.convert.transfer import (
     CONFLICT,
     Reading,
@@ -29,15 +29,15 @@ from lot_grpc.server.convert.transfer import (
     specs_of,
 )
 from lot_grpc.server.convert.values import duration_to_pb, time_to_pb
-from lot_grpc.server.export_cursor import export_cursor, position_of, question_of
+from lot_grpc.server.export_cursor import export_cursor, position_of, request_of
 from lot_grpc.server.streams import Requests
 from lot_grpc.services.admin import Admin
-from lot_grpc.services.pacing import Pace
 from lot_grpc.services.records.collections import SCHEMA_VERSION
-from lot_grpc.services.reindexing.current_model import CurrentModel
-from lot_grpc.services.reindexing.gate import ModelGate
-from lot_grpc.services.transfer.exporting import Exporting
-from lot_grpc.services.transfer.importing import Importing, ImportRun
+from lot_grpc.services.reindex.current_model import CurrentModel
+from lot_grpc.services.reindex.gate import ModelGate
+from lot_grpc.services.time_slice import TimeSlice
+from lot_grpc.services.transfer.exporter import Exporter
+from lot_grpc.services.transfer.importer import Importer, ImportRun
 
 _MESSAGE_BYTES = 256 * 1024
 """Of a message: one record may be more."""
@@ -52,8 +52,8 @@ class TransferServicer(pb_grpc.AdminServiceServicer):
 
     def __init__(
         self,
-        exporting: Exporting,
-        importing: Importing,
+        exporter: Exporter,
+        importer: Importer,
         admin: Admin,
         clock: Clock,
         version: str,
@@ -65,8 +65,8 @@ class TransferServicer(pb_grpc.AdminServiceServicer):
 
         ``gate``: each message of an import passes it, so that ``model`` stays meanwhile.
         """
-        self._exporting = exporting
-        self._importing = importing
+        self._exporting = exporter
+        self._importing = importer
         self._admin = admin
         self._clock = clock
         self._version = version
@@ -80,16 +80,16 @@ class TransferServicer(pb_grpc.AdminServiceServicer):
         self, request: pb.ExportRequest, context: Context
     ) -> AsyncIterator[pb.ExportResponse]:
         started = time.perf_counter()
-        question = question_of(request)
-        after = position_of(question, request.after_cursor)
-        ask = ExportAsk(
+        request_key = request_of(request)
+        after = position_of(request_key, request.after_cursor)
+        ask = ExportSpec(
             "" if request.all_namespaces else namespace_or_default(request.namespace),
-            frozenset(NOUN.all_from_pb(request.nouns)),
+            frozenset(RESOURCE_KIND.all_from_pb(request.resource_kinds)),
             request.include_vectors,
         )
         epoch = self._model.epoch
         yield pb.ExportResponse(header=self._header(), cursor=request.after_cursor)
-        counts: dict[Noun, int] = {}
+        counts: dict[ResourceKind, int] = {}
         cursor = request.after_cursor
         if request.dry_run:
             counts = await self._exporting.counts(ask)
@@ -109,9 +109,9 @@ class TransferServicer(pb_grpc.AdminServiceServicer):
                         message, size = pb.ExportResponse(), 0
                     message.records.append(record)
                     size += bytes_
-                    cursor = export_cursor(question, position)
+                    cursor = export_cursor(request_key, position)
                     if row.kind.is_thing:
-                        counts[row.kind.noun] = counts.get(row.kind.noun, 0) + 1
+                        counts[row.kind.resource_kind] = counts.get(row.kind.resource_kind, 0) + 1
             if size:
                 message.cursor = cursor
                 yield message
@@ -144,7 +144,7 @@ class TransferServicer(pb_grpc.AdminServiceServicer):
         reading: Reading | None = None
         epoch = self._model.epoch
         request_iterator.limit_wait(_OPEN_SECONDS, _not_opened)
-        pace = Pace()
+        time_slice = TimeSlice()
         async for request in request_iterator:
             if not isinstance(request, pb.ImportRequest):
                 raise TypeError(type(request))
@@ -164,7 +164,7 @@ class TransferServicer(pb_grpc.AdminServiceServicer):
                 rows = []
                 for number, record in enumerate(request.records):
                     rows.append(row_from_pb(record, f"records[{number}]", reading))
-                    await pace.give_way()
+                    await time_slice.give_way()
                 await self._importing.take(run, rows)
             tally = run.tally()
             yield pb.ImportResponse(
@@ -172,7 +172,7 @@ class TransferServicer(pb_grpc.AdminServiceServicer):
                 imported_count=tally.imported,
                 unchanged_count=tally.unchanged,
                 skipped_count=tally.skipped,
-                counts=_named(tally.by_noun or {}),
+                counts=_named(tally.by_resource_kind or {}),
             )
 
     def _open(self, request: pb.ImportRequest) -> tuple[ImportRun, Reading]:
@@ -226,8 +226,8 @@ def _opens(request: pb.ImportRequest) -> bool:
     )
 
 
-def _named(counts: Mapping[Noun, int]) -> dict[str, int]:
-    return {noun.name: count for noun, count in counts.items()}
+def _named(counts: Mapping[ResourceKind, int]) -> dict[str, int]:
+    return {resource_kind.name: count for resource_kind, count in counts.items()}
 
 
 def _not_opened() -> StreamNotOpenedError:

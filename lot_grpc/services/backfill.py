@@ -28,8 +28,8 @@ from lot_grpc.ports import (
     Vector,
     VectorStore,
 )
-from lot_grpc.services.indexing import Indexing
-from lot_grpc.services.recall.searched import SEARCHED_COLLECTIONS, texts_of
+from lot_grpc.services.indexer import Indexer
+from lot_grpc.services.recall.search_fields import SEARCHED_COLLECTIONS, texts_of
 from lot_grpc.services.records.collections import (
     CODE_VECTOR,
     EPISODES,
@@ -41,7 +41,7 @@ from lot_grpc.services.records.collections import (
     SPARSE_VECTOR,
     TEXT_VECTOR,
 )
-from lot_grpc.services.reindexing.current_model import CurrentModel
+from lot_grpc.services.reindex.current_model import CurrentModel
 from lot_grpc.services.store_contract import (
     BACKFILL,
     Progress,
@@ -133,7 +133,7 @@ class _Backfill:
     ) -> None:
         self._store = store
         self._embedder = CurrentModel(embedder)
-        self._indexing = Indexing(self._embedder)
+        self._indexer = Indexer(self._embedder)
         self._embeds = row["embedding"]["tokenizer"] == ""
         state = row.get(BACKFILL) or {}
         self._terms = (
@@ -249,7 +249,7 @@ class _Backfill:
 
         ``edited``: code and passages that were taken out may have left vectors; the text's then.
         """
-        indexed = await self._indexing.vectors(list(texts.values()))
+        indexed = await self._indexer.vectors(list(texts.values()))
         vectors = {record: one.vectors for record, one in zip(texts, indexed, strict=True)}
         for one in vectors.values() if edited else ():
             text = one[TEXT_VECTOR]

@@ -14,104 +14,104 @@ from lot_grpc.domain.recommendation import DEFAULT_WEIGHTS, StructuralWeights
 from lot_grpc.knowledge import built_in_packs
 from lot_grpc.ports import Clock, Embedder, Reranker, VectorStore
 from lot_grpc.services.admin import Admin
-from lot_grpc.services.changes.build import ChangeFeed, Changing
+from lot_grpc.services.changes.build import ChangeFeed, ChangeTracking
 from lot_grpc.services.changes.readers import readers_of
-from lot_grpc.services.changes.stamps import Stamps
-from lot_grpc.services.changes.watching import Watching
+from lot_grpc.services.changes.sequencer import ChangeSequencer
+from lot_grpc.services.changes.watcher import ChangeWatcher
 from lot_grpc.services.claims import Claims
-from lot_grpc.services.clearing.clearing import Clearing
-from lot_grpc.services.clearing.clears import LOOK_SECONDS, Clears
-from lot_grpc.services.clearing.guarded_store import GuardedStore
+from lot_grpc.services.clearing.clear_guard_store import ClearGuardStore
+from lot_grpc.services.clearing.clear_registry import LOOK_SECONDS, ClearRegistry
+from lot_grpc.services.clearing.clearer import NamespaceClearer
 from lot_grpc.services.clearing.namespaces import Namespaces
-from lot_grpc.services.context.task_context import TaskContexts
-from lot_grpc.services.distilling.distill_schedule import DistillSchedule
-from lot_grpc.services.distilling.distilling import DistillDefaults, Distilling
-from lot_grpc.services.episodes import episode_deleting as episode_deleting_module
-from lot_grpc.services.episodes.abandoning import DEFAULT_HOURS, Abandoning
-from lot_grpc.services.episodes.arrivals import Arrivals
-from lot_grpc.services.episodes.episode_deleting import EpisodeDeleting
+from lot_grpc.services.context.task_context import TaskContextBuilder
+from lot_grpc.services.distillation.distiller import DistillDefaults, Distiller
+from lot_grpc.services.distillation.schedule import DistillSchedule
+from lot_grpc.services.episodes import episode_deleter as episode_deleter_module
+from lot_grpc.services.episodes.abandoner import DEFAULT_HOURS, EpisodeAbandoner
+from lot_grpc.services.episodes.active_streams import ActiveStreams
+from lot_grpc.services.episodes.episode_deleter import EpisodeDeleter
 from lot_grpc.services.episodes.episodes import Episodes
 from lot_grpc.services.episodes.event_log import EventLog
-from lot_grpc.services.episodes.failures import Failures
-from lot_grpc.services.episodes.fencing import Fence
+from lot_grpc.services.episodes.event_recorder import EventRecorder
+from lot_grpc.services.episodes.failure_analyzer import FailureAnalyzer
+from lot_grpc.services.episodes.fence import Fence
 from lot_grpc.services.episodes.leases import RENEW_SECONDS, Leases
-from lot_grpc.services.episodes.recording import Recording
-from lot_grpc.services.episodes.replaying import Replaying
-from lot_grpc.services.episodes.reuse import Reuse
-from lot_grpc.services.episodes.writers import Writers
+from lot_grpc.services.episodes.notifier import EpisodeNotifier
+from lot_grpc.services.episodes.replayer import EpisodeReplayer
+from lot_grpc.services.episodes.reuse import ReuseCounter
 from lot_grpc.services.extraction.code_extraction import CodeExtraction
-from lot_grpc.services.extraction.digesting import Digesting
-from lot_grpc.services.extraction.extraction import Extraction
-from lot_grpc.services.extraction.gathering import Gathering
+from lot_grpc.services.extraction.digest_reader import DigestReader
+from lot_grpc.services.extraction.episode_extraction import EpisodeExtraction
+from lot_grpc.services.extraction.evidence_collector import EvidenceCollector
 from lot_grpc.services.extraction.learned_patterns import LearnedPatterns
-from lot_grpc.services.extraction.lessons import Lessons
+from lot_grpc.services.extraction.pattern_extraction import PatternExtraction
 from lot_grpc.services.housekeeping import Housekeeping
-from lot_grpc.services.indexing import Indexing
-from lot_grpc.services.keeping.keeping import Keeping
-from lot_grpc.services.keeping.kept import kept_nouns
-from lot_grpc.services.keeping.policies import Policies
+from lot_grpc.services.indexer import Indexer
 from lot_grpc.services.learning import decisions as decisions_module
 from lot_grpc.services.learning import learning_events as learning_events_module
 from lot_grpc.services.learning.action_values import ActionValues
 from lot_grpc.services.learning.decisions import Decisions
+from lot_grpc.services.learning.feedback_handler import FeedbackHandler
 from lot_grpc.services.learning.learning_events import LearningEvents
 from lot_grpc.services.learning.performance import Performance
-from lot_grpc.services.learning.recommendations import Recommending
-from lot_grpc.services.learning.recording_steps import RecordingSteps
+from lot_grpc.services.learning.recommendations import Recommender
 from lot_grpc.services.learning.selections import Selections
-from lot_grpc.services.learning.submitting_feedback import SubmittingFeedback
+from lot_grpc.services.learning.step_recorder import StepRecorder
 from lot_grpc.services.learning.targets import checks_of, moves_of
 from lot_grpc.services.ledger import Ledger
 from lot_grpc.services.memories import drafts as memory_drafts
 from lot_grpc.services.memories import error_solutions as error_solutions_module
 from lot_grpc.services.memories import preference_records as preferences_module
-from lot_grpc.services.memories.deleting import DeletingMemories
-from lot_grpc.services.memories.error_finding import ErrorFinding
-from lot_grpc.services.memories.error_outcomes import RecordingErrorOutcomes
+from lot_grpc.services.memories.bulk_deleter import MemoryBulkDeleter
+from lot_grpc.services.memories.error_finder import ErrorSolutionFinder
+from lot_grpc.services.memories.error_outcomes import ErrorOutcomeRecorder
 from lot_grpc.services.memories.error_solutions import ErrorSolutions
 from lot_grpc.services.memories.memories import Memories
-from lot_grpc.services.memories.passages import MatchingPassages
+from lot_grpc.services.memories.passages import PassageMatcher
 from lot_grpc.services.memories.preferences import Preferences
-from lot_grpc.services.memories.seeding import Seeding
-from lot_grpc.services.moments import Moments
+from lot_grpc.services.memories.seeder import KnowledgeSeeder
 from lot_grpc.services.normal_form_store import NormalFormStore
 from lot_grpc.services.once import Once
-from lot_grpc.services.outcomes.asked import AskedVectors
 from lot_grpc.services.outcomes.cells import Cells
-from lot_grpc.services.outcomes.counting import Counting
+from lot_grpc.services.outcomes.counting import OutcomeCounter
 from lot_grpc.services.outcomes.evidence import PatternEvidence
 from lot_grpc.services.outcomes.facts import Facts
 from lot_grpc.services.outcomes.history import History
 from lot_grpc.services.outcomes.outcome_log import OutcomeLog
-from lot_grpc.services.outcomes.outcomes import RecordingOutcomes
+from lot_grpc.services.outcomes.outcomes import OutcomeRecorder
+from lot_grpc.services.outcomes.query_vectors import QueryVectors
 from lot_grpc.services.patterns import patterns as patterns_module
 from lot_grpc.services.patterns.feedback import Feedback
 from lot_grpc.services.patterns.feedback_candidates import FeedbackCandidates
 from lot_grpc.services.patterns.lineage import Lineage
 from lot_grpc.services.patterns.nearest import DEFAULT_SIMILARITY, Nearest
+from lot_grpc.services.patterns.pattern_writer import PatternWriter
 from lot_grpc.services.patterns.patterns import Patterns
-from lot_grpc.services.patterns.pruning import Pruning
+from lot_grpc.services.patterns.pruner import PatternPruner
 from lot_grpc.services.patterns.repeat_counter import RepeatCounter
-from lot_grpc.services.patterns.saving import Saving
 from lot_grpc.services.recall.learned_tasks import LearnedTasks
-from lot_grpc.services.recall.questions import episode_noun, memory_noun, pattern_noun
-from lot_grpc.services.recall.recall import Noun, Recall, T
+from lot_grpc.services.recall.recall import Recall, SearchTarget, T
 from lot_grpc.services.recall.reranks import RerankBounds, Reranks
 from lot_grpc.services.recall.retrievals import Retrievals
+from lot_grpc.services.recall.targets import episode_target, memory_target, pattern_target
 from lot_grpc.services.records.collections import ERROR_SOLUTIONS, PATTERNS
-from lot_grpc.services.reindexing.current_model import CurrentModel
-from lot_grpc.services.reindexing.gate import ModelGate
-from lot_grpc.services.reindexing.model_store import ModelStore
-from lot_grpc.services.reindexing.reindexing import OpenModel, Reindexing, no_other_model
+from lot_grpc.services.reindex.current_model import CurrentModel
+from lot_grpc.services.reindex.gate import ModelGate
+from lot_grpc.services.reindex.model_store import ModelStore
+from lot_grpc.services.reindex.reindexer import OpenModel, Reindexer, no_other_model
+from lot_grpc.services.retention.policies import Policies
+from lot_grpc.services.retention.retained_kinds import retained_kinds
+from lot_grpc.services.retention.sweep import RetentionSweep
 from lot_grpc.services.sessions import rows as session_rows_module
 from lot_grpc.services.sessions.rows import SessionRows
 from lot_grpc.services.sessions.session_messages import SessionMessages
 from lot_grpc.services.sessions.session_values import SessionValues
 from lot_grpc.services.sessions.sessions import Sessions
+from lot_grpc.services.time_source import TimeSource
 from lot_grpc.services.tombstones import Tombstones
-from lot_grpc.services.transfer.exporting import Exporting
-from lot_grpc.services.transfer.importing import Importing
-from lot_grpc.services.transfer.replacing import Replacing
+from lot_grpc.services.transfer.exporter import Exporter
+from lot_grpc.services.transfer.importer import Importer
+from lot_grpc.services.transfer.replacer import RecordReplacer
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,65 +127,65 @@ class PatternLearning:
 class Services:
     """Every use case."""
 
-    saving: Saving
-    distilling: Distilling
+    pattern_writer: PatternWriter
+    distilling: Distiller
     distill_schedule: DistillSchedule
     lineage: Lineage
     patterns: Patterns
     pattern_recall: Recall[Pattern]
-    outcomes: RecordingOutcomes
+    outcomes: OutcomeRecorder
     outcome_log: OutcomeLog
     feedback: Feedback
     feedback_candidates: FeedbackCandidates
-    pruning: Pruning
+    pruning: PatternPruner
     episodes: Episodes
     leases: Leases
-    abandoning: Abandoning
-    recording: Recording
-    replaying: Replaying
+    abandoning: EpisodeAbandoner
+    recorder: EventRecorder
+    replaying: EpisodeReplayer
     episode_recall: Recall[Episode]
-    episode_deleting: EpisodeDeleting
-    failures: Failures
+    episode_deleter: EpisodeDeleter
+    failures: FailureAnalyzer
     memories: Memories
     memory_recall: Recall[Memory]
-    memory_passages: MatchingPassages
-    deleting_memories: DeletingMemories
-    recommending: Recommending
+    memory_passages: PassageMatcher
+    memory_bulk_deleter: MemoryBulkDeleter
+    recommender: Recommender
     performance: Performance
     error_solutions: ErrorSolutions
-    error_finding: ErrorFinding
-    error_outcomes: RecordingErrorOutcomes
+    error_finder: ErrorSolutionFinder
+    error_outcomes: ErrorOutcomeRecorder
     preferences: Preferences
     sessions: Sessions
     session_values: SessionValues
     session_messages: SessionMessages
-    seeding: Seeding
+    seeding: KnowledgeSeeder
     admin: Admin
-    exporting: Exporting
-    importing: Importing
+    exporter: Exporter
+    importer: Importer
     policies: Policies
-    keeping: Keeping
+    keeping: RetentionSweep
     namespaces: Namespaces
-    clearing: Clearing
+    clearing: NamespaceClearer
     housekeeping: Housekeeping
     retrievals: Retrievals
-    stamps: Stamps
-    watching: Watching
+    sequencer: ChangeSequencer
+    change_watcher: ChangeWatcher
     learning_events: LearningEvents
-    submitting_feedback: SubmittingFeedback
+    feedback_handler: FeedbackHandler
     decisions: Decisions
     selections: Selections
-    recording_steps: RecordingSteps
+    step_recorder: StepRecorder
     action_values: ActionValues
-    extraction: Extraction
-    lessons: Lessons
+    extraction: PatternExtraction
+    episode_extraction: EpisodeExtraction
     learned_tasks: LearnedTasks
     code_extraction: CodeExtraction
     model: CurrentModel
     model_store: ModelStore
     gate: ModelGate
-    reindexing: Reindexing
-    task_contexts: TaskContexts
+    reindexing: Reindexer
+    task_contexts: TaskContextBuilder
 
 
 def build_services(
@@ -212,66 +212,72 @@ def build_services(
     the models to reindex to. ``look_seconds``: how often a shared store is asked whether another
     process clears a namespace.
     """
-    moments = Moments(clock)
+    time_source = TimeSource(clock)
     embedder = model = CurrentModel(embedder, epoch)
     model_store, gate = ModelStore(NormalFormStore(store), model), ModelGate()
-    changing = Changing(model_store, moments, changes or ChangeFeed())
-    stamps = changing.stamps
-    clears = Clears(model_store, moments, look_seconds, stamps.pass_by)
-    store = GuardedStore(changing.store, clears)
-    ledger = Ledger(store, moments)
-    tombstones = Tombstones(store, moments)
-    retrievals = Retrievals(store, moments, model)
-    facts, history = Facts(store, moments), History(store)
-    asked = AskedVectors(retrievals, model)
-    cells = Cells(store, moments, facts, history, asked, weights.fading)
-    counting = Counting(store, facts, cells, history)
-    claims = Claims(store, moments)
-    indexing = Indexing(embedder)
+    tracking = ChangeTracking(model_store, time_source, changes or ChangeFeed())
+    sequencer = tracking.sequencer
+    clear_registry = ClearRegistry(model_store, time_source, look_seconds, sequencer.pass_by)
+    store = ClearGuardStore(tracking.store, clear_registry)
+    ledger = Ledger(store, time_source)
+    tombstones = Tombstones(store, time_source)
+    retrievals = Retrievals(store, time_source, model)
+    facts, history = Facts(store, time_source), History(store)
+    query_vectors = QueryVectors(retrievals, model)
+    cells = Cells(store, time_source, facts, history, query_vectors, weights.fading)
+    counting = OutcomeCounter(store, facts, cells, history)
+    claims = Claims(store, time_source)
+    indexer = Indexer(embedder)
     reranks = Reranks(store, reranker, rerank_bounds)
     learning = learning or PatternLearning()
-    nearest, lineage = Nearest(store, learning.merge_similarity), Lineage(store, moments)
-    patterns = Patterns(store, indexing, moments, claims, tombstones, lineage)
-    distilling = Distilling(store, indexing, moments, learning.distill)
-    schedule = DistillSchedule(store, moments, distilling, learning.interval)
-    repeats = RepeatCounter(store, indexing, moments, ledger, counting, claims, nearest)
-    saving = Saving(store, indexing, moments, ledger, claims, tombstones, lineage, repeats)
-    feedback = Feedback(store, moments, ledger, patterns)
-    memories = Memories(store, indexing, moments, ledger, tombstones)
-    passages = MatchingPassages(store)
-    error_solutions = ErrorSolutions(store, indexing, moments, ledger, tombstones)
-    log, writers, arrivals = EventLog(store), Writers(), Arrivals(store)
-    fence = Fence(store, log, moments)
-    leases = Leases(fence, writers)
-    reuse = Reuse(store)
-    episode_deleting = EpisodeDeleting(store, log, writers, tombstones, reuse, arrivals)
+    nearest, lineage = Nearest(store, learning.merge_similarity), Lineage(store, time_source)
+    patterns = Patterns(store, indexer, time_source, claims, tombstones, lineage)
+    distilling = Distiller(store, indexer, time_source, learning.distill)
+    schedule = DistillSchedule(store, time_source, distilling, learning.interval)
+    repeats = RepeatCounter(store, indexer, time_source, ledger, counting, claims, nearest)
+    pattern_writer = PatternWriter(
+        store, indexer, time_source, ledger, claims, tombstones, lineage, repeats
+    )
+    feedback = Feedback(store, time_source, ledger, patterns)
+    memories = Memories(store, indexer, time_source, ledger, tombstones)
+    passages = PassageMatcher(store)
+    error_solutions = ErrorSolutions(store, indexer, time_source, ledger, tombstones)
+    log, active_streams, notifier = EventLog(store), ActiveStreams(), EpisodeNotifier(store)
+    fence = Fence(store, log, time_source)
+    leases = Leases(fence, active_streams)
+    reuse = ReuseCounter(store)
+    episode_deleter = EpisodeDeleter(store, log, active_streams, tombstones, reuse, notifier)
     episodes = Episodes(
         store,
-        indexing,
-        moments,
+        indexer,
+        time_source,
         ledger,
         log,
-        writers,
+        active_streams,
         fence,
-        episode_deleting,
+        episode_deleter,
         reuse,
-        arrivals,
+        notifier,
     )
-    abandoning = Abandoning(store, moments, log, writers, arrivals, abandon_after_hours)
-    policies = Policies(store, moments)
-    nouns = kept_nouns(patterns, memories, episode_deleting, error_solutions)
-    keeping = Keeping(store, moments, policies, nouns)
+    abandoning = EpisodeAbandoner(
+        store, time_source, log, active_streams, notifier, abandon_after_hours
+    )
+    policies = Policies(store, time_source)
+    retained = retained_kinds(patterns, memories, episode_deleter, error_solutions)
+    keeping = RetentionSweep(store, time_source, policies, retained)
 
-    clearing = Clearing(changing.store, moments, clears, stamps, writers, arrivals, retrievals)
+    clearing = NamespaceClearer(
+        tracking.store, time_source, clear_registry, sequencer, active_streams, notifier, retrievals
+    )
     once = Once(store, ledger, tombstones)
-    action_values = ActionValues(store, moments, policies)
-    selections = Selections(store, moments, once, action_values)
-    decisions = Decisions(store, moments, ledger, once, tombstones)
-    learning_events = LearningEvents(store, moments, once, tombstones)
-    preferences = Preferences(store, moments, ledger, tombstones)
-    submitting_feedback = SubmittingFeedback(
+    action_values = ActionValues(store, time_source, policies)
+    selections = Selections(store, time_source, once, action_values)
+    decisions = Decisions(store, time_source, ledger, once, tombstones)
+    learning_events = LearningEvents(store, time_source, once, tombstones)
+    preferences = Preferences(store, time_source, ledger, tombstones)
+    feedback_handler = FeedbackHandler(
         store,
-        moments,
+        time_source,
         ledger,
         preferences,
         checks_of(
@@ -287,20 +293,20 @@ def build_services(
         tombstones,
     )
 
-    session_rows = SessionRows(store, moments)
-    session_messages = SessionMessages(store, moments, ledger, tombstones, session_rows)
-    sessions = Sessions(store, moments, tombstones, session_rows, session_messages)
+    session_rows = SessionRows(store, time_source)
+    session_messages = SessionMessages(store, time_source, ledger, tombstones, session_rows)
+    sessions = Sessions(store, time_source, tombstones, session_rows, session_messages)
 
-    digesting = Digesting(log)
-    gathering = Gathering(store, digesting)
-    learned = LearnedPatterns(store, indexing, moments)
-    extraction = Extraction(gathering, learned)
-    lessons = Lessons(
+    digest_reader = DigestReader(log)
+    evidence_collector = EvidenceCollector(store, digest_reader)
+    learned = LearnedPatterns(store, indexer, time_source)
+    extraction = PatternExtraction(evidence_collector, learned)
+    episode_extraction = EpisodeExtraction(
         store,
-        saving,
+        pattern_writer,
         patterns,
-        digesting,
-        gathering,
+        digest_reader,
+        evidence_collector,
         extraction,
         learned,
         tombstones,
@@ -308,96 +314,100 @@ def build_services(
     )
 
     learned_tasks = LearnedTasks(store)
-    evidence = PatternEvidence(store, moments, weights)
+    evidence = PatternEvidence(store, time_source, weights)
 
-    watching = changing.watching(readers_of(episodes))
+    change_watcher = tracking.change_watcher(readers_of(episodes))
 
-    def recall(noun: Noun[T], ranked: RankingWeights = weights) -> Recall[T]:
-        return Recall(store, embedder, retrievals, reranks, ranked, noun)
+    def recall(target: SearchTarget[T], ranked: RankingWeights = weights) -> Recall[T]:
+        return Recall(store, embedder, retrievals, reranks, ranked, target)
 
-    pattern_recall = recall(pattern_noun(patterns, evidence, learned_tasks, watching))
-    episode_recall = recall(episode_noun(episodes))
-    memory_recall = recall(memory_noun(memories, passages), replace(weights, learned=IMPORTANCE))
-    error_finding = ErrorFinding(store, embedder, retrievals)
-    recommending = Recommending(store, embedder, structural_weights, policies.thresholds)
+    pattern_recall = recall(pattern_target(patterns, evidence, learned_tasks, change_watcher))
+    episode_recall = recall(episode_target(episodes))
+    memory_recall = recall(memory_target(memories, passages), replace(weights, learned=IMPORTANCE))
+    error_finder = ErrorSolutionFinder(store, embedder, retrievals)
+    recommender = Recommender(store, embedder, structural_weights, policies.thresholds)
 
     return Services(
-        saving=saving,
+        pattern_writer=pattern_writer,
         distilling=distilling,
         distill_schedule=schedule,
         lineage=lineage,
         patterns=patterns,
         pattern_recall=pattern_recall,
-        outcomes=RecordingOutcomes(moments, ledger, counting, patterns, retrievals, asked),
-        outcome_log=OutcomeLog(store, moments, ledger, counting, patterns),
+        outcomes=OutcomeRecorder(
+            time_source, ledger, counting, patterns, retrievals, query_vectors
+        ),
+        outcome_log=OutcomeLog(store, time_source, ledger, counting, patterns),
         feedback=feedback,
         feedback_candidates=FeedbackCandidates(store, patterns),
-        pruning=Pruning(store, patterns),
+        pruning=PatternPruner(store, patterns),
         episodes=episodes,
         leases=leases,
         abandoning=abandoning,
-        recording=Recording(moments, ledger, log, writers, fence, arrivals, episode_deleting),
-        replaying=Replaying(store, log, arrivals),
+        recorder=EventRecorder(
+            time_source, ledger, log, active_streams, fence, notifier, episode_deleter
+        ),
+        replaying=EpisodeReplayer(store, log, notifier),
         episode_recall=episode_recall,
-        episode_deleting=episode_deleting,
-        failures=Failures(store, embedder),
+        episode_deleter=episode_deleter,
+        failures=FailureAnalyzer(store, embedder),
         memories=memories,
         memory_recall=memory_recall,
         memory_passages=passages,
-        deleting_memories=DeletingMemories(store, memories),
-        recommending=recommending,
-        performance=Performance(store, moments),
+        memory_bulk_deleter=MemoryBulkDeleter(store, memories),
+        recommender=recommender,
+        performance=Performance(store, time_source),
         error_solutions=error_solutions,
-        error_finding=error_finding,
-        error_outcomes=RecordingErrorOutcomes(
-            moments, ledger, counting, error_solutions, retrievals
+        error_finder=error_finder,
+        error_outcomes=ErrorOutcomeRecorder(
+            time_source, ledger, counting, error_solutions, retrievals
         ),
         preferences=preferences,
         sessions=sessions,
-        session_values=SessionValues(store, moments, session_rows),
+        session_values=SessionValues(store, time_source, session_rows),
         session_messages=session_messages,
-        seeding=Seeding(
-            store, indexing, moments, tombstones, built_in_packs() if packs is None else packs
+        seeding=KnowledgeSeeder(
+            store, indexer, time_source, tombstones, built_in_packs() if packs is None else packs
         ),
         admin=Admin(store, embedder),
-        exporting=Exporting(store),
-        importing=Importing(
+        exporter=Exporter(store),
+        importer=Importer(
             store,
             embedder,
-            indexing,
-            moments,
+            indexer,
+            time_source,
             claims,
-            Replacing(store, moments, log, writers),
+            RecordReplacer(store, time_source, log, active_streams),
         ),
         policies=policies,
         keeping=keeping,
-        namespaces=Namespaces(store, clears),
+        namespaces=Namespaces(store, clear_registry),
         clearing=clearing,
         housekeeping=Housekeeping(
             store,
-            moments,
+            time_source,
             counting,
             tombstones,
             log,
             retrievals,
             {
-                patterns_module.NOUN: patterns.finish_delete,
-                memory_drafts.NOUN: memories.finish_delete,
-                episode_deleting_module.NOUN: episode_deleting.finish_delete,
-                error_solutions_module.NOUN: error_solutions.finish_delete,
-                preferences_module.NOUN: preferences.finish_delete,
-                session_rows_module.NOUN: sessions.finish_delete,
-                decisions_module.NOUN: decisions.finish_delete,
-                learning_events_module.NOUN: learning_events.finish_delete,
+                patterns_module.RESOURCE_KIND: patterns.finish_delete,
+                memory_drafts.RESOURCE_KIND: memories.finish_delete,
+                episode_deleter_module.RESOURCE_KIND: episode_deleter.finish_delete,
+                error_solutions_module.RESOURCE_KIND: error_solutions.finish_delete,
+                preferences_module.RESOURCE_KIND: preferences.finish_delete,
+                session_rows_module.RESOURCE_KIND: sessions.finish_delete,
+                decisions_module.RESOURCE_KIND: decisions.finish_delete,
+                learning_events_module.RESOURCE_KIND: learning_events.finish_delete,
             },
             {PATTERNS: patterns.finish_expiry, ERROR_SOLUTIONS: error_solutions.finish_expiry},
             clearing.finish,
-            finishers=[
+            recoveries=[
                 cells.finish_merges,
                 feedback.roll_forward,
                 action_values.roll_forward,
-                submitting_feedback.roll_forward,
-                lessons.finish,
+                feedback_handler.roll_forward,
+                episode_extraction.finish,
                 lineage.roll_forward,
                 reuse.roll_forward,
             ],
@@ -405,40 +415,40 @@ def build_services(
                 abandoning.sweep,
                 keeping.sweep,
                 schedule.sweep,
-                watching.sweep,
+                change_watcher.sweep,
                 sessions.sweep,
             ],
-            beats=[(changing.interval, stamps.publish), (RENEW_SECONDS, leases.renew)],
+            periodic_tasks=[(tracking.interval, sequencer.publish), (RENEW_SECONDS, leases.renew)],
             gate=gate,
         ),
         retrievals=retrievals,
-        stamps=stamps,
-        watching=watching,
+        sequencer=sequencer,
+        change_watcher=change_watcher,
         learning_events=learning_events,
-        submitting_feedback=submitting_feedback,
+        feedback_handler=feedback_handler,
         decisions=decisions,
         selections=selections,
-        recording_steps=RecordingSteps(moments, ledger, action_values, selections),
+        step_recorder=StepRecorder(time_source, ledger, action_values, selections),
         action_values=action_values,
         extraction=extraction,
-        lessons=lessons,
+        episode_extraction=episode_extraction,
         learned_tasks=learned_tasks,
-        code_extraction=CodeExtraction(saving, patterns, moments),
+        code_extraction=CodeExtraction(pattern_writer, patterns, time_source),
         model=model,
         model_store=model_store,
         gate=gate,
-        reindexing=Reindexing(model_store, model, gate, open_model),
-        task_contexts=TaskContexts(
+        reindexing=Reindexer(model_store, model, gate, open_model),
+        task_contexts=TaskContextBuilder(
             store,
             embedder,
             pattern_recall,
             episode_recall,
             memory_recall,
-            error_finding,
-            recommending,
+            error_finder,
+            recommender,
             learned_tasks,
             retrievals,
-            watching,
+            change_watcher,
             passages,
         ),
     )

@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 
 from lot_grpc.domain.cells import Cell, Fading
 from lot_grpc.ports import Embedder, Equals, VectorStore
-from lot_grpc.services.pacing import Pace
 from lot_grpc.services.records.cells import cell_point, cell_record
 from lot_grpc.services.records.collections import CELLS, OUTCOMES, SORT_KEY
 from lot_grpc.services.records.outcomes import SETTLED, OutcomeFact, outcome_from_record
 from lot_grpc.services.scanning import scan
 from lot_grpc.services.store_contract import CELLS_MADE, change_contract, contract_row
+from lot_grpc.services.time_slice import TimeSlice
 
 _BATCH = 32
 _WHAT = "learning from earlier outcomes"
@@ -66,9 +66,9 @@ async def make_cells(
 async def _from_the_log(store: VectorStore, fading: Fading) -> dict[str, _Making]:
     """By point, what the settled outcomes come to; others are still to be taken in."""
     made: dict[str, _Making] = {}
-    pace = Pace()
+    time_slice = TimeSlice()
     async for row in scan(store, OUTCOMES, None, [Equals(SETTLED, True)]):
-        await pace.give_way()
+        await time_slice.give_way()
         fact = outcome_from_record(row)
         if not (fact.query and fact.pattern_id):
             continue

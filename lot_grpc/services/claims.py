@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 
 from lot_grpc.domain.errors import ContentionError
 from lot_grpc.ports import Condition, Equals, IdIn, Record, VectorStore
-from lot_grpc.services.moments import Moments
 from lot_grpc.services.records.collections import REQUESTS
+from lot_grpc.services.time_source import TimeSource
 
 _KIND = "claim"
 _TRIES = 50
@@ -20,19 +20,19 @@ _TRIES = 50
 class Claims:
     """The claims of all namespaces, by point (``records.patterns.claim_point``)."""
 
-    def __init__(self, store: VectorStore, moments: Moments) -> None:
+    def __init__(self, store: VectorStore, time_source: TimeSource) -> None:
         self._store = store
-        self._moments = moments
+        self._time = time_source
 
     async def held(self, namespace: str, claims: Sequence[str]) -> set[str]:
         """Those that somebody holds."""
         return set(await self._store.get(REQUESTS, namespace, claims)) if claims else set()
 
-    async def take(self, namespace: str, wanted: Mapping[str, str]) -> set[str]:
+    async def take(self, namespace: str, contents: Mapping[str, str]) -> set[str]:
         """Take claims for pattern ids; return those that were free."""
-        if not wanted:
+        if not contents:
             return set()
-        now = self._moments.now()
+        now = self._time.now()
         return await self._store.insert(
             REQUESTS,
             [
@@ -41,7 +41,7 @@ class Claims:
                     namespace,
                     {"kind": _KIND, "pattern_id": pattern_id, "create_time": now},
                 )
-                for claim, pattern_id in wanted.items()
+                for claim, pattern_id in contents.items()
             ],
         )
 

@@ -13,11 +13,13 @@ from lot_grpc.domain.pattern import PatternContent
 Content = TypeVar("Content", PatternContent, MemoryContent, ErrorSolutionContent)
 
 
-def check_expiry(noun: str, expire_time: int | None, now: int) -> None:
+def check_expiry(resource_kind: str, expire_time: int | None, now: int) -> None:
     """Refuse an instant that has passed: the thing would be absent at once."""
     if expire_time is not None and expire_time <= now:
         raise invalid(
-            f"{noun}.expire_time", "expire_time.future", "expire_time must be in the future"
+            f"{resource_kind}.expire_time",
+            "expire_time.future",
+            "expire_time must be in the future",
         )
 
 

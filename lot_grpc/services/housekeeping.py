@@ -15,9 +15,7 @@ from lot_grpc.ports import EXPIRES_KEY, Equals, IdIn, Range, Record, VectorStore
 from lot_grpc.services.episodes.episodes import RECORD_METHOD
 from lot_grpc.services.episodes.event_log import EventLog
 from lot_grpc.services.ledger import REQUEST_KIND
-from lot_grpc.services.moments import Moments
-from lot_grpc.services.outcomes.counting import Counting
-from lot_grpc.services.pacing import Pace
+from lot_grpc.services.outcomes.counting import OutcomeCounter
 from lot_grpc.services.recall.retrievals import Retrievals
 from lot_grpc.services.records.collections import (
     EPISODES,
@@ -29,7 +27,9 @@ from lot_grpc.services.records.collections import (
     SELECTIONS,
 )
 from lot_grpc.services.records.episodes import episode_point
-from lot_grpc.services.reindexing.gate import ModelGate
+from lot_grpc.services.reindex.gate import ModelGate
+from lot_grpc.services.time_slice import TimeSlice
+from lot_grpc.services.time_source import TimeSource
 from lot_grpc.services.tombstones import Tombstone, Tombstones
 from lot_grpc.work import begin_work
 
@@ -63,12 +63,12 @@ Report = Callable[[str, Exception], None]
 
 
 Tell = Callable[[str, str, Mapping[str, int]], None]
-"""Is told what a sweep did, in which namespace, and how much of it by noun."""
+"""Is told what a sweep did, in which namespace, and how much of it by kind."""
 
 
 @dataclass(frozen=True, slots=True)
 class Swept:
-    """What a sweep did, for the log: how much by namespace and noun. Empty where nothing was."""
+    """What a sweep did, for the log: how much by namespace and kind. Empty where nothing was."""
 
     what: str
     counts: Mapping[str, Mapping[str, int]]
@@ -95,28 +95,28 @@ class Housekeeping:
     def __init__(
         self,
         store: VectorStore,
-        moments: Moments,
-        counting: Counting,
+        time_source: TimeSource,
+        counting: OutcomeCounter,
         tombstones: Tombstones,
         log: EventLog,
         retrievals: Retrievals,
         finish_delete: Mapping[str, Finish],
         finish_expiry: Mapping[str, FinishExpiry],
         finish_clears: FinishBefore,
-        finishers: Sequence[FinishBefore] = (),
+        recoveries: Sequence[FinishBefore] = (),
         sweeps: Sequence[Sweep] = (),
-        beats: Sequence[tuple[float, Sweep]] = (),
+        periodic_tasks: Sequence[tuple[float, Sweep]] = (),
         *,
         gate: ModelGate,
     ) -> None:
         """``finish_expiry`` deletes what hangs on an expired record, by its collection.
 
-        ``finish_clears`` goes before all others; ``finishers`` roll forward what is no outcome;
-        ``sweeps`` are done every minute and ``beats`` every so many seconds. All pass the ``gate``
-        together with the calls.
+        ``finish_clears`` goes before all others; ``recoveries`` roll forward what is no outcome;
+        ``sweeps`` are done every minute and ``periodic_tasks`` every so many seconds. All pass the
+        ``gate`` together with the calls.
         """
         self._store = store
-        self._moments = moments
+        self._time = time_source
         self._counting = counting
         self._tombstones = tombstones
         self._log = log
@@ -124,9 +124,9 @@ class Housekeeping:
         self._finish_delete = finish_delete
         self._finish_expiry = finish_expiry
         self._finish_clears = finish_clears
-        self._finishers = finishers
+        self._recoveries = recoveries
         self._sweeps = sweeps
-        self._beats = beats
+        self._periodic_tasks = periodic_tasks
         self._gate = gate
 
     async def roll_forward(self, *, starting: bool = False) -> Finished:
@@ -135,13 +135,13 @@ class Housekeeping:
         What is of a namespace that another process is clearing just now is left to that.
         """
         all_of_it = starting and self._store.exclusive
-        before = _EVER if all_of_it else self._moments.now() - _LEAVE_TO_OTHERS
-        clears = await self._finish_clears(before)
+        before = _EVER if all_of_it else self._time.now() - _LEAVE_TO_OTHERS
+        clear_registry = await self._finish_clears(before)
         outcomes = await _unless_clearing(self._count_outcomes, before)
         deletes = await _unless_clearing(self._finish_deletes, before)
         recordings = await _unless_clearing(self._drop_recordings, before)
-        others = [await _unless_clearing(finish, before) for finish in self._finishers]
-        return Finished(outcomes, deletes, recordings, clears + sum(others))
+        others = [await _unless_clearing(finish, before) for finish in self._recoveries]
+        return Finished(outcomes, deletes, recordings, clear_registry + sum(others))
 
     async def _count_outcomes(self, before: int) -> int:
         outcomes = 0
@@ -150,12 +150,12 @@ class Housekeeping:
         return outcomes
 
     async def _finish_deletes(self, before: int) -> int:
-        deletes, pace = 0, Pace()
+        deletes, time_slice = 0, TimeSlice()
         for stone in await self._tombstones.unfinished():
             if stone.delete_time <= before:
-                await self._finish_delete[stone.noun](stone)
+                await self._finish_delete[stone.resource_kind](stone)
                 deletes += 1
-                await pace.give_way()
+                await time_slice.give_way()
         return deletes
 
     async def _drop_recordings(self, before: int) -> int:
@@ -194,26 +194,26 @@ class Housekeeping:
 
     async def _drop_expired_of(self, collection: str) -> int:
         """In small batches: what hangs on a record goes before it, so that a death leaves none."""
-        dropped, pace = 0, Pace()
+        dropped, time_slice = 0, TimeSlice()
         finish = self._finish_expiry.get(collection)
         while True:
             if finish is None:
                 batch = await self._store.delete_expired(collection, limit=_BATCH)
             else:
-                batch = await self._drop_some(collection, finish, pace)
+                batch = await self._drop_some(collection, finish, time_slice)
             if not batch:
                 return dropped
             dropped += batch
-            await pace.give_way()
+            await time_slice.give_way()
 
-    async def _drop_some(self, collection: str, finish: FinishExpiry, pace: Pace) -> int:
+    async def _drop_some(self, collection: str, finish: FinishExpiry, time_slice: TimeSlice) -> int:
         records = await self._store.expired(collection, limit=_BATCH)
         for record in records:
             await finish(record)
-            await pace.give_way()
+            await time_slice.give_way()
         ids = tuple(record.id for record in records)
         if ids:
-            still = Range(EXPIRES_KEY, lte=self._moments.now())
+            still = Range(EXPIRES_KEY, lte=self._time.now())
             await self._store.delete(collection, None, [IdIn(ids), still])
         return len(records)
 
@@ -226,8 +226,8 @@ class Housekeeping:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._every(_FLUSH_SECONDS, self._retrievals.flush, report))
             group.create_task(self._every(_SWEEP_SECONDS, lambda: self.sweep(tell), report))
-            for seconds, beat in self._beats:
-                group.create_task(self._every(seconds, beat, report))
+            for seconds, periodic in self._periodic_tasks:
+                group.create_task(self._every(seconds, periodic, report))
 
     async def sweep(self, tell: Tell) -> None:
         """Finish what was left, drop what lapsed, and do all sweeps, once."""

@@ -17,8 +17,8 @@ from typing import Any
 from lot_grpc.domain.errors import RequestIdReusedError
 from lot_grpc.domain.ids import point_id
 from lot_grpc.ports import EXPIRES_KEY, Equals, Payload, Record, VectorStore
-from lot_grpc.services.moments import Moments
 from lot_grpc.services.records.collections import REQUESTS
+from lot_grpc.services.time_source import TimeSource
 
 LIFE = 24 * 3600 * 1_000_000
 """How long a request id is remembered, in microseconds."""
@@ -79,9 +79,9 @@ class Entry:
 class Ledger:
     """The rows of requests."""
 
-    def __init__(self, store: VectorStore, moments: Moments) -> None:
+    def __init__(self, store: VectorStore, time_source: TimeSource) -> None:
         self._store = store
-        self._moments = moments
+        self._time = time_source
 
     async def begin(self, ask: Ask) -> Entry:
         """Enter a request, or find it again. Raises RequestIdReusedError."""
@@ -104,7 +104,7 @@ class Ledger:
         """Enter several requests of one namespace at once, one result each, in order."""
         if not asks:
             return []
-        now = self._moments.now()
+        now = self._time.now()
         rows: dict[str, Record] = {}
         for ask in asks:
             rows.setdefault(ask.point, Record(ask.point, ask.namespace, _row(ask, now)))
@@ -134,7 +134,7 @@ class Ledger:
             REQUESTS,
             entry.namespace,
             entry.point,
-            set={"kind": REQUEST_KIND, "begin_time": self._moments.now()},
+            set={"kind": REQUEST_KIND, "begin_time": self._time.now()},
         )
 
     async def replan(self, entry: Entry, plan: Mapping[str, Any]) -> Entry:

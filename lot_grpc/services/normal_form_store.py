@@ -28,7 +28,7 @@ from lot_grpc.ports import (
     SearchQuery,
     Where,
 )
-from lot_grpc.services.passing_store import PassingStore
+from lot_grpc.services.forwarding_store import ForwardingStore
 from lot_grpc.services.records.collections import collection_specs
 
 _SENT = {
@@ -41,7 +41,7 @@ _SENT = {
 the keyword: an update of the keyword may have left an older one."""
 
 
-class NormalFormStore(PassingStore):
+class NormalFormStore(ForwardingStore):
     """``VectorStore`` over another."""
 
     # --- writing ------------------------------------------------------------------------------

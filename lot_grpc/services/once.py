@@ -16,8 +16,8 @@ from lot_grpc.services.tombstones import DELETED_SINCE, Tombstones
 class Insertion:
     """What to insert. ``make`` gives the record for an id; ``id`` empty: one is made.
 
-    ``require_same`` raises if the record that has the id is not this one. ``noun`` and ``missing``
-    are of what can be deleted: a repeat does not bring it back.
+    ``require_same`` raises if the record that has the id is not this one. ``resource_kind`` and
+    ``missing`` are of what can be deleted: a repeat does not bring it back.
     """
 
     namespace: str
@@ -29,7 +29,7 @@ class Insertion:
     require_same: Callable[[Record], None]
     id: str = ""
     request_id: str = ""
-    noun: str = ""
+    resource_kind: str = ""
     missing: type[NotFoundError] = NotFoundError
 
 
@@ -50,7 +50,7 @@ class Once:
         entry = await self._begin(asked) if asked.request_id else None
         own = entry.plan["id"] if entry is not None else asked.id or new_id(asked.prefix)
         record = asked.make(own)
-        if asked.noun and entry is not None and not entry.first:
+        if asked.resource_kind and entry is not None and not entry.first:
             await self._refuse_deleted(asked, entry, record)
         created = record.id in await self._store.insert(asked.collection, [record])
         if not created:
@@ -71,7 +71,9 @@ class Once:
     async def _refuse_deleted(self, asked: Insertion, entry: Entry, record: Record) -> None:
         own = entry.plan["id"]
         found = await self._store.get(asked.collection, asked.namespace, [record.id])
-        if await self._tombstones.deleted_since(entry, asked.noun, own, found.get(record.id)):
+        if await self._tombstones.deleted_since(
+            entry, asked.resource_kind, own, found.get(record.id)
+        ):
             raise asked.missing(asked.namespace, own, DELETED_SINCE)
 
     async def _begin(self, asked: Insertion) -> Entry:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TypeAlias, TypeVar
 
 from lot_grpc.ports import Condition, IdIn, Not, Order, Range, Record, VectorStore
-from lot_grpc.services.pacing import Pace
 from lot_grpc.services.records.collections import SORT_KEY
+from lot_grpc.services.time_slice import TimeSlice
 
 T = TypeVar("T")
 
@@ -55,11 +55,11 @@ def pieces(size: int) -> Iterator[int]:
 
 async def read_each(records: Sequence[Record], read: Callable[[Record], T]) -> list[T]:
     """The contents of the records; they may be large, so other calls run in between."""
-    pace = Pace()
+    time_slice = TimeSlice()
     found = []
     for record in records:
         found.append(read(record))
-        await pace.give_way()
+        await time_slice.give_way()
     return found
 
 
@@ -88,7 +88,7 @@ async def read_page(
     """
     things: list[T] = []
     at = after
-    pace = Pace()
+    time_slice = TimeSlice()
     for limit in pieces(size):
         conditions = list(where)
         if at is not None:
@@ -101,7 +101,7 @@ async def read_page(
                 return things, at
             things.append(thing)
             at = Position.behind(record, at)
-            await pace.give_way()
+            await time_slice.give_way()
         if len(records) < limit:
             break
     return things, None

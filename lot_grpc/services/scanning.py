@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Sequence
 
 from lot_grpc.ports import Condition, Equals, IdIn, Not, Order, Range, Record, VectorStore
-from lot_grpc.services.pacing import Pace
 from lot_grpc.services.records.collections import SORT_KEY
+from lot_grpc.services.time_slice import TimeSlice
 
 _BATCH = 100
 
@@ -30,7 +30,7 @@ async def scan(
     """
     keys = payload if isinstance(payload, bool) else (*payload, key)
     order = Order(key, descending=descending)
-    pace = Pace()
+    time_slice = TimeSlice()
     behind: list[Condition] = []
     edge: int | None = None
     seen: tuple[str, ...] = ()  # several records may have one key
@@ -46,7 +46,7 @@ async def scan(
         )
         for record in records:
             yield record
-            await pace.give_way()
+            await time_slice.give_way()
         if len(records) < batch:
             return
         last = records[-1].payload[key]

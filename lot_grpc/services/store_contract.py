@@ -18,7 +18,7 @@ from lot_grpc.domain.ids import point_id
 from lot_grpc.lexical.bm25 import TOKENIZER
 from lot_grpc.ports import CollectionSpec, EmbeddingContract, Payload, Record, VectorStore
 from lot_grpc.services.records.collections import META, SCHEMA_VERSION, collection_specs
-from lot_grpc.services.reindexing.epochs import stored_spec
+from lot_grpc.services.reindex.epochs import stored_spec
 
 BACKFILL = "backfill"
 """Key of the contract: how far records of an older version were brought up to date (``backfill``);

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from lot_grpc.domain.ids import point_id
 from lot_grpc.ports import Condition, Equals, IdIn, Record, VectorStore
 from lot_grpc.services.ledger import Entry
-from lot_grpc.services.moments import Moments
 from lot_grpc.services.records.collections import SORT_KEY, TOMBSTONES
+from lot_grpc.services.time_source import TimeSource
 
 DELETED_SINCE = "it was deleted after this request's first try, or has expired"
 """Message of the error that a repeated request gets."""
@@ -20,14 +20,14 @@ DELETED_SINCE = "it was deleted after this request's first try, or has expired"
 
 @dataclass(frozen=True, slots=True)
 class Tombstone:
-    """A delete of (noun, id) at one revision. ``done`` once nothing of the thing is left.
+    """A delete of (kind, id) at one revision. ``done`` once nothing of the thing is left.
 
     ``revision`` is 0 for a thing whose record has none.
     ``sort_key`` is that of the thing's record: another thing that took the id since has its own.
     """
 
     namespace: str
-    noun: str
+    resource_kind: str
     id: str
     revision: int
     sort_key: int
@@ -45,14 +45,14 @@ class Tombstone:
 
 
 class Tombstones:
-    """The tombstones of all nouns."""
+    """The tombstones of all kinds."""
 
-    def __init__(self, store: VectorStore, moments: Moments) -> None:
+    def __init__(self, store: VectorStore, time_source: TimeSource) -> None:
         self._store = store
-        self._moments = moments
+        self._time = time_source
 
     async def begin(
-        self, noun: str, id: str, record: Record, unchanged: Sequence[str] = ()
+        self, resource_kind: str, id: str, record: Record, unchanged: Sequence[str] = ()
     ) -> Tombstone:
         """Write down that a thing is about to be deleted, as its record stands.
 
@@ -61,16 +61,16 @@ class Tombstones:
         namespace, payload = record.namespace, record.payload
         stone = Tombstone(
             namespace,
-            noun,
+            resource_kind,
             id,
             payload.get("revision", 0),
             payload[SORT_KEY],
-            self._moments.now(),
+            self._time.now(),
             done=False,
             unchanged={key: payload[key] for key in unchanged},
         )
         payload = {
-            "noun": noun,
+            "resource_kind": resource_kind,
             "id": id,
             "revision": stone.revision,
             SORT_KEY: stone.sort_key,
@@ -79,7 +79,9 @@ class Tombstones:
         }
         if stone.unchanged:
             payload["unchanged"] = dict(stone.unchanged)
-        await self._store.put(TOMBSTONES, [Record(_point(namespace, noun, id), namespace, payload)])
+        await self._store.put(
+            TOMBSTONES, [Record(_point(namespace, resource_kind, id), namespace, payload)]
+        )
         return stone
 
     async def carry_out(self, stone: Tombstone, collection: str, point: str) -> bool:
@@ -92,18 +94,18 @@ class Tombstones:
 
     async def finish(self, stone: Tombstone) -> None:
         """Mark a delete as carried out."""
-        point = _point(stone.namespace, stone.noun, stone.id)
+        point = _point(stone.namespace, stone.resource_kind, stone.id)
         ours = [Equals("revision", stone.revision), Equals(SORT_KEY, stone.sort_key)]
         await self._store.update(TOMBSTONES, stone.namespace, point, set={"done": True}, when=ours)
 
-    async def find(self, namespace: str, noun: str, id: str) -> Tombstone | None:
+    async def find(self, namespace: str, resource_kind: str, id: str) -> Tombstone | None:
         """The latest delete of a thing, if it ever was deleted."""
-        point = _point(namespace, noun, id)
+        point = _point(namespace, resource_kind, id)
         found = await self._store.get(TOMBSTONES, namespace, [point])
         return _tombstone(found[point]) if point in found else None
 
     async def deleted_since(
-        self, entry: Entry, noun: str, id: str, record: Record | None = None
+        self, entry: Entry, resource_kind: str, id: str, record: Record | None = None
     ) -> bool:
         """Whether the record of a request was deleted or has expired since.
 
@@ -112,7 +114,7 @@ class Tombstones:
         """
         if entry.result is not None:
             return record is None or not entry.is_about(record)
-        stone = await self.find(entry.namespace, noun, id)
+        stone = await self.find(entry.namespace, resource_kind, id)
         if stone is None or stone.delete_time < entry.create_time:
             return False
         return record is None or record.payload[SORT_KEY] != stone.sort_key
@@ -120,7 +122,7 @@ class Tombstones:
     async def those_of(
         self, namespace: str, things: Sequence[tuple[str, str]]
     ) -> set[tuple[str, str]]:
-        """Those of the things (noun, id) that ever were deleted."""
+        """Those of the things (kind, id) that ever were deleted."""
         points = {_point(namespace, *thing): thing for thing in things}
         if not points:
             return set()
@@ -133,15 +135,15 @@ class Tombstones:
         return [_tombstone(row) for row in rows]
 
 
-def _point(namespace: str, noun: str, id: str) -> str:
-    return point_id(namespace, "tombstone", noun, id)
+def _point(namespace: str, resource_kind: str, id: str) -> str:
+    return point_id(namespace, "tombstone", resource_kind, id)
 
 
 def _tombstone(record: Record) -> Tombstone:
     payload = record.payload
     return Tombstone(
         record.namespace,
-        payload["noun"],
+        payload["resource_kind"],
         payload["id"],
         payload["revision"],
         payload[SORT_KEY],

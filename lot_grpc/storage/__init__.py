@@ -1,1 +1,1 @@
-"""Where records are kept. Knows Records and Conditions, not nouns."""
+"""Where records are kept. Knows Records and Conditions, not kinds."""

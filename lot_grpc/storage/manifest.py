@@ -98,8 +98,8 @@ class Manifest:
         for name in sorted({*self._files, *self._count}):
             if not (count := self._count.get(name, 1)):
                 continue  # it has nothing to lose
-            noun = "record" if count == 1 else "records"
-            records = f" with {count:,} {noun}" if name in self._count else ""
+            resource_kind = "record" if count == 1 else "records"
+            records = f" with {count:,} {resource_kind}" if name in self._count else ""
             if not (self._folder / name).is_dir():
                 phrases.append(f"collection {name!r}{records} is missing")
             elif damaged := self._damaged(name):

@@ -338,15 +338,15 @@ class QdrantStore:
         now = self._clock.now()
         for query in queries:
             check_query(spec, query)
-        asked = [query for query in queries if has_terms(query.vector)]
-        if not asked:
+        requested = [query for query in queries if has_terms(query.vector)]
+        if not requested:
             return [{} for _ in queries]
         with self._ready():
             responses = await self._client.query_batch_points(
                 self._name(spec),
                 requests=[
                     query_request(namespace, query, now, several=query.using in spec.multi)
-                    for query in asked
+                    for query in requested
                 ],
                 consistency=self._consistency,
             )

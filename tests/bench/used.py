@@ -19,7 +19,7 @@ from lot_grpc.domain.outcomes import Outcome
 from lot_grpc.domain.query import PatternFilter
 from lot_grpc.opening import open_all
 from lot_grpc.services.outcomes.outcomes import OutcomeDraft
-from lot_grpc.services.recall.questions import Asked, pattern_question
+from lot_grpc.services.recall.targets import RecallOptions, pattern_request
 from lot_grpc.settings import Settings, StorageSettings
 from tests.bench import data
 
@@ -47,7 +47,7 @@ async def use(folder: Path, count: int) -> dict[str, int]:
                 narrowed = PatternFilter(
                     languages=(language,), min_success_rate=data.MIN_SUCCESS_RATE
                 )
-                question = pattern_question(Asked(query, _HITS), narrowed)
+                question = pattern_request(RecallOptions(query, _HITS), narrowed)
                 answer = await services.pattern_recall.find(data.NAMESPACE, question)
                 hits[number] = [hit.thing.pattern_id for hit in answer.hits]
             draft = OutcomeDraft(

@@ -99,13 +99,13 @@ def test_clear_repeats_the_name_and_says_what_went(runner, address, told):
     assert told.cleared == [pb.ClearNamespaceRequest(namespace="a", confirm_namespace="a")]
 
 
-def test_clear_of_some_nouns_as_a_dry_run(runner, address, told):
-    options = ["--noun", "memory", "--noun", "Preference", "--dry-run", "--json", "-a", address]
+def test_clear_of_some_kinds_as_a_dry_run(runner, address, told):
+    options = ["--kind", "memory", "--kind", "Preference", "--dry-run", "--json", "-a", address]
     ran = runner.invoke(command_line, ["clear", "a", *options])
     assert ran.exit_code == 0
     assert json.loads(ran.stdout)["deleted_count"] == "1203"
     (asked,) = told.cleared
-    assert (list(asked.nouns), asked.dry_run) == ([1, 7], True)
+    assert (list(asked.resource_kinds), asked.dry_run) == ([1, 7], True)
 
 
 def test_without_a_terminal_nothing_is_cleared_unless_it_is_said(runner, address, told):
@@ -136,7 +136,7 @@ class Terminal:
         self.stdin.isatty = lambda: True  # type: ignore[method-assign]
 
 
-@pytest.mark.parametrize("arguments", [["clear", ""], ["clear", "a", "--noun", "x"], ["clear"]])
+@pytest.mark.parametrize("arguments", [["clear", ""], ["clear", "a", "--kind", "x"], ["clear"]])
 def test_wrong_usage_asks_nothing(runner, address, told, arguments):
     ran = runner.invoke(command_line, [*arguments, "-a", address, "--yes"])
     assert ran.exit_code == 2

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from lot_grpc.cli.texts import clean, data_text, one_line
 from lot_grpc.cli.times import local_time, moment, offset
-from lot_grpc.cli.words import CHANGE_TYPES, NOUNS, STATUSES, json_line
-from lot_grpc.pb.lot.v1 import change_pb2, episode_pb2, noun_pb2
+from lot_grpc.cli.words import CHANGE_TYPES, RESOURCE_KINDS, STATUSES, json_line
+from lot_grpc.pb.lot.v1 import change_pb2, episode_pb2, resource_kind_pb2
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 JOINERS = "\u200c\u200d"
@@ -137,7 +137,7 @@ def test_every_value_of_the_contract_has_a_word():
     ]
     for words, kind in (
         (CHANGE_TYPES, change_pb2.ChangeType),
-        (NOUNS, noun_pb2.Noun),
+        (RESOURCE_KINDS, resource_kind_pb2.ResourceKind),
         (STATUSES, episode_pb2.EpisodeStatus),
     ):
         for number in kind.values():

@@ -19,7 +19,7 @@ from lot_grpc.cli.change_lines import summary_of
 from lot_grpc.cli.main import app as command_line
 from lot_grpc.cli.times import local_time
 from lot_grpc.pb.lot.v1 import change_pb2 as pb
-from lot_grpc.pb.lot.v1 import noun_pb2
+from lot_grpc.pb.lot.v1 import resource_kind_pb2
 from lot_grpc.pb.lot.v1.decision_pb2 import Decision
 from lot_grpc.pb.lot.v1.episode_pb2 import EPISODE_STATUS_FAILED, Episode
 from lot_grpc.pb.lot.v1.error_solution_pb2 import ErrorSolution
@@ -43,7 +43,11 @@ def no_waiting(monkeypatch):
 
 def change(number: int, kind=pb.CHANGE_TYPE_STORED, **payload) -> pb.ChangeEvent:
     made = pb.ChangeEvent(
-        cursor=f"c{number}", type=kind, noun=noun_pb2.NOUN_MEMORY, id=f"m-{number}", **payload
+        cursor=f"c{number}",
+        type=kind,
+        resource_kind=resource_kind_pb2.RESOURCE_KIND_MEMORY,
+        id=f"m-{number}",
+        **payload,
     )
     made.time.FromSeconds(1_772_000_000 + number)
     return made
@@ -61,7 +65,7 @@ def told(stdout: str) -> list[str]:
 def test_a_line_for_each_change(runner, fake):
     cleared = pb.ChangeEvent(type=pb.CHANGE_TYPE_CLEARED, cursor="c4")
     learned = change(3, pb.CHANGE_TYPE_PATTERN_LEARNED, pattern=Pattern(task="deploy\nit"))
-    learned.noun = noun_pb2.NOUN_PATTERN
+    learned.resource_kind = resource_kind_pb2.RESOURCE_KIND_PATTERN
     changes = [
         change(1, pb.CHANGE_TYPE_UPDATED, memory=Memory(title="A [b]title[/b]", content="long")),
         change(2, pb.CHANGE_TYPE_DELETED),
@@ -136,12 +140,15 @@ def test_nothing_of_a_change_steers_the_terminal_and_no_line_is_too_wide(runner,
 def test_what_to_watch_goes_to_the_server(runner, fake):
     fake.changes.scripts = [[OLD]]
     ran(
-        runner, fake, "watch", "--noun", "memory", "--noun", "error_solution", "--type", "updated",
+        runner, fake, "watch", "--kind", "memory", "--kind", "error_solution", "--type", "updated",
         "--type", "memory.pattern.learned", "--type", "updated", "--after", "c7", "-n", "team",
     )  # fmt: skip
     [asked] = fake.changes.asked
     assert (asked.namespace, asked.after_cursor, asked.from_start) == ("team", "c7", False)
-    assert list(asked.nouns) == [noun_pb2.NOUN_MEMORY, noun_pb2.NOUN_ERROR_SOLUTION]
+    assert list(asked.resource_kinds) == [
+        resource_kind_pb2.RESOURCE_KIND_MEMORY,
+        resource_kind_pb2.RESOURCE_KIND_ERROR_SOLUTION,
+    ]
     assert list(asked.types) == [pb.CHANGE_TYPE_UPDATED, pb.CHANGE_TYPE_PATTERN_LEARNED]
 
 
@@ -278,7 +285,7 @@ def test_a_file_that_cannot_be_written_is_refused_before_it_watches(runner, fake
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--noun", "thing"], "memory, pattern"),
+        (["--kind", "thing"], "memory, pattern"),
         (["--type", "changed"], "memory.stored, memory.updated"),
         (["--after", "c", "--from-start"], "--after goes with neither"),
         (["--after", "c", "--cursor-file", "f"], "--after goes with neither"),

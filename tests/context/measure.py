@@ -27,10 +27,10 @@ from lot_grpc.embedding.fastembed import open_fastembed
 from lot_grpc.evaluation.as_error_solution import are_errors, as_error_solution
 from lot_grpc.evaluation.as_pattern import are_code, as_pattern
 from lot_grpc.evaluation.dataset import Dataset
-from lot_grpc.services.context.asked import ContextQuestion
+from lot_grpc.services.context.request import ContextRequest
 from lot_grpc.services.episodes.episodes import EpisodeDraft
 from lot_grpc.services.memories.error_drafts import ErrorSolutionDraft
-from lot_grpc.services.memories.seeding import Seeds
+from lot_grpc.services.memories.seeder import Seeds
 from lot_grpc.services.patterns.drafts import Dedupe, PatternDraft
 from lot_grpc.storage.edge import EdgeStore
 from tests.calibration.sets import ERRORS, SETS, sampled
@@ -150,7 +150,7 @@ async def _save(world: World, data: Dataset) -> Mapping[str, tuple[str, ...]]:
         for one in data.documents
     ]
     for start in range(0, len(drafts), 64):
-        await world.services.saving.save_many(NS, drafts[start : start + 64])
+        await world.services.pattern_writer.save_many(NS, drafts[start : start + 64])
     if data.name in EPISODES:
         for one in data.documents[::2]:
             episode_id = f"run-{ids[one.id]}"
@@ -176,7 +176,7 @@ async def measure(data: Path, cache: Path, limit: int) -> tuple[dict[str, Told],
             after: dict[str, Told] = defaultdict(Told)
             for task in tasks:
                 for told, least in ((before, 0.0), (after, None)):
-                    question = ContextQuestion(task.text, limit=limit, min_similarity=least)
+                    question = ContextRequest(task.text, limit=limit, min_similarity=least)
                     found = await world.services.task_contexts.gather(NS, question)
                     told[task.source].add(found.prompt.text, task.right)
             return before, after

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from lot_grpc.ports import Embedder
-from lot_grpc.services.distilling.distilling import DistillAsk
+from lot_grpc.services.distillation.distiller import DistillRequest
 from lot_grpc.services.patterns.drafts import Dedupe, PatternDraft
 from tests.distilling.families import DIFFERENT, FAMILIES
 from tests.services.world import NS, draft, open_world
@@ -64,8 +64,8 @@ async def distilled(embedder: Embedder, tasks: Labelled, least: int = 3) -> Foun
             draft(task, pattern_id=f"p{start + n}", dedupe=Dedupe.NONE)
             for n, (task, _) in enumerate(tasks[start : start + 100])
         ]
-        await world.services.saving.save_many(NS, some)
-    run = await world.services.distilling.distil(NS, DistillAsk(min_group_size=least))
+        await world.services.pattern_writer.save_many(NS, some)
+    run = await world.services.distilling.distil(NS, DistillRequest(min_group_size=least))
     lowest = [inner for top in run.groups for inner in (top.groups or [top])]
     groups = [[tasks[int(one[1:])][1] for one in group.member_ids] for group in lowest]
     sizes = Counter(name for _, name in tasks)

@@ -124,7 +124,7 @@ def test_a_context_on_seeded_knowledge_holds_what_is_for_the_task(running):
     languages |= {hit.memory.language for hit in near.memories}
     assert languages <= {"python", ""}
     [notice] = near.notices
-    assert notice.code == outcome_pb2.NOTICE_CODE_UNLIKELY_LEFT_OUT
+    assert notice.code == outcome_pb2.NOTICE_CODE_UNLIKELY_OMITTED
     request.min_similarity = 0
     nearest = calls.memories.GetTaskContext(request, timeout=PATIENCE)
     assert len(nearest.error_solutions) == 3

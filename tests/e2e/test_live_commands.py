@@ -253,7 +253,7 @@ def test_a_replay_follows_an_episode_over_a_restart_to_its_end(serve, data, star
 
 def test_a_watch_goes_on_over_restarts_of_both(serve, data, start, tmp_path):
     server = serve(data)
-    asked = ("watch", "--json", "--noun", "memory", "--cursor-file", "seen.cursor")
+    asked = ("watch", "--json", "--kind", "memory", "--cursor-file", "seen.cursor")
     first = start(server.address, *asked)
     first.has_said("watching default")
     Calls(server.address).remember("m-1", NASTY)

@@ -1,4 +1,4 @@
-"""What a query finds with the real model, store and process: a table, for every noun."""
+"""What a query finds with the real model, store and process: a table, for every kind."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tests.e2e.process import PATIENCE
 NS = "table"
 OPTIONS = [("grpc.enable_http_proxy", 0)]
 TRUNCATED = outcome_pb2.NOTICE_CODE_QUERY_TRUNCATED
-WORDLESS = outcome_pb2.NOTICE_CODE_QUERY_WORDLESS
+WORDLESS = outcome_pb2.NOTICE_CODE_QUERY_NOT_SEARCHABLE
 
 TEXTS = {
     # Chinese
@@ -223,10 +223,10 @@ class Table:
                 timeout=PATIENCE,
             )
 
-    def ask(self, noun: str, query: str, **named: Any) -> tuple[list[str], Any]:
+    def ask(self, resource_kind: str, query: str, **named: Any) -> tuple[list[str], Any]:
         """Names of the hits, and the answer."""
         asked: dict[str, Any] = {"namespace": NS, "query": query, **named}
-        match noun:
+        match resource_kind:
             case "patterns":
                 answer = self._patterns.RecallPatterns(
                     RecallPatternsRequest(**asked), timeout=PATIENCE
@@ -244,7 +244,7 @@ class Table:
                 return [hit.episode.episode_id[1:] for hit in answer.hits], answer
 
 
-NOUNS = pytest.mark.parametrize("noun", ["patterns", "memories", "episodes"])
+RESOURCE_KINDS = pytest.mark.parametrize("resource_kind", ["patterns", "memories", "episodes"])
 
 
 @pytest.fixture(scope="session")  # a process that runs tests may come to this module twice
@@ -263,18 +263,18 @@ def told(answer: Any) -> list[tuple[float, float]]:
     return [(round(hit.score, 3), round(hit.similarity, 3)) for hit in answer.hits]
 
 
-@NOUNS
+@RESOURCE_KINDS
 @pytest.mark.parametrize(("query", "expected"), FIRST)
-def test_what_is_meant_comes_first(table, noun, query, expected):
-    found, answer = table.ask(noun, query)
+def test_what_is_meant_comes_first(table, resource_kind, query, expected):
+    found, answer = table.ask(resource_kind, query)
     assert found[0] == expected, (found, told(answer))
     assert codes(answer) == []
 
 
-@NOUNS
+@RESOURCE_KINDS
 @pytest.mark.parametrize("query", ANY.values(), ids=ANY.keys())
-def test_any_other_query_is_answered(table, noun, query):
-    found, answer = table.ask(noun, query)
+def test_any_other_query_is_answered(table, resource_kind, query):
+    found, answer = table.ask(resource_kind, query)
     assert len(found) == 5
     assert WORDLESS not in codes(answer)
     assert all(0 <= hit.score <= 1 for hit in answer.hits)
@@ -285,30 +285,30 @@ def test_a_letter_alone_finds_who_has_it(table):
     assert set(found) == {"path-log", "path-ini"}
 
 
-@NOUNS
+@RESOURCE_KINDS
 @pytest.mark.parametrize("query", NOTHING, ids=repr)
-def test_a_query_that_says_nothing_finds_nothing_and_is_told_so(table, noun, query):
-    found, answer = table.ask(noun, query)
+def test_a_query_that_says_nothing_finds_nothing_and_is_told_so(table, resource_kind, query):
+    found, answer = table.ask(resource_kind, query)
     assert found == []
     assert codes(answer) == [WORDLESS]
     assert answer.notices[0].field == "query"
     assert answer.retrieval_id
 
 
-@NOUNS
-def test_of_a_query_of_fifty_thousand_characters_the_beginning_counts(table, noun):
+@RESOURCE_KINDS
+def test_of_a_query_of_fifty_thousand_characters_the_beginning_counts(table, resource_kind):
     words = (f"word{chr(97 + n % 26)}{chr(97 + n // 26 % 26)}{n}" for n in range(10_000))
     query = f"{TEXTS['en-cake']}. {' '.join(words)}"[:50_000]
-    found, answer = table.ask(noun, query)
+    found, answer = table.ask(resource_kind, query)
     assert len(found) == 5
     assert codes(answer) == [TRUNCATED]
 
 
-@pytest.mark.parametrize("noun", ["patterns", "memories"])
-def test_the_real_cross_encoder_takes_part_when_asked_to(table, noun):
+@pytest.mark.parametrize("resource_kind", ["patterns", "memories"])
+def test_the_real_cross_encoder_takes_part_when_asked_to(table, resource_kind):
     query = "who is the current user of this session"
-    plain, before = table.ask(noun, query, explain=True, limit=10)
-    found, after = table.ask(noun, query, explain=True, limit=10, rerank=True)
+    plain, before = table.ask(resource_kind, query, explain=True, limit=10)
+    found, after = table.ask(resource_kind, query, explain=True, limit=10, rerank=True)
     assert codes(after) == []
     assert set(found[:1]) <= {"id-user", "id-role"}
     names = [{part.name for part in hit.score_parts} for hit in after.hits]
@@ -327,10 +327,10 @@ def test_a_server_without_a_cross_encoder_answers_unless_it_is_asked_for(serve, 
     with grpc.insecure_channel(served.address, OPTIONS) as channel:
         table = Table(channel)
         table.fill()
-        for noun in ("patterns", "memories"):
-            assert table.ask(noun, "E0308")[0][0] == "E0308"
+        for resource_kind in ("patterns", "memories"):
+            assert table.ask(resource_kind, "E0308")[0][0] == "E0308"
             with pytest.raises(grpc.RpcError) as caught:
-                table.ask(noun, "E0308", rerank=True)
+                table.ask(resource_kind, "E0308", rerank=True)
             assert caught.value.code() is grpc.StatusCode.FAILED_PRECONDITION
             assert "lot-grpc check" in str(caught.value.details())
-            assert table.ask(noun, "E0308")[0][0] == "E0308"
+            assert table.ask(resource_kind, "E0308")[0][0] == "E0308"

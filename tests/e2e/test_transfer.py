@@ -69,7 +69,7 @@ def test_dry_runs_write_and_store_nothing(filled: Served, exported: Path, tmp_pa
     assert sum(json.loads(there.stdout)["counts"].values()) == 0
 
 
-def test_some_nouns_through_a_pipe(filled: Served, exported: Path, tmp_path: Path):
+def test_some_kinds_through_a_pipe(filled: Served, exported: Path, tmp_path: Path):
     def piped(*arguments: str, given: bytes = b"") -> bytes:
         done = subprocess.run(
             command(*arguments, "--address", filled.address),
@@ -82,7 +82,7 @@ def test_some_nouns_through_a_pipe(filled: Served, exported: Path, tmp_path: Pat
         )
         return done.stdout
 
-    written = piped("export", "-", "--noun", "memory", "--noun", "decision", "--vectors")
+    written = piped("export", "-", "--kind", "memory", "--kind", "decision", "--vectors")
     told = json.loads(piped("import", "-", "-n", "piped", "--json", given=written))
     assert set(told["counts"]) == {"MEMORY", "DECISION"}
     file = tmp_path / "piped.lot"
@@ -152,7 +152,7 @@ def test_conflicts_are_told_with_what_to_do(filled: Served, exported: Path):
     into = ("import", str(exported), "-n", "conflicts")
     assert lot(filled, *into).code == 0
     file = exported.with_name("other.lot")
-    assert lot(filled, "export", str(file), "-n", "conflicts", "--noun", "preference").code == 0
+    assert lot(filled, "export", str(file), "-n", "conflicts", "--kind", "preference").code == 0
     from lot_grpc.cli.calls import connected
     from lot_grpc.pb.lot.v1 import memory_service_pb2_grpc, preference_pb2
 
@@ -172,7 +172,7 @@ def test_conflicts_are_told_with_what_to_do(filled: Served, exported: Path):
     replaced = lot(filled, *again, "--conflict", "overwrite", "--json")
     assert json.loads(replaced.stdout)["counts"] == {"PREFERENCE": 1}
     back = exported.with_name("back.lot")
-    assert lot(filled, "export", str(back), "-n", "conflicts", "--noun", "preference").code == 0
+    assert lot(filled, "export", str(back), "-n", "conflicts", "--kind", "preference").code == 0
     assert same(file, back) == 6  # two of them, each with two former values
 
 

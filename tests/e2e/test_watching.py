@@ -55,7 +55,7 @@ class Feed:
             self.cursor = message.cursor
 
 
-class Writer:
+class OpenStream:
     """Stores, changes and deletes things of its own; knows what was acknowledged."""
 
     def __init__(self, lot: Lot, name: str, dice: random.Random) -> None:
@@ -124,7 +124,7 @@ async def test_watchers_over_three_restarts_see_everything_at_least_once(serve: 
         server = serve(data)
         watches = [asyncio.create_task(feed.watch(server.address, dice)) for feed in feeds]
         async with reaching(server.address) as lot:
-            writers = [Writer(lot.on("team"), f"t{turn}w{n}", dice) for n in range(WRITERS)]
+            writers = [OpenStream(lot.on("team"), f"t{turn}w{n}", dice) for n in range(WRITERS)]
             writing = [asyncio.create_task(writer.write()) for writer in writers]
             await asyncio.sleep(dice.uniform(0.5, 1.5))
             if turn % 2:
@@ -167,5 +167,5 @@ def check(feed: Feed, history: dict[str, list[str]], last: dict[str, Any], doubt
             [final] = told[-1:]
             thing = getattr(final, final.WhichOneof("payload") or "none")
             assert thing == last[identity], identity
-        stamps = [(event.time.seconds, event.time.nanos) for event in told]
-        assert stamps == sorted(stamps), f"out of order: {identity}"
+        sequencer = [(event.time.seconds, event.time.nanos) for event in told]
+        assert sequencer == sorted(sequencer), f"out of order: {identity}"

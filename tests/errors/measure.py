@@ -1,9 +1,9 @@
 """``python -m tests.errors.measure``: whether the same error is found as the same, and no other.
 
 Every error of ``tools`` and ``reports`` is stored with a fix of its own. Then each text is looked
-for through ``ErrorFinding.find``: as it was saved, as its other occurrences, and both in every
-dress (but for ``reports``, whose other occurrences are the same error as structured data). A hit
-that is ``exact`` and belongs to an unrelated error is falsely EXACT. Of dressed texts a fixed
+for through ``ErrorSolutionFinder.find``: as it was saved, as its other occurrences, and both in
+every dress (but for ``reports``, whose other occurrences are the same error as structured data). A
+hit that is ``exact`` and belongs to an unrelated error is falsely EXACT. Of dressed texts a fixed
 sample is taken, the same at each run (``--full`` takes all).
 
 Exactness needs no model, so a double embeds there. Which fix comes first is measured with the real
@@ -35,7 +35,7 @@ from lot_grpc.domain.error_text.signature import read_error
 from lot_grpc.embedding.fastembed import open_fastembed
 from lot_grpc.embedding.hashing import HashingEmbedder
 from lot_grpc.ports import Embedding
-from lot_grpc.services.memories.error_finding import ErrorFound, ErrorQuestion
+from lot_grpc.services.memories.error_finder import ErrorFound, ErrorQuery
 from tests.errors.cases import Case, Text, read_cases
 from tests.errors.dresses import Dress, dresses_of
 from tests.services.world import NS, World, error_solution, open_world
@@ -163,8 +163,8 @@ async def _stored(cases: Sequence[Case], embedder: Any = None) -> World:
 
 
 async def _hits(world: World, message: str, limit: int) -> list[ErrorFound]:
-    question = ErrorQuestion("", message, limit=limit, quiet=True)
-    return (await world.services.error_finding.find(NS, question)).hits
+    question = ErrorQuery("", message, limit=limit, quiet=True)
+    return (await world.services.error_finder.find(NS, question)).hits
 
 
 async def measure_exact(

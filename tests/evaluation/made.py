@@ -85,12 +85,12 @@ class TableSearcher:
     def __init__(self, answers: Mapping[str, Mapping[str, Sequence[str]]]) -> None:
         self._answers = answers
         self.indexed: list[str] = []
-        self.asked: list[tuple[str, str, int, bool]] = []
+        self.requested: list[tuple[str, str, int, bool]] = []
 
     async def index(self, documents: Sequence[Document], progress: Progress) -> Indexed:
         self.indexed += [document.id for document in documents]
         return Indexed(truncated=1)
 
     async def search(self, query: EvalQuery, leg: str, limit: int, *, rerank: bool) -> Found:
-        self.asked.append((query.id, leg, limit, rerank))
+        self.requested.append((query.id, leg, limit, rerank))
         return Found(self._answers[query.id]["rerank" if rerank else leg][:limit], truncated=True)

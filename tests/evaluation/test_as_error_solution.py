@@ -100,5 +100,5 @@ async def test_errors_are_found_by_their_signature_in_the_whole_call_only(tmp_pa
         assert len(alone.ids) == 5
     narrowed = ErrorSearcher(services, "language")
     narrowed._ids = searcher._ids
-    asked = EvalQuery("q", queries[0]["text"], filter_value="go")
-    assert (await narrowed.search(asked, HYBRID, 5, rerank=False)).ids == ["far/go"]
+    requested = EvalQuery("q", queries[0]["text"], filter_value="go")
+    assert (await narrowed.search(requested, HYBRID, 5, rerank=False)).ids == ["far/go"]

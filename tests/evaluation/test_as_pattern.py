@@ -105,8 +105,10 @@ def test_the_limits_of_labels_and_queries_are_those_of_the_contract():
     labels = (PROTO / "pattern.proto").read_text().partition("> labels =")[2].partition("}];")[0]
     assert f"max_bytes: {MAX_BYTES['label']}" in labels.partition("values")[2]
     assert f"max_bytes: {MAX_KEY_BYTES}" in labels
-    asked = (PROTO / "pattern_service.proto").read_text().partition("message RecallPatternsRequest")
-    assert f"max_bytes: {MAX_QUERY_BYTES}" in asked[2].partition("filter")[0]
+    requested = (
+        (PROTO / "pattern_service.proto").read_text().partition("message RecallPatternsRequest")
+    )
+    assert f"max_bytes: {MAX_QUERY_BYTES}" in requested[2].partition("filter")[0]
 
 
 @pytest.mark.parametrize(

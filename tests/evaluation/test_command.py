@@ -136,8 +136,8 @@ class TestWithTheModel:
         self, ran, folder, tmp_path, temporary
     ):
         language = [document | {"language": "english"} for document in DOCUMENTS]
-        asked = [query | {"language": "english"} for query in QUERIES]
-        other = write_set(tmp_path / "other", documents=language, queries=asked, zipped=True)
+        requested = [query | {"language": "english"} for query in QUERIES]
+        other = write_set(tmp_path / "other", documents=language, queries=requested, zipped=True)
         run, picture = tmp_path / "run.json", tmp_path / "picture.svg"
         sets = ("--data", folder, "--data", other, "--filter", "other=language")
         done = ran(*sets, "--groups", "--save", run, "--picture", picture)

@@ -30,7 +30,7 @@ async def measured_by_table():
 async def test_each_leg_is_asked_each_answerable_query_deep_enough_for_what_is_excluded():
     searcher, _, found = await measured_by_table()
     assert searcher.indexed == ["a", "b", "c"]
-    assert searcher.asked == [
+    assert searcher.requested == [
         ("q1", "dense", 10, False),
         ("q2", "dense", 12, False),
         ("q1", "bm25", 10, False),

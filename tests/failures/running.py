@@ -8,7 +8,7 @@ from lot_grpc.domain.failures.group import FailureAnalysis
 from lot_grpc.domain.query import EpisodeFilter
 from lot_grpc.ports import Embedder
 from lot_grpc.services.build import Services
-from lot_grpc.services.episodes.failure_reading import FailureReading
+from lot_grpc.services.episodes.failed_episode_reader import FailedEpisodeReader
 from tests.failures.made import Planted, Quality, quality
 from tests.services.world import NS, World, open_world
 
@@ -30,7 +30,7 @@ async def record(services: Services, episodes: Sequence[Planted], namespace: str
 
 async def judged(world: World, episodes: Sequence[Planted]) -> Quality:
     """How well the parts of an analysis meet the causes."""
-    failures = await FailureReading(world.store).newest(NS, EVERY)
+    failures = await FailedEpisodeReader(world.store).newest(NS, EVERY)
     parted = await world.services.failures.parted(failures)
     cause_of = {one.draft.episode_id: one.cause for one in episodes if one.cause is not None}
     parts = [[failure.episode_id for failure in part] for part in parted.parts]

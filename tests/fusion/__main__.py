@@ -28,8 +28,8 @@ from lot_grpc.evaluation.metrics import DEPTH
 from lot_grpc.evaluation.through_service import _NAMESPACE, ErrorSearcher, PatternSearcher
 from lot_grpc.opening import Opened
 from lot_grpc.ports import Condition
-from lot_grpc.services.recall.search import Searching, Wanted
-from lot_grpc.services.recall.searched import SEARCHED_ERROR_SOLUTIONS, SEARCHED_PATTERNS
+from lot_grpc.services.recall.search import HybridSearch, SearchRequest
+from lot_grpc.services.recall.search_fields import SEARCHED_ERROR_SOLUTIONS, SEARCHED_PATTERNS
 from lot_grpc.services.records.error_solutions import error_solution_point
 from lot_grpc.services.records.patterns import pattern_conditions, pattern_point
 from tests.fusion.conversations import conversations
@@ -69,10 +69,12 @@ async def search_all(serving: Opened, dataset: Dataset) -> SearchedSet:
 
     async def answered(query: EvalQuery, like: float) -> Answered:
         noting = Noting(like=like)
-        searching = Searching(serving.store, serving.embedder, searched, noting)
+        searching = HybridSearch(serving.store, serving.embedder, searched, noting)
         narrowed = [] if of_errors else _conditions(query, dataset.filter_field)
         pool = pool_size(DEPTH + len(query.exclude))
-        found = (await searching.search(_NAMESPACE, Wanted(query.text, narrowed, pool))).found
+        found = (
+            await searching.search(_NAMESPACE, SearchRequest(query.text, narrowed, pool))
+        ).found
         named = [(names[one.id], one) for one in found]
         row = by_weight(named, query)
         if not noting.noted:

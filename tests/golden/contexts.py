@@ -15,50 +15,50 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from lot_grpc.services.context.asked import ContextQuestion
+from lot_grpc.services.context.request import ContextRequest
 from lot_grpc.services.context.task_context import TaskContext
 from tests.golden.team import open_team
 from tests.services.world import NS, World
 
 FOLDER = Path(__file__).with_name("context")
 
-TASKS: Final[Mapping[str, ContextQuestion]] = {
-    "login": ContextQuestion(
+TASKS: Final[Mapping[str, ContextRequest]] = {
+    "login": ContextRequest(
         "Add a login with GitLab to the web application", category="auth", task_type="feature"
     ),
-    "deploy": ContextQuestion(
+    "deploy": ContextRequest(
         "Deploy the web service to the Kubernetes cluster",
         category="infrastructure",
         task_type="deploy",
     ),
-    "deploy-in-400-tokens": ContextQuestion(
+    "deploy-in-400-tokens": ContextRequest(
         "Deploy the web service to the Kubernetes cluster",
         category="infrastructure",
         task_type="deploy",
         max_tokens=400,
     ),
-    "missing-module": ContextQuestion(
+    "missing-module": ContextRequest(
         "The nightly job fails with ModuleNotFoundError: No module named 'yaml'",
         language="python",
         limit=2,
     ),
-    "moved-value": ContextQuestion(
+    "moved-value": ContextRequest(
         "Make the build green: error[E0382]: borrow of moved value: `settings`",
         language="rust",
         limit=1,
     ),
-    "csv": ContextQuestion(
+    "csv": ContextRequest(
         "Import the orders of 2024 from a CSV file into the warehouse",
         category="data",
         task_type="import",
         limit=2,
     ),
-    "retries": ContextQuestion(
+    "retries": ContextRequest(
         "Call the payment API again when a request times out", language="py", limit=1
     ),
-    "by-task-id": ContextQuestion(task_id="SHOP-15", limit=1, preference_categories=("review",)),
-    "report-in-chinese": ContextQuestion("生成每月库存报告", limit=1, min_similarity=0.1),
-    "something-new": ContextQuestion(
+    "by-task-id": ContextRequest(task_id="SHOP-15", limit=1, preference_categories=("review",)),
+    "report-in-chinese": ContextRequest("生成每月库存报告", limit=1, min_similarity=0.1),
+    "something-new": ContextRequest(
         "Tune the piano", min_similarity=0.9, preference_categories=("music",)
     ),
 }

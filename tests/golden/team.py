@@ -33,7 +33,7 @@ async def _pattern(
 ) -> None:
     """``outcomes``: + and - in their order, a day between them."""
     given = draft(task, pattern_id=pattern_id, **named)
-    await world.services.saving.save(NS, given)
+    await world.services.pattern_writer.save(NS, given)
     for sign in outcomes:
         world.clock.advance(DAY)
         outcome = Outcome.SUCCESS if sign == "+" else Outcome.FAILURE

@@ -23,7 +23,7 @@ _ENOUGH = 0.05
 """Of the way: a target that is met by more counts no more."""
 _HARM = 5.0
 """What a gain counts for, as of the way."""
-Searched = tuple[TaskSet, Pools]
+SearchFields = tuple[TaskSet, Pools]
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ def best(rows: Sequence[Sequence[Reached]]) -> int:
 
 
 def leave_out(
-    sets: Sequence[Searched], asks: int, seeds: Sequence[int], workers: Executor
+    sets: Sequence[SearchFields], asks: int, seeds: Sequence[int], workers: Executor
 ) -> Iterator[LeftOut]:
     """Each set in turn; ``seeds`` are those that are reported."""
     numbers = tried()
@@ -84,7 +84,7 @@ def leave_out(
 
 
 def _reached(
-    searched: Searched,
+    searched: SearchFields,
     numbers: Sequence[RankingWeights],
     asks: int,
     seeds: Sequence[int],

@@ -16,9 +16,9 @@ from lot_grpc.opening import Opened, open_all
 from lot_grpc.reports import Progress
 from lot_grpc.services.outcomes.outcomes import OutcomeDraft
 from lot_grpc.services.patterns.drafts import Dedupe, PatternDraft
-from lot_grpc.services.recall.questions import Asked, pattern_question
-from lot_grpc.services.recall.search import Searching, Wanted
-from lot_grpc.services.recall.searched import SEARCHED_PATTERNS
+from lot_grpc.services.recall.search import HybridSearch, SearchRequest
+from lot_grpc.services.recall.search_fields import SEARCHED_PATTERNS
+from lot_grpc.services.recall.targets import RecallOptions, pattern_request
 from lot_grpc.services.records.patterns import pattern_point
 from lot_grpc.settings import Settings
 from tests.learn.tasks import TaskSet
@@ -83,7 +83,7 @@ async def save_all(serving: Opened, namespace: str, tasks: TaskSet) -> None:
             PatternDraft(content, pattern_id=_id(number), dedupe=Dedupe.NONE)
             for number, content in batch
         ]
-        for saved in await serving.services.saving.save_many(namespace, drafts):
+        for saved in await serving.services.pattern_writer.save_many(namespace, drafts):
             if isinstance(saved, LotError):
                 raise saved
 
@@ -92,12 +92,14 @@ async def read_pools(serving: Opened, tasks: TaskSet, progress: Progress) -> Poo
     """The pools, by the search that recall makes. What was learned does not change them."""
     await save_all(serving, _POOLS, tasks)
     points = {pattern_point(_POOLS, _id(number)): number for number in range(len(tasks.stored))}
-    searching = Searching(serving.store, serving.embedder, SEARCHED_PATTERNS, FusionWeights())
+    searching = HybridSearch(serving.store, serving.embedder, SEARCHED_PATTERNS, FusionWeights())
     hits, vectors = [], []
     for number, query in enumerate(tasks.queries):
         progress("searching", number, len(tasks.queries))
-        question = pattern_question(Asked(query, LIMIT), tasks.filters[number])
-        found = await searching.search(_POOLS, Wanted(query, question.where, pool_size(LIMIT)))
+        question = pattern_request(RecallOptions(query, LIMIT), tasks.filters[number])
+        found = await searching.search(
+            _POOLS, SearchRequest(query, question.where, pool_size(LIMIT))
+        )
         hits.append(tuple(Near(points[one.id], one.value) for one in found.found))
         vectors.append(found.vector)
     progress("searching", len(tasks.queries), len(tasks.queries))
@@ -106,8 +108,8 @@ async def read_pools(serving: Opened, tasks: TaskSet, progress: Progress) -> Poo
 
 async def weights_told(serving: Opened, tasks: TaskSet) -> RankingWeights:
     """The weights that an answer gives back when asked to explain itself."""
-    asked = Asked(tasks.queries[0], LIMIT, explain=True)
-    question = pattern_question(asked, tasks.filters[0])
+    asked = RecallOptions(tasks.queries[0], LIMIT, explain=True)
+    question = pattern_request(asked, tasks.filters[0])
     answer = await serving.services.pattern_recall.find(_POOLS, question)
     assert answer.explanation is not None
     return answer.explanation.weights
@@ -139,9 +141,9 @@ class Served:
         self.overtaken = 0
 
     async def first(self, query: int, seed: int) -> int | None:
-        asked = Asked(self._tasks.queries[query], LIMIT, ranking=self._ranking, seed=seed)
+        asked = RecallOptions(self._tasks.queries[query], LIMIT, ranking=self._ranking, seed=seed)
         answer = await self._services.pattern_recall.find(
-            self._namespace, pattern_question(asked, self._tasks.filters[query])
+            self._namespace, pattern_request(asked, self._tasks.filters[query])
         )
         self._retrieval_id = answer.retrieval_id
         first = _number(answer.hits[0].thing.pattern_id) if answer.hits else None

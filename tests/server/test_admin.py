@@ -27,8 +27,11 @@ async def test_the_server_says_what_it_is_and_holds(lot):
         episode={"task": "t", "status": 2}, events=[{"event_type": "x"}] * 3
     )
     told = await lot.admin.GetServerInfo()
-    grown = {noun: count - before.counts[noun] for noun, count in told.counts.items()}
-    assert {noun: count for noun, count in grown.items() if count} == {
+    grown = {
+        resource_kind: count - before.counts[resource_kind]
+        for resource_kind, count in told.counts.items()
+    }
+    assert {resource_kind: count for resource_kind, count in grown.items() if count} == {
         "PATTERN": 1, "MEMORY": 1, "EPISODE": 1, "EPISODE_EVENT": 3,
         "ERROR_SOLUTION": 1,
     }  # fmt: skip

@@ -79,40 +79,45 @@ async def test_the_name_must_be_repeated(lot):
     assert (await lot.patterns.ListPatterns()).patterns
 
 
-async def test_a_dry_run_counts_and_some_nouns_are_cleared_alone(lot):
+async def test_a_dry_run_counts_and_some_kinds_are_cleared_alone(lot):
     await saved(lot, "x")
     for content in "ab":
         await lot.memories.CreateMemory(memory={"content": content})
     told = await clear(lot, dry_run=True)
     assert (dict(told.deleted_counts), told.deleted_count) == ({"PATTERN": 1, "MEMORY": 2}, 3)
-    answer = await clear(lot, nouns=["NOUN_MEMORY"])
+    answer = await clear(lot, resource_kinds=["RESOURCE_KIND_MEMORY"])
     assert dict(answer.deleted_counts) == {"MEMORY": 2}
     assert (await lot.patterns.ListPatterns()).patterns
     assert dict((await clear(lot)).deleted_counts) == {"PATTERN": 1}
     assert (await clear(lot)).deleted_count == 0
 
 
-@pytest.mark.parametrize("noun", ["NOUN_OUTCOME", "NOUN_EPISODE_EVENT"])
-async def test_a_log_is_refused_by_itself(lot, noun):
+@pytest.mark.parametrize("resource_kind", ["RESOURCE_KIND_OUTCOME", "RESOURCE_KIND_EPISODE_EVENT"])
+async def test_a_log_is_refused_by_itself(lot, resource_kind):
     for dry_run in (True, False):
-        failed = await failure(clear(lot, nouns=["NOUN_PATTERN", noun], dry_run=dry_run))
-        assert failed.fields == {"nouns[1]": "noun.clearable"}
+        failed = await failure(
+            clear(lot, resource_kinds=["RESOURCE_KIND_PATTERN", resource_kind], dry_run=dry_run)
+        )
+        assert failed.fields == {"resource_kinds[1]": "resource_kind.clearable"}
         assert "name that instead" in failed.message
 
 
-async def test_a_watcher_is_told_of_all_nouns_or_of_one(lot):
+async def test_a_watcher_is_told_of_all_kinds_or_of_one(lot):
     await saved(lot, "x")
     stream = lot.memories.WatchChanges(types=["CHANGE_TYPE_CLEARED"])
     await stream.read()
     told: list[Any] = []
-    for nouns in ([], ["NOUN_MEMORY"]):
-        await clear(lot, nouns=nouns)
+    for resource_kinds in ([], ["RESOURCE_KIND_MEMORY"]):
+        await clear(lot, resource_kinds=resource_kinds)
         async with asyncio.timeout(20):
             before = len(told)
             while len(told) == before:
                 told += (await stream.read()).change_events
     stream.cancel()
-    assert [(one.type, one.noun, one.id) for one in told] == [(CLEARED, 0, ""), (CLEARED, 1, "")]
+    assert [(one.type, one.resource_kind, one.id) for one in told] == [
+        (CLEARED, 0, ""),
+        (CLEARED, 1, ""),
+    ]
     assert told[0].namespace == lot.namespace
     assert told[0].cursor
     assert told[0].WhichOneof("payload") is None

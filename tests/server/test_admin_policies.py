@@ -96,16 +96,16 @@ async def test_a_dry_run_tells_what_would_go_and_sets_nothing(lot):
     for number in range(3):
         await saved(lot, f"task {number}")
         await lot.memories.CreateMemory(memory={"content": f"m {number}"})
-    asked = {"policy": {"max_patterns": 1, "max_memories": 3}}
-    dry = await lot.admin.UpdateNamespacePolicy(**asked, dry_run=True)
+    requested = {"policy": {"max_patterns": 1, "max_memories": 3}}
+    dry = await lot.admin.UpdateNamespacePolicy(**requested, dry_run=True)
     assert dict(dry.pending_deletes) == {"PATTERN": 2}
     assert (dry.policy.max_patterns, dry.policy.etag) == (1, "")
     assert (await lot.admin.GetNamespacePolicy()).policy.max_patterns == 0
-    done = await lot.admin.UpdateNamespacePolicy(**asked)
+    done = await lot.admin.UpdateNamespacePolicy(**requested)
     assert done.pending_deletes == dry.pending_deletes
     assert len((await lot.patterns.ListPatterns()).patterns) == 3
     if lot.own_services:
         await lot.own_services.housekeeping.sweep(lambda *told: None)
         assert len((await lot.patterns.ListPatterns()).patterns) == 1
-        again = await lot.admin.UpdateNamespacePolicy(**asked)
+        again = await lot.admin.UpdateNamespacePolicy(**requested)
         assert not again.pending_deletes

@@ -48,14 +48,14 @@ async def test_calls_go_on_while_it_runs():
         items = [{"pattern": {"task": f"Task number {n}"}} for n in range(300)]
         await lot.patterns.BatchSavePatterns(items=items)
         running = asyncio.create_task(steps_of(lot, model=OTHER))
-        asked = 0
+        requested = 0
         while not running.done():
-            found = await lot.patterns.RecallPatterns(query=f"Task number {asked}", limit=1)
-            assert found.hits[0].pattern.task == f"Task number {asked}"
-            await lot.patterns.SavePattern(pattern={"task": f"Written meanwhile {asked}"})
-            asked += 1
+            found = await lot.patterns.RecallPatterns(query=f"Task number {requested}", limit=1)
+            assert found.hits[0].pattern.task == f"Task number {requested}"
+            await lot.patterns.SavePattern(pattern={"task": f"Written meanwhile {requested}"})
+            requested += 1
         assert (await running)[-1].phase == pb.REINDEX_PHASE_DONE
-        for number in range(asked):
+        for number in range(requested):
             found = await lot.patterns.RecallPatterns(query=f"Written meanwhile {number}", limit=1)
             assert found.hits[0].pattern.task == f"Written meanwhile {number}"
 
@@ -154,8 +154,8 @@ async def test_an_export_with_vectors_is_ended_at_the_switch():
         services = lot.own_services
         assert services is not None
         servicer: Any = TransferServicer(  # type: ignore[abstract]
-            services.exporting,
-            services.importing,
+            services.exporter,
+            services.importer,
             services.admin,
             lot.clock,
             "0",

@@ -15,14 +15,16 @@ SIZES = {pack.name: pack.size for pack in built_in_packs()}
 EVERYTHING = sum(SIZES.values())
 
 
-async def test_all_packs_are_stored_once_and_counted_by_group_and_noun(lot):
+async def test_all_packs_are_stored_once_and_counted_by_group_and_kind(lot):
     first = await lot.admin.SeedKnowledge()
     assert (first.created_count, first.existing_count, first.deleted_count) == (EVERYTHING, 0, 0)
     assert dict(first.created_by_group) == SIZES
     assert set(SIZES) == {"design_patterns", "best_practices", "common_errors"}
-    nouns = {"PATTERN": "design_patterns", "MEMORY": "best_practices"}
-    nouns["ERROR_SOLUTION"] = "common_errors"
-    assert dict(first.created_counts) == {noun: SIZES[group] for noun, group in nouns.items()}
+    resource_kinds = {"PATTERN": "design_patterns", "MEMORY": "best_practices"}
+    resource_kinds["ERROR_SOLUTION"] = "common_errors"
+    assert dict(first.created_counts) == {
+        resource_kind: SIZES[group] for resource_kind, group in resource_kinds.items()
+    }
     assert all(group.description and group.created_count for group in first.groups)
     again = await lot.admin.SeedKnowledge()
     assert (again.created_count, again.existing_count) == (0, EVERYTHING)
@@ -32,7 +34,7 @@ async def test_all_packs_are_stored_once_and_counted_by_group_and_noun(lot):
     )
 
 
-async def test_each_noun_is_what_it_should_be_and_is_found(lot):
+async def test_each_kind_is_what_it_should_be_and_is_found(lot):
     await lot.admin.SeedKnowledge()
     pattern = (
         await lot.patterns.GetPattern(pattern_id="seed:design_patterns:repository.go")

@@ -10,7 +10,7 @@ import pytest
 
 from lot_grpc.domain.ids import point_id
 from lot_grpc.embedding.hashing import HashingEmbedder
-from lot_grpc.pb.lot.v1 import noun_pb2
+from lot_grpc.pb.lot.v1 import resource_kind_pb2
 from lot_grpc.pb.lot.v1 import transfer_pb2 as pb
 from lot_grpc.storage.in_memory import InMemoryStore
 from tests.contract.clock import FixedClock
@@ -20,8 +20,8 @@ from tests.server.wire import failure
 DAY = 24 * 3600
 
 
-async def exported(lot: Lot, **asked: Any) -> list[pb.ExportResponse]:
-    return [message async for message in lot.admin.Export(**asked)]
+async def exported(lot: Lot, **requested: Any) -> list[pb.ExportResponse]:
+    return [message async for message in lot.admin.Export(**requested)]
 
 
 def records_of(messages: Sequence[pb.ExportResponse]) -> list[pb.ExportRecord]:
@@ -212,10 +212,10 @@ async def test_a_dry_run_counts_and_gives_nothing(lot: Lot):
     assert told(messages) == COUNTS
 
 
-async def test_just_some_nouns(lot: Lot):
+async def test_just_some_kinds(lot: Lot):
     await fill(lot)
-    wanted = [noun_pb2.NOUN_MEMORY, noun_pb2.NOUN_EPISODE]
-    messages = await exported(lot, nouns=wanted)
+    wanted = [resource_kind_pb2.RESOURCE_KIND_MEMORY, resource_kind_pb2.RESOURCE_KIND_EPISODE]
+    messages = await exported(lot, resource_kinds=wanted)
     assert told(messages) == {"MEMORY": 2, "EPISODE": 2}
 
 
@@ -255,7 +255,7 @@ async def test_an_id_that_is_taken_ends_the_import(lot: Lot):
     )
     failed = await failure(other.admin.Import(iter([request])).read())
     assert failed.reason == "IMPORT_CONFLICT"
-    assert failed.metadata == {"namespace": other.namespace, "noun": "pattern", "id": "p"}
+    assert failed.metadata == {"namespace": other.namespace, "resource_kind": "pattern", "id": "p"}
     assert "what came before it is stored" in failed.message
     assert bare(await exported(other)) == before
     request.dry_run = True
@@ -283,7 +283,7 @@ async def test_what_hangs_on_a_replaced_thing_goes_with_it(lot: Lot):
 
 
 async def test_everything_is_replaced_by_what_it_was(lot: Lot):
-    """All nouns: an export, then more of everything, then the export again."""
+    """All kinds: an export, then more of everything, then the export again."""
     await fill(lot)
     messages = await exported(lot)
     await lot.patterns.RecordOutcome(pattern_ids=["p"], outcome=2, query="how to deploy")
@@ -335,7 +335,7 @@ async def test_a_dry_run_of_an_import_stores_nothing(lot: Lot):
 
 async def test_what_has_expired_is_skipped(lot: Lot):
     await fill(lot)
-    messages = await exported(lot, nouns=[noun_pb2.NOUN_MEMORY])
+    messages = await exported(lot, resource_kinds=[resource_kind_pb2.RESOURCE_KIND_MEMORY])
     lot.clock.advance(2 * DAY)
     other = lot.on(f"{lot.namespace}-other")
     ack = await imported(other, messages)
@@ -345,7 +345,7 @@ async def test_what_has_expired_is_skipped(lot: Lot):
 # --- another model ----------------------------------------------------------------------------
 
 
-class Counting(HashingEmbedder):
+class OutcomeCounter(HashingEmbedder):
     """An embedder that says what it was asked."""
 
     def __init__(self, *given: Any) -> None:
@@ -364,7 +364,7 @@ class Counting(HashingEmbedder):
 async def test_vectors_that_come_along_spare_the_model(lot: Lot):
     await fill(lot)
     messages = await exported(lot, include_vectors=True)
-    embedder = Counting()
+    embedder = OutcomeCounter()
     async with serving(embedder=embedder) as empty:
         await imported(empty, messages)
         assert embedder.texts == []
@@ -379,7 +379,7 @@ async def test_a_store_of_another_model_embeds_anew(lot: Lot):
     for vectors in (True, False):
         messages = await exported(lot, include_vectors=vectors)
         clock = FixedClock()
-        embedder = Counting(48)
+        embedder = OutcomeCounter(48)
         async with serving(InMemoryStore(clock), embedder, clock=clock) as other:
             await imported(other, messages)
             assert embedder.texts

@@ -30,7 +30,7 @@ from tests.server.service import SERVICES, Lot, serving
 from tests.server.wire import failure
 
 PB: Any = pattern_pb2
-SHORTENED = outcome_pb2.NOTICE_CODE_ANSWER_SHORTENED
+SHORTENED = outcome_pb2.NOTICE_CODE_RESPONSE_TRUNCATED
 CLIENT_BYTES = 4 * 2**20
 SINGLE_BYTES = 3 * 2**20
 """The largest thing of any kind."""
@@ -326,12 +326,12 @@ async def test_what_a_write_gives_back_is_taken_too() -> None:
         undone = await lot.patterns.CorrectOutcome(outcome_id=recorded.outcome_id)
         assert [one.code for one in undone.notices] == [SHORTENED]
         data = {"tool": "t" * 100, "note": "ü" * 1024, "args": {"a": "ü" * 4000}}
-        taught = await lot.episodes.RecordEpisode(
+        extracted = await lot.episodes.RecordEpisode(
             episode=episode(0, status=2),
             events=[{"event_type": "step", "data": {**data, "n": n}} for n in range(300)],
             auto_extract_patterns=True,
         )
-        assert taught.extracted_patterns
+        assert extracted.extracted_patterns
         whole = await lot.patterns.ListPatterns(page_size=1)
         assert whole.patterns[0].ByteSize() < SINGLE_BYTES
         actions = whole.patterns[0].actions

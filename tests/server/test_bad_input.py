@@ -19,7 +19,7 @@ from google.protobuf.struct_pb2 import Struct
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from lot_grpc.pb.lot.v1 import pattern_pb2, pattern_service_pb2
-from lot_grpc.server.page_token import _question
+from lot_grpc.server.page_token import _request_key
 from tests.server.examples import (
     EXAMPLES,
     Place,
@@ -88,10 +88,10 @@ async def prepared(lot: Lot) -> Lot:
 async def test_the_examples_are_good_and_are_all_that_is_carried_out(prepared):
     told = await prepared.admin.GetServerInfo()
     assert sorted(EXAMPLES) == list(told.capabilities)
-    changing = {"DeletePattern": 1, "DeleteMemory": 1, "EndEpisode": 2, "DeleteEpisode": 3}
-    changing |= {"DeletePreference": 1, "ClearSession": 1, "ClearNamespace": 4}
-    changing |= {"DeleteDecision": 1, "DeleteLearningEvent": 1}
-    for rpc in sorted(EXAMPLES, key=lambda rpc: changing.get(rpc.partition(".")[2], 0)):
+    tracking = {"DeletePattern": 1, "DeleteMemory": 1, "EndEpisode": 2, "DeleteEpisode": 3}
+    tracking |= {"DeletePreference": 1, "ClearSession": 1, "ClearNamespace": 4}
+    tracking |= {"DeleteDecision": 1, "DeleteLearningEvent": 1}
+    for rpc in sorted(EXAMPLES, key=lambda rpc: tracking.get(rpc.partition(".")[2], 0)):
         if rpc == "AdminService.Compact":  # refused by the embedded store
             continue
         await send(prepared, rpc, example(rpc, prepared.namespace).SerializeToString())
@@ -358,8 +358,8 @@ async def test_odd_but_good_content_is_kept_as_it_is(lot):
     assert again == answer.pattern
     assert again.task == odd
     assert again.metadata == json_struct(metadata)
-    for asked in ({"tags_all": [odd]}, {"categories": [odd]}, {"labels": {"a.b": odd}}):
-        found = await lot.patterns.ListPatterns(filter=asked)
+    for requested in ({"tags_all": [odd]}, {"categories": [odd]}, {"labels": {"a.b": odd}}):
+        found = await lot.patterns.ListPatterns(filter=requested)
         assert [p.pattern_id for p in found.patterns] == [again.pattern_id]
 
 
@@ -443,7 +443,7 @@ async def test_a_token_of_another_list_is_refused(lot, rpc):
 
 def _forged(rpc: str, namespace: str, position: Any, version: Any = 1) -> str:
     request = example(rpc, namespace)
-    text = json.dumps([version, _question(request), position])
+    text = json.dumps([version, _request_key(request), position])
     return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
 

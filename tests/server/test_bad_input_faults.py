@@ -361,8 +361,13 @@ async def test_a_retry_of_what_the_caller_gave_up_counts_once(method):
             assert again == first
             assert await _session(lot) == (["k"], [1])
         else:
-            [noun] = {"pattern", "memory", "episode"} & set(again.DESCRIPTOR.fields_by_name)
-            ids = {getattr(getattr(one, noun), f"{noun}_id") for one in (first, again)}
+            [resource_kind] = {"pattern", "memory", "episode"} & set(
+                again.DESCRIPTOR.fields_by_name
+            )
+            ids = {
+                getattr(getattr(one, resource_kind), f"{resource_kind}_id")
+                for one in (first, again)
+            }
             assert len(ids) == 1
 
 

@@ -46,9 +46,9 @@ def test_an_rpc_says_in_the_contract_that_it_is_not_carried_out_just_when_it_is_
 @pytest.mark.parametrize("rpc", sorted(EXAMPLES))
 def test_each_rpc_that_is_carried_out_has_tests_of_its_own(rpc):
     service, _, name = rpc.partition(".")
-    noun = {"AdminService": "admin", "MemoryService": "memories"}.get(
+    resource_kind = {"AdminService": "admin", "MemoryService": "memories"}.get(
         service, f"{service.removesuffix('Service').lower()}s"
     )
-    texts = [file.read_text() for file in Path(__file__).parent.glob(f"test_{noun}*.py")]
+    texts = [file.read_text() for file in Path(__file__).parent.glob(f"test_{resource_kind}*.py")]
     calls = sum(text.count(f".{name}(") + text.count(f'"{name}"') for text in texts)
     assert calls >= (1 if name == "RecordEvents" else 2), f"no test calls {rpc}"

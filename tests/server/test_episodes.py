@@ -68,18 +68,20 @@ async def started(lot: Lot, task: str = "build it", **fields: Any) -> Any:
     return answer.episode
 
 
-async def listed(lot: Lot, **asked: Any) -> list[str]:
-    answer = await lot.episodes.ListEpisodes(page_size=1000, **asked)
+async def listed(lot: Lot, **requested: Any) -> list[str]:
+    answer = await lot.episodes.ListEpisodes(page_size=1000, **requested)
     return [episode.episode_id for episode in answer.episodes]
 
 
-async def recalled(lot: Lot, query: str, **asked: Any) -> list[str]:
-    answer = await lot.episodes.RecallEpisodes(query=query, limit=100, **asked)
+async def recalled(lot: Lot, query: str, **requested: Any) -> list[str]:
+    answer = await lot.episodes.RecallEpisodes(query=query, limit=100, **requested)
     return [hit.episode.episode_id for hit in answer.hits]
 
 
-async def events_of(lot: Lot, episode_id: str, **asked: Any) -> list[Any]:
-    answer = await lot.episodes.ListEpisodeEvents(episode_id=episode_id, page_size=1000, **asked)
+async def events_of(lot: Lot, episode_id: str, **requested: Any) -> list[Any]:
+    answer = await lot.episodes.ListEpisodeEvents(
+        episode_id=episode_id, page_size=1000, **requested
+    )
     return list(answer.events)
 
 

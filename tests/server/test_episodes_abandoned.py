@@ -94,15 +94,15 @@ async def test_a_late_end_ends_it(lot, status):
 
 async def test_filters_find_it_by_its_status_and_its_end(lot):
     await started(lot, "tidy the shed", episode_id="running")
-    for asked, wanted in (
+    for requested, wanted in (
         ({"statuses": [ABANDONED]}, ["e"]),
         ({"statuses": [RUNNING]}, ["running"]),
         ({"statuses": [SUCCEEDED, FAILED]}, []),
         ({"ended_after": {"seconds": 1}}, ["e"]),
         ({"ended_before": {"seconds": 2**33}}, ["e"]),
     ):
-        assert await listed(lot, filter=asked) == wanted
-        assert await recalled(lot, "tidy the shed", filter=asked) == wanted
+        assert await listed(lot, filter=requested) == wanted
+        assert await recalled(lot, "tidy the shed", filter=requested) == wanted
     assert await recalled(lot, "tidy the shed", success_only=True) == []
     await lot.episodes.RecordEvent(episode_id="e", event={"event_type": "late"})
     assert await listed(lot, filter={"ended_after": {"seconds": 1}}) == []

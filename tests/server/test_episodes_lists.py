@@ -36,11 +36,11 @@ async def fill(lot: Lot) -> list[str]:
     return names[::-1]
 
 
-async def by_pages(lot: Lot, size: int, **asked: Any) -> list[str]:
+async def by_pages(lot: Lot, size: int, **requested: Any) -> list[str]:
     seen: list[str] = []
     token = ""
     while True:
-        page = await lot.episodes.ListEpisodes(page_size=size, page_token=token, **asked)
+        page = await lot.episodes.ListEpisodes(page_size=size, page_token=token, **requested)
         assert len(page.episodes) <= size
         seen += [one.episode_id for one in page.episodes]
         token = page.next_page_token
@@ -59,7 +59,7 @@ async def test_filters_hold_together_and_any_value_of_each_will_do(lot):
                 statuses or STATUSES, categories or CATEGORIES, types or TYPES, tasks or TASKS
             )
         }
-        asked = {
+        requested = {
             "statuses": statuses,
             "categories": categories,
             "task_types": types,
@@ -67,15 +67,15 @@ async def test_filters_hold_together_and_any_value_of_each_will_do(lot):
             "started_after": START - MICRO,
             "started_before": START + MICRO,
         }
-        assert await listed(lot, filter=asked) == [name for name in names if name in wanted]
+        assert await listed(lot, filter=requested) == [name for name in names if name in wanted]
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 12, 24, 100])
 async def test_a_filtered_list_is_the_same_by_pages_of_any_size(lot, size):
     names = await fill(lot)
-    asked = {"statuses": [FAILED, RUNNING], "categories": ["frontend"]}
+    requested = {"statuses": [FAILED, RUNNING], "categories": ["frontend"]}
     wanted = [n for n in names if "frontend" in n and not n.startswith("well")]
-    assert await by_pages(lot, size, filter=asked) == wanted
+    assert await by_pages(lot, size, filter=requested) == wanted
     assert await by_pages(lot, size) == names
 
 
@@ -91,8 +91,8 @@ async def test_what_is_started_or_deleted_between_pages_moves_nothing(lot):
 
 async def test_a_page_goes_on_for_the_same_filter_only(lot):
     await fill(lot)
-    asked = {"statuses": [FAILED]}
-    token = (await lot.episodes.ListEpisodes(page_size=2, filter=asked)).next_page_token
+    requested = {"statuses": [FAILED]}
+    token = (await lot.episodes.ListEpisodes(page_size=2, filter=requested)).next_page_token
     other = {"statuses": [FAILED], "ended_after": START}
     failed = await failure(lot.episodes.ListEpisodes(page_size=2, filter=other, page_token=token))
     assert (failed.code, failed.reason) == ("INVALID_ARGUMENT", "PAGE_TOKEN_MISMATCH")
@@ -108,7 +108,7 @@ async def test_bounds_of_time_are_exclusive_to_the_microsecond(lot, kind):
     for name, at in (("a", START - MICRO), ("b", START), ("c", START + MICRO)):
         await ended(lot, name, at)
     after, before = f"{kind}_after", f"{kind}_before"
-    for asked, wanted in (
+    for requested, wanted in (
         ({after: START}, ["c"]),
         ({after: START - MICRO}, ["c", "b"]),
         ({before: START}, ["a"]),
@@ -117,13 +117,13 @@ async def test_bounds_of_time_are_exclusive_to_the_microsecond(lot, kind):
         ({after: START, before: START}, []),
         ({after: START + MICRO, before: START - MICRO}, []),
     ):
-        assert await listed(lot, filter=asked) == wanted
+        assert await listed(lot, filter=requested) == wanted
 
 
 async def test_a_running_episode_has_no_end_to_be_found_by(lot):
     await started(lot, episode_id="e", start_time=START)
-    for asked in ({"ended_after": START}, {"ended_before": START + timedelta(days=99_999)}):
-        assert await listed(lot, filter=asked) == []
+    for requested in ({"ended_after": START}, {"ended_before": START + timedelta(days=99_999)}):
+        assert await listed(lot, filter=requested) == []
     await lot.episodes.EndEpisode(episode_id="e", status=FAILED, end_time=START + MICRO)
     assert await listed(lot, filter={"ended_after": START}) == ["e"]
 

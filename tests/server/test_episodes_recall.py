@@ -89,10 +89,10 @@ async def test_the_summary_takes_nothing_from_the_likeness_of_tasks(lot):
 
 async def test_the_task_may_be_left_out_where_a_summary_says_it(lot):
     given = {"status": SUCCEEDED, "summary": SUMMARY, "task_id": "task-123"}
-    asked = {"episode": given, "episode_id": "e", "request_id": "r"}
-    first = await lot.episodes.RecordEpisode(**asked)
+    requested = {"episode": given, "episode_id": "e", "request_id": "r"}
+    first = await lot.episodes.RecordEpisode(**requested)
     assert (first.episode.task, first.episode.summary) == (SUMMARY, SUMMARY)
-    assert await lot.episodes.RecordEpisode(**asked) == first
+    assert await lot.episodes.RecordEpisode(**requested) == first
     assert not (await lot.episodes.RecordEpisode(episode=given, episode_id="e")).created
     assert await recalled(lot, ASKED, min_similarity=0.5) == ["e"]
     advice = await lot.learning.GetRecommendations(task=SUMMARY)
@@ -149,18 +149,18 @@ FILTERS: list[tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = [
 
 @pytest.mark.parametrize(("asked", "inside", "outside"), FILTERS)
 async def test_each_filter_lets_through_what_it_should_and_nothing_else(
-    lot, asked, inside, outside
+    lot, requested, inside, outside
 ):
     for name, fields in (("in", inside), ("out", outside)):
         episode = {"task": "a task of this test", "status": SUCCEEDED} | fields
         await lot.episodes.RecordEpisode(episode=episode, episode_id=name)
-    assert await listed(lot, filter=asked) == ["in"]
-    assert await recalled(lot, "a task of this test", filter=asked) == ["in"]
+    assert await listed(lot, filter=requested) == ["in"]
+    assert await recalled(lot, "a task of this test", filter=requested) == ["in"]
     assert len(await listed(lot)) == 2
 
 
 def test_every_field_of_the_filter_is_in_the_table():
-    tried = {name for asked, _, _ in FILTERS for name in asked}
+    tried = {name for requested, _, _ in FILTERS for name in requested}
     assert tried == set(P.EpisodeFilter.DESCRIPTOR.fields_by_name)
 
 

@@ -62,7 +62,9 @@ async def _policy(lot: Lot) -> Any:
 
 async def _clear(lot: Lot, _: str) -> Any:
     space = lot.namespace
-    return await lot.admin.ClearNamespace(confirm_namespace=space, nouns=["NOUN_POLICY"])
+    return await lot.admin.ClearNamespace(
+        confirm_namespace=space, resource_kinds=["RESOURCE_KIND_POLICY"]
+    )
 
 
 KINDS = {

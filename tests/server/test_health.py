@@ -44,13 +44,13 @@ async def watched(store: Any) -> AsyncIterator[tuple[Lot, list[str], list[str]]]
             async for state in stub.Watch(health_pb2.HealthCheckRequest()):
                 seen.append(name(state.status))  # noqa: PERF401 - it is looked at meanwhile
 
-        watching = asyncio.create_task(watch())
+        change_watcher = asyncio.create_task(watch())
         await until(lambda: seen == ["SERVING"])
         try:
             yield lot, seen, reports
         finally:
-            watching.cancel()
-            await asyncio.gather(watching, return_exceptions=True)
+            change_watcher.cancel()
+            await asyncio.gather(change_watcher, return_exceptions=True)
 
 
 async def test_health_follows_the_store_and_comes_back_by_itself():

@@ -35,8 +35,8 @@ async def test_a_repeat_says_which_fields_it_gave_in_vain(lot: Lot):
     assert again.pattern.title == "old"
     assert again.pattern.outcomes.usage_count == 1
     assert {(notice.code, notice.field) for notice in again.notices} == {
-        (outcome_pb2.NOTICE_CODE_FIELDS_KEPT, "pattern.title"),
-        (outcome_pb2.NOTICE_CODE_FIELDS_KEPT, "pattern.category"),
+        (outcome_pb2.NOTICE_CODE_FIELDS_UNCHANGED, "pattern.title"),
+        (outcome_pb2.NOTICE_CODE_FIELDS_UNCHANGED, "pattern.category"),
     }
     assert not first.notices
     same = await lot.patterns.SavePattern(pattern={"task": "Rename a branch"})
@@ -63,7 +63,7 @@ async def test_an_answer_that_is_too_large_says_what_is_left_out(lot: Lot):
         await lot.memories.CreateMemory(memory={"content": f"{number} {content}"})
     answer = await lot.memories.SearchMemories(query="1", limit=5)
     [notice] = answer.notices
-    assert notice.code == outcome_pb2.NOTICE_CODE_ANSWER_SHORTENED
+    assert notice.code == outcome_pb2.NOTICE_CODE_RESPONSE_TRUNCATED
     assert "long fields are omitted from hits[3] on (memory.content)" in notice.message
     assert "limit, read_mask" in notice.message
     assert [bool(hit.memory.content) for hit in answer.hits] == [True, True, True, False, False]

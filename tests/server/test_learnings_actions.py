@@ -74,9 +74,9 @@ async def test_a_seed_makes_the_choice_the_same_in_any_order(lot, policy):
     await lot.learning.RecordSteps(steps=[step(name, 0.1) for name in "abc"])
     options = [{"name": name} for name in "abc"]
     for seed in (0, -5, 2**62):
-        asked = {"state": CODE, "policy": policy, "seed": seed}
-        first = await lot.learning.SelectAction(actions=options, **asked)
-        again = await lot.learning.SelectAction(actions=options[::-1], **asked)
+        requested = {"state": CODE, "policy": policy, "seed": seed}
+        first = await lot.learning.SelectAction(actions=options, **requested)
+        again = await lot.learning.SelectAction(actions=options[::-1], **requested)
         assert first.action.name == again.action.name
         assert first.explored == again.explored
         assert first.selection_id != again.selection_id
@@ -111,16 +111,16 @@ async def test_without_exploration_epsilon_greedy_is_greedy_and_with_all_of_it_r
 
 
 async def test_the_same_request_gives_the_same_selection(lot):
-    asked: dict[str, Any] = {
+    requested: dict[str, Any] = {
         "state": CODE,
         "actions": [{"name": n} for n in "abcdef"],
         "request_id": "r",
     }
-    first = await lot.learning.SelectAction(**asked)
+    first = await lot.learning.SelectAction(**requested)
     await lot.learning.RecordSteps(steps=[step(name, 1.0) for name in "abcdef"])
     for _ in range(5):
-        assert await lot.learning.SelectAction(**asked) == first
-    failed = await failure(lot.learning.SelectAction(**{**asked, "seed": 1}))
+        assert await lot.learning.SelectAction(**requested) == first
+    failed = await failure(lot.learning.SelectAction(**{**requested, "seed": 1}))
     assert failed.reason == "REQUEST_ID_REUSED"
 
 

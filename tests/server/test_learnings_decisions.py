@@ -48,8 +48,8 @@ async def decided(lot: Lot, decision_id: str = "", **fields: Any) -> Any:
     return (await lot.learning.RecordDecision(decision=given, decision_id=decision_id)).decision
 
 
-async def listed(lot: Lot, **asked: Any) -> list[str]:
-    answer = await lot.learning.ListDecisions(filter=asked, page_size=100)
+async def listed(lot: Lot, **requested: Any) -> list[str]:
+    answer = await lot.learning.ListDecisions(filter=requested, page_size=100)
     return [one.decision_id for one in answer.decisions]
 
 
@@ -99,12 +99,12 @@ async def test_an_outcome_is_recorded_and_replaced(lot):
 
 async def test_an_outcome_again_by_request_does_not_undo_a_later_one(lot):
     await decided(lot, "d")
-    asked: dict[str, Any] = {"decision_id": "d", "outcome": SUCCESS, "request_id": "r"}
-    await lot.learning.RecordDecisionOutcome(**asked)
+    requested: dict[str, Any] = {"decision_id": "d", "outcome": SUCCESS, "request_id": "r"}
+    await lot.learning.RecordDecisionOutcome(**requested)
     await lot.learning.RecordDecisionOutcome(decision_id="d", outcome=PARTIAL)
-    answer = await lot.learning.RecordDecisionOutcome(**asked)
+    answer = await lot.learning.RecordDecisionOutcome(**requested)
     assert answer.decision.outcome == PARTIAL
-    failed = await failure(lot.learning.RecordDecisionOutcome(**{**asked, "outcome": FAILURE}))
+    failed = await failure(lot.learning.RecordDecisionOutcome(**{**requested, "outcome": FAILURE}))
     assert failed.reason == "REQUEST_ID_REUSED"
 
 
@@ -137,9 +137,9 @@ async def test_an_id_in_use_is_answered_for_the_same_content_and_refused_for_oth
 
 
 async def test_the_same_request_makes_one_decision(lot):
-    asked = {"decision": {"context": "c", "chosen_option": "o"}, "request_id": "r"}
-    first = await lot.learning.RecordDecision(**asked)
-    assert await lot.learning.RecordDecision(**asked) == first
+    requested = {"decision": {"context": "c", "chosen_option": "o"}, "request_id": "r"}
+    first = await lot.learning.RecordDecision(**requested)
+    assert await lot.learning.RecordDecision(**requested) == first
     assert len((await lot.learning.ListDecisions()).decisions) == 1
 
 
@@ -177,10 +177,10 @@ FILTERS: list[tuple[dict[str, Any], dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("fields", "asked"), FILTERS)
-async def test_each_filter_narrows(lot, fields, asked):
+async def test_each_filter_narrows(lot, fields, requested):
     await decided(lot, "other")
     await decided(lot, "one", **fields)
-    assert await listed(lot, **asked) == ["one"]
+    assert await listed(lot, **requested) == ["one"]
 
 
 async def test_decisions_are_filtered_by_what_came_of_them_and_by_time(lot):
@@ -236,12 +236,12 @@ async def test_an_outcome_changes_the_etag_and_a_delete_with_the_old_one_is_refu
 
 
 async def test_a_repeat_brings_back_no_deleted_decision(lot):
-    asked = {"decision": {"context": "c", "chosen_option": "o"}, "request_id": "r"}
-    first = (await lot.learning.RecordDecision(**asked)).decision
+    requested = {"decision": {"context": "c", "chosen_option": "o"}, "request_id": "r"}
+    first = (await lot.learning.RecordDecision(**requested)).decision
     came = {"decision_id": first.decision_id, "outcome": SUCCESS, "request_id": "r"}
     await lot.learning.RecordDecisionOutcome(**came)
     await lot.learning.DeleteDecision(decision_id=first.decision_id)
-    failed = await failure(lot.learning.RecordDecision(**asked))
+    failed = await failure(lot.learning.RecordDecision(**requested))
     assert failed.reason == "DECISION_NOT_FOUND"
     assert "deleted" in failed.message
     assert await listed(lot) == []

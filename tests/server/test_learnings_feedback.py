@@ -43,8 +43,8 @@ async def recorded(lot: Lot, learning_event_id: str = "", **fields: Any) -> Any:
     return answer.learning_event
 
 
-async def listed(lot: Lot, **asked: Any) -> list[str]:
-    answer = await lot.learning.ListLearningEvents(filter=asked, page_size=100)
+async def listed(lot: Lot, **requested: Any) -> list[str]:
+    answer = await lot.learning.ListLearningEvents(filter=requested, page_size=100)
     return [one.learning_event_id for one in answer.learning_events]
 
 
@@ -85,9 +85,9 @@ async def test_an_id_in_use_is_answered_for_the_same_content_and_refused_for_oth
 
 
 async def test_the_same_request_makes_one_event(lot):
-    asked = {"learning_event": {"event_type": "x"}, "request_id": "r"}
-    first = await lot.learning.RecordLearningEvent(**asked)
-    assert await lot.learning.RecordLearningEvent(**asked) == first
+    requested = {"learning_event": {"event_type": "x"}, "request_id": "r"}
+    first = await lot.learning.RecordLearningEvent(**requested)
+    assert await lot.learning.RecordLearningEvent(**requested) == first
     failed = await failure(
         lot.learning.RecordLearningEvent(learning_event={"event_type": "y"}, request_id="r")
     )
@@ -123,12 +123,12 @@ FILTERS: list[tuple[dict[str, Any], dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("fields", "asked"), FILTERS)
-async def test_each_filter_narrows(lot, fields, asked):
+async def test_each_filter_narrows(lot, fields, requested):
     await recorded(lot, "other", target={"episode_id": "2"})
     await recorded(lot, "one", **fields)
-    assert await listed(lot, **asked) == ["one"]
-    assert await listed(lot, **asked, created_before=datetime(2020, 1, 1, tzinfo=UTC)) == []
-    assert await listed(lot, **asked, created_after=datetime(2020, 1, 1, tzinfo=UTC)) == ["one"]
+    assert await listed(lot, **requested) == ["one"]
+    assert await listed(lot, **requested, created_before=datetime(2020, 1, 1, tzinfo=UTC)) == []
+    assert await listed(lot, **requested, created_after=datetime(2020, 1, 1, tzinfo=UTC)) == ["one"]
 
 
 async def test_one_is_read_and_deleted_where_it_is(lot):
@@ -165,8 +165,8 @@ async def test_a_repeat_brings_back_no_deleted_event(lot):
         assert failed.reason == "LEARNING_EVENT_NOT_FOUND"
         assert "deleted" in failed.message
     assert await listed(lot) == []
-    [taught] = (await lot.memories.ListPreferences()).preferences  # what it taught stays
-    assert taught.revision == 1
+    [extracted] = (await lot.memories.ListPreferences()).preferences  # what it taught stays
+    assert extracted.revision == 1
 
 
 # --- judgements -------------------------------------------------------------------------------
@@ -274,9 +274,9 @@ async def test_a_judgement_that_says_nothing_or_too_much_is_refused(lot, given):
 
 
 async def test_the_same_request_counts_once_and_answers_alike(lot):
-    asked = {"text": "Perfect summary!", "task": "t", "request_id": "r"}
-    first = await lot.learning.SubmitFeedback(**asked)
-    assert await lot.learning.SubmitFeedback(**asked) == first
+    requested = {"text": "Perfect summary!", "task": "t", "request_id": "r"}
+    first = await lot.learning.SubmitFeedback(**requested)
+    assert await lot.learning.SubmitFeedback(**requested) == first
     assert first.preference.revision == 1
     failed = await failure(lot.learning.SubmitFeedback(text="Bad.", request_id="r"))
     assert failed.reason == "REQUEST_ID_REUSED"

@@ -98,7 +98,7 @@ async def test_a_task_that_is_not_read_whole_is_told(lot):
     await record(lot, "ops", category="ops")
     wordless = await lot.learning.GetRecommendations(task="\u200b \n", category="ops")
     [notice] = wordless.notices
-    assert (notice.code, notice.field) == (outcome_pb2.NOTICE_CODE_QUERY_WORDLESS, "task")
+    assert (notice.code, notice.field) == (outcome_pb2.NOTICE_CODE_QUERY_NOT_SEARCHABLE, "task")
     assert wordless.recommendations.similar_count == 1
     long = await lot.learning.GetRecommendations(task="word " * 13_000, category="ops")
     [notice] = long.notices

@@ -50,8 +50,8 @@ async def created(lot: Lot, content: str = "water boils at 100 °C", **fields: A
     return answer.memory
 
 
-async def found(lot: Lot, query: str, **asked: Any) -> list[str]:
-    answer = await lot.memories.SearchMemories(query=query, limit=100, **asked)
+async def found(lot: Lot, query: str, **requested: Any) -> list[str]:
+    answer = await lot.memories.SearchMemories(query=query, limit=100, **requested)
     return [hit.memory.memory_id for hit in answer.hits]
 
 
@@ -276,11 +276,11 @@ FILTERS: list[tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = [
 
 @pytest.mark.parametrize(("asked", "inside", "outside"), FILTERS)
 async def test_each_filter_lets_through_what_it_should_and_nothing_else(
-    lot, asked, inside, outside
+    lot, requested, inside, outside
 ):
     await created(lot, "a memory of this test", memory_id="in", **inside)
     await created(lot, "a memory of this test", memory_id="out", **outside)
-    assert await found(lot, "a memory of this test", filter=asked) == ["in"]
+    assert await found(lot, "a memory of this test", filter=requested) == ["in"]
     assert len(await found(lot, "a memory of this test")) == 2
 
 
@@ -291,16 +291,16 @@ async def test_filters_by_time_of_creation_leave_their_bounds_out(lot):
     await created(lot, "two", memory_id="2")
     clock.advance(1)
     third = await created(lot, "three", memory_id="3")
-    for asked, expected in (
+    for requested, expected in (
         ({"created_after": first.create_time}, {"2", "3"}),
         ({"created_before": third.create_time}, {"1", "2"}),
         ({"created_after": first.create_time, "created_before": third.create_time}, {"2"}),
     ):
-        assert set(await found(lot, "one", filter=asked)) == expected
+        assert set(await found(lot, "one", filter=requested)) == expected
 
 
 def test_every_field_of_the_filter_is_in_a_test_above():
-    tried = {name for asked, _, _ in FILTERS for name in asked}
+    tried = {name for requested, _, _ in FILTERS for name in requested}
     tried |= {"created_after", "created_before"}
     assert tried == set(P.MemoryFilter.DESCRIPTOR.fields_by_name)
 

@@ -6,7 +6,7 @@ import pytest
 
 from lot_grpc.pb.lot.v1 import change_pb2, episode_pb2, error_solution_pb2, outcome_pb2
 from tests.server.service import serving
-from tests.server.test_memories_watching import watching
+from tests.server.test_memories_watching import change_watcher
 from tests.server.wire import failure
 from tests.services.world import CalibratedDouble
 
@@ -94,7 +94,9 @@ async def test_an_earlier_task_by_its_id(lot):
 async def test_an_empty_namespace_and_a_task_without_words(lot):
     answer = await lot.memories.GetTaskContext(task="\u200b", namespace="empty")
     assert "Nothing yet" in answer.prompt_text
-    assert [notice.code for notice in answer.notices] == [outcome_pb2.NOTICE_CODE_QUERY_WORDLESS]
+    assert [notice.code for notice in answer.notices] == [
+        outcome_pb2.NOTICE_CODE_QUERY_NOT_SEARCHABLE
+    ]
     assert answer.notices[0].field == "task"
 
 
@@ -106,11 +108,11 @@ async def test_just_one_of_task_and_task_id(lot, fields):
 
 async def test_a_suggestion_is_told_live(lot):
     await fill(lot)
-    async with watching(lot, types=["CHANGE_TYPE_CONTEXT_SUGGESTED"]) as watcher:
+    async with change_watcher(lot, types=["CHANGE_TYPE_CONTEXT_SUGGESTED"]) as watcher:
         answer = await lot.memories.GetTaskContext(task=TASK)
         [told] = await watcher.until(1)
     assert told.type == change_pb2.CHANGE_TYPE_CONTEXT_SUGGESTED
-    assert (told.cursor, told.noun, told.id) == ("", 0, answer.retrieval_id)
+    assert (told.cursor, told.resource_kind, told.id) == ("", 0, answer.retrieval_id)
     suggestion = told.context_suggestion
     assert suggestion.task == TASK
     assert list(suggestion.pattern_ids) == ["p"]
@@ -125,7 +127,7 @@ async def test_what_is_not_likely_to_help_is_left_out_with_a_notice():
         assert not answer.patterns
         assert not answer.warnings
         [notice] = answer.notices
-        assert notice.code == outcome_pb2.NOTICE_CODE_UNLIKELY_LEFT_OUT
+        assert notice.code == outcome_pb2.NOTICE_CODE_UNLIKELY_OMITTED
         assert notice.field == "min_similarity"
         assert "patterns: 1, memories: 1, episodes: 2" in notice.message
         everything = await lot.memories.GetTaskContext(task="Tune a piano", min_similarity=0)

@@ -48,8 +48,8 @@ async def updated(lot: Lot, memory_id: str, *paths: str, etag: str = "", **field
     return answer.memory
 
 
-async def listed(lot: Lot, **asked: Any) -> list[str]:
-    answer = await lot.memories.ListMemories(filter=asked, page_size=1000)
+async def listed(lot: Lot, **requested: Any) -> list[str]:
+    answer = await lot.memories.ListMemories(filter=requested, page_size=1000)
     return [one.memory_id for one in answer.memories]
 
 
@@ -73,7 +73,7 @@ async def test_a_batch_answers_each_item_as_a_create_would(lot: Lot) -> None:
     assert [r.response.created for r in answer.results] == [True, False, False, True, False, True]
     assert (answer.created_count, answer.failed_count) == (2, 2)
     [notice] = answer.results[4].response.notices
-    assert (notice.code, notice.field) == (outcome_pb2.NOTICE_CODE_FIELDS_KEPT, "memory.tags")
+    assert (notice.code, notice.field) == (outcome_pb2.NOTICE_CODE_FIELDS_UNCHANGED, "memory.tags")
     assert answer.results[1].error.code == grpc.StatusCode.ALREADY_EXISTS.value[0]
     again = await lot.memories.BatchCreateMemories(
         items=[{"memory": {"content": "one"}, "memory_id": "one", "request_id": "r"}]
@@ -140,11 +140,11 @@ async def test_details_and_expiration_are_set_and_cleared_by_the_mask(lot: Lot) 
     ids=str,
 )
 async def test_an_edit_that_cannot_be_is_refused(
-    lot: Lot, asked: Any, fields: list[str], reason: str
+    lot: Lot, requested: Any, fields: list[str], reason: str
 ) -> None:
     before = await created(lot, memory_id="m", project={"path": "/x"})
     told = await failure(
-        lot.memories.UpdateMemory(**{"memory_id": "m", "memory": {"title": "T"}, **asked})
+        lot.memories.UpdateMemory(**{"memory_id": "m", "memory": {"title": "T"}, **requested})
     )
     assert told.reason == reason
     assert not fields or list(told.fields) == fields
@@ -169,11 +169,11 @@ async def test_a_list_is_paged_and_its_token_belongs_to_its_filter(lot: Lot) -> 
 async def test_a_filter_deletes_and_tells(lot: Lot) -> None:
     for n in range(4):
         await created(lot, memory_id=f"m{n}", tags=["old"], pinned=n == 0)
-    asked = {"filter": {"tags_any": ["old"]}}
-    would = await lot.memories.DeleteMemories(**asked, dry_run=True)
+    requested = {"filter": {"tags_any": ["old"]}}
+    would = await lot.memories.DeleteMemories(**requested, dry_run=True)
     assert (would.deleted_count, list(would.memory_ids)) == (3, ["m1", "m2", "m3"])
     assert len(await listed(lot)) == 4
-    assert await lot.memories.DeleteMemories(**asked) == would
+    assert await lot.memories.DeleteMemories(**requested) == would
     assert await listed(lot) == ["m0"]
     assert list((await failure(lot.memories.DeleteMemories(filter={}))).fields) == ["filter"]
     assert list((await failure(lot.memories.DeleteMemories())).fields) == ["filter"]
@@ -200,7 +200,7 @@ async def test_strange_values_are_stored_and_filtered_as_they_stand(lot: Lot) ->
         assert (made.title, list(made.tags), made.source_uri) == (value, [value], value)
         assert made.metadata[value]["in"][0] == value
     for n, value in enumerate(STRANGE):
-        for asked in (
+        for requested in (
             {"tags_any": [value]},
             {"tags_all": [value]},
             {"labels": {"a.b/c_d-e": value}},
@@ -208,7 +208,7 @@ async def test_strange_values_are_stored_and_filtered_as_they_stand(lot: Lot) ->
             {"project_statuses": [value]},
             {"tech_stack": [value]},
         ):
-            assert await listed(lot, **asked) == [f"m{n}"], asked
+            assert await listed(lot, **requested) == [f"m{n}"], requested
         hits = await lot.memories.SearchMemories(query="fact", filter={"tags_any": [value]})
         assert [hit.memory.memory_id for hit in hits.hits] == [f"m{n}"]
         gone = await lot.memories.DeleteMemories(filter={"tags_any": [value]}, dry_run=True)

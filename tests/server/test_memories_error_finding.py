@@ -100,11 +100,11 @@ async def test_filters_hold_before_the_cut(lot):
     for n in range(8):
         await saved(lot, "the port 80 is taken", f"other-{n}", language="go", error_type="X")
     await saved(lot, "the port is taken by another", "mine", language="python", categories=["a"])
-    asked = {"error_message": "the port 80 is taken", "limit": 1}
+    requested = {"error_message": "the port 80 is taken", "limit": 1}
     for narrowed in ({"language": "py"}, {"categories": ["b", "a"]}, {"error_type": "Y"}):
-        answer = await lot.memories.FindErrorSolutions(**asked, **narrowed)
+        answer = await lot.memories.FindErrorSolutions(**requested, **narrowed)
         assert ids(answer.hits) == ["mine"], narrowed
-    assert len((await lot.memories.FindErrorSolutions(**asked)).hits) == 1
+    assert len((await lot.memories.FindErrorSolutions(**requested)).hits) == 1
     answer = await lot.memories.FindErrorSolutions(error_message="the port 80 is taken")
     assert len(answer.hits) == 3
     answer = await lot.memories.FindErrorSolutions(error_message="nothing", language="rust")
@@ -114,9 +114,9 @@ async def test_filters_hold_before_the_cut(lot):
 async def test_min_similarity_bounds_similar_ones_only(lot):
     await saved(lot, "E: the disk of /a/b is full", "same")
     await saved(lot, "the disk is rather full", "near")
-    asked = {"error_message": "E: the disk of /some/where/else is full"}
-    assert ids((await lot.memories.FindErrorSolutions(**asked)).hits) == ["same", "near"]
-    answer = await lot.memories.FindErrorSolutions(**asked, min_similarity=0.99)
+    requested = {"error_message": "E: the disk of /some/where/else is full"}
+    assert ids((await lot.memories.FindErrorSolutions(**requested)).hits) == ["same", "near"]
+    answer = await lot.memories.FindErrorSolutions(**requested, min_similarity=0.99)
     assert ids(answer.hits) == ["same"]
 
 
@@ -134,7 +134,7 @@ async def test_an_error_without_a_word_is_answered_and_says_so(lot):
     assert not answer.hits
     [notice] = answer.notices
     assert (notice.code, notice.field) == (
-        outcome_pb2.NOTICE_CODE_QUERY_WORDLESS, "error_message",
+        outcome_pb2.NOTICE_CODE_QUERY_NOT_SEARCHABLE, "error_message",
     )  # fmt: skip
 
 
@@ -172,9 +172,9 @@ async def test_an_expired_solution_is_not_found_and_takes_no_outcome(lot):
 async def test_outcomes_count_and_order_what_is_all_but_the_same(lot):
     for name in ("older", "newer"):
         await saved(lot, "KeyError: 'a'", name)
-    asked = {"error_message": "KeyError: 'a'"}
-    assert ids((await lot.memories.FindErrorSolutions(**asked)).hits) == ["newer", "older"]
-    answer = await lot.memories.FindErrorSolutions(**asked)
+    requested = {"error_message": "KeyError: 'a'"}
+    assert ids((await lot.memories.FindErrorSolutions(**requested)).hits) == ["newer", "older"]
+    answer = await lot.memories.FindErrorSolutions(**requested)
     solution = await helped(lot, "older", retrieval_id=answer.retrieval_id)
     solution = await helped(
         lot, "older", outcome_pb2.OUTCOME_PARTIAL, duration=timedelta(seconds=3), reward=0.5
@@ -185,7 +185,7 @@ async def test_outcomes_count_and_order_what_is_all_but_the_same(lot):
     assert counts.success_rate == pytest.approx(0.7 * (0.7 * 1.0 + 0.3 * 0.5))
     assert counts.average_duration.seconds == 3
     assert solution.update_time == solution.create_time
-    assert ids((await lot.memories.FindErrorSolutions(**asked)).hits) == ["older", "newer"]
+    assert ids((await lot.memories.FindErrorSolutions(**requested)).hits) == ["older", "newer"]
 
 
 async def test_an_outcome_by_request_counts_once(lot):

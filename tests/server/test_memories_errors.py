@@ -39,8 +39,8 @@ async def saved(lot: Lot, message: str = "KeyError: 'a'", **named: Any) -> Any:
     return await lot.memories.SaveErrorSolution(error_solution=fields, **beside)
 
 
-async def listed(lot: Lot, **asked: Any) -> list[str]:
-    page = await lot.memories.ListErrorSolutions(filter=asked)
+async def listed(lot: Lot, **requested: Any) -> list[str]:
+    page = await lot.memories.ListErrorSolutions(filter=requested)
     return [one.error_solution_id for one in page.error_solutions]
 
 
@@ -76,8 +76,8 @@ async def test_the_same_solution_again_is_the_stored_one_and_says_what_it_keeps(
     assert not again.created
     assert again.error_solution == first.error_solution
     assert {(notice.code, notice.field) for notice in again.notices} == {
-        (outcome_pb2.NOTICE_CODE_FIELDS_KEPT, "error_solution.error_message"),
-        (outcome_pb2.NOTICE_CODE_FIELDS_KEPT, "error_solution.context"),
+        (outcome_pb2.NOTICE_CODE_FIELDS_UNCHANGED, "error_solution.error_message"),
+        (outcome_pb2.NOTICE_CODE_FIELDS_UNCHANGED, "error_solution.context"),
     }
 
 
@@ -157,12 +157,12 @@ FILTERS: list[tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = [
 
 @pytest.mark.parametrize(("asked", "inside", "outside"), FILTERS)
 async def test_each_filter_lets_through_what_it_should_and_nothing_else(
-    lot, asked, inside, outside
+    lot, requested, inside, outside
 ):
-    typed = {"error_type": "E"} if "signatures" in asked else {}
+    typed = {"error_type": "E"} if "signatures" in requested else {}
     await saved(lot, **{"message": "e", **typed, **inside}, error_solution_id="in")
     await saved(lot, **{"message": "e", **typed, **outside}, error_solution_id="out")
-    assert await listed(lot, **asked) == ["in"]
+    assert await listed(lot, **requested) == ["in"]
     assert await listed(lot) == ["out", "in"]
     assert await listed(lot, min_usage_count=1) == []
 
@@ -179,7 +179,7 @@ async def test_filters_by_time_of_creation_leave_their_bounds_out(lot):
 
 
 def test_every_field_of_the_filter_is_in_a_test_above():
-    tried = {name for asked, _, _ in FILTERS for name in asked}
+    tried = {name for requested, _, _ in FILTERS for name in requested}
     tried |= {"created_after", "created_before", "min_usage_count"}
     assert tried == set(error_solution_pb2.ErrorSolutionFilter.DESCRIPTOR.fields_by_name)
 

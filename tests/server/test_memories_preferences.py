@@ -102,8 +102,8 @@ async def test_what_json_does_not_know_and_what_is_too_deep_is_refused(lot):
 async def test_an_etag_guards_a_put_and_a_delete(lot):
     etag = (await put(lot, 1)).preference.etag
     await put(lot, 2, etag=etag)
-    for asked in (put(lot, 3, etag=etag), lot.memories.DeletePreference(key="k", etag=etag)):
-        failed = await failure(asked)
+    for requested in (put(lot, 3, etag=etag), lot.memories.DeletePreference(key="k", etag=etag)):
+        failed = await failure(requested)
         assert (failed.code, failed.reason) == ("ABORTED", "ETAG_MISMATCH")
         assert failed.metadata["id"] == "k"
     failed = await failure(put(lot, 3, "none", etag=etag))

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from lot_grpc.pb.lot.v1 import change_pb2 as pb
-from lot_grpc.pb.lot.v1 import noun_pb2
+from lot_grpc.pb.lot.v1 import resource_kind_pb2
 from tests.server.service import Lot
 from tests.server.wire import failure
 
@@ -40,8 +40,8 @@ class Watcher:
 
 
 @asynccontextmanager
-async def watching(lot: Lot, **asked: Any) -> AsyncIterator[Watcher]:
-    call = lot.memories.WatchChanges(**asked)
+async def change_watcher(lot: Lot, **requested: Any) -> AsyncIterator[Watcher]:
+    call = lot.memories.WatchChanges(**requested)
     watcher = Watcher(call)
     first = await watcher.next()
     assert not first.change_events
@@ -51,16 +51,16 @@ async def watching(lot: Lot, **asked: Any) -> AsyncIterator[Watcher]:
         call.cancel()
 
 
-async def test_each_noun_comes_with_its_payload(lot):
-    nouns = [
-        noun_pb2.NOUN_MEMORY,
-        noun_pb2.NOUN_PATTERN,
-        noun_pb2.NOUN_EPISODE,
-        noun_pb2.NOUN_ERROR_SOLUTION,
-        noun_pb2.NOUN_DECISION,
-        noun_pb2.NOUN_LEARNING_EVENT,
+async def test_each_kind_comes_with_its_payload(lot):
+    resource_kinds = [
+        resource_kind_pb2.RESOURCE_KIND_MEMORY,
+        resource_kind_pb2.RESOURCE_KIND_PATTERN,
+        resource_kind_pb2.RESOURCE_KIND_EPISODE,
+        resource_kind_pb2.RESOURCE_KIND_ERROR_SOLUTION,
+        resource_kind_pb2.RESOURCE_KIND_DECISION,
+        resource_kind_pb2.RESOURCE_KIND_LEARNING_EVENT,
     ]
-    async with watching(lot, nouns=nouns) as watcher:
+    async with change_watcher(lot, resource_kinds=resource_kinds) as watcher:
         memory = (await lot.memories.CreateMemory(memory={"content": "c"})).memory
         pattern = (await lot.patterns.SavePattern(pattern={"task": "t"})).pattern
         episode = (await lot.episodes.StartEpisode(episode={"task": "t"})).episode
@@ -90,14 +90,16 @@ async def test_each_noun_comes_with_its_payload(lot):
 
 async def test_updates_and_deletes_are_told_and_a_cursor_goes_on(lot):
     pattern = (await lot.patterns.SavePattern(pattern={"task": "t"})).pattern
-    async with watching(lot, nouns=[noun_pb2.NOUN_PATTERN]) as watcher:
+    async with change_watcher(
+        lot, resource_kinds=[resource_kind_pb2.RESOURCE_KIND_PATTERN]
+    ) as watcher:
         await lot.patterns.RecordOutcome(
             pattern_ids=[pattern.pattern_id], query="q", outcome="OUTCOME_SUCCESS"
         )
         [used] = (await watcher.until(1))[:1]
         cursor = used.cursor
     await lot.patterns.DeletePattern(pattern_id=pattern.pattern_id)
-    async with watching(lot, after_cursor=cursor) as watcher:
+    async with change_watcher(lot, after_cursor=cursor) as watcher:
         while not watcher.told or watcher.told[-1].type != pb.CHANGE_TYPE_DELETED:
             await watcher.next()
     deleted = watcher.told[-1]
@@ -108,7 +110,7 @@ async def test_updates_and_deletes_are_told_and_a_cursor_goes_on(lot):
 
 async def test_each_write_of_a_session_is_told_without_its_values_and_messages(lot):
     message = {"role": "user", "content": "secret"}
-    async with watching(lot, nouns=["NOUN_SESSION"]) as watcher:
+    async with change_watcher(lot, resource_kinds=["RESOURCE_KIND_SESSION"]) as watcher:
         for write in (
             lambda: lot.memories.AppendSessionMessage(session_id="s", message=message),
             lambda: lot.memories.AppendSessionMessage(session_id="s", message=message),
@@ -137,7 +139,7 @@ async def test_each_write_of_a_session_is_told_without_its_values_and_messages(l
 
 
 async def test_puts_and_deletes_of_a_preference_are_told(lot):
-    async with watching(lot, nouns=["NOUN_PREFERENCE"]) as watcher:
+    async with change_watcher(lot, resource_kinds=["RESOURCE_KIND_PREFERENCE"]) as watcher:
         for number in range(2):
             put = await lot.memories.PutPreference(key="k", value={"number_value": number})
             one = (await watcher.until(number + 1))[-1]
@@ -148,8 +150,12 @@ async def test_puts_and_deletes_of_a_preference_are_told(lot):
 
 
 async def test_payloads_can_be_left_out_and_types_chosen(lot):
-    asked = {"omit_payload": True, "types": [pb.CHANGE_TYPE_STORED], "nouns": ["NOUN_MEMORY"]}
-    async with watching(lot, **asked) as watcher:
+    requested = {
+        "omit_payload": True,
+        "types": [pb.CHANGE_TYPE_STORED],
+        "resource_kinds": ["RESOURCE_KIND_MEMORY"],
+    }
+    async with change_watcher(lot, **requested) as watcher:
         memory = (await lot.memories.CreateMemory(memory={"content": "c"})).memory
         await lot.memories.DeleteMemory(memory_id=memory.memory_id)
         await lot.memories.CreateMemory(memory={"content": "d"}, memory_id="last")
@@ -162,7 +168,9 @@ async def test_payloads_can_be_left_out_and_types_chosen(lot):
 async def test_from_the_start_all_comes_first(lot):
     for number in range(3):
         await lot.memories.CreateMemory(memory={"content": f"fact {number}"})
-    async with watching(lot, from_start=True, nouns=["NOUN_MEMORY"]) as watcher:
+    async with change_watcher(
+        lot, from_start=True, resource_kinds=["RESOURCE_KIND_MEMORY"]
+    ) as watcher:
         await watcher.until(3)
         await lot.memories.CreateMemory(memory={"content": "one more"})
         told = await watcher.until(4)
@@ -171,7 +179,7 @@ async def test_from_the_start_all_comes_first(lot):
 
 async def test_a_match_is_told_live(lot):
     pattern = (await lot.patterns.SavePattern(pattern={"task": "Log in to the site"})).pattern
-    async with watching(lot, types=["CHANGE_TYPE_PATTERN_MATCHED"]) as watcher:
+    async with change_watcher(lot, types=["CHANGE_TYPE_PATTERN_MATCHED"]) as watcher:
         answer = await lot.patterns.RecallPatterns(query="Log in to the site")
         [match] = await watcher.until(1)
     assert match.cursor == ""
@@ -181,7 +189,7 @@ async def test_a_match_is_told_live(lot):
 
 
 async def test_an_idle_watch_beats(lot):
-    async with watching(lot, heartbeat_interval={"seconds": 1}) as watcher:
+    async with change_watcher(lot, heartbeat_interval={"seconds": 1}) as watcher:
         assert not (await watcher.next()).change_events
         assert not (await watcher.next()).change_events
 
@@ -189,7 +197,9 @@ async def test_an_idle_watch_beats(lot):
 async def test_a_large_answer_comes_in_messages_that_a_usual_client_takes(lot):
     for number in range(8):
         await lot.memories.CreateMemory(memory={"content": f"{number} " + "x" * 500_000})
-    async with watching(lot, from_start=True, nouns=["NOUN_MEMORY"]) as watcher:
+    async with change_watcher(
+        lot, from_start=True, resource_kinds=["RESOURCE_KIND_MEMORY"]
+    ) as watcher:
         largest = 0
         while len(watcher.told) < 8:
             largest = max(largest, (await watcher.next()).ByteSize())
@@ -197,12 +207,20 @@ async def test_a_large_answer_comes_in_messages_that_a_usual_client_takes(lot):
 
 
 @pytest.mark.parametrize(
-    "noun", ["NOUN_OUTCOME", "NOUN_EPISODE_EVENT", "NOUN_ACTION_VALUE", "NOUN_POLICY"]
+    "resource_kind",
+    [
+        "RESOURCE_KIND_OUTCOME",
+        "RESOURCE_KIND_EPISODE_EVENT",
+        "RESOURCE_KIND_ACTION_VALUE",
+        "RESOURCE_KIND_POLICY",
+    ],
 )
-async def test_what_cannot_be_watched_is_refused(lot, noun):
-    failed = await failure(lot.memories.WatchChanges(nouns=["NOUN_PATTERN", noun]).read())
-    assert failed.fields == {"nouns[1]": "noun.watched"}
-    assert noun in failed.message
+async def test_what_cannot_be_watched_is_refused(lot, resource_kind):
+    failed = await failure(
+        lot.memories.WatchChanges(resource_kinds=["RESOURCE_KIND_PATTERN", resource_kind]).read()
+    )
+    assert failed.fields == {"resource_kinds[1]": "resource_kind.watched"}
+    assert resource_kind in failed.message
 
 
 def _token(text: str) -> str:
@@ -249,8 +267,8 @@ async def test_a_start_and_a_cursor_exclude_each_other(lot):
 
 async def test_a_watch_that_is_cancelled_leaves_nothing(lot):
     for _ in range(5):
-        async with watching(lot):
+        async with change_watcher(lot):
             pass
-    async with watching(lot) as watcher:  # and others go on
+    async with change_watcher(lot) as watcher:  # and others go on
         await lot.memories.CreateMemory(memory={"content": "c"})
         assert (await watcher.until(1))[0].memory.content == "c"

@@ -73,13 +73,13 @@ async def saved(lot: Lot, task: str = "sort a list", **fields: Any) -> Any:
     return answer.pattern
 
 
-async def listed(lot: Lot, **asked: Any) -> list[str]:
-    answer = await lot.patterns.ListPatterns(page_size=1000, **asked)
+async def listed(lot: Lot, **requested: Any) -> list[str]:
+    answer = await lot.patterns.ListPatterns(page_size=1000, **requested)
     return [pattern.pattern_id for pattern in answer.patterns]
 
 
-async def recalled(lot: Lot, query: str, **asked: Any) -> list[str]:
-    answer = await lot.patterns.RecallPatterns(query=query, limit=100, **asked)
+async def recalled(lot: Lot, query: str, **requested: Any) -> list[str]:
+    answer = await lot.patterns.RecallPatterns(query=query, limit=100, **requested)
     return [hit.pattern.pattern_id for hit in answer.hits]
 
 

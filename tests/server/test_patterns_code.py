@@ -83,7 +83,7 @@ async def test_the_same_again_is_no_success(lot):
     assert list(again.patterns) == list(first.patterns)
     assert again.created_count == 0
     assert [(n.code, n.field) for n in again.notices] == [
-        (outcome_pb2.NOTICE_CODE_FIELDS_KEPT, "patterns.metadata.success_metrics")
+        (outcome_pb2.NOTICE_CODE_FIELDS_UNCHANGED, "patterns.metadata.success_metrics")
     ]
     assert len((await lot.patterns.ListPatterns()).patterns) == 3
 

@@ -51,7 +51,7 @@ async def test_a_group_is_told_with_its_template_and_members(lot):
     assert made.outcomes.usage_count == made.outcomes.success_count == 1
     assert list(group.member_pattern_ids) == [f"login-{user}" for user in USERS]
     assert (answer.group_count, answer.pattern_count, answer.created_count) == (1, 3, 1)
-    assert (group.member_count, answer.left_out_count, answer.extended_count) == (3, 0, 0)
+    assert (group.member_count, answer.omitted_count, answer.extended_count) == (3, 0, 0)
     member = (await lot.patterns.GetPattern(pattern_id="login-bob")).pattern
     assert member.parent_pattern_id == made.pattern_id
     again = await lot.patterns.DistillPatterns(similarity=0.7)
@@ -136,11 +136,11 @@ async def test_a_successor_takes_the_place_of_the_old_one_in_recall(lot):
     )
     hits = (await lot.patterns.RecallPatterns(query="open the shop")).hits
     assert [hit.pattern.pattern_id for hit in hits] == ["new"]
-    asked = {"superseded": True}
-    hits = (await lot.patterns.RecallPatterns(query="open the shop", filter=asked)).hits
+    requested = {"superseded": True}
+    hits = (await lot.patterns.RecallPatterns(query="open the shop", filter=requested)).hits
     assert [(h.pattern.pattern_id, h.pattern.superseded_by) for h in hits] == [("old", "new")]
     assert len((await lot.patterns.ListPatterns()).patterns) == 2
-    assert (await lot.patterns.GetPatternStats(filter=asked)).total_patterns == 1
+    assert (await lot.patterns.GetPatternStats(filter=requested)).total_patterns == 1
     await lot.patterns.UpdatePattern(
         pattern_id="new", pattern={"task": ""}, update_mask={"paths": ["supersedes"]}
     )

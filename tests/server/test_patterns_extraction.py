@@ -152,8 +152,8 @@ async def test_failures_teach_what_to_avoid_and_fast_runs_what_is_fast(lot: Lot)
     assert avoid.task.startswith("Avoid what makes build tasks fail")
     assert "OOM: ended 12 of 12 failures." in avoid.recommended_context
     assert avoid.outcomes.success_rate == 0.5
-    asked = await lot.patterns.ExtractPatterns(pattern_type="PATTERN_TYPE_OPTIMIZATION")
-    [faster] = asked.patterns
+    requested = await lot.patterns.ExtractPatterns(pattern_type="PATTERN_TYPE_OPTIMIZATION")
+    [faster] = requested.patterns
     assert (faster.success_indicators, faster.failure_indicators) == (
         ["tool: cache"],
         ["tool: fetch"],
@@ -235,11 +235,11 @@ async def test_a_recorded_episode_stores_its_errors_just_when_it_is_asked_to(lot
         {"event_type": "tool_call", "data": {"tool": "curl", "error": "connection refused"}},
         {"event_type": "tool_call", "data": {"tool": "curl"}},
     ]
-    asked = {"episode": {"task": "Ship", "status": SUCCEEDED}, "events": events}
-    plain = await lot.episodes.RecordEpisode(**asked)
+    requested = {"episode": {"task": "Ship", "status": SUCCEEDED}, "events": events}
+    plain = await lot.episodes.RecordEpisode(**requested)
     assert not plain.extracted_error_solutions
     assert not (await lot.memories.ListErrorSolutions()).error_solutions
-    answer = await lot.episodes.RecordEpisode(**asked, auto_extract_patterns=True)
+    answer = await lot.episodes.RecordEpisode(**requested, auto_extract_patterns=True)
     [solution] = answer.extracted_error_solutions
     assert (solution.error_message, solution.steps) == ("connection refused", ["tool_call(curl)"])
     assert len(answer.extracted_patterns) == 1

@@ -72,7 +72,7 @@ async def test_an_edit_of_what_was_read_keeps_what_feedback_moved_and_says_so(lo
     )
     assert (answer.pattern.title, answer.pattern.confidence) == ("new", 0.6)
     [notice] = answer.notices
-    assert notice.code == outcome_pb2.NOTICE_CODE_FIELDS_KEPT
+    assert notice.code == outcome_pb2.NOTICE_CODE_FIELDS_UNCHANGED
     assert notice.field == "pattern.confidence"
     answer = await lot.patterns.UpdatePattern(
         pattern_id="p", pattern={"confidence": 0.2}, update_mask={"paths": ["confidence"]}

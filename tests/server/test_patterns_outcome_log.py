@@ -71,8 +71,8 @@ async def two_near_ties(lot) -> None:
         await saved(lot, f"{QUERY} {name}", pattern_id=name)
 
 
-async def ids(lot, **asked) -> list[str]:
-    answer = await lot.patterns.RecallPatterns(query=f"{QUERY} 1", **asked)
+async def ids(lot, **requested) -> list[str]:
+    answer = await lot.patterns.RecallPatterns(query=f"{QUERY} 1", **requested)
     return [hit.pattern.pattern_id for hit in answer.hits]
 
 

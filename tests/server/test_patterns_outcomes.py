@@ -76,8 +76,8 @@ async def test_an_outcome_for_an_unknown_pattern_counts_for_none(lot):
 async def test_an_outcome_may_name_its_recall_or_its_query(lot):
     await saved(lot, pattern_id="p")
     recall = await lot.patterns.RecallPatterns(query="sort")
-    for asked in ({"retrieval_id": recall.retrieval_id}, {"query": "sort"}, {}):
-        await lot.patterns.RecordOutcome(pattern_ids=["p"], outcome=SUCCESS, **asked)
+    for requested in ({"retrieval_id": recall.retrieval_id}, {"query": "sort"}, {}):
+        await lot.patterns.RecordOutcome(pattern_ids=["p"], outcome=SUCCESS, **requested)
     assert (await lot.patterns.GetPattern(pattern_id="p")).pattern.outcomes.usage_count == 3
 
 

@@ -20,17 +20,17 @@ async def three(lot) -> None:
 async def test_a_dry_run_and_then_the_run(lot):
     await three(lot)
     dry = await lot.patterns.PrunePatterns(max_success_rate=0.7, dry_run=True)
-    assert (dry.deleted_count, list(dry.pattern_ids), dry.kept_count) == (1, ["bad"], 2)
+    assert (dry.deleted_count, list(dry.pattern_ids), dry.remaining_count) == (1, ["bad"], 2)
     assert len((await lot.patterns.ListPatterns()).patterns) == 3
     run = await lot.patterns.PrunePatterns(max_success_rate=0.7)
-    assert (run.deleted_count, list(run.pattern_ids), run.kept_count) == (1, ["bad"], 2)
-    assert (run.spared_count, run.oldest_kept_time) == (0, dry.oldest_kept_time)
+    assert (run.deleted_count, list(run.pattern_ids), run.remaining_count) == (1, ["bad"], 2)
+    assert (run.spared_count, run.oldest_remaining_time) == (0, dry.oldest_remaining_time)
     assert run.elapsed.ToNanoseconds() > 0
     again = await lot.patterns.PrunePatterns(max_success_rate=0.7)
     assert (again.deleted_count, list(again.pattern_ids)) == (0, [])
     left = (await lot.patterns.ListPatterns()).patterns
     assert {pattern.pattern_id for pattern in left} == {"good", "pinned"}
-    assert again.oldest_kept_time == min(
+    assert again.oldest_remaining_time == min(
         (p.create_time for p in left), key=lambda t: t.ToNanoseconds()
     )
 
@@ -38,21 +38,21 @@ async def test_a_dry_run_and_then_the_run(lot):
 async def test_the_best_are_kept_within_the_filter(lot):
     await three(lot)
     await saved(lot, "other", pattern_id="other", language="go")
-    answer = await lot.patterns.PrunePatterns(filter={"languages": ["go"]}, keep_at_most=1)
+    answer = await lot.patterns.PrunePatterns(filter={"languages": ["go"]}, max_remaining=1)
     assert answer.deleted_count == 0
-    answer = await lot.patterns.PrunePatterns(keep_at_most=1, min_usage_count=1)
+    answer = await lot.patterns.PrunePatterns(max_remaining=1, min_usage_count=1)
     assert list(answer.pattern_ids) == ["bad"]
     answer = await lot.patterns.PrunePatterns(filter={"languages": ["go"]}, max_success_rate=1)
-    assert (list(answer.pattern_ids), answer.kept_count) == (["other"], 0)
-    assert not answer.HasField("oldest_kept_time")
+    assert (list(answer.pattern_ids), answer.remaining_count) == (["other"], 0)
+    assert not answer.HasField("oldest_remaining_time")
 
 
 @pytest.mark.parametrize("asked", [{}, {"dry_run": True}, {"min_usage_count": 3}, {"filter": {}}])
-async def test_without_a_criterion_it_is_refused_with_what_to_do(lot, asked):
+async def test_without_a_criterion_it_is_refused_with_what_to_do(lot, requested):
     await three(lot)
-    failed = await failure(lot.patterns.PrunePatterns(**asked))
+    failed = await failure(lot.patterns.PrunePatterns(**requested))
     assert (failed.code, failed.reason) == ("INVALID_ARGUMENT", "REQUEST_INVALID")
-    assert "max_success_rate, keep_at_most or both" in str(failed.fields) + failed.message
+    assert "max_success_rate, max_remaining or both" in str(failed.fields) + failed.message
     assert len((await lot.patterns.ListPatterns()).patterns) == 3
 
 

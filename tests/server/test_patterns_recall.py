@@ -98,7 +98,10 @@ async def test_a_query_without_a_word_finds_nothing_and_says_so(lot):
         assert not answer.hits
         assert answer.retrieval_id
         [notice] = answer.notices
-        assert (notice.code, notice.field) == (outcome_pb2.NOTICE_CODE_QUERY_WORDLESS, "query")
+        assert (notice.code, notice.field) == (
+            outcome_pb2.NOTICE_CODE_QUERY_NOT_SEARCHABLE,
+            "query",
+        )
 
 
 # --- filters ----------------------------------------------------------------------------------
@@ -142,16 +145,16 @@ FILTERS: list[tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = [
 
 @pytest.mark.parametrize(("asked", "inside", "outside"), FILTERS)
 async def test_each_filter_lets_through_what_it_should_and_nothing_else(
-    lot, asked, inside, outside
+    lot, requested, inside, outside
 ):
     for name, fields in (("in", dict(inside)), ("out", dict(outside))):
         used = fields.pop("used", 0)
         await saved(lot, "a task of this test", pattern_id=name, **fields)
         for _ in range(used):
             await lot.patterns.RecordOutcome(pattern_ids=[name], outcome=SUCCESS)
-    assert await listed(lot, filter=asked) == ["in"]
-    assert await recalled(lot, "a task of this test", filter=asked) == ["in"]
-    assert (await lot.patterns.GetPatternStats(filter=asked)).total_patterns == 1
+    assert await listed(lot, filter=requested) == ["in"]
+    assert await recalled(lot, "a task of this test", filter=requested) == ["in"]
+    assert (await lot.patterns.GetPatternStats(filter=requested)).total_patterns == 1
     assert len(await listed(lot)) == 2
 
 
@@ -161,17 +164,17 @@ async def test_filters_by_time_of_creation_leave_their_bounds_out(lot):
     second = await saved(lot, "two", pattern_id="2")
     lot.clock.advance(1)
     third = await saved(lot, "three", pattern_id="3")
-    for asked, expected in (
+    for requested, expected in (
         ({"created_after": first.create_time}, ["3", "2"]),
         ({"created_before": third.create_time}, ["2", "1"]),
         ({"created_after": first.create_time, "created_before": third.create_time}, ["2"]),
         ({"created_after": second.create_time, "created_before": second.create_time}, []),
     ):
-        assert await listed(lot, filter=asked) == expected
+        assert await listed(lot, filter=requested) == expected
 
 
 def test_every_field_of_the_filter_is_in_a_test_above():
-    tried = {name for asked, _, _ in FILTERS for name in asked}
+    tried = {name for requested, _, _ in FILTERS for name in requested}
     tried |= {"created_after", "created_before"}
     assert tried == set(P.PatternFilter.DESCRIPTOR.fields_by_name)
 

@@ -46,9 +46,9 @@ async def shop(
         yield lot
 
 
-async def ask(lot: Lot, noun: str, **fields: Any) -> Any:
+async def ask(lot: Lot, resource_kind: str, **fields: Any) -> Any:
     fields = {"query": QUERY, "explain": True, **fields}
-    if noun == "patterns":
+    if resource_kind == "patterns":
         return await lot.patterns.RecallPatterns(**fields)
     return await lot.memories.SearchMemories(**fields)
 
@@ -57,16 +57,16 @@ def parts(hit: Any) -> set[str]:
     return {part.name for part in hit.score_parts}
 
 
-NOUNS = pytest.mark.parametrize("noun", ["patterns", "memories"])
+RESOURCE_KINDS = pytest.mark.parametrize("resource_kind", ["patterns", "memories"])
 
 
 def doubles(reranker: Callable[[], OverlapReranker]) -> Any:
     return pytest.mark.parametrize("made_with", [reranker])
 
 
-@NOUNS
-async def test_a_reranked_hit_says_so_and_its_parts_add_up(shop, noun):
-    answer = await ask(shop, noun, rerank=True)
+@RESOURCE_KINDS
+async def test_a_reranked_hit_says_so_and_its_parts_add_up(shop, resource_kind):
+    answer = await ask(shop, resource_kind, rerank=True)
     assert len(answer.hits) == 3
     for hit in answer.hits:
         assert "rerank" in parts(hit)
@@ -74,28 +74,28 @@ async def test_a_reranked_hit_says_so_and_its_parts_add_up(shop, noun):
     assert not answer.notices
 
 
-@NOUNS
-async def test_nothing_is_reranked_unless_it_is_asked_for(shop, noun):
-    answer = await ask(shop, noun)
+@RESOURCE_KINDS
+async def test_nothing_is_reranked_unless_it_is_asked_for(shop, resource_kind):
+    answer = await ask(shop, resource_kind)
     assert len(answer.hits) == 3
     assert not any("rerank" in parts(hit) for hit in answer.hits)
 
 
-@NOUNS
+@RESOURCE_KINDS
 @doubles(lambda: OverlapReranker(reached=2))
-async def test_candidates_that_were_not_reached_are_told(shop, noun):
-    answer = await ask(shop, noun, rerank=True)
+async def test_candidates_that_were_not_reached_are_told(shop, resource_kind):
+    answer = await ask(shop, resource_kind, rerank=True)
     assert [(notice.code, notice.field) for notice in answer.notices] == [(INCOMPLETE, "rerank")]
     assert "no time for 1 of the candidates" in answer.notices[0].message
     assert sum("rerank" in parts(hit) for hit in answer.hits) == 2
-    assert not (await ask(shop, noun)).notices
+    assert not (await ask(shop, resource_kind)).notices
 
 
-@NOUNS
+@RESOURCE_KINDS
 @doubles(Missing)
-async def test_a_server_without_the_model_refuses_to_rerank_and_nothing_else(shop, noun):
-    failed = await failure(ask(shop, noun, rerank=True))
+async def test_a_server_without_the_model_refuses_to_rerank_and_nothing_else(shop, resource_kind):
+    failed = await failure(ask(shop, resource_kind, rerank=True))
     assert (failed.code, failed.reason) == ("FAILED_PRECONDITION", "RERANKER_UNAVAILABLE")
     assert "lot-grpc check" in failed.message
     assert "nowhere" not in failed.message  # a path is no business of a caller
-    assert len((await ask(shop, noun)).hits) == 3
+    assert len((await ask(shop, resource_kind)).hits) == 3

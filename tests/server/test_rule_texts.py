@@ -35,7 +35,7 @@ def told(message: Message) -> dict[str, str]:
     return {one.field: one.description for one in caught.value.violations}
 
 
-def saving(**fields: Any) -> pattern_service_pb2.SavePatternRequest:
+def pattern_writer(**fields: Any) -> pattern_service_pb2.SavePatternRequest:
     pattern = pattern_pb2.Pattern(**{"task": "t", **fields})
     return pattern_service_pb2.SavePatternRequest(pattern=pattern)
 
@@ -55,16 +55,16 @@ def saving(**fields: Any) -> pattern_service_pb2.SavePatternRequest:
             f"must be empty, or {ID}",
         ),
         (
-            saving(labels={"a=b": ""}),
+            pattern_writer(labels={"a=b": ""}),
             'labels["a=b"]',
             "key must not contain `=`, control characters, line breaks or bidirectional overrides, "
             "nor begin or end with white space",
         ),
-        (saving(tags=[""]), "tags[0]", "must not be empty"),
-        (saving(tags=["a", "a"]), "tags", "must not have the same item twice"),
-        (saving(tags=[f"{n}" for n in range(101)]), "tags", "must have at most 100 items"),
+        (pattern_writer(tags=[""]), "tags[0]", "must not be empty"),
+        (pattern_writer(tags=["a", "a"]), "tags", "must not have the same item twice"),
+        (pattern_writer(tags=[f"{n}" for n in range(101)]), "tags", "must have at most 100 items"),
         (
-            saving(kind=9),
+            pattern_writer(kind=9),
             "kind",
             "9 is none of PATTERN_KIND_TASK, PATTERN_KIND_CODE, PATTERN_KIND_LEARNED, "
             "PATTERN_KIND_DISTILLED",
@@ -112,7 +112,7 @@ def test_an_item_deep_in_a_batch_is_told_with_the_names_of_its_enum():
 
 
 def test_rules_without_words_of_their_own_stay_as_they_are():
-    assert told(saving(confidence=2)) == {
+    assert told(pattern_writer(confidence=2)) == {
         "pattern.confidence": "must be greater than or equal to 0 and less than or equal to 1"
     }
     memory = memory_pb2.Memory(kind=memory_pb2.MEMORY_KIND_FACT, content="x" * 2_000_000)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lot_grpc.pb.lot.v1 import episode_service_pb2, pattern_service_pb2
-from lot_grpc.server.wellformed import MAX_FOUND, WellFormed
+from lot_grpc.server.structural_checks import MAX_FOUND, WellFormed
 
 SAVE = pattern_service_pb2.SavePatternRequest
 EVENTS = episode_service_pb2.RecordEventsRequest

@@ -7,8 +7,8 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from lot_grpc.domain.cells import CELLS_AT_MOST
-from lot_grpc.domain.change import Noun
+from lot_grpc.domain.cells import MAX_CELLS
+from lot_grpc.domain.change import ResourceKind
 from lot_grpc.domain.episode import EpisodeError, EpisodeStart, EpisodeStatus
 from lot_grpc.domain.errors import (
     DecisionNotFoundError,
@@ -28,27 +28,27 @@ from lot_grpc.domain.pattern import PatternContent
 from lot_grpc.domain.policy import NamespacePolicy, PolicyEdit
 from lot_grpc.domain.query import MemoryFilter, PatternFilter
 from lot_grpc.domain.session import SessionMessage
-from lot_grpc.domain.transfer import Conflict, ExportAsk, ImportTerms
-from lot_grpc.services.distilling.distilling import DistillAsk
+from lot_grpc.domain.transfer import Conflict, ExportSpec, ImportTerms
+from lot_grpc.services.distillation.distiller import DistillRequest
 from lot_grpc.services.episodes.episodes import EpisodeDraft
-from lot_grpc.services.episodes.recording import Takeover
+from lot_grpc.services.episodes.event_recorder import Takeover
 from lot_grpc.services.extraction.code_extraction import CodeDraft
-from lot_grpc.services.extraction.extraction import ExtractionDraft
+from lot_grpc.services.extraction.pattern_extraction import ExtractionDraft
 from lot_grpc.services.learning.decisions import DecisionOutcomeDraft
 from lot_grpc.services.memories.drafts import MemoryEdit
 from lot_grpc.services.memories.error_outcomes import ErrorOutcomeDraft
 from lot_grpc.services.memories.preferences import PreferenceDraft
-from lot_grpc.services.memories.seeding import Seeds
+from lot_grpc.services.memories.seeder import Seeds
 from lot_grpc.services.outcomes.outcome_log import CorrectionDraft
 from lot_grpc.services.outcomes.outcomes import OutcomeDraft
 from lot_grpc.services.patterns.drafts import Dedupe
 from lot_grpc.services.patterns.feedback import FeedbackDraft
 from lot_grpc.services.patterns.patterns import PatternEdit
-from lot_grpc.services.patterns.pruning import PruneDraft
+from lot_grpc.services.patterns.pruner import PruneDraft
 from lot_grpc.services.records.collections import ERROR_SOLUTIONS
 from lot_grpc.services.sessions.rows import Terms
 from lot_grpc.services.sessions.session_messages import MessageDraft
-from lot_grpc.services.transfer.importing import ImportRun
+from lot_grpc.services.transfer.importer import ImportRun
 from lot_grpc.services.transfer.kinds import Row
 from tests.services.world import (
     DAY,
@@ -95,9 +95,11 @@ async def nothing(world: World, ns: str) -> None:
 
 async def three_patterns(world: World, ns: str) -> None:
     """``p1`` saved by content, used twice; ``p2`` and ``p3`` by id."""
-    await world.services.saving.save(ns, draft("one", language="python"))
-    await world.services.saving.save(ns, draft("two", pattern_id="p2"))
-    await world.services.saving.save(ns, draft("three", pattern_id="p3", initial_success_rate=0.4))
+    await world.services.pattern_writer.save(ns, draft("one", language="python"))
+    await world.services.pattern_writer.save(ns, draft("two", pattern_id="p2"))
+    await world.services.pattern_writer.save(
+        ns, draft("three", pattern_id="p3", initial_success_rate=0.4)
+    )
     used = OutcomeDraft((await id_of(world, ns, "one"), "p2"), Outcome.FAILURE, query="how")
     await world.services.outcomes.record(ns, used)
     await world.services.outcomes.record(ns, replace(used, outcome=Outcome.PARTIAL))
@@ -115,7 +117,7 @@ async def id_of(world: World, ns: str, task: str) -> str:
 async def running(world: World, ns: str) -> None:
     await world.services.episodes.start(ns, start(episode_id="e"))
     for n in range(2):
-        await world.services.recording.record_event(ns, "e", event(text=f"before {n}"), "")
+        await world.services.recorder.record_event(ns, "e", event(text=f"before {n}"), "")
 
 
 async def a_memory(world: World, ns: str) -> None:
@@ -130,7 +132,7 @@ async def two_error_solutions(world: World, ns: str) -> None:
 
 def saves(*given: Any, **named: Any) -> Step:
     async def run(world: World, ns: str) -> Any:
-        return await world.services.saving.save(ns, draft(*given, **named))
+        return await world.services.pattern_writer.save(ns, draft(*given, **named))
 
     return run
 
@@ -139,7 +141,7 @@ def batch(with_requests: bool) -> Step:
     tasks = ("one", "b", "c", "b", "d")  # one that is there, and one twice
 
     async def run(world: World, ns: str) -> Any:
-        return await world.services.saving.save_many(
+        return await world.services.pattern_writer.save_many(
             ns,
             [
                 draft(task, language="python", request_id=f"r{n}" if with_requests else "")
@@ -179,9 +181,9 @@ async def deletes_pattern(world: World, ns: str) -> None:
 
 async def chain(world: World, ns: str) -> None:
     """``old``, which ``mid`` supersedes, and ``other``."""
-    await world.services.saving.save(ns, draft("old", pattern_id="old"))
-    await world.services.saving.save(ns, draft("other", pattern_id="other"))
-    await world.services.saving.save(ns, draft("mid", pattern_id="mid", supersedes="old"))
+    await world.services.pattern_writer.save(ns, draft("old", pattern_id="old"))
+    await world.services.pattern_writer.save(ns, draft("other", pattern_id="other"))
+    await world.services.pattern_writer.save(ns, draft("mid", pattern_id="mid", supersedes="old"))
 
 
 def supersedes(pattern_id: str, superseded: str) -> Step:
@@ -204,8 +206,10 @@ NEAR_THAT = "Log in to the big shop as the new user and open the list of all lat
 async def alike(world: World, ns: str) -> None:
     """Eight patterns of two groups that are alike, and used ones among them."""
     for n, word in enumerate(("now", "today", "again", "soon")):
-        await world.services.saving.save(ns, draft(NEAR.format(word), pattern_id=f"a{n}"))
-        await world.services.saving.save(ns, draft(NEAR_THAT.format(word), pattern_id=f"b{n}"))
+        await world.services.pattern_writer.save(ns, draft(NEAR.format(word), pattern_id=f"a{n}"))
+        await world.services.pattern_writer.save(
+            ns, draft(NEAR_THAT.format(word), pattern_id=f"b{n}")
+        )
     for outcome in (Outcome.SUCCESS, Outcome.PARTIAL):
         await world.services.outcomes.record(ns, OutcomeDraft(("a0", "b1"), outcome, duration=1.0))
 
@@ -214,11 +218,11 @@ async def alike_and_more(world: World, ns: str) -> None:
     """The groups are made, and there is one more pattern for one of them."""
     await alike(world, ns)
     await distils(world, ns)
-    await world.services.saving.save(ns, draft(NEAR.format("then"), pattern_id="a9"))
+    await world.services.pattern_writer.save(ns, draft(NEAR.format("then"), pattern_id="a9"))
 
 
 async def distils(world: World, ns: str) -> Any:
-    return await world.services.distilling.distil(ns, DistillAsk(similarity=0.92))
+    return await world.services.distilling.distil(ns, DistillRequest(similarity=0.92))
 
 
 async def deletes_memory(world: World, ns: str) -> None:
@@ -259,7 +263,7 @@ def feedbacks(request_id: str, **said: Any) -> Step:
 async def many_cells(world: World, ns: str) -> None:
     """``p2`` used on as many queries as it may have cells."""
     await three_patterns(world, ns)
-    for n in range(CELLS_AT_MOST - 1):  # "how" is one
+    for n in range(MAX_CELLS - 1):  # "how" is one
         await one_outcome("", f"query number {n}")(world, ns)
 
 
@@ -304,20 +308,20 @@ def starts(**named: Any) -> Step:
 
 def one_event(request_id: str) -> Step:
     async def run(world: World, ns: str) -> Any:
-        return await world.services.recording.record_event(ns, "e", event(text="x"), request_id)
+        return await world.services.recorder.record_event(ns, "e", event(text="x"), request_id)
 
     return run
 
 
 async def streams(world: World, ns: str) -> None:
     """A client's stream: opens, is told what is stored, and sends the rest."""
-    recording = world.services.recording
-    writer = await recording.open(ns, "e", Takeover.TAKE_OVER)
+    recorder = world.services.recorder
+    writer = await recorder.open(ns, "e", Takeover.TAKE_OVER)
     try:
-        await recording.append(writer, [event(1, "before 0"), event(2, "before 1"), *events(3, 6)])
-        await recording.append(writer, events(5, 9))
+        await recorder.append(writer, [event(1, "before 0"), event(2, "before 1"), *events(3, 6)])
+        await recorder.append(writer, events(5, 9))
     finally:
-        await recording.close(writer)
+        await recorder.close(writer)
 
 
 def ends(request_id: str) -> Step:
@@ -372,13 +376,13 @@ async def recorded(world: World, ns: str) -> None:
     await world.services.episodes.record(ns, whole(5, episode_id="e"))
     await world.services.episodes.start(ns, start(episode_id="f"))
     for n in range(2):
-        await world.services.recording.record_event(ns, "f", event(text=f"event {n}"), "")
+        await world.services.recorder.record_event(ns, "f", event(text=f"event {n}"), "")
 
 
 def deletes_episode(episode_id: str) -> Step:
     async def run(world: World, ns: str) -> None:
         with suppress(EpisodeNotFoundError):
-            await world.services.episode_deleting.delete(ns, episode_id)
+            await world.services.episode_deleter.delete(ns, episode_id)
 
     return run
 
@@ -459,7 +463,7 @@ def edits_memory(**changes: Any) -> Step:
 
 def deletes_memories(world: World, ns: str) -> Any:
     asked = MemoryFilter(max_importance=0.6)
-    return world.services.deleting_memories.delete(ns, asked, dry_run=False)
+    return world.services.memory_bulk_deleter.delete(ns, asked, dry_run=False)
 
 
 async def deletes_decision(world: World, ns: str) -> None:
@@ -475,7 +479,7 @@ async def deletes_learning_event(world: World, ns: str) -> None:
 async def chosen_and_decided(world: World, ns: str) -> None:
     """Decision ``d`` and one reward of ``a``; the selection of ``a`` is found by its request."""
     await world.services.decisions.record(ns, decision(decision_id="d"))
-    await world.services.recording_steps.record(ns, steps(("a", 1.0), ("b", 0.5)))
+    await world.services.step_recorder.record(ns, steps(("a", 1.0), ("b", 0.5)))
     await selection_of(world, ns)
 
 
@@ -503,7 +507,7 @@ def solves(message: str, **named: Any) -> Step:
 def steps_of(request_id: str) -> Step:
     async def run(world: World, ns: str) -> Any:
         given = steps(("a", 0.5), ("b", -1.0), ("a", 1.0), request_id=request_id)
-        return await world.services.recording_steps.record(ns, given)
+        return await world.services.step_recorder.record(ns, given)
 
     return run
 
@@ -552,7 +556,7 @@ def judges(kind: TargetKind | None, request_id: str = "") -> Step:
         given = judgement(
             kind, target, text="Perfect summary, thanks!", task="t", request_id=request_id
         )
-        return await world.services.submitting_feedback.submit(ns, given)
+        return await world.services.feedback_handler.submit(ns, given)
 
     return run
 
@@ -577,7 +581,7 @@ async def login(world: World, ns: str, episode_id: str, extract: bool = False) -
     )
     await world.services.episodes.record(ns, given)
     if extract:
-        await world.services.lessons.take(ns, episode_id)
+        await world.services.episode_extraction.take(ns, episode_id)
 
 
 async def three_logins(world: World, ns: str) -> None:
@@ -597,27 +601,27 @@ async def records_login(world: World, ns: str) -> None:
 
 async def ends_login(world: World, ns: str) -> None:
     await world.services.episodes.end(ns, "e", end(), "r", extract=True)
-    await world.services.lessons.take(ns, "e")
+    await world.services.episode_extraction.take(ns, "e")
 
 
 async def failing(world: World, ns: str) -> None:
     """A test that failed, was mended, and failed otherwise."""
     await world.services.episodes.start(ns, start("mend", "e"))
     for one in (call("pytest", error="KeyError: 'a'"), call("pip"), call("pytest")):
-        await world.services.recording.record_event(ns, "e", one, "")
+        await world.services.recorder.record_event(ns, "e", one, "")
 
 
 async def ends_failing(world: World, ns: str) -> None:
     failed = end(EpisodeStatus.FAILED, error=EpisodeError("OSError", "disk full"))
     await world.services.episodes.end(ns, "e", failed, "r", extract=True)
-    await world.services.lessons.take(ns, "e")
+    await world.services.episode_extraction.take(ns, "e")
 
 
 async def records_mending(world: World, ns: str) -> None:
     events = (call("pytest", error="KeyError: 'a'"), call("pip"), call("pytest"))
     given = EpisodeDraft(EpisodeStart("mend"), "e", end=end(), events=events, extract=True)
     await world.services.episodes.record(ns, given)
-    await world.services.lessons.take(ns, "e")
+    await world.services.episode_extraction.take(ns, "e")
 
 
 async def extracts(world: World, ns: str) -> None:
@@ -672,9 +676,9 @@ def prefers(key: str, value: Any, request_id: str = "") -> Step:
     return run
 
 
-def clears(*nouns: Noun) -> Step:
+def clear_registry(*resource_kinds: ResourceKind) -> Step:
     async def run(world: World, ns: str) -> Any:
-        return await world.services.clearing.clear(ns, nouns)
+        return await world.services.clearing.clear(ns, resource_kinds)
 
     return run
 
@@ -732,13 +736,13 @@ async def exported_elsewhere(world: World, ns: str) -> list[Row]:
 
     other = await open_world(InMemoryStore(world.clock), world.clock)
     services = other.services
-    await services.saving.save(ns, draft("one", language="python"))
-    await services.saving.save(ns, draft("two", pattern_id="p2"))
+    await services.pattern_writer.save(ns, draft("one", language="python"))
+    await services.pattern_writer.save(ns, draft("two", pattern_id="p2"))
     await services.memories.create(ns, memory("first", memory_id="m"))
     await services.error_solutions.save(ns, error_solution(error_solution_id="s"))
     await services.episodes.start(ns, start(episode_id="e"))
     await services.decisions.record(ns, decision(decision_id="d"))
-    exported = services.exporting.rows(ExportAsk(ns))
+    exported = services.exporter.rows(ExportSpec(ns))
     return [replace(row, record=replace(row.record, namespace=ns)) async for row, _ in exported]
 
 
@@ -750,7 +754,7 @@ def imports(conflict: Conflict) -> Step:
         if ns not in known:
             known[ns] = await exported_elsewhere(world, ns)
         run_ = ImportRun(ImportTerms(conflict))
-        await world.services.importing.take(run_, known[ns])
+        await world.services.importer.take(run_, known[ns])
 
     return run
 
@@ -805,7 +809,7 @@ CASES = [
     Case("feedback", some_feedback, feedbacks("", helpful=False), repeatable=False),
     Case("feedback by request", some_feedback, feedbacks("r", confidence_adjustment=-0.9)),
     Case("delete a pattern that got feedback", some_feedback, deletes_p2),
-    Case("prune", some_feedback, prunes(max_success_rate=0.6, keep_at_most=1)),
+    Case("prune", some_feedback, prunes(max_success_rate=0.6, max_remaining=1)),
     Case("set a policy", nothing, sets_policy(max_patterns=3)),
     Case("edit a policy", sets_policy(max_episodes=2), sets_policy(max_patterns=3)),
     Case("sweep by a policy", bounded, sweeps),
@@ -907,8 +911,8 @@ CASES = [
     Case("first outcome of an error solution by request", two_error_solutions, helps("r")),
     Case("delete a used error solution", used_error_solutions, deletes_error_solution),
     Case("sweep error solutions by a policy", few_error_solutions, sweeps),
-    Case("clear memories", a_memory, clears(Noun.MEMORY), repeatable=False),
-    Case("clear patterns", three_patterns, clears(Noun.PATTERN), repeatable=False),
+    Case("clear memories", a_memory, clear_registry(ResourceKind.MEMORY), repeatable=False),
+    Case("clear patterns", three_patterns, clear_registry(ResourceKind.PATTERN), repeatable=False),
     Case("put a new preference", nothing, prefers("k", "new")),
     Case("put a new preference by request", nothing, prefers("k", "new", "r")),
     Case("put a preference", two_preferences, prefers("k", ["new"])),

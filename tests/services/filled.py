@@ -8,10 +8,10 @@ from lot_grpc.domain.outcomes import Outcome
 from lot_grpc.domain.policy import NamespacePolicy, PolicyEdit
 from lot_grpc.domain.session import SessionMessage
 from lot_grpc.ports import VectorStore
-from lot_grpc.services.episodes.recording import Takeover
+from lot_grpc.services.episodes.event_recorder import Takeover
 from lot_grpc.services.outcomes.outcomes import OutcomeDraft
 from lot_grpc.services.patterns.feedback import FeedbackDraft
-from lot_grpc.services.records.nouns import BESIDE, COLLECTIONS
+from lot_grpc.services.records.resource_kinds import BESIDE, COLLECTIONS
 from lot_grpc.services.sessions.session_messages import MessageDraft
 from tests.services.world import (
     World,
@@ -33,29 +33,31 @@ EVERYWHERE = sorted({name for names in COLLECTIONS.values() for name in names} |
 
 
 async def fill(world: World, ns: str, count: int = 3) -> None:
-    """Store ``count`` of the most important nouns, and at least one of the others."""
+    """Store ``count`` of the most important kinds, and at least one of the others."""
     services = world.services
     for n in range(count):
-        await services.saving.save(ns, draft(f"task {n}", pattern_id=f"p{n}", request_id=f"p{n}"))
+        await services.pattern_writer.save(
+            ns, draft(f"task {n}", pattern_id=f"p{n}", request_id=f"p{n}")
+        )
         await services.memories.create(ns, memory(f"fact {n}", memory_id=f"m{n}"))
         await services.error_solutions.save(
             ns, error_solution(f"KeyError: 'k{n}'", error_solution_id=f"s{n}")
         )
         await services.episodes.start(ns, start(episode_id=f"e{n}"))
-        writer = await services.recording.open(ns, f"e{n}", Takeover.TAKE_OVER)
-        await services.recording.append(writer, events(1, 4))
-        await services.recording.close(writer)
+        writer = await services.recorder.open(ns, f"e{n}", Takeover.TAKE_OVER)
+        await services.recorder.append(writer, events(1, 4))
+        await services.recorder.close(writer)
         await services.decisions.record(ns, decision(f"Which {n}?", decision_id=f"d{n}"))
         await services.learning_events.record(ns, learning_event(learning_event_id=f"l{n}"))
-    await services.saving.save(ns, draft("by content"))
+    await services.pattern_writer.save(ns, draft("by content"))
     await services.episodes.end(ns, "e0", end(), "")
     used = OutcomeDraft(("p0", "p1"), Outcome.SUCCESS, query="how")
     await services.outcomes.record(ns, used)
     await services.feedback.give(ns, FeedbackDraft("p0", helpful=True))
     await services.selections.select(ns, select("a", "b", seed=1))
-    await services.recording_steps.record(ns, steps(("a", 1.0), ("b", 0.5)))
+    await services.step_recorder.record(ns, steps(("a", 1.0), ("b", 0.5)))
     for _ in range(2):  # a preference and its former value
-        await services.submitting_feedback.submit(ns, judgement(text="Great report", reward=1.0))
+        await services.feedback_handler.submit(ns, judgement(text="Great report", reward=1.0))
     edit = PolicyEdit(NamespacePolicy(max_patterns=90), frozenset({"max_patterns"}))
     await services.policies.update(ns, edit, "")
     for number in range(2):  # the latest message lies with its session, the others beside it

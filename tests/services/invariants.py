@@ -16,7 +16,7 @@ from lot_grpc.domain.pattern import PatternContent, dedupe_hash
 from lot_grpc.domain.preference import HISTORY
 from lot_grpc.ports import MultiVector, Record, VectorStore
 from lot_grpc.services.patterns.lineage import NOTE_KIND
-from lot_grpc.services.records.changes import STAMPED
+from lot_grpc.services.records.changes import TRACKED
 from lot_grpc.services.records.collections import (
     ACTION_VALUES,
     CELLS,
@@ -74,13 +74,15 @@ async def check_invariants(store: VectorStore, ns: str) -> None:
 
 async def _check_stamps(store: VectorStore, ns: str) -> None:
     """Each watched record names a change of its own, unless an older version wrote it."""
-    records = [record for collection in STAMPED for record in await rows(store, collection, ns)]
-    stamps = Counter(
+    records = [record for collection in TRACKED for record in await rows(store, collection, ns)]
+    sequencer = Counter(
         (one.payload["writer_id"], one.payload["change_seq"])
         for one in records
         if "writer_id" in one.payload
     )
-    assert all(count == 1 for count in stamps.values()), f"two changes have one number: {stamps}"
+    assert all(count == 1 for count in sequencer.values()), (
+        f"two changes have one number: {sequencer}"
+    )
 
 
 def _check_memories(memories: list[Record]) -> None:
@@ -221,7 +223,7 @@ def _check_reuse(episodes: dict[str, dict[str, Any]], stones: list[Record]) -> N
     for payload in episodes.values():
         assert payload.get("reuse") != "wanted", f"a use was not counted: {payload}"
         named.update(payload.get("used_episode_ids", ()))
-    exact = not any(stone.payload["noun"] == "episode" for stone in stones)
+    exact = not any(stone.payload["resource_kind"] == "episode" for stone in stones)
     for episode_id, payload in episodes.items():
         count = payload.get("reused_count", 0)
         assert count == named[episode_id] if exact else count >= named[episode_id]
@@ -313,7 +315,7 @@ async def check_contents(world: World, ns: str, contents: tuple[str, ...]) -> No
             given = draft(task, language=language)
             before = await _with_content(world, ns, given.content)
             assert len(before) <= 1, f"{task} is there {len(before)} times"
-            saved = await world.services.saving.save(ns, given)
+            saved = await world.services.pattern_writer.save(ns, given)
             after = await _with_content(world, ns, given.content)
             assert after == [saved.pattern.pattern_id]
             assert saved.created == (not before)

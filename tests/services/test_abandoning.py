@@ -12,13 +12,12 @@ from lot_grpc.domain.episode import Episode, EpisodeStatus
 from lot_grpc.domain.errors import EpisodeEndedError, EpisodeStreamOpenError, WriterReplacedError
 from lot_grpc.domain.policy import NamespacePolicy, PolicyEdit
 from lot_grpc.domain.query import EpisodeFilter
-from lot_grpc.services.episodes import abandoning as module
-from lot_grpc.services.episodes.abandoning import Abandoning
-from lot_grpc.services.episodes.arrivals import Arrivals
+from lot_grpc.services.episodes import abandoner as module
+from lot_grpc.services.episodes.abandoner import EpisodeAbandoner
+from lot_grpc.services.episodes.active_streams import ActiveStreams
 from lot_grpc.services.episodes.event_log import EventLog
-from lot_grpc.services.episodes.recording import Takeover
-from lot_grpc.services.episodes.writers import Writers
-from lot_grpc.services.moments import Moments
+from lot_grpc.services.episodes.event_recorder import Takeover
+from lot_grpc.services.episodes.notifier import EpisodeNotifier
 from lot_grpc.services.records.collections import EPISODES, EVENTS
 from lot_grpc.services.records.episodes import (
     ABANDONING,
@@ -26,6 +25,7 @@ from lot_grpc.services.records.episodes import (
     episode_from_record,
     episode_point,
 )
+from lot_grpc.services.time_source import TimeSource
 from lot_grpc.storage.in_memory import InMemoryStore
 from tests.contract.clock import FixedClock
 from tests.services.invariants import check_invariants
@@ -71,7 +71,7 @@ async def begin(world: World, episode_id: str = "e", count: int = 0, namespace: 
 
 async def single(world: World, episode_id: str = "e", namespace: str = NS) -> int:
     given = event(text="x")
-    stored = await world.services.recording.record_event(namespace, episode_id, given, "")
+    stored = await world.services.recorder.record_event(namespace, episode_id, given, "")
     return stored.sequence
 
 
@@ -118,8 +118,15 @@ async def test_the_time_may_be_set_and_0_is_never():
     world = await open_world(store, clock)
     await begin(world)
 
-    def looking(hours: float) -> Abandoning:
-        return Abandoning(store, Moments(clock), EventLog(store), Writers(), Arrivals(store), hours)
+    def looking(hours: float) -> EpisodeAbandoner:
+        return EpisodeAbandoner(
+            store,
+            TimeSource(clock),
+            EventLog(store),
+            ActiveStreams(),
+            EpisodeNotifier(store),
+            hours,
+        )
 
     clock.advance(2 * HOUR)
     assert (await looking(0).sweep()).counts == {}
@@ -154,7 +161,7 @@ async def test_a_start_in_the_future_is_the_end_of_what_never_came(world):
 # --- who looks, and when ----------------------------------------------------------------------
 
 
-class Counting(EventLog):
+class OutcomeCounter(EventLog):
     """Says of which episodes the last event was looked up."""
 
     def __init__(self, store: Any) -> None:
@@ -167,8 +174,10 @@ class Counting(EventLog):
 
 
 async def test_the_last_event_of_a_running_one_is_looked_up_once_in_a_day(world):
-    log = Counting(world.store)
-    looking = Abandoning(world.store, Moments(world.clock), log, Writers(), Arrivals(world.store))
+    log = OutcomeCounter(world.store)
+    looking = EpisodeAbandoner(
+        world.store, TimeSource(world.clock), log, ActiveStreams(), EpisodeNotifier(world.store)
+    )
     for number in range(5):
         await begin(world, f"e{number}")
     for _ in range(3 * 24):
@@ -213,14 +222,14 @@ async def test_those_of_an_older_version_are_found_by_the_first_sweep_of_a_proce
 
 async def test_an_open_stream_is_activity_and_so_is_its_last_moment(world):
     await begin(world)
-    writer = await world.services.recording.open(NS, "e", Takeover.TAKE_OVER)
+    writer = await world.services.recorder.open(NS, "e", Takeover.TAKE_OVER)
     for _ in range(3 * 24):
         world.clock.advance(HOUR)
         await world.services.leases.renew()
         assert await sweep(world) == []
         assert await sweep(world.another_process()) == [] or world.store.exclusive
     assert (await got(world)).status is RUNNING
-    await world.services.recording.close(writer)
+    await world.services.recorder.close(writer)
     closed = world.clock.now()
     world.clock.advance(DAY)
     await sweep(world)
@@ -234,7 +243,7 @@ async def test_the_stream_of_a_process_that_died_does_not_keep_an_episode_runnin
     clock = FixedClock()
     world = await open_world(SharedStore(clock), clock)
     await begin(world)
-    await world.services.recording.open(NS, "e", Takeover.TAKE_OVER)
+    await world.services.recorder.open(NS, "e", Takeover.TAKE_OVER)
     clock.advance(DAY)
     assert await sweep(world.another_process()) == [(NS, {"EPISODE": 1})]
 
@@ -270,12 +279,12 @@ async def listed_by_end(world: World, wanted: list[str]) -> None:
 async def test_a_late_stream_reopens_it_and_goes_on_behind_the_last_event(world):
     await left(world)
     await listed_by_end(world, ["e"])
-    recording = world.services.recording
-    writer = await recording.open(NS, "e", Takeover.REFUSE)
+    recorder = world.services.recorder
+    writer = await recorder.open(NS, "e", Takeover.REFUSE)
     assert writer.last == 3
     assert (await got(world)).status is RUNNING
-    assert await recording.append(writer, events(4, 6)) == 6
-    await recording.close(writer)
+    assert await recorder.append(writer, events(4, 6)) == 6
+    await recorder.close(writer)
     ended = (await world.services.episodes.end(NS, "e", end(), "")).episode
     assert (ended.status, ended.event_count) == (EpisodeStatus.SUCCEEDED, 6)
     await check_invariants(world.store, NS)
@@ -319,18 +328,18 @@ async def test_watchers_are_told_of_it_and_of_its_reopening_and_of_no_look(world
         return int(row["change_seq"])
 
     await begin(world, "e", 1)
-    stamps = [await stamp()]
+    sequencer = [await stamp()]
     world.clock.advance(HOUR)
     await single(world)
     world.clock.advance(DAY - HOUR)
     assert await sweep(world) == []  # its record is brought up to date
-    assert await stamp() == stamps[0]
+    assert await stamp() == sequencer[0]
     world.clock.advance(HOUR)
     await sweep(world)
-    stamps.append(await stamp())
+    sequencer.append(await stamp())
     await single(world)
-    stamps.append(await stamp())
-    assert stamps[0] < stamps[1] < stamps[2]
+    sequencer.append(await stamp())
+    assert sequencer[0] < sequencer[1] < sequencer[2]
 
 
 # --- at the same moment -----------------------------------------------------------------------
@@ -338,8 +347,8 @@ async def test_watchers_are_told_of_it_and_of_its_reopening_and_of_no_look(world
 
 async def looks(world: World) -> int:
     """Another process that does nothing else; how many it abandoned."""
-    log, arrivals = EventLog(world.store), Arrivals(world.store)
-    own = Abandoning(world.store, Moments(world.clock), log, Writers(), arrivals)
+    log, notifier = EventLog(world.store), EpisodeNotifier(world.store)
+    own = EpisodeAbandoner(world.store, TimeSource(world.clock), log, ActiveStreams(), notifier)
     return sum(count["EPISODE"] for count in (await own.sweep()).counts.values())
 
 
@@ -373,10 +382,10 @@ async def test_an_event_that_comes_at_the_same_moment_wins(seed, by_stream):
         if not by_stream:
             assert await single(second) == 3
             return
-        recording = second.services.recording
-        writer = await recording.open(NS, "e", Takeover.TAKE_OVER)
-        assert await recording.append(writer, events(3, 5)) == 5
-        await recording.close(writer)
+        recorder = second.services.recorder
+        writer = await recorder.open(NS, "e", Takeover.TAKE_OVER)
+        assert await recorder.append(writer, events(3, 5)) == 5
+        await recorder.close(writer)
 
     await asyncio.gather(looks(first), record())
     episode = await got(first)
@@ -477,10 +486,10 @@ async def test_a_writer_whose_episode_was_just_abandoned_still_stands():
     clock = FixedClock()
     first = await open_world(SharedStore(clock), clock)
     await begin(first)
-    writer = await first.services.recording.open(NS, "e", Takeover.TAKE_OVER)
+    writer = await first.services.recorder.open(NS, "e", Takeover.TAKE_OVER)
     clock.advance(DAY)
     assert await sweep(first.another_process()) == [(NS, {"EPISODE": 1})]
-    assert await first.services.recording.append(writer, events(1, 2)) == 2
+    assert await first.services.recorder.append(writer, events(1, 2)) == 2
     episode = await got(first)
     assert (episode.status, episode.event_count) == (RUNNING, 2)
 
@@ -528,6 +537,6 @@ async def test_one_that_runs_again_is_not_swept_by_the_time_it_was_abandoned(wor
 
 async def test_one_is_deleted_with_its_events(world):
     await left(world)
-    assert await world.services.episode_deleting.delete(NS, "e") == 3
+    assert await world.services.episode_deleter.delete(NS, "e") == 3
     assert await payloads(world, EVENTS) == []
     assert await sweep(world) == []

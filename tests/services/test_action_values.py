@@ -10,8 +10,8 @@ import pytest
 
 from lot_grpc.domain.action_values import BOUND, LearningState
 from lot_grpc.domain.selection import SelectionPolicy
-from lot_grpc.services import pacing
-from lot_grpc.services.learning.recording_steps import StepDraft, StepsDraft
+from lot_grpc.services import time_slice as pacing
+from lot_grpc.services.learning.step_recorder import StepDraft, StepsDraft
 from lot_grpc.services.records.collections import ACTION_VALUES, TRAJECTORIES
 from lot_grpc.storage.in_memory import InMemoryStore
 from tests.contract.clock import FixedClock
@@ -37,7 +37,7 @@ async def values(world: World, state: LearningState = STATE) -> dict[str, tuple[
 
 
 async def record(world: World, *given: tuple[str, float], request_id: str = "") -> None:
-    await world.services.recording_steps.record(NS, steps(*given, request_id=request_id))
+    await world.services.step_recorder.record(NS, steps(*given, request_id=request_id))
 
 
 def by_hand(trajectory: list[tuple[str, float]]) -> dict[str, float]:
@@ -154,7 +154,7 @@ async def test_each_policy_learns_which_action_of_three_is_rewarded_most(world, 
         )
         reward = 1.0 if rng.random() < CHANCES[selection.action] else -1.0
         step = StepDraft(reward, selection_id=selection.selection_id)
-        await world.services.recording_steps.record(NS, StepsDraft((step,)))
+        await world.services.step_recorder.record(NS, StepsDraft((step,)))
         chosen[selection.action] += number >= 200
     [best] = await world.services.action_values.best(NS, STATE, 1)
     assert best.action == "c"
@@ -179,7 +179,7 @@ async def test_each_policy_learns_to_walk_a_chain_to_its_end(world, policy):
             state = None if end else places[following]
             walked.append(StepDraft(reward, places[at], selection.action, state))
             at = following
-        await world.services.recording_steps.record(NS, StepsDraft(tuple(walked)))
+        await world.services.step_recorder.record(NS, StepsDraft(tuple(walked)))
     for place in places:
         [best] = await world.services.action_values.best(NS, place, 1)
         assert best.action == "on", place

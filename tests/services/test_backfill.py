@@ -23,11 +23,11 @@ from lot_grpc.services.backfill import bring_up_to_date, needs_backfill
 from lot_grpc.services.episodes.episodes import EpisodeDraft
 from lot_grpc.services.memories.drafts import MemoryEdit
 from lot_grpc.services.patterns.patterns import PatternEdit
-from lot_grpc.services.recall.questions import (
-    Asked,
-    episode_question,
-    memory_question,
-    pattern_question,
+from lot_grpc.services.recall.targets import (
+    RecallOptions,
+    episode_request,
+    memory_request,
+    pattern_request,
 )
 from lot_grpc.services.records.collections import (
     CODE_VECTOR,
@@ -94,7 +94,7 @@ async def fill(world: World) -> None:
     for number, namespace in itertools.product(range(7), NAMESPACES):
         code = code_of(number) if number % 3 == 0 else ""
         ttl = BRIEF if number == 5 else None
-        await services.saving.save(
+        await services.pattern_writer.save(
             namespace, draft(f"Do step {number}", pattern_id=f"p{number}", code=code, ttl=ttl)
         )
         await services.episodes.start(namespace, start(f"Try thing {number}", f"e{number}"))
@@ -446,8 +446,8 @@ async def test_a_long_memory_edited_meanwhile_has_the_vectors_of_its_new_text() 
 
     old = await stage_4_store(Edited(clock), clock)
     await bring_up_to_date(old.store, HashingEmbedder())
-    asked = Asked("short now", 2, legs=Legs.DENSE)
-    question = memory_question(asked, MemoryFilter())
+    asked = RecallOptions("short now", 2, legs=Legs.DENSE)
+    question = memory_request(asked, MemoryFilter())
     found = await old.world.services.memory_recall.find(NS, question)
     assert {hit.thing.memory_id for hit in found.hits} == {"long0", "code0"}
     assert [hit.similarity for hit in found.hits] == pytest.approx([1.0, 1.0], abs=1e-5)
@@ -560,8 +560,10 @@ async def test_what_another_process_writes_meanwhile_is_not_overwritten() -> Non
     ]
     got = {r.payload.get("pattern_id"): r for r in await rows_with_vectors(store, NS)}
     fresh = await open_world()
-    await fresh.services.saving.save(NS, draft("Walk the dog", pattern_id="p0"))
-    await fresh.services.saving.save(NS, draft("Do step 1", pattern_id="p1", code="feed(the_cat)"))
+    await fresh.services.pattern_writer.save(NS, draft("Walk the dog", pattern_id="p0"))
+    await fresh.services.pattern_writer.save(
+        NS, draft("Do step 1", pattern_id="p1", code="feed(the_cat)")
+    )
     for record in await rows_with_vectors(fresh.store, NS):
         name = record.payload["pattern_id"]
         for vector, value in record.vectors.items():
@@ -580,10 +582,10 @@ async def rows_with_vectors(store: VectorStore, namespace: str) -> list[Record]:
 
 async def answers(world: World, query: str, legs: Legs = Legs.BM25) -> list[tuple[str, float]]:
     """What each recall says, and how sure it is."""
-    services, asked = world.services, Asked(query, 20, legs=legs)
-    about_patterns = pattern_question(asked, PatternFilter())
-    about_episodes = episode_question(asked, EpisodeFilter(), success_only=False)
-    about_memories = memory_question(asked, MemoryFilter())
+    services, asked = world.services, RecallOptions(query, 20, legs=legs)
+    about_patterns = pattern_request(asked, PatternFilter())
+    about_episodes = episode_request(asked, EpisodeFilter(), success_only=False)
+    about_memories = memory_request(asked, MemoryFilter())
     patterns = (await services.pattern_recall.find(NS, about_patterns)).hits
     episodes = (await services.episode_recall.find(NS, about_episodes)).hits
     memories = (await services.memory_recall.find(NS, about_memories)).hits

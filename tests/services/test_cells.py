@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from lot_grpc.domain.cells import CELLS_AT_MOST, Fading
+from lot_grpc.domain.cells import MAX_CELLS, Fading
 from lot_grpc.domain.outcomes import Outcome
 from lot_grpc.domain.query import PatternFilter, Ranking
 from lot_grpc.services.records.collections import CELLS, OUTCOMES, RETRIEVALS
@@ -146,21 +146,21 @@ async def test_explore_samples_by_seed_and_tells_the_seed(world):
 
 
 async def explored(world: World, seed: int | None):
-    from lot_grpc.services.recall.questions import Asked, pattern_question
+    from lot_grpc.services.recall.targets import RecallOptions, pattern_request
 
-    asked = Asked(f"{LIBRARY} 1", 5, ranking=Ranking.EXPLORE, seed=seed, explain=True)
-    return await world.services.pattern_recall.find(NS, pattern_question(asked, PatternFilter()))
+    asked = RecallOptions(f"{LIBRARY} 1", 5, ranking=Ranking.EXPLORE, seed=seed, explain=True)
+    return await world.services.pattern_recall.find(NS, pattern_request(asked, PatternFilter()))
 
 
 async def test_a_pattern_keeps_a_bounded_number_of_cells_and_forgets_no_outcome(world):
     one, two = await two_near_ties(world)
-    for n in range(CELLS_AT_MOST + 20):
+    for n in range(MAX_CELLS + 20):
         await outcome(world, one, query=f"query number {n}")
     await outcome(world, two, query="query number 1")
     cells = await payloads(world, CELLS)
     mine = [cell for cell in cells if cell["pattern_id"] == one]
-    assert len(mine) <= CELLS_AT_MOST
-    assert sum(cell["count"] for cell in mine) == CELLS_AT_MOST + 20
+    assert len(mine) <= MAX_CELLS
+    assert sum(cell["count"] for cell in mine) == MAX_CELLS + 20
     assert len(cells) - len(mine) == 1
     await check_invariants(world.store, NS)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from lot_grpc.domain.change import ChangeType, Noun
+from lot_grpc.domain.change import ChangeType, ResourceKind
 from lot_grpc.domain.errors import (
     EpisodeNotFoundError,
     NamespaceClearingError,
@@ -19,9 +19,9 @@ from lot_grpc.domain.errors import (
 )
 from lot_grpc.domain.outcomes import Outcome
 from lot_grpc.ports import VectorStore, Where
-from lot_grpc.services.clearing.clears import SILENT
-from lot_grpc.services.episodes.recording import Takeover
-from lot_grpc.services.passing_store import PassingStore
+from lot_grpc.services.clearing.clear_registry import SILENT
+from lot_grpc.services.episodes.event_recorder import Takeover
+from lot_grpc.services.forwarding_store import ForwardingStore
 from lot_grpc.services.records.changes import GENERATION
 from lot_grpc.services.records.collections import (
     DECISIONS,
@@ -36,7 +36,7 @@ from lot_grpc.services.records.collections import (
     TOMBSTONES,
     TRAJECTORIES,
 )
-from lot_grpc.services.records.nouns import COLLECTIONS
+from lot_grpc.services.records.resource_kinds import COLLECTIONS
 from lot_grpc.services.store_contract import META_NAMESPACE
 from lot_grpc.storage.faults import FaultInjectingStore, InjectedFault, When
 from lot_grpc.storage.in_memory import InMemoryStore
@@ -44,7 +44,7 @@ from lot_grpc.work import begin_work
 from tests.contract.clock import FixedClock
 from tests.sampling import one_in
 from tests.services.filled import EVERYWHERE, fill, held
-from tests.services.test_watching import watching
+from tests.services.test_watching import change_watcher
 from tests.services.world import (
     NS,
     SharedStore,
@@ -62,11 +62,11 @@ from tests.services.world import (
 )
 
 OTHER = "other"
-LOGS = (Noun.OUTCOME, Noun.EPISODE_EVENT)
-CLEARABLE = [noun for noun in Noun if noun not in LOGS]
+LOGS = (ResourceKind.OUTCOME, ResourceKind.EPISODE_EVENT)
+CLEARABLE = [resource_kind for resource_kind in ResourceKind if resource_kind not in LOGS]
 
 
-class Meeting(PassingStore):
+class Meeting(ForwardingStore):
     """A store that lets others in before each delete that ``met`` wants to see."""
 
     def __init__(self, inner: VectorStore) -> None:
@@ -86,7 +86,7 @@ class Meeting(PassingStore):
 
 
 async def two_filled(store: Any = None, clock: FixedClock | None = None) -> World:
-    """A world with all nouns in two namespaces."""
+    """A world with all kinds in two namespaces."""
     world = await open_world(store, clock)
     await fill(world, NS)
     await fill(world, OTHER)
@@ -96,7 +96,7 @@ async def two_filled(store: Any = None, clock: FixedClock | None = None) -> Worl
 def only_the_mark(found: dict[str, list[Any]]) -> bool:
     """Whether nothing is there but that it was cleared."""
     return list(found) == [TOMBSTONES] and [
-        (one.payload["noun"], one.payload["done"]) for one in found[TOMBSTONES]
+        (one.payload["resource_kind"], one.payload["done"]) for one in found[TOMBSTONES]
     ] == [("", True)]
 
 
@@ -112,61 +112,66 @@ async def test_everything_goes_and_another_namespace_stays_as_it_is():
     counts = await world.services.clearing.clear(NS)
     assert only_the_mark(await held(world.store, NS))
     assert await held(world.store, OTHER) == before
-    assert counts[Noun.PATTERN] == 4
-    assert counts[Noun.EPISODE_EVENT] == 12
-    assert counts[Noun.MEMORY] == 2
+    assert counts[ResourceKind.PATTERN] == 4
+    assert counts[ResourceKind.EPISODE_EVENT] == 12
+    assert counts[ResourceKind.MEMORY] == 2
 
 
 async def test_a_dry_run_says_what_a_clear_deletes_and_deletes_nothing():
     world = await two_filled()
-    for nouns in ((), (Noun.PATTERN,), (Noun.EPISODE, Noun.MEMORY), (Noun.ERROR_SOLUTION,)):
-        ns = f"n{len(nouns)}{''.join(nouns)}"
+    for resource_kinds in (
+        (),
+        (ResourceKind.PATTERN,),
+        (ResourceKind.EPISODE, ResourceKind.MEMORY),
+        (ResourceKind.ERROR_SOLUTION,),
+    ):
+        ns = f"n{len(resource_kinds)}{''.join(resource_kinds)}"
         await fill(world, ns)
         before = await held(world.store, ns)
-        counts = await world.services.clearing.count(ns, nouns)
+        counts = await world.services.clearing.count(ns, resource_kinds)
         assert await held(world.store, ns) == before
-        assert await world.services.clearing.clear(ns, nouns) == counts
-        assert await world.services.clearing.count(ns, nouns) == {}
+        assert await world.services.clearing.clear(ns, resource_kinds) == counts
+        assert await world.services.clearing.count(ns, resource_kinds) == {}
 
 
-@pytest.mark.parametrize("noun", CLEARABLE)
-async def test_one_noun_goes_with_what_hangs_on_it_and_the_others_stay(noun):
+@pytest.mark.parametrize("resource_kind", CLEARABLE)
+async def test_one_kind_goes_with_what_hangs_on_it_and_the_others_stay(resource_kind):
     world = await open_world()
     await fill(world, NS)
     before = await held(world.store, NS)
-    await world.services.clearing.clear(NS, [noun])
+    await world.services.clearing.clear(NS, [resource_kind])
     after = await held(world.store, NS)
-    goes = set(COLLECTIONS[noun])
-    if noun is Noun.ACTION_VALUE:
+    goes = set(COLLECTIONS[resource_kind])
+    if resource_kind is ResourceKind.ACTION_VALUE:
         goes |= {SELECTIONS, TRAJECTORIES}
-    if noun is Noun.ERROR_SOLUTION:
+    if resource_kind is ResourceKind.ERROR_SOLUTION:
         goes -= {OUTCOMES}  # these here are of patterns
     for name in set(EVERYWHERE) - {REQUESTS, TOMBSTONES}:
         assert after.get(name) == (None if name in goes else before.get(name)), name
     marks = [one for one in after[TOMBSTONES] if GENERATION in one.payload]
-    assert [one.payload["noun"] for one in marks] == [noun]
+    assert [one.payload["resource_kind"] for one in marks] == [resource_kind]
     assert len(after[TOMBSTONES]) == len(before[TOMBSTONES]) + 1
 
 
-@pytest.mark.parametrize("noun", LOGS)
-async def test_a_log_is_not_cleared_without_what_counts_on_it(noun):
+@pytest.mark.parametrize("resource_kind", LOGS)
+async def test_a_log_is_not_cleared_without_what_counts_on_it(resource_kind):
     world = await open_world()
     for ask in (world.services.clearing.clear, world.services.clearing.count):
         with pytest.raises(RequestInvalidError, match="cleared together with"):
-            await ask(NS, [Noun.MEMORY, noun])
+            await ask(NS, [ResourceKind.MEMORY, resource_kind])
 
 
 async def test_what_was_cleared_can_be_made_anew_by_the_same_requests():
-    """Requests that were carried out are forgotten, by a clear of one noun as well."""
+    """Requests that were carried out are forgotten, by a clear of one kind as well."""
     world = await open_world()
-    for nouns in ((), (Noun.PATTERN,)):
+    for resource_kinds in ((), (ResourceKind.PATTERN,)):
         again = draft("again", pattern_id="p", request_id="r")
-        assert (await world.services.saving.save(NS, again)).created
+        assert (await world.services.pattern_writer.save(NS, again)).created
         other = draft("otherwise", pattern_id="p", request_id="r")
-        await world.services.clearing.clear(NS, nouns)
-        assert (await world.services.saving.save(NS, other)).created
+        await world.services.clearing.clear(NS, resource_kinds)
+        assert (await world.services.pattern_writer.save(NS, other)).created
         assert (await save(world, "by content")).created
-        await world.services.clearing.clear(NS, nouns)
+        await world.services.clearing.clear(NS, resource_kinds)
         assert (await save(world, "by content")).created
         await world.services.clearing.clear(NS)
 
@@ -196,7 +201,7 @@ async def test_an_empty_namespace_can_be_cleared_again_and_again():
 
 
 async def met_while_clearing(
-    world: World, tried: Callable[[], Awaitable[Any]], nouns: tuple[Noun, ...] = ()
+    world: World, tried: Callable[[], Awaitable[Any]], resource_kinds: tuple[ResourceKind, ...] = ()
 ) -> Any:
     """What comes of a call that is made in the midst of a clear."""
     answers: list[Any] = []
@@ -210,7 +215,7 @@ async def met_while_clearing(
                 answers[0] = error
 
     world.store.met = meet
-    await world.services.clearing.clear(NS, nouns)
+    await world.services.clearing.clear(NS, resource_kinds)
     world.store.met = None
     return answers[0]
 
@@ -224,7 +229,7 @@ async def meeting() -> World:
 async def test_writes_are_refused_and_reads_go_on(meeting):
     services = meeting.services
     for refused in (
-        lambda: services.saving.save(NS, draft("late")),
+        lambda: services.pattern_writer.save(NS, draft("late")),
         lambda: services.memories.create(NS, memory("late")),
         lambda: services.patterns.delete(NS, "p1", ""),
         lambda: outcome(meeting, "p1"),
@@ -245,7 +250,7 @@ async def test_writes_are_refused_and_reads_go_on(meeting):
 
 
 async def test_other_namespaces_are_written_to_meanwhile(meeting):
-    save_other = lambda: meeting.services.saving.save(OTHER, draft("x"))  # noqa: E731
+    save_other = lambda: meeting.services.pattern_writer.save(OTHER, draft("x"))  # noqa: E731
     assert (await met_while_clearing(meeting, save_other)).created
 
 
@@ -275,17 +280,17 @@ async def test_an_open_stream_is_told_and_brings_nothing_back():
     world = await open_world()
     services = world.services
     await services.episodes.start(NS, start(episode_id="e"))
-    writer = await services.recording.open(NS, "e", Takeover.TAKE_OVER)
-    await services.recording.append(writer, events(1, 3))
+    writer = await services.recorder.open(NS, "e", Takeover.TAKE_OVER)
+    await services.recorder.append(writer, events(1, 3))
     told: list[BaseException] = []
     writer.on_stop = told.append
     await services.clearing.clear(NS)
     assert isinstance(told[0], NamespaceClearingError)
     with pytest.raises(NamespaceClearingError):
-        await services.recording.append(writer, events(4, 5))
-    await services.recording.close(writer)
+        await services.recorder.append(writer, events(4, 5))
+    await services.recorder.close(writer)
     with pytest.raises(EpisodeNotFoundError):
-        await services.recording.open(NS, "e", Takeover.TAKE_OVER)
+        await services.recorder.open(NS, "e", Takeover.TAKE_OVER)
     assert only_the_mark(await held(world.store, NS))
 
 
@@ -294,12 +299,12 @@ async def test_events_of_other_namespaces_that_share_an_insert_are_stored(meetin
     writers = {}
     for ns in (NS, OTHER):
         await services.episodes.start(ns, start(episode_id="x"))
-        writers[ns] = await services.recording.open(ns, "x", Takeover.TAKE_OVER)
+        writers[ns] = await services.recorder.open(ns, "x", Takeover.TAKE_OVER)
 
     async def append_both() -> Any:
         writers[NS].stopped = None  # as if it had passed just before it was told
         return await asyncio.gather(
-            *(services.recording.append(writers[ns], events(1, 3)) for ns in (NS, OTHER)),
+            *(services.recorder.append(writers[ns], events(1, 3)) for ns in (NS, OTHER)),
             return_exceptions=True,
         )
 
@@ -362,19 +367,19 @@ async def test_a_write_that_is_under_way_is_waited_for():
 
 # --- deaths -----------------------------------------------------------------------------------
 
-SOME_NOUNS = (Noun.PATTERN, Noun.EPISODE)
+SOME_NOUNS = (ResourceKind.PATTERN, ResourceKind.EPISODE)
 
 
 @pytest.mark.parametrize(
-    ("shared", "nouns"),
+    ("shared", "resource_kinds"),
     one_in(3, [(True, ()), (True, SOME_NOUNS), (False, ()), (False, SOME_NOUNS)]),
 )
-async def test_a_clear_that_died_at_any_write_goes_on_by_itself(shared, nouns):
+async def test_a_clear_that_died_at_any_write_goes_on_by_itself(shared, resource_kinds):
     clock = FixedClock()
     kind = SharedStore if shared else InMemoryStore
     world = await two_filled(FaultInjectingStore(kind(clock)), clock)
     others = await held(world.store, OTHER)
-    await world.services.clearing.clear(NS, nouns)
+    await world.services.clearing.clear(NS, resource_kinds)
     whole = {name: len(found) for name, found in (await held(world.store, NS)).items()}
     for n in itertools.count(1):
         for when in When:
@@ -383,7 +388,7 @@ async def test_a_clear_that_died_at_any_write_goes_on_by_itself(shared, nouns):
             world.store.fail_at(n, when)
             died = True
             try:
-                await world.services.clearing.clear(ns, nouns)
+                await world.services.clearing.clear(ns, resource_kinds)
                 died = False
             except InjectedFault:
                 pass
@@ -441,7 +446,7 @@ async def test_another_process_refuses_writes_too(two):
 
 async def test_the_stream_of_another_process_is_told(two):
     one, other = two
-    writer = await other.services.recording.open(NS, "e1", Takeover.TAKE_OVER)
+    writer = await other.services.recorder.open(NS, "e1", Takeover.TAKE_OVER)
     told: list[BaseException] = []
     writer.on_stop = told.append
     assert await met_while_clearing(one, other.services.leases.renew) is None
@@ -451,11 +456,11 @@ async def test_the_stream_of_another_process_is_told(two):
 
 async def test_a_stream_of_another_process_that_slept_through_it_brings_nothing_back(two):
     one, other = two
-    writer = await other.services.recording.open(NS, "e1", Takeover.TAKE_OVER)
+    writer = await other.services.recorder.open(NS, "e1", Takeover.TAKE_OVER)
     await one.services.clearing.clear(NS)
     await asyncio.sleep(0.02)
     with pytest.raises(EpisodeNotFoundError):
-        await other.services.recording.append(writer, events(5, 6))
+        await other.services.recorder.append(writer, events(5, 6))
     assert only_the_mark(await held(one.store, NS))
 
 
@@ -484,11 +489,11 @@ async def test_a_clear_is_taken_over_only_from_a_process_that_is_silent(two):
     one.store.met = None
     await fill(one, NS)
     other.clock.advance(1)
-    clear = await one.services.clearing._clears.begin(NS, ())  # and dies
+    clear = await one.services.clearing._clear_registry.begin(NS, ())  # and dies
     assert await other.services.clearing.finish(0) == 0
     other.clock.advance(SILENT / 1_000_000)
     assert await other.services.clearing.finish(0) == 1
-    assert await one.services.clearing._clears.hold(clear) is None
+    assert await one.services.clearing._clear_registry.hold(clear) is None
     assert only_the_mark(await held(one.store, NS))
 
 
@@ -497,54 +502,54 @@ async def test_a_clear_is_taken_over_only_from_a_process_that_is_silent(two):
 
 async def test_it_is_told_once_and_no_delete_is():
     world = await two_filled()
-    async with watching(world) as watcher:
+    async with change_watcher(world) as watcher:
         await world.services.clearing.clear(NS)
         await world.services.memories.create(NS, memory("after"))
         await watcher.until(lambda: len(watcher.told) == 2)
     cleared, stored = watcher.told
-    assert (cleared.type, cleared.noun, cleared.id) == (ChangeType.CLEARED, None, "")
+    assert (cleared.type, cleared.resource_kind, cleared.id) == (ChangeType.CLEARED, None, "")
     assert (cleared.namespace, cleared.thing) == (NS, None)
     assert stored.type is ChangeType.STORED
 
 
 async def test_it_is_told_after_a_restart_to_who_comes_back():
     world = await two_filled()
-    async with watching(world) as watcher:
+    async with change_watcher(world) as watcher:
         cursor = watcher.cursor
     await world.services.clearing.clear(NS)
     await save(world, "after")
     again = world.another_process()
-    async with watching(again, cursor=cursor) as watcher:
+    async with change_watcher(again, cursor=cursor) as watcher:
         await watcher.until(lambda: len(watcher.told) == 2)
         assert [one.type for one in watcher.told] == [ChangeType.CLEARED, ChangeType.STORED]
         cursor = watcher.told[0].cursor
-    async with watching(again, cursor=cursor) as watcher:
+    async with change_watcher(again, cursor=cursor) as watcher:
         await watcher.until(lambda: bool(watcher.told))
         assert [one.type for one in watcher.told] == [ChangeType.STORED]
 
 
-async def test_a_noun_is_told_to_those_who_watch_it():
+async def test_a_kind_is_told_to_those_who_watch_it():
     world = await two_filled()
     async with (
-        watching(world, nouns=(Noun.PATTERN,)) as patterns,
-        watching(world, nouns=(Noun.MEMORY,)) as memories,
-        watching(world, types=frozenset({ChangeType.CLEARED})) as clears,
-        watching(world, namespace=OTHER) as others,
+        change_watcher(world, resource_kinds=(ResourceKind.PATTERN,)) as patterns,
+        change_watcher(world, resource_kinds=(ResourceKind.MEMORY,)) as memories,
+        change_watcher(world, types=frozenset({ChangeType.CLEARED})) as clear_registry,
+        change_watcher(world, namespace=OTHER) as others,
     ):
-        await world.services.clearing.clear(NS, [Noun.PATTERN])
+        await world.services.clearing.clear(NS, [ResourceKind.PATTERN])
         await world.services.memories.create(NS, memory("after"))
         await memories.until(lambda: len(memories.told) == 1)
         await patterns.until(lambda: len(patterns.told) == 1)
-        await clears.until(lambda: len(clears.told) == 1)
+        await clear_registry.until(lambda: len(clear_registry.told) == 1)
         await world.services.clearing.clear(NS)
         await world.services.memories.create(OTHER, memory("there"))
         await patterns.until(lambda: len(patterns.told) == 2)
         await memories.until(lambda: len(memories.told) == 2)
-        await clears.until(lambda: len(clears.told) == 2)
+        await clear_registry.until(lambda: len(clear_registry.told) == 2)
         await others.until(lambda: len(others.told) == 1)
-    assert [one.noun for one in patterns.told] == [Noun.PATTERN, None]
-    assert [one.noun for one in memories.told] == [Noun.MEMORY, None]
-    assert [one.noun for one in clears.told] == [Noun.PATTERN, None]
+    assert [one.resource_kind for one in patterns.told] == [ResourceKind.PATTERN, None]
+    assert [one.resource_kind for one in memories.told] == [ResourceKind.MEMORY, None]
+    assert [one.resource_kind for one in clear_registry.told] == [ResourceKind.PATTERN, None]
     assert [one.type for one in others.told] == [ChangeType.STORED]
 
 
@@ -552,8 +557,8 @@ async def test_what_another_process_stores_anew_is_told_behind_the_clear(two):
     """However its clock goes, and however seldom the other says how far it has come."""
     one, other = two
     await save(other, "before")
-    async with watching(other) as watcher:
-        one.services.stamps.pass_by(one.clock.now() + 3_600_000_000)  # its clock is ahead
+    async with change_watcher(other) as watcher:
+        one.services.sequencer.pass_by(one.clock.now() + 3_600_000_000)  # its clock is ahead
         await one.services.clearing.clear(NS)
         await asyncio.sleep(0.02)
         await save(other, "after")
@@ -564,7 +569,9 @@ async def test_what_another_process_stores_anew_is_told_behind_the_clear(two):
 
 async def test_a_watch_from_the_start_is_told_of_a_clear_in_its_midst():
     world = await two_filled()
-    async with watching(world, from_start=True, nouns=(Noun.MEMORY,)) as watcher:
+    async with change_watcher(
+        world, from_start=True, resource_kinds=(ResourceKind.MEMORY,)
+    ) as watcher:
         await watcher.until(lambda: bool(watcher.told))
         await world.services.clearing.clear(NS)
         await watcher.until(lambda: watcher.told[-1].type is ChangeType.CLEARED)
@@ -573,7 +580,7 @@ async def test_a_watch_from_the_start_is_told_of_a_clear_in_its_midst():
 async def test_a_mark_is_not_made_twice_by_a_clear_that_died_behind_it():
     clock = FixedClock()
     world = await two_filled(FaultInjectingStore(InMemoryStore(clock)), clock)
-    async with watching(world) as watcher:
+    async with change_watcher(world) as watcher:
         cursor = watcher.cursor
     inner = world.store.inner
     update = inner.update
@@ -590,7 +597,7 @@ async def test_a_mark_is_not_made_twice_by_a_clear_that_died_behind_it():
     inner.update = update
     (before,) = await rows(world.store, TOMBSTONES, NS)
     world = world.another_process()
-    async with watching(world, cursor=cursor) as watcher:
+    async with change_watcher(world, cursor=cursor) as watcher:
         await watcher.until(lambda: len(watcher.told) == 1)
         await world.services.housekeeping.roll_forward(starting=True)
         await save(world, "after")
@@ -601,7 +608,7 @@ async def test_a_mark_is_not_made_twice_by_a_clear_that_died_behind_it():
 
 async def test_who_names_what_was_cleared_is_told_that_it_is_gone():
     world = await two_filled()
-    await world.services.clearing.clear(NS, [Noun.PATTERN])
+    await world.services.clearing.clear(NS, [ResourceKind.PATTERN])
     with pytest.raises(PatternNotFoundError):
         await outcome(world, "p1")
     assert await world.store.count(PATTERNS, NS) == 0

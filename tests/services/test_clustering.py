@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from lot_grpc.services.distilling.clustering import Unit, clusters
+from lot_grpc.services.distillation.clustering import Unit, clusters
 
 LEVELS = st.sampled_from([0.2, 0.5, 0.8])
 

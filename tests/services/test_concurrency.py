@@ -17,7 +17,7 @@ from lot_grpc.domain.errors import (
 )
 from lot_grpc.domain.outcomes import Outcome
 from lot_grpc.domain.pattern import PatternContent
-from lot_grpc.services.episodes.recording import Takeover
+from lot_grpc.services.episodes.event_recorder import Takeover
 from lot_grpc.services.patterns.patterns import PatternEdit
 from lot_grpc.services.records.collections import EVENTS, OUTCOMES, PATTERNS
 from lot_grpc.storage.in_memory import InMemoryStore
@@ -95,7 +95,7 @@ async def test_one_save_request_sent_twenty_times_at_once_is_one_pattern(worlds)
 
 async def test_batches_of_the_same_contents_at_once_make_each_pattern_once(worlds):
     async def batch(n: int) -> None:
-        results = await turn(worlds, n).services.saving.save_many(
+        results = await turn(worlds, n).services.pattern_writer.save_many(
             NS, [draft(f"task {(n + i) % 5}") for i in range(5)]
         )
         assert not [one for one in results if isinstance(one, LotError)]
@@ -162,7 +162,7 @@ async def test_single_events_at_once_are_numbered_without_gaps(worlds):
     await worlds[0].services.episodes.start(NS, start(episode_id="e"))
     given = await asyncio.gather(
         *(
-            turn(worlds, n).services.recording.record_event(NS, "e", event(text=f"n{n}"), f"r{n}")
+            turn(worlds, n).services.recorder.record_event(NS, "e", event(text=f"n{n}"), f"r{n}")
             for n in range(15)
         )
     )
@@ -175,7 +175,7 @@ async def test_one_event_request_sent_ten_times_is_stored_once(worlds):
     await worlds[0].services.episodes.start(NS, start(episode_id="e"))
     await asyncio.gather(
         *(
-            turn(worlds, n).services.recording.record_event(NS, "e", event(text="x"), "r")
+            turn(worlds, n).services.recorder.record_event(NS, "e", event(text="x"), "r")
             for n in range(10)
         )
     )
@@ -188,7 +188,7 @@ async def test_events_that_cross_an_end_are_refused_or_counted(worlds):
         await worlds[0].services.episodes.start(NS, start(episode_id=episode_id))
         results = await asyncio.gather(
             *(
-                turn(worlds, n).services.recording.record_event(NS, episode_id, event(text="x"), "")
+                turn(worlds, n).services.recorder.record_event(NS, episode_id, event(text="x"), "")
                 for n in range(4)
             ),
             turn(worlds, 1).services.episodes.end(NS, episode_id, end(), ""),
@@ -245,11 +245,11 @@ async def test_streams_that_take_over_from_each_other_leave_no_gap_and_lose_noth
     found: dict[int, int] = {}
 
     async def client(n: int) -> None:
-        recording = turn(worlds, n).services.recording
+        recorder = turn(worlds, n).services.recorder
         for _ in range(n):
             await asyncio.sleep(0)
         try:
-            writer = await recording.open(NS, "e", Takeover.TAKE_OVER)
+            writer = await recorder.open(NS, "e", Takeover.TAKE_OVER)
         except WriterReplacedError:
             return
         found[writer.epoch] = writer.last
@@ -257,17 +257,17 @@ async def test_streams_that_take_over_from_each_other_leave_no_gap_and_lose_noth
             for batch in range(4):
                 first = writer.last + 1
                 given = [event(k, f"{n}.{batch}.{k}") for k in range(first, first + 3)]
-                assert await recording.append(writer, given) == first + 2
+                assert await recorder.append(writer, given) == first + 2
                 acknowledged.update({one.sequence: one.data for one in given})
         except WriterReplacedError:
             pass
         finally:
-            await recording.close(writer)
+            await recorder.close(writer)
 
     async def single(n: int) -> None:
         given = event(text=f"single {n}")
         try:
-            stored = await turn(worlds, n).services.recording.record_event(NS, "e", given, f"r{n}")
+            stored = await turn(worlds, n).services.recorder.record_event(NS, "e", given, f"r{n}")
         except (EpisodeStreamOpenError, ContentionError, EventConflictError):
             return
         acknowledged[stored.sequence] = stored.data

@@ -14,12 +14,12 @@ from lot_grpc.domain.outcomes import Outcome
 from lot_grpc.domain.pattern import Action, PatternContent, PatternKind, PatternType
 from lot_grpc.domain.query import PatternFilter
 from lot_grpc.services.build import PatternLearning
-from lot_grpc.services.distilling import groups as groups_module
-from lot_grpc.services.distilling.distilling import (
-    DistillAsk,
+from lot_grpc.services.distillation import groups as groups_module
+from lot_grpc.services.distillation.distiller import (
     DistillDefaults,
     Distilled,
     DistilledGroup,
+    DistillRequest,
 )
 from lot_grpc.services.patterns.patterns import PatternEdit
 from lot_grpc.services.records.collections import PATTERNS
@@ -33,7 +33,7 @@ ORDERS = ("list of all orders", "list of open orders", "list of late orders")
 
 async def distil(world: World, **named: Any) -> Distilled:
     named.setdefault("similarity", 0.7)
-    return await world.services.distilling.distil(NS, DistillAsk(**named))
+    return await world.services.distilling.distil(NS, DistillRequest(**named))
 
 
 async def edit(world: World, pattern_id: str, **changes: Any) -> None:
@@ -441,7 +441,7 @@ async def test_a_schedule_distils_each_namespace_once_in_its_time_whoever_comes_
     world = await open_world(learning=learning)
     other = world.another_process()
     await logins(world)
-    await world.services.saving.save("other", draft("other"))
+    await world.services.pattern_writer.save("other", draft("other"))
     sweeps = [w.services.distill_schedule.sweep for w in (world, other)]
     assert [await sweep() for sweep in sweeps] == ["other", NS]
     assert await world.store.count(PATTERNS, NS) == 5

@@ -7,8 +7,8 @@ import pytest
 from lot_grpc.domain.episode import EpisodeStatus
 from lot_grpc.domain.errors import EpisodeNotFoundError, LotError, WriterReplacedError
 from lot_grpc.domain.query import EpisodeFilter
-from lot_grpc.services.episodes import episode_deleting as module
-from lot_grpc.services.episodes.recording import Takeover
+from lot_grpc.services.episodes import episode_deleter as module
+from lot_grpc.services.episodes.event_recorder import Takeover
 from lot_grpc.services.records.collections import EPISODES, EVENTS, TOMBSTONES
 from lot_grpc.services.records.episodes import episode_point
 from lot_grpc.storage.faults import FaultInjectingStore, InjectedFault, When
@@ -31,7 +31,7 @@ from tests.services.world import (
 
 
 async def delete(world: World, episode_id: str) -> int:
-    return await world.services.episode_deleting.delete(NS, episode_id)
+    return await world.services.episode_deleter.delete(NS, episode_id)
 
 
 async def test_an_episode_goes_with_its_events_and_no_other(world, monkeypatch):
@@ -46,25 +46,25 @@ async def test_an_episode_goes_with_its_events_and_no_other(world, monkeypatch):
     with pytest.raises(EpisodeNotFoundError):
         await delete(world, "e")
     with pytest.raises(EpisodeNotFoundError):
-        await world.services.episode_deleting.delete("elsewhere", "f")
+        await world.services.episode_deleter.delete("elsewhere", "f")
     await check_invariants(world.store, NS)
 
 
 async def test_what_is_recorded_still_ends_with_not_found(world):
     await world.services.episodes.start(NS, start(episode_id="e"))
-    recording = world.services.recording
-    writer = await recording.open(NS, "e", Takeover.TAKE_OVER)
-    await recording.append(writer, events(1, 4))
+    recorder = world.services.recorder
+    writer = await recorder.open(NS, "e", Takeover.TAKE_OVER)
+    await recorder.append(writer, events(1, 4))
     stopped: list[LotError] = []
     writer.on_stop = stopped.append
     assert await delete(world, "e") == 4
     [error] = stopped
     assert isinstance(error, EpisodeNotFoundError)
     with pytest.raises(EpisodeNotFoundError, match="it was deleted"):
-        await recording.append(writer, events(5, 6))
-    await recording.close(writer)
+        await recorder.append(writer, events(5, 6))
+    await recorder.close(writer)
     with pytest.raises(EpisodeNotFoundError):
-        await recording.record_event(NS, "e", event(), "")
+        await recorder.record_event(NS, "e", event(), "")
     with pytest.raises(EpisodeNotFoundError):
         await world.services.episodes.end(NS, "e", end(), "")
     assert await payloads(world, EVENTS) == []
@@ -75,11 +75,11 @@ async def test_a_stream_of_another_process_takes_back_what_it_stores_too_late():
     one = await open_world(SharedStore(clock), clock)
     other = one.another_process()
     await one.services.episodes.start(NS, start(episode_id="e"))
-    writer = await one.services.recording.open(NS, "e", Takeover.TAKE_OVER)
-    await one.services.recording.append(writer, events(1, 4))
+    writer = await one.services.recorder.open(NS, "e", Takeover.TAKE_OVER)
+    await one.services.recorder.append(writer, events(1, 4))
     await delete(other, "e")
     with pytest.raises(EpisodeNotFoundError):
-        await one.services.recording.append(writer, events(5, 6))
+        await one.services.recorder.append(writer, events(5, 6))
     assert await payloads(one, EVENTS) == []
 
 
@@ -119,7 +119,7 @@ async def test_a_new_episode_of_an_id_that_was_half_deleted_has_none_of_its_even
     clock.advance(1)
     assert (await world.services.episodes.start(NS, start("another", episode_id="e"))).created
     assert (await world.services.episodes.get(NS, "e")).event_count == 0
-    await world.services.recording.record_event(NS, "e", event(text="new"), "")
+    await world.services.recorder.record_event(NS, "e", event(text="new"), "")
     clock.advance(16 * 60)
     await world.services.housekeeping.roll_forward()
     page = await world.services.episodes.list_events(NS, "e", 0, 10)
@@ -136,15 +136,15 @@ async def test_one_that_was_ended_or_taken_up_again_is_spared_by_a_sweep(world):
     await world.services.episodes.start(NS, start(episode_id="e"))
     before = await seen()
     await world.services.episodes.end(NS, "e", end(), "")
-    assert not await world.services.episode_deleting.delete_as_seen(before)
+    assert not await world.services.episode_deleter.delete_as_seen(before)
     await world.store.update(
         EPISODES, NS, point, set={"status": EpisodeStatus.ABANDONED.value}, when=[]
     )
     before = await seen()
-    writer = await world.services.recording.open(NS, "e", Takeover.TAKE_OVER)
-    assert not await world.services.episode_deleting.delete_as_seen(before)
-    await world.services.recording.close(writer)
-    assert await world.services.episode_deleting.delete_as_seen(await seen())
+    writer = await world.services.recorder.open(NS, "e", Takeover.TAKE_OVER)
+    assert not await world.services.episode_deleter.delete_as_seen(before)
+    await world.services.recorder.close(writer)
+    assert await world.services.episode_deleter.delete_as_seen(await seen())
     assert all(stone["done"] for stone in await payloads(world, TOMBSTONES))
 
 
@@ -158,16 +158,16 @@ async def test_a_delete_amid_recording_leaves_no_event(make, seed):
 
     async def stream(world: World) -> None:
         try:
-            writer = await world.services.recording.open(NS, "e", Takeover.TAKE_OVER)
+            writer = await world.services.recorder.open(NS, "e", Takeover.TAKE_OVER)
             for number in range(writer.last + 1, writer.last + 9):
-                await world.services.recording.append(writer, [event(number)])
+                await world.services.recorder.append(writer, [event(number)])
         except (EpisodeNotFoundError, WriterReplacedError):
             pass
 
     async def single(world: World) -> None:
         try:
             for _ in range(3):
-                await world.services.recording.record_event(NS, "e", event(), "")
+                await world.services.recorder.record_event(NS, "e", event(), "")
         except EpisodeNotFoundError:
             pass
 

@@ -49,7 +49,7 @@ def told(episode: Episode) -> Episode:
 
 async def record_events(world: World, episode_id: str, count: int) -> None:
     for n in range(count):
-        await world.services.recording.record_event(NS, episode_id, event(text=f"n{n}"), "")
+        await world.services.recorder.record_event(NS, episode_id, event(text=f"n{n}"), "")
 
 
 class Interrupted(HashingEmbedder):
@@ -208,7 +208,7 @@ async def test_an_ended_episode_takes_no_events(world):
     await world.services.episodes.start(NS, start(episode_id="e"))
     await world.services.episodes.end(NS, "e", end(), "")
     with pytest.raises(EpisodeEndedError, match="it takes no events"):
-        await world.services.recording.record_event(NS, "e", event(), "")
+        await world.services.recorder.record_event(NS, "e", event(), "")
     assert await payloads(world, EVENTS) == []
 
 

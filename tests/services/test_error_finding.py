@@ -14,8 +14,8 @@ from lot_grpc.domain.errors import ErrorSolutionNotFoundError
 from lot_grpc.domain.outcomes import Outcome
 from lot_grpc.domain.policy import NamespacePolicy, PolicyEdit
 from lot_grpc.services.episodes.episodes import EpisodeDraft
-from lot_grpc.services.memories import error_finding, error_reading
-from lot_grpc.services.memories.error_finding import ErrorAnswer, ErrorFound, ErrorQuestion
+from lot_grpc.services.memories import error_finder, error_reading
+from lot_grpc.services.memories.error_finder import ErrorAnswer, ErrorFound, ErrorQuery
 from lot_grpc.services.memories.error_outcomes import ErrorOutcomeDraft
 from lot_grpc.services.records.collections import ERROR_SOLUTIONS, OUTCOMES, RETRIEVALS
 from tests.services.world import DAY, NS, World, call, error_solution, payloads, rows, sweep
@@ -29,7 +29,7 @@ async def save(world: World, message: str, solution_id: str = "", **named: Any) 
 
 
 async def find(world: World, message: str = "", **named: Any) -> ErrorAnswer:
-    return await world.services.error_finding.find(NS, ErrorQuestion("", message, **named))
+    return await world.services.error_finder.find(NS, ErrorQuery("", message, **named))
 
 
 async def helped(world: World, solution_id: str, outcome: Outcome, times: int = 1) -> None:
@@ -120,7 +120,7 @@ async def recorded(world: World, episode_id: str, *events: Any, end: EpisodeEnd)
     start = EpisodeStart("import the data", category="etl")
     draft = EpisodeDraft(start, episode_id, end=end, events=events, extract=True)
     await world.services.episodes.record(NS, draft)
-    await world.services.lessons.take(NS, episode_id)
+    await world.services.episode_extraction.take(NS, episode_id)
 
 
 async def test_an_error_that_an_episode_overcame_is_found_with_other_names(world):
@@ -148,8 +148,8 @@ async def test_an_error_that_an_episode_overcame_is_found_with_other_names(world
 async def test_an_error_that_ended_an_episode_comes_back_as_unsolved(world):
     failed = EpisodeEnd(EpisodeStatus.FAILED, error=EpisodeError("OSError", "disk /dev/sda1 full"))
     await recorded(world, "e", call("copy"), end=failed)
-    answer = await world.services.error_finding.find(
-        NS, ErrorQuestion("OSError", "disk /dev/nvme0 full")
+    answer = await world.services.error_finder.find(
+        NS, ErrorQuery("OSError", "disk /dev/nvme0 full")
     )
     assert answer.hits == []
     [hit] = answer.unsolved
@@ -213,8 +213,8 @@ async def test_long_errors_are_read_and_compared_beside_the_loop(world, monkeypa
         return spy
 
     monkeypatch.setattr(error_reading, "read_error", seen("read_error"))
-    monkeypatch.setattr(error_finding, "read_error", seen("read_error"))
-    monkeypatch.setattr(error_finding, "same_error", seen("same_error"))
+    monkeypatch.setattr(error_finder, "read_error", seen("read_error"))
+    monkeypatch.setattr(error_finder, "same_error", seen("same_error"))
     text = "\n".join(f"Error: cannot open part {n} of the archive" for n in range(40))
     await save(world, text)
     await find(world, text)

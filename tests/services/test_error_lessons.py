@@ -42,7 +42,7 @@ async def take(world, *events, status=EpisodeStatus.SUCCEEDED, error=None, episo
     own = EpisodeStart("Make the tests pass", category="testing", **named)
     given = EpisodeDraft(own, episode_id, end=end(status, error=error), events=events, extract=True)
     await world.services.episodes.record(NS, given)
-    return (await world.services.lessons.take(NS, episode_id)).error_solutions
+    return (await world.services.episode_extraction.take(NS, episode_id)).error_solutions
 
 
 async def told(world) -> list[tuple[str, bool, tuple[str, ...]]]:
@@ -172,9 +172,11 @@ async def test_two_processes_that_take_one_lesson_come_to_the_same_solutions():
     )
     await world.services.episodes.record(NS, given)
     both = await asyncio.gather(
-        *[one.services.lessons.take(NS, "e") for one in (world, world.another_process())]
+        *[one.services.episode_extraction.take(NS, "e") for one in (world, world.another_process())]
     )
-    one, two = [[each.error_solution_id for each in taught.error_solutions] for taught in both]
+    one, two = [
+        [each.error_solution_id for each in extracted.error_solutions] for extracted in both
+    ]
     assert one == two
     assert len(await told(world)) == 2
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from lot_grpc.domain.error_text.signature import read_error
-from lot_grpc.services.memories.error_finding import ErrorAnswer, ErrorQuestion
+from lot_grpc.services.memories.error_finder import ErrorAnswer, ErrorQuery
 from tests.errors.reading import signature_of
 from tests.services.error_messages import MISSING, PRINTED, Printed
 from tests.services.world import NS, World, error_solution, open_world
@@ -20,7 +20,7 @@ ONE_TOOL_TWO_WAYS = {
 
 
 async def find(world: World, message: str, **named: object) -> ErrorAnswer:
-    return await world.services.error_finding.find(NS, ErrorQuestion("", message, **named))  # type: ignore[arg-type]
+    return await world.services.error_finder.find(NS, ErrorQuery("", message, **named))  # type: ignore[arg-type]
 
 
 async def solved() -> World:

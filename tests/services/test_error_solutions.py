@@ -128,7 +128,7 @@ async def test_a_delete_leaves_a_tombstone(world):
         with pytest.raises(ErrorSolutionNotFoundError):
             await world.services.error_solutions.delete(NS, "mine")
     (stone,) = await payloads(world, TOMBSTONES)
-    assert (stone["noun"], stone["id"], stone["done"]) == ("error_solution", "mine", True)
+    assert (stone["resource_kind"], stone["id"], stone["done"]) == ("error_solution", "mine", True)
 
 
 async def test_a_solution_is_absent_from_its_expiry_on_and_swept_up(world):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from lot_grpc.domain.errors import StoreUnavailableError
 from lot_grpc.ports import CollectionSpec, Record
-from lot_grpc.services.episodes.event_writing import EventWriting
+from lot_grpc.services.episodes.event_writer import EventWriter
 from lot_grpc.services.records.collections import EVENTS
 from lot_grpc.storage.in_memory import InMemoryStore
 from tests.contract.clock import FixedClock
@@ -41,14 +41,14 @@ class Store(InMemoryStore):
         return {one.id for one in await self.scroll(EVENTS, NS, [], limit=100_000)}
 
 
-async def opened() -> tuple[Store, EventWriting]:
+async def opened() -> tuple[Store, EventWriter]:
     store = Store()
     await store.ensure_collections([CollectionSpec(EVENTS)])
-    return store, EventWriting(store)
+    return store, EventWriter(store)
 
 
 @pytest.fixture
-async def pair() -> tuple[Store, EventWriting]:
+async def pair() -> tuple[Store, EventWriter]:
     return await opened()
 
 
@@ -62,7 +62,7 @@ async def settle() -> None:
         await asyncio.sleep(0)
 
 
-def started(writing: EventWriting, *ids: str) -> asyncio.Task[set[str]]:
+def started(writing: EventWriter, *ids: str) -> asyncio.Task[set[str]]:
     return asyncio.create_task(writing.insert(records(*ids)))
 
 

@@ -20,8 +20,8 @@ from lot_grpc.domain.learning_event import TargetKind
 from lot_grpc.domain.pattern import PatternContent
 from lot_grpc.domain.query import PatternFilter
 from lot_grpc.ports import EXPIRES_KEY, Record
+from lot_grpc.services.forwarding_store import ForwardingStore
 from lot_grpc.services.housekeeping import EXPIRING
-from lot_grpc.services.passing_store import PassingStore
 from lot_grpc.services.patterns.patterns import PatternEdit
 from lot_grpc.services.records.collections import (
     CELLS,
@@ -59,7 +59,7 @@ Act = Callable[[World], Awaitable[Any]]
 
 @dataclass(frozen=True)
 class Expiring:
-    """A noun that can expire: how to store one under the id ``x``, and all that names one."""
+    """A kind that can expire: how to store one under the id ``x``, and all that names one."""
 
     collection: str
     store: Act
@@ -76,7 +76,7 @@ def edit(world: World) -> Any:
     return world.services.patterns.update(NS, "x", wanted, "")
 
 
-NOUNS = [
+RESOURCE_KINDS = [
     Expiring(
         PATTERNS,
         lambda world: save(world, "old", pattern_id="x", ttl=SECOND),
@@ -88,7 +88,7 @@ NOUNS = [
             lambda world: feedback(world, "x", helpful=True),
             lambda world: world.services.patterns.delete(NS, "x", ""),
             lambda world: save(world, "successor", supersedes="x"),
-            lambda world: world.services.submitting_feedback.submit(
+            lambda world: world.services.feedback_handler.submit(
                 NS, judgement(TargetKind.PATTERN, "x", text="good")
             ),
         ),
@@ -121,35 +121,37 @@ NOUNS = [
 ]
 
 
-@pytest.mark.parametrize("noun", NOUNS, ids=str)
-async def test_an_expired_thing_is_absent_to_whatever_names_it(noun):
+@pytest.mark.parametrize("resource_kind", RESOURCE_KINDS, ids=str)
+async def test_an_expired_thing_is_absent_to_whatever_names_it(resource_kind):
     world = await open_world()
-    await noun.store(world)
+    await resource_kind.store(world)
     world.clock.advance(1)
-    for name in noun.named:
-        with pytest.raises(noun.missing):
+    for name in resource_kind.named:
+        with pytest.raises(resource_kind.missing):
             await name(world)
-    assert await world.store.count(noun.collection, NS) == 0
-    assert len(await world.store.expired(noun.collection, limit=9)) == 1, "nothing swept it"
+    assert await world.store.count(resource_kind.collection, NS) == 0
+    assert len(await world.store.expired(resource_kind.collection, limit=9)) == 1, (
+        "nothing swept it"
+    )
 
 
 @pytest.mark.parametrize("swept", [False, True], ids=["not swept", "swept"])
-@pytest.mark.parametrize("noun", NOUNS, ids=str)
-async def test_the_id_of_an_expired_thing_is_free_and_the_new_one_stays(noun, swept):
+@pytest.mark.parametrize("resource_kind", RESOURCE_KINDS, ids=str)
+async def test_the_id_of_an_expired_thing_is_free_and_the_new_one_stays(resource_kind, swept):
     world = await open_world()
-    await noun.store(world)
-    if noun.collection == PATTERNS:
+    await resource_kind.store(world)
+    if resource_kind.collection == PATTERNS:
         await outcome(world, "x", query="how")
         await feedback(world, "x", helpful=False)
     world.clock.advance(1)
     if swept:
         await sweep(world)
-    made = await noun.again(world)
+    made = await resource_kind.again(world)
     assert made.created
     await sweep(world)
     world.clock.advance(DAY)
     await sweep(world)
-    assert await world.store.count(noun.collection, NS) == 1
+    assert await world.store.count(resource_kind.collection, NS) == 1
     for log in (OUTCOMES, CELLS, FEEDBACK):
         assert await rows(world.store, log) == [], "it inherits nothing"
 
@@ -171,9 +173,11 @@ async def test_what_expired_is_neither_recalled_nor_listed_nor_counted():
 async def test_a_request_of_the_day_before_is_a_new_one():
     world = await open_world()
     first = draft("first", request_id="r")
-    await world.services.saving.save(NS, first)
+    await world.services.pattern_writer.save(NS, first)
     world.clock.advance(DAY)
-    other = await world.services.saving.save(NS, replace(first, content=PatternContent("other")))
+    other = await world.services.pattern_writer.save(
+        NS, replace(first, content=PatternContent("other"))
+    )
     assert other.created
     assert await world.store.count(PATTERNS, NS) == 2
 
@@ -189,7 +193,7 @@ async def test_a_recall_and_a_selection_expire():
     with pytest.raises(RetrievalUnknownError):
         await outcome(world, "p", retrieval_id=retrieval_id)
     with pytest.raises(SelectionUnknownError):
-        await world.services.submitting_feedback.submit(
+        await world.services.feedback_handler.submit(
             NS, judgement(TargetKind.SELECTION, chosen.selection_id, text="good")
         )
     await world.services.decisions.record(NS, decision())
@@ -198,7 +202,7 @@ async def test_a_recall_and_a_selection_expire():
 # --- sweeps -----------------------------------------------------------------------------------
 
 
-class Watched(PassingStore):
+class Watched(ForwardingStore):
     """Notes how many records each read or delete of a sweep is about."""
 
     def __init__(self, inner: Any) -> None:

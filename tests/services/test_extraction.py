@@ -13,8 +13,8 @@ from lot_grpc.domain.errors import EmbeddingFailedError
 from lot_grpc.domain.outcomes import wilson_lower_bound
 from lot_grpc.domain.pattern import PatternContent, PatternType
 from lot_grpc.services.episodes.episodes import EpisodeDraft
-from lot_grpc.services.extraction import digesting, gathering
-from lot_grpc.services.extraction.extraction import ExtractionDraft
+from lot_grpc.services.extraction import digest_reader, evidence_collector
+from lot_grpc.services.extraction.pattern_extraction import ExtractionDraft
 from lot_grpc.services.patterns.patterns import PatternEdit
 from lot_grpc.services.records.collections import EPISODES, PATTERNS
 from lot_grpc.services.records.episodes import EXTRACTION, WANTED, episode_point
@@ -42,7 +42,9 @@ async def record(world, task, *events, ns=NS, status=EpisodeStatus.SUCCEEDED, en
     )
     recorded = await world.services.episodes.record(ns, given)
     if own.get("extract"):
-        return (await world.services.lessons.take(ns, recorded.episode.episode_id)).patterns
+        return (
+            await world.services.episode_extraction.take(ns, recorded.episode.episode_id)
+        ).patterns
     return recorded.episode
 
 
@@ -167,11 +169,11 @@ async def test_a_pattern_says_what_its_successes_did():
 
 async def test_the_made_regex_matches_new_tasks_of_the_group_and_not_those_of_others():
     world = await open_world()
-    nouns = ["users", "orders", "invoices", "teams", "tags", "notes", "files", "plans"]
-    for number, noun in enumerate(nouns * 3):
-        await record(world, f"Create an endpoint for {noun}", task_type="api_route")
-        await record(world, f"Migrate the table of {noun}", task_type="schema")
-        await record(world, f"Write {number} tests of {noun}", task_type="testing")
+    resource_kinds = ["users", "orders", "invoices", "teams", "tags", "notes", "files", "plans"]
+    for number, resource_kind in enumerate(resource_kinds * 3):
+        await record(world, f"Create an endpoint for {resource_kind}", task_type="api_route")
+        await record(world, f"Migrate the table of {resource_kind}", task_type="schema")
+        await record(world, f"Write {number} tests of {resource_kind}", task_type="testing")
     await extract(world)
     matching = world.services.learned_tasks.matching
     by_task = {
@@ -210,7 +212,7 @@ async def test_running_episodes_teach_nothing():
 
 
 async def test_a_long_episode_is_read_at_both_ends(monkeypatch):
-    monkeypatch.setattr(digesting, "READ_EVENTS", 2)
+    monkeypatch.setattr(digest_reader, "READ_EVENTS", 2)
     world = await open_world()
     for _ in range(3):
         await record(world, "Go", *[call(name) for name in "abcdef"], task_type="long")
@@ -219,7 +221,7 @@ async def test_a_long_episode_is_read_at_both_ends(monkeypatch):
 
 
 async def test_the_newest_of_a_group_are_read(monkeypatch):
-    monkeypatch.setattr(gathering, "MOST_OF_GROUP", 3)
+    monkeypatch.setattr(evidence_collector, "MOST_OF_GROUP", 3)
     world = await open_world()
     await logins(world, count=5)
     [pattern] = (await extract(world)).patterns
@@ -330,8 +332,8 @@ async def test_a_group_is_read_again_when_it_has_grown_by_a_tenth():
     world = await open_world()
     counts = []
     for number in range(25):
-        taught = await record(world, f"Log in {number}", task_type="login", extract=True)
-        learned = [p for p in taught if p.content.metadata]
+        extracted = await record(world, f"Log in {number}", task_type="login", extract=True)
+        learned = [p for p in extracted if p.content.metadata]
         counts.append(learned[0].content.metadata["extraction"]["episode_count"] if learned else 0)
     assert counts[:12] == [0, 0, 3, 4, 5, 6, 7, 8, 9, 10, 11, 11]
     assert counts[-1] < 25
@@ -356,8 +358,10 @@ async def test_two_that_end_an_episode_at_once_count_it_once():
     await record(world, "Log in", call("browser"), episode_id="first", extract=True)
     await record(world, "Log in", call("browser"), episode_id="e")
     other = world.another_process()
-    both = await asyncio.gather(*[w.services.lessons.take(NS, "e") for w in (world, other)])
-    [one], [two] = [taught.patterns for taught in both]
+    both = await asyncio.gather(
+        *[w.services.episode_extraction.take(NS, "e") for w in (world, other)]
+    )
+    [one], [two] = [extracted.patterns for extracted in both]
     assert one.pattern_id == two.pattern_id
     [stored] = await payloads(world, PATTERNS)
     assert (stored["usage_count"], stored["source_episode_ids"]) == (1, ["first", "e"])

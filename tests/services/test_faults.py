@@ -15,11 +15,11 @@ from lot_grpc.domain.errors import NotFoundError
 from lot_grpc.domain.outcomes import Outcome
 from lot_grpc.domain.pattern import PatternContent
 from lot_grpc.ports import Record, VectorStore
-from lot_grpc.services.moments import Moments
 from lot_grpc.services.outcomes.outcomes import OutcomeDraft
 from lot_grpc.services.patterns.drafts import Dedupe
 from lot_grpc.services.patterns.patterns import PatternEdit
 from lot_grpc.services.records.collections import EVENTS, MEMORIES, PATTERNS
+from lot_grpc.services.time_source import TimeSource
 from lot_grpc.services.tombstones import Tombstones
 from lot_grpc.storage.edge import EdgeStore
 from lot_grpc.storage.faults import FaultInjectingStore, InjectedFault, When
@@ -293,7 +293,7 @@ async def test_a_delete_that_is_finished_late_spares_what_took_the_id_since():
     lab = Lab(await new_world(SharedStore(clock), clock), SharedStore)
 
     async def begin(world: World, ns: str) -> None:
-        await world.services.saving.save(ns, draft("old", pattern_id="mine"))
+        await world.services.pattern_writer.save(ns, draft("old", pattern_id="mine"))
         await world.services.outcomes.record(ns, OutcomeDraft(("mine",), Outcome.FAILURE))
 
     async def delete(world: World, ns: str) -> None:
@@ -304,8 +304,8 @@ async def test_a_delete_that_is_finished_late_spares_what_took_the_id_since():
     for n in range(2, count):  # from the death on at which the pattern was gone
         ns = await killed_in_delete(lab, case, n)
         clock.advance(60)
-        saving = lab.world.services.saving
-        assert (await saving.save(ns, draft("new", pattern_id="mine"))).created
+        pattern_writer = lab.world.services.pattern_writer
+        assert (await pattern_writer.save(ns, draft("new", pattern_id="mine"))).created
         await lab.world.services.outcomes.record(ns, OutcomeDraft(("mine",), Outcome.SUCCESS))
         await lab.roll_forward(lab.world)
         found = await lab.world.services.patterns.get(ns, "mine")
@@ -337,7 +337,7 @@ async def test_an_edit_after_a_delete_that_died_early_is_kept():
     lab = Lab(await new_world(SharedStore(clock), clock), SharedStore)
 
     async def begin(world: World, ns: str) -> None:
-        await world.services.saving.save(ns, draft("old", pattern_id="mine"))
+        await world.services.pattern_writer.save(ns, draft("old", pattern_id="mine"))
 
     async def delete(world: World, ns: str) -> None:
         await world.services.patterns.delete(ns, "mine", "")
@@ -357,7 +357,9 @@ async def test_a_retry_after_an_edit_answers_with_the_edited_pattern():
     for dedupe in (Dedupe.EXACT, Dedupe.NONE):
 
         async def run(world: World, ns: str, dedupe: Dedupe = dedupe) -> Any:
-            return await world.services.saving.save(ns, draft("one", dedupe=dedupe, request_id="r"))
+            return await world.services.pattern_writer.save(
+                ns, draft("one", dedupe=dedupe, request_id="r")
+            )
 
         case = Case("save", nothing, run)
         count, _ = await lab.without_fault(case)
@@ -451,7 +453,7 @@ async def test_what_was_deleted_is_not_brought_back_by_a_request_that_died_at_it
 
 async def test_finishing_an_old_delete_does_not_finish_a_newer_one_of_the_same_id(lab):
     clock = lab.world.clock
-    stones = Tombstones(lab.store, Moments(clock))
+    stones = Tombstones(lab.store, TimeSource(clock))
     records = [Record("x", NS, {"revision": 1, "sort_key": key}) for key in (5, 9)]
     old, new = [await stones.begin("pattern", "mine", record) for record in records]
     await stones.finish(old)

@@ -23,10 +23,10 @@ from lot_grpc.domain.query import Legs, PatternFilter, Ranking
 from lot_grpc.embedding.hashing import HashingEmbedder
 from lot_grpc.lexical.bm25 import document_vector, lexical_query
 from lot_grpc.ports import SparseVector, VectorStore
-from lot_grpc.services.indexing import Indexing
-from lot_grpc.services.recall.questions import Asked, pattern_question
-from lot_grpc.services.recall.recall import Finding
-from lot_grpc.services.recall.search import Wanted
+from lot_grpc.services.indexer import Indexer
+from lot_grpc.services.recall.recall import Hit
+from lot_grpc.services.recall.search import SearchRequest
+from lot_grpc.services.recall.targets import RecallOptions, pattern_request
 from lot_grpc.services.records.collections import PATTERNS
 from lot_grpc.services.records.patterns import pattern_conditions, pattern_point, pattern_record
 from lot_grpc.storage.edge import EdgeStore
@@ -147,7 +147,7 @@ async def pair(module_path: Path) -> AsyncIterator[Pair]:
     rng = random.Random(20)
     patterns = [pattern(rng, number, clock.now()) for number in range(COUNT)]
     embedder = HashingEmbedder()
-    indexed = await Indexing(embedder).vectors([search_text(one.content) for one in patterns])
+    indexed = await Indexer(embedder).vectors([search_text(one.content) for one in patterns])
     records = [
         pattern_record(one, number, vectors.vectors)
         for number, (one, vectors) in enumerate(zip(patterns, indexed, strict=True))
@@ -194,7 +194,7 @@ def asks(seed: int, now: int, legs: Legs, count: int = 40) -> list[Ask]:
 
 async def candidates(world: World, ask: Ask) -> list[Relevance]:
     """The whole fused pool, before what was learned and before the cut."""
-    wanted = Wanted(
+    wanted = SearchRequest(
         ask.query,
         pattern_conditions(ask.narrowed),
         50,
@@ -204,9 +204,9 @@ async def candidates(world: World, ask: Ask) -> list[Relevance]:
     return (await world.services.pattern_recall._searching.search(NS, wanted)).found
 
 
-async def hits(world: World, ask: Ask) -> list[Finding[Pattern]]:
-    asked = Asked(ask.query, ask.limit, ask.min_similarity, ask.ranking, legs=ask.legs)
-    question = pattern_question(asked, ask.narrowed)
+async def hits(world: World, ask: Ask) -> list[Hit[Pattern]]:
+    asked = RecallOptions(ask.query, ask.limit, ask.min_similarity, ask.ranking, legs=ask.legs)
+    question = pattern_request(asked, ask.narrowed)
     return (await world.services.pattern_recall.find(NS, question)).hits
 
 

@@ -169,10 +169,10 @@ async def test_what_is_used_while_a_sweep_is_at_work_is_spared(world, monkeypatc
     # The table holds the bound method of this object: what it begins with is what is met.
     begin = world.services.patterns._tombstones.begin
 
-    async def used_before(noun: str, id: str, record: Record, unchanged: Any = ()) -> Any:
+    async def used_before(resource_kind: str, id: str, record: Record, unchanged: Any = ()) -> Any:
         if id == "b":
             await outcome(world, "b")
-        return await begin(noun, id, record, unchanged)
+        return await begin(resource_kind, id, record, unchanged)
 
     world.clock.advance(DAY)
     await policy(world, max_pattern_age=HOUR * MICROS)

@@ -15,8 +15,8 @@ from lot_grpc.domain.errors import (
     StoreUnavailableError,
     WriterReplacedError,
 )
-from lot_grpc.services.episodes.recording import Takeover
-from lot_grpc.services.episodes.writers import Writer
+from lot_grpc.services.episodes.active_streams import OpenStream
+from lot_grpc.services.episodes.event_recorder import Takeover
 from lot_grpc.services.records.collections import EPISODES
 from tests.contract.clock import FixedClock
 from tests.services.world import (
@@ -43,15 +43,15 @@ async def two() -> tuple[World, World]:
     return first, first.another_process()
 
 
-async def opened(world: World, takeover: Takeover = TAKE_OVER, episode_id: str = "e") -> Writer:
-    return await world.services.recording.open(NS, episode_id, takeover)
+async def opened(world: World, takeover: Takeover = TAKE_OVER, episode_id: str = "e") -> OpenStream:
+    return await world.services.recorder.open(NS, episode_id, takeover)
 
 
 async def single(world: World) -> int:
-    return (await world.services.recording.record_event(NS, "e", event(), "")).sequence
+    return (await world.services.recorder.record_event(NS, "e", event(), "")).sequence
 
 
-def told_by(writer: Writer) -> list[LotError]:
+def told_by(writer: OpenStream) -> list[LotError]:
     told: list[LotError] = []
     writer.on_stop = told.append
     return told
@@ -62,7 +62,7 @@ async def test_who_is_polite_is_refused_while_another_process_has_a_stream(two):
     writer = await opened(first)
     with pytest.raises(EpisodeStreamOpenError, match="open with TAKE_OVER to replace it"):
         await opened(second, REFUSE)
-    assert await first.services.recording.append(writer, events(1, 2)) == 2
+    assert await first.services.recorder.append(writer, events(1, 2)) == 2
     assert (await payloads(first, EPISODES))[0]["writer_epoch"] == 1
 
 
@@ -71,16 +71,16 @@ async def test_a_single_event_is_refused_while_another_process_has_a_stream(two)
     writer = await opened(first)
     with pytest.raises(EpisodeStreamOpenError, match="send the event over that stream"):
         await single(second)
-    await first.services.recording.close(writer)
+    await first.services.recorder.close(writer)
     assert await single(second) == 1
 
 
 async def test_a_closed_stream_holds_nothing(two):
     first, second = two
-    await first.services.recording.close(await opened(first))
+    await first.services.recorder.close(await opened(first))
     writer = await opened(second, REFUSE)
     assert writer.epoch == 2
-    await second.services.recording.close(writer)
+    await second.services.recorder.close(writer)
     assert await single(first) == 1
 
 
@@ -109,7 +109,7 @@ async def test_it_is_renewed_while_the_process_lives(two):
 
 async def test_a_closed_stream_is_not_renewed(two):
     first, second = two
-    await first.services.recording.close(await opened(first))
+    await first.services.recorder.close(await opened(first))
     await first.services.leases.renew()
     assert (await opened(second, REFUSE)).epoch == 2
 
@@ -119,10 +119,10 @@ async def test_taking_over_heeds_no_lease_and_has_its_own(two):
     writer = await opened(first)
     other = await opened(second, TAKE_OVER)
     assert other.epoch == 2
-    await first.services.recording.close(writer)
+    await first.services.recorder.close(writer)
     with pytest.raises(EpisodeStreamOpenError):
         await opened(first, REFUSE)
-    await second.services.recording.close(other)
+    await second.services.recorder.close(other)
     assert (await opened(first, REFUSE)).epoch == 3
 
 
@@ -137,7 +137,7 @@ async def test_of_two_who_are_polite_at_once_one_is_refused(two):
 async def test_between_the_new_epoch_and_its_look_who_is_polite_is_refused_too(two):
     """The lease comes with the epoch, not after it."""
     first, second = two
-    log = first.services.recording._log
+    log = first.services.recorder._log
     look = log.last_sequence
 
     async def meanwhile(*given: Any) -> int:
@@ -168,7 +168,7 @@ async def test_a_stream_whose_episode_ended_elsewhere_is_told(two):
 async def test_a_stream_whose_episode_was_deleted_elsewhere_is_told(two):
     first, second = two
     told = told_by(await opened(first))
-    await second.services.episode_deleting.delete(NS, "e")
+    await second.services.episode_deleter.delete(NS, "e")
     await first.services.leases.renew()
     assert [type(one) for one in told] == [EpisodeNotFoundError]
 
@@ -176,7 +176,7 @@ async def test_a_stream_whose_episode_was_deleted_elsewhere_is_told(two):
 async def test_an_end_heeds_no_lease(two):
     first, second = two
     writer = await opened(first)
-    await first.services.recording.append(writer, events(1, 3))
+    await first.services.recorder.append(writer, events(1, 3))
     assert (await second.services.episodes.end(NS, "e", end(), "")).episode.event_count == 3
 
 
@@ -191,7 +191,7 @@ async def test_one_that_cannot_be_renewed_keeps_no_other_from_it_and_is_told_of(
     renew = fence.renew
     renewed: list[str] = []
 
-    async def failing(writer: Writer) -> bool:
+    async def failing(writer: OpenStream) -> bool:
         if writer.episode_id == "f":
             raise StoreUnavailableError("away")
         for _ in range(5):
@@ -215,12 +215,12 @@ async def test_a_stream_closes_though_the_store_is_away(two):
     writer = await opened(first)
     fence = first.services.leases._fence
 
-    async def failing(writer: Writer) -> None:
+    async def failing(writer: OpenStream) -> None:
         raise StoreUnavailableError("away")
 
     fence.release = failing
-    await first.services.recording.close(writer)
-    assert first.services.recording._writers._places == {}
+    await first.services.recorder.close(writer)
+    assert first.services.recorder._writers._places == {}
     second.clock.advance(30)
     assert (await opened(second, REFUSE)).epoch == 2
 
@@ -231,5 +231,5 @@ async def test_a_store_of_one_process_has_no_leases():
     writer = await opened(world)
     await world.services.leases.renew()
     assert "writer_until" not in (await payloads(world, EPISODES))[0]
-    await world.services.recording.close(writer)
+    await world.services.recorder.close(writer)
     assert "writer_until" not in (await payloads(world, EPISODES))[0]

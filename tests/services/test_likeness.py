@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lot_grpc.lexical.contrast import opposed, read
-from lot_grpc.services.distilling.likeness import (
+from lot_grpc.services.distillation.likeness import (
     OTHER_ACTION,
     SAME_TEMPLATE,
     Tasks,

@@ -10,16 +10,16 @@ import pytest
 from lot_grpc.domain.errors import PatternNotFoundError, RequestInvalidError
 from lot_grpc.domain.pattern import PatternContent
 from lot_grpc.domain.query import PatternFilter
-from lot_grpc.domain.transfer import ExportAsk, ImportTerms
-from lot_grpc.services.memories.seeding import Seeds
-from lot_grpc.services.moments import Moments
+from lot_grpc.domain.transfer import ExportSpec, ImportTerms
+from lot_grpc.services.memories.seeder import Seeds
 from lot_grpc.services.patterns.drafts import Saved
 from lot_grpc.services.patterns.lineage import Lineage, Relation
 from lot_grpc.services.patterns.patterns import PatternEdit
-from lot_grpc.services.patterns.pruning import PruneDraft
+from lot_grpc.services.patterns.pruner import PruneDraft
 from lot_grpc.services.records.collections import PATTERNS
 from lot_grpc.services.records.patterns import pattern_point
-from lot_grpc.services.transfer.importing import ImportRun
+from lot_grpc.services.time_source import TimeSource
+from lot_grpc.services.transfer.importer import ImportRun
 from tests.contract.clock import FixedClock
 from tests.services.cases import alike, distils
 from tests.services.invariants import check_invariants
@@ -134,7 +134,7 @@ async def _as_saved(world: World) -> None:
 
 async def _in_a_batch(world: World) -> None:
     drafts = [draft("new"), draft("task a", pattern_id="a"), draft("task d", pattern_id="d")]
-    await world.services.saving.save_many(NS, drafts)
+    await world.services.pattern_writer.save_many(NS, drafts)
 
 
 async def _superseding(world: World) -> None:
@@ -171,10 +171,10 @@ async def test_a_seeded_one_that_takes_the_id_again_is_marked_again(world):
 
 async def test_an_imported_one_that_takes_the_id_again_is_marked_again(world):
     await save(world, "task a", pattern_id="a")
-    rows = [row async for row, _ in world.services.exporting.rows(ExportAsk(NS))]
+    rows = [row async for row, _ in world.services.exporter.rows(ExportSpec(NS))]
     await save(world, "task b", pattern_id="b", supersedes="a")
     await world.services.patterns.delete(NS, "a", "")
-    await world.services.importing.take(ImportRun(ImportTerms()), rows)
+    await world.services.importer.take(ImportRun(ImportTerms()), rows)
     assert await marks(world) == {"a": "b"}
 
 
@@ -190,7 +190,7 @@ async def test_a_pruned_successor_unmarks(world):
 
 
 async def test_what_is_not_there_cannot_be_superseded(world):
-    await world.services.saving.save("other", draft("x", pattern_id="elsewhere"))
+    await world.services.pattern_writer.save("other", draft("x", pattern_id="elsewhere"))
     await save(world, "task a", pattern_id="a")
     for missing in ("none", "elsewhere"):
         with pytest.raises(PatternNotFoundError, match="must name a pattern that is there"):
@@ -239,7 +239,7 @@ async def test_of_several_that_close_a_circle_at_once_one_fails_at_least(seed):
 
 
 async def test_an_item_of_a_batch_may_supersede_one_before_it(world):
-    results = await world.services.saving.save_many(
+    results = await world.services.pattern_writer.save_many(
         NS,
         [draft("one", pattern_id="one"), draft("two", pattern_id="two", supersedes="one")],
     )
@@ -258,7 +258,7 @@ async def test_a_repeat_of_a_content_supersedes_nothing(world):
 
 async def test_a_note_that_was_left_is_followed_and_dropped(world):
     await three(world)
-    lineage = Lineage(world.store, Moments(world.clock))
+    lineage = Lineage(world.store, TimeSource(world.clock))
     await lineage.begin(NS, "c", "", "b")
     assert await lineage.roll_forward(world.clock.now() - 1) == 0
     assert await lineage.roll_forward(world.clock.now()) == 1
@@ -269,7 +269,7 @@ async def test_a_note_that_was_left_is_followed_and_dropped(world):
 async def test_a_circle_that_a_death_left_is_broken(world):
     """Its writer died before it looked whether another had closed the circle."""
     await three(world)
-    lineage = Lineage(world.store, Moments(world.clock))
+    lineage = Lineage(world.store, TimeSource(world.clock))
     await lineage.begin(NS, "a", "", "c")
     point = pattern_point(NS, "a")
     await world.store.update(PATTERNS, NS, point, set={"supersedes": "c"})

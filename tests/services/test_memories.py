@@ -87,7 +87,7 @@ async def test_a_delete_goes_by_etag_and_leaves_a_tombstone(world):
         with pytest.raises(MemoryNotFoundError):
             await world.services.memories.delete(NS, "mine", "")
     (stone,) = await payloads(world, TOMBSTONES)
-    assert (stone["noun"], stone["id"], stone["done"]) == ("memory", "mine", True)
+    assert (stone["resource_kind"], stone["id"], stone["done"]) == ("memory", "mine", True)
 
 
 async def test_a_memory_is_absent_from_its_expiry_on(world):

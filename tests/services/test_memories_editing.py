@@ -22,7 +22,7 @@ from lot_grpc.domain.memory import (
     Project,
 )
 from lot_grpc.domain.query import MemoryFilter
-from lot_grpc.services.memories import deleting
+from lot_grpc.services.memories import bulk_deleter as deleting
 from lot_grpc.services.memories.drafts import MemoryDraft, MemoryEdit
 from lot_grpc.services.records.collections import MEMORIES, PASSAGE_VECTORS, TEXT_VECTOR
 from lot_grpc.services.records.memories import memory_point
@@ -55,7 +55,7 @@ async def ids(world: World, **asked: Any) -> list[str]:
 
 async def delete(world: World, *, dry_run: bool = False, **asked: Any) -> deleting.Deleted:
     asked_for = MemoryFilter(**asked)
-    return await world.services.deleting_memories.delete(NS, asked_for, dry_run=dry_run)
+    return await world.services.memory_bulk_deleter.delete(NS, asked_for, dry_run=dry_run)
 
 
 # --- editing ----------------------------------------------------------------------------------
@@ -189,7 +189,7 @@ async def test_a_filter_that_lets_all_through_is_refused(world: World, asked: Me
     await create(world)
     for dry_run in (True, False):
         with pytest.raises(RequestInvalidError, match="would delete all"):
-            await world.services.deleting_memories.delete(NS, asked, dry_run=dry_run)
+            await world.services.memory_bulk_deleter.delete(NS, asked, dry_run=dry_run)
     assert len(await ids(world)) == 1
 
 

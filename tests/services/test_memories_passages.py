@@ -14,12 +14,12 @@ from lot_grpc.domain.memory import Memory, MemoryContent, MemoryKind
 from lot_grpc.domain.query import Legs, MemoryFilter, Ranking
 from lot_grpc.embedding.hashing import OverlapReranker
 from lot_grpc.ports import MultiVector
-from lot_grpc.services import indexing
+from lot_grpc.services import indexer as indexer
 from lot_grpc.services.memories import passages as memory_passages
 from lot_grpc.services.memories.drafts import MemoryEdit
 from lot_grpc.services.memories.passages import Passage
-from lot_grpc.services.recall.questions import Asked, memory_question
-from lot_grpc.services.recall.recall import Finding
+from lot_grpc.services.recall.recall import Hit
+from lot_grpc.services.recall.targets import RecallOptions, memory_request
 from lot_grpc.services.records.collections import (
     CODE_VECTOR,
     MEMORIES,
@@ -62,9 +62,9 @@ def long_text(seed: int, at: int, paragraphs: int = 40) -> str:
 
 async def find(
     world: World, query: str = ASKED, legs: Legs = Legs.HYBRID, **named: Any
-) -> list[tuple[Finding[Memory], Passage | None]]:
-    asked = Asked(query, 10, legs=legs, **named)
-    found = await world.services.memory_recall.find(NS, memory_question(asked, MemoryFilter()))
+) -> list[tuple[Hit[Memory], Passage | None]]:
+    asked = RecallOptions(query, 10, legs=legs, **named)
+    found = await world.services.memory_recall.find(NS, memory_request(asked, MemoryFilter()))
     things = [hit.thing for hit in found.hits]
     passages = await world.services.memory_passages.of(things, found.vector)
     return list(zip(found.hits, passages, strict=True))
@@ -159,7 +159,7 @@ async def test_a_long_text_is_split_in_a_thread(monkeypatch: pytest.MonkeyPatch)
         threads.append(threading.current_thread().name)
         return split(text)
 
-    for module in (indexing, memory_passages):
+    for module in (indexer, memory_passages):
         monkeypatch.setattr(module, "passages_of", noted)
     world = await open_world()
     await world.services.memories.create(NS, memory(long_text(1, 40)))

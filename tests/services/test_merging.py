@@ -137,7 +137,7 @@ async def test_actions_of_its_own_are_told_as_kept(world):
 
 
 async def test_another_namespace_is_not_looked_at(world):
-    await world.services.saving.save("other", draft(TASK))
+    await world.services.pattern_writer.save("other", draft(TASK))
     assert (await merge(world)).created
 
 
@@ -169,7 +169,7 @@ async def test_a_request_again_counts_for_no_other_pattern_of_the_id_it_merged_w
 
 
 async def test_items_of_a_batch_see_those_before_them(world):
-    results = await world.services.saving.save_many(
+    results = await world.services.pattern_writer.save_many(
         NS, [draft(task, dedupe=Dedupe.SEMANTIC) for task in (TASK, FAR, NEAR, FAR)]
     )
     saved = [one for one in results if isinstance(one, Saved)]

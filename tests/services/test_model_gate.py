@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from lot_grpc.services.reindexing import gate as gate_module
-from lot_grpc.services.reindexing.gate import ModelGate
+from lot_grpc.services.reindex import gate as gate_module
+from lot_grpc.services.reindex.gate import ModelGate
 
 
 @pytest.fixture

@@ -152,7 +152,11 @@ async def test_a_delete_takes_claim_and_outcomes_along_and_leaves_a_tombstone(wo
     assert claims == [kept.pattern_id]
     assert [row["pattern_id"] for row in await payloads(world, OUTCOMES)] == [kept.pattern_id]
     (stone,) = await payloads(world, TOMBSTONES)
-    assert (stone["noun"], stone["id"], stone["done"]) == ("pattern", first.pattern_id, True)
+    assert (stone["resource_kind"], stone["id"], stone["done"]) == (
+        "pattern",
+        first.pattern_id,
+        True,
+    )
 
 
 async def test_a_delete_by_a_stale_etag_is_refused(world):

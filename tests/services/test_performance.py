@@ -220,7 +220,7 @@ async def test_equally_frequent_insights_come_by_name():
 async def test_others_go_on_while_a_report_reads(monkeypatch):
     world = await open_world()
     await record(world, *drawn(5, 400))
-    monkeypatch.setattr("lot_grpc.services.pacing._LONGEST_SECONDS", 0.0)
+    monkeypatch.setattr("lot_grpc.services.time_slice._LONGEST_SECONDS", 0.0)
     turns = 0
 
     async def other() -> None:

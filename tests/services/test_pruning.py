@@ -13,10 +13,10 @@ from lot_grpc.domain.outcomes import Outcome
 from lot_grpc.domain.pattern import PatternContent
 from lot_grpc.domain.query import PatternFilter
 from lot_grpc.ports import Record
-from lot_grpc.services.patterns import pruning as module
+from lot_grpc.services.patterns import pruner as module
 from lot_grpc.services.patterns import ranked
 from lot_grpc.services.patterns.patterns import PatternEdit
-from lot_grpc.services.patterns.pruning import Pruned, PruneDraft
+from lot_grpc.services.patterns.pruner import Pruned, PruneDraft
 from lot_grpc.services.patterns.ranked import all_but_the_best
 from lot_grpc.services.records.collections import (
     FEEDBACK,
@@ -30,8 +30,8 @@ from tests.services.world import NS, World, feedback, open_world, outcome, paylo
 
 
 def prune(**named: Any) -> PruneDraft:
-    asked = named.pop("asked", PatternFilter())
-    return PruneDraft(asked, **named)
+    criteria = named.pop("asked", PatternFilter())
+    return PruneDraft(criteria, **named)
 
 
 async def used(world: World, pattern_id: str, kinds: str, **named: Any) -> None:
@@ -82,47 +82,47 @@ async def test_only_those_tried_often_enough_are_touched(world):
 async def test_the_best_are_kept_by_reliability_then_rate_then_newness(world):
     await five(world)
     await used(world, "newer", "")
-    pruned = await world.services.pruning.prune(NS, prune(keep_at_most=2, dry_run=True))
+    pruned = await world.services.pruning.prune(NS, prune(max_remaining=2, dry_run=True))
     assert pruned.pattern_ids == ("bad", "new", "newer")
-    pruned = await world.services.pruning.prune(NS, prune(keep_at_most=3))
+    pruned = await world.services.pruning.prune(NS, prune(max_remaining=3))
     assert pruned.pattern_ids == ("bad", "new")
     assert await left(world) == ["fair", "good", "newer", "pinned"]
     # Those used less than asked for are not touched, nor do they take a place.
-    pruned = await world.services.pruning.prune(NS, prune(keep_at_most=1, min_usage_count=1))
+    pruned = await world.services.pruning.prune(NS, prune(max_remaining=1, min_usage_count=1))
     assert pruned.pattern_ids == ("fair",)
 
 
 async def test_both_criteria_delete_the_bad_and_the_surplus_of_the_rest(world):
     await five(world)
-    pruned = await world.services.pruning.prune(NS, prune(max_success_rate=0.6, keep_at_most=1))
+    pruned = await world.services.pruning.prune(NS, prune(max_success_rate=0.6, max_remaining=1))
     assert pruned.pattern_ids == ("bad", "new", "fair")
     assert await left(world) == ["good", "pinned"]
 
 
 async def test_only_what_the_filter_lets_through_and_no_other_namespace(world):
     await five(world)
-    asked = PatternFilter(languages=("py",))
-    pruned = await world.services.pruning.prune(NS, prune(max_success_rate=1.0, asked=asked))
+    criteria = PatternFilter(languages=("py",))
+    pruned = await world.services.pruning.prune(NS, prune(max_success_rate=1.0, criteria=criteria))
     assert (pruned.pattern_ids, pruned.kept) == (("bad",), 0)
-    for other in (prune(max_success_rate=1.0), prune(keep_at_most=1)):
+    for other in (prune(max_success_rate=1.0), prune(max_remaining=1)):
         assert (await world.services.pruning.prune("elsewhere", other)).deleted == 0
     pinned = PatternFilter(pinned=True)
-    pruned = await world.services.pruning.prune(NS, prune(max_success_rate=1.0, asked=pinned))
+    pruned = await world.services.pruning.prune(NS, prune(max_success_rate=1.0, criteria=pinned))
     assert (pruned.deleted, pruned.kept) == (0, 1)
 
 
 async def test_a_dry_run_says_what_a_run_does_and_deletes_nothing(world, monkeypatch):
-    monkeypatch.setattr(module, "IDS_TOLD", 2)
+    monkeypatch.setattr(module, "IDS_REPORTED", 2)
     await five(world)
     rows = await payloads(world, PATTERNS)
 
     def told(pruned: Pruned) -> tuple[Any, ...]:
-        return (pruned.deleted, pruned.kept, pruned.pattern_ids, pruned.oldest_kept_time)
+        return (pruned.deleted, pruned.kept, pruned.pattern_ids, pruned.oldest_remaining_time)
 
-    dry = await world.services.pruning.prune(NS, prune(keep_at_most=1, dry_run=True))
+    dry = await world.services.pruning.prune(NS, prune(max_remaining=1, dry_run=True))
     assert await payloads(world, PATTERNS) == rows
     assert await payloads(world, TOMBSTONES) == []
-    run = await world.services.pruning.prune(NS, prune(keep_at_most=1))
+    run = await world.services.pruning.prune(NS, prune(max_remaining=1))
     assert told(run) == told(dry)
     assert run.deleted == 3
     assert run.pattern_ids == ("bad", "new")
@@ -134,18 +134,24 @@ async def test_the_oldest_that_is_kept_is_told(world):
     world.clock.advance(10)
     await used(world, "young", "s")
     draft = prune(max_success_rate=0.8, dry_run=True)
-    assert (await world.services.pruning.prune(NS, draft)).oldest_kept_time == begun + 10_000_000
+    assert (
+        await world.services.pruning.prune(NS, draft)
+    ).oldest_remaining_time == begun + 10_000_000
     await world.services.pruning.prune(NS, prune(max_success_rate=0.8))
     pruned = await world.services.pruning.prune(NS, prune(max_success_rate=0.8))
-    assert (pruned.deleted, pruned.oldest_kept_time) == (0, begun + 10_000_000)
+    assert (pruned.deleted, pruned.oldest_remaining_time) == (0, begun + 10_000_000)
     assert (await world.services.pruning.prune(NS, prune(max_success_rate=1.0))).kept == 0
     pruned = await world.services.pruning.prune(NS, prune(max_success_rate=1.0, dry_run=True))
-    assert pruned.oldest_kept_time is None
+    assert pruned.oldest_remaining_time is None
 
 
 async def test_no_criterion_is_refused_with_what_to_do(world):
     await five(world)
-    for draft in (prune(), prune(min_usage_count=2), prune(asked=PatternFilter(languages=("go",)))):
+    for draft in (
+        prune(),
+        prune(min_usage_count=2),
+        prune(criteria=PatternFilter(languages=("go",))),
+    ):
         with pytest.raises(RequestInvalidError, match="say what to delete by: max_success_rate"):
             await world.services.pruning.prune(NS, draft)
     assert len(await left(world)) == 5
@@ -197,9 +203,9 @@ made_patterns = st.lists(
 drafts = st.builds(
     prune,
     max_success_rate=st.none() | st.floats(0, 1),
-    keep_at_most=st.integers(0, 4),
+    max_remaining=st.integers(0, 4),
     min_usage_count=st.integers(0, 3),
-).filter(lambda draft: draft.max_success_rate is not None or draft.keep_at_most)
+).filter(lambda draft: draft.max_success_rate is not None or draft.max_remaining)
 
 
 @given(made_patterns, drafts)
@@ -220,8 +226,8 @@ def test_twice_changes_nothing_the_second_time_and_the_pinned_stay(patterns, dra
         } <= there
         if draft.max_success_rate is not None:
             assert all(row["success_rate"] > draft.max_success_rate for row in touchable)
-        if draft.keep_at_most:
-            assert len(touchable) <= draft.keep_at_most
+        if draft.max_remaining:
+            assert len(touchable) <= draft.max_remaining
         again = await world.services.pruning.prune(NS, draft)
         assert (again.deleted, again.kept) == (0, len(rows))
         assert await payloads(world, PATTERNS) == rows

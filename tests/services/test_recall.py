@@ -6,7 +6,7 @@ from lot_grpc.domain.episode import EpisodeStatus
 from lot_grpc.domain.memory import MemoryKind
 from lot_grpc.domain.outcomes import Outcome
 from lot_grpc.domain.query import EpisodeFilter, MemoryFilter, PatternFilter, Ranking
-from lot_grpc.services.recall.questions import Asked, episode_question, memory_question
+from lot_grpc.services.recall.targets import RecallOptions, episode_request, memory_request
 from tests.services.world import NS, end, memory, open_world, outcome, recall, save, start, whole
 
 QUERY = "log in to the site"
@@ -74,9 +74,9 @@ async def test_what_is_too_far_is_left_out_by_similarity_not_by_score(world):
 
 async def test_another_namespace_is_never_found(world):
     await save(world, QUERY)
-    from lot_grpc.services.recall.questions import pattern_question
+    from lot_grpc.services.recall.targets import pattern_request
 
-    question = pattern_question(Asked(QUERY, 5), PatternFilter())
+    question = pattern_request(RecallOptions(QUERY, 5), PatternFilter())
     assert (await world.services.pattern_recall.find("other", question)).hits == []
 
 
@@ -168,7 +168,7 @@ async def test_many_recalls_are_all_written_behind(world):
     assert all([await restarted.services.retrievals.find(NS, one) for one in ids])
 
 
-# --- the other nouns --------------------------------------------------------------------------
+# --- the other kinds --------------------------------------------------------------------------
 
 
 async def test_episodes_are_found_by_meaning_and_may_be_narrowed_to_successes(world):
@@ -176,10 +176,10 @@ async def test_episodes_are_found_by_meaning_and_may_be_narrowed_to_successes(wo
     await episodes.start(NS, start("deploy the web site", "running"))
     await episodes.record(NS, whole(2, "good"))
     await episodes.record(NS, whole(2, "bad", end=end(EpisodeStatus.FAILED)))
-    asked = Asked("deploy the site", 5)
+    asked = RecallOptions("deploy the site", 5)
 
     async def found(narrowed: EpisodeFilter, *, success_only: bool = False) -> list[str]:
-        question = episode_question(asked, narrowed, success_only=success_only)
+        question = episode_request(asked, narrowed, success_only=success_only)
         answer = await world.services.episode_recall.find(NS, question)
         return [hit.thing.episode_id for hit in answer.hits]
 
@@ -195,8 +195,8 @@ async def test_episodes_found_say_how_many_events_they_have(world):
     for _ in range(3):
         from tests.services.world import event
 
-        await world.services.recording.record_event(NS, "e", event(), "")
-    question = episode_question(Asked("deploy", 5), EpisodeFilter(), success_only=False)
+        await world.services.recorder.record_event(NS, "e", event(), "")
+    question = episode_request(RecallOptions("deploy", 5), EpisodeFilter(), success_only=False)
     answer = await world.services.episode_recall.find(NS, question)
     assert answer.hits[0].thing.event_count == 3
     assert [part.name for part in answer.hits[0].parts] == ["similarity", "bm25"]
@@ -210,6 +210,6 @@ async def test_memories_are_found_by_meaning_within_their_filter():
         NS, memory("ports are open", kind=MemoryKind.FACT, importance=0.9)
     )
     for narrowed in (MemoryFilter(kinds=(MemoryKind.FACT,)), MemoryFilter(min_importance=0.8)):
-        question = memory_question(Asked("the port is 8080", 3), narrowed)
+        question = memory_request(RecallOptions("the port is 8080", 3), narrowed)
         answer = await world.services.memory_recall.find(NS, question)
         assert [hit.thing.memory_id for hit in answer.hits] == [kept.memory.memory_id]

@@ -15,7 +15,7 @@ from lot_grpc.domain.episode import EpisodeEnd, EpisodeStart, EpisodeStatus
 from lot_grpc.domain.recommendation import StructuralWeights, TaskProfile
 from lot_grpc.ports import VectorStore
 from lot_grpc.services.episodes.episodes import EpisodeDraft
-from lot_grpc.services.learning.recommendations import Recommending
+from lot_grpc.services.learning.recommendations import Recommender
 from lot_grpc.services.records.collections import EPISODES, SORT_KEY
 from lot_grpc.storage.edge import EdgeStore
 from tests.contract.clock import FixedClock
@@ -55,7 +55,7 @@ async def recommended(
     world: World, limit: int = 10, min_score: float | None = None, **named: object
 ) -> Found:
     profile = TaskProfile(**named)  # type: ignore[arg-type]
-    answer = await world.services.recommending.recommend(NS, profile, limit, min_score)
+    answer = await world.services.recommender.recommend(NS, profile, limit, min_score)
     return Found(
         [one.episode.episode_id for one in answer.similar], [one.score for one in answer.similar]
     )
@@ -121,7 +121,7 @@ async def test_they_are_exactly_the_best_by_structural_score(seed, bound):
             task_type=drawn.choice(("", "fix")),
             complexity=drawn.choice(list(Complexity)),
         )
-        answer = await world.services.recommending.recommend(NS, profile, limit, bound)
+        answer = await world.services.recommender.recommend(NS, profile, limit, bound)
         best = await brute_force(world, profile, limit, bound, StructuralWeights())
         assert [one.episode.episode_id for one in answer.similar] == best.ids
         assert [one.score for one in answer.similar] == pytest.approx(best.scores)
@@ -137,11 +137,11 @@ async def test_they_are_exactly_the_best_by_structural_score(seed, bound):
 )
 async def test_other_weights_are_followed_as_exactly(weights):
     world = await filled(9, 150)
-    recommending = Recommending(
+    recommender = Recommender(
         world.store, world.embedder, weights, world.services.policies.thresholds
     )
     profile = TaskProfile("deploy the keys", "backend", "fix", Complexity.LOW)
-    answer = await recommending.recommend(NS, profile, 10, 0.2)
+    answer = await recommender.recommend(NS, profile, 10, 0.2)
     best = await brute_force(world, profile, 10, 0.2, weights)
     assert [one.episode.episode_id for one in answer.similar] == best.ids
 
@@ -153,7 +153,7 @@ async def test_the_embedded_store_gives_the_best_as_well(edge):
     every = await brute_force(world, profile, 250, 0.0, StructuralWeights())
     scores = dict(zip(every.ids, every.scores, strict=True))
     for limit, bound in ((3, 0.3), (40, 0.0), (40, 0.25), (100, 0.45)):
-        answer = await world.services.recommending.recommend(NS, profile, limit, bound)
+        answer = await world.services.recommender.recommend(NS, profile, limit, bound)
         found = [one.episode.episode_id for one in answer.similar]
         best = [score for score in every.scores[:limit] if score >= bound]
         assert [scores[name] for name in found] == pytest.approx(best, abs=1e-6)
@@ -168,12 +168,12 @@ async def test_equals_of_another_group_count_as_well():
         await record(world, f"old{number}", category="ops", complexity=Complexity.HIGH)
     await record(world, "new", task_type="fix", complexity=Complexity.LOW)
     weights = StructuralWeights(0.5, 0.3, 0.2, 0.0)
-    recommending = Recommending(
+    recommender = Recommender(
         world.store, world.embedder, weights, world.services.policies.thresholds
     )
     for task in ("", "t"):
         profile = TaskProfile(task, "ops", "fix", Complexity.LOW)
-        answer = await recommending.recommend(NS, profile, 10)
+        answer = await recommender.recommend(NS, profile, 10)
         assert [one.episode.episode_id for one in answer.similar[:2]] == ["new", "old19"]
 
 
@@ -184,7 +184,7 @@ async def test_of_a_task_that_recurs_the_newest_count(embedded, edge):
         await record(world, f"e{number}", category="ops", approach=f"a{number // 30}")
     found = await recommended(world, task="t", category="ops")
     assert found.ids == [f"e{number}" for number in range(39, 29, -1)]
-    answer = await world.services.recommending.recommend(
+    answer = await world.services.recommender.recommend(
         NS, TaskProfile(task="t", category="ops"), 3
     )
     assert answer.recommendations.approach == "a1"
@@ -220,7 +220,7 @@ async def test_the_threshold_is_three_tenths_unless_asked_or_set():
         assert namespace == NS
         return 0.2, 2.5
 
-    own = Recommending(world.store, world.embedder, StructuralWeights(), thresholds)
+    own = Recommender(world.store, world.embedder, StructuralWeights(), thresholds)
     answer = await own.recommend(NS, TaskProfile(**task), 10)
     assert answer.recommendations.similar_count == 2
     assert answer.recommendations.confidence == 0.5

@@ -28,7 +28,7 @@ from lot_grpc.services.build import build_services
 from lot_grpc.services.changes.build import ChangeFeed
 from lot_grpc.services.patterns.patterns import PatternEdit
 from lot_grpc.services.recall.reranks import RerankBounds
-from lot_grpc.services.recall.searched import ALL_SEARCHED
+from lot_grpc.services.recall.search_fields import ALL_SEARCHED
 from lot_grpc.services.records.collections import (
     CELLS,
     PATTERNS,
@@ -37,10 +37,11 @@ from lot_grpc.services.records.collections import (
     TEXT_VECTOR,
     collection_specs,
 )
-from lot_grpc.services.reindexing import rebuilding, reindexing
-from lot_grpc.services.reindexing.epochs import stored_name
-from lot_grpc.services.reindexing.rebuilding import drop_stale
-from lot_grpc.services.reindexing.reindexing import ReindexPhase, ReindexStep
+from lot_grpc.services.reindex import reindexer as reindexing
+from lot_grpc.services.reindex import vector_rebuild as rebuilding
+from lot_grpc.services.reindex.epochs import stored_name
+from lot_grpc.services.reindex.reindexer import ReindexPhase, ReindexStep
+from lot_grpc.services.reindex.vector_rebuild import drop_stale
 from lot_grpc.services.store_contract import (
     EPOCH,
     REBUILD,
@@ -147,7 +148,7 @@ class Place:
             epoch=epoch,
             open_model=opener,
         )
-        await services.stamps.open()
+        await services.sequencer.open()
         return World(self.store, self.clock, services, embedder)  # type: ignore[arg-type]
 
 
@@ -156,7 +157,7 @@ async def reindex(world: World, model: str, **named: Any) -> list[ReindexStep]:
 
 
 async def fill(world: World, count: int = 12) -> None:
-    """Things of every noun that has vectors, in two namespaces, some of them learned from."""
+    """Things of every kind that has vectors, in two namespaces, some of them learned from."""
     services = world.services
     for number in range(count):
         code = f"def f{number}(): return {number}" if number % 3 == 0 else ""
@@ -164,7 +165,7 @@ async def fill(world: World, count: int = 12) -> None:
         await services.memories.create(
             OTHER, memory(f"Fact number {number}", memory_id=f"m{number}")
         )
-    await services.saving.save(OTHER, draft("Task of others"))
+    await services.pattern_writer.save(OTHER, draft("Task of others"))
     for number in range(3):
         await services.episodes.start(NS, start(f"Deploy number {number}", f"e{number}"))
         await outcome(world, f"p{number}", query=f"a task like {number}")
@@ -402,13 +403,13 @@ async def test_who_is_held_back_goes_on_when_it_is_stopped(place: Place) -> None
     world = await place.start()
     store = world.services.model_store
     store.hold_back(0)
-    saving = asyncio.create_task(save(world, "held back"))
+    pattern_writer = asyncio.create_task(save(world, "held back"))
     await asyncio.sleep(0.01)
-    assert not saving.done()
+    assert not pattern_writer.done()
     run = world.services.reindexing.run(TURNED)
     await anext(run)
     await run.aclose()
-    assert (await saving).created
+    assert (await pattern_writer).created
 
 
 async def killed(store: FaultInjectingStore, clock: FixedClock, number: int, when: When) -> str:
@@ -489,7 +490,7 @@ async def test_what_an_unfinished_run_left_is_dropped_by_one_to_another_model(
 ) -> None:
     world = await place.start()
     await fill(world, 6)
-    left = rebuilding.Rebuilding(place.store, TurnedEmbedder(), world.services.model_store.turn)
+    left = rebuilding.VectorRebuild(place.store, TurnedEmbedder(), world.services.model_store.turn)
     await left.begin()
     await left.embed_all(lambda collection, done: None)
     await check_one_model(place.store, OLD)
@@ -497,7 +498,7 @@ async def test_what_an_unfinished_run_left_is_dropped_by_one_to_another_model(
     await check_one_model(place.store, NARROW)
     await check_names(place.store, 2)
 
-    left = rebuilding.Rebuilding(place.store, TurnedEmbedder(), world.services.model_store.turn)
+    left = rebuilding.VectorRebuild(place.store, TurnedEmbedder(), world.services.model_store.turn)
     await left.begin()
     await left.embed_all(lambda collection, done: None)
     steps = await reindex(world, NARROW)
@@ -509,7 +510,7 @@ async def test_what_an_unfinished_run_left_is_dropped_by_one_to_another_model(
 async def attempt(store: FaultInjectingStore, model: str) -> None:
     """A reindex of a closed store, to its end."""
     await open_as_stored(store)
-    run = rebuilding.Rebuilding(store, await opener(model), nullcontext)
+    run = rebuilding.VectorRebuild(store, await opener(model), nullcontext)
     if await run.begin():
         await run.embed_all(lambda collection, done: None)
         await run.name_it()
@@ -523,7 +524,7 @@ async def test_attempts_that_die_one_after_the_other_lose_nothing(when: When) ->
         clock = FixedClock()
         store = FaultInjectingStore(InMemoryStore(clock))
         await fill(await Place(store, clock).start(), 3)
-        left = rebuilding.Rebuilding(store, TurnedEmbedder(), nullcontext)
+        left = rebuilding.VectorRebuild(store, TurnedEmbedder(), nullcontext)
         await left.begin()
         await left.embed_all(lambda collection, done: None)
         for number, model in ((first, OLD), (second, NARROW)):

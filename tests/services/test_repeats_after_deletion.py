@@ -69,7 +69,7 @@ class Kind:
 def _pattern(world: World, content: str, request_id: str) -> Awaitable[Any]:
     ttl = TTL if content == "first" else None
     given = draft(content, pattern_id="x", request_id=request_id, ttl=ttl, dedupe=Dedupe.NONE)
-    return world.services.saving.save(NS, given)
+    return world.services.pattern_writer.save(NS, given)
 
 
 def _memory(world: World, content: str, request_id: str) -> Awaitable[Any]:
@@ -126,10 +126,10 @@ KINDS = {
         LEARNING_EVENTS, _event, lambda world: world.services.learning_events.delete(NS, "x")
     ),
     "started episode": Kind(
-        EPISODES, _start, lambda world: world.services.episode_deleting.delete(NS, "x")
+        EPISODES, _start, lambda world: world.services.episode_deleter.delete(NS, "x")
     ),
     "recorded episode": Kind(
-        EPISODES, _record, lambda world: world.services.episode_deleting.delete(NS, "x")
+        EPISODES, _record, lambda world: world.services.episode_deleter.delete(NS, "x")
     ),
     "preference": Kind(
         PREFERENCES, _preference, lambda world: world.services.preferences.delete(NS, "x")
@@ -158,7 +158,7 @@ async def _decision_outcome(world: World) -> Any:
 
 async def _judge(kind: TargetKind, world: World) -> Any:
     given = judgement(kind, "x", reward=1.0, request_id="r")
-    await world.services.submitting_feedback.submit(NS, given)
+    await world.services.feedback_handler.submit(NS, given)
     return []
 
 
@@ -175,7 +175,7 @@ async def _end(world: World) -> Any:
 
 
 async def _record_event(world: World) -> Any:
-    return await world.services.recording.record_event(NS, "x", event(), "r")
+    return await world.services.recorder.record_event(NS, "x", event(), "r")
 
 
 USES: dict[str, tuple[str, Call]] = {

@@ -15,16 +15,16 @@ from hypothesis import strategies as st
 
 from lot_grpc.domain.episode import EpisodeEvent, EpisodeStatus
 from lot_grpc.domain.errors import EpisodeNotFoundError, LotError, StoreUnavailableError
-from lot_grpc.services.episodes import arrivals as arrivals_module
 from lot_grpc.services.episodes import event_reader as event_reader_module
-from lot_grpc.services.episodes.arrivals import Arrivals
+from lot_grpc.services.episodes import notifier as arrivals_module
 from lot_grpc.services.episodes.event_log import EventLog
-from lot_grpc.services.episodes.recording import Takeover
-from lot_grpc.services.episodes.replaying import Replay, ReplayBatch, Replaying
+from lot_grpc.services.episodes.event_recorder import Takeover
+from lot_grpc.services.episodes.notifier import EpisodeNotifier
+from lot_grpc.services.episodes.replayer import EpisodeReplayer, Replay, ReplayBatch
 from lot_grpc.services.records.collections import EPISODES, EVENTS
 from lot_grpc.services.records.episodes import (
     WRITER_EPOCH,
-    Ground,
+    CommittedPrefix,
     Stage,
     episode_point,
     event_record,
@@ -68,10 +68,10 @@ async def running(world: World, count: int = 0) -> None:
 
 
 async def record(world: World, batch: list[EpisodeEvent]) -> None:
-    writer = await world.services.recording.open(NS, "e", TAKE_OVER)
+    writer = await world.services.recorder.open(NS, "e", TAKE_OVER)
     for first in range(0, len(batch), 100):
-        await world.services.recording.append(writer, batch[first : first + 100])
-    await world.services.recording.close(writer)
+        await world.services.recorder.append(writer, batch[first : first + 100])
+    await world.services.recorder.close(writer)
 
 
 def replay(world: World, **asked: Any) -> AsyncGenerator[ReplayBatch]:
@@ -102,7 +102,9 @@ async def sent_at(times: list[int], speed: float, late: float) -> list[float]:
     await running(world)
     await record(world, [replace(event(n), event_time=t) for n, t in enumerate(times, 1)])
     timer = FakeTimer(late)
-    replaying = Replaying(world.store, EventLog(world.store), Arrivals(world.store), timer)
+    replaying = EpisodeReplayer(
+        world.store, EventLog(world.store), EpisodeNotifier(world.store), timer
+    )
     sent: list[float] = []
     async with aclosing(replaying.replay(NS, "e", Replay(speed=speed))) as batches:
         async for batch in batches:
@@ -136,7 +138,9 @@ async def test_what_is_due_together_comes_together():
     times = [0, 0, 0, 2_000_000, 2_000_000, 1_000_000, 9_000_000]
     await record(world, [replace(event(n), event_time=t) for n, t in enumerate(times, 1)])
     timer = FakeTimer()
-    replaying = Replaying(world.store, EventLog(world.store), Arrivals(world.store), timer)
+    replaying = EpisodeReplayer(
+        world.store, EventLog(world.store), EpisodeNotifier(world.store), timer
+    )
     async with aclosing(replaying.replay(NS, "e", Replay(speed=1))) as batches:
         got = [[event.sequence for event in batch.events] async for batch in batches]
     assert got == [[1, 2, 3], [4, 5, 6], [7]]
@@ -165,7 +169,7 @@ def test_batches_are_bounded_whatever_the_events_weigh(sizes, after):
     asyncio.run(check())
 
 
-class Counting:
+class OutcomeCounter:
     """A store that counts what is read of it."""
 
     def __init__(self, inner: Any) -> None:
@@ -192,7 +196,7 @@ async def settle() -> None:
 
 
 async def test_a_reader_that_takes_nothing_more_reads_nothing_more():
-    store = Counting(SharedStore(FixedClock()))
+    store = OutcomeCounter(SharedStore(FixedClock()))
     world = await open_world(store)
     await running(world, 1000)
     async with aclosing(replay(world)) as batches:
@@ -208,7 +212,7 @@ async def test_a_reader_that_takes_nothing_more_reads_nothing_more():
 
 
 async def test_a_cancelled_replay_ends_its_reading():
-    store = Counting(SharedStore(FixedClock()))
+    store = OutcomeCounter(SharedStore(FixedClock()))
     world = await open_world(store)
     await running(world, 10)
     following = asyncio.create_task(sequences(world, follow=True))
@@ -230,10 +234,10 @@ async def test_events_of_another_process_are_found(monkeypatch):
     await running(other, 3)
     async with aclosing(replay(world, follow=True)) as batches:
         assert await until_caught_up(batches) == [1, 2, 3]
-        await other.services.recording.record_event(NS, "e", event(), "")
+        await other.services.recorder.record_event(NS, "e", event(), "")
         assert await until_caught_up(batches) == [4]
-        writer = await other.services.recording.open(NS, "e", TAKE_OVER)
-        await other.services.recording.append(writer, events(5, 40))
+        writer = await other.services.recorder.open(NS, "e", TAKE_OVER)
+        await other.services.recorder.append(writer, events(5, 40))
         got: list[int] = []
         while got[-1:] != [40]:
             got += await until_caught_up(batches)
@@ -250,7 +254,7 @@ async def test_a_deletion_by_another_process_is_found(monkeypatch):
     await running(other, 3)
     async with aclosing(replay(world, follow=True)) as batches:
         await until_caught_up(batches)
-        await other.services.episode_deleting.delete(NS, "e")
+        await other.services.episode_deleter.delete(NS, "e")
         with pytest.raises(EpisodeNotFoundError):
             async with asyncio.timeout(10):
                 await anext(batches)
@@ -259,7 +263,7 @@ async def test_a_deletion_by_another_process_is_found(monkeypatch):
 async def test_a_store_that_fails_while_one_follows_is_told(monkeypatch):
     monkeypatch.setattr(arrivals_module, "_POLL_SECONDS", 0.01)
     inner = SharedStore(FixedClock())
-    store: Any = Counting(inner)
+    store: Any = OutcomeCounter(inner)
     world = await open_world(store)
     await running(world, 3)
 
@@ -276,7 +280,7 @@ async def test_a_store_that_fails_while_one_follows_is_told(monkeypatch):
 
 async def test_many_followers_cost_two_reads_a_poll(monkeypatch):
     monkeypatch.setattr(arrivals_module, "_POLL_SECONDS", 0.02)
-    store = Counting(SharedStore(FixedClock()))
+    store = OutcomeCounter(SharedStore(FixedClock()))
     world = await open_world(store)
     await running(world, 3)
     followers = [replay(world, follow=True) for _ in range(100)]
@@ -293,13 +297,13 @@ async def test_many_followers_cost_two_reads_a_poll(monkeypatch):
 
 
 async def test_together_followers_are_woken_no_more_than_a_thousand_times_a_second():
-    arrivals = Arrivals((await open_world()).store)
-    stage = Stage(1, EpisodeStatus.RUNNING, 0, 0, Ground())
+    notifier = EpisodeNotifier((await open_world()).store)
+    stage = Stage(1, EpisodeStatus.RUNNING, 0, 0, CommittedPrefix())
     woken = 0
 
     async def follow() -> None:
         nonlocal woken
-        with arrivals.watch(NS, "e") as watch:
+        with notifier.watch(NS, "e") as watch:
             while True:
                 watch.clear()
                 await watch.wait(0, stage)
@@ -308,18 +312,18 @@ async def test_together_followers_are_woken_no_more_than_a_thousand_times_a_seco
     followers = [asyncio.create_task(follow()) for _ in range(100)]
     began = time.monotonic()
     while time.monotonic() - began < 0.35:
-        arrivals.tell(NS, "e")
+        notifier.tell(NS, "e")
         await asyncio.sleep(0)
     took = time.monotonic() - began
     for each in followers:
         each.cancel()
     await asyncio.gather(*followers, return_exceptions=True)
     assert len(followers) < woken <= 1000 * took + len(followers)
-    assert not arrivals._by_episode
+    assert not notifier._by_episode
 
 
 async def test_where_no_other_process_writes_nothing_is_polled():
-    store = Counting((await open_world()).store)
+    store = OutcomeCounter((await open_world()).store)
     world = await open_world(store)
     await running(world, 3)
     async with aclosing(replay(world, follow=True)) as batches:
@@ -360,11 +364,11 @@ async def write(world: World, number: int) -> None:
     """Record as long as it lasts, again and again, each time something else."""
     for turn in range(8):
         try:
-            writer = await world.services.recording.open(NS, "e", TAKE_OVER)
+            writer = await world.services.recorder.open(NS, "e", TAKE_OVER)
             for _ in range(4):
                 first = writer.last + 1
                 batch = [event(n, f"{number}.{turn}.{n}") for n in range(first, first + 5)]
-                await world.services.recording.append(writer, batch)
+                await world.services.recorder.append(writer, batch)
         except LotError:
             await asyncio.sleep(0)
 
@@ -400,7 +404,7 @@ async def test_what_follows_a_number_that_is_still_to_be_written_is_not_read_yet
     """A new writer stores a batch around an event that the one before left in its way."""
     world = await open_world(SharedStore(FixedClock()))
     await running(world, 2)
-    writer = await world.services.recording.open(NS, "e", TAKE_OVER)
+    writer = await world.services.recorder.open(NS, "e", TAKE_OVER)
     late = event_record(NS, "e", event(3, "late"), epoch=writer.epoch - 1)
     ours = [event_record(NS, "e", one, epoch=writer.epoch) for one in events(4, 5)]
     await world.store.insert(EVENTS, [late, *ours])
@@ -418,5 +422,5 @@ async def test_what_follows_a_number_that_is_still_to_be_written_is_not_read_yet
         return [followed, await sequences(world), listed, await exported()]
 
     assert await seen() == [[1, 2]] * 4
-    await world.services.recording.append(writer, events(3, 5))
+    await world.services.recorder.append(writer, events(3, 5))
     assert await seen() == [[1, 2, 3, 4, 5]] * 4

@@ -14,7 +14,7 @@ from lot_grpc.domain.errors import (
     RequestInvalidError,
 )
 from lot_grpc.domain.query import EpisodeFilter
-from lot_grpc.services.recall.questions import Asked, episode_question
+from lot_grpc.services.recall.targets import RecallOptions, episode_request
 from lot_grpc.services.records.collections import EPISODES, EVENTS, REQUESTS
 from lot_grpc.services.records.episodes import end_hash, episode_point
 from lot_grpc.storage.faults import FaultInjectingStore, InjectedFault, When
@@ -93,7 +93,9 @@ async def test_lists_and_recall_show_it(world):
     await started(world)
     await ends(world, used("v"))
     page = await world.services.episodes.list_page(NS, EpisodeFilter(), 5, None)
-    question = episode_question(Asked("Deploy the site", 5), EpisodeFilter(), success_only=False)
+    question = episode_request(
+        RecallOptions("Deploy the site", 5), EpisodeFilter(), success_only=False
+    )
     hits = (await world.services.episode_recall.find(NS, question)).hits
     for found in (page.episodes, [hit.thing for hit in hits]):
         assert {one.episode_id: one.reused_count for one in found} == {"u": 0, "v": 1, "e": 0}
@@ -167,7 +169,7 @@ async def test_a_repeat_is_answered_though_what_was_used_is_gone(world, request_
     first = await ends(world, used("u", "v"), "e", request_id)
     whole_one = whole(1, "f", request_id, end=used("u"))
     await world.services.episodes.record(NS, whole_one)
-    await world.services.episode_deleting.delete(NS, "u")
+    await world.services.episode_deleter.delete(NS, "u")
     assert (await ends(world, used("u", "v"), "e", request_id)).etag == first.etag
     again = await world.services.episodes.record(NS, whole_one)
     assert again.episode.episode_id == "f"
@@ -209,7 +211,7 @@ async def test_what_a_dead_process_did_not_count_is_counted_by_a_sweep(mortal):
 
 async def test_one_that_was_deleted_since_is_skipped(mortal):
     world = await died(mortal, used("u", "v"))
-    await world.services.episode_deleting.delete(NS, "u")
+    await world.services.episode_deleter.delete(NS, "u")
     world.clock.advance(HOUR)
     await sweep(world)
     assert await count(world, "v") == 1
@@ -218,7 +220,7 @@ async def test_one_that_was_deleted_since_is_skipped(mortal):
 
 async def test_what_a_deleted_episode_used_is_counted_before_it_goes(mortal):
     world = await died(mortal, used("u", "v"))
-    await world.services.episode_deleting.delete(NS, "e")
+    await world.services.episode_deleter.delete(NS, "e")
     assert (await count(world, "u"), await count(world, "v")) == (1, 1)
     await started(world)
     await ends(world, used("u"))
@@ -266,7 +268,7 @@ async def test_a_delete_while_its_uses_are_counted_loses_none_and_doubles_none(s
     async def delete() -> None:
         while (await got(second, "e")).status is EpisodeStatus.RUNNING:
             await asyncio.sleep(0)
-        await second.services.episode_deleting.delete(NS, "e")
+        await second.services.episode_deleter.delete(NS, "e")
 
     await asyncio.gather(ends(first, used("u", "v")), delete(), return_exceptions=False)
     assert (await count(first, "u"), await count(first, "v")) == (1, 1)

@@ -73,7 +73,7 @@ async def test_another_language_makes_a_new_pattern(world):
 
 async def test_another_namespace_has_its_own_patterns(world):
     await save(world)
-    other = await world.services.saving.save("other", draft())
+    other = await world.services.pattern_writer.save("other", draft())
     assert other.created
     with pytest.raises(PatternNotFoundError):
         await world.services.patterns.get(NS, other.pattern.pattern_id)
@@ -244,7 +244,7 @@ async def test_a_request_id_with_other_content_is_refused(world):
 
 async def test_a_request_id_is_its_namespaces_own(world):
     await save(world, "one", request_id="r")
-    assert (await world.services.saving.save("other", draft("two", request_id="r"))).created
+    assert (await world.services.pattern_writer.save("other", draft("two", request_id="r"))).created
 
 
 async def test_a_content_saved_under_another_request_id_is_a_repeat(world):
@@ -290,7 +290,7 @@ async def test_after_a_day_a_request_id_is_forgotten(world):
 
 async def test_a_batch_answers_in_order_and_each_item_for_itself(world):
     await save(world, "taken", pattern_id="mine")
-    results = await world.services.saving.save_many(
+    results = await world.services.pattern_writer.save_many(
         NS,
         [
             draft("one"),
@@ -309,7 +309,7 @@ async def test_a_batch_answers_in_order_and_each_item_for_itself(world):
 
 
 async def test_a_content_twice_in_a_batch_is_one_pattern_and_one_success(world):
-    results = await world.services.saving.save_many(
+    results = await world.services.pattern_writer.save_many(
         NS, [draft("one"), draft("two"), draft("ONE"), draft("one ")]
     )
     one, two, again, third = (good(result) for result in results)
@@ -321,7 +321,7 @@ async def test_a_content_twice_in_a_batch_is_one_pattern_and_one_success(world):
 
 
 async def test_an_id_twice_in_a_batch_is_saved_once(world):
-    results = await world.services.saving.save_many(
+    results = await world.services.pattern_writer.save_many(
         NS,
         [
             draft("one", pattern_id="mine"),
@@ -336,7 +336,7 @@ async def test_an_id_twice_in_a_batch_is_saved_once(world):
 
 @pytest.mark.parametrize("dedupe", [Dedupe.EXACT, Dedupe.NONE])
 async def test_a_request_id_twice_in_a_batch_is_one_save(world, dedupe):
-    results = await world.services.saving.save_many(
+    results = await world.services.pattern_writer.save_many(
         NS, [draft("one", request_id="r", dedupe=dedupe) for _ in range(2)]
     )
     first, second = (good(result) for result in results)
@@ -347,7 +347,7 @@ async def test_a_request_id_twice_in_a_batch_is_one_save(world, dedupe):
 
 
 async def test_a_request_id_twice_in_a_batch_with_other_content_is_refused(world):
-    results = await world.services.saving.save_many(
+    results = await world.services.pattern_writer.save_many(
         NS, [draft("one", request_id="r"), draft("two", request_id="r")]
     )
     assert good(results[0]).created
@@ -357,15 +357,17 @@ async def test_a_request_id_twice_in_a_batch_with_other_content_is_refused(world
 
 async def test_a_batch_again_finds_what_it_saved(world):
     drafts = [draft(f"task {n}", request_id=f"r{n}") for n in range(3)]
-    first = await world.services.saving.save_many(NS, drafts)
-    again = await world.services.saving.save_many(NS, [*drafts, draft("more", request_id="r9")])
+    first = await world.services.pattern_writer.save_many(NS, drafts)
+    again = await world.services.pattern_writer.save_many(
+        NS, [*drafts, draft("more", request_id="r9")]
+    )
     assert [good(r).pattern for r in again[:3]] == [good(r).pattern for r in first]
     assert all(good(result).created for result in again)
     assert await count(world) == 4
 
 
 async def test_an_empty_batch_saves_nothing(world):
-    assert await world.services.saving.save_many(NS, []) == []
+    assert await world.services.pattern_writer.save_many(NS, []) == []
     assert await payloads(world, REQUESTS) == []
 
 

@@ -8,9 +8,9 @@ import time
 import pytest
 
 from lot_grpc.ports import Equals, Record
-from lot_grpc.services.pacing import Pace
 from lot_grpc.services.records.collections import EPISODES, OUTCOMES, SORT_KEY
 from lot_grpc.services.scanning import scan
+from lot_grpc.services.time_slice import TimeSlice
 from tests.services.world import NS, open_world
 
 
@@ -51,12 +51,12 @@ async def test_long_work_lets_others_go_first():
     async def other():
         turns.append("other")
 
-    pace = Pace()
+    time_slice = TimeSlice()
     task = asyncio.create_task(other())
-    await pace.give_way()  # its turn has just begun
+    await time_slice.give_way()  # its turn has just begun
     assert turns == []
     time.sleep(0.006)
-    await pace.give_way()
+    await time_slice.give_way()
     assert turns == ["other"]
     await task
 

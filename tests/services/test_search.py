@@ -16,21 +16,21 @@ from lot_grpc.embedding.hashing import HashingEmbedder, OverlapReranker
 from lot_grpc.lexical.bm25 import MOST_QUERY_TERMS
 from lot_grpc.ports import IdIn, Reranker, SearchQuery
 from lot_grpc.services.build import build_services
-from lot_grpc.services.recall.questions import (
-    Asked,
-    episode_question,
-    memory_question,
-    pattern_question,
-)
-from lot_grpc.services.recall.recall import Answer, Finding
+from lot_grpc.services.recall.recall import Answer, Hit
 from lot_grpc.services.recall.reranks import RerankBounds
+from lot_grpc.services.recall.targets import (
+    RecallOptions,
+    episode_request,
+    memory_request,
+    pattern_request,
+)
 from lot_grpc.services.records.collections import PATTERNS
 from tests.services.world import NS, World, memory, open_world, save, start
 
 
 async def ask(world: World, query: str, limit: int = 5, **named: Any) -> Answer[Pattern]:
     named.setdefault("ranking", Ranking.RELEVANCE)
-    question = pattern_question(Asked(query, limit, **named), PatternFilter())
+    question = pattern_request(RecallOptions(query, limit, **named), PatternFilter())
     return await world.services.pattern_recall.find(NS, question)
 
 
@@ -38,14 +38,14 @@ def tasks(answer: Answer[Pattern]) -> list[str]:
     return [hit.thing.content.task for hit in answer.hits]
 
 
-def part(hit: Finding[Any], name: str) -> Any:
+def part(hit: Hit[Any], name: str) -> Any:
     return next((part for part in hit.parts if part.name == name), None)
 
 
 # --- both legs --------------------------------------------------------------------------------
 
 
-class Recording:
+class EventRecorder:
     """A store that remembers its searches."""
 
     def __init__(self, inner: Any) -> None:
@@ -60,12 +60,12 @@ class Recording:
         return await self._inner.search(collection, namespace, queries)
 
 
-async def recorded(count: int) -> tuple[World, Recording]:
+async def recorded(count: int) -> tuple[World, EventRecorder]:
     """A world of so many patterns, and its store."""
     first = await open_world()
     for number in range(count):
         await save(first, f"Sort list {number} by size", code=f"sort(list_{number})")
-    store = Recording(first.store)
+    store = EventRecorder(first.store)
     return World(store, first.clock, first.services).another_process(), store
 
 
@@ -154,7 +154,7 @@ async def test_a_small_collection_takes_one_search_and_a_large_one_two():
 
 
 async def test_a_hit_that_is_deleted_meanwhile_is_left_out():
-    class Forgetting(Recording):
+    class Forgetting(EventRecorder):
         async def get(self, *given: Any, **named: Any) -> Any:
             found = await self._inner.get(*given, **named)
             return {} if given[0] == PATTERNS else found
@@ -173,7 +173,7 @@ NEAR = ["Log in to the web shop", "Log in to the shop", "Log in to a shop of boo
 ASKED = "in books shop of log"
 
 
-class Counting(OverlapReranker):
+class OutcomeCounter(OverlapReranker):
     """Remembers what it was asked."""
 
     def __init__(self, reached: int | None = None) -> None:
@@ -262,7 +262,7 @@ async def test_a_reranked_hit_has_a_part_for_it_and_parts_add_up(world):
 
 
 async def test_nobody_is_asked_unless_it_is_wanted(world):
-    reranker = Counting()
+    reranker = OutcomeCounter()
     asked = reranking(world, reranker)
     for task in NEAR:
         await save(world, task)
@@ -277,7 +277,7 @@ async def test_the_best_candidates_are_read_within_the_bounds_prose_and_code(wor
     await save(world, "Log in to the shop", context="by mail", code="logIn(user_name)")
     for number in range(30):
         await save(world, f"Log in to the shop number {number}")
-    reranker = Counting()
+    reranker = OutcomeCounter()
     asked = reranking(world, reranker, RerankBounds(candidates=7, seconds=0.5))
     plain = await ask(asked, "log in to the shop by mail", limit=31)
     found = await ask(asked, "log in to the shop by mail", limit=31, rerank=True)
@@ -337,7 +337,7 @@ async def test_reranking_nothing_is_no_error(world):
 async def test_memories_are_reranked_too(world):
     for content in NEAR:
         await world.services.memories.create(NS, memory(content))
-    question = memory_question(Asked(ASKED, 5, rerank=True), MemoryFilter())
+    question = memory_request(RecallOptions(ASKED, 5, rerank=True), MemoryFilter())
     answer = await world.services.memory_recall.find(NS, question)
     assert all(part(hit, "rerank") is not None for hit in answer.hits)
 
@@ -346,6 +346,6 @@ async def test_episodes_are_found_by_words_too(world):
     await world.services.episodes.start(NS, start("Fix E0308 in the parser"))
     for number in range(60):
         await world.services.episodes.start(NS, start(f"Fix error {number} in the parser"))
-    question = episode_question(Asked("e0308", 1), EpisodeFilter(), success_only=False)
+    question = episode_request(RecallOptions("e0308", 1), EpisodeFilter(), success_only=False)
     [hit] = (await world.services.episode_recall.find(NS, question)).hits
     assert hit.thing.start.task == "Fix E0308 in the parser"

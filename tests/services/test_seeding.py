@@ -9,13 +9,13 @@ from lot_grpc.domain.outcomes import Outcome
 from lot_grpc.domain.pattern import PatternContent
 from lot_grpc.embedding.hashing import HashingEmbedder
 from lot_grpc.ports import Embedding
-from lot_grpc.services.indexing import Indexing
-from lot_grpc.services.memories import seeding
-from lot_grpc.services.memories.seeding import Seeded, Seeding, Seeds
-from lot_grpc.services.moments import Moments
+from lot_grpc.services.indexer import Indexer
+from lot_grpc.services.memories import seeder as seeding
+from lot_grpc.services.memories.seeder import KnowledgeSeeder, Seeded, Seeds
 from lot_grpc.services.outcomes.outcomes import OutcomeDraft
 from lot_grpc.services.patterns.patterns import PatternEdit
 from lot_grpc.services.records.collections import MEMORIES, OUTCOMES, PATTERNS
+from lot_grpc.services.time_source import TimeSource
 from lot_grpc.services.tombstones import Tombstones
 from lot_grpc.storage.faults import FaultInjectingStore
 from lot_grpc.storage.in_memory import InMemoryStore
@@ -41,13 +41,13 @@ class CountingEmbedder(HashingEmbedder):
         return await super().embed_documents(texts)
 
 
-def own_seeding(world: World, embedder: HashingEmbedder | None = None) -> Seeding:
-    moments = Moments(world.clock)
-    return Seeding(
+def own_seeding(world: World, embedder: HashingEmbedder | None = None) -> KnowledgeSeeder:
+    time_source = TimeSource(world.clock)
+    return KnowledgeSeeder(
         world.store,
-        Indexing(embedder or HashingEmbedder()),
-        moments,
-        Tombstones(world.store, moments),
+        Indexer(embedder or HashingEmbedder()),
+        time_source,
+        Tombstones(world.store, time_source),
         [OWN],
     )
 
@@ -61,7 +61,7 @@ def totals(seeded: Seeded) -> tuple[int, int, int]:
     )
 
 
-async def test_all_that_is_new_is_embedded_in_one_call_and_written_once_a_noun():
+async def test_all_that_is_new_is_embedded_in_one_call_and_written_once_a_kind():
     clock = FixedClock()
     world = await open_world(FaultInjectingStore(InMemoryStore(clock)), clock)
     embedder = CountingEmbedder()

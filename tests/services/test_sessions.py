@@ -257,7 +257,7 @@ async def test_a_session_that_was_cleared_is_absent_and_its_id_is_free():
         "other"
     ]
     (stone,) = await rows(world.store, TOMBSTONES, NS)
-    assert (stone.payload["noun"], stone.payload["id"], stone.payload["done"]) == (
+    assert (stone.payload["resource_kind"], stone.payload["id"], stone.payload["done"]) == (
         "session",
         "s",
         True,
@@ -439,7 +439,7 @@ async def test_writes_and_clearings_at_once_leave_no_part_of_what_is_gone(seed):
     world = await open_world(*two_processes(seed))
     processes = [world, world.another_process()]
 
-    async def clears(one: World, **which: Any) -> None:
+    async def clear_registry(one: World, **which: Any) -> None:
         for _ in range(3):
             try:
                 await one.services.sessions.clear(NS, "s", **which)
@@ -449,10 +449,10 @@ async def test_writes_and_clearings_at_once_leave_no_part_of_what_is_gone(seed):
     await asyncio.gather(
         *(append(processes[n % 2], f"{n}", request_id=f"r{n}" if n % 3 else "") for n in range(12)),
         *(put(processes[n % 2], f"k{n}") for n in range(8)),
-        clears(processes[0]),
-        clears(processes[1]),
-        clears(processes[0], keys=["k1", "k2"]),
-        clears(processes[1], messages_only=True),
+        clear_registry(processes[0]),
+        clear_registry(processes[1]),
+        clear_registry(processes[0], keys=["k1", "k2"]),
+        clear_registry(processes[1], messages_only=True),
     )
     there = await rows(world.store, SESSIONS, NS)
     parts = await rows(world.store, SESSION_PARTS, NS)

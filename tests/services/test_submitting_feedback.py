@@ -20,12 +20,10 @@ from lot_grpc.domain.errors import (
 from lot_grpc.domain.learning_event import LearningEventFilter, TargetKind
 from lot_grpc.domain.preference import learned_key
 from lot_grpc.ports import VectorStore
-from lot_grpc.services.keeping.policies import Policies
 from lot_grpc.services.learning.action_values import ActionValues
-from lot_grpc.services.learning.submitting_feedback import Submitted, SubmittingFeedback
+from lot_grpc.services.learning.feedback_handler import FeedbackHandler, Submitted
 from lot_grpc.services.learning.targets import checks_of, moves_of
 from lot_grpc.services.ledger import Ledger
-from lot_grpc.services.moments import Moments
 from lot_grpc.services.patterns.feedback import FeedbackDraft
 from lot_grpc.services.records.collections import (
     LEARNING_EVENTS,
@@ -34,6 +32,8 @@ from lot_grpc.services.records.collections import (
     REQUESTS,
     TRAJECTORIES,
 )
+from lot_grpc.services.retention.policies import Policies
+from lot_grpc.services.time_source import TimeSource
 from lot_grpc.services.tombstones import Tombstones
 from lot_grpc.storage.faults import FaultInjectingStore, InjectedFault, When
 from lot_grpc.storage.in_memory import InMemoryStore
@@ -59,7 +59,7 @@ COMPLAINT = "This is wrong."
 async def submit(
     world: World, kind: TargetKind | None = None, id: str = "", **named: Any
 ) -> Submitted:
-    return await world.services.submitting_feedback.submit(NS, judgement(kind, id, **named))
+    return await world.services.feedback_handler.submit(NS, judgement(kind, id, **named))
 
 
 async def test_a_judged_text_is_an_event_and_a_preference(world):
@@ -109,10 +109,10 @@ async def test_a_bare_reward_is_no_preference(world):
         ("Perfect table of contents", True),
     ],
 )
-async def test_thanks_alone_teach_nothing(world, text, taught):
+async def test_thanks_alone_teach_nothing(world, text, extracted):
     told = await submit(world, text=text, task="Write the report")
     assert told.reward > 0.5
-    assert (told.preference is not None) is taught
+    assert (told.preference is not None) is extracted
 
 
 async def test_what_cannot_be_told_is_nothing_and_moves_nothing(world):
@@ -254,14 +254,14 @@ class Confidences:
         self.moved[draft.request_id] = moved
 
 
-def on_patterns(world: World, confidences: Confidences) -> SubmittingFeedback:
+def on_patterns(world: World, confidences: Confidences) -> FeedbackHandler:
     """The service as it is with patterns."""
-    services, moments = world.services, Moments(world.clock)
-    values = ActionValues(world.store, moments, Policies(world.store, moments))
-    return SubmittingFeedback(
+    services, time_source = world.services, TimeSource(world.clock)
+    values = ActionValues(world.store, time_source, Policies(world.store, time_source))
+    return FeedbackHandler(
         world.store,
-        moments,
-        Ledger(world.store, moments),
+        time_source,
+        Ledger(world.store, time_source),
         services.preferences,
         checks_of(
             confidences.check,
@@ -273,7 +273,7 @@ def on_patterns(world: World, confidences: Confidences) -> SubmittingFeedback:
             services.retrievals,
         ),
         moves_of(confidences, services.decisions, services.selections, values),
-        Tombstones(world.store, moments),
+        Tombstones(world.store, time_source),
     )
 
 

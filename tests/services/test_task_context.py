@@ -6,20 +6,20 @@ from dataclasses import replace
 
 import pytest
 
-from lot_grpc.domain.change import ChangeType, Noun
+from lot_grpc.domain.change import ChangeType, ResourceKind
 from lot_grpc.domain.episode import EpisodeEnd, EpisodeError, EpisodeStart, EpisodeStatus
 from lot_grpc.domain.errors import EpisodeNotFoundError
 from lot_grpc.domain.outcomes import Outcome
 from lot_grpc.domain.pattern import PatternKind
 from lot_grpc.embedding.hashing import HashingEmbedder
-from lot_grpc.services.context.asked import ContextQuestion, filled_in
-from lot_grpc.services.context.liked import MOST, MOST_LEARNED, MOST_OF_TASK
+from lot_grpc.services.context.preferences import MOST, MOST_LEARNED, MOST_OF_TASK
+from lot_grpc.services.context.request import ContextRequest, filled_in
 from lot_grpc.services.episodes.episodes import EpisodeDraft
-from lot_grpc.services.learning.submitting_feedback import FeedbackTextDraft
+from lot_grpc.services.learning.feedback_handler import FeedbackTextDraft
 from lot_grpc.services.memories.error_outcomes import ErrorOutcomeDraft
 from lot_grpc.services.memories.preferences import PreferenceDraft
 from lot_grpc.services.records.collections import CELLS, RETRIEVALS
-from tests.services.test_watching import watching
+from tests.services.test_watching import change_watcher
 from tests.services.world import (
     DAY,
     NS,
@@ -34,7 +34,7 @@ from tests.services.world import (
 TASK = "Deploy the web service to the cluster"
 
 
-class Counting(HashingEmbedder):
+class OutcomeCounter(HashingEmbedder):
     """Counts the queries it embeds."""
 
     def __init__(self) -> None:
@@ -47,7 +47,7 @@ class Counting(HashingEmbedder):
 
 
 async def ask(world, task=TASK, **named):
-    return await world.services.task_contexts.gather(NS, ContextQuestion(task, **named))
+    return await world.services.task_contexts.gather(NS, ContextRequest(task, **named))
 
 
 async def ran(world, episode_id, task=TASK, error=None, **named):
@@ -66,7 +66,7 @@ def episode_ids(context):
 
 
 async def test_all_is_asked_with_one_embedding_and_remembered_once():
-    embedder = Counting()
+    embedder = OutcomeCounter()
     world = await open_world(embedder=embedder)
     await save(world, TASK, pattern_id="p")
     await ran(world, "e", category="ops")
@@ -116,10 +116,10 @@ async def test_other_namespaces_are_not_looked_into():
     await save(world, TASK, pattern_id="p")
     await ran(world, "e", error=("KeyError", "'a'"), task_id="T-1")
     await world.services.preferences.put(NS, PreferenceDraft("k", 1))
-    context = await world.services.task_contexts.gather("other", ContextQuestion(TASK))
+    context = await world.services.task_contexts.gather("other", ContextRequest(TASK))
     assert "Nothing yet" in context.prompt.text
     with pytest.raises(EpisodeNotFoundError, match="T-1") as failed:
-        await world.services.task_contexts.gather("other", ContextQuestion(task_id="T-1"))
+        await world.services.task_contexts.gather("other", ContextRequest(task_id="T-1"))
     assert failed.value.metadata["field"] == "task_id"
 
 
@@ -252,7 +252,7 @@ async def test_preferences_are_bounded_and_those_of_the_task_come_first():
     for number in range(MOST_LEARNED + 3):
         for task in ("other", TASK) if number == 0 else (f"task {number}",):
             judged = FeedbackTextDraft(text="great summary", task=task, reward=1.0)
-            await world.services.submitting_feedback.submit(NS, judged)
+            await world.services.feedback_handler.submit(NS, judged)
     for number in range(5):
         draft = PreferenceDraft(f"k{number}", number, "a" if number % 2 else "b")
         await world.services.preferences.put(NS, draft)
@@ -273,7 +273,7 @@ async def test_all_that_was_liked_about_the_task_is_on_the_page_newest_first():
     for text in (*texts, texts[5]):
         world.clock.advance(1)
         judged = FeedbackTextDraft(text=text, task=f" {TASK.upper()}", reward=1.0)
-        await world.services.submitting_feedback.submit(NS, judged)
+        await world.services.feedback_handler.submit(NS, judged)
     await world.services.preferences.put(NS, PreferenceDraft("set", True))
     context = await ask(world)
     said = [one.value["feedback"] for one in context.preferences if one.key != "set"]
@@ -284,7 +284,7 @@ async def test_all_that_was_liked_about_the_task_is_on_the_page_newest_first():
 
 
 async def test_a_task_without_words_finds_nothing_and_says_so():
-    embedder = Counting()
+    embedder = OutcomeCounter()
     world = await open_world(embedder=embedder)
     await save(world, TASK, pattern_id="p")
     await ran(world, "e")
@@ -300,10 +300,10 @@ async def test_a_task_without_words_finds_nothing_and_says_so():
 async def test_what_the_task_says_stands_for_blank_fields():
     world = await open_world()
     await ran(world, "e", task_id="t", category="git", task_type="rename")
-    blank = ContextQuestion(task_id="t", category=" ", task_type="\u200b\n", language="\u00a0")
+    blank = ContextRequest(task_id="t", category=" ", task_type="\u200b\n", language="\u00a0")
     question = await filled_in(world.store, NS, blank)
     assert (question.category, question.task_type) == ("git", "rename")
-    assert question.in_language == ContextQuestion(question.task).in_language
+    assert question.in_language == ContextRequest(question.task).in_language
 
 
 async def test_what_a_passage_leaves_out_is_marked():
@@ -346,9 +346,9 @@ async def test_a_context_is_told_to_those_who_watch_just_then():
     await save(world, TASK, pattern_id="p")
     await ran(world, "e")
     async with (
-        watching(world) as watcher,
-        watching(world, nouns=(Noun.MEMORY,)) as others,
-        watching(world, namespace="other") as elsewhere,
+        change_watcher(world) as watcher,
+        change_watcher(world, resource_kinds=(ResourceKind.MEMORY,)) as others,
+        change_watcher(world, namespace="other") as elsewhere,
     ):
         context = await ask(world)
         await watcher.until(lambda: bool(watcher.told))
@@ -357,11 +357,15 @@ async def test_a_context_is_told_to_those_who_watch_just_then():
         await others.until(lambda: bool(others.told))
         await elsewhere.until(lambda: bool(elsewhere.told))
     told = watcher.told[0]
-    assert (told.type, told.cursor, told.noun) == (ChangeType.CONTEXT_SUGGESTED, None, None)
+    assert (told.type, told.cursor, told.resource_kind) == (
+        ChangeType.CONTEXT_SUGGESTED,
+        None,
+        None,
+    )
     assert told.id == context.retrieval_id
     assert replace(told.thing, retrieval_id="") == replace(
         told.thing, task=TASK, pattern_ids=("p",), episode_ids=("e",), retrieval_id=""
     )
     assert ChangeType.PATTERN_MATCHED not in {one.type for one in watcher.told}
-    assert [one.noun for one in others.told] == [Noun.MEMORY]
-    assert [one.noun for one in elsewhere.told] == [Noun.MEMORY]
+    assert [one.resource_kind for one in others.told] == [ResourceKind.MEMORY]
+    assert [one.resource_kind for one in elsewhere.told] == [ResourceKind.MEMORY]

@@ -11,20 +11,20 @@ from typing import Any
 import pytest
 
 from lot_grpc.domain import error_solution as error_solutions
-from lot_grpc.domain.change import Noun
+from lot_grpc.domain.change import ResourceKind
 from lot_grpc.domain.error_text import signature
 from lot_grpc.domain.errors import ImportConflictError
 from lot_grpc.domain.outcomes import Outcome
 from lot_grpc.domain.policy import NamespacePolicy, PolicyEdit
 from lot_grpc.domain.query import MemoryFilter, PatternFilter
-from lot_grpc.domain.transfer import Conflict, ExportAsk, ImportTerms
+from lot_grpc.domain.transfer import Conflict, ExportSpec, ImportTerms
 from lot_grpc.ports import CollectionSpec, Equals, Record
 from lot_grpc.services.memories.preferences import PreferenceDraft
 from lot_grpc.services.outcomes.outcomes import OutcomeDraft
 from lot_grpc.services.patterns.drafts import Dedupe
 from lot_grpc.services.records.collections import OUTCOMES, PATTERNS, SORT_KEY, collection_specs
-from lot_grpc.services.records.nouns import BESIDE, OF_THE_STORE
-from lot_grpc.services.transfer.importing import ImportRun
+from lot_grpc.services.records.resource_kinds import BESIDE, OF_THE_STORE
+from lot_grpc.services.transfer.importer import ImportRun
 from lot_grpc.services.transfer.kinds import KINDS, Row
 from lot_grpc.storage.faults import FaultInjectingStore, InjectedFault, When
 from lot_grpc.storage.in_memory import InMemoryStore
@@ -69,7 +69,7 @@ async def fill(world: World) -> None:
 
 
 async def rows_of(world: World, namespace: str = NS, **asked: Any) -> list[Row]:
-    exported = world.services.exporting.rows(ExportAsk(namespace, **asked))
+    exported = world.services.exporter.rows(ExportSpec(namespace, **asked))
     return [row async for row, _ in exported]
 
 
@@ -98,7 +98,7 @@ async def take(
     """Import rows in messages of a few."""
     run = ImportRun(ImportTerms(conflict))
     for start_ in range(0, len(rows), size):
-        await world.services.importing.take(run, rows[start_ : start_ + size])
+        await world.services.importer.take(run, rows[start_ : start_ + size])
     return run
 
 
@@ -199,7 +199,7 @@ def test_each_collection_is_moved_or_left_out_on_purpose():
     moved_ = [kind.collection for kind in KINDS]
     assert len(set(moved_)) == len(moved_)
     assert {spec.name for spec in specs} == {*moved_, *BESIDE, *OF_THE_STORE}
-    assert {kind.noun for kind in KINDS if kind.is_thing} == set(Noun)
+    assert {kind.resource_kind for kind in KINDS if kind.is_thing} == set(ResourceKind)
 
 
 def test_what_hangs_on_a_thing_comes_behind_it():
@@ -241,7 +241,10 @@ async def test_what_hangs_on_nothing_is_not_exported():
         [replace(entry, id="6f0f5a7e-0d0b-5c1e-9a53-1f2d6c0e4b11",
                  payload={**entry.payload, "pattern_id": "gone"})],
     )  # fmt: skip
-    assert [row.kind.noun for row in await rows_of(world)] == [Noun.PATTERN, Noun.OUTCOME]
+    assert [row.kind.resource_kind for row in await rows_of(world)] == [
+        ResourceKind.PATTERN,
+        ResourceKind.OUTCOME,
+    ]
 
 
 async def test_what_hangs_on_a_thing_that_was_deleted_since_is_skipped():
@@ -277,13 +280,13 @@ async def test_an_imported_log_can_be_corrected_and_goes_with_its_pattern():
 
 async def test_the_worth_of_actions_is_moved_without_the_steps_behind_it():
     source, target = await open_world(), await open_world()
-    await source.services.recording_steps.record(NS, steps(("a", 0.5), ("b", 1.0)))
+    await source.services.step_recorder.record(NS, steps(("a", 0.5), ("b", 1.0)))
     await take(target, await rows_of(source))
     wanted = await source.services.action_values.best(NS, STATE, 5)
     assert len(wanted) == 2
     assert await target.services.action_values.best(NS, STATE, 5) == wanted
-    await target.services.recording_steps.record(NS, steps(("a", 0.5)))
-    await source.services.recording_steps.record(NS, steps(("a", 0.5)))
+    await target.services.step_recorder.record(NS, steps(("a", 0.5)))
+    await source.services.step_recorder.record(NS, steps(("a", 0.5)))
     assert await target.services.action_values.best(
         NS, STATE, 5
     ) == await source.services.action_values.best(NS, STATE, 5)
@@ -303,12 +306,12 @@ async def test_things_of_one_sort_key_are_all_exported_and_gone_on_from():
         payload[SORT_KEY] = one.payload[SORT_KEY] + (number >= 20) + (number >= 140)
         many.append(Record(KINDS[0].point(NS, payload), NS, payload))
     await world.store.put(PATTERNS, many)
-    ask = ExportAsk(NS)
-    found = [(row, place) async for row, place in world.services.exporting.rows(ask)]
+    ask = ExportSpec(NS)
+    found = [(row, place) async for row, place in world.services.exporter.rows(ask)]
     ids = [row.record.payload["pattern_id"] for row, _ in found]
     assert len(ids) == len(set(ids)) == 151
     for place in range(0, 151, 13):
-        rest = world.services.exporting.rows(ask, found[place][1])
+        rest = world.services.exporter.rows(ask, found[place][1])
         assert [row.record.payload["pattern_id"] async for row, _ in rest] == ids[place + 1 :]
 
 
@@ -405,6 +408,6 @@ async def test_errors_are_read_beside_the_loop(monkeypatch):
         return read(*given)
 
     monkeypatch.setattr(error_solutions, "read_error", spy)
-    assert (await take(target, rows)).stored[Noun.ERROR_SOLUTION] == 1
+    assert (await take(target, rows)).stored[ResourceKind.ERROR_SOLUTION] == 1
     assert threads
     assert threading.main_thread() not in threads

@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from lot_grpc.domain.change import ChangeType, Cursor, Noun, Positions
+from lot_grpc.domain.change import ChangeType, Cursor, Positions, ResourceKind
 from lot_grpc.domain.errors import CursorTooOldError, LotError, StoreUnavailableError
 from lot_grpc.domain.session import SessionMessage
 from lot_grpc.ports import Record
+from lot_grpc.services.changes.events import ChangeBatch, ChangeEvent, WatchRequest
 from lot_grpc.services.changes.feed import short_of
-from lot_grpc.services.changes.news import ChangeEvent, News, Watch
-from lot_grpc.services.episodes.recording import Takeover
+from lot_grpc.services.episodes.event_recorder import Takeover
 from lot_grpc.services.memories.preferences import PreferenceDraft
 from lot_grpc.services.patterns.drafts import Dedupe
 from lot_grpc.services.patterns.patterns import PatternEdit
@@ -54,19 +54,19 @@ WEEK = 7 * 24 * 3600
 class Watcher:
     """One who watches a world, and keeps what was told."""
 
-    news: Any
+    batch: Any
     told: list[ChangeEvent] = field(default_factory=list)
     cursor: Cursor | None = None
     heartbeats: int = 0
 
-    async def next(self) -> News:
+    async def next(self) -> ChangeBatch:
         """The next piece of news."""
         async with asyncio.timeout(20):
-            news: News = await anext(self.news)
-        self.told += news.changes
-        self.heartbeats += not news.changes
-        self.cursor = news.cursor
-        return news
+            batch: ChangeBatch = await anext(self.batch)
+        self.told += batch.changes
+        self.heartbeats += not batch.changes
+        self.cursor = batch.cursor
+        return batch
 
     async def until(self, done: Callable[[], bool]) -> None:
         """Watch until something holds of what was told."""
@@ -89,10 +89,10 @@ class Watcher:
 
 
 @asynccontextmanager
-async def watching(world: World, **named: Any) -> AsyncIterator[Watcher]:
+async def change_watcher(world: World, **named: Any) -> AsyncIterator[Watcher]:
     named.setdefault("namespace", NS)
-    async with aclosing(world.services.watching.watch(Watch(**named))) as news:
-        watcher = Watcher(news)
+    async with aclosing(world.services.change_watcher.watch(WatchRequest(**named))) as batch:
+        watcher = Watcher(batch)
         await watcher.next()  # it comes at once, with a cursor
         assert watcher.told == []
         yield watcher
@@ -101,7 +101,7 @@ async def watching(world: World, **named: Any) -> AsyncIterator[Watcher]:
 async def test_what_is_stored_updated_and_deleted_is_told():
     world = await open_world()
     await save(world, "before")
-    async with watching(world) as watcher:
+    async with change_watcher(world) as watcher:
         saved = await save(world, "Log in")
         identity = saved.pattern.pattern_id
         await watcher.until(lambda: len(watcher.told) == 1)
@@ -111,18 +111,18 @@ async def test_what_is_stored_updated_and_deleted_is_told():
         await watcher.until(lambda: len(watcher.told) == 3)
     stored, updated, deleted = watcher.told
     assert [one.type for one in watcher.told] == ["stored", "updated", "deleted"]
-    assert {(one.noun, one.id, one.namespace) for one in watcher.told} == {
-        (Noun.PATTERN, identity, NS)
+    assert {(one.resource_kind, one.id, one.namespace) for one in watcher.told} == {
+        (ResourceKind.PATTERN, identity, NS)
     }
     assert stored.thing.content.task == "Log in"
     assert updated.thing.outcomes.usage_count == 1
     assert deleted.thing is None
 
 
-async def test_every_noun_is_told():
+async def test_every_kind_is_told():
     world = await open_world()
     services = world.services
-    async with watching(world) as watcher:
+    async with change_watcher(world) as watcher:
         await save(world)
         await services.memories.create(NS, memory())
         await services.error_solutions.save(NS, error_solution())
@@ -132,10 +132,10 @@ async def test_every_noun_is_told():
         said = MessageDraft("s", SessionMessage("user", "hello"))
         await services.session_messages.append(NS, said)
         episode = (await services.episodes.start(NS, start())).episode
-        await watcher.until(lambda: {one.noun for one in watcher.told} == set(WATCHED))
+        await watcher.until(lambda: {one.resource_kind for one in watcher.told} == set(WATCHED))
         assert {one.type for one in watcher.told} == {ChangeType.STORED}
-        writer = await services.recording.open(NS, episode.episode_id, Takeover.TAKE_OVER)
-        await services.recording.append(writer, events(1, 3))
+        replica = await services.recorder.open(NS, episode.episode_id, Takeover.TAKE_OVER)
+        await services.recorder.append(replica, events(1, 3))
         await services.episodes.end(NS, episode.episode_id, end(), "")
         await watcher.until(lambda: len(watcher.types(episode.episode_id)) == 2)
     ended = watcher.told[-1]
@@ -147,25 +147,27 @@ async def test_decisions_and_learning_events_that_were_deleted_are_told():
     services = world.services
     await services.decisions.record(NS, decision(decision_id="d"))
     await services.learning_events.record(NS, learning_event(learning_event_id="l"))
-    async with watching(world) as watcher:
+    async with change_watcher(world) as watcher:
         await services.decisions.delete(NS, "d")
         await services.learning_events.delete(NS, "l")
         await watcher.until(lambda: len(watcher.told) == 2)
-    assert [(one.noun, one.id, one.type) for one in watcher.told] == [
-        (Noun.DECISION, "d", ChangeType.DELETED),
-        (Noun.LEARNING_EVENT, "l", ChangeType.DELETED),
+    assert [(one.resource_kind, one.id, one.type) for one in watcher.told] == [
+        (ResourceKind.DECISION, "d", ChangeType.DELETED),
+        (ResourceKind.LEARNING_EVENT, "l", ChangeType.DELETED),
     ]
 
 
-def test_nouns_are_told_from_the_start_in_the_order_in_which_they_are_asked_for():
-    assert [noun for noun in Noun if noun in WATCHED] == list(WATCHED)
+def test_kinds_are_told_from_the_start_in_the_order_in_which_they_are_asked_for():
+    assert [resource_kind for resource_kind in ResourceKind if resource_kind in WATCHED] == list(
+        WATCHED
+    )
 
 
 async def test_a_session_that_lapsed_is_not_told_and_the_next_of_its_id_is_new():
     world = await open_world()
     said = MessageDraft("s", SessionMessage("user", "hello"), Terms(ttl=1_000_000))
     await world.services.session_messages.append(NS, said)
-    async with watching(world) as watcher:
+    async with change_watcher(world) as watcher:
         world.clock.advance(2)
         await world.services.session_messages.append(NS, said)
         await watcher.until(lambda: bool(watcher.told))
@@ -175,21 +177,21 @@ async def test_a_session_that_lapsed_is_not_told_and_the_next_of_its_id_is_new()
 async def test_events_of_an_episode_are_no_changes():
     world = await open_world()
     episode = (await world.services.episodes.start(NS, start())).episode
-    async with watching(world) as watcher:
-        writer = await world.services.recording.open(NS, episode.episode_id, Takeover.TAKE_OVER)
-        await world.services.recording.append(writer, events(1, 50))
+    async with change_watcher(world) as watcher:
+        replica = await world.services.recorder.open(NS, episode.episode_id, Takeover.TAKE_OVER)
+        await world.services.recorder.append(replica, events(1, 50))
         await save(world)
         await watcher.until(lambda: bool(watcher.told))
-    assert [one.noun for one in watcher.told] == [Noun.PATTERN]
+    assert [one.resource_kind for one in watcher.told] == [ResourceKind.PATTERN]
 
 
-async def test_only_the_namespace_the_nouns_and_the_types_asked_for_are_told():
+async def test_only_the_namespace_the_kinds_and_the_types_asked_for_are_told():
     world = await open_world()
     await save(world, "there before")
     async with (
-        watching(world, nouns=(Noun.MEMORY,)) as memories,
-        watching(world, types=frozenset({ChangeType.DELETED})) as deletes,
-        watching(world, namespace="other") as other,
+        change_watcher(world, resource_kinds=(ResourceKind.MEMORY,)) as memories,
+        change_watcher(world, types=frozenset({ChangeType.DELETED})) as deletes,
+        change_watcher(world, namespace="other") as other,
     ):
         saved = await save(world, "Log in")
         await world.services.memories.create(NS, memory())
@@ -198,14 +200,14 @@ async def test_only_the_namespace_the_nouns_and_the_types_asked_for_are_told():
         await memories.until(lambda: bool(memories.told))
         await deletes.until(lambda: bool(deletes.told))
         await other.until(lambda: bool(other.told))
-    assert [one.noun for one in memories.told] == [Noun.MEMORY]
+    assert [one.resource_kind for one in memories.told] == [ResourceKind.MEMORY]
     assert [one.type for one in deletes.told] == [ChangeType.DELETED]
     assert [one.namespace for one in other.told] == ["other"]
 
 
 async def test_payloads_are_left_out_if_not_asked_for():
     world = await open_world()
-    async with watching(world, payload=False) as watcher:
+    async with change_watcher(world, payload=False) as watcher:
         await save(world)
         await watcher.until(lambda: bool(watcher.told))
     assert watcher.told[0].thing is None
@@ -214,13 +216,13 @@ async def test_payloads_are_left_out_if_not_asked_for():
 
 async def test_a_watch_goes_on_behind_any_cursor():
     world = await open_world()
-    async with watching(world) as first:
+    async with change_watcher(world) as first:
         for number in range(5):
             await save(world, f"task {number}")
         await first.until(lambda: len(first.told) == 5)
     for place, one in enumerate(first.told):
         again = world.another_process()
-        async with watching(again, cursor=one.cursor) as later:
+        async with change_watcher(again, cursor=one.cursor) as later:
             last = (await save(again, f"later {place}")).pattern.pattern_id
             await later.until_told(last)
         ids = [told.id for told in later.told]
@@ -232,7 +234,7 @@ async def test_what_happened_while_nobody_watched_is_told_in_its_present_state()
     world = await open_world()
     kept = (await save(world, "kept")).pattern.pattern_id
     gone = (await save(world, "gone")).pattern.pattern_id
-    async with watching(world) as first:
+    async with change_watcher(world) as first:
         pass
     for _ in range(3):
         await outcome(world, kept)
@@ -242,7 +244,7 @@ async def test_what_happened_while_nobody_watched_is_told_in_its_present_state()
     brief = (await save(world, "brief")).pattern.pattern_id
     await world.services.patterns.delete(NS, brief, "")
     again = world.another_process()
-    async with watching(again, cursor=first.cursor) as later:
+    async with change_watcher(again, cursor=first.cursor) as later:
         await later.until(lambda: len(later.told) >= 4)
     assert [(one.id, one.type) for one in later.told] == [
         (kept, "updated"),
@@ -255,12 +257,12 @@ async def test_what_happened_while_nobody_watched_is_told_in_its_present_state()
 
 async def test_what_is_deleted_and_stored_again_ends_as_stored():
     world = await open_world()
-    async with watching(world) as first:
+    async with change_watcher(world) as first:
         pass
     await save(world, "one", pattern_id="p", dedupe=Dedupe.NONE)
     await world.services.patterns.delete(NS, "p", "")
     await save(world, "two", pattern_id="p", dedupe=Dedupe.NONE)
-    async with watching(world, cursor=first.cursor) as later:
+    async with change_watcher(world, cursor=first.cursor) as later:
         await save(world, "last", pattern_id="last", dedupe=Dedupe.NONE)
         await later.until(lambda: later.told[-1:] != [] and later.told[-1].id == "last")
     assert later.types("p") == [ChangeType.STORED]
@@ -272,7 +274,7 @@ async def test_from_the_start_all_that_is_there_is_told_and_then_what_changes():
     for number in range(250):
         await save(world, f"task {number}")
     await world.services.memories.create(NS, memory())
-    async with watching(world, from_start=True) as watcher:
+    async with change_watcher(world, from_start=True) as watcher:
         await watcher.next()
         saved = await save(world, "while it is told")
         await watcher.until(lambda: watcher.cursor is not None and watcher.cursor.scan is None)
@@ -289,18 +291,18 @@ async def test_a_watch_from_the_start_goes_on_in_its_midst():
         await save(world, f"task {number}")
     for number in range(3):
         await world.services.memories.create(NS, memory(f"fact {number}"))
-    async with watching(world, from_start=True) as whole:
+    async with change_watcher(world, from_start=True) as whole:
         await whole.until(lambda: len(whole.told) == 233)
         await whole.next()
     for place in (0, 1, 2, 50, 101, 102, 103, 232):
-        async with watching(world, cursor=whole.told[place].cursor) as rest:
+        async with change_watcher(world, cursor=whole.told[place].cursor) as rest:
             await rest.until(lambda: rest.cursor is not None and rest.cursor.scan is None)
         assert [one.id for one in rest.told] == [one.id for one in whole.told[place + 1 :]]
 
 
 async def test_an_extracted_pattern_is_told_as_learned():
     world = await open_world()
-    async with watching(world) as watcher:
+    async with change_watcher(world) as watcher:
         await save(world, "by hand")
         await save(world, "from episodes", source_episode_ids=("e1", "e2"))
         await watcher.until(lambda: len(watcher.told) == 2)
@@ -310,7 +312,7 @@ async def test_an_extracted_pattern_is_told_as_learned():
 async def test_a_recall_is_told_to_those_who_watch_just_then():
     world = await open_world()
     saved = await save(world, "Log in to the site")
-    async with watching(world) as watcher, watching(world, namespace="other") as other:
+    async with change_watcher(world) as watcher, change_watcher(world, namespace="other") as other:
         answer = await recall(world, "Log in to the site")
         await watcher.until(lambda: bool(watcher.told))
         await world.services.memories.create("other", memory())
@@ -320,12 +322,12 @@ async def test_a_recall_is_told_to_those_who_watch_just_then():
     assert match.thing.pattern_id == saved.pattern.pattern_id
     assert match.thing.retrieval_id == answer.retrieval_id
     assert match.thing.similarity == pytest.approx(1)
-    assert [one.noun for one in other.told] == [Noun.MEMORY]
+    assert [one.resource_kind for one in other.told] == [ResourceKind.MEMORY]
 
 
 async def test_heartbeats_move_the_cursor():
     world = await open_world()
-    async with watching(world, heartbeat=0.05) as watcher:
+    async with change_watcher(world, heartbeat=0.05) as watcher:
         before = watcher.reached
         await save(world, "elsewhere", tags=("t",))
         await world.services.memories.create("other", memory())
@@ -339,22 +341,22 @@ async def test_heartbeats_move_the_cursor():
 async def test_a_cursor_that_is_too_old_says_so():
     clock = FixedClock()
     world = await open_world(clock=clock)
-    async with watching(world) as watcher:
+    async with change_watcher(world) as watcher:
         pass
     clock.advance(WEEK - 1)
-    async with watching(world, cursor=watcher.cursor):
+    async with change_watcher(world, cursor=watcher.cursor):
         pass
     clock.advance(2)
     with pytest.raises(CursorTooOldError, match="older than"):
-        async with watching(world, cursor=watcher.cursor):
+        async with change_watcher(world, cursor=watcher.cursor):
             pass
 
 
 async def test_a_cursor_of_another_store_says_so():
-    async with watching(await open_world()) as watcher:
+    async with change_watcher(await open_world()) as watcher:
         pass
     with pytest.raises(CursorTooOldError, match="another store"):
-        async with watching(await open_world(), cursor=watcher.cursor):
+        async with change_watcher(await open_world(), cursor=watcher.cursor):
             pass
 
 
@@ -370,13 +372,13 @@ async def test_a_store_that_fails_ends_the_watch_and_the_next_goes_on():
         return found
 
     world.store.scroll = scroll
-    async with watching(world) as watcher:
+    async with change_watcher(world) as watcher:
         failing.append(1)
         await save(world, "Log in")
         with pytest.raises(LotError, match="gone"):
             await watcher.until(lambda: bool(watcher.told))
     failing.clear()
-    async with watching(world, cursor=watcher.cursor) as again:
+    async with change_watcher(world, cursor=watcher.cursor) as again:
         await again.until(lambda: bool(again.told))
     assert again.told[0].thing.content.task == "Log in"
 
@@ -384,7 +386,7 @@ async def test_a_store_that_fails_ends_the_watch_and_the_next_goes_on():
 async def test_nobody_is_left_when_all_have_gone():
     world = await open_world()
     before = asyncio.all_tasks()
-    async with watching(world), watching(world):
+    async with change_watcher(world), change_watcher(world):
         assert len(asyncio.all_tasks()) > len(before)
     assert asyncio.all_tasks() == before
 
@@ -396,24 +398,24 @@ async def shared() -> tuple[World, World]:
     clock = FixedClock()
     world = await open_world(SharedStore(clock), clock)
     other = world.another_process()
-    await other.services.stamps.open()
+    await other.services.sequencer.open()
     return world, other
 
 
 async def test_what_another_process_changed_is_told_once_it_has_settled():
     world, other = await shared()
-    async with watching(world) as watcher:
+    async with change_watcher(world) as watcher:
         saved = await save(other, "over there")
         await save(world, "here")
         await watcher.until(lambda: len(watcher.told) == 1)
-        await other.services.stamps.publish()
+        await other.services.sequencer.publish()
         await watcher.until(lambda: len(watcher.told) == 2)
     assert watcher.told[1].id == saved.pattern.pattern_id
 
 
 async def test_what_a_dead_process_left_is_told_after_a_while():
     world, other = await shared()
-    async with watching(world) as watcher:
+    async with change_watcher(world) as watcher:
         saved = await save(other, "its last words")
         world.clock.advance(60)
         await save(world, "here")
@@ -425,13 +427,13 @@ async def test_what_a_dead_process_left_is_told_after_a_while():
 
 async def test_a_process_that_was_thought_dead_goes_on_under_another_id():
     world, other = await shared()
-    first = other.services.stamps.writer_id
+    first = other.services.sequencer.writer_id
     await save(other, "one")
-    async with watching(world) as watcher:
+    async with change_watcher(world) as watcher:
         world.clock.advance(600)  # its machine slept
         saved = await save(other, "two")
-        assert other.services.stamps.writer_id != first
-        await other.services.stamps.publish()
+        assert other.services.sequencer.writer_id != first
+        await other.services.sequencer.publish()
         await watcher.until(lambda: saved.pattern.pattern_id in [one.id for one in watcher.told])
 
 
@@ -439,10 +441,10 @@ async def test_rows_of_processes_that_are_long_gone_are_dropped():
     world, other = await shared()
     await save(other, "one")
     world.clock.advance(2 * WEEK + 1)
-    await world.services.stamps.publish()
-    await world.services.watching.sweep()
+    await world.services.sequencer.publish()
+    await world.services.change_watcher.sweep()
     left = await rows(world.store, "change_writers", None)
-    assert [row.payload["writer_id"] for row in left] == [world.services.stamps.writer_id]
+    assert [row.payload["writer_id"] for row in left] == [world.services.sequencer.writer_id]
 
 
 # --- whatever happens -------------------------------------------------------------------------
@@ -493,21 +495,21 @@ class Busy:
 
 async def replayed(world: World, told: list[ChangeEvent]) -> None:
     """What was told comes to what there is."""
-    known: dict[tuple[Noun | None, str], Any] = {}
+    known: dict[tuple[ResourceKind | None, str], Any] = {}
     for one in told:
         if one.type is ChangeType.DELETED:
-            known.pop((one.noun, one.id), None)
+            known.pop((one.resource_kind, one.id), None)
         elif one.cursor is not None:
-            known[one.noun, one.id] = one.thing
+            known[one.resource_kind, one.id] = one.thing
     there = {
-        (noun, record.payload[watched.id_key]): record
-        for noun, watched in WATCHED.items()
+        (resource_kind, record.payload[watched.id_key]): record
+        for resource_kind, watched in WATCHED.items()
         for record in await rows(world.store, watched.collection)
     }
     assert known.keys() == there.keys()
-    for (noun, identity), thing in known.items():
-        if noun is Noun.PATTERN:
-            assert thing == pattern_from_record(there[noun, identity])
+    for (resource_kind, identity), thing in known.items():
+        if resource_kind is ResourceKind.PATTERN:
+            assert thing == pattern_from_record(there[resource_kind, identity])
 
 
 @pytest.mark.parametrize("seed", one_in(3, range(12)))
@@ -520,32 +522,32 @@ async def test_a_watcher_that_comes_and_goes_knows_all(seed, processes):
     touched: dict[str, int] = {}
     busy = [Busy(one, chance, touched) for one in worlds]
     told: list[ChangeEvent] = []
-    async with watching(world) as watcher:
+    async with change_watcher(world) as watcher:
         cursor = watcher.cursor
     for _ in range(8):
-        async with watching(world, cursor=cursor) as watcher:
+        async with change_watcher(world, cursor=cursor) as watcher:
             for one in busy:
                 for _ in range(chance.randrange(8)):
                     await one.act()
-                await one.world.services.stamps.publish()
+                await one.world.services.sequencer.publish()
             for _ in range(chance.randrange(3)):
-                with_timeout = asyncio.wait_for(anext(watcher.news), 0.3)
+                with_timeout = asyncio.wait_for(anext(watcher.batch), 0.3)
                 try:
-                    news = await with_timeout
+                    batch = await with_timeout
                 except TimeoutError:
                     break
-                watcher.told += news.changes
+                watcher.told += batch.changes
         seen = [one for one in watcher.told if one.cursor is not None]
         if seen:  # it dies somewhere in the midst of what it was told
             seen = seen[: chance.randrange(len(seen)) + 1]
             cursor = seen[-1].cursor
             told += seen
-    async with watching(world, cursor=cursor) as watcher:
+    async with change_watcher(world, cursor=cursor) as watcher:
         last = (await save(world, "the last")).pattern.pattern_id
         for each in worlds:
-            await each.services.stamps.publish()
+            await each.services.sequencer.publish()
         await watcher.until(lambda: last in [one.id for one in watcher.told])
-        ends = await world.services.watching._poller.ends()
+        ends = await world.services.change_watcher._poller.ends()
         await save(world, "and one more")
         await watcher.until(lambda: not short_of(watcher.reached, ends))
         await watcher.until(lambda: watcher.told[-1].thing.content.task == "and one more")

@@ -28,18 +28,18 @@ from lot_grpc.services.build import PatternLearning, Services, build_services
 from lot_grpc.services.changes.build import ChangeFeed
 from lot_grpc.services.episodes.episodes import EpisodeDraft
 from lot_grpc.services.learning.decisions import DecisionDraft
+from lot_grpc.services.learning.feedback_handler import FeedbackTextDraft
 from lot_grpc.services.learning.learning_events import LearningEventDraft
-from lot_grpc.services.learning.recording_steps import StepDraft, StepsDraft
 from lot_grpc.services.learning.selections import SelectionDraft
-from lot_grpc.services.learning.submitting_feedback import FeedbackTextDraft
+from lot_grpc.services.learning.step_recorder import StepDraft, StepsDraft
 from lot_grpc.services.memories.drafts import MemoryDraft
 from lot_grpc.services.memories.error_drafts import ErrorSolutionDraft
 from lot_grpc.services.outcomes.outcomes import OutcomeDraft
 from lot_grpc.services.patterns.drafts import PatternDraft, Saved
 from lot_grpc.services.patterns.feedback import FeedbackDraft
-from lot_grpc.services.recall.questions import Asked, pattern_question
 from lot_grpc.services.recall.recall import Answer
 from lot_grpc.services.recall.reranks import RerankBounds
+from lot_grpc.services.recall.targets import RecallOptions, pattern_request
 from lot_grpc.services.store_contract import open_store
 from lot_grpc.storage.in_memory import InMemoryStore
 from tests.contract.clock import FixedClock
@@ -138,7 +138,7 @@ async def open_world(
     embedder = embedder or HashingEmbedder()
     await open_store(store, embedder.contract)
     services = _services(store, clock, embedder, learning)
-    await services.stamps.open()
+    await services.sequencer.open()
     return World(store, clock, services, embedder, learning)
 
 
@@ -155,7 +155,7 @@ def draft(task: str = "Log in to the site", **named: Any) -> PatternDraft:
 
 
 async def save(world: World, task: str = "Log in to the site", **named: Any) -> Saved:
-    return await world.services.saving.save(NS, draft(task, **named))
+    return await world.services.pattern_writer.save(NS, draft(task, **named))
 
 
 async def outcome(
@@ -179,8 +179,8 @@ async def recall(
     ranking: Ranking = Ranking.BALANCED,
     explain: bool = False,
 ) -> Answer[Pattern]:
-    asked = Asked(query, limit, min_similarity, ranking, explain=explain)
-    question = pattern_question(asked, narrowed or PatternFilter())
+    asked = RecallOptions(query, limit, min_similarity, ranking, explain=explain)
+    question = pattern_request(asked, narrowed or PatternFilter())
     return await world.services.pattern_recall.find(NS, question)
 
 

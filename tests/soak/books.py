@@ -76,7 +76,7 @@ class Told:
     """A change as a watcher was told it. ``version`` grows with each state of the thing."""
 
     type: str
-    noun: str
+    resource_kind: str
     id: str
     version: int
 
@@ -84,7 +84,7 @@ class Told:
 def told(entries: Iterable[Entry]) -> list[Told]:
     """All changes, in the order in which they came."""
     return [
-        Told(entry["type"], entry["noun"], entry["id"], entry["version"])
+        Told(entry["type"], entry["resource_kind"], entry["id"], entry["version"])
         for entry in entries
         if entry["kind"] == "change"
     ]

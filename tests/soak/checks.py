@@ -61,7 +61,7 @@ def check_told(changes: Sequence[Told], asks: Sequence[Asked], stored: Stored) -
     wrong = []
     last: dict[tuple[str, str], Told] = {}
     for change in changes:
-        key = (change.noun, change.id)
+        key = (change.resource_kind, change.id)
         before = last.get(key)
         if before is not None and change.type != "DELETED":
             if before.type == "DELETED":
@@ -81,12 +81,12 @@ def check_told(changes: Sequence[Told], asks: Sequence[Asked], stored: Stored) -
     wrong += [
         f"{name} was deleted, and its last word was {told.type}"
         for (_, name), told in last.items()
-        if (told.noun, name) not in now and told.type != "DELETED"
+        if (told.resource_kind, name) not in now and told.type != "DELETED"
     ]
     wrong += [
         f"{name} was deleted, and that was never told"
-        for noun, name in _deletes(asks)
-        if (noun, name) not in last
+        for resource_kind, name in _deletes(asks)
+        if (resource_kind, name) not in last
     ]
     return wrong
 

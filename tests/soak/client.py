@@ -12,7 +12,7 @@ from tests.soak.calls import Post
 from tests.soak.journal import Journal
 from tests.soak.recording import Flavour
 from tests.soak.watcher import Replayer, Watcher
-from tests.soak.writer import Writer
+from tests.soak.writer import OpenStream
 
 
 def main(role: str, name: str, address: str, folder: Path, seed: int) -> None:
@@ -29,7 +29,7 @@ def main(role: str, name: str, address: str, folder: Path, seed: int) -> None:
 async def _async_main(role: str, post: Post) -> None:
     """Agents differ by their number: which recorder, and whether it keeps events in a file."""
     if role == "writer":
-        await Writer(post).run()
+        await OpenStream(post).run()
         return
     number = int(post.name.rpartition("-")[2])
     flavour: Flavour = "threads" if number % 2 else "tasks"

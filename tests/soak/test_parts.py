@@ -78,7 +78,13 @@ def test_a_request_is_in_doubt_until_it_is_acknowledged():
 
 
 def test_changes_keep_their_order():
-    entry = {"kind": "change", "type": "STORED", "noun": "PATTERN", "version": 0, "cursor": "c"}
+    entry = {
+        "kind": "change",
+        "type": "STORED",
+        "resource_kind": "PATTERN",
+        "version": 0,
+        "cursor": "c",
+    }
     assert [one.id for one in told([entry | {"id": "b"}, entry | {"id": "a"}])] == ["b", "a"]
 
 

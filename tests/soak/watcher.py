@@ -11,7 +11,7 @@ from typing import Any
 from google.protobuf.json_format import MessageToDict
 from lot_client import LotClient, LotError
 from lot_client.pb.lot.v1.change_pb2 import ChangeEvent, ChangeType
-from lot_client.pb.lot.v1.noun_pb2 import Noun
+from lot_client.pb.lot.v1.resource_kind_pb2 import ResourceKind
 
 from tests.soak import content
 from tests.soak.calls import Post, edits, passes
@@ -46,7 +46,7 @@ class Watcher:
 
     def _watch(self) -> None:
         watch = self._client.watch_changes(
-            nouns=("PATTERN", "EPISODE", "MEMORY"),
+            resource_kinds=("PATTERN", "EPISODE", "MEMORY"),
             types=("STORED", "UPDATED", "DELETED"),
             after_cursor=self._cursor,
             from_start=not self._cursor,
@@ -73,7 +73,7 @@ class Watcher:
 def _plain(change: ChangeEvent) -> dict[str, Any]:
     return {
         "type": ChangeType.Name(change.type).removeprefix("CHANGE_TYPE_"),
-        "noun": Noun.Name(change.noun).removeprefix("NOUN_"),
+        "resource_kind": ResourceKind.Name(change.resource_kind).removeprefix("RESOURCE_KIND_"),
         "id": change.id,
         "version": _version(change),
     }

@@ -19,7 +19,7 @@ _LEAVES = 0.2
 """How often a request in doubt is left there, rather than repeated."""
 
 
-class Writer:
+class OpenStream:
     """Makes calls until the run is over, several at a time."""
 
     def __init__(self, post: Post) -> None:

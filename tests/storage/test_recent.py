@@ -72,8 +72,8 @@ async def test_a_read_after_any_write_is_what_the_oracle_has(stores, seed):
         assert results[0] == results[1]
         if choices.random() < 0.1:
             clock.advance(1)
-        asked = choices.sample(IDS, 4)
-        edge, oracle = [await store.get("things", NS, asked) for store in both]
+        requested = choices.sample(IDS, 4)
+        edge, oracle = [await store.get("things", NS, requested) for store in both]
         assert {k: v.payload for k, v in edge.items()} == {k: v.payload for k, v in oracle.items()}
 
 

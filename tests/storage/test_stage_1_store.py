@@ -12,11 +12,11 @@ from lot_grpc.lexical.bm25 import TOKENIZER
 from lot_grpc.services.backfill import bring_up_to_date, needs_backfill
 from lot_grpc.services.build import Services
 from lot_grpc.services.patterns.drafts import PatternDraft
-from lot_grpc.services.recall.questions import (
-    Asked,
-    episode_question,
-    memory_question,
-    pattern_question,
+from lot_grpc.services.recall.targets import (
+    RecallOptions,
+    episode_request,
+    memory_request,
+    pattern_request,
 )
 from lot_grpc.services.store_contract import contract_row
 from lot_grpc.storage.faults import FaultInjectingStore
@@ -40,8 +40,8 @@ async def test_a_store_of_stage_1_opens_with_everything_in_it(tmp_path: Path) ->
         page = await services.patterns.list_page(NS, PatternFilter(), 10, None)
         assert [p.content.task for p in page.patterns] == ["Rename a branch", LOGIN.task]
         assert page.patterns[0].outcomes.usage_count == 1
-        question = pattern_question(
-            Asked("Log in to the admin panel", 5), PatternFilter(languages=("py",))
+        question = pattern_request(
+            RecallOptions("Log in to the admin panel", 5), PatternFilter(languages=("py",))
         )
         [hit] = (await services.pattern_recall.find(NS, question)).hits
         assert hit.thing.pattern_id == "login"
@@ -58,7 +58,7 @@ async def test_a_store_of_stage_1_opens_with_everything_in_it(tmp_path: Path) ->
         assert [episode.episode_id for episode in found.episodes] == ["ended"]
         assert (await services.memories.get(NS, "panel")).content.content == "The panel's code"
 
-        again = await services.saving.save(NS, PatternDraft(RENAME))
+        again = await services.pattern_writer.save(NS, PatternDraft(RENAME))
         assert not again.created
         assert again.pattern.outcomes.usage_count == 2
     finally:
@@ -66,7 +66,7 @@ async def test_a_store_of_stage_1_opens_with_everything_in_it(tmp_path: Path) ->
 
 
 async def by_words(services: Services, query: str) -> list[str]:
-    question = pattern_question(Asked(query, 5, legs=Legs.BM25), PatternFilter())
+    question = pattern_request(RecallOptions(query, 5, legs=Legs.BM25), PatternFilter())
     return [hit.thing.pattern_id for hit in (await services.pattern_recall.find(NS, question)).hits]
 
 
@@ -82,11 +82,11 @@ async def test_a_store_of_stage_1_is_searched_by_words_once_it_is_up_to_date(
         assert await bring_up_to_date(store, HashingEmbedder()) == 5
         assert await by_words(services, "panel") == ["login"]
         assert (await contract_row(store))["embedding"]["tokenizer"] == TOKENIZER
-        asked = Asked("log in", 5, legs=Legs.BM25)
-        episodes = episode_question(asked, EpisodeFilter(), success_only=False)
+        requested = RecallOptions("log in", 5, legs=Legs.BM25)
+        episodes = episode_request(requested, EpisodeFilter(), success_only=False)
         answer = await services.episode_recall.find(NS, episodes)
         assert {hit.thing.episode_id for hit in answer.hits} == {"running", "ended"}
-        memories = memory_question(replace(asked, query="code"), MemoryFilter())
+        memories = memory_request(replace(requested, query="code"), MemoryFilter())
         [hit] = (await services.memory_recall.find(NS, memories)).hits
         assert hit.thing.memory_id == "panel"
     finally:

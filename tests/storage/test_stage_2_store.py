@@ -11,7 +11,7 @@ from lot_grpc.domain.query import Legs, PatternFilter
 from lot_grpc.embedding.hashing import HashingEmbedder
 from lot_grpc.services.backfill import bring_up_to_date
 from lot_grpc.services.cell_backfill import make_cells, needs_cells
-from lot_grpc.services.recall.questions import Asked, pattern_question
+from lot_grpc.services.recall.targets import RecallOptions, pattern_request
 from lot_grpc.services.records.collections import CODE_VECTOR, PATTERNS, SPARSE_VECTOR, TEXT_VECTOR
 from tests.contract.clock import FixedClock
 from tests.fixtures.archive import unpack
@@ -29,7 +29,9 @@ async def test_a_store_of_stage_2_opens_with_its_vectors(tmp_path: Path) -> None
         assert vectors.pop("retry") == {TEXT_VECTOR, CODE_VECTOR, SPARSE_VECTOR}
         assert list(vectors.values()) == [{TEXT_VECTOR, SPARSE_VECTOR}] * 2
         for legs in Legs:
-            question = pattern_question(Asked("backoff attempt", 1, legs=legs), PatternFilter())
+            question = pattern_request(
+                RecallOptions("backoff attempt", 1, legs=legs), PatternFilter()
+            )
             [hit] = (await services.pattern_recall.find(NS, question)).hits
             assert hit.thing.content == RETRY
     finally:
@@ -45,7 +47,7 @@ async def test_what_stage_2_learned_is_still_known(tmp_path: Path) -> None:
         assert await make_cells(store, HashingEmbedder(), Fading()) == 1
         assert not await needs_cells(store)
         assert await make_cells(store, HashingEmbedder(), Fading()) == 0
-        question = pattern_question(Asked("sign in", 5), PatternFilter())
+        question = pattern_request(RecallOptions("sign in", 5), PatternFilter())
         hits = (await services.pattern_recall.find(NS, question)).hits
         (login,) = [hit for hit in hits if hit.thing.pattern_id == "login"]
         (known,) = login.evidence.neighbours

@@ -15,8 +15,8 @@ from lot_grpc.services.backfill import bring_up_to_date
 from lot_grpc.services.build import Services
 from lot_grpc.services.cell_backfill import needs_cells
 from lot_grpc.services.error_backfill import needs_reading, read_errors_anew
-from lot_grpc.services.memories.error_finding import ErrorQuestion
-from lot_grpc.services.recall.questions import Asked, pattern_question
+from lot_grpc.services.memories.error_finder import ErrorQuery
+from lot_grpc.services.recall.targets import RecallOptions, pattern_request
 from tests.contract.clock import FixedClock
 from tests.fixtures.archive import unpack
 from tests.fixtures.stage_1 import NS, open_services
@@ -51,7 +51,7 @@ async def test_outcomes_corrections_and_feedback_are_known(services: Services) -
     assert retry.superseded_by == "better"
     log = (await services.outcome_log.list_page(NS, "retry", 10, None)).entries
     assert len(log) == 4
-    question = pattern_question(Asked("try it again", 5), PatternFilter(superseded=True))
+    question = pattern_request(RecallOptions("try it again", 5), PatternFilter(superseded=True))
     hits = (await services.pattern_recall.find(NS, question)).hits
     assert [hit.thing.pattern_id for hit in hits] == ["retry"]
     assert hits[0].evidence.trials > 2
@@ -81,9 +81,9 @@ async def test_the_rest_is_there(services: Services) -> None:
 async def test_errors_signed_by_the_rules_of_stage_3_are_found_by_those_of_today(
     services: Services,
 ) -> None:
-    answer = await services.error_finding.find(NS, ErrorQuestion(error_message="KeyError: 'b'"))
+    answer = await services.error_finder.find(NS, ErrorQuery(error_message="KeyError: 'b'"))
     [hit] = answer.hits
     assert (hit.error_solution.error_solution_id, hit.exact) == ("key-error", True)
     assert hit.error_solution.signature == answer.signature
-    answer = await services.error_finding.find(NS, ErrorQuestion(error_message="use get"))
+    answer = await services.error_finder.find(NS, ErrorQuery(error_message="use get"))
     assert [hit.error_solution.error_solution_id for hit in answer.hits] == ["key-error"]

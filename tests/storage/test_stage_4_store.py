@@ -16,9 +16,9 @@ from lot_grpc.embedding.hashing import HashingEmbedder
 from lot_grpc.server.cursors import cursor_from_token
 from lot_grpc.services.backfill import bring_up_to_date
 from lot_grpc.services.build import Services
-from lot_grpc.services.changes.news import ChangeEvent, Watch
-from lot_grpc.services.episodes.recording import Takeover
-from lot_grpc.services.episodes.replaying import Replay
+from lot_grpc.services.changes.events import ChangeEvent, WatchRequest
+from lot_grpc.services.episodes.event_recorder import Takeover
+from lot_grpc.services.episodes.replayer import Replay
 from lot_grpc.services.error_backfill import read_errors_anew
 from tests.contract.clock import FixedClock
 from tests.fixtures.archive import unpack
@@ -56,7 +56,7 @@ async def test_episodes_are_as_they_stood(services: Services) -> None:
 async def test_who_watched_goes_on(services: Services) -> None:
     cursor = cursor_from_token(CURSOR.read_text().strip())
     told: dict[str, list[ChangeEvent]] = {}
-    async with aclosing(services.watching.watch(Watch(NS, cursor=cursor))) as news:
+    async with aclosing(services.change_watcher.watch(WatchRequest(NS, cursor=cursor))) as news:
         while "at-it" not in told:
             for change in (await anext(news)).changes:
                 told.setdefault(change.id, []).append(change)
@@ -70,9 +70,9 @@ async def test_who_watched_goes_on(services: Services) -> None:
 
 
 async def test_what_runs_goes_on_and_is_replayed(services: Services) -> None:
-    writer = await services.recording.open(NS, "at-it", Takeover.TAKE_OVER)
+    writer = await services.recorder.open(NS, "at-it", Takeover.TAKE_OVER)
     assert writer.last == 3
-    await services.recording.close(writer)
+    await services.recorder.close(writer)
     async with aclosing(services.replaying.replay(NS, "streamed", Replay())) as batches:
         numbers = [event.sequence async for batch in batches for event in batch.events]
     assert numbers == [1, 2, 3, 4, 5]

@@ -15,8 +15,8 @@ from lot_grpc.ports import MultiVector
 from lot_grpc.services.backfill import bring_up_to_date
 from lot_grpc.services.build import Services
 from lot_grpc.services.error_backfill import read_errors_anew
-from lot_grpc.services.memories.error_finding import ErrorQuestion
-from lot_grpc.services.recall.questions import Asked, memory_question, pattern_question
+from lot_grpc.services.memories.error_finder import ErrorQuery
+from lot_grpc.services.recall.targets import RecallOptions, memory_request, pattern_request
 from lot_grpc.services.records.collections import MEMORIES, PASSAGE_VECTORS
 from lot_grpc.services.records.memories import memory_point
 from tests.contract.clock import FixedClock
@@ -45,8 +45,8 @@ async def services(module_path: Path) -> AsyncIterator[Services]:
 
 async def test_its_vectors_are_those_of_the_second_model(services: Services) -> None:
     assert services.model.epoch == 1
-    asked = pattern_question(Asked("Log in to the admin panel", 3), PatternFilter())
-    found = await services.pattern_recall.find(NS, asked)
+    requested = pattern_request(RecallOptions("Log in to the admin panel", 3), PatternFilter())
+    found = await services.pattern_recall.find(NS, requested)
     assert found.hits[0].thing.pattern_id == "login"
     point = memory_point(NS, "handbook")
     there = await services.model_store.get(MEMORIES, NS, [point], vectors=True)
@@ -56,8 +56,8 @@ async def test_its_vectors_are_those_of_the_second_model(services: Services) -> 
 
 
 async def test_memories_are_as_they_were(services: Services) -> None:
-    asked = memory_question(Asked("what is told of topic13", 1), MemoryFilter())
-    found = await services.memory_recall.find(NS, asked)
+    requested = memory_request(RecallOptions("what is told of topic13", 1), MemoryFilter())
+    found = await services.memory_recall.find(NS, requested)
     assert found.hits[0].thing.memory_id == "handbook"
     assert found.hits[0].thing.content.content == LONG
     [passage] = await services.memory_passages.of([found.hits[0].thing], found.vector)
@@ -66,8 +66,8 @@ async def test_memories_are_as_they_were(services: Services) -> None:
 
 
 async def test_errors_preferences_and_sessions_are_as_they_were(services: Services) -> None:
-    question = ErrorQuestion("ModuleNotFoundError", "No module named 'PIL'")
-    hit = (await services.error_finding.find(NS, question)).hits[0]
+    question = ErrorQuery("ModuleNotFoundError", "No module named 'PIL'")
+    hit = (await services.error_finder.find(NS, question)).hits[0]
     assert (hit.exact, hit.error_solution.outcomes.usage_count) == (True, 1)
     assert [(one.given, one.stored) for one in hit.differences] == [("PIL", "yaml")]
     preference, history = await services.preferences.get_with_history(NS, "style", 10)

@@ -77,7 +77,7 @@ SHARES = {
     "patterns": 0.58, "memories": 0.08, "solutions": 0.04, "episodes": 0.16,
     "learning_events": 0.06, "decisions": 0.06, "preferences": 0.01, "sessions": 0.01,
 }  # fmt: skip
-"""Of all things; of each noun at least one."""
+"""Of all things; of each kind at least one."""
 
 Call = Callable[[], Any]
 
@@ -98,7 +98,9 @@ class Filling:
     """Everything that a namespace may hold."""
 
     def __init__(self, address: str, things: int, events: int) -> None:
-        self._counts = {noun: max(1, round(things * part)) for noun, part in SHARES.items()}
+        self._counts = {
+            resource_kind: max(1, round(things * part)) for resource_kind, part in SHARES.items()
+        }
         self._events_each = max(1, round(events / self._counts["episodes"]))
         self._address = address
 

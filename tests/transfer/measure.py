@@ -70,10 +70,10 @@ def moved(served: Served, *arguments: str) -> Moved:
             servers.append(memory(served.process.pid))
             time.sleep(0.05)
 
-    watching = threading.Thread(target=watch)
-    watching.start()
+    change_watcher = threading.Thread(target=watch)
+    change_watcher.start()
     stdout, stderr = process.communicate(PATIENCE)
-    watching.join()
+    change_watcher.join()
     if process.returncode:
         raise AssertionError(f"{' '.join(arguments)}: {stdout}{stderr}")
     seconds = time.perf_counter() - started

@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 
 from lot_grpc.domain.episode import Episode, EpisodeEnd, EpisodeError, EpisodeStart, EpisodeStatus
 from lot_grpc.domain.extraction.digest import ErrorSeen, Step
-from lot_grpc.domain.extraction.error_lesson import (
+from lot_grpc.domain.extraction.error_solutions import (
     LONGEST_ARGS,
     LONGEST_MESSAGE,
     LONGEST_NOTE,
     LONGEST_TASK,
     ended_by,
-    error_lesson,
+    error_solution_of,
 )
 from lot_grpc.domain.extraction.errors_met import MOST_STEPS, ErrorMet
 from lot_grpc.domain.text_form import visible
@@ -31,7 +31,7 @@ def episode(task: str = "t", error: EpisodeError | None = None, **named: object)
 
 
 def sentence(step: Step) -> str:
-    [told] = error_lesson(episode(), ErrorMet(OOPS, None, (step,), worked=True)).steps
+    [told] = error_solution_of(episode(), ErrorMet(OOPS, None, (step,), worked=True)).steps
     return told
 
 
@@ -66,21 +66,21 @@ def test_a_long_text_is_cut_and_says_so():
 
 def test_of_a_long_message_the_beginning_and_the_end_are_kept():
     text = "Traceback\n" + "é" * 20_000 + "\nKeyError: 'a'"
-    message = error_lesson(
+    message = error_solution_of(
         episode(), ErrorMet(ErrorSeen("", text), None, (), worked=False)
     ).error_message
     assert message.startswith("Traceback\n")
     assert message.endswith("é\nKeyError: 'a'")
     assert LONGEST_MESSAGE - 4 <= len(message.encode()) <= LONGEST_MESSAGE
     just = "é" * (LONGEST_MESSAGE // 2)
-    kept = error_lesson(episode(), ErrorMet(ErrorSeen("", just), None, (), worked=False))
+    kept = error_solution_of(episode(), ErrorMet(ErrorSeen("", just), None, (), worked=False))
     assert kept.error_message == just
 
 
 def test_the_context_tells_the_task_and_the_step_that_met_the_error():
     met = ErrorMet(OOPS, Step("tool_call", "x", "y", error=OOPS), (), worked=False)
-    assert error_lesson(episode("Go"), met).context == "Task: Go\nFailed at: tool_call(x): y"
-    long = error_lesson(episode("t" * 9_999), ErrorMet(OOPS, None, (), worked=False)).context
+    assert error_solution_of(episode("Go"), met).context == "Task: Go\nFailed at: tool_call(x): y"
+    long = error_solution_of(episode("t" * 9_999), ErrorMet(OOPS, None, (), worked=False)).context
     assert len(long.encode()) == len("Task: ") + LONGEST_TASK
 
 
@@ -92,8 +92,8 @@ def test_the_error_of_the_end_is_one_that_says_something():
 
 def test_a_language_that_is_too_long_for_the_contract_is_none():
     met = ErrorMet(OOPS, None, (), worked=False)
-    assert error_lesson(episode(labels={"language": "é" * 33}), met).language == ""
-    assert error_lesson(episode(labels={"language": "é" * 32}), met).language == "é" * 32
+    assert error_solution_of(episode(labels={"language": "é" * 33}), met).language == ""
+    assert error_solution_of(episode(labels={"language": "é" * 32}), met).language == "é" * 32
 
 
 TEXTS = st.builds(
@@ -142,7 +142,7 @@ STEPS = st.builds(
 )
 def test_what_is_made_is_always_within_the_contract(about, error, failed, steps, times, worked):
     taken = tuple((steps * times)[:MOST_STEPS])
-    content = error_lesson(about, ErrorMet(error, failed, taken, worked and bool(taken)))
+    content = error_solution_of(about, ErrorMet(error, failed, taken, worked and bool(taken)))
     content.check()
     message = pb.ErrorSolution(
         error_type=content.error_type,

@@ -12,7 +12,7 @@ from lot_grpc.domain.extraction.groups import Group, GroupBy, constant_part, gro
 from lot_grpc.domain.extraction.sequences import common_sequence
 from lot_grpc.domain.extraction.task_regex import ENOUGH_OTHERS, task_regex
 from lot_grpc.regexes import compiled
-from lot_grpc.services.extraction.digesting import words_of
+from lot_grpc.services.extraction.digest_reader import words_of
 
 
 def contains(run, sequence) -> bool:

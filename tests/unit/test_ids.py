@@ -43,11 +43,11 @@ def test_an_empty_namespace_is_the_default_one():
 
 @given(st.lists(st.text(alphabet="ab:.", max_size=3), min_size=1, max_size=3))
 def test_other_parts_lie_elsewhere(parts):
-    here = point_id("ns", "noun", *parts)
+    here = point_id("ns", "resource_kind", *parts)
     assert uuid.UUID(here).version == 5
-    assert here == point_id("ns", "noun", *parts)
-    assert here != point_id("ns", "noun", *parts, "more")
-    assert here != point_id("ns2", "noun", *parts)
+    assert here == point_id("ns", "resource_kind", *parts)
+    assert here != point_id("ns", "resource_kind", *parts, "more")
+    assert here != point_id("ns2", "resource_kind", *parts)
     assert here != point_id("ns", "noun2", *parts)
 
 

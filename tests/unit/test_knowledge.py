@@ -256,7 +256,7 @@ def test_a_pack_that_cannot_be_read_is_told(tmp_path):
         read_packs([tmp_path / "bad.toml"])
 
 
-def test_the_example_of_the_docs_is_a_pack_with_each_noun(tmp_path):
+def test_the_example_of_the_docs_is_a_pack_with_each_kind(tmp_path):
     [example] = re.findall(r"```toml\n(.*?)```", DOCS.read_text(), re.DOTALL)
     pack = read(tmp_path, example)
     assert len(pack.patterns) == len(pack.memories) == len(pack.error_solutions) == 1

@@ -239,7 +239,7 @@ FILTERS = [
     (names.MEMORIES, FULL_MEMORY_FILTER, memory_conditions),
     (names.ERROR_SOLUTIONS, FULL_ERROR_SOLUTION_FILTER, error_solution_conditions),
 ]
-NOUNS = [name for name, _, _ in FILTERS]
+RESOURCE_KINDS = [name for name, _, _ in FILTERS]
 
 
 def leaves(conditions: Any) -> list[tuple[str, Any]]:
@@ -265,7 +265,7 @@ def leaves(conditions: Any) -> list[tuple[str, Any]]:
     return found
 
 
-@pytest.mark.parametrize(("collection", "asked", "conditions"), FILTERS, ids=NOUNS)
+@pytest.mark.parametrize(("collection", "asked", "conditions"), FILTERS, ids=RESOURCE_KINDS)
 def test_every_field_of_a_filter_narrows(collection, asked, conditions):
     """A field that the filter has and no condition names would be ignored without a word."""
     default = type(asked)()
@@ -277,7 +277,7 @@ def test_every_field_of_a_filter_narrows(collection, asked, conditions):
         assert conditions(alone), f"{field.name} is ignored"
 
 
-@pytest.mark.parametrize(("collection", "asked", "conditions"), FILTERS, ids=NOUNS)
+@pytest.mark.parametrize(("collection", "asked", "conditions"), FILTERS, ids=RESOURCE_KINDS)
 def test_every_key_that_a_filter_names_is_indexed_with_its_type(collection, asked, conditions):
     types = {
         Index.KEYWORD: (str,),
@@ -292,7 +292,7 @@ def test_every_key_that_a_filter_names_is_indexed_with_its_type(collection, aske
         assert (index is Index.BOOL) == isinstance(value, bool)
 
 
-@pytest.mark.parametrize("collection", NOUNS)
+@pytest.mark.parametrize("collection", RESOURCE_KINDS)
 def test_lists_are_ordered_by_an_indexed_integer(collection):
     assert SPECS[collection].indexes[SORT_KEY] is Index.INTEGER
 

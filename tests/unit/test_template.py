@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from lot_grpc.domain.alignment import common, common_to_all, gaps
 from lot_grpc.domain.distillation import (
-    GroupFacts,
+    GroupSummary,
     best_members,
     confidence_of,
     generalised,
@@ -236,7 +236,7 @@ def pattern(task: str, outcomes: Outcomes | None = None, **named: object) -> Pat
     return Pattern("ns", task, content, outcomes or Outcomes(), 1, 0, 0)
 
 
-FACTS = GroupFacts(("x", "y", "z"), 3, 1, 0.85)
+FACTS = GroupSummary(("x", "y", "z"), 3, 1, 0.85)
 
 
 def test_fields_stay_that_all_share_and_terms_that_half_have():

@@ -77,7 +77,9 @@ async def test_a_watch_goes_on_from_its_cursor(either: Either, server: Scripted)
     ]
     async with (
         either(server.address, retry=RETRY, namespace="a") as client,
-        client.watch_changes(from_start=True, nouns=["PATTERN"], types=["STORED"]) as watch,
+        client.watch_changes(
+            from_start=True, resource_kinds=["PATTERN"], types=["STORED"]
+        ) as watch,
     ):
         begun = watch.cursor
         found = await take(watch, 5)
@@ -87,7 +89,7 @@ async def test_a_watch_goes_on_from_its_cursor(either: Either, server: Scripted)
     asked = [(request.after_cursor, request.from_start) for request in server.requests]
     assert asked == [("", True), ("c3", False), ("c3", False)]
     assert {request.namespace for request in server.requests} == {"a"}
-    assert list(server.requests[2].nouns) == [2]
+    assert list(server.requests[2].resource_kinds) == [2]
 
 
 async def test_changes_that_came_are_given_out_before_the_next_stream(
@@ -180,11 +182,11 @@ async def test_a_real_watch_tells_of_what_is_stored(
 ):
     needs(sync_client, "WatchChanges")
     async with either(address, namespace=namespace) as client:
-        async with client.watch_changes(nouns=["PATTERN"]) as watch:
+        async with client.watch_changes(resource_kinds=["PATTERN"]) as watch:
             sync_client.save_pattern("A task", pattern_id="p-1")
             [(first, cursor)] = await take(watch, 1)
         sync_client.save_pattern("Another task", pattern_id="p-2")
-        async with client.watch_changes(nouns=["PATTERN"], after_cursor=cursor) as watch:
+        async with client.watch_changes(resource_kinds=["PATTERN"], after_cursor=cursor) as watch:
             [(second, _)] = await take(watch, 1)
 
     assert (first, second) == ("p-1", "p-2")

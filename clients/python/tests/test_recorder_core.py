@@ -135,8 +135,8 @@ def test_a_heartbeat_goes_when_nothing_else_did():
 
     assert core.next(59.0) is None
     assert core.wait(59.0) == pytest.approx(1.0)
-    beat = core.next(60.0)
-    assert beat == RecordEventsRequest()
+    periodic = core.next(60.0)
+    assert periodic == RecordEventsRequest()
     assert core.next(119.0) is None
     core.answered(RecordEventsResponse(), 61.0)
     assert core.next(119.0) is None

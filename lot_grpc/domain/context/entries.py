@@ -176,10 +176,10 @@ def _action(action: Action) -> str:
     return f"{action.tool}{args}{note}"
 
 
-def _ids(noun: str, ids: tuple[str, ...]) -> str:
+def _ids(resource_kind: str, ids: tuple[str, ...]) -> str:
     shown = ", ".join(span(one) for one in ids[:_MOST_IDS])
     more = f" and {len(ids) - _MOST_IDS:,} more" if len(ids) > _MOST_IDS else ""
-    return f"{noun if len(ids) == 1 else f'{noun}s'} {shown}{more}"
+    return f"{resource_kind if len(ids) == 1 else f'{resource_kind}s'} {shown}{more}"
 
 
 def _quoted(text: str) -> str:

@@ -1,4 +1,4 @@
-"""What is known for a task, of every noun."""
+"""What is known for a task, of every kind."""
 
 from __future__ import annotations
 

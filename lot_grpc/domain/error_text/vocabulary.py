@@ -56,7 +56,7 @@ _VERBS: Final = frozenset(
      "unhealthy", "name", "names", "refused", "rejected", "ready", "available", "supported",
      "allowed", "permitted", "valid")
 )  # fmt: skip
-"""Behind the noun that they say something of; no names."""
+"""Behind the kind that they say something of; no names."""
 
 _CODES: Final = re.compile(
     r"(?:code|status|exited with|signal)[ :=(]{0,3}-?(13[2-9]|14\d)\b"

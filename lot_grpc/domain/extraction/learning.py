@@ -31,7 +31,7 @@ T = TypeVar("T", bound=Hashable)
 
 
 @dataclass(frozen=True, slots=True)
-class Lesson:
+class LearningTask:
     """What to learn, from which group. ``regex`` as the caller gave it, empty: none.
 
     ``group_count`` is how many episodes the group has, read or not.
@@ -54,13 +54,13 @@ class Lesson:
 class Learned:
     """A pattern as the episodes teach it, with the share of its group that succeeded."""
 
-    lesson: Lesson
+    learning_task: LearningTask
     content: PatternContent
     success_rate: float
 
 
 def learn(
-    lesson: Lesson,
+    learning_task: LearningTask,
     digests: Sequence[Digest],
     others: Sequence[AbstractSet[str]],
     min_samples: int,
@@ -72,28 +72,31 @@ def learn(
     successes whose time is known, of which some were fast and some slow, and a sign that tells
     them apart. ``others`` are the terms of other groups' tasks. ``pause`` is called between pieces.
     """
-    compared, focus = _sides(lesson.pattern_type, digests)
-    if len(compared if lesson.pattern_type is PatternType.OPTIMIZATION else focus) < min_samples:
+    compared, focus = _sides(learning_task.pattern_type, digests)
+    if (
+        len(compared if learning_task.pattern_type is PatternType.OPTIMIZATION else focus)
+        < min_samples
+    ):
         return None
     inside = {id(one) for one in focus}
     won = [id(one) in inside for one in compared]
     signs = indicators(compared, won, pause)
-    if lesson.pattern_type is PatternType.OPTIMIZATION and not signs.winning:
+    if learning_task.pattern_type is PatternType.OPTIMIZATION and not signs.winning:
         return None
     actions, support = _actions(focus, pause)
     successes = sum(one.succeeded for one in digests)
-    failing = lesson.pattern_type is PatternType.FAILURE
+    failing = learning_task.pattern_type is PatternType.FAILURE
     good, bad = (signs.losing, signs.winning) if failing else (signs.winning, signs.losing)
-    regex = lesson.regex or task_regex(
-        "" if lesson.group.by is GroupBy.WORDS else lesson.group.value,
+    regex = learning_task.regex or task_regex(
+        "" if learning_task.group.by is GroupBy.WORDS else learning_task.group.value,
         [one.task_words for one in digests],
         others,
     )
     tools = _frequent((one.tools for one in focus), len(focus))
     content = PatternContent(
-        task_sentence(lesson.pattern_type, lesson.group, focus),
+        task_sentence(learning_task.pattern_type, learning_task.group, focus),
         kind=PatternKind.LEARNED,
-        pattern_type=lesson.pattern_type,
+        pattern_type=learning_task.pattern_type,
         actions=actions,
         language=_agreed(one.language for one in digests) or "",
         category=_agreed(one.category for one in digests) or "",
@@ -104,17 +107,17 @@ def learn(
         success_indicators=tuple(sign.label for sign in good),
         failure_indicators=tuple(sign.label for sign in bad),
         recommended_context=recommended_context(
-            lesson.pattern_type, focus, len(compared) - len(focus), tools, signs
+            learning_task.pattern_type, focus, len(compared) - len(focus), tools, signs
         ),
         success_factors=_frequent(
             (one.success_factors for one in digests if one.succeeded), successes
         ),
         tools=tools,
-        confidence=_confidence(lesson.pattern_type, len(focus), len(compared), signs),
+        confidence=_confidence(learning_task.pattern_type, len(focus), len(compared), signs),
         source_episode_ids=_sources(digests),
-        metadata={EXTRACTION: _told(lesson, digests, successes, support, signs)},
+        metadata={EXTRACTION: _told(learning_task, digests, successes, support, signs)},
     )
-    return Learned(lesson, content, successes / len(digests))
+    return Learned(learning_task, content, successes / len(digests))
 
 
 def group_count_of(content: PatternContent) -> float:
@@ -199,13 +202,17 @@ def _frequent(lists: Iterable[tuple[str, ...]], total: int) -> tuple[str, ...]:
 
 
 def _told(
-    lesson: Lesson, digests: Sequence[Digest], successes: int, support: int, signs: Indicators
+    learning_task: LearningTask,
+    digests: Sequence[Digest],
+    successes: int,
+    support: int,
+    signs: Indicators,
 ) -> Mapping[str, Any]:
     """What the pattern was learned from, for those who want to see why."""
     return {
-        "group_by": lesson.group.by.value,
-        "group": lesson.group.value,
-        "group_count": lesson.group_count,
+        "group_by": learning_task.group.by.value,
+        "group": learning_task.group.value,
+        "group_count": learning_task.group_count,
         "episode_count": len(digests),
         "success_count": successes,
         "namespaces": sorted({one.namespace for one in digests}),

@@ -57,7 +57,7 @@ def language_of(episode: Episode) -> str:
     return name if len(name.encode()) <= _LONGEST_LANGUAGE else ""
 
 
-def lesson_request(episode: Episode, sort_key: int) -> str:
+def solution_request(episode: Episode, sort_key: int) -> str:
     """The request id under which its pattern is saved: the same for the same episode."""
     return f"lesson.{content_hash([episode.episode_id, sort_key])}"
 

@@ -1,1 +1,1 @@
-"""Proto ⇄ domain, one module a noun. ``<noun>_to_pb``, ``<noun>_from_pb``; pure functions."""
+"""Proto ⇄ domain, one module a kind. ``<kind>_to_pb``, ``<kind>_from_pb``; pure functions."""

@@ -9,8 +9,8 @@ from lot_grpc.domain.text_form import normal_form
 from lot_grpc.pb.lot.v1 import learning_pb2 as pb
 from lot_grpc.server.convert.outcomes import COMPLEXITY
 from lot_grpc.server.convert.values import EnumCodec, struct_from_pb, time_to_pb
-from lot_grpc.services.learning.recording_steps import StepDraft, StepsDraft
 from lot_grpc.services.learning.selections import SelectionDraft
+from lot_grpc.services.learning.step_recorder import StepDraft, StepsDraft
 from lot_grpc.services.records.actions import Selection
 
 POLICY = EnumCodec(pb.SelectionPolicy.DESCRIPTOR, SelectionPolicy, "SELECTION_POLICY_")

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from lot_grpc.domain.change import ChangeType, Noun
+from lot_grpc.domain.change import ChangeType, ResourceKind
 from lot_grpc.domain.errors import invalid
 from lot_grpc.domain.ids import namespace_or_default
 from lot_grpc.pb.lot.v1 import change_pb2 as pb
-from lot_grpc.pb.lot.v1 import noun_pb2
+from lot_grpc.pb.lot.v1 import resource_kind_pb2
 from lot_grpc.server.convert.decisions import decision_to_pb
 from lot_grpc.server.convert.episodes import episode_to_pb
 from lot_grpc.server.convert.error_solutions import error_solution_to_pb
@@ -20,41 +20,55 @@ from lot_grpc.server.convert.preferences import preference_to_pb
 from lot_grpc.server.convert.sessions import session_to_pb
 from lot_grpc.server.convert.values import EnumCodec, seconds_from_pb, time_to_pb
 from lot_grpc.server.cursors import cursor_from_token, cursor_to_token
-from lot_grpc.services.changes.news import ChangeEvent, ContextSuggestion, PatternMatch, Watch
+from lot_grpc.services.changes.events import (
+    ChangeEvent,
+    ContextSuggestion,
+    PatternMatch,
+    WatchRequest,
+)
 from lot_grpc.services.records.changes import WATCHED
 
 TYPE = EnumCodec(pb.ChangeType.DESCRIPTOR, ChangeType, "CHANGE_TYPE_")
-NOUN = EnumCodec(noun_pb2.Noun.DESCRIPTOR, Noun, "NOUN_")
+RESOURCE_KIND = EnumCodec(resource_kind_pb2.ResourceKind.DESCRIPTOR, ResourceKind, "RESOURCE_KIND_")
 
 _DEFAULT_HEARTBEAT = 15.0
 
-_PAYLOADS: Mapping[Noun, Callable[[Any], Any]] = {
-    Noun.MEMORY: memory_to_pb,
-    Noun.PATTERN: pattern_to_pb,
-    Noun.EPISODE: episode_to_pb,
-    Noun.ERROR_SOLUTION: error_solution_to_pb,
-    Noun.PREFERENCE: preference_to_pb,
-    Noun.LEARNING_EVENT: learning_event_to_pb,
-    Noun.DECISION: decision_to_pb,
-    Noun.SESSION: session_to_pb,
+_PAYLOADS: Mapping[ResourceKind, Callable[[Any], Any]] = {
+    ResourceKind.MEMORY: memory_to_pb,
+    ResourceKind.PATTERN: pattern_to_pb,
+    ResourceKind.EPISODE: episode_to_pb,
+    ResourceKind.ERROR_SOLUTION: error_solution_to_pb,
+    ResourceKind.PREFERENCE: preference_to_pb,
+    ResourceKind.LEARNING_EVENT: learning_event_to_pb,
+    ResourceKind.DECISION: decision_to_pb,
+    ResourceKind.SESSION: session_to_pb,
 }
-"""What makes the payload of a noun; its field is named like the noun."""
+"""What makes the payload of a kind; its field is named like the kind."""
 
 
-def watch_from_pb(request: pb.WatchChangesRequest) -> Watch:
-    """What is to be watched. Raises for nouns that cannot be."""
-    asked = NOUN.all_from_pb(request.nouns)
-    for place, (number, noun) in enumerate(zip(request.nouns, asked, strict=True)):
-        if noun not in WATCHED:
+def watch_from_pb(request: pb.WatchChangesRequest) -> WatchRequest:
+    """What is to be watched. Raises for kinds that cannot be."""
+    requested = RESOURCE_KIND.all_from_pb(request.resource_kinds)
+    for place, (number, resource_kind) in enumerate(
+        zip(request.resource_kinds, requested, strict=True)
+    ):
+        if resource_kind not in WATCHED:
             raise invalid(
-                f"nouns[{place}]",
-                "noun.watched",
-                f"{noun_pb2.Noun.Name(number)} cannot be watched; these can: "
-                + ", ".join(noun_pb2.Noun.Name(NOUN.to_pb(noun)) for noun in WATCHED),
+                f"resource_kinds[{place}]",
+                "resource_kind.watched",
+                f"{resource_kind_pb2.ResourceKind.Name(number)} cannot be watched; these can: "
+                + ", ".join(
+                    resource_kind_pb2.ResourceKind.Name(RESOURCE_KIND.to_pb(resource_kind))
+                    for resource_kind in WATCHED
+                ),
             )
-    return Watch(
+    return WatchRequest(
         namespace=namespace_or_default(request.namespace),
-        nouns=tuple(noun for noun in WATCHED if not asked or noun in asked),
+        resource_kinds=tuple(
+            resource_kind
+            for resource_kind in WATCHED
+            if not requested or resource_kind in requested
+        ),
         types=frozenset(TYPE.all_from_pb(request.types)),
         cursor=cursor_from_token(request.after_cursor),
         from_start=request.from_start,
@@ -68,7 +82,7 @@ def change_event_to_pb(change: ChangeEvent) -> pb.ChangeEvent:
     message = pb.ChangeEvent(
         cursor="" if change.cursor is None else cursor_to_token(change.cursor),
         type=TYPE.to_pb(change.type),
-        noun=NOUN.to_pb(change.noun),
+        resource_kind=RESOURCE_KIND.to_pb(change.resource_kind),
         id=change.id,
         time=time_to_pb(change.time),
         namespace=change.namespace,
@@ -77,8 +91,10 @@ def change_event_to_pb(change: ChangeEvent) -> pb.ChangeEvent:
         message.pattern_match.CopyFrom(_match_to_pb(change.thing))
     elif isinstance(change.thing, ContextSuggestion):
         message.context_suggestion.CopyFrom(_suggestion_to_pb(change.thing))
-    elif change.thing is not None and change.noun is not None:
-        getattr(message, change.noun.value).CopyFrom(_PAYLOADS[change.noun](change.thing))
+    elif change.thing is not None and change.resource_kind is not None:
+        getattr(message, change.resource_kind.value).CopyFrom(
+            _PAYLOADS[change.resource_kind](change.thing)
+        )
     return message
 
 

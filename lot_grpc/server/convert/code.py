@@ -45,7 +45,7 @@ def notices_to_pb(extracted: Extracted) -> list[outcome_pb2.Notice]:
         *text_notices("patterns.code", truncated=extracted.code_truncated),
         *(
             outcome_pb2.Notice(
-                code=outcome_pb2.NOTICE_CODE_FIELDS_KEPT,
+                code=outcome_pb2.NOTICE_CODE_FIELDS_UNCHANGED,
                 field=f"patterns.{name}",
                 message="patterns that were there keep their own; use UpdatePattern to change it",
             )

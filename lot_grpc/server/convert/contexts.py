@@ -10,15 +10,15 @@ from lot_grpc.server.convert.memories import memory_hit_to_pb
 from lot_grpc.server.convert.outcomes import COMPLEXITY, left_out_notices, unread_notices
 from lot_grpc.server.convert.preferences import preference_to_pb
 from lot_grpc.server.convert.recommendations import recommendations_to_pb
-from lot_grpc.services.context.asked import ContextQuestion
+from lot_grpc.services.context.request import ContextRequest
 from lot_grpc.services.context.task_context import TaskContext
 
 _DEFAULT_LIMIT = 3
 
 
-def question_from_pb(message: pb.GetTaskContextRequest) -> ContextQuestion:
+def request_from_pb(message: pb.GetTaskContextRequest) -> ContextRequest:
     """The task that is ahead."""
-    return ContextQuestion(
+    return ContextRequest(
         task=message.task,
         task_id=message.task_id,
         category=message.category,
@@ -32,7 +32,7 @@ def question_from_pb(message: pb.GetTaskContextRequest) -> ContextQuestion:
     )
 
 
-def context_to_pb(context: TaskContext, asked: ContextQuestion) -> pb.GetTaskContextResponse:
+def context_to_pb(context: TaskContext, requested: ContextRequest) -> pb.GetTaskContextResponse:
     """What is known for it."""
     return pb.GetTaskContextResponse(
         episodes=[episode_hit_to_pb(hit) for hit in context.episodes],
@@ -52,7 +52,7 @@ def context_to_pb(context: TaskContext, asked: ContextQuestion) -> pb.GetTaskCon
         retrieval_id=context.retrieval_id,
         notices=[
             *unread_notices(
-                "task_id" if asked.task_id else "task",
+                "task_id" if requested.task_id else "task",
                 truncated=context.truncated,
                 wordless=context.wordless,
             ),

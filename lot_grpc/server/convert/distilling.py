@@ -8,7 +8,7 @@ from lot_grpc.pb.lot.v1 import pattern_service_pb2 as pb
 from lot_grpc.server.convert.outcomes import outcomes_to_pb
 from lot_grpc.server.convert.patterns import filter_from_pb, pattern_to_pb
 from lot_grpc.server.convert.values import EnumCodec, time_to_pb
-from lot_grpc.services.distilling.distilling import DistillAsk, Distilled, DistilledGroup
+from lot_grpc.services.distillation.distiller import Distilled, DistilledGroup, DistillRequest
 from lot_grpc.services.patterns.lineage import Relation, Relative
 
 RELATION = EnumCodec(pb.LineageRelation.DESCRIPTOR, Relation, "LINEAGE_RELATION_")
@@ -17,9 +17,9 @@ _MOST_GROUPS = 200
 _MOST_MEMBERS = 1000
 
 
-def distill_ask_from_pb(request: pb.DistillPatternsRequest) -> DistillAsk:
+def distill_request_from_pb(request: pb.DistillPatternsRequest) -> DistillRequest:
     """What to distil."""
-    return DistillAsk(
+    return DistillRequest(
         filter_from_pb(request.filter),
         min_group_size=request.min_group_size,
         similarity=request.similarity if request.HasField("similarity") else None,
@@ -33,7 +33,7 @@ def distilled_to_pb(distilled: Distilled) -> pb.DistillPatternsResponse:
         groups=[_group_to_pb(group) for group in distilled.groups[:_MOST_GROUPS]],
         group_count=len(distilled.groups),
         pattern_count=distilled.looked_at,
-        left_out_count=distilled.left_out,
+        omitted_count=distilled.left_out,
         created_count=distilled.created,
         extended_count=distilled.extended,
     )

@@ -31,7 +31,7 @@ from lot_grpc.server.convert.values import (
     time_to_pb,
 )
 from lot_grpc.services.episodes.episodes import EpisodeDraft
-from lot_grpc.services.episodes.recording import Takeover
+from lot_grpc.services.episodes.event_recorder import Takeover
 
 STATUS = EnumCodec(pb.EpisodeStatus.DESCRIPTOR, EpisodeStatus, "EPISODE_STATUS_")
 TAKEOVER = EnumCodec(service_pb.Takeover.DESCRIPTOR, Takeover, "TAKEOVER_")

@@ -32,7 +32,7 @@ from lot_grpc.server.convert.values import (
     time_to_pb,
 )
 from lot_grpc.services.memories.error_drafts import ErrorSolutionDraft, ErrorSolutionEdit
-from lot_grpc.services.memories.error_finding import ErrorAnswer, ErrorFound, ErrorQuestion
+from lot_grpc.services.memories.error_finder import ErrorAnswer, ErrorFound, ErrorQuery
 from lot_grpc.services.memories.error_outcomes import ErrorOutcomeDraft
 
 _DEFAULT_LIMIT = 3
@@ -139,9 +139,9 @@ def filter_from_pb(message: pb.ErrorSolutionFilter) -> ErrorSolutionFilter:
     )
 
 
-def question_from_pb(message: pb.FindErrorSolutionsRequest) -> ErrorQuestion:
+def request_from_pb(message: pb.FindErrorSolutionsRequest) -> ErrorQuery:
     """An error to find solutions for."""
-    return ErrorQuestion(
+    return ErrorQuery(
         error_type=message.error_type,
         error_message=message.error_message,
         language=message.language,
@@ -195,11 +195,11 @@ def outcome_from_pb(message: pb.RecordErrorSolutionOutcomeRequest) -> ErrorOutco
     )
 
 
-def kept_notices(kept: Iterable[str]) -> list[outcome_pb2.Notice]:
+def unchanged_notices(kept: Iterable[str]) -> list[outcome_pb2.Notice]:
     """Tells which fields a repeat gave otherwise, in vain."""
     return [
         outcome_pb2.Notice(
-            code=outcome_pb2.NOTICE_CODE_FIELDS_KEPT,
+            code=outcome_pb2.NOTICE_CODE_FIELDS_UNCHANGED,
             field=f"error_solution.{name}",
             message="this solution of this error is stored already and keeps its own; give an "
             "error_solution_id to store another beside it",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from lot_grpc.domain.pattern import PatternType
 from lot_grpc.pb.lot.v1 import pattern_service_pb2 as pb
 from lot_grpc.server.convert.patterns import PATTERN_TYPE
-from lot_grpc.services.extraction.extraction import MIN_SAMPLES, ExtractionDraft
+from lot_grpc.services.extraction.pattern_extraction import MIN_SAMPLES, ExtractionDraft
 
 
 def extraction_draft_from_pb(message: pb.ExtractPatternsRequest) -> ExtractionDraft:

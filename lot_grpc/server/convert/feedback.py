@@ -56,7 +56,7 @@ def confidence_notices(kept: Iterable[str]) -> list[outcome_pb2.Notice]:
     """Tells that an edit left a confidence as feedback had moved it."""
     return [
         outcome_pb2.Notice(
-            code=outcome_pb2.NOTICE_CODE_FIELDS_KEPT,
+            code=outcome_pb2.NOTICE_CODE_FIELDS_UNCHANGED,
             field=f"pattern.{name}",
             message="feedback moved it, and this edit left it as it is; name it in update_mask to "
             "set it",

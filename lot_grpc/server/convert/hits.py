@@ -8,11 +8,11 @@ from lot_grpc.pb.lot.v1 import episode_service_pb2, pattern_service_pb2
 from lot_grpc.server.convert.episodes import episode_to_pb
 from lot_grpc.server.convert.outcomes import learned_from_to_pb, score_parts_to_pb
 from lot_grpc.server.convert.patterns import pattern_to_pb
-from lot_grpc.services.recall.recall import Finding
+from lot_grpc.services.recall.recall import Hit
 
 
 def pattern_hit_to_pb(
-    hit: Finding[Pattern], *, explain: bool = False
+    hit: Hit[Pattern], *, explain: bool = False
 ) -> pattern_service_pb2.PatternHit:
     """A pattern that was found."""
     return pattern_service_pb2.PatternHit(
@@ -26,7 +26,7 @@ def pattern_hit_to_pb(
 
 
 def episode_hit_to_pb(
-    hit: Finding[Episode], *, explain: bool = False
+    hit: Hit[Episode], *, explain: bool = False
 ) -> episode_service_pb2.EpisodeHit:
     """An episode that was found."""
     return episode_service_pb2.EpisodeHit(

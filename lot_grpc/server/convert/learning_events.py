@@ -19,8 +19,8 @@ from lot_grpc.server.convert.values import (
     time_from_pb,
     time_to_pb,
 )
+from lot_grpc.services.learning.feedback_handler import FeedbackTextDraft, Submitted
 from lot_grpc.services.learning.learning_events import LearningEventDraft
-from lot_grpc.services.learning.submitting_feedback import FeedbackTextDraft, Submitted
 
 
 def target_from_pb(message: pb.FeedbackTarget) -> FeedbackTarget | None:

@@ -33,7 +33,7 @@ from lot_grpc.server.convert.values import (
 from lot_grpc.server.masks import updated_paths
 from lot_grpc.services.memories.drafts import Created, MemoryDraft, MemoryEdit
 from lot_grpc.services.memories.passages import Passage
-from lot_grpc.services.recall.recall import Finding
+from lot_grpc.services.recall.recall import Hit
 
 KIND = EnumCodec(pb.MemoryKind.DESCRIPTOR, MemoryKind, "MEMORY_KIND_")
 
@@ -177,7 +177,7 @@ def created_to_pb(created: Created) -> service_pb.CreateMemoryResponse:
     return service_pb.CreateMemoryResponse(
         memory=memory_to_pb(created.memory),
         created=created.created,
-        notices=[*unread_notices(truncated=created.truncated), *_kept_notices(created.kept)],
+        notices=[*unread_notices(truncated=created.truncated), *_unchanged_notices(created.kept)],
     )
 
 
@@ -196,11 +196,11 @@ def unread_notices(*, truncated: bool) -> list[outcome_pb2.Notice]:
     ]
 
 
-def _kept_notices(kept: Iterable[str]) -> list[outcome_pb2.Notice]:
+def _unchanged_notices(kept: Iterable[str]) -> list[outcome_pb2.Notice]:
     """Tells which fields a repeat gave otherwise, in vain."""
     return [
         outcome_pb2.Notice(
-            code=outcome_pb2.NOTICE_CODE_FIELDS_KEPT,
+            code=outcome_pb2.NOTICE_CODE_FIELDS_UNCHANGED,
             field=f"memory.{name}",
             message="this content is stored already and keeps its own; use UpdateMemory to change "
             "it, or dedupe NONE to store another beside it",
@@ -210,7 +210,7 @@ def _kept_notices(kept: Iterable[str]) -> list[outcome_pb2.Notice]:
 
 
 def memory_hit_to_pb(
-    hit: Finding[Memory], passage: Passage | None, *, explain: bool = False
+    hit: Hit[Memory], passage: Passage | None, *, explain: bool = False
 ) -> pb.MemoryHit:
     """A memory that was found, and the passage that answers best."""
     message = pb.MemoryHit(

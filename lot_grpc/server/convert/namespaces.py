@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from lot_grpc.domain.change import Noun
+from lot_grpc.domain.change import ResourceKind
 from lot_grpc.pb.lot.v1 import admin_service_pb2 as pb
 from lot_grpc.services.clearing.namespaces import NamespaceUsage
 
 
-def counts_to_pb(counts: Mapping[Noun, int]) -> dict[str, int]:
-    """Counts by the name of the noun in ``lot.v1.Noun``, without its prefix."""
-    return {noun.name: count for noun, count in counts.items()}
+def counts_to_pb(counts: Mapping[ResourceKind, int]) -> dict[str, int]:
+    """Counts by the name of the kind in ``lot.v1.ResourceKind``, without its prefix."""
+    return {resource_kind.name: count for resource_kind, count in counts.items()}
 
 
 def usage_to_pb(usage: NamespaceUsage) -> pb.NamespaceUsage:

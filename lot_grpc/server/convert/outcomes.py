@@ -55,12 +55,12 @@ def text_notices(field: str, *, truncated: bool) -> list[pb.Notice]:
     ]
 
 
-def kept_notices(noun: str, kept: Iterable[str]) -> list[pb.Notice]:
+def unchanged_notices(resource_kind: str, kept: Iterable[str]) -> list[pb.Notice]:
     """Tells which fields a repeat gave otherwise, in vain."""
     return [
         pb.Notice(
-            code=pb.NOTICE_CODE_FIELDS_KEPT,
-            field=f"{noun}.{name}",
+            code=pb.NOTICE_CODE_FIELDS_UNCHANGED,
+            field=f"{resource_kind}.{name}",
             message="the stored pattern keeps its own; this save counted as a success of it. "
             "Use UpdatePattern to change it",
         )
@@ -68,16 +68,16 @@ def kept_notices(noun: str, kept: Iterable[str]) -> list[pb.Notice]:
     ]
 
 
-def merged_notices(noun: str, id: str, similarity: float | None) -> list[pb.Notice]:
+def merged_notices(resource_kind: str, id: str, similarity: float | None) -> list[pb.Notice]:
     """Tells that a save was merged by meaning, with what and how near; None: it was not."""
     if similarity is None:
         return []
     return [
         pb.Notice(
             code=pb.NOTICE_CODE_MERGED,
-            field=noun,
-            message=f"similarity {similarity:.3f} to {noun} {id}: nothing was stored, this save "
-            "counted as a success of it. Use dedupe NONE or EXACT to keep both",
+            field=resource_kind,
+            message=f"similarity {similarity:.3f} to {resource_kind} {id}: nothing was stored, "
+            "this save counted as a success of it. Use dedupe NONE or EXACT to keep both",
         )
     ]
 
@@ -112,7 +112,7 @@ def unread_notices(field: str, *, truncated: bool, wordless: bool) -> list[pb.No
     if wordless:
         notices.append(
             pb.Notice(
-                code=pb.NOTICE_CODE_QUERY_WORDLESS,
+                code=pb.NOTICE_CODE_QUERY_NOT_SEARCHABLE,
                 field=field,
                 message="has no word, number or symbol to look for; ask in words",
             )
@@ -127,7 +127,7 @@ def left_out_notices(left_out: Mapping[str, int]) -> list[pb.Notice]:
         return []
     return [
         pb.Notice(
-            code=pb.NOTICE_CODE_UNLIKELY_LEFT_OUT,
+            code=pb.NOTICE_CODE_UNLIKELY_OMITTED,
             field="min_similarity",
             message=f"left out as unlikely to help: {', '.join(counts)}; set min_similarity to 0 "
             "to get all of the nearest",

@@ -148,13 +148,14 @@ def content_from_pb(message: pb.Pattern) -> PatternContent:
     )
 
 
-def same_id(noun: str, inside: str, beside: str) -> None:
+def same_id(resource_kind: str, inside: str, beside: str) -> None:
     """Refuse an id inside the message that is not the one beside it."""
     if inside and inside != beside:
         raise invalid(
-            f"{noun}.{noun}_id",
-            f"{noun}_id.beside",
-            f"give the id by {noun}_id beside {noun}; inside it must be empty or the same",
+            f"{resource_kind}.{resource_kind}_id",
+            f"{resource_kind}_id.beside",
+            f"give the id by {resource_kind}_id beside {resource_kind}; inside it must be empty or "
+            "the same",
         )
 
 

@@ -78,7 +78,7 @@ def _notices(recommended: Recommended) -> list[outcome_pb2.Notice]:
     if recommended.wordless:
         notices.append(
             outcome_pb2.Notice(
-                code=outcome_pb2.NOTICE_CODE_QUERY_WORDLESS,
+                code=outcome_pb2.NOTICE_CODE_QUERY_NOT_SEARCHABLE,
                 field="task",
                 message="has no word, number or symbol to compare: text similarity counts as 0; "
                 "say the task in words",

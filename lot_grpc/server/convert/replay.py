@@ -18,7 +18,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from lot_grpc.domain.episode import EpisodeEvent
 from lot_grpc.pb.lot.v1 import episode_pb2 as event_pb
 from lot_grpc.pb.lot.v1 import episode_service_pb2 as pb
-from lot_grpc.services.episodes.replaying import Replay, ReplayBatch
+from lot_grpc.services.episodes.replayer import Replay, ReplayBatch
 
 _VARINT, _BYTES = 0, 2
 

@@ -231,7 +231,7 @@ def row_from_pb(message: pb.ExportRecord, path: str, reading: Reading) -> Row:
             f"{path}.internal",
             "record.internal",
             "must be as the export gave it; what comes from elsewhere is stored by the calls of "
-            "its noun (SavePattern, CreateMemory, …)",
+            "its kind (SavePattern, CreateMemory, …)",
         )
     kind = BY_COLLECTION.get(internal[_OF].string_value)
     if kind is None:
@@ -291,7 +291,7 @@ def _check(kind: Kind, message: pb.ExportRecord, record: Record, *, exact: bool)
             field,
             "",
             "says other things than internal; leave both as they were exported, and change what "
-            "is stored by the calls of its noun",
+            "is stored by the calls of its kind",
         )
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from lot_grpc.domain.change import ChangeType, Noun, Positions
+from lot_grpc.domain.change import ChangeType, Positions, ResourceKind
 from lot_grpc.ports import AllOf, Condition, Equals, OneOf, Order, Range, Record, VectorStore
 from lot_grpc.services.records.changes import (
     BY_COLLECTION,
@@ -25,7 +25,7 @@ from lot_grpc.services.records.collections import CHANGE_SEQ, PATTERNS, TOMBSTON
 _BATCH = 500
 _BY_NUMBER = Order(CHANGE_SEQ)
 _STAMP_KEYS = (WRITER_ID, CHANGE_SEQ, STORED_BY, STORED_SEQ)
-_STONE_KEYS: tuple[str, ...] = (WRITER_ID, CHANGE_SEQ, "noun", "id", "done", GENERATION)
+_STONE_KEYS: tuple[str, ...] = (WRITER_ID, CHANGE_SEQ, "resource_kind", "id", "done", GENERATION)
 _SOURCES = ("kind", "source_episode_ids", "source_pattern_ids")
 _LEARNED_KINDS = ("learned", "distilled")
 
@@ -35,12 +35,12 @@ class Change:
     """That a thing was changed, by whom and when; not the thing itself.
 
     ``stored`` is the stamp of the write that made it, None where an older version did. ``learned``:
-    it is a pattern with sources. ``cleared``: not one thing, but all of the noun; then ``noun``
-    None is everything.
+    it is a pattern with sources. ``cleared``: not one thing, but all of the kind; then
+    ``resource_kind`` None is everything.
     """
 
     namespace: str
-    noun: Noun | None
+    resource_kind: ResourceKind | None
     id: str
     writer_id: str
     seq: int
@@ -49,16 +49,16 @@ class Change:
     learned: bool = False
     cleared: bool = False
 
-    def concerns(self, nouns: Collection[Noun]) -> bool:
-        """Whether it is of one of these nouns."""
-        return self.noun is None or self.noun in nouns
+    def concerns(self, resource_kinds: Collection[ResourceKind]) -> bool:
+        """Whether it is of one of these kinds."""
+        return self.resource_kind is None or self.resource_kind in resource_kinds
 
     @property
     def place(self) -> tuple[Watched, str] | None:
         """Where the thing lies, and its record; None for a clear."""
-        if self.noun is None or self.cleared:
+        if self.resource_kind is None or self.cleared:
             return None
-        watched = WATCHED[self.noun]
+        watched = WATCHED[self.resource_kind]
         return watched, watched.point(self.namespace, self.id)
 
     def type_since(self, since: Positions) -> ChangeType:
@@ -73,7 +73,7 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class ChangeRange:
     """Changes in the order of their numbers, and the positions behind all of them."""
 
     changes: list[Change]
@@ -91,23 +91,23 @@ class Feed:
         after: Positions,
         ends: Positions,
         namespace: str | None = None,
-        nouns: Collection[Noun] = tuple(WATCHED),
+        resource_kinds: Collection[ResourceKind] = tuple(WATCHED),
         collections: Collection[str] | None = None,
-    ) -> Stretch:
+    ) -> ChangeRange:
         """The next changes behind ``after``; there are more while ``reached`` is short of ``ends``.
 
-        ``namespace`` None: of all. ``collections`` None: of all that the nouns lie in.
+        ``namespace`` None: of all. ``collections`` None: of all that the kinds lie in.
         """
         open_ends = {one: end for one, end in ends.items() if end > after.get(one, 0)}
         reached = {**after, **open_ends}
         if not open_ends:
-            return Stretch([], reached)
+            return ChangeRange([], reached)
         where = OneOf(
             tuple(_between(one, after.get(one, 0), end) for one, end in open_ends.items())
         )
         found: list[tuple[Watched | None, Record]] = []
         bound: int | None = None
-        for collection in _collections(nouns) if collections is None else collections:
+        for collection in _collections(resource_kinds) if collections is None else collections:
             records = await self._scroll(collection, namespace, where)
             found += ((BY_COLLECTION.get(collection), record) for record in records)
             if len(records) == _BATCH:  # what lies behind the last of them is not read yet
@@ -120,10 +120,10 @@ class Feed:
         changes = [
             change
             for watched, record in found
-            if (change := _change(watched, record)) is not None and change.concerns(nouns)
+            if (change := _change(watched, record)) is not None and change.concerns(resource_kinds)
         ]
         changes.sort(key=lambda one: (one.seq, one.writer_id))
-        return Stretch(changes, reached)
+        return ChangeRange(changes, reached)
 
     async def _scroll(
         self, collection: str, namespace: str | None, where: Condition
@@ -138,8 +138,8 @@ class Feed:
         )
 
 
-def _collections(nouns: Iterable[Noun]) -> list[str]:
-    return [*(WATCHED[noun].collection for noun in nouns), TOMBSTONES]
+def _collections(resource_kinds: Iterable[ResourceKind]) -> list[str]:
+    return [*(WATCHED[resource_kind].collection for resource_kind in resource_kinds), TOMBSTONES]
 
 
 def _between(writer_id: str, after: int, end: int) -> Condition:
@@ -147,24 +147,26 @@ def _between(writer_id: str, after: int, end: int) -> Condition:
 
 
 def _change(watched: Watched | None, record: Record) -> Change | None:
-    """The change that a stamp tells of; None for a delete that is under way or of other nouns."""
+    """The change that a stamp tells of; None for a delete that is under way or of other kinds."""
     payload = record.payload
     by, seq = payload[WRITER_ID], payload[CHANGE_SEQ]
     if watched is None and GENERATION in payload:
-        cleared = Noun(payload["noun"]) if payload["noun"] else None
+        cleared = ResourceKind(payload["resource_kind"]) if payload["resource_kind"] else None
         return Change(record.namespace, cleared, "", by, seq, cleared=True)
     if watched is None:
-        if not payload["done"] or payload["noun"] not in WATCHED:
+        if not payload["done"] or payload["resource_kind"] not in WATCHED:
             return None
-        noun = Noun(payload["noun"])
-        return Change(record.namespace, noun, payload["id"], by, seq, deleted=True)
+        resource_kind = ResourceKind(payload["resource_kind"])
+        return Change(record.namespace, resource_kind, payload["id"], by, seq, deleted=True)
     stored = (payload[STORED_BY], payload[STORED_SEQ]) if STORED_SEQ in payload else None
-    learned = watched.noun is Noun.PATTERN and (
+    learned = watched.resource_kind is ResourceKind.PATTERN and (
         payload["kind"] in _LEARNED_KINDS
         or any(payload.get(key) for key in ("source_episode_ids", "source_pattern_ids"))
     )
     identity = payload[watched.id_key]
-    return Change(record.namespace, watched.noun, identity, by, seq, False, stored, learned)
+    return Change(
+        record.namespace, watched.resource_kind, identity, by, seq, False, stored, learned
+    )
 
 
 def short_of(reached: Positions, ends: Positions) -> bool:

@@ -9,10 +9,10 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 
 from lot_grpc.domain.change import Positions
-from lot_grpc.services.changes.change_writers import SILENT, ChangeWriters
 from lot_grpc.services.changes.feed import Change, Feed, short_of
-from lot_grpc.services.changes.stamps import Stamps
-from lot_grpc.services.moments import Moments
+from lot_grpc.services.changes.replicas import SILENT, ReplicaRegistry
+from lot_grpc.services.changes.sequencer import ChangeSequencer
+from lot_grpc.services.time_source import TimeSource
 
 _KEPT = 10_000
 """Changes held in memory; who is further behind reads the store."""
@@ -22,7 +22,7 @@ _REST_SECONDS = 0.05
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class PolledChange:
     """A change as the poller found it. ``since``: where it stood before."""
 
     change: Change
@@ -35,21 +35,21 @@ class Poller:
     def __init__(
         self,
         feed: Feed,
-        stamps: Stamps,
-        writers: ChangeWriters,
-        moments: Moments,
+        sequencer: ChangeSequencer,
+        replicas: ReplicaRegistry,
+        time_source: TimeSource,
         *,
         exclusive: bool,
         interval: float,
     ) -> None:
         """``interval``: seconds between looks for what other processes changed."""
         self._feed = feed
-        self._stamps = stamps
-        self._writers = writers
-        self._moments = moments
+        self._sequencer = sequencer
+        self._replicas = replicas
+        self._time = time_source
         self._exclusive = exclusive
         self._interval = interval
-        self._changes: deque[Told] = deque(maxlen=_KEPT)
+        self._changes: deque[PolledChange] = deque(maxlen=_KEPT)
         self._followers: set[asyncio.Event] = set()
         self._task: asyncio.Task[None] | None = None
         self._failed: Exception | None = None
@@ -60,14 +60,14 @@ class Poller:
 
     async def ends(self) -> dict[str, int]:
         """Up to which number the changes of each process have settled."""
-        await self._stamps.open()
-        own = self._stamps.writer_id
+        await self._sequencer.open()
+        own = self._sequencer.writer_id
         ends: dict[str, int] = {}
         if not self._exclusive:
-            before = self._moments.now() - SILENT
-            for one in await self._writers.all():
+            before = self._time.now() - SILENT
+            for one in await self._replicas.all():
                 ends[one.writer_id] = one.watermark if one.seen_time > before else one.reserved
-        ends[own] = self._stamps.watermark
+        ends[own] = self._sequencer.watermark
         return ends
 
     @asynccontextmanager
@@ -83,7 +83,7 @@ class Poller:
             if not self._followers:
                 await self._stop()
 
-    def behind(self, number: int) -> list[Told] | None:
+    def behind(self, number: int) -> list[PolledChange] | None:
         """What was found behind the first ``number`` changes; None if it is not kept any more.
 
         Raises what the poller failed with.
@@ -131,8 +131,8 @@ class Poller:
                 await asyncio.sleep(_REST_SECONDS)
                 with suppress(TimeoutError):
                     async with asyncio.timeout(None if self._exclusive else self._interval):
-                        await self._stamps.settled.wait()
-                self._stamps.settled.clear()
+                        await self._sequencer.settled.wait()
+                self._sequencer.settled.clear()
         except Exception as error:  # noqa: BLE001 - those who watch are told, and come again
             self._failed = error
             self.wake()
@@ -142,11 +142,11 @@ class Poller:
         known = self.positions
         touched = None
         if self._exclusive:
-            own = known.get(self._stamps.writer_id, 0)
-            touched = [name for name, last in self._stamps.touched.items() if last > own]
+            own = known.get(self._sequencer.writer_id, 0)
+            touched = [name for name, last in self._sequencer.touched.items() if last > own]
         while True:
             stretch = await self._feed.read(self.positions, ends, collections=touched)
-            found = [Told(change, known) for change in stretch.changes]
+            found = [PolledChange(change, known) for change in stretch.changes]
             self._changes.extend(found)
             self.count += len(found)
             moved = self.positions != stretch.reached

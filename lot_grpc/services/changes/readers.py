@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeAlias
 
-from lot_grpc.domain.change import Noun
+from lot_grpc.domain.change import ResourceKind
 from lot_grpc.ports import Record
 from lot_grpc.services.episodes.episodes import Episodes
 from lot_grpc.services.records.decisions import decision_from_record
@@ -16,21 +16,21 @@ from lot_grpc.services.records.patterns import pattern_from_record
 from lot_grpc.services.records.preferences import preference_from_record
 from lot_grpc.services.records.sessions import session_from_record
 
-Readers: TypeAlias = Mapping[Noun, Callable[[Record], Awaitable[Any]]]
-"""By noun: the thing of a record."""
+Readers: TypeAlias = Mapping[ResourceKind, Callable[[Record], Awaitable[Any]]]
+"""By kind: the thing of a record."""
 
 
 def readers_of(episodes: Episodes) -> Readers:
-    """The readers of all nouns; ``episodes`` counts the events of one that is running."""
+    """The readers of all kinds; ``episodes`` counts the events of one that is running."""
     return {
-        Noun.MEMORY: _reading(memory_from_record),
-        Noun.PATTERN: _reading(pattern_from_record),
-        Noun.EPISODE: episodes.read,
-        Noun.ERROR_SOLUTION: _reading(error_solution_from_record),
-        Noun.PREFERENCE: _reading(preference_from_record),
-        Noun.LEARNING_EVENT: _reading(learning_event_from_record),
-        Noun.DECISION: _reading(decision_from_record),
-        Noun.SESSION: _reading(session_from_record),
+        ResourceKind.MEMORY: _reading(memory_from_record),
+        ResourceKind.PATTERN: _reading(pattern_from_record),
+        ResourceKind.EPISODE: episodes.read,
+        ResourceKind.ERROR_SOLUTION: _reading(error_solution_from_record),
+        ResourceKind.PREFERENCE: _reading(preference_from_record),
+        ResourceKind.LEARNING_EVENT: _reading(learning_event_from_record),
+        ResourceKind.DECISION: _reading(decision_from_record),
+        ResourceKind.SESSION: _reading(session_from_record),
     }
 
 

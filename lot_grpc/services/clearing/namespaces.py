@@ -12,19 +12,19 @@ from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from lot_grpc.domain.change import Noun
+from lot_grpc.domain.change import ResourceKind
 from lot_grpc.ports import VectorStore
-from lot_grpc.services.clearing.clears import Clears
-from lot_grpc.services.records.nouns import COLLECTIONS
+from lot_grpc.services.clearing.clear_registry import ClearRegistry
+from lot_grpc.services.records.resource_kinds import COLLECTIONS
 from lot_grpc.services.store_contract import META_NAMESPACE
 
 
 @dataclass(frozen=True, slots=True)
 class NamespaceUsage:
-    """What a namespace holds, by noun; those with none are left out."""
+    """What a namespace holds, by kind; those with none are left out."""
 
     namespace: str
-    counts: Mapping[Noun, int]
+    counts: Mapping[ResourceKind, int]
     clearing: bool = False
 
 
@@ -39,13 +39,13 @@ class NamespacePage:
 class Namespaces:
     """Lists them."""
 
-    def __init__(self, store: VectorStore, clears: Clears) -> None:
+    def __init__(self, store: VectorStore, clear_registry: ClearRegistry) -> None:
         self._store = store
-        self._clears = clears
+        self._clear_registry = clear_registry
 
     async def page(self, size: int, after: str) -> NamespacePage:
         """The next ``size`` behind ``after``: each that holds anything, or is being cleared."""
-        clearing = {clear.namespace for clear in await self._clears.at_work()}
+        clearing = {clear.namespace for clear in await self._clear_registry.at_work()}
         names = sorted(await self._names() | clearing)
         usages: list[NamespaceUsage] = []
         for name in names[bisect_right(names, after) :]:
@@ -63,10 +63,10 @@ class Namespaces:
             await asyncio.sleep(0)
         return names - {META_NAMESPACE}
 
-    async def _counts(self, namespace: str) -> dict[Noun, int]:
-        counts: dict[Noun, int] = {}
-        for noun, names in COLLECTIONS.items():
+    async def _counts(self, namespace: str) -> dict[ResourceKind, int]:
+        counts: dict[ResourceKind, int] = {}
+        for resource_kind, names in COLLECTIONS.items():
             if names and (count := await self._store.count(names[0], namespace)):
-                counts[noun] = count
+                counts[resource_kind] = count
             await asyncio.sleep(0)
         return counts

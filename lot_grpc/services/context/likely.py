@@ -12,11 +12,11 @@ from lot_grpc.domain.memory import Memory
 from lot_grpc.domain.memory import search_text as memory_text
 from lot_grpc.domain.search_text import SearchText, joined
 from lot_grpc.ports import Embedder
-from lot_grpc.services.context.asked import ContextQuestion
-from lot_grpc.services.context.fitting_patterns import FittingPatterns
-from lot_grpc.services.memories.error_finding import ErrorFound
+from lot_grpc.services.context.patterns import ContextPatterns
+from lot_grpc.services.context.request import ContextRequest
+from lot_grpc.services.memories.error_finder import ErrorFound
 from lot_grpc.services.recall.matching import match_of
-from lot_grpc.services.recall.recall import Finding
+from lot_grpc.services.recall.recall import Hit
 
 T = TypeVar("T")
 
@@ -28,26 +28,26 @@ class NearHits:
     ``left_out``: how many of each kind were unlikely to help, by response field.
     """
 
-    patterns: FittingPatterns
-    episodes: Sequence[Finding[Episode]]
-    failures: Sequence[Finding[Episode]]
-    memories: Sequence[Finding[Memory]]
+    patterns: ContextPatterns
+    episodes: Sequence[Hit[Episode]]
+    failures: Sequence[Hit[Episode]]
+    memories: Sequence[Hit[Memory]]
     errors: Sequence[ErrorFound]
     left_out: Mapping[str, int] = field(default_factory=dict)
 
 
-def likely_hits(embedder: Embedder, asked: ContextQuestion, near: NearHits) -> NearHits:
+def likely_hits(embedder: Embedder, request: ContextRequest, near: NearHits) -> NearHits:
     """Those that are likely to help.
 
     Patterns that match by expression and solutions of this very error stay; if one of these
     solutions worked, those of other errors are left out.
     """
     memories = [
-        match_of(embedder, asked.task, memory_text(hit.thing.content), hit.similarity)
+        match_of(embedder, request.task, memory_text(hit.thing.content), hit.similarity)
         for hit in near.memories
     ]
     errors = [
-        match_of(embedder, asked.error, _error_text(hit), hit.similarity) for hit in near.errors
+        match_of(embedder, request.error, _error_text(hit), hit.similarity) for hit in near.errors
     ]
     patterns = [hit.match for hit in near.patterns.hits]
     episodes = [hit.match for hit in near.episodes]

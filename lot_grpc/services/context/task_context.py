@@ -1,6 +1,6 @@
 """The context of a task: all that is known for it, in one call and with one embedding.
 
-The task is embedded once; all nouns are asked at the same time, each with this vector. One
+The task is embedded once; all kinds are asked at the same time, each with this vector. One
 retrieval remembers the answer, so that an outcome of a pattern is learned for this task.
 """
 
@@ -23,24 +23,24 @@ from lot_grpc.domain.preference import Preference
 from lot_grpc.domain.query import EpisodeFilter, Legs, MemoryFilter, PatternFilter
 from lot_grpc.lexical.bm25 import lexical_query
 from lot_grpc.ports import Embedder, Embedding, VectorStore
-from lot_grpc.services.changes.watching import Watching
-from lot_grpc.services.context.asked import ContextQuestion, filled_in
-from lot_grpc.services.context.fitting_patterns import ChoosingPatterns, FittingPatterns
-from lot_grpc.services.context.liked import liked
+from lot_grpc.services.changes.watcher import ChangeWatcher
 from lot_grpc.services.context.likely import NearHits, likely_hits
-from lot_grpc.services.learning.recommendations import Recommended, Recommending
-from lot_grpc.services.memories.error_finding import ErrorFinding, ErrorFound, ErrorQuestion
-from lot_grpc.services.memories.passages import MatchingPassages, Passage
+from lot_grpc.services.context.patterns import ContextPatterns, PatternChooser
+from lot_grpc.services.context.preferences import liked
+from lot_grpc.services.context.request import ContextRequest, filled_in
+from lot_grpc.services.learning.recommendations import Recommended, Recommender
+from lot_grpc.services.memories.error_finder import ErrorFound, ErrorQuery, ErrorSolutionFinder
+from lot_grpc.services.memories.passages import Passage, PassageMatcher
 from lot_grpc.services.recall.learned_tasks import LearnedTasks
-from lot_grpc.services.recall.questions import (
-    Asked,
-    episode_question,
-    memory_question,
-    pattern_question,
-)
-from lot_grpc.services.recall.recall import Finding, Question, Recall
+from lot_grpc.services.recall.recall import Hit, Recall, RecallRequest
 from lot_grpc.services.recall.retrievals import Retrievals
 from lot_grpc.services.recall.search import embed_wordless
+from lot_grpc.services.recall.targets import (
+    RecallOptions,
+    episode_request,
+    memory_request,
+    pattern_request,
+)
 
 FAILURES: Final = 10
 """So many failed episodes, the most similar by meaning, warnings are drawn from."""
@@ -67,9 +67,9 @@ class TaskContext:
     ``left_out``: how many of the nearest of each kind are unlikely to help, by response field.
     """
 
-    episodes: Sequence[Finding[Episode]]
-    patterns: FittingPatterns
-    memories: Sequence[Finding[Memory]]
+    episodes: Sequence[Hit[Episode]]
+    patterns: ContextPatterns
+    memories: Sequence[Hit[Memory]]
     passages: list[Passage | None]
     errors: Sequence[ErrorFound]
     warnings: tuple[TaskWarning, ...]
@@ -90,7 +90,7 @@ class TaskContext:
         return self.patterns.wordless
 
 
-class TaskContexts:
+class TaskContextBuilder:
     """Gathers them."""
 
     def __init__(
@@ -100,73 +100,80 @@ class TaskContexts:
         patterns: Recall[Pattern],
         episodes: Recall[Episode],
         memories: Recall[Memory],
-        errors: ErrorFinding,
-        recommending: Recommending,
+        errors: ErrorSolutionFinder,
+        recommender: Recommender,
         learned: LearnedTasks,
         retrievals: Retrievals,
-        watching: Watching,
-        passages: MatchingPassages,
+        change_watcher: ChangeWatcher,
+        passages: PassageMatcher,
     ) -> None:
         self._store = store
         self._passages = passages
         self._embedder = embedder
-        self._patterns = ChoosingPatterns(store, patterns)
+        self._patterns = PatternChooser(store, patterns)
         self._episodes = episodes
         self._memories = memories
         self._errors = errors
-        self._recommending = recommending
+        self._recommending = recommender
         self._learned = learned
         self._retrievals = retrievals
-        self._watching = watching
+        self._change_watcher = change_watcher
 
-    async def gather(self, namespace: str, asked: ContextQuestion) -> TaskContext:
+    async def gather(self, namespace: str, request: ContextRequest) -> TaskContext:
         """All that is known for the task. Raises EpisodeNotFoundError."""
-        asked = await filled_in(self._store, namespace, asked)
-        question = pattern_question(_recall(asked, asked.limit), PatternFilter())
-        question = _narrowed(question, asked)
-        embedding = asyncio.ensure_future(self._embed(asked.task))
+        request = await filled_in(self._store, namespace, request)
+        recall_request = pattern_request(_recall(request, request.limit), PatternFilter())
+        recall_request = _narrowed(recall_request, request)
+        embedding = asyncio.ensure_future(self._embed(request.task))
         try:
-            return await self._gather(namespace, asked, question, embedding)
+            return await self._gather(namespace, request, recall_request, embedding)
         finally:
             embedding.cancel()
 
     async def _gather(
         self,
         namespace: str,
-        asked: ContextQuestion,
-        question: Question,
+        request: ContextRequest,
+        recall_request: RecallRequest,
         embedding: asyncio.Future[Embedding],
     ) -> TaskContext:
         """All of it; what needs no vector is looked for while that is made."""
-        meant, preferences = await asyncio.gather(
-            self._learned.matching(namespace, asked.own_words, question.where),
-            liked(self._store, namespace, asked.task, asked.preference_categories),
+        self_matched, preferences = await asyncio.gather(
+            self._learned.matching(namespace, request.own_words, recall_request.where),
+            liked(self._store, namespace, request.task, request.preference_categories),
         )
         with_it = _Shared(embedding)
         patterns, (episodes, failures), memories, recommended, errors = await asyncio.gather(
             self._patterns.choose(
-                namespace, replace(with_it.question(question), meant=frozenset(meant))
+                namespace,
+                replace(
+                    with_it.recall_request(recall_request), self_matched=frozenset(self_matched)
+                ),
             ),
-            self._runs(namespace, asked, with_it),
-            self._remembered(namespace, asked, with_it),
-            self._recommending.recommend(namespace, asked.profile, asked.limit, given=embedding),
-            self._solutions(namespace, asked, embedding),
+            self._runs(namespace, request, with_it),
+            self._remembered(namespace, request, with_it),
+            self._recommending.recommend(
+                namespace, request.profile, request.limit, given=embedding
+            ),
+            self._solutions(namespace, request, embedding),
         )
         vector = (await embedding).vector
         near = NearHits(patterns, episodes, failures, memories, errors)
-        if asked.likely_only:
-            near = likely_hits(self._embedder, asked, near)
+        if request.likely_only:
+            near = likely_hits(self._embedder, request, near)
         passages = await self._passages.of([hit.thing for hit in near.memories], vector)
         read = [_read(hit.thing, one) for hit, one in zip(near.memories, passages, strict=True)]
-        warnings = warnings_of([hit.thing for hit in near.failures], asked.limit)
+        warnings = warnings_of([hit.thing for hit in near.failures], request.limit)
         known = _known(near, read, warnings, preferences, recommended)
         pattern_ids = [hit.thing.pattern_id for hit in near.patterns.hits]
         solution_ids = [hit.error_solution.error_solution_id for hit in near.errors]
         retrieval_id = self._retrievals.remember(
-            namespace, asked.task, vector, (*pattern_ids, *solution_ids)
+            namespace, request.task, vector, (*pattern_ids, *solution_ids)
         )
         episode_ids = [hit.thing.episode_id for hit in near.episodes]
-        self._watching.suggested(namespace, asked.task, pattern_ids, episode_ids, retrieval_id)
+        self._change_watcher.suggested(
+            namespace, request.task, pattern_ids, episode_ids, retrieval_id
+        )
         return TaskContext(
             near.episodes,
             near.patterns,
@@ -176,7 +183,7 @@ class TaskContexts:
             warnings,
             preferences,
             recommended,
-            prompt_of(known, asked.max_tokens),
+            prompt_of(known, request.max_tokens),
             retrieval_id,
             near.left_out,
         )
@@ -187,46 +194,51 @@ class TaskContexts:
         return await embed_wordless(self._embedder, task)
 
     async def _runs(
-        self, namespace: str, asked: ContextQuestion, with_it: _Shared
-    ) -> tuple[list[Finding[Episode]], list[Finding[Episode]]]:
+        self, namespace: str, request: ContextRequest, with_it: _Shared
+    ) -> tuple[list[Hit[Episode]], list[Hit[Episode]]]:
         """Ended episodes that tell different things, and the failed ones to warn of."""
         ended = EpisodeFilter(statuses=(EpisodeStatus.SUCCEEDED, EpisodeStatus.FAILED))
         failed = EpisodeFilter(statuses=(EpisodeStatus.FAILED,))
-        by_meaning = replace(_recall(asked, FAILURES), legs=Legs.DENSE)
-        questions = [
-            episode_question(_recall(asked, _EPISODES * asked.limit), ended, success_only=False),
-            episode_question(by_meaning, failed, success_only=False),
+        by_meaning = replace(_recall(request, FAILURES), legs=Legs.DENSE)
+        recall_requests = [
+            episode_request(_recall(request, _EPISODES * request.limit), ended, success_only=False),
+            episode_request(by_meaning, failed, success_only=False),
         ]
         found, failures = await asyncio.gather(
-            *(self._episodes.find(namespace, with_it.question(one)) for one in questions)
+            *(
+                self._episodes.find(namespace, with_it.recall_request(one))
+                for one in recall_requests
+            )
         )
         nearest = max((hit.similarity for hit in found.hits), default=0.0)
         least = max(_LIKE_AT_ALL, nearest - _AS_LIKE)
         like = [hit for hit in failures.hits if hit.similarity >= least]
-        return told_apart([(hit, hit.thing) for hit in found.hits], asked.limit), like
+        return told_apart([(hit, hit.thing) for hit in found.hits], request.limit), like
 
     async def _remembered(
-        self, namespace: str, asked: ContextQuestion, with_it: _Shared
-    ) -> list[Finding[Memory]]:
-        question = _narrowed(memory_question(_recall(asked, asked.limit), MemoryFilter()), asked)
-        return (await self._memories.find(namespace, with_it.question(question))).hits
+        self, namespace: str, request: ContextRequest, with_it: _Shared
+    ) -> list[Hit[Memory]]:
+        recall_request = _narrowed(
+            memory_request(_recall(request, request.limit), MemoryFilter()), request
+        )
+        return (await self._memories.find(namespace, with_it.recall_request(recall_request))).hits
 
     async def _solutions(
-        self, namespace: str, asked: ContextQuestion, embedding: asyncio.Future[Embedding]
+        self, namespace: str, request: ContextRequest, embedding: asyncio.Future[Embedding]
     ) -> list[ErrorFound]:
         """Solutions of the error that the task names, if it names one, then what did not help."""
-        if not asked.error:
+        if not request.error:
             return []
-        question = ErrorQuestion(
-            error_message=asked.error,
-            limit=asked.limit,
-            min_similarity=asked.min_similarity or 0.0,
-            where=tuple(asked.in_language),
+        recall_request = ErrorQuery(
+            error_message=request.error,
+            limit=request.limit,
+            min_similarity=request.min_similarity or 0.0,
+            where=tuple(request.in_language),
             embedding=embedding,
             quiet=True,
         )
-        answer = await self._errors.find(namespace, question)
-        return [*answer.hits, *answer.unsolved][: asked.limit]
+        answer = await self._errors.find(namespace, recall_request)
+        return [*answer.hits, *answer.unsolved][: request.limit]
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,20 +247,20 @@ class _Shared:
 
     embedding: asyncio.Future[Embedding]
 
-    def question(self, one: Question) -> Question:
+    def recall_request(self, one: RecallRequest) -> RecallRequest:
         """A question that is asked with it; its answer is remembered with all others."""
         return replace(one, embedding=self.embedding, quiet=True)
 
 
-def _recall(asked: ContextQuestion, limit: int) -> Asked:
-    return Asked(asked.task, limit, asked.min_similarity or 0.0)
+def _recall(request: ContextRequest, limit: int) -> RecallOptions:
+    return RecallOptions(request.task, limit, request.min_similarity or 0.0)
 
 
-def _narrowed(question: Question, asked: ContextQuestion) -> Question:
+def _narrowed(recall_request: RecallRequest, request: ContextRequest) -> RecallRequest:
     """To things of the language and of none."""
-    if not (in_language := asked.in_language):
-        return question
-    return replace(question, filters={**question.filters, "language": in_language})
+    if not (in_language := request.in_language):
+        return recall_request
+    return replace(recall_request, filters={**recall_request.filters, "language": in_language})
 
 
 def _read(memory: Memory, passage: Passage | None) -> Memory:

@@ -27,16 +27,14 @@ from lot_grpc.domain.errors import (
 from lot_grpc.domain.ids import content_hash, new_id
 from lot_grpc.domain.query import EpisodeFilter
 from lot_grpc.ports import Condition, Equals, Payload, Record, VectorStore
-from lot_grpc.services.episodes.arrivals import Arrivals
-from lot_grpc.services.episodes.episode_deleting import EpisodeDeleting
+from lot_grpc.services.episodes.active_streams import ActiveStreams
+from lot_grpc.services.episodes.episode_deleter import EpisodeDeleter
 from lot_grpc.services.episodes.event_log import EventLog
-from lot_grpc.services.episodes.fencing import Fence
-from lot_grpc.services.episodes.reuse import Reuse
-from lot_grpc.services.episodes.writers import Writers
-from lot_grpc.services.indexing import Indexed, Indexing
+from lot_grpc.services.episodes.fence import Fence
+from lot_grpc.services.episodes.notifier import EpisodeNotifier
+from lot_grpc.services.episodes.reuse import ReuseCounter
+from lot_grpc.services.indexer import Indexed, Indexer
 from lot_grpc.services.ledger import CREATE_TIME, Ask, Entry, Ledger
-from lot_grpc.services.moments import Moments
-from lot_grpc.services.pacing import pause_before_retry
 from lot_grpc.services.paging import Fits, Position, any_size, pieces, read_page
 from lot_grpc.services.records.collections import EPISODES, SORT_KEY
 from lot_grpc.services.records.episodes import (
@@ -44,6 +42,7 @@ from lot_grpc.services.records.episodes import (
     WANTED,
     WRITER_EPOCH,
     base_payload,
+    committed_prefix_of,
     end_hash,
     end_payload,
     episode_conditions,
@@ -51,10 +50,11 @@ from lot_grpc.services.records.episodes import (
     episode_point,
     episode_record,
     event_hash,
-    ground_of,
     start_hash,
     unrevised_as,
 )
+from lot_grpc.services.time_slice import pause_before_retry
+from lot_grpc.services.time_source import TimeSource
 
 RECORD_METHOD = "RecordEpisode"
 _TRIES = 50
@@ -70,7 +70,7 @@ class EpisodeDraft:
     end: EpisodeEnd | None = None
     events: tuple[EpisodeEvent, ...] = ()
     extract: bool = False
-    """Whether patterns are to be extracted from it: written down with its end (``lessons``)."""
+    """Whether to extract patterns from it: written down with its end (``episode_extraction``)."""
 
     def hash(self) -> str:
         """The same for the same request."""
@@ -134,26 +134,26 @@ class Episodes:
     def __init__(
         self,
         store: VectorStore,
-        indexing: Indexing,
-        moments: Moments,
+        indexer: Indexer,
+        time_source: TimeSource,
         ledger: Ledger,
         log: EventLog,
-        writers: Writers,
+        active_streams: ActiveStreams,
         fence: Fence,
-        deleting: EpisodeDeleting,
-        reuse: Reuse,
-        arrivals: Arrivals,
+        deleting: EpisodeDeleter,
+        reuse: ReuseCounter,
+        notifier: EpisodeNotifier,
     ) -> None:
         self._store = store
-        self._indexing = indexing
-        self._moments = moments
+        self._indexer = indexer
+        self._time = time_source
         self._ledger = ledger
         self._log = log
-        self._writers = writers
+        self._active_streams = active_streams
         self._fence = fence
         self._deleting = deleting
         self._reuse = reuse
-        self._arrivals = arrivals
+        self._notifier = notifier
 
     # --- starting -----------------------------------------------------------------------------
 
@@ -162,7 +162,7 @@ class Episodes:
         entry, episode_id = await self._enter(namespace, draft, "StartEpisode", draft.request_id)
         if entry is not None and entry.result is not None:
             return Started(await self.get(namespace, episode_id), entry.result["created"])
-        indexed = await self._indexing.vectors_of(search_text(draft.start, None))
+        indexed = await self._indexer.vectors_of(search_text(draft.start, None))
         episode = self._new(namespace, episode_id, draft.start)
         started = await self._insert(episode, indexed, entry)
         if entry is not None:
@@ -180,7 +180,7 @@ class Episodes:
         end.check("episode.")
         draft = replace(draft, start=named_by_end(draft.start, end))
         # All that can be refused is, before anything is written.
-        now = self._moments.now()
+        now = self._time.now()
         events = self._numbered(draft.events, now)
         begun = self._new(namespace, draft.episode_id, draft.start)
         if draft.start.start_time is None and end.end_time is not None:
@@ -197,7 +197,7 @@ class Episodes:
         if not entry.first:
             await self._ledger.reopen(entry)
         ended = replace(ended, episode_id=episode_id)
-        indexed = await self._indexing.vectors_of(search_text(draft.start, end))
+        indexed = await self._indexer.vectors_of(search_text(draft.start, end))
         await self._refuse_other(ended, end, len(events))
         try:
             await self._append_all(namespace, episode_id, events)
@@ -223,7 +223,7 @@ class Episodes:
         return entry, episode_id
 
     def _new(self, namespace: str, episode_id: str, start: EpisodeStart) -> Episode:
-        now = self._moments.now()
+        now = self._time.now()
         complexity = start.complexity or assess_complexity(
             start.task, start.dependencies, start.effort or 1.0, start.category
         )
@@ -246,7 +246,7 @@ class Episodes:
     async def _insert(
         self, episode: Episode, indexed: Indexed, entry: Entry | None, *, extract: bool = False
     ) -> Started:
-        record = episode_record(episode, self._moments.sort_key(), indexed.vectors)
+        record = episode_record(episode, self._time.sort_key(), indexed.vectors)
         if extract:
             record.payload[EXTRACTION] = WANTED
         if record.id in await self._store.insert(EPISODES, [record]):
@@ -306,7 +306,8 @@ class Episodes:
     ) -> Ended:
         """End an episode and close its stream. The same end again answers alike.
 
-        ``extract``: that patterns are to be extracted is written down with it (``lessons``).
+        ``extract``: that patterns are to be extracted is written down with it
+        (``episode_extraction``).
 
         Raises EpisodeNotFoundError, EpisodeEndedError.
         """
@@ -321,10 +322,10 @@ class Episodes:
         if ask is not None:
             entry = await self._ledger.begin(ask)
             await self._deleting.refuse_repeat(entry, episode_id)
-        async with self._writers.turn(namespace, episode_id):
+        async with self._active_streams.turn(namespace, episode_id):
             ended = await self._end(namespace, episode_id, end, extract=extract)
-            self._arrivals.tell(namespace, episode_id)
-            writer = self._writers.current(namespace, episode_id)
+            self._notifier.tell(namespace, episode_id)
+            writer = self._active_streams.current(namespace, episode_id)
             if writer is not None:
                 writer.stop(EpisodeEndedError(episode_id, end.status.name, "its stream is closed"))
         await self._count_used(namespace, episode_id, end)
@@ -335,7 +336,7 @@ class Episodes:
     async def _require_used_by_new(
         self, namespace: str, draft: EpisodeDraft, end: EpisodeEnd
     ) -> None:
-        """``Reuse.require``, unless it is a repeat: what it used may have gone since."""
+        """``ReuseCounter.require``, unless it is a repeat: what it used may have gone since."""
         if not end.used_episode_ids:
             return
         if draft.request_id:
@@ -363,10 +364,10 @@ class Episodes:
                 raise EpisodeEndedError(
                     episode_id, episode.status.name, "an episode ends once, this end differs"
                 )
-            now = self._moments.now()
+            now = self._time.now()
             self._ended(episode, end, 0, now)  # refuse before a stream is stopped
             text = search_text(episode.start, end)
-            indexed = await self._indexing.vectors_of(text) if text.solved else None
+            indexed = await self._indexer.vectors_of(text) if text.solved else None
             try:
                 count, base, when = await self._count_for_end(namespace, episode_id)
             except EpisodeEndedError:  # another process was first: look whether alike
@@ -437,7 +438,7 @@ class Episodes:
     async def list_page(
         self,
         namespace: str,
-        asked: EpisodeFilter,
+        requested: EpisodeFilter,
         size: int,
         after: Position | None,
         fits: Fits[Episode] = any_size,
@@ -447,7 +448,7 @@ class Episodes:
         async def read(records: Sequence[Record]) -> list[Episode]:
             return [await self._counted(record) for record in records]
 
-        where = episode_conditions(asked)
+        where = episode_conditions(requested)
         found = await read_page(self._store, EPISODES, namespace, where, size, after, read, fits)
         return EpisodePage(*found)
 
@@ -461,13 +462,13 @@ class Episodes:
     ) -> EventPage:
         """A page of events in order. Raises EpisodeNotFoundError."""
         record = await self._record(namespace, episode_id)
-        episode, ground = episode_from_record(record), ground_of(record.payload)
+        episode, committed = episode_from_record(record), committed_prefix_of(record.payload)
         found: list[EpisodeEvent] = []
         for limit in pieces(size):
             most = limit
             if episode.status.ended:  # what came too late behind the end is no event of it
                 most = min(limit, max(0, episode.event_count - after))
-            events = await self._log.read(namespace, episode_id, after, most, ground)
+            events = await self._log.read(namespace, episode_id, after, most, committed)
             for event in events:
                 if len(found) == size or not fits(event):
                     return EventPage(found, after)
@@ -483,10 +484,12 @@ class Episodes:
         if episode.status is not EpisodeStatus.RUNNING:
             return episode
         await asyncio.sleep(0)  # a page of running ones must not hold all other calls
-        writer = self._writers.current(record.namespace, episode.episode_id)
+        writer = self._active_streams.current(record.namespace, episode.episode_id)
         known = writer.last if writer else 0
-        ground = ground_of(record.payload)
-        count = await self._log.last_sequence(record.namespace, episode.episode_id, known, ground)
+        committed = committed_prefix_of(record.payload)
+        count = await self._log.last_sequence(
+            record.namespace, episode.episode_id, known, committed
+        )
         return replace(episode, event_count=count)
 
     async def _record(self, namespace: str, episode_id: str) -> Record:

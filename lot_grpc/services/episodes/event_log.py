@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from lot_grpc.domain.episode import EpisodeEvent
 from lot_grpc.domain.errors import EventConflictError, EventSequenceGapError
 from lot_grpc.ports import Condition, Equals, IdIn, Range, Record, VectorStore
-from lot_grpc.services.episodes.event_writing import EventWriting
+from lot_grpc.services.episodes.event_writer import EventWriter
 from lot_grpc.services.records.collections import EVENTS
 from lot_grpc.services.records.episodes import (
-    Ground,
+    CommittedPrefix,
     event_from_record,
     event_hash,
     event_point,
@@ -22,7 +22,7 @@ from lot_grpc.services.records.episodes import (
     event_record,
 )
 
-ALL = Ground()
+ALL = CommittedPrefix()
 """Every event stands."""
 
 _HIGHEST_POWER = 40
@@ -35,18 +35,18 @@ class EventLog:
 
     def __init__(self, store: VectorStore) -> None:
         self._store = store
-        self._writing = EventWriting(store)
+        self._writing = EventWriter(store)
 
     async def last_sequence(
-        self, namespace: str, episode_id: str, known: int = 0, ground: Ground = ALL
+        self, namespace: str, episode_id: str, known: int = 0, committed: CommittedPrefix = ALL
     ) -> int:
         """The number of the last event that stands; 0 without any.
 
         ``known`` ones are there for sure.
         """
-        known = max(known, ground.number)
+        known = max(known, committed.number)
         steps = [known + 2**power for power in range(_HIGHEST_POWER)]
-        there = await self._which(namespace, episode_id, steps, ground.epoch)
+        there = await self._which(namespace, episode_id, steps, committed.epoch)
         low, high = known, steps[0]
         for step in steps:
             if step not in there:
@@ -56,21 +56,31 @@ class EventLog:
         while high - low > 1:
             stride = max(1, (high - low) // _SPREAD)
             probes = list(range(low + stride, high, stride))
-            there = await self._which(namespace, episode_id, probes, ground.epoch)
+            there = await self._which(namespace, episode_id, probes, committed.epoch)
             missing = [probe for probe in probes if probe not in there]
             high = missing[0] if missing else high
             low = max((probe for probe in probes if probe < high), default=low)
         return low
 
     async def read(
-        self, namespace: str, episode_id: str, after: int, limit: int, ground: Ground = ALL
+        self,
+        namespace: str,
+        episode_id: str,
+        after: int,
+        limit: int,
+        committed: CommittedPrefix = ALL,
     ) -> list[EpisodeEvent]:
         """The events of ``records``."""
-        found = await self.records(namespace, episode_id, after, limit, ground)
+        found = await self.records(namespace, episode_id, after, limit, committed)
         return [event_from_record(record) for record in found]
 
     async def records(
-        self, namespace: str, episode_id: str, after: int, limit: int, ground: Ground = ALL
+        self,
+        namespace: str,
+        episode_id: str,
+        after: int,
+        limit: int,
+        committed: CommittedPrefix = ALL,
     ) -> list[Record]:
         """Up to ``limit`` events that stand behind number ``after``, in order and without a gap.
 
@@ -82,7 +92,7 @@ class EventLog:
         records = []
         for point in points:
             record = found.get(point)
-            if record is None or not ground.holds(record.payload):
+            if record is None or not committed.holds(record.payload):
                 break
             records.append(record)
         return records

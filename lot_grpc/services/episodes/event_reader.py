@@ -10,9 +10,9 @@ from lot_grpc.domain.episode import EpisodeEvent
 from lot_grpc.domain.errors import EpisodeNotFoundError
 from lot_grpc.ports import VectorStore
 from lot_grpc.services.episodes.event_log import EventLog
-from lot_grpc.services.pacing import pause_before_retry
 from lot_grpc.services.records.collections import EPISODES
 from lot_grpc.services.records.episodes import Stage, episode_point, stage_of
+from lot_grpc.services.time_slice import pause_before_retry
 
 _PATIENCE = 12
 """Looks at a record whose new writer has not said yet what it found: about a second."""
@@ -57,7 +57,7 @@ class EventReader:
         for attempt in range(_PATIENCE):
             self._stage = stage
             events = await self._log.read(
-                self.namespace, self.episode_id, self.after, limit, stage.ground
+                self.namespace, self.episode_id, self.after, limit, stage.committed
             )
             stage = await self.look()
             if self._stands(stage):
@@ -94,5 +94,5 @@ class EventReader:
         """Whether what was read between the stage before and this one is what there is."""
         if self._store.exclusive:
             return True
-        same = self._stage is not None and self._stage.ground == stage.ground
-        return same and stage.epoch in (stage.ground.epoch, self._dead_epoch)
+        same = self._stage is not None and self._stage.committed == stage.committed
+        return same and stage.epoch in (stage.committed.epoch, self._dead_epoch)

@@ -14,7 +14,7 @@ from typing import Final
 
 import numpy as np
 
-from lot_grpc.services.distilling.clustering import Unit, clusters
+from lot_grpc.services.distillation.clustering import Unit, clusters
 from lot_grpc.services.episodes.failure_landscape import Floats
 
 LEVEL: Final = 0.14

@@ -20,7 +20,7 @@ from lot_grpc.domain.extraction.digest import ErrorSeen
 from lot_grpc.domain.failures.kinds import KINDS
 from lot_grpc.domain.failures.wording import plain_words
 from lot_grpc.ports import Embedder
-from lot_grpc.services.pacing import Pace
+from lot_grpc.services.time_slice import TimeSlice
 
 Floats = NDArray[np.float32]
 
@@ -69,10 +69,10 @@ class FailureLandscape:
 
 async def in_plain_words(errors: Sequence[ErrorSeen]) -> list[str]:
     """What is embedded of each error. Gives way to other calls."""
-    words, pace = [], Pace(rest=1.0)
+    words, time_slice = [], TimeSlice(rest=1.0)
     for error in errors:
         words.append(plain_words(error.type, error.message))
-        await pace.give_way()
+        await time_slice.give_way()
     return words
 
 

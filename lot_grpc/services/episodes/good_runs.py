@@ -34,7 +34,7 @@ class GoodRuns:
         """
         points = [episode_point(namespace, one) for group in groups for one in group]
         failed = await self._store.get(EPISODES, namespace, points, vectors=True)
-        asked = [point for point in points if point in failed]
+        criteria = [point for point in points if point in failed]
         queries = [
             SearchQuery(
                 TEXT_VECTOR,
@@ -43,10 +43,10 @@ class GoodRuns:
                 (_SUCCEEDED,),
                 min_score=LIKE_TASK,
             )
-            for point in asked
+            for point in criteria
         ]
         found = await self._store.search(EPISODES, namespace, queries) if queries else []
-        near = dict(zip(asked, found, strict=True))
+        near = dict(zip(criteria, found, strict=True))
         good = await self._read(namespace, near)
         return [
             _latest([near.get(episode_point(namespace, one), {}) for one in group], good)

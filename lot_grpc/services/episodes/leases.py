@@ -16,8 +16,8 @@ from lot_grpc.domain.errors import (
     NamespaceClearingError,
     WriterReplacedError,
 )
-from lot_grpc.services.episodes.fencing import LEASE_SECONDS, Fence
-from lot_grpc.services.episodes.writers import Writer, Writers
+from lot_grpc.services.episodes.active_streams import ActiveStreams, OpenStream
+from lot_grpc.services.episodes.fence import LEASE_SECONDS, Fence
 
 RENEW_SECONDS: Final = LEASE_SECONDS / 3
 """How often: two renewals in a row may fail."""
@@ -28,9 +28,9 @@ _AT_ONCE = 16
 class Leases:
     """Renews."""
 
-    def __init__(self, fence: Fence, writers: Writers) -> None:
+    def __init__(self, fence: Fence, active_streams: ActiveStreams) -> None:
         self._fence = fence
-        self._writers = writers
+        self._active_streams = active_streams
 
     async def renew(self) -> None:
         """Renew all, once; nothing to do where no other process can write.
@@ -39,7 +39,7 @@ class Leases:
         """
         if not self._fence.needed:
             return
-        waiting = deque(self._writers.open())
+        waiting = deque(self._active_streams.open())
 
         async def work() -> None:
             while waiting:
@@ -50,8 +50,8 @@ class Leases:
             if failure is not None:
                 raise failure
 
-    async def _renew(self, writer: Writer) -> None:
-        if self._writers.current(writer.namespace, writer.episode_id) is not writer:
+    async def _renew(self, writer: OpenStream) -> None:
+        if self._active_streams.current(writer.namespace, writer.episode_id) is not writer:
             return  # it was closed meanwhile
         try:
             if await self._fence.renew(writer):

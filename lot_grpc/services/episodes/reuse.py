@@ -15,7 +15,6 @@ from contextlib import suppress
 
 from lot_grpc.domain.errors import ContentionError, EpisodeNotFoundError, invalid
 from lot_grpc.ports import Equals, IdIn, Missing, Record, VectorStore
-from lot_grpc.services.pacing import pause_before_retry
 from lot_grpc.services.records.collections import EPISODES, SORT_KEY
 from lot_grpc.services.records.episodes import (
     DONE,
@@ -27,12 +26,13 @@ from lot_grpc.services.records.episodes import (
     WANTED,
     episode_point,
 )
+from lot_grpc.services.time_slice import pause_before_retry
 
 _TRIES = 50
 _AT_ONCE = 1_000
 
 
-class Reuse:
+class ReuseCounter:
     """Checks and counts."""
 
     def __init__(self, store: VectorStore) -> None:

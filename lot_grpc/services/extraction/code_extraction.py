@@ -22,11 +22,11 @@ from lot_grpc.domain.pattern import Pattern, PatternContent, different_fields
 from lot_grpc.parsing.code import MAX_TOTAL_BYTES
 from lot_grpc.parsing.grammars import LANGUAGES
 from lot_grpc.parsing.sandbox import SANDBOX
-from lot_grpc.services.moments import Moments
-from lot_grpc.services.pacing import Pace
 from lot_grpc.services.patterns.drafts import Dedupe, PatternDraft, Saved
+from lot_grpc.services.patterns.pattern_writer import PatternWriter
 from lot_grpc.services.patterns.patterns import Patterns
-from lot_grpc.services.patterns.saving import Saving
+from lot_grpc.services.time_slice import TimeSlice
+from lot_grpc.services.time_source import TimeSource
 
 _AT_ONCE = 50
 """Patterns that are saved at once: what is embedded together is written together."""
@@ -69,10 +69,12 @@ class Extracted:
 class CodeExtraction:
     """Takes patterns out of code."""
 
-    def __init__(self, saving: Saving, patterns: Patterns, moments: Moments) -> None:
-        self._saving = saving
+    def __init__(
+        self, pattern_writer: PatternWriter, patterns: Patterns, time_source: TimeSource
+    ) -> None:
+        self._pattern_writer = pattern_writer
         self._patterns = patterns
-        self._moments = moments
+        self._time = time_source
 
     async def extract(self, namespace: str, draft: CodeDraft) -> Extracted:
         """Find the pieces and store each as a pattern.
@@ -94,11 +96,11 @@ class CodeExtraction:
             made = {one.pattern_id: self._unsaved(namespace, one) for one in new}
         else:
             made = await self._save(namespace, new)
-        pace = Pace()
+        time_slice = TimeSlice()
         kept: dict[str, None] = {}
         for pattern_id, pattern in there.items():
             kept |= dict.fromkeys(_given_otherwise(pattern.content, wanted[pattern_id]))
-            await pace.give_way()
+            await time_slice.give_way()
         stored = there | {pattern_id: saved.pattern for pattern_id, saved in made.items()}
         return Extracted(
             tuple(stored[pattern_id] for pattern_id in wanted),
@@ -121,7 +123,7 @@ class CodeExtraction:
         saved: dict[str, Saved] = {}
         for start in range(0, len(drafts), _AT_ONCE):
             some = drafts[start : start + _AT_ONCE]
-            results = await self._saving.save_many(namespace, some)
+            results = await self._pattern_writer.save_many(namespace, some)
             for one, result in zip(some, results, strict=True):
                 saved[one.pattern_id] = await self._saved(namespace, one, result)
         return saved
@@ -136,7 +138,7 @@ class CodeExtraction:
 
     def _unsaved(self, namespace: str, draft: PatternDraft) -> Saved:
         """What a save would answer."""
-        now = self._moments.now()
+        now = self._time.now()
         outcomes = Outcomes(success_rate=draft.initial_success_rate)
         pattern = Pattern(namespace, draft.pattern_id, draft.content, outcomes, 1, now, now)
         return Saved(pattern, created=True)
@@ -156,12 +158,12 @@ async def _contents(
             limit=MAX_TOTAL_BYTES,
             given=total,
         )
-    pace = Pace()
+    time_slice = TimeSlice()
     contents: dict[str, PatternContent] = {}
     for piece in worth_a_pattern(parsed.pieces):
         content = piece_content(piece, language, draft.context, draft.success_metrics)
         contents.setdefault(piece_pattern_id(content), content)
-        await pace.give_way()
+        await time_slice.give_way()
     return contents
 
 

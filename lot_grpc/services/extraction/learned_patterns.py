@@ -19,11 +19,9 @@ from lot_grpc.domain.outcomes import Outcomes
 from lot_grpc.domain.pattern import Pattern, PatternContent, search_text
 from lot_grpc.domain.sameness import same_content
 from lot_grpc.ports import Equals, Range, Record, VectorStore
-from lot_grpc.services.indexing import Indexed, Indexing
-from lot_grpc.services.moments import Moments
-from lot_grpc.services.pacing import pause_before_retry
+from lot_grpc.services.indexer import Indexed, Indexer
 from lot_grpc.services.patterns.lineage import Lineage
-from lot_grpc.services.patterns.patterns import NOUN
+from lot_grpc.services.patterns.patterns import RESOURCE_KIND
 from lot_grpc.services.records.collections import OUTCOMES, PATTERNS, SORT_KEY
 from lot_grpc.services.records.patterns import (
     LEARNED_FIELDS,
@@ -34,6 +32,8 @@ from lot_grpc.services.records.patterns import (
     pattern_point,
     pattern_record,
 )
+from lot_grpc.services.time_slice import pause_before_retry
+from lot_grpc.services.time_source import TimeSource
 
 _WRITTEN: Final = (
     "task", "actions", "language", "category", "task_type", "task_type_pattern", "complexity",
@@ -59,11 +59,11 @@ class _Plan:
 class LearnedPatterns:
     """Stores what was learned."""
 
-    def __init__(self, store: VectorStore, indexing: Indexing, moments: Moments) -> None:
+    def __init__(self, store: VectorStore, indexer: Indexer, time_source: TimeSource) -> None:
         self._store = store
-        self._indexing = indexing
-        self._moments = moments
-        self._lineage = Lineage(store, moments)
+        self._indexer = indexer
+        self._time = time_source
+        self._lineage = Lineage(store, time_source)
 
     async def find(self, namespace: str, pattern_id: str) -> Pattern | None:
         """The pattern of an id, if it is there."""
@@ -72,27 +72,35 @@ class LearnedPatterns:
 
     async def preview(self, learned: Learned) -> Pattern:
         """What ``store`` would come to."""
-        lesson = learned.lesson
-        return self._plan(learned, await self._record(lesson.namespace, lesson.pattern_id)).pattern
+        learning_task = learned.learning_task
+        return self._plan(
+            learned, await self._record(learning_task.namespace, learning_task.pattern_id)
+        ).pattern
 
     async def store(self, learned: Learned) -> Pattern:
         """Create the pattern or bring it up to date; the same once more changes nothing."""
-        lesson = learned.lesson
+        learning_task = learned.learning_task
         for attempt in range(_TRIES):
-            before = await self._record(lesson.namespace, lesson.pattern_id)
+            before = await self._record(learning_task.namespace, learning_task.pattern_id)
             plan = self._plan(learned, before)
             if not plan.changed or await self._write(plan):
                 return plan.pattern
             await pause_before_retry(attempt)
-        raise ContentionError(NOUN, lesson.pattern_id)
+        raise ContentionError(RESOURCE_KIND, learning_task.pattern_id)
 
     def _plan(self, learned: Learned, before: Record | None) -> _Plan:
-        lesson, now = learned.lesson, self._moments.now()
+        learning_task, now = learned.learning_task, self._time.now()
         hashes = _hashes(learned.content)
         fresh = Outcomes(success_rate=learned.success_rate)
         if before is None:
             pattern = Pattern(
-                lesson.namespace, lesson.pattern_id, learned.content, fresh, 1, now, now
+                learning_task.namespace,
+                learning_task.pattern_id,
+                learned.content,
+                fresh,
+                1,
+                now,
+                now,
             )
             return _Plan(pattern, changed=True, before=None, hashes=hashes)
         stored = pattern_from_record(before)
@@ -120,7 +128,7 @@ class LearnedPatterns:
         before = plan.before
         indexed = Indexed(dict(before.vectors))
         if search_text(plan.pattern.content) != search_text(pattern_from_record(before).content):
-            indexed = await self._indexing.vectors_of(search_text(plan.pattern.content))
+            indexed = await self._indexer.vectors_of(search_text(plan.pattern.content))
         kept = {**kept_in_edits(before.payload), LEARNED_FIELDS: dict(plan.hashes)}
         record = pattern_record(plan.pattern, before.payload[SORT_KEY], indexed.vectors, kept)
         return await self._store.replace(
@@ -133,8 +141,8 @@ class LearnedPatterns:
 
     async def _insert(self, plan: _Plan) -> bool:
         pattern = plan.pattern
-        indexed = await self._indexing.vectors_of(search_text(pattern.content))
-        record = pattern_record(pattern, self._moments.sort_key(), indexed.vectors)
+        indexed = await self._indexer.vectors_of(search_text(pattern.content))
+        record = pattern_record(pattern, self._time.sort_key(), indexed.vectors)
         record.payload[LEARNED_FIELDS] = dict(plan.hashes)
         if record.id not in await self._lineage.insert([record]):
             return False

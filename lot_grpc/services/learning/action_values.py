@@ -17,9 +17,6 @@ from lot_grpc.domain.action_values import ActionValue, LearningState, Step, best
 from lot_grpc.domain.errors import ContentionError
 from lot_grpc.domain.policy import NamespacePolicy
 from lot_grpc.ports import Equals, Order, Record, VectorStore
-from lot_grpc.services.keeping.policies import Policies
-from lot_grpc.services.moments import Moments
-from lot_grpc.services.pacing import Pace, pause_before_retry
 from lot_grpc.services.records.actions import (
     REVISION,
     SETTLED,
@@ -35,8 +32,11 @@ from lot_grpc.services.records.actions import (
     value_payload,
 )
 from lot_grpc.services.records.collections import ACTION_VALUES, TRAJECTORIES
+from lot_grpc.services.retention.policies import Policies
 from lot_grpc.services.scanning import scan
 from lot_grpc.services.settling import settled_among
+from lot_grpc.services.time_slice import TimeSlice, pause_before_retry
+from lot_grpc.services.time_source import TimeSource
 
 _TRIES = 50
 
@@ -44,9 +44,9 @@ _TRIES = 50
 class ActionValues:
     """What was learned of actions, in all namespaces."""
 
-    def __init__(self, store: VectorStore, moments: Moments, policies: Policies) -> None:
+    def __init__(self, store: VectorStore, time_source: TimeSource, policies: Policies) -> None:
         self._store = store
-        self._moments = moments
+        self._time = time_source
         self._policies = policies
 
     # --- reading ------------------------------------------------------------------------------
@@ -110,11 +110,11 @@ class ActionValues:
         return len(late)
 
     async def _take_in(self, trajectory: Trajectory) -> None:
-        pace = Pace()
+        time_slice = TimeSlice()
         policy = (await self._policies.get(trajectory.namespace)).policy
         for number in reversed(range(len(trajectory.steps))):
             await self._take_step(trajectory, number, policy)
-            await pace.give_way()
+            await time_slice.give_way()
         await self._store.update(
             TRAJECTORIES, trajectory.namespace, trajectory.point, set={SETTLED: True}
         )
@@ -151,12 +151,12 @@ class ActionValues:
     ) -> bool:
         """Write what a step makes of a value; False if the value moved meanwhile."""
         namespace = trajectory.namespace
-        now = self._moments.now()
+        now = self._time.now()
         best = await self._best_value(namespace, step.next_state)
         rates = policy.action_learning_rate, policy.action_discount
         if record is None:
             value = learned(0.0, step.reward, best, *rates)
-            first = first_value_record(namespace, step, value, now, self._moments.sort_key())
+            first = first_value_record(namespace, step, value, now, self._time.sort_key())
             first.payload[UNSETTLED] = taken
             return first.id in await self._store.insert(ACTION_VALUES, [first])
         old = record.payload

@@ -24,9 +24,7 @@ from lot_grpc.domain.outcomes import Outcome
 from lot_grpc.domain.sameness import same_values
 from lot_grpc.ports import Equals, Record, VectorStore
 from lot_grpc.services.ledger import CREATE_TIME, Ask, Entry, Ledger
-from lot_grpc.services.moments import Moments
 from lot_grpc.services.once import Insertion, Once
-from lot_grpc.services.pacing import pause_before_retry
 from lot_grpc.services.paging import Fits, Position, any_size, each, read_page
 from lot_grpc.services.records.collections import DECISIONS, REQUESTS, SORT_KEY
 from lot_grpc.services.records.decisions import (
@@ -39,9 +37,11 @@ from lot_grpc.services.records.decisions import (
     result_payload,
 )
 from lot_grpc.services.settling import settled_among
+from lot_grpc.services.time_slice import pause_before_retry
+from lot_grpc.services.time_source import TimeSource
 from lot_grpc.services.tombstones import DELETED_SINCE, Tombstone, Tombstones
 
-NOUN = "decision"
+RESOURCE_KIND = "decision"
 _TRIES = 50
 
 
@@ -75,13 +75,13 @@ class Decisions:
     def __init__(
         self,
         store: VectorStore,
-        moments: Moments,
+        time_source: TimeSource,
         ledger: Ledger,
         once: Once,
         tombstones: Tombstones,
     ) -> None:
         self._store = store
-        self._moments = moments
+        self._time = time_source
         self._ledger = ledger
         self._once = once
         self._tombstones = tombstones
@@ -94,8 +94,8 @@ class Decisions:
         """
 
         def make(id: str) -> Record:
-            decision = Decision(namespace, id, draft.content, self._moments.now())
-            return decision_record(decision, self._moments.sort_key())
+            decision = Decision(namespace, id, draft.content, self._time.now())
+            return decision_record(decision, self._time.sort_key())
 
         def require_same(stored: Record) -> None:
             decision = decision_from_record(stored)
@@ -113,7 +113,7 @@ class Decisions:
                 require_same,
                 draft.decision_id,
                 draft.request_id,
-                NOUN,
+                RESOURCE_KIND,
                 DecisionNotFoundError,
             )
         )
@@ -126,13 +126,13 @@ class Decisions:
     async def list_page(
         self,
         namespace: str,
-        asked: DecisionFilter,
+        criteria: DecisionFilter,
         size: int,
         after: Position | None,
         fits: Fits[Decision] = any_size,
     ) -> tuple[list[Decision], Position | None]:
         """A page, newest first, and where the next one begins."""
-        where, read = decision_conditions(asked), each(decision_from_record)
+        where, read = decision_conditions(criteria), each(decision_from_record)
         return await read_page(self._store, DECISIONS, namespace, where, size, after, read, fits)
 
     async def record_outcome(self, namespace: str, draft: DecisionOutcomeDraft) -> Decision:
@@ -145,7 +145,7 @@ class Decisions:
         entry = await self._begin(record, draft) if draft.request_id else None
         if entry is not None and entry.result is not None:
             return await self.get(namespace, draft.decision_id)
-        result = DecisionOutcome(draft.outcome, self._moments.now(), draft.reward, draft.note)
+        result = DecisionOutcome(draft.outcome, self._time.now(), draft.reward, draft.note)
         record = await self._take_outcome(namespace, draft.decision_id, result, entry)
         if entry is not None:
             await self._ledger.finish(entry, {})
@@ -169,8 +169,8 @@ class Decisions:
         for attempt in range(_TRIES):
             record = await self._record(namespace, decision_id)
             unsettled: list[str] = record.payload[UNSETTLED]
-            asked = [*own, *unsettled]
-            done = await settled_among(self._store, REQUESTS, namespace, asked, "done")
+            criteria = [*own, *unsettled]
+            done = await settled_among(self._store, REQUESTS, namespace, criteria, "done")
             if any(point in unsettled or point in done for point in own):
                 return record
             left = [point for point in unsettled if point not in done]
@@ -178,7 +178,7 @@ class Decisions:
             if written := await self._change(record, changed):
                 return written
             await pause_before_retry(attempt)
-        raise ContentionError(NOUN, decision_id)
+        raise ContentionError(RESOURCE_KIND, decision_id)
 
     async def take_reward(self, namespace: str, decision_id: str, reward: float) -> None:
         """Take the reward of feedback if the decision has none; doing it again changes nothing.
@@ -192,7 +192,7 @@ class Decisions:
             if await self._change(record, {"feedback_reward": reward}) is not None:
                 return
             await pause_before_retry(attempt)
-        raise ContentionError(NOUN, decision_id)
+        raise ContentionError(RESOURCE_KIND, decision_id)
 
     async def delete(self, namespace: str, decision_id: str, etag: str = "") -> None:
         """Delete the one that has ``etag`` (empty: any).
@@ -203,12 +203,12 @@ class Decisions:
             record = await self._record(namespace, decision_id)
             current = decision_from_record(record).etag
             if etag and etag != current:
-                raise EtagMismatchError(NOUN, decision_id, etag, current)
-            stone = await self._tombstones.begin(NOUN, decision_id, record, (REVISION,))
+                raise EtagMismatchError(RESOURCE_KIND, decision_id, etag, current)
+            stone = await self._tombstones.begin(RESOURCE_KIND, decision_id, record, (REVISION,))
             if await self.finish_delete(stone):
                 return
             await pause_before_retry(attempt)
-        raise ContentionError(NOUN, decision_id)
+        raise ContentionError(RESOURCE_KIND, decision_id)
 
     async def finish_delete(self, stone: Tombstone) -> bool:
         """Carry out a recorded delete; False if the decision has changed since."""

@@ -14,7 +14,6 @@ from lot_grpc.domain.learning_event import (
 )
 from lot_grpc.domain.sameness import same_values
 from lot_grpc.ports import Record, VectorStore
-from lot_grpc.services.moments import Moments
 from lot_grpc.services.once import Insertion, Once
 from lot_grpc.services.paging import Fits, Position, any_size, each, read_page
 from lot_grpc.services.records.collections import LEARNING_EVENTS
@@ -24,9 +23,10 @@ from lot_grpc.services.records.learning_events import (
     learning_event_point,
     learning_event_record,
 )
+from lot_grpc.services.time_source import TimeSource
 from lot_grpc.services.tombstones import Tombstone, Tombstones
 
-NOUN = "learning_event"
+RESOURCE_KIND = "learning_event"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +46,10 @@ class LearningEvents:
     """The learning events of all namespaces."""
 
     def __init__(
-        self, store: VectorStore, moments: Moments, once: Once, tombstones: Tombstones
+        self, store: VectorStore, time_source: TimeSource, once: Once, tombstones: Tombstones
     ) -> None:
         self._store = store
-        self._moments = moments
+        self._time = time_source
         self._once = once
         self._tombstones = tombstones
 
@@ -61,8 +61,8 @@ class LearningEvents:
         """
 
         def make(id: str) -> Record:
-            event = LearningEvent(namespace, id, draft.content, self._moments.now())
-            return learning_event_record(event, self._moments.sort_key())
+            event = LearningEvent(namespace, id, draft.content, self._time.now())
+            return learning_event_record(event, self._time.sort_key())
 
         def require_same(stored: Record) -> None:
             event = learning_event_from_record(stored)
@@ -80,7 +80,7 @@ class LearningEvents:
                 require_same,
                 draft.learning_event_id,
                 draft.request_id,
-                NOUN,
+                RESOURCE_KIND,
                 LearningEventNotFoundError,
             )
         )
@@ -93,13 +93,13 @@ class LearningEvents:
     async def list_page(
         self,
         namespace: str,
-        asked: LearningEventFilter,
+        criteria: LearningEventFilter,
         size: int,
         after: Position | None,
         fits: Fits[LearningEvent] = any_size,
     ) -> tuple[list[LearningEvent], Position | None]:
         """A page, newest first, and where the next one begins."""
-        where, read = learning_event_conditions(asked), each(learning_event_from_record)
+        where, read = learning_event_conditions(criteria), each(learning_event_from_record)
         return await read_page(
             self._store, LEARNING_EVENTS, namespace, where, size, after, read, fits
         )
@@ -107,7 +107,9 @@ class LearningEvents:
     async def delete(self, namespace: str, learning_event_id: str) -> None:
         """Delete one; what it taught stays. Raises LearningEventNotFoundError."""
         record = await self._record(namespace, learning_event_id)
-        await self.finish_delete(await self._tombstones.begin(NOUN, learning_event_id, record))
+        await self.finish_delete(
+            await self._tombstones.begin(RESOURCE_KIND, learning_event_id, record)
+        )
 
     async def finish_delete(self, stone: Tombstone) -> bool:
         """Carry out a recorded delete."""

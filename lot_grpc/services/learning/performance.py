@@ -31,11 +31,11 @@ from lot_grpc.domain.trends import (
     most_frequent,
 )
 from lot_grpc.ports import AnyOf, Condition, Equals, Missing, Record, VectorStore
-from lot_grpc.services.moments import Moments
-from lot_grpc.services.pacing import Pace
 from lot_grpc.services.records.collections import END_TIME, EPISODES
 from lot_grpc.services.records.episodes import episode_conditions
 from lot_grpc.services.scanning import scan
+from lot_grpc.services.time_slice import TimeSlice
+from lot_grpc.services.time_source import TimeSource
 
 _ENDED = AnyOf("status", tuple(one.value for one in EpisodeStatus if one.ended))
 _SUCCEEDED = Equals("status", EpisodeStatus.SUCCEEDED.value)
@@ -49,18 +49,18 @@ _MICROS = 1_000_000
 class Performance:
     """Trends and reports of all namespaces."""
 
-    def __init__(self, store: VectorStore, moments: Moments) -> None:
+    def __init__(self, store: VectorStore, time_source: TimeSource) -> None:
         self._store = store
-        self._moments = moments
+        self._time = time_source
 
     async def trends(
-        self, namespace: str, asked: EpisodeFilter, wish: TrendWish
+        self, namespace: str, criteria: EpisodeFilter, wish: TrendWish
     ) -> list[CategoryTrend]:
         """One a category, the one with most episodes first; equally many by name.
 
         Of each category it reads the latest 1,000, and with an interval as many as the points need.
         """
-        where = _ended(asked)
+        where = _ended(criteria)
         trends = []
         for category, count in (await self._categories(namespace, where)).items():
             tally = Tally(wish)
@@ -77,14 +77,14 @@ class Performance:
         return _in_order(trends)
 
     async def report(
-        self, namespace: str, asked: EpisodeFilter, sample_size: int
+        self, namespace: str, criteria: EpisodeFilter, sample_size: int
     ) -> PerformanceReport:
         """All in all, with advice and insights. It reads all episodes that the filter lets through.
 
         No sum of durations can be asked of the store, and an average over some would be another
         figure than it says.
         """
-        where = _ended(asked)
+        where = _ended(criteria)
         listed = await self._categories(namespace, where)
         tallies: defaultdict[str, Tally] = defaultdict(lambda: Tally(TrendWish(sample_size)))
         total, successes, durations = 0, 0, Durations()
@@ -96,15 +96,15 @@ class Performance:
             category = row.payload.get("category", "")
             if category in listed:
                 tallies[category].add(episode)
-        trends, pace = [], Pace()
+        trends, time_slice = [], TimeSlice()
         for name, tally in tallies.items():
             trends.append(tally.trend(name, tally.count))
-            await pace.give_way()
+            await time_slice.give_way()
         trends = _in_order(trends)
         enough = total >= FEWEST_FOR_INSIGHTS
         return PerformanceReport(
             namespace=namespace,
-            generate_time=self._moments.now(),
+            generate_time=self._time.now(),
             total=total,
             successes=successes,
             average_duration=durations.average,
@@ -154,8 +154,8 @@ class Performance:
         return most_frequent(counts, len(counts))
 
 
-def _ended(asked: EpisodeFilter) -> list[Condition]:
-    return [_ENDED, *episode_conditions(asked)]
+def _ended(criteria: EpisodeFilter) -> list[Condition]:
+    return [_ENDED, *episode_conditions(criteria)]
 
 
 def _of(category: str) -> Condition:

@@ -121,7 +121,7 @@ class _Hit:
     group: _Group
 
 
-class Recommending:
+class Recommender:
     """Recommendations in all namespaces."""
 
     def __init__(
@@ -208,9 +208,9 @@ class Recommending:
         namespace: str,
         groups: Sequence[_Group],
         vector: Sequence[float] | None,
-        wanted: int,
+        count: int,
     ) -> dict[str, _Hit]:
-        """The best ``wanted`` that reach their bounds; of those equal to the last, the newest too.
+        """The best ``count`` that reach their bounds; of those equal to the last, the newest too.
 
         One more is asked of each group: only if that is equal to the last may others be hidden.
         """
@@ -218,31 +218,31 @@ class Recommending:
         full = []
         for group in groups:
             most = group.agreement.score(group.weights, 0.0 if vector is None else 1.0)
-            if _edge(hits, wanted) > most:
+            if _edge(hits, count) > most:
                 break
-            found = await self._nearest(namespace, group, vector, wanted + 1)
+            found = await self._nearest(namespace, group, vector, count + 1)
             _take_best(hits, found)
-            if len(found) > wanted:
+            if len(found) > count:
                 full.append((group, min(hit.score for hit in found.values())))
             await asyncio.sleep(0)  # seven searches must not hold all other calls
-        edge = _edge(hits, wanted)
+        edge = _edge(hits, count)
         hits = {point: hit for point, hit in hits.items() if hit.score >= edge}
         if vector is None:  # then a group has given its newest already
             return hits
         for group, last in full:
             if last == edge:
-                equals = await self._equals(namespace, group, vector, edge, wanted)
+                equals = await self._equals(namespace, group, vector, edge, count)
                 _take_best(hits, equals)
         return hits
 
     async def _nearest(
-        self, namespace: str, group: _Group, vector: Sequence[float] | None, wanted: int
+        self, namespace: str, group: _Group, vector: Sequence[float] | None, count: int
     ) -> dict[str, _Hit]:
         """The best of a group. Without a text to compare they are all equal: the newest."""
         if vector is None:
-            newest = await self._newest(namespace, group, wanted)
+            newest = await self._newest(namespace, group, count)
             return {record.id: group.hit(0.0) for record in newest}
-        query = SearchQuery(TEXT_VECTOR, vector, wanted, group.where, group.least_cosine)
+        query = SearchQuery(TEXT_VECTOR, vector, count, group.where, group.least_cosine)
         [found] = await self._store.search(EPISODES, namespace, [query])
         return {point: group.hit(cosine) for point, cosine in found.items()}
 
@@ -252,7 +252,7 @@ class Recommending:
         group: _Group,
         vector: Sequence[float],
         score: float,
-        wanted: int,
+        count: int,
     ) -> dict[str, _Hit]:
         """The newest of a group that have just this score; its pool may hide them."""
         newest = await self._newest(namespace, group, _EQUALS_WITHIN)
@@ -264,7 +264,7 @@ class Recommending:
         [found] = await self._store.search(EPISODES, namespace, [query])
         hits = {record.id: group.hit(found[record.id]) for record in newest if record.id in found}
         equal = [(point, hit) for point, hit in hits.items() if hit.score == score]
-        return dict(equal[:wanted])
+        return dict(equal[:count])
 
     async def _newest(self, namespace: str, group: _Group, limit: int) -> list[Record]:
         return await self._store.scroll(
@@ -333,8 +333,8 @@ def _agreeing(agreement: Agreement, values: dict[str, str]) -> Iterator[Conditio
             yield same if getattr(agreement, key) else Not(same)
 
 
-def _edge(hits: dict[str, _Hit], wanted: int) -> float:
-    """The score of the last of the best ``wanted``; 0 while there are fewer."""
-    if len(hits) < wanted:
+def _edge(hits: dict[str, _Hit], count: int) -> float:
+    """The score of the last of the best ``count``; 0 while there are fewer."""
+    if len(hits) < count:
         return 0.0
-    return sorted((hit.score for hit in hits.values()), reverse=True)[wanted - 1]
+    return sorted((hit.score for hit in hits.values()), reverse=True)[count - 1]

@@ -13,7 +13,6 @@ from lot_grpc.domain.json_values import as_doubles
 from lot_grpc.domain.selection import EXPLORATION_RATE, SelectionPolicy, choose, generator
 from lot_grpc.ports import Record, VectorStore
 from lot_grpc.services.learning.action_values import ActionValues
-from lot_grpc.services.moments import Moments
 from lot_grpc.services.once import Insertion, Once
 from lot_grpc.services.records.actions import (
     Selection,
@@ -22,6 +21,7 @@ from lot_grpc.services.records.actions import (
     selection_record,
 )
 from lot_grpc.services.records.collections import SELECTIONS
+from lot_grpc.services.time_source import TimeSource
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +52,10 @@ class Selections:
     """The selections of all namespaces. Each can be rewarded, as often as it is judged."""
 
     def __init__(
-        self, store: VectorStore, moments: Moments, once: Once, values: ActionValues
+        self, store: VectorStore, time_source: TimeSource, once: Once, values: ActionValues
     ) -> None:
         self._store = store
-        self._moments = moments
+        self._time = time_source
         self._once = once
         self._values = values
 
@@ -78,7 +78,7 @@ class Selections:
                 draft.policy,
                 choice.explored,
                 tuple(known[name] for name in names if name in known),
-                self._moments.now(),
+                self._time.now(),
             )
             return selection_record(selection)
 

@@ -11,8 +11,8 @@ from lot_grpc.domain.learning_event import TargetKind
 from lot_grpc.services.episodes.episodes import Episodes
 from lot_grpc.services.learning.action_values import ActionValues
 from lot_grpc.services.learning.decisions import Decisions
+from lot_grpc.services.learning.feedback_handler import Check, Judged, Move
 from lot_grpc.services.learning.selections import Selections
-from lot_grpc.services.learning.submitting_feedback import Check, Judged, Move
 from lot_grpc.services.memories.memories import Memories
 from lot_grpc.services.patterns.feedback import FeedbackDraft
 from lot_grpc.services.recall.retrievals import Retrievals

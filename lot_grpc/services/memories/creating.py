@@ -22,11 +22,9 @@ from lot_grpc.domain.memory import Memory, different_fields, same_memory_id, sea
 from lot_grpc.domain.sameness import same_content
 from lot_grpc.ports import MultiVector, Record, VectorStore
 from lot_grpc.services.expiry import with_ttl
-from lot_grpc.services.indexing import Indexed, Indexing
+from lot_grpc.services.indexer import Indexed, Indexer
 from lot_grpc.services.ledger import CREATE_TIME, Ask, Entry, Ledger
-from lot_grpc.services.memories.drafts import NOUN, Created, MemoryDraft
-from lot_grpc.services.moments import Moments
-from lot_grpc.services.pacing import Pace
+from lot_grpc.services.memories.drafts import RESOURCE_KIND, Created, MemoryDraft
 from lot_grpc.services.records.collections import MEMORIES
 from lot_grpc.services.records.memories import (
     REQUEST,
@@ -34,6 +32,8 @@ from lot_grpc.services.records.memories import (
     memory_point,
     memory_record,
 )
+from lot_grpc.services.time_slice import TimeSlice
+from lot_grpc.services.time_source import TimeSource
 from lot_grpc.services.tombstones import DELETED_SINCE, Tombstones
 
 _METHOD = "CreateMemory"
@@ -77,14 +77,14 @@ class Creating:
     def __init__(
         self,
         store: VectorStore,
-        indexing: Indexing,
-        moments: Moments,
+        indexer: Indexer,
+        time_source: TimeSource,
         ledger: Ledger,
         tombstones: Tombstones,
     ) -> None:
         self._store = store
-        self._indexing = indexing
-        self._moments = moments
+        self._indexer = indexer
+        self._time = time_source
         self._ledger = ledger
         self._tombstones = tombstones
 
@@ -93,14 +93,14 @@ class Creating:
     ) -> list[Created | LotError]:
         """Create each by itself; one result each, in order. Store errors end the call."""
         works = [_Work(namespace, draft, "") for draft in drafts]
-        pace = Pace()
+        time_slice = TimeSlice()
         for work in works:
             try:
-                work.draft.check(self._moments.now())
+                work.draft.check(self._time.now())
                 work.memory_id = _first_id(work.draft)
             except LotError as error:
                 work.result = error
-            await pace.give_way()
+            await time_slice.give_way()
         await self._enter(namespace, _open(works))
         for work in _open(works):
             await self._answer_repeat(work)
@@ -112,7 +112,7 @@ class Creating:
                 break
         for work in works:
             if work.result is None:
-                work.result = ContentionError(NOUN, work.memory_id)
+                work.result = ContentionError(RESOURCE_KIND, work.memory_id)
             if work.entry and work.entry.result is None and isinstance(work.result, Created):
                 created = work.result
                 await self._ledger.finish(
@@ -129,13 +129,13 @@ class Creating:
 
     async def _enter(self, namespace: str, works: Sequence[_Work]) -> None:
         asking = [work for work in works if work.draft.request_id]
-        pace = Pace()
+        time_slice = TimeSlice()
         asks = []
         for work in asking:
             plan = {"memory_id": work.memory_id}
             hashed = work.draft.hash()
             asks.append(Ask(namespace, _METHOD, work.draft.request_id, hashed, plan))
-            await pace.give_way()
+            await time_slice.give_way()
         for work, entry in zip(asking, await self._ledger.begin_many(asks), strict=True):
             if isinstance(entry, LotError):
                 work.result = entry
@@ -153,7 +153,7 @@ class Creating:
         record = (await self._store.get(MEMORIES, work.namespace, [point])).get(point)
         if record is not None and not entry.result and work.wrote(record):
             return
-        if await self._tombstones.deleted_since(entry, NOUN, memory_id, record):
+        if await self._tombstones.deleted_since(entry, RESOURCE_KIND, memory_id, record):
             work.result = MemoryNotFoundError(work.namespace, memory_id, DELETED_SINCE)
         elif record is not None and entry.result:
             work.result = Created(memory_from_record(record), entry.result["created"])
@@ -190,7 +190,7 @@ class Creating:
         fresh = {work.point: work for work in reversed(works)}
         wanted = [work for work in fresh.values() if work.indexed is None]
         texts = [search_text(work.draft.content) for work in wanted]
-        for work, indexed in zip(wanted, await self._indexing.vectors(texts), strict=True):
+        for work, indexed in zip(wanted, await self._indexer.vectors(texts), strict=True):
             work.indexed = indexed
         for group in _groups([work for work in works if fresh.get(work.point) is work]):
             records = [self._record(work, work.indexed) for work in group if work.indexed]
@@ -201,10 +201,10 @@ class Creating:
                     work.result = Created(memory_from_record(record), True, truncated)
 
     def _record(self, work: _Work, indexed: Indexed) -> Record:
-        now = self._moments.now()
+        now = self._time.now()
         content = with_ttl(work.draft.content, work.draft.ttl, now)
         memory = Memory(work.namespace, work.memory_id, content, 1, now, now)
-        record = memory_record(memory, self._moments.sort_key(), indexed.vectors)
+        record = memory_record(memory, self._time.sort_key(), indexed.vectors)
         if work.entry is not None:
             record.payload[REQUEST] = work.entry.point
         return record

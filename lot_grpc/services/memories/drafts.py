@@ -11,7 +11,7 @@ from lot_grpc.domain.json_values import fields_to_hash
 from lot_grpc.domain.memory import Details, Memory, MemoryContent
 from lot_grpc.services.expiry import check_expiry, with_ttl
 
-NOUN = "memory"
+RESOURCE_KIND = "memory"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +29,12 @@ class MemoryDraft:
 
     def hash(self) -> str:
         """The same for the same request."""
-        asked = [fields_to_hash(self.content), self.memory_id, self.ttl]
-        return content_hash([*asked, True] if self.once else asked)
+        requested = [fields_to_hash(self.content), self.memory_id, self.ttl]
+        return content_hash([*requested, True] if self.once else requested)
 
     def check(self, now: int) -> None:
         """Raise what cannot be created as asked."""
-        check_expiry(NOUN, self.content.expire_time, now)
+        check_expiry(RESOURCE_KIND, self.content.expire_time, now)
         if self.once and self.memory_id:
             raise invalid(
                 "dedupe",

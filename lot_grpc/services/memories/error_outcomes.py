@@ -12,11 +12,11 @@ from lot_grpc.domain.outcomes import Outcome
 from lot_grpc.ports import Record
 from lot_grpc.services.ledger import CREATE_TIME, Ask, Ledger
 from lot_grpc.services.memories.error_solutions import ErrorSolutions
-from lot_grpc.services.moments import Moments
-from lot_grpc.services.outcomes.counting import Counting
+from lot_grpc.services.outcomes.counting import OutcomeCounter
 from lot_grpc.services.recall.retrievals import Retrievals
 from lot_grpc.services.records.error_solutions import error_solution_from_record
 from lot_grpc.services.records.outcomes import OutcomeFact
+from lot_grpc.services.time_source import TimeSource
 from lot_grpc.services.tombstones import DELETED_SINCE
 
 _METHOD = "RecordErrorSolutionOutcome"
@@ -43,18 +43,18 @@ class ErrorOutcomeDraft:
         return content_hash(asdict(self))
 
 
-class RecordingErrorOutcomes:
+class ErrorOutcomeRecorder:
     """Records outcomes of error solutions."""
 
     def __init__(
         self,
-        moments: Moments,
+        time_source: TimeSource,
         ledger: Ledger,
-        counting: Counting,
+        counting: OutcomeCounter,
         error_solutions: ErrorSolutions,
         retrievals: Retrievals,
     ) -> None:
-        self._moments = moments
+        self._time = time_source
         self._ledger = ledger
         self._counting = counting
         self._error_solutions = error_solutions
@@ -86,7 +86,7 @@ class RecordingErrorOutcomes:
             (entry.plan if entry is not None else plan)["outcome_id"],
             "",
             draft.outcome,
-            self._moments.now(),
+            self._time.now(),
             reward=draft.reward,
             duration=draft.duration,
             query=tried_on,

@@ -29,7 +29,7 @@ from lot_grpc.domain.outcomes import Outcomes
 from lot_grpc.domain.sameness import same_content
 from lot_grpc.ports import EXPIRES_KEY, Condition, Equals, IdIn, Range, Record, VectorStore
 from lot_grpc.services.expiry import check_expiry, with_ttl
-from lot_grpc.services.indexing import Indexed, Indexing
+from lot_grpc.services.indexer import Indexed, Indexer
 from lot_grpc.services.ledger import CREATE_TIME, Ask, Entry, Ledger
 from lot_grpc.services.memories.error_drafts import (
     ErrorSolutionDraft,
@@ -37,8 +37,6 @@ from lot_grpc.services.memories.error_drafts import (
     SavedErrorSolution,
 )
 from lot_grpc.services.memories.error_reading import read_aside
-from lot_grpc.services.moments import Moments
-from lot_grpc.services.pacing import pause_before_retry
 from lot_grpc.services.paging import Fits, Position, any_size, each, read_page
 from lot_grpc.services.records.collections import ERROR_SOLUTIONS, OUTCOMES, SORT_KEY
 from lot_grpc.services.records.error_solutions import (
@@ -49,9 +47,11 @@ from lot_grpc.services.records.error_solutions import (
 )
 from lot_grpc.services.records.patterns import REQUEST, STATS_REVISION, kept_in_edits
 from lot_grpc.services.scanning import scan
+from lot_grpc.services.time_slice import pause_before_retry
+from lot_grpc.services.time_source import TimeSource
 from lot_grpc.services.tombstones import DELETED_SINCE, Tombstone, Tombstones
 
-NOUN = "error_solution"
+RESOURCE_KIND = "error_solution"
 _METHOD = "SaveErrorSolution"
 _TRIES = 50
 _UNCHANGED = ("revision", STATS_REVISION, SORT_KEY)
@@ -74,14 +74,14 @@ class ErrorSolutions:
     def __init__(
         self,
         store: VectorStore,
-        indexing: Indexing,
-        moments: Moments,
+        indexer: Indexer,
+        time_source: TimeSource,
         ledger: Ledger,
         tombstones: Tombstones,
     ) -> None:
         self._store = store
-        self._indexing = indexing
-        self._moments = moments
+        self._indexer = indexer
+        self._time = time_source
         self._ledger = ledger
         self._tombstones = tombstones
 
@@ -94,7 +94,7 @@ class ErrorSolutions:
         ErrorSolutionNotFoundError where a repeat meets what was deleted since.
         """
         draft.content.check()
-        check_expiry(NOUN, draft.content.expire_time, self._moments.now())
+        check_expiry(RESOURCE_KIND, draft.content.expire_time, self._time.now())
         await read_aside(draft.content.error_type, draft.content.error_message)
         solution_id = draft.error_solution_id or same_solution_id(draft.content)
         entry = None
@@ -121,7 +121,7 @@ class ErrorSolutions:
             saved = SavedErrorSolution(error_solution_from_record(record), created=True)
             await self._finish(entry, saved)
             return saved
-        if await self._tombstones.deleted_since(entry, NOUN, solution_id, record):
+        if await self._tombstones.deleted_since(entry, RESOURCE_KIND, solution_id, record):
             raise ErrorSolutionNotFoundError(namespace, solution_id, DELETED_SINCE)
         if record is not None and entry.result:
             return SavedErrorSolution(error_solution_from_record(record), entry.result["created"])
@@ -150,9 +150,9 @@ class ErrorSolutions:
                 continue
             if stored is not None:
                 return _there_already(draft, entry, stored)
-            indexed = await self._indexing.vectors_of(search_text(draft.content))
+            indexed = await self._indexer.vectors_of(search_text(draft.content))
             solution = self._made(namespace, solution_id, draft)
-            record = error_solution_record(solution, self._moments.sort_key(), indexed.vectors)
+            record = error_solution_record(solution, self._time.sort_key(), indexed.vectors)
             if entry is not None:
                 record.payload[REQUEST] = entry.point
             if record.id in await self._store.insert(ERROR_SOLUTIONS, [record]):
@@ -160,7 +160,7 @@ class ErrorSolutions:
                 older = Range(SORT_KEY, lt=record.payload[SORT_KEY])
                 await self._forget_log(namespace, solution_id, [older])
                 return SavedErrorSolution(solution, created=True, truncated=indexed.text_truncated)
-        raise ContentionError(NOUN, solution_id)
+        raise ContentionError(RESOURCE_KIND, solution_id)
 
     async def _edited_into(self, namespace: str, draft: ErrorSolutionDraft) -> Record | None:
         """A solution that an edit made the same as this one, whatever its id."""
@@ -174,7 +174,7 @@ class ErrorSolutions:
         return None
 
     def _made(self, namespace: str, solution_id: str, draft: ErrorSolutionDraft) -> ErrorSolution:
-        now = self._moments.now()
+        now = self._time.now()
         given = draft.initial_success_rate
         rate = draft.content.first_success_rate if given is None else given
         return ErrorSolution(
@@ -214,13 +214,13 @@ class ErrorSolutions:
     async def list_page(
         self,
         namespace: str,
-        asked: ErrorSolutionFilter,
+        criteria: ErrorSolutionFilter,
         size: int,
         after: Position | None,
         fits: Fits[ErrorSolution] = any_size,
     ) -> ErrorSolutionPage:
         """A page, newest first."""
-        where, read = error_solution_conditions(asked), each(error_solution_from_record)
+        where, read = error_solution_conditions(criteria), each(error_solution_from_record)
         found = await read_page(
             self._store, ERROR_SOLUTIONS, namespace, where, size, after, read, fits
         )
@@ -239,17 +239,17 @@ class ErrorSolutions:
         for attempt in range(_TRIES):
             record = await self._to_change(namespace, error_solution_id, etag, vectors=True)
             solution = error_solution_from_record(record)
-            old, now = solution.content, self._moments.now()
+            old, now = solution.content, self._time.now()
             content = edit.apply(old, now)
             content.check()
             await read_aside(content.error_type, content.error_message)
             if content.expire_time != old.expire_time:
-                check_expiry(NOUN, content.expire_time, now)
+                check_expiry(RESOURCE_KIND, content.expire_time, now)
             if content == old:
                 return solution, False
             indexed = Indexed(dict(record.vectors))
             if search_text(content) != search_text(old):
-                indexed = await self._indexing.vectors_of(search_text(content))
+                indexed = await self._indexer.vectors_of(search_text(content))
             edited = replace(
                 solution,
                 content=content,
@@ -268,7 +268,7 @@ class ErrorSolutions:
             if written:
                 return edited, indexed.text_truncated
             await pause_before_retry(attempt)
-        raise ContentionError(NOUN, error_solution_id)
+        raise ContentionError(RESOURCE_KIND, error_solution_id)
 
     async def delete(self, namespace: str, error_solution_id: str, etag: str = "") -> None:
         """Delete the one that has ``etag`` (empty: any).
@@ -277,11 +277,11 @@ class ErrorSolutions:
         """
         for attempt in range(_TRIES):
             record = await self._to_change(namespace, error_solution_id, etag)
-            stone = await self._tombstones.begin(NOUN, error_solution_id, record)
+            stone = await self._tombstones.begin(RESOURCE_KIND, error_solution_id, record)
             if await self.finish_delete(stone):
                 return
             await pause_before_retry(attempt)
-        raise ContentionError(NOUN, error_solution_id)
+        raise ContentionError(RESOURCE_KIND, error_solution_id)
 
     async def _to_change(
         self, namespace: str, error_solution_id: str, etag: str, *, vectors: bool = False
@@ -290,7 +290,7 @@ class ErrorSolutions:
         record = await self.record(namespace, error_solution_id, vectors=vectors)
         current = error_solution_from_record(record).etag
         if etag and etag != current:
-            raise EtagMismatchError(NOUN, error_solution_id, etag, current)
+            raise EtagMismatchError(RESOURCE_KIND, error_solution_id, etag, current)
         return record
 
     async def delete_as_seen(self, record: Record) -> bool:
@@ -300,7 +300,9 @@ class ErrorSolutions:
         """
         error_solution_id = record.payload["error_solution_id"]
         seen = (STATS_REVISION,)
-        stone = await self._tombstones.begin(NOUN, error_solution_id, record, unchanged=seen)
+        stone = await self._tombstones.begin(
+            RESOURCE_KIND, error_solution_id, record, unchanged=seen
+        )
         return await self.finish_delete(stone)
 
     async def finish_delete(self, stone: Tombstone) -> bool:

@@ -15,18 +15,16 @@ from lot_grpc.domain.memory import Memory, MemoryContent, search_text
 from lot_grpc.domain.query import MemoryFilter
 from lot_grpc.ports import Equals, Record, VectorStore
 from lot_grpc.services.expiry import check_expiry
-from lot_grpc.services.indexing import Indexed, Indexing
+from lot_grpc.services.indexer import Indexed, Indexer
 from lot_grpc.services.ledger import Ledger
 from lot_grpc.services.memories.creating import Creating
 from lot_grpc.services.memories.drafts import (
-    NOUN,
+    RESOURCE_KIND,
     Created,
     MemoryDraft,
     MemoryEdit,
     Updated,
 )
-from lot_grpc.services.moments import Moments
-from lot_grpc.services.pacing import pause_before_retry
 from lot_grpc.services.paging import Fits, Position, any_size, each, read_page
 from lot_grpc.services.records.collections import MEMORIES, SORT_KEY
 from lot_grpc.services.records.memories import (
@@ -36,6 +34,8 @@ from lot_grpc.services.records.memories import (
     memory_point,
     memory_record,
 )
+from lot_grpc.services.time_slice import pause_before_retry
+from lot_grpc.services.time_source import TimeSource
 from lot_grpc.services.tombstones import Tombstone, Tombstones
 
 _TRIES = 50
@@ -58,16 +58,16 @@ class Memories:
     def __init__(
         self,
         store: VectorStore,
-        indexing: Indexing,
-        moments: Moments,
+        indexer: Indexer,
+        time_source: TimeSource,
         ledger: Ledger,
         tombstones: Tombstones,
     ) -> None:
         self._store = store
-        self._indexing = indexing
-        self._moments = moments
+        self._indexer = indexer
+        self._time = time_source
         self._tombstones = tombstones
-        self._creating = Creating(store, indexing, moments, ledger, tombstones)
+        self._creating = Creating(store, indexer, time_source, ledger, tombstones)
 
     async def create(self, namespace: str, draft: MemoryDraft) -> Created:
         """Create a memory.
@@ -97,13 +97,13 @@ class Memories:
     async def list_page(
         self,
         namespace: str,
-        asked: MemoryFilter,
+        criteria: MemoryFilter,
         size: int,
         after: Position | None,
         fits: Fits[Memory] = any_size,
     ) -> MemoryPage:
         """A page, newest first."""
-        where, read = memory_conditions(asked), each(memory_from_record)
+        where, read = memory_conditions(criteria), each(memory_from_record)
         found = await read_page(self._store, MEMORIES, namespace, where, size, after, read, fits)
         return MemoryPage(*found)
 
@@ -118,12 +118,12 @@ class Memories:
             record = await self._record(namespace, memory_id, vectors=True)
             memory = memory_from_record(record)
             if etag and etag != memory.etag:
-                raise EtagMismatchError(NOUN, memory_id, etag, memory.etag)
-            now = self._moments.now()
+                raise EtagMismatchError(RESOURCE_KIND, memory_id, etag, memory.etag)
+            now = self._time.now()
             content = edit.apply(memory.content, now)
             content.check()
             if content.expire_time != memory.content.expire_time:
-                check_expiry(NOUN, content.expire_time, now)
+                check_expiry(RESOURCE_KIND, content.expire_time, now)
             if content == memory.content:
                 return Updated(memory)
             indexed = await self._indexed(memory.content, content, record)
@@ -145,12 +145,12 @@ class Memories:
             if written:
                 return Updated(edited, indexed.text_truncated)
             await pause_before_retry(attempt)
-        raise ContentionError(NOUN, memory_id)
+        raise ContentionError(RESOURCE_KIND, memory_id)
 
     async def _indexed(self, old: MemoryContent, new: MemoryContent, record: Record) -> Indexed:
         if search_text(new) == search_text(old):
             return Indexed(dict(record.vectors))
-        return await self._indexing.vectors_of(search_text(new))
+        return await self._indexer.vectors_of(search_text(new))
 
     # --- deleting -----------------------------------------------------------------------------
 
@@ -160,19 +160,19 @@ class Memories:
             record = await self._record(namespace, memory_id)
             memory = memory_from_record(record)
             if etag and etag != memory.etag:
-                raise EtagMismatchError(NOUN, memory_id, etag, memory.etag)
-            stone = await self._tombstones.begin(NOUN, memory_id, record)
+                raise EtagMismatchError(RESOURCE_KIND, memory_id, etag, memory.etag)
+            stone = await self._tombstones.begin(RESOURCE_KIND, memory_id, record)
             if await self.finish_delete(stone):
                 return
             await pause_before_retry(attempt)
-        raise ContentionError(NOUN, memory_id)
+        raise ContentionError(RESOURCE_KIND, memory_id)
 
     async def delete_as_seen(self, record: Record) -> bool:
         """Delete a memory that is still as its record says, read with ``SEEN_KEYS`` at least.
 
         False for one that was edited since.
         """
-        stone = await self._tombstones.begin(NOUN, record.payload["memory_id"], record)
+        stone = await self._tombstones.begin(RESOURCE_KIND, record.payload["memory_id"], record)
         return await self.finish_delete(stone)
 
     async def finish_delete(self, stone: Tombstone) -> bool:

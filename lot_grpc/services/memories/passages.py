@@ -12,9 +12,9 @@ from lot_grpc.domain.memory import Memory
 from lot_grpc.domain.passages import Span, is_short, passages_of
 from lot_grpc.domain.search_text import joined
 from lot_grpc.ports import MultiVector, Record, VectorStore
-from lot_grpc.services.pacing import Pace
 from lot_grpc.services.records.collections import MEMORIES, PASSAGE_VECTORS
 from lot_grpc.services.records.memories import memory_from_record, memory_point
+from lot_grpc.services.time_slice import TimeSlice
 
 _LONG = 16_384
 """Characters from which on a text is split in a thread: a megabyte takes 0.1 s."""
@@ -28,7 +28,7 @@ class Passage:
     span: Span
 
 
-class MatchingPassages:
+class PassageMatcher:
     """Finds them by the vectors that the memories have of their passages."""
 
     def __init__(self, store: VectorStore) -> None:
@@ -36,14 +36,14 @@ class MatchingPassages:
 
     async def of(self, memories: Sequence[Memory], vector: Sequence[float]) -> list[Passage | None]:
         """The passage nearest to the query's vector, for each memory that has several."""
-        pace = Pace()
+        time_slice = TimeSlice()
         found: list[Passage | None] = []
         for memory in memories:
             if is_short(memory.content.content):
                 found.append(None)
                 continue
             found.append(await self._of(memory, vector))
-            await pace.give_way()
+            await time_slice.give_way()
         return found
 
     async def excerpts(self, vector: Sequence[float], records: Sequence[Record]) -> list[str]:

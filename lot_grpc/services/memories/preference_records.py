@@ -12,7 +12,6 @@ from typing import Any
 
 from lot_grpc.domain.preference import HISTORY, Preference
 from lot_grpc.ports import Equals, IdIn, Range, Record, VectorStore
-from lot_grpc.services.moments import Moments
 from lot_grpc.services.records.collections import PREFERENCE_REVISIONS, PREFERENCES, SORT_KEY
 from lot_grpc.services.records.preferences import (
     REVISION,
@@ -23,17 +22,18 @@ from lot_grpc.services.records.preferences import (
     revisions_of,
     value_payload,
 )
+from lot_grpc.services.time_source import TimeSource
 from lot_grpc.services.tombstones import Tombstone, Tombstones
 
-NOUN = "preference"
+RESOURCE_KIND = "preference"
 
 
 class PreferenceRecords:
     """The records of all namespaces."""
 
-    def __init__(self, store: VectorStore, moments: Moments, tombstones: Tombstones) -> None:
+    def __init__(self, store: VectorStore, time_source: TimeSource, tombstones: Tombstones) -> None:
         self._store = store
-        self._moments = moments
+        self._time = time_source
         self._tombstones = tombstones
 
     async def write(
@@ -45,11 +45,11 @@ class PreferenceRecords:
         further: Mapping[str, Any],
     ) -> Preference | None:
         """Write a value over the record that was read; None if it is another by now."""
-        now = self._moments.now()
+        now = self._time.now()
         if record is None:
             await self._finish_former(namespace, key)
             made = Preference(namespace, key, *given, revision=1, create_time=now, update_time=now)
-            first = preference_record(made, self._moments.sort_key())
+            first = preference_record(made, self._time.sort_key())
             first.payload.update(further)
             return made if first.id in await self._store.insert(PREFERENCES, [first]) else None
         await self._store.insert(PREFERENCE_REVISIONS, [revision_record(record)])
@@ -80,7 +80,7 @@ class PreferenceRecords:
 
     async def _finish_former(self, namespace: str, key: str) -> None:
         """Finish a delete of the key that was left half done, before the next one may begin."""
-        stone = await self._tombstones.find(namespace, NOUN, key)
+        stone = await self._tombstones.find(namespace, RESOURCE_KIND, key)
         if stone is not None and not stone.done:
             await self.finish_delete(stone)
 

@@ -22,9 +22,7 @@ from lot_grpc.domain.preference import (
 )
 from lot_grpc.ports import Order, Range, Record, VectorStore
 from lot_grpc.services.ledger import Ask, Entry, Ledger
-from lot_grpc.services.memories.preference_records import NOUN, PreferenceRecords
-from lot_grpc.services.moments import Moments
-from lot_grpc.services.pacing import pause_before_retry
+from lot_grpc.services.memories.preference_records import RESOURCE_KIND, PreferenceRecords
 from lot_grpc.services.paging import (
     Fits,
     Position,
@@ -55,6 +53,8 @@ from lot_grpc.services.records.preferences import (
     value_text,
 )
 from lot_grpc.services.settling import settled_among
+from lot_grpc.services.time_slice import pause_before_retry
+from lot_grpc.services.time_source import TimeSource
 from lot_grpc.services.tombstones import DELETED_SINCE, Tombstone, Tombstones
 
 _METHOD = "PutPreference"
@@ -99,13 +99,13 @@ class Preferences:
     """The preferences of all namespaces."""
 
     def __init__(
-        self, store: VectorStore, moments: Moments, ledger: Ledger, tombstones: Tombstones
+        self, store: VectorStore, time_source: TimeSource, ledger: Ledger, tombstones: Tombstones
     ) -> None:
         self._store = store
-        self._moments = moments
+        self._time = time_source
         self._ledger = ledger
         self._tombstones = tombstones
-        self._records = PreferenceRecords(store, moments, tombstones)
+        self._records = PreferenceRecords(store, time_source, tombstones)
 
     # --- reading ------------------------------------------------------------------------------
 
@@ -188,7 +188,7 @@ class Preferences:
                     await self._ledger.finish(entry, {"created": put.created})
                 return put
             await pause_before_retry(attempt)
-        raise ContentionError(NOUN, draft.key)
+        raise ContentionError(RESOURCE_KIND, draft.key)
 
     async def _try_to_put(
         self, namespace: str, draft: PreferenceDraft, entry: Entry | None
@@ -232,7 +232,7 @@ class Preferences:
     async def _deleted_since(
         self, namespace: str, key: str, record: Record | None, time: int
     ) -> bool:
-        stone = await self._tombstones.find(namespace, NOUN, key)
+        stone = await self._tombstones.find(namespace, RESOURCE_KIND, key)
         if stone is None or stone.delete_time < time:
             return False
         return record is None or record.payload[SORT_KEY] != stone.sort_key
@@ -272,7 +272,7 @@ class Preferences:
             if await self._records.write(namespace, key, record, (value, LEARNED), further):
                 return
             await pause_before_retry(attempt)
-        raise ContentionError(NOUN, key)
+        raise ContentionError(RESOURCE_KIND, key)
 
     # --- deleting -----------------------------------------------------------------------------
 
@@ -284,8 +284,8 @@ class Preferences:
                 raise PreferenceNotFoundError(namespace, key)
             current = preference_from_record(record).etag
             if etag and etag != current:
-                raise EtagMismatchError(NOUN, key, etag, current)
-            stone = await self._tombstones.begin(NOUN, key, record)
+                raise EtagMismatchError(RESOURCE_KIND, key, etag, current)
+            stone = await self._tombstones.begin(RESOURCE_KIND, key, record)
             if await self.finish_delete(stone):
                 return
 
@@ -302,7 +302,7 @@ def _check_etag(namespace: str, draft: PreferenceDraft, record: Record | None) -
         raise PreferenceNotFoundError(namespace, draft.key, "put it without etag to make it")
     current = preference_from_record(record).etag
     if draft.etag != current:
-        raise EtagMismatchError(NOUN, draft.key, draft.etag, current)
+        raise EtagMismatchError(RESOURCE_KIND, draft.key, draft.etag, current)
 
 
 def _has(record: Record, draft: PreferenceDraft) -> bool:

@@ -1,4 +1,4 @@
-"""Keeps the cells: one a pattern and query, at most ``CELLS_AT_MOST`` a pattern.
+"""Keeps the cells: one a pattern and query, at most ``MAX_CELLS`` a pattern.
 
 A cell takes an outcome in by the protocol of ``facts``. Where a pattern has too many, the two with
 the nearest queries become one, by the same protocol with a cell as the fact: (a) the one is frozen:
@@ -14,14 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from lot_grpc.domain.cells import CELLS_AT_MOST, Cell, Fading
+from lot_grpc.domain.cells import MAX_CELLS, Cell, Fading
 from lot_grpc.domain.errors import ContentionError
 from lot_grpc.ports import Condition, Equals, IdIn, Missing, Not, Record, SearchQuery, VectorStore
-from lot_grpc.services.moments import Moments
-from lot_grpc.services.outcomes.asked import AskedVectors
 from lot_grpc.services.outcomes.facts import Facts
 from lot_grpc.services.outcomes.history import History
-from lot_grpc.services.pacing import Pace, pause_before_retry
+from lot_grpc.services.outcomes.query_vectors import QueryVectors
 from lot_grpc.services.records.cells import (
     MERGING,
     REVISION,
@@ -34,6 +32,8 @@ from lot_grpc.services.records.cells import (
 )
 from lot_grpc.services.records.collections import CELLS, QUERY_VECTOR
 from lot_grpc.services.records.outcomes import OutcomeFact
+from lot_grpc.services.time_slice import TimeSlice, pause_before_retry
+from lot_grpc.services.time_source import TimeSource
 
 _TRIES = 50
 _MERGED_AT_ONCE = 8
@@ -46,14 +46,14 @@ class Cells:
     def __init__(
         self,
         store: VectorStore,
-        moments: Moments,
+        time_source: TimeSource,
         facts: Facts,
         history: History,
-        vectors: AskedVectors,
+        vectors: QueryVectors,
         fading: Fading,
     ) -> None:
         self._store = store
-        self._moments = moments
+        self._time = time_source
         self._facts = facts
         self._history = history
         self._vectors = vectors
@@ -114,8 +114,8 @@ class Cells:
 
     async def _nearest(self, fact: OutcomeFact, vector: Sequence[float]) -> Record | None:
         theirs: list[Condition] = [Equals("pattern_id", fact.pattern_id), Missing(MERGING)]
-        wanted = SearchQuery(QUERY_VECTOR, vector, 1, theirs)
-        [found] = await self._store.search(CELLS, fact.namespace, [wanted])
+        search = SearchQuery(QUERY_VECTOR, vector, 1, theirs)
+        [found] = await self._store.search(CELLS, fact.namespace, [search])
         return await self._read(fact.namespace, next(iter(found))) if found else None
 
     async def _insert(self, fact: OutcomeFact, point: str, vector: Sequence[float]) -> bool:
@@ -128,7 +128,7 @@ class Cells:
             vector,
             cell,
             [fact.point],
-            self._moments.sort_key(),
+            self._time.sort_key(),
         )
         return bool(await self._store.insert(CELLS, [record]))
 
@@ -165,16 +165,16 @@ class Cells:
     async def _keep_few(self, namespace: str, pattern_id: str) -> None:
         """Merge the nearest cells of a pattern that has too many."""
         theirs: list[Condition] = [Equals("pattern_id", pattern_id), Missing(MERGING)]
-        if await self._store.count(CELLS, namespace, theirs) <= CELLS_AT_MOST:
+        if await self._store.count(CELLS, namespace, theirs) <= MAX_CELLS:
             return
         cells = await self._store.scroll(
-            CELLS, namespace, theirs, limit=2 * CELLS_AT_MOST, vectors=True
+            CELLS, namespace, theirs, limit=2 * MAX_CELLS, vectors=True
         )
-        pace = Pace()
-        for one, other in _nearest_pairs(cells, len(cells) - CELLS_AT_MOST + _MERGED_AT_ONCE):
+        time_slice = TimeSlice()
+        for one, other in _nearest_pairs(cells, len(cells) - MAX_CELLS + _MERGED_AT_ONCE):
             if await self._freeze(other, one):
                 await self._finish_merge(await self._read(namespace, other.id))
-            await pace.give_way()
+            await time_slice.give_way()
 
     async def _freeze(self, record: Record, into: Record) -> bool:
         """False if it changed, or took in another one that may still be there."""
@@ -263,7 +263,7 @@ def _between(
     return vector
 
 
-def _nearest_pairs(cells: Sequence[Record], wanted: int) -> list[tuple[Record, Record]]:
+def _nearest_pairs(cells: Sequence[Record], search: int) -> list[tuple[Record, Record]]:
     """Pairs of the nearest queries, each cell in one pair at most; the older one first."""
     ordered = sorted(cells, key=lambda cell: (cell.payload["sort_key"], cell.id))
     vectors = np.stack([_vector_of(cell) for cell in ordered])
@@ -277,6 +277,6 @@ def _nearest_pairs(cells: Sequence[Record], wanted: int) -> list[tuple[Record, R
             continue
         used.update((one, other))
         pairs.append((ordered[one], ordered[other]))
-        if len(pairs) == wanted:
+        if len(pairs) == search:
             break
     return pairs

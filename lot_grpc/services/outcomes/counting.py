@@ -10,7 +10,6 @@ from lot_grpc.ports import Equals, Record, VectorStore
 from lot_grpc.services.outcomes.cells import Cells
 from lot_grpc.services.outcomes.facts import Facts
 from lot_grpc.services.outcomes.history import History
-from lot_grpc.services.pacing import pause_before_retry
 from lot_grpc.services.records.outcomes import OutcomeFact
 from lot_grpc.services.records.patterns import (
     STATS_REVISION,
@@ -18,11 +17,12 @@ from lot_grpc.services.records.patterns import (
     outcomes_from_payload,
     outcomes_payload,
 )
+from lot_grpc.services.time_slice import pause_before_retry
 
 _TRIES = 50
 
 
-class Counting:
+class OutcomeCounter:
     """Takes outcomes into the counters of what was used; those of patterns into cells as well."""
 
     def __init__(self, store: VectorStore, facts: Facts, cells: Cells, history: History) -> None:
@@ -86,13 +86,13 @@ class Counting:
         collection, point = thing.collection, thing.point
         for attempt in range(_TRIES):
             record = before if attempt == 0 else None
-            asked = [] if record else [fact_point]
+            requested = [] if record else [fact_point]
             if record is None:
                 record = (await self._store.get(collection, fact.namespace, [point])).get(point)
             if record is None:
                 return None
             unsettled: list[str] = record.payload[UNSETTLED]
-            settled = await self._facts.settled(fact.namespace, [*asked, *unsettled])
+            settled = await self._facts.settled(fact.namespace, [*requested, *unsettled])
             if fact_point in unsettled or fact_point in settled:
                 return record
             revision = record.payload[STATS_REVISION]
@@ -110,7 +110,7 @@ class Counting:
             ):
                 return Record(point, fact.namespace, {**record.payload, **changed})
             await pause_before_retry(attempt)
-        raise ContentionError(thing.noun, thing.id)
+        raise ContentionError(thing.resource_kind, thing.id)
 
     async def _counted(self, fact: OutcomeFact, record: Record) -> Outcomes:
         """The counters with the fact."""

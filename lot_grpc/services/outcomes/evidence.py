@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from lot_grpc.domain.cells import Evidence, Neighbour, evidence, least_cosine, neighbour
 from lot_grpc.domain.ranking import RankingWeights
 from lot_grpc.ports import AnyOf, Record, SearchQuery, VectorStore
-from lot_grpc.services.moments import Moments
 from lot_grpc.services.records.cells import MERGING, cell_from_payload
 from lot_grpc.services.records.collections import CELLS, QUERY_VECTOR
+from lot_grpc.services.time_source import TimeSource
 
 NEIGHBOURS_AT_MOST = 256
 """Cells that are looked at for a query, the nearest of all candidates together."""
@@ -18,9 +18,11 @@ NEIGHBOURS_AT_MOST = 256
 class PatternEvidence:
     """Reads the cells of patterns."""
 
-    def __init__(self, store: VectorStore, moments: Moments, weights: RankingWeights) -> None:
+    def __init__(
+        self, store: VectorStore, time_source: TimeSource, weights: RankingWeights
+    ) -> None:
         self._store = store
-        self._moments = moments
+        self._time = time_source
         self._weights = weights
 
     async def of(
@@ -44,7 +46,7 @@ class PatternEvidence:
         [found] = await self._store.search(CELLS, namespace, [wanted])
         cells = await self._store.get(CELLS, namespace, list(found)) if found else {}
         near: dict[str, list[Neighbour]] = {}
-        now = self._moments.now()
+        now = self._time.now()
         for point, record in cells.items():
             if record.payload.get(MERGING):
                 continue

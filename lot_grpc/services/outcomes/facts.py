@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lot_grpc.ports import Condition, Equals, VectorStore
-from lot_grpc.services.moments import Moments
 from lot_grpc.services.records.collections import OUTCOMES, PATTERN_LOGS
 from lot_grpc.services.records.outcomes import (
     SETTLED,
@@ -22,6 +21,7 @@ from lot_grpc.services.records.outcomes import (
     outcome_from_record,
     outcome_record,
 )
+from lot_grpc.services.time_source import TimeSource
 
 _REMEMBERED = 10_000
 
@@ -35,16 +35,16 @@ async def forget_logs(store: VectorStore, namespace: str, where: Sequence[Condit
 class Facts:
     """The facts of all namespaces."""
 
-    def __init__(self, store: VectorStore, moments: Moments) -> None:
+    def __init__(self, store: VectorStore, time_source: TimeSource) -> None:
         self._store = store
-        self._moments = moments
+        self._time = time_source
         self._settled_here: dict[str, None] = {}
         """Facts that this process settled lately: they stay so, and need no look."""
 
     async def insert(self, facts: Sequence[OutcomeFact]) -> set[str]:
         """Write those that are not there; return the points of those that this call wrote."""
         return await self._store.insert(
-            OUTCOMES, [outcome_record(fact, self._moments.sort_key()) for fact in facts]
+            OUTCOMES, [outcome_record(fact, self._time.sort_key()) for fact in facts]
         )
 
     async def settle(self, fact: OutcomeFact) -> None:

@@ -15,8 +15,7 @@ from lot_grpc.domain.ids import content_hash, new_id
 from lot_grpc.domain.outcomes import Correction, Outcome
 from lot_grpc.ports import Condition, Equals, Missing, Not, Record, VectorStore
 from lot_grpc.services.ledger import CREATE_TIMES, Ask, Ledger, create_times
-from lot_grpc.services.moments import Moments
-from lot_grpc.services.outcomes.counting import Counting
+from lot_grpc.services.outcomes.counting import OutcomeCounter
 from lot_grpc.services.outcomes.outcomes import Recorded
 from lot_grpc.services.paging import Fits, Position, any_size, read_page
 from lot_grpc.services.patterns.patterns import Patterns
@@ -27,6 +26,7 @@ from lot_grpc.services.records.outcomes import (
     outcome_from_record,
 )
 from lot_grpc.services.records.patterns import pattern_from_record
+from lot_grpc.services.time_source import TimeSource
 
 _METHOD = "CorrectOutcome"
 _PATTERNS_AT_MOST = 1000
@@ -69,13 +69,13 @@ class OutcomeLog:
     def __init__(
         self,
         store: VectorStore,
-        moments: Moments,
+        time_source: TimeSource,
         ledger: Ledger,
-        counting: Counting,
+        counting: OutcomeCounter,
         patterns: Patterns,
     ) -> None:
         self._store = store
-        self._moments = moments
+        self._time = time_source
         self._ledger = ledger
         self._counting = counting
         self._patterns = patterns
@@ -161,7 +161,7 @@ class OutcomeLog:
             outcome_id,
             undone.pattern_id,
             draft.outcome,
-            self._moments.now(),
+            self._time.now(),
             query=undone.query,
             retrieval_id=undone.retrieval_id,
             note=draft.note,

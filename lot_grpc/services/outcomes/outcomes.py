@@ -12,13 +12,13 @@ from lot_grpc.domain.outcomes import Outcome
 from lot_grpc.domain.pattern import Pattern
 from lot_grpc.ports import Record
 from lot_grpc.services.ledger import CREATE_TIMES, Ask, Ledger, create_times
-from lot_grpc.services.moments import Moments
-from lot_grpc.services.outcomes.asked import AskedVectors
-from lot_grpc.services.outcomes.counting import Counting
+from lot_grpc.services.outcomes.counting import OutcomeCounter
+from lot_grpc.services.outcomes.query_vectors import QueryVectors
 from lot_grpc.services.patterns.patterns import Patterns
 from lot_grpc.services.recall.retrievals import Retrievals
 from lot_grpc.services.records.outcomes import OutcomeFact
 from lot_grpc.services.records.patterns import pattern_from_record
+from lot_grpc.services.time_source import TimeSource
 
 _METHOD = "RecordOutcome"
 
@@ -49,19 +49,19 @@ class Recorded:
     outcome_id: str
 
 
-class RecordingOutcomes:
+class OutcomeRecorder:
     """Records outcomes of patterns."""
 
     def __init__(
         self,
-        moments: Moments,
+        time_source: TimeSource,
         ledger: Ledger,
-        counting: Counting,
+        counting: OutcomeCounter,
         patterns: Patterns,
         retrievals: Retrievals,
-        vectors: AskedVectors,
+        vectors: QueryVectors,
     ) -> None:
-        self._moments = moments
+        self._time = time_source
         self._ledger = ledger
         self._counting = counting
         self._patterns = patterns
@@ -76,7 +76,7 @@ class RecordingOutcomes:
         ask = _ask(namespace, draft)
         entry = await self._ledger.find(ask) if draft.request_id else None
         if entry is None:
-            query, vector = await self._asked(namespace, draft, required=True)
+            query, vector = await self._query_vectors(namespace, draft, required=True)
             present = known = await self._require_patterns(namespace, draft.pattern_ids)
             ask = replace(ask, plan={**ask.plan, CREATE_TIMES: create_times(present)})
             entry = await self._ledger.begin(ask) if draft.request_id else None
@@ -84,13 +84,13 @@ class RecordingOutcomes:
             present, known = await self._patterns.records(namespace, draft.pattern_ids), {}
             query, vector = "", None
             if entry.result is None:
-                query, vector = await self._asked(namespace, draft, required=False)
+                query, vector = await self._query_vectors(namespace, draft, required=False)
         if entry is not None:
             present = entry.about(present)
             if entry.result is not None:
                 return _recorded(draft, present, entry.plan)
         plan = entry.plan if entry is not None else ask.plan
-        now = self._moments.now()
+        now = self._time.now()
         facts = [
             OutcomeFact(
                 namespace,
@@ -123,7 +123,7 @@ class RecordingOutcomes:
                 )
         return present
 
-    async def _asked(
+    async def _query_vectors(
         self, namespace: str, draft: OutcomeDraft, *, required: bool
     ) -> tuple[str, Sequence[float] | None]:
         """What was asked, and its vector. A retry does without an unknown retrieval.

@@ -12,7 +12,7 @@ from lot_grpc.domain.pattern import Pattern, PatternContent
 from lot_grpc.ports import Record
 from lot_grpc.regexes import check_regex
 from lot_grpc.services.expiry import check_expiry
-from lot_grpc.services.indexing import Indexed
+from lot_grpc.services.indexer import Indexed
 from lot_grpc.services.ledger import Entry
 from lot_grpc.services.records.patterns import REQUEST
 

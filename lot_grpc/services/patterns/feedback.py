@@ -23,9 +23,7 @@ from lot_grpc.domain.ids import content_hash, new_id
 from lot_grpc.domain.pattern import Pattern
 from lot_grpc.ports import Equals, IdIn, Order, Payload, Record, VectorStore
 from lot_grpc.services.ledger import CREATE_TIME, Ask, Ledger
-from lot_grpc.services.moments import Moments
-from lot_grpc.services.pacing import Pace, pause_before_retry
-from lot_grpc.services.patterns.patterns import NOUN, Patterns
+from lot_grpc.services.patterns.patterns import RESOURCE_KIND, Patterns
 from lot_grpc.services.records.collections import FEEDBACK, PATTERNS, SORT_KEY
 from lot_grpc.services.records.feedback import (
     FeedbackEntry,
@@ -43,6 +41,8 @@ from lot_grpc.services.records.patterns import (
     pattern_from_record,
     pattern_point,
 )
+from lot_grpc.services.time_slice import TimeSlice, pause_before_retry
+from lot_grpc.services.time_source import TimeSource
 from lot_grpc.services.tombstones import DELETED_SINCE
 
 HISTORY = 100
@@ -86,12 +86,12 @@ class Feedback:
     def __init__(
         self,
         store: VectorStore,
-        moments: Moments,
+        time_source: TimeSource,
         ledger: Ledger,
         patterns: Patterns,
     ) -> None:
         self._store = store
-        self._moments = moments
+        self._time = time_source
         self._ledger = ledger
         self._patterns = patterns
 
@@ -139,13 +139,13 @@ class Feedback:
     async def roll_forward(self, before: int) -> int:
         """Count what was written before ``before`` and never settled; return how many."""
         counted = 0
-        pace = Pace()
+        time_slice = TimeSlice()
         while True:
             rows = await self._store.scroll(FEEDBACK, None, [Equals(SETTLED, False)], limit=_BATCH)
             late = [row for row in rows if row.payload["create_time"] <= before]
             for row in late:
                 await self._take_in(feedback_from_record(row).fact)
-                await pace.give_way()
+                await time_slice.give_way()
             counted += len(late)
             if not late or len(rows) < _BATCH:
                 return counted
@@ -157,14 +157,14 @@ class Feedback:
             namespace,
             feedback_id,
             draft.pattern_id,
-            self._moments.now(),
+            self._time.now(),
             draft.helpful,
             draft.confidence_adjustment,
             draft.text,
         )
 
     async def _count(self, fact: FeedbackFact) -> None:
-        record = feedback_record(fact, self._moments.sort_key())
+        record = feedback_record(fact, self._time.sort_key())
         if record.id not in await self._store.insert(FEEDBACK, [record]):
             stored = await self._find(fact)
             if stored is None:  # it went with its pattern meanwhile
@@ -199,7 +199,7 @@ class Feedback:
                 )
                 return
             await pause_before_retry(attempt)
-        raise ContentionError(NOUN, fact.pattern_id)
+        raise ContentionError(RESOURCE_KIND, fact.pattern_id)
 
     async def _step(
         self, record: Record, fact: FeedbackFact, unsettled: Mapping[str, Any] | set[str]

@@ -10,10 +10,10 @@ from lot_grpc.domain.feedback import teaching_score
 from lot_grpc.domain.pattern import Pattern, PatternContent
 from lot_grpc.domain.query import PatternFilter
 from lot_grpc.ports import Condition, IdIn, Not, Order, Range, Record, VectorStore
-from lot_grpc.services.pacing import Pace
 from lot_grpc.services.patterns.patterns import Patterns
 from lot_grpc.services.records.collections import PATTERNS, SORT_KEY
 from lot_grpc.services.records.patterns import pattern_conditions
+from lot_grpc.services.time_slice import TimeSlice
 
 MOST_EXAMINED = 1000
 """How many patterns are looked at, the most used first."""
@@ -71,15 +71,15 @@ class FeedbackCandidates:
         self._store = store
         self._patterns = patterns
 
-    async def find(self, namespace: str, asked: PatternFilter, limit: int) -> Candidates:
+    async def find(self, namespace: str, criteria: PatternFilter, limit: int) -> Candidates:
         """The ``limit`` best of those that the filter lets through."""
-        where = [*pattern_conditions(asked), Range("usage_count", gte=1)]
+        where = [*pattern_conditions(criteria), Range("usage_count", gte=1)]
         best = _Best(limit, [])
         examined, exact = 0, True
         bound = math.inf
         edge: int | None = None
         seen: tuple[str, ...] = ()
-        pace = Pace()
+        time_slice = TimeSlice()
         while examined < MOST_EXAMINED and bound >= best.worst():
             records = await self._batch(namespace, where, edge, seen)
             for record in records:
@@ -92,7 +92,7 @@ class FeedbackCandidates:
             at_edge = tuple(r.id for r in records if r.payload["usage_count"] == last)
             seen = at_edge + (seen if last == edge else ())
             edge, bound = last, math.sqrt(last)
-            await pace.give_way()
+            await time_slice.give_way()
         exact = bound <= best.worst()
         scores = {one[3]: one[0] for one in sorted(best.heap, reverse=True)}
         found = await self._patterns.get_many(namespace, tuple(scores))

@@ -21,8 +21,6 @@ from lot_grpc.domain.errors import (
 from lot_grpc.domain.ids import new_id, point_id
 from lot_grpc.domain.pattern import Pattern
 from lot_grpc.ports import AnyOf, Equals, IdIn, Order, Record, VectorStore
-from lot_grpc.services.moments import Moments
-from lot_grpc.services.pacing import pause_before_retry
 from lot_grpc.services.records.collections import PATTERNS, REQUESTS, SORT_KEY
 from lot_grpc.services.records.patterns import (
     STATS_REVISION,
@@ -32,6 +30,8 @@ from lot_grpc.services.records.patterns import (
     pattern_point,
 )
 from lot_grpc.services.scanning import scan
+from lot_grpc.services.time_slice import pause_before_retry
+from lot_grpc.services.time_source import TimeSource
 
 NOTE_KIND = "lineage"
 _TRIES = 50
@@ -70,9 +70,9 @@ class Note:
 class Lineage:
     """The lineage of all patterns."""
 
-    def __init__(self, store: VectorStore, moments: Moments) -> None:
+    def __init__(self, store: VectorStore, time_source: TimeSource) -> None:
         self._store = store
-        self._moments = moments
+        self._time = time_source
 
     # --- superseding --------------------------------------------------------------------------
 
@@ -93,7 +93,7 @@ class Lineage:
             "kind": NOTE_KIND,
             "successor_id": pattern_id,
             "superseded": list(note.superseded),
-            "create_time": self._moments.now(),
+            "create_time": self._time.now(),
         }
         await self._store.insert(REQUESTS, [Record(note.point, namespace, payload)])
         return note
@@ -247,7 +247,7 @@ class Lineage:
                 set={
                     "supersedes": "",
                     "revision": own.revision + 1,
-                    "update_time": max(self._moments.now(), own.update_time),
+                    "update_time": max(self._time.now(), own.update_time),
                 },
                 when=[Equals("revision", own.revision)],
             ):

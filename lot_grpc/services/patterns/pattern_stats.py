@@ -15,7 +15,7 @@ _FACET_LIMIT = 100
 _EVERY_PERMILLE = 1001
 _EVERY_COUNT = 1_000_000
 
-_BREATH_SECONDS = 0.001
+_PAUSE_SECONDS = 0.001
 """Between two facets, each of which holds the loop by itself (some 50 ms over 100,000 patterns). A
 bare turn of the loop would serve a waiting call one step a facet; this serves it whole."""
 
@@ -55,12 +55,12 @@ class PatternStats:
         return (self.total_success + 0.5 * self.total_partial) / self.total_usage
 
 
-async def sum_up(store: VectorStore, namespace: str, asked: PatternFilter) -> PatternStats:
+async def sum_up(store: VectorStore, namespace: str, criteria: PatternFilter) -> PatternStats:
     """Sums over the patterns of a namespace that a filter lets through.
 
     Each facet is a pass of its own, so a write that comes in between may be in some of them.
     """
-    return await _Sums(store, namespace, pattern_conditions(asked)).all()
+    return await _Sums(store, namespace, pattern_conditions(criteria)).all()
 
 
 class _Sums:
@@ -106,13 +106,13 @@ class _Sums:
         return await self._store.count(PATTERNS, self._namespace, [*self._where, *more])
 
     async def _numbers(self, key: str, limit: int, *more: Condition) -> dict[int, int]:
-        await asyncio.sleep(_BREATH_SECONDS)
+        await asyncio.sleep(_PAUSE_SECONDS)
         where = [*self._where, *more]
         facets = await self._store.facet(PATTERNS, self._namespace, key, where, limit)
         return {int(value): count for value, count in facets.items()}
 
     async def _names(self, key: str) -> dict[str, int]:
-        await asyncio.sleep(_BREATH_SECONDS)
+        await asyncio.sleep(_PAUSE_SECONDS)
         facets = await self._store.facet(PATTERNS, self._namespace, key, self._where, _FACET_LIMIT)
         return {str(value): count for value, count in facets.items()}
 

@@ -25,10 +25,8 @@ from lot_grpc.ports import (
 from lot_grpc.regexes import check_regex
 from lot_grpc.services.claims import Claims
 from lot_grpc.services.expiry import check_expiry, with_ttl
-from lot_grpc.services.indexing import Indexed, Indexing
-from lot_grpc.services.moments import Moments
+from lot_grpc.services.indexer import Indexed, Indexer
 from lot_grpc.services.outcomes.facts import forget_logs
-from lot_grpc.services.pacing import pause_before_retry
 from lot_grpc.services.paging import Fits, Position, any_size, each, read_page
 from lot_grpc.services.patterns.lineage import Lineage
 from lot_grpc.services.patterns.pattern_stats import PatternStats, sum_up
@@ -45,9 +43,11 @@ from lot_grpc.services.records.patterns import (
     pattern_point,
     pattern_record,
 )
+from lot_grpc.services.time_slice import pause_before_retry
+from lot_grpc.services.time_source import TimeSource
 from lot_grpc.services.tombstones import Tombstone, Tombstones
 
-NOUN = "pattern"
+RESOURCE_KIND = "pattern"
 _TRIES = 50
 
 SEEN_KEYS = ("pattern_id", "supersedes", "revision", STATS_REVISION, SORT_KEY)
@@ -110,15 +110,15 @@ class Patterns:
     def __init__(
         self,
         store: VectorStore,
-        indexing: Indexing,
-        moments: Moments,
+        indexer: Indexer,
+        time_source: TimeSource,
         claims: Claims,
         tombstones: Tombstones,
         lineage: Lineage,
     ) -> None:
         self._store = store
-        self._indexing = indexing
-        self._moments = moments
+        self._indexer = indexer
+        self._time = time_source
         self._claims = claims
         self._tombstones = tombstones
         self._lineage = lineage
@@ -146,13 +146,13 @@ class Patterns:
     async def list_page(
         self,
         namespace: str,
-        asked: PatternFilter,
+        criteria: PatternFilter,
         size: int,
         after: Position | None,
         fits: Fits[Pattern] = any_size,
     ) -> PatternPage:
         """A page, newest first."""
-        where, read = pattern_conditions(asked), each(pattern_from_record)
+        where, read = pattern_conditions(criteria), each(pattern_from_record)
         found = await read_page(self._store, PATTERNS, namespace, where, size, after, read, fits)
         return PatternPage(*found)
 
@@ -171,15 +171,15 @@ class Patterns:
             record = await self._record(namespace, pattern_id, vectors=True)
             pattern = pattern_from_record(record)
             if etag and etag != pattern.etag:
-                raise EtagMismatchError(NOUN, pattern_id, etag, pattern.etag)
+                raise EtagMismatchError(RESOURCE_KIND, pattern_id, etag, pattern.etag)
             kept = edit.kept(pattern)
             written = replace(edit, fields=edit.fields - set(kept))
-            content = written.apply(pattern.content, self._moments.now())
+            content = written.apply(pattern.content, self._time.now())
             content.check()
             if content.task_type_pattern != pattern.content.task_type_pattern:
                 check_regex(content.task_type_pattern, "pattern.task_type_pattern")
             if content.expire_time != pattern.content.expire_time:
-                check_expiry(NOUN, content.expire_time, self._moments.now())
+                check_expiry(RESOURCE_KIND, content.expire_time, self._time.now())
             if content == pattern.content:
                 return Updated(pattern, kept=kept)
             indexed = await self._indexed(pattern.content, content, record)
@@ -187,17 +187,17 @@ class Patterns:
                 pattern,
                 content=content,
                 revision=pattern.revision + 1,
-                update_time=max(self._moments.now(), pattern.update_time),
+                update_time=max(self._time.now(), pattern.update_time),
             )
             if await self._replace_with_lineage(record, pattern, edited, indexed.vectors):
                 return Updated(edited, indexed.text_truncated, indexed.code_truncated, kept)
             await pause_before_retry(attempt)
-        raise ContentionError(NOUN, pattern_id)
+        raise ContentionError(RESOURCE_KIND, pattern_id)
 
     async def _indexed(self, old: PatternContent, new: PatternContent, record: Record) -> Indexed:
         if search_text(new) == search_text(old):
             return Indexed(dict(record.vectors))
-        return await self._indexing.vectors_of(search_text(new))
+        return await self._indexer.vectors_of(search_text(new))
 
     async def _replace_with_lineage(
         self,
@@ -256,11 +256,11 @@ class Patterns:
             record = await self._record(namespace, pattern_id)
             pattern = pattern_from_record(record)
             if etag and etag != pattern.etag:
-                raise EtagMismatchError(NOUN, pattern_id, etag, pattern.etag)
+                raise EtagMismatchError(RESOURCE_KIND, pattern_id, etag, pattern.etag)
             if await self._delete(record):
                 return
             await pause_before_retry(attempt)
-        raise ContentionError(NOUN, pattern_id)
+        raise ContentionError(RESOURCE_KIND, pattern_id)
 
     async def delete_as_seen(self, record: Record) -> bool:
         """Delete a pattern that is still as its record says, read with ``SEEN_KEYS`` at least.
@@ -276,7 +276,7 @@ class Patterns:
         note = None
         if superseded:
             note = await self._lineage.begin(record.namespace, pattern_id, "", superseded)
-        stone = await self._tombstones.begin(NOUN, pattern_id, record, unchanged)
+        stone = await self._tombstones.begin(RESOURCE_KIND, pattern_id, record, unchanged)
         deleted = await self.finish_delete(stone)
         if note is not None:
             await self._lineage.follow(note)
@@ -312,9 +312,9 @@ class Patterns:
 
     # --- sums ---------------------------------------------------------------------------------
 
-    async def stats(self, namespace: str, asked: PatternFilter) -> PatternStats:
+    async def stats(self, namespace: str, criteria: PatternFilter) -> PatternStats:
         """Sums over the patterns that a filter lets through."""
-        return await sum_up(self._store, namespace, asked)
+        return await sum_up(self._store, namespace, criteria)
 
     async def _record(self, namespace: str, pattern_id: str, *, vectors: bool = False) -> Record:
         point = pattern_point(namespace, pattern_id)

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 from lot_grpc.ports import Payload, Record
-from lot_grpc.services.pacing import Pace
+from lot_grpc.services.time_slice import TimeSlice
 
 _RUN = 1000
 
@@ -20,7 +20,7 @@ async def all_but_the_best(records: AsyncIterator[Record], rank: Rank, keep: int
 
     Sorted in runs that are merged, each step a short one.
     """
-    pace = Pace()
+    time_slice = TimeSlice()
     runs: list[list[tuple[tuple[Any, ...], str, Record]]] = [[]]
     total = 0
     async for record in records:
@@ -35,7 +35,7 @@ async def all_but_the_best(records: AsyncIterator[Record], rank: Rank, keep: int
         if len(worst) >= total - keep:
             break
         worst.append(record)
-        await pace.give_way()
+        await time_slice.give_way()
     return worst
 
 

@@ -14,16 +14,16 @@ from lot_grpc.domain.outcomes import Outcome
 from lot_grpc.domain.pattern import dedupe_hash, different_fields, search_text
 from lot_grpc.ports import Record, VectorStore
 from lot_grpc.services.claims import Claims
-from lot_grpc.services.indexing import Indexing
+from lot_grpc.services.indexer import Indexer
 from lot_grpc.services.ledger import CREATE_TIME, Ledger
-from lot_grpc.services.moments import Moments
-from lot_grpc.services.outcomes.counting import Counting
+from lot_grpc.services.outcomes.counting import OutcomeCounter
 from lot_grpc.services.patterns.drafts import Saved, SaveWork
 from lot_grpc.services.patterns.nearest import Nearest
-from lot_grpc.services.patterns.patterns import NOUN
+from lot_grpc.services.patterns.patterns import RESOURCE_KIND
 from lot_grpc.services.records.collections import PATTERNS
 from lot_grpc.services.records.outcomes import OutcomeFact
 from lot_grpc.services.records.patterns import pattern_from_record, pattern_point
+from lot_grpc.services.time_source import TimeSource
 
 _TRIES = 20
 
@@ -34,16 +34,16 @@ class RepeatCounter:
     def __init__(
         self,
         store: VectorStore,
-        indexing: Indexing,
-        moments: Moments,
+        indexer: Indexer,
+        time_source: TimeSource,
         ledger: Ledger,
-        counting: Counting,
+        counting: OutcomeCounter,
         claims: Claims,
         nearest: Nearest,
     ) -> None:
         self._store = store
-        self._indexing = indexing
-        self._moments = moments
+        self._indexer = indexer
+        self._time = time_source
         self._ledger = ledger
         self._counting = counting
         self._claims = claims
@@ -72,7 +72,7 @@ class RepeatCounter:
                 work.result = replace(saved, merged_at=planned["similarity"])
                 return
             planned = None  # that one is gone
-        raise ContentionError(NOUN, work.pattern_id)
+        raise ContentionError(RESOURCE_KIND, work.pattern_id)
 
     async def count(self, work: SaveWork, pattern_id: str) -> Saved | None:
         """Count a save for a pattern, once however often it is called; None if that is gone."""
@@ -81,7 +81,7 @@ class RepeatCounter:
             work.outcome_id,
             pattern_id,
             Outcome.SUCCESS,
-            self._moments.now(),
+            self._time.now(),
             repeat=True,
         )
         counted = await self._counting.count([fact])
@@ -99,7 +99,7 @@ class RepeatCounter:
             if record and dedupe_hash(pattern_from_record(record).content) == dedupe_hash(content):
                 return None
         if work.indexed is None:
-            work.indexed = await self._indexing.vectors_of(search_text(content))
+            work.indexed = await self._indexer.vectors_of(search_text(content))
         near = await self._nearest.find(work.namespace, content, work.indexed.vectors)
         if near is None:
             return None

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from lot_grpc.domain.pattern import PatternKind
 from lot_grpc.ports import Condition, Equals, Missing, Not, VectorStore
 from lot_grpc.regexes import compiled
-from lot_grpc.services.pacing import Pace
 from lot_grpc.services.records.collections import PATTERNS
 from lot_grpc.services.scanning import scan
+from lot_grpc.services.time_slice import TimeSlice
 
 MOST_TRIED = 1_000
 """Patterns that are tried on a query, the newest ones."""
@@ -36,7 +36,7 @@ class LearnedTasks:
             Not(Missing("task_type_pattern")),
         ]
         found: set[str] = set()
-        tried, pace = 0, Pace()
+        tried, time_slice = 0, TimeSlice()
         async for record in scan(
             self._store,
             PATTERNS,
@@ -50,7 +50,7 @@ class LearnedTasks:
             tried += 1
             if tried >= MOST_TRIED:
                 break
-            await pace.give_way()
+            await time_slice.give_way()
         return found
 
 

@@ -1,7 +1,7 @@
 """Recall: one embedding, one search, one read of what may come onto the page, one pass of ranking.
 
 With ``rerank`` the cross-encoder reads the best candidates before the ranking. The same for every
-noun.
+kind.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from functools import partial
 from typing import Generic, Protocol, TypeVar
 
 from lot_grpc.domain.cells import Evidence
-from lot_grpc.domain.fusion import FusionWeights, Relevance, lift
+from lot_grpc.domain.fusion import FusionWeights, Relevance, boost
 from lot_grpc.domain.query import Legs, Ranking
 from lot_grpc.domain.ranking import (
     Candidate,
@@ -30,8 +30,8 @@ from lot_grpc.ports import AllOf, Condition, Embedder, Embedding, Not, Record, V
 from lot_grpc.services.recall.matching import match_of
 from lot_grpc.services.recall.reranks import Reranks
 from lot_grpc.services.recall.retrievals import Retrievals
-from lot_grpc.services.recall.search import Searching, Wanted
-from lot_grpc.services.recall.searched import Searched
+from lot_grpc.services.recall.search import HybridSearch, SearchRequest
+from lot_grpc.services.recall.search_fields import SearchFields
 
 T = TypeVar("T")
 
@@ -59,7 +59,7 @@ class Learned(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Noun(Generic[T]):
+class SearchTarget(Generic[T]):
     """What is found: where it lies and by what, how it is read, what was learned of it.
 
     Without ``learned`` and ``importance`` (in [0, 1], by its record) relevance alone ranks; what
@@ -68,7 +68,7 @@ class Noun(Generic[T]):
     query, (id, similarity) best first, retrieval_id. ``of_tasks``: each is for a task.
     """
 
-    searched: Searched
+    searched: SearchFields
     read: Callable[[Record], Awaitable[T]]
     id_of: Callable[[T], str]
     learned: Learned | None = None
@@ -86,13 +86,13 @@ class Noun(Generic[T]):
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class RecallRequest:
     """What is asked. ``min_similarity`` 0: no bound. ``seed`` None: any.
 
     ``filters`` are conditions by the name of the field that asks for them. One who asks several
-    nouns at once gives the ``embedding`` of the query and ``meant``, the points of things that say
-    themselves that they are for it (None: not looked for yet), and remembers and tells of all the
-    answers itself: then each is ``quiet`` and has no retrieval_id.
+    kinds at once gives the ``embedding`` of the query and ``self_matched``, the points of things
+    that say themselves that they are for it (None: not looked for yet), and remembers and tells of
+    all the answers itself: then each is ``quiet`` and has no retrieval_id.
     """
 
     query: str
@@ -105,7 +105,7 @@ class Question:
     explain: bool = False
     legs: Legs = Legs.HYBRID
     embedding: asyncio.Future[Embedding] | None = None
-    meant: frozenset[str] | None = None
+    self_matched: frozenset[str] | None = None
     quiet: bool = False
 
     @property
@@ -115,7 +115,7 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding(Generic[T]):
+class Hit(Generic[T]):
     """A thing that was found. ``parts`` add up to the score, ``evidence`` is behind them.
 
     ``match``: how likely it is for the same task, None where that is not known.
@@ -154,7 +154,7 @@ class Answer(Generic[T]):
     ``unreached``: candidates that the cross-encoder was to read and had no time for.
     """
 
-    hits: list[Finding[T]]
+    hits: list[Hit[T]]
     retrieval_id: str
     truncated: bool = False
     wordless: bool = False
@@ -164,7 +164,7 @@ class Answer(Generic[T]):
 
 
 class Recall(Generic[T]):
-    """Finds things of one noun, by meaning and by words."""
+    """Finds things of one kind, by meaning and by words."""
 
     def __init__(
         self,
@@ -173,60 +173,64 @@ class Recall(Generic[T]):
         retrievals: Retrievals,
         reranks: Reranks,
         weights: RankingWeights,
-        noun: Noun[T],
+        target: SearchTarget[T],
     ) -> None:
         self._store = store
         self._embedder = embedder
-        self._searching = Searching(store, embedder, noun.searched, FusionWeights())
+        self._searching = HybridSearch(store, embedder, target.searched, FusionWeights())
         self._retrievals = retrievals
         self._reranks = reranks
         self._weights = weights
-        self._noun = noun
+        self._target = target
 
-    async def find(self, namespace: str, asked: Question) -> Answer[T]:
+    async def find(self, namespace: str, request: RecallRequest) -> Answer[T]:
         """The most relevant things that the conditions let through, ranked."""
-        if asked.ranking is Ranking.SIMILARITY:
-            asked = replace(asked, legs=Legs.DENSE)  # whose relevance is the similarity
-        wanted = Wanted(
-            asked.query,
-            asked.where,
-            pool_size(asked.limit),
-            asked.min_similarity,
-            asked.legs,
-            partial(self._meant, namespace, asked),
-            asked.embedding,
+        if request.ranking is Ranking.SIMILARITY:
+            request = replace(request, legs=Legs.DENSE)  # whose relevance is the similarity
+        search = SearchRequest(
+            request.query,
+            request.where,
+            pool_size(request.limit),
+            request.min_similarity,
+            request.legs,
+            partial(self._self_matched, namespace, request),
+            request.embedding,
         )
-        candidates = await self._searching.search(namespace, wanted)
+        candidates = await self._searching.search(namespace, search)
         found, unreached = candidates.found, 0
-        if asked.rerank:
-            excerpts = self._noun.excerpts
+        if request.rerank:
+            excerpts = self._target.excerpts
             found, unreached = await self._reranks.rerank(
                 namespace,
-                self._noun.searched,
-                asked.query,
+                self._target.searched,
+                request.query,
                 found,
                 partial(excerpts, candidates.vector) if excerpts else None,
             )
-        found = lift(found, candidates.also, self._weights.gate)
-        ranking = asked.ranking if self._noun.ranks else Ranking.RELEVANCE
-        seed = _seed(asked, ranking)
+        found = boost(found, candidates.also, self._weights.gate)
+        ranking = request.ranking if self._target.ranks else Ranking.RELEVANCE
+        seed = _seed(request, ranking)
         relevant = {one.id: one for one in found}
-        records = await self._records(namespace, found, ranking, asked.limit, candidates.also)
+        records = await self._records(namespace, found, ranking, request.limit, candidates.also)
         known = await self._evidence(namespace, candidates.vector, found, records, ranking)
         near = [
             self._candidate(relevant[one], record, known.get(one, NOTHING_KNOWN))
             for one, record in records.items()
         ]
         hits = [
-            await self._finding(asked.query, ranked, relevant[ranked.candidate.id], records, known)
+            await self._finding(
+                request.query, ranked, relevant[ranked.candidate.id], records, known
+            )
             for ranked in rank(
-                near, ranking, self._weights, asked.limit, seed or 0, candidates.also
+                near, ranking, self._weights, request.limit, seed or 0, candidates.also
             )
         ]
-        retrieval_id = "" if asked.quiet else self._told(namespace, asked, candidates.vector, hits)
+        retrieval_id = (
+            "" if request.quiet else self._told(namespace, request, candidates.vector, hits)
+        )
         explanation = None
-        if asked.explain:
-            explanation = await self._explain(namespace, asked, ranking, len(found), seed)
+        if request.explain:
+            explanation = await self._explain(namespace, request, ranking, len(found), seed)
         return Answer(
             hits,
             retrieval_id,
@@ -240,26 +244,28 @@ class Recall(Generic[T]):
     def _told(
         self,
         namespace: str,
-        asked: Question,
+        request: RecallRequest,
         vector: Sequence[float],
-        hits: Sequence[Finding[T]],
+        hits: Sequence[Hit[T]],
     ) -> str:
         """Remember the answer and tell of it; return its retrieval_id."""
-        pairs = [(self._noun.id_of(hit.thing), hit.similarity) for hit in hits]
+        pairs = [(self._target.id_of(hit.thing), hit.similarity) for hit in hits]
         retrieval_id = self._retrievals.remember(
-            namespace, asked.query, vector, tuple(found for found, _ in pairs)
+            namespace, request.query, vector, tuple(found for found, _ in pairs)
         )
-        if self._noun.tell is not None:
-            self._noun.tell(namespace, asked.query, pairs, retrieval_id)
+        if self._target.tell is not None:
+            self._target.tell(namespace, request.query, pairs, retrieval_id)
         return retrieval_id
 
-    async def _meant(self, namespace: str, asked: Question) -> frozenset[str]:
+    async def _self_matched(self, namespace: str, request: RecallRequest) -> frozenset[str]:
         """What says itself that it is for the query. Leg by leg is measured without."""
-        if self._noun.tasks is None or asked.legs is not Legs.HYBRID:
+        if self._target.tasks is None or request.legs is not Legs.HYBRID:
             return frozenset()
-        if asked.meant is not None:
-            return asked.meant
-        return frozenset(await self._noun.tasks.matching(namespace, (asked.query,), asked.where))
+        if request.self_matched is not None:
+            return request.self_matched
+        return frozenset(
+            await self._target.tasks.matching(namespace, (request.query,), request.where)
+        )
 
     async def _records(
         self,
@@ -273,7 +279,7 @@ class Recall(Generic[T]):
         readable = contenders([one.value for one in found], ranking, self._weights, limit)
         ids = [one.id for one in found]
         ids = ids[:readable] + [one for one in ids[readable:] if one in reserved][:1]
-        return await self._store.get(self._noun.searched.collection, namespace, ids)
+        return await self._store.get(self._target.searched.collection, namespace, ids)
 
     async def _evidence(
         self,
@@ -285,13 +291,13 @@ class Recall(Generic[T]):
     ) -> Mapping[str, Evidence]:
         """What is known of the near-ties; nothing else is reordered."""
         near = found[: within_gate([one.value for one in found], ranking, self._weights)]
-        if self._noun.learned is None or not near:
+        if self._target.learned is None or not near:
             return {}
         there = [records[one.id] for one in near if one.id in records]
-        return await self._noun.learned.of(namespace, vector, there)
+        return await self._target.learned.of(namespace, vector, there)
 
     def _candidate(self, found: Relevance, record: Record, known: Evidence) -> Candidate:
-        importance = self._noun.importance and self._noun.importance(record)
+        importance = self._target.importance and self._target.importance(record)
         successes, trials = known.same_query
         return Candidate(
             found.id,
@@ -310,10 +316,10 @@ class Recall(Generic[T]):
         relevance: Relevance,
         records: Mapping[str, Record],
         known: Mapping[str, Evidence],
-    ) -> Finding[T]:
+    ) -> Hit[T]:
         point = ranked.candidate.id
-        return Finding(
-            await self._noun.read(records[point]),
+        return Hit(
+            await self._target.read(records[point]),
             ranked.score,
             relevance.similarity,
             (*relevance.parts, *ranked.parts),
@@ -323,31 +329,31 @@ class Recall(Generic[T]):
 
     def _match(self, query: str, record: Record, similarity: float) -> float | None:
         """Whether it is for the same task, of what is for tasks."""
-        if not self._noun.of_tasks:
+        if not self._target.of_tasks:
             return None
-        return match_of(self._embedder, query, self._noun.searched.text_of(record), similarity)
+        return match_of(self._embedder, query, self._target.searched.text_of(record), similarity)
 
     async def _explain(
-        self, namespace: str, asked: Question, ranking: Ranking, pool: int, seed: int | None
+        self, namespace: str, request: RecallRequest, ranking: Ranking, pool: int, seed: int | None
     ) -> Explanation:
-        collection = self._noun.searched.collection
+        collection = self._target.searched.collection
         removed = {}
-        for name, conditions in asked.filters.items():
+        for name, conditions in request.filters.items():
             out = Not(AllOf(tuple(conditions)))
             removed[name] = await self._store.count(collection, namespace, [out])
         return Explanation(
             ranking,
             pool,
             self._weights if ranking not in _UNLEARNED else _NOTHING_LEARNED,
-            await self._store.count(collection, namespace, asked.where),
+            await self._store.count(collection, namespace, request.where),
             await self._store.count(collection, namespace),
             removed,
             seed,
         )
 
 
-def _seed(asked: Question, ranking: Ranking) -> int | None:
+def _seed(request: RecallRequest, ranking: Ranking) -> int | None:
     """The sample's seed: as given, else any, which the explanation tells."""
     if ranking is not Ranking.EXPLORE:
         return None
-    return asked.seed if asked.seed is not None else random.getrandbits(63)
+    return request.seed if request.seed is not None else random.getrandbits(63)

@@ -12,7 +12,7 @@ from lot_grpc.domain.reranking import blend
 from lot_grpc.domain.search_text import SearchText, joined, spoken
 from lot_grpc.domain.text_form import normal_form
 from lot_grpc.ports import Record, Reranker, VectorStore
-from lot_grpc.services.recall.searched import Searched
+from lot_grpc.services.recall.search_fields import SearchFields
 
 _CODE_CHARACTERS = 4_096
 """Of a candidate's code, which the cross-encoder may read: more than its 512 tokens hold."""
@@ -31,7 +31,7 @@ class RerankBounds:
 
 
 class Reranks:
-    """Reranks candidates of any noun."""
+    """Reranks candidates of any kind."""
 
     def __init__(self, store: VectorStore, reranker: Reranker, bounds: RerankBounds) -> None:
         self._store = store
@@ -41,7 +41,7 @@ class Reranks:
     async def rerank(
         self,
         namespace: str,
-        searched: Searched,
+        searched: SearchFields,
         query: str,
         found: Sequence[Relevance],
         excerpts: Excerpts | None = None,

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from lot_grpc.domain.errors import NamespaceClearingError
 from lot_grpc.domain.ids import new_id
 from lot_grpc.ports import VectorStore
-from lot_grpc.services.moments import Moments
 from lot_grpc.services.records.collections import RETRIEVALS
 from lot_grpc.services.records.outcomes import (
     Retrieval,
@@ -16,7 +15,8 @@ from lot_grpc.services.records.outcomes import (
     retrieval_point,
     retrieval_record,
 )
-from lot_grpc.services.reindexing.current_model import CurrentModel
+from lot_grpc.services.reindex.current_model import CurrentModel
+from lot_grpc.services.time_source import TimeSource
 
 _BATCH = 256
 _WAITING_AT_MOST = 10_000
@@ -25,9 +25,9 @@ _WAITING_AT_MOST = 10_000
 class Retrievals:
     """Remembers recalls. Rows reach the store within a second and may be lost in a crash."""
 
-    def __init__(self, store: VectorStore, moments: Moments, model: CurrentModel) -> None:
+    def __init__(self, store: VectorStore, time_source: TimeSource, model: CurrentModel) -> None:
         self._store = store
-        self._moments = moments
+        self._time = time_source
         self._model = model
         self._waiting: dict[str, Retrieval] = {}
 
@@ -42,7 +42,7 @@ class Retrievals:
             query,
             vector,
             hit_ids,
-            self._moments.now(),
+            self._time.now(),
             self._model.epoch,
         )
         if len(self._waiting) >= _WAITING_AT_MOST:  # the store is away: keep the newest

@@ -1,6 +1,6 @@
 """Candidates for an answer: both legs in one batch to the store, fused into one list.
 
-The dense leg looks into every vector of a noun (``text``, and ``code`` where it has code) and a
+The dense leg looks into every vector of a kind (``text``, and ``code`` where it has code) and a
 thing counts by its best one; the lexical leg into ``bm25``. The store gives no payloads: to read
 those of a whole pool costs more than to find it. A hit that only one leg brought gets its true
 cosine by a second search among just those ids, so that ``similarity`` means the same for each hit.
@@ -28,7 +28,7 @@ from lot_grpc.ports import (
     SearchQuery,
     VectorStore,
 )
-from lot_grpc.services.recall.searched import Searched
+from lot_grpc.services.recall.search_fields import SearchFields
 from lot_grpc.services.records.collections import SPARSE_VECTOR
 
 _WORDLESS_CHARACTERS = 256
@@ -36,7 +36,7 @@ _WORDLESS_CHARACTERS = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class SearchRequest:
     """What to look for. ``min_similarity`` 0: no bound. ``pool``: hits of each leg.
 
     ``also`` finds points that are candidates whatever the legs say; ``where`` must hold for them.
@@ -58,7 +58,7 @@ class Candidates:
     """The fused pool, best first, and the query's vector.
 
     ``truncated``: not all of the query was read. ``wordless``: it has nothing to look for.
-    ``also``: what ``Wanted.also`` found.
+    ``also``: what ``SearchRequest.also`` found.
     """
 
     found: list[Relevance]
@@ -68,14 +68,14 @@ class Candidates:
     also: frozenset[str] = frozenset()
 
 
-class Searching:
-    """Searches one noun."""
+class HybridSearch:
+    """Searches one kind."""
 
     def __init__(
         self,
         store: VectorStore,
         embedder: Embedder,
-        searched: Searched,
+        searched: SearchFields,
         weights: FusionWeights,
     ) -> None:
         self._store = store
@@ -83,35 +83,37 @@ class Searching:
         self._searched = searched
         self._weights = weights
 
-    async def search(self, namespace: str, wanted: Wanted) -> Candidates:
+    async def search(self, namespace: str, request: SearchRequest) -> Candidates:
         """What comes into question, the most relevant first."""
-        words = lexical_query(wanted.query)
+        words = lexical_query(request.query)
         if not words.terms:
-            embedding = await (wanted.embedding or embed_wordless(self._embedder, wanted.query))
+            embedding = await (request.embedding or embed_wordless(self._embedder, request.query))
             return Candidates([], embedding.vector, wordless=True)
         early: list[Scores] | None = None
-        if wanted.embedding is not None and not wanted.embedding.done():
-            early = await self._by_words(namespace, wanted, words)
+        if request.embedding is not None and not request.embedding.done():
+            early = await self._by_words(namespace, request, words)
         embedding, also = await asyncio.gather(
-            wanted.embedding or self._embedder.embed_query(wanted.query),
-            wanted.also() if wanted.also else _nothing(),
+            request.embedding or self._embedder.embed_query(request.query),
+            request.also() if request.also else _nothing(),
         )
-        pools, by_words = await self._legs(namespace, wanted, embedding.vector, words, early)
+        pools, by_words = await self._legs(namespace, request, embedding.vector, words, early)
         lexical, best = await self._decided(namespace, by_words, words)
-        cosines = await self._cosines(namespace, wanted, pools, lexical, embedding.vector, also)
-        similar, others = _apart(pools, cosines, wanted.pool)
+        cosines = await self._cosines(namespace, request, pools, lexical, embedding.vector, also)
+        similar, others = _apart(pools, cosines, request.pool)
         lexical = {point: score for point, score in lexical.items() if point in cosines}
-        found = fuse(similar, others, lexical, self._meaning(wanted.legs, best))
+        found = fuse(similar, others, lexical, self._meaning(request.legs, best))
         return Candidates(
-            [one for one in found if one.similarity >= wanted.min_similarity],
+            [one for one in found if one.similarity >= request.min_similarity],
             embedding.vector,
-            embedding.truncated or (words.cut and wanted.legs is not Legs.DENSE),
+            embedding.truncated or (words.cut and request.legs is not Legs.DENSE),
             also=also,
         )
 
-    async def _by_words(self, namespace: str, wanted: Wanted, words: LexicalQuery) -> list[Scores]:
+    async def _by_words(
+        self, namespace: str, request: SearchRequest, words: LexicalQuery
+    ) -> list[Scores]:
         """The pools of the words alone."""
-        queries = _of_words(wanted, words)
+        queries = _of_words(request, words)
         if not queries:
             return []
         return await self._store.search(self._searched.collection, namespace, queries)
@@ -119,24 +121,24 @@ class Searching:
     async def _legs(
         self,
         namespace: str,
-        wanted: Wanted,
+        request: SearchRequest,
         vector: Sequence[float],
         words: LexicalQuery,
         early: list[Scores] | None,
     ) -> tuple[dict[str, Scores], list[Scores]]:
         """The pool of each dense vector, by its name, and those of the words (``early``: known)."""
-        dense = self._searched.dense if wanted.legs is not Legs.BM25 else ()
+        dense = self._searched.dense if request.legs is not Legs.BM25 else ()
         queries = [
             SearchQuery(
                 name,
                 vector,
-                wanted.pool,
-                wanted.where,
+                request.pool,
+                request.where,
             )
             for name in dense
         ]
         if early is None:
-            queries += _of_words(wanted, words)
+            queries += _of_words(request, words)
         found = await self._store.search(self._searched.collection, namespace, queries)
         by_words = found[len(dense) :] if early is None else early
         return dict(zip(dense, found[: len(dense)], strict=True)), by_words
@@ -144,7 +146,7 @@ class Searching:
     async def _cosines(
         self,
         namespace: str,
-        wanted: Wanted,
+        request: SearchRequest,
         pools: Mapping[str, Scores],
         lexical: Scores,
         vector: Sequence[float],
@@ -162,7 +164,7 @@ class Searching:
             for point, cosine in (pool or {}).items():
                 cosines[point] = max(cosine, cosines.get(point, 0.0))
             hidden = hits if pool is None else hits - pool.keys()
-            if hidden and (pool is None or len(pool) >= wanted.pool):
+            if hidden and (pool is None or len(pool) >= request.pool):
                 ids = IdIn(tuple(hidden))
                 queries.append(SearchQuery(name, vector, len(hidden), (ids,)))
         if queries:
@@ -205,12 +207,12 @@ class _Best:
     code: bool = False
 
 
-def _of_words(wanted: Wanted, words: LexicalQuery) -> list[SearchQuery]:
+def _of_words(request: SearchRequest, words: LexicalQuery) -> list[SearchQuery]:
     """The searches for words: the telling ones, and where it differs with function words."""
-    if wanted.legs is Legs.DENSE:
+    if request.legs is Legs.DENSE:
         return []
     vectors = (words.vector, words.form) if words.form else (words.vector,)
-    return [SearchQuery(SPARSE_VECTOR, one, wanted.pool, wanted.where) for one in vectors]
+    return [SearchQuery(SPARSE_VECTOR, one, request.pool, request.where) for one in vectors]
 
 
 async def embed_wordless(embedder: Embedder, query: str) -> Embedding:

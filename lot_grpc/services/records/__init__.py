@@ -1,1 +1,1 @@
-"""Domain ⇄ Record: payload keys, points, conditions. Pure functions, one module a noun."""
+"""Domain ⇄ Record: payload keys, points, conditions. Pure functions, one module a kind."""

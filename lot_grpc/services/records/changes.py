@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from lot_grpc.domain.change import Noun
+from lot_grpc.domain.change import ResourceKind
 from lot_grpc.domain.ids import point_id
 from lot_grpc.ports import Payload
 from lot_grpc.services.records.collections import (
@@ -29,10 +29,10 @@ from lot_grpc.services.records.decisions import decision_point
 from lot_grpc.services.records.episodes import (
     ABANDONING,
     ACTIVE_TIME,
+    EXTRACTED_PATTERNS,
+    EXTRACTED_SOLUTIONS,
     EXTRACTION,
     REUSE,
-    TAUGHT,
-    TAUGHT_SOLUTIONS,
     WRITER_BASE,
     WRITER_BASE_EPOCH,
     WRITER_EPOCH,
@@ -52,12 +52,12 @@ STORED_BY, STORED_SEQ = "stored_by", "stored_seq"
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """A noun that is watched, and where its things lie.
+    """A kind that is watched, and where its things lie.
 
     ``quiet`` keys are bookkeeping: a write of nothing else is no change.
     """
 
-    noun: Noun
+    resource_kind: ResourceKind
     collection: str
     id_key: str
     point: Callable[[str, str], str]
@@ -69,38 +69,42 @@ _EPISODE_KEYS = (
     ACTIVE_TIME,
     REUSE,
     EXTRACTION,
-    TAUGHT,
-    TAUGHT_SOLUTIONS,
+    EXTRACTED_PATTERNS,
+    EXTRACTED_SOLUTIONS,
     WRITER_BASE,
     WRITER_BASE_EPOCH,
     WRITER_EPOCH,
     WRITER_UNTIL,
 )
 
-WATCHED: Mapping[Noun, Watched] = {
-    one.noun: one
+WATCHED: Mapping[ResourceKind, Watched] = {
+    one.resource_kind: one
     for one in (
-        Watched(Noun.MEMORY, MEMORIES, "memory_id", memory_point),
-        Watched(Noun.PATTERN, PATTERNS, "pattern_id", pattern_point),
-        Watched(Noun.EPISODE, EPISODES, "episode_id", episode_point, frozenset(_EPISODE_KEYS)),
-        Watched(Noun.ERROR_SOLUTION, ERROR_SOLUTIONS, "error_solution_id", error_solution_point),
-        Watched(Noun.PREFERENCE, PREFERENCES, "key", preference_point),
-        Watched(Noun.SESSION, SESSIONS, "session_id", session_point, frozenset({FORMER})),
+        Watched(ResourceKind.MEMORY, MEMORIES, "memory_id", memory_point),
+        Watched(ResourceKind.PATTERN, PATTERNS, "pattern_id", pattern_point),
         Watched(
-            Noun.LEARNING_EVENT,
+            ResourceKind.EPISODE, EPISODES, "episode_id", episode_point, frozenset(_EPISODE_KEYS)
+        ),
+        Watched(
+            ResourceKind.ERROR_SOLUTION, ERROR_SOLUTIONS, "error_solution_id", error_solution_point
+        ),
+        Watched(ResourceKind.PREFERENCE, PREFERENCES, "key", preference_point),
+        Watched(ResourceKind.SESSION, SESSIONS, "session_id", session_point, frozenset({FORMER})),
+        Watched(
+            ResourceKind.LEARNING_EVENT,
             LEARNING_EVENTS,
             "learning_event_id",
             learning_event_point,
             frozenset({SETTLED}),
         ),
-        Watched(Noun.DECISION, DECISIONS, "decision_id", decision_point),
+        Watched(ResourceKind.DECISION, DECISIONS, "decision_id", decision_point),
     )
 }
 """In the order in which a watch from the start tells them."""
 
 BY_COLLECTION: Mapping[str, Watched] = {one.collection: one for one in WATCHED.values()}
 
-STAMPED = frozenset({*BY_COLLECTION, TOMBSTONES})
+TRACKED = frozenset({*BY_COLLECTION, TOMBSTONES})
 """The collections whose records carry a stamp."""
 
 
@@ -108,24 +112,30 @@ GENERATION = "generation"
 """Of a mark that a namespace was cleared: which of its clears that was. No tombstone has it."""
 
 
-def clear_mark_point(namespace: str, noun: Noun | None) -> str:
-    """Where the mark lies that a noun was cleared, None: everything."""
-    return point_id(namespace, "cleared", noun or "")
+def clear_mark_point(namespace: str, resource_kind: ResourceKind | None) -> str:
+    """Where the mark lies that a kind was cleared, None: everything."""
+    return point_id(namespace, "cleared", resource_kind or "")
 
 
-def clear_mark(noun: Noun | None, generation: int, time: int) -> Payload:
+def clear_mark(resource_kind: ResourceKind | None, generation: int, time: int) -> Payload:
     """The mark, as it lies among the tombstones."""
-    return {"noun": noun or "", "id": "", GENERATION: generation, "delete_time": time, "done": True}
+    return {
+        "resource_kind": resource_kind or "",
+        "id": "",
+        GENERATION: generation,
+        "delete_time": time,
+        "done": True,
+    }
 
 
-def stamp(writer: str, seq: int) -> dict[str, Any]:
+def stamp(replica: str, seq: int) -> dict[str, Any]:
     """The keys of a stamp."""
-    return {WRITER_ID: writer, CHANGE_SEQ: seq}
+    return {WRITER_ID: replica, CHANGE_SEQ: seq}
 
 
-def first_stamp(writer: str, seq: int) -> dict[str, Any]:
+def first_stamp(replica: str, seq: int) -> dict[str, Any]:
     """The keys of the stamp of a new record."""
-    return {WRITER_ID: writer, CHANGE_SEQ: seq, STORED_BY: writer, STORED_SEQ: seq}
+    return {WRITER_ID: replica, CHANGE_SEQ: seq, STORED_BY: replica, STORED_SEQ: seq}
 
 
 def stored_stamp(payload: Mapping[str, Any]) -> dict[str, Any]:

@@ -19,7 +19,7 @@ EPISODES = "episodes"
 EVENTS = "events"
 MEMORIES = "memories"
 POLICIES = "policies"
-CHANGE_WRITERS = "change_writers"
+REPLICAS = "change_writers"
 """The processes that write, and up to which change each has settled."""
 
 PATTERN_LOGS = (OUTCOMES, CELLS, FEEDBACK)
@@ -68,7 +68,7 @@ def collection_specs(dimensions: int) -> list[CollectionSpec]:
         CollectionSpec(META, indexes={"turn": _I, "clearing": _B}),
         CollectionSpec(REQUESTS, indexes={"kind": _K, "pattern_id": _K, "done": _B}),
         CollectionSpec(TOMBSTONES, indexes={"done": _B, **_STAMP}),
-        CollectionSpec(CHANGE_WRITERS),
+        CollectionSpec(REPLICAS),
         CollectionSpec(
             PATTERNS,
             dense={TEXT_VECTOR: dimensions, CODE_VECTOR: dimensions},

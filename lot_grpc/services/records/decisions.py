@@ -88,21 +88,21 @@ def decision_from_record(record: Record) -> Decision:
     )
 
 
-def decision_conditions(asked: DecisionFilter) -> list[Condition]:
+def decision_conditions(criteria: DecisionFilter) -> list[Condition]:
     """A filter as conditions."""
     where: list[Condition] = [
-        *any_of("agent_role", asked.agent_roles),
-        *any_of("chosen_option", asked.chosen_options),
-        *any_of("outcome", asked.outcomes),
-        *any_of("category", asked.categories),
-        *any_of("episode_id", asked.episode_ids),
-        *any_of("task_id", asked.task_ids),
-        *any_of("tags", asked.tags_any),
-        *(Equals("label_pairs", pair) for pair in label_pairs(asked.labels)),
-        *after("create_time", asked.created_after),
-        *before("create_time", asked.created_before),
+        *any_of("agent_role", criteria.agent_roles),
+        *any_of("chosen_option", criteria.chosen_options),
+        *any_of("outcome", criteria.outcomes),
+        *any_of("category", criteria.categories),
+        *any_of("episode_id", criteria.episode_ids),
+        *any_of("task_id", criteria.task_ids),
+        *any_of("tags", criteria.tags_any),
+        *(Equals("label_pairs", pair) for pair in label_pairs(criteria.labels)),
+        *after("create_time", criteria.created_after),
+        *before("create_time", criteria.created_before),
     ]
-    if asked.pending is not None:
+    if criteria.pending is not None:
         without = Missing("outcome")
-        where.append(without if asked.pending else Not(without))
+        where.append(without if criteria.pending else Not(without))
     return where

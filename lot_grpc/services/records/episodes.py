@@ -60,7 +60,7 @@ REUSED_COUNT, REUSE_REVISION = "reused_count", "reuse_revision"
 UNSETTLED_REUSES = "unsettled_reuses"
 """Reports that an episode has counted and that may not be settled yet."""
 
-TAUGHT, TAUGHT_SOLUTIONS = "taught_pattern_ids", "taught_error_solution_ids"
+EXTRACTED_PATTERNS, EXTRACTED_SOLUTIONS = "taught_pattern_ids", "taught_error_solution_ids"
 """The patterns and the error solutions that came of it."""
 
 _START = FieldCodec(EpisodeStart, {"complexity": Complexity}, skip=frozenset({"start_time"}))
@@ -68,7 +68,7 @@ _END = FieldCodec(EpisodeEnd, {}, skip=frozenset({"status", "error", "approach",
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
+class CommittedPrefix:
     """Which events of an episode stand: all up to ``number``, and behind it those of ``epoch`` on.
 
     The rest was stored too late by a writer that had been replaced. Without a second process all
@@ -95,9 +95,9 @@ def base_payload(epoch: int, last: int) -> Payload:
     return {WRITER_BASE: last, WRITER_BASE_EPOCH: epoch}
 
 
-def ground_of(payload: Mapping[str, Any]) -> Ground:
+def committed_prefix_of(payload: Mapping[str, Any]) -> CommittedPrefix:
     """What the last writer found when it took the episode over."""
-    return Ground(payload.get(WRITER_BASE, 0), payload.get(WRITER_BASE_EPOCH, 0))
+    return CommittedPrefix(payload.get(WRITER_BASE, 0), payload.get(WRITER_BASE_EPOCH, 0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ class Stage:
     status: EpisodeStatus
     event_count: int
     epoch: int
-    ground: Ground
+    committed: CommittedPrefix
 
     @property
     def over(self) -> bool:
@@ -131,7 +131,7 @@ def stage_of(payload: Mapping[str, Any]) -> Stage:
         status=EpisodeStatus(payload["status"]),
         event_count=payload.get("event_count", 0),
         epoch=payload[WRITER_EPOCH],
-        ground=ground_of(payload),
+        committed=committed_prefix_of(payload),
     )
 
 
@@ -261,25 +261,25 @@ def _end_from_payload(payload: Mapping[str, Any], status: EpisodeStatus) -> Epis
     )
 
 
-def episode_filters(asked: EpisodeFilter) -> Filters:
+def episode_filters(criteria: EpisodeFilter) -> Filters:
     """A filter as conditions, by the field that asks for them."""
     return {
-        "statuses": any_of("status", asked.statuses),
-        "categories": any_of("category", asked.categories),
-        "task_types": any_of("task_type", asked.task_types),
-        "task_ids": any_of("task_id", asked.task_ids),
-        "complexities": any_of("complexity", asked.complexities),
-        "approaches": any_of("approach", asked.approaches),
-        "agent_roles": any_of("agent_role", asked.agent_roles),
-        "tools_any": any_of("tools_used", asked.tools_any),
-        "tags_any": any_of("tags", asked.tags_any),
-        "tags_all": all_of("tags", asked.tags_all),
-        "labels": all_of("label_pairs", label_pairs(asked.labels)),
-        "started_after": after("start_time", asked.started_after),
-        "started_before": before("start_time", asked.started_before),
-        "error_types": any_of("error_type", asked.error_types),
-        "ended_after": _of_ended(after("end_time", asked.ended_after)),
-        "ended_before": _of_ended(before("end_time", asked.ended_before)),
+        "statuses": any_of("status", criteria.statuses),
+        "categories": any_of("category", criteria.categories),
+        "task_types": any_of("task_type", criteria.task_types),
+        "task_ids": any_of("task_id", criteria.task_ids),
+        "complexities": any_of("complexity", criteria.complexities),
+        "approaches": any_of("approach", criteria.approaches),
+        "agent_roles": any_of("agent_role", criteria.agent_roles),
+        "tools_any": any_of("tools_used", criteria.tools_any),
+        "tags_any": any_of("tags", criteria.tags_any),
+        "tags_all": all_of("tags", criteria.tags_all),
+        "labels": all_of("label_pairs", label_pairs(criteria.labels)),
+        "started_after": after("start_time", criteria.started_after),
+        "started_before": before("start_time", criteria.started_before),
+        "error_types": any_of("error_type", criteria.error_types),
+        "ended_after": _of_ended(after("end_time", criteria.ended_after)),
+        "ended_before": _of_ended(before("end_time", criteria.ended_before)),
     }
 
 
@@ -288,9 +288,9 @@ def _of_ended(bound: list[Condition]) -> list[Condition]:
     return [*bound, Not(Equals("status", EpisodeStatus.RUNNING.value))] if bound else []
 
 
-def episode_conditions(asked: EpisodeFilter) -> list[Condition]:
+def episode_conditions(criteria: EpisodeFilter) -> list[Condition]:
     """A filter as conditions."""
-    return all_conditions(episode_filters(asked))
+    return all_conditions(episode_filters(criteria))
 
 
 # --- events -----------------------------------------------------------------------------------

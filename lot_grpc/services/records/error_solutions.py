@@ -97,24 +97,24 @@ def error_solution_from_record(record: Record) -> ErrorSolution:
     )
 
 
-def error_solution_conditions(asked: ErrorSolutionFilter) -> list[Condition]:
+def error_solution_conditions(criteria: ErrorSolutionFilter) -> list[Condition]:
     """A filter as conditions."""
     where: list[Condition] = [
-        *any_of("error_type", asked.error_types),
-        *any_of("language", tuple(language_name(given) for given in asked.languages)),
-        *any_of("categories", asked.categories),
-        *any_of("signature", asked.signatures),
-        *any_of("tags", asked.tags_any),
-        *all_of("label_pairs", label_pairs(asked.labels)),
-        *after("create_time", asked.created_after),
-        *before("create_time", asked.created_before),
+        *any_of("error_type", criteria.error_types),
+        *any_of("language", tuple(language_name(given) for given in criteria.languages)),
+        *any_of("categories", criteria.categories),
+        *any_of("signature", criteria.signatures),
+        *any_of("tags", criteria.tags_any),
+        *all_of("label_pairs", label_pairs(criteria.labels)),
+        *after("create_time", criteria.created_after),
+        *before("create_time", criteria.created_before),
     ]
-    if asked.worked is not None:
-        where.append(Equals("worked", asked.worked))
-    if asked.min_success_rate > 0:
-        where.append(Range("success_rate", gte=asked.min_success_rate))
-    if asked.min_usage_count > 0:
-        where.append(Range("usage_count", gte=asked.min_usage_count))
-    if asked.pinned is not None:
-        where.append(Equals("pinned", asked.pinned))
+    if criteria.worked is not None:
+        where.append(Equals("worked", criteria.worked))
+    if criteria.min_success_rate > 0:
+        where.append(Range("success_rate", gte=criteria.min_success_rate))
+    if criteria.min_usage_count > 0:
+        where.append(Range("usage_count", gte=criteria.min_usage_count))
+    if criteria.pinned is not None:
+        where.append(Equals("pinned", criteria.pinned))
     return where

@@ -1,4 +1,4 @@
-"""Dataclass ⇄ payload for the plain fields of a noun: defaults are left out."""
+"""Dataclass ⇄ payload for the plain fields of a kind: defaults are left out."""
 
 from __future__ import annotations
 

@@ -62,19 +62,19 @@ def learning_event_from_record(record: Record) -> LearningEvent:
     )
 
 
-def learning_event_conditions(asked: LearningEventFilter) -> list[Condition]:
+def learning_event_conditions(criteria: LearningEventFilter) -> list[Condition]:
     """A filter as conditions. An event without a reward is within no bound of it."""
     where: list[Condition] = [
-        *any_of("event_type", asked.event_types),
-        *any_of("outcome", asked.outcomes),
-        *any_of("agent_role", asked.agent_roles),
-        *any_of("tags", asked.tags_any),
-        *(Equals("label_pairs", pair) for pair in label_pairs(asked.labels)),
-        *after("create_time", asked.created_after),
-        *before("create_time", asked.created_before),
+        *any_of("event_type", criteria.event_types),
+        *any_of("outcome", criteria.outcomes),
+        *any_of("agent_role", criteria.agent_roles),
+        *any_of("tags", criteria.tags_any),
+        *(Equals("label_pairs", pair) for pair in label_pairs(criteria.labels)),
+        *after("create_time", criteria.created_after),
+        *before("create_time", criteria.created_before),
     ]
-    if asked.min_reward is not None or asked.max_reward is not None:
-        where.append(Range("reward", gte=asked.min_reward, lte=asked.max_reward))
-    if asked.target is not None:
-        where.append(Equals("target_key", asked.target.key))
+    if criteria.min_reward is not None or criteria.max_reward is not None:
+        where.append(Range("reward", gte=criteria.min_reward, lte=criteria.max_reward))
+    if criteria.target is not None:
+        where.append(Equals("target_key", criteria.target.key))
     return where

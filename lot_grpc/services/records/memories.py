@@ -117,25 +117,27 @@ def memory_from_record(record: Record) -> Memory:
     )
 
 
-def memory_filters(asked: MemoryFilter) -> Filters:
+def memory_filters(criteria: MemoryFilter) -> Filters:
     """A filter as conditions, by the field that asks for them."""
     return {
-        "kinds": any_of("kind", asked.kinds),
-        "languages": any_of("language", tuple(language_name(given) for given in asked.languages)),
-        "tags_any": any_of("tags", asked.tags_any),
-        "tags_all": all_of("tags", asked.tags_all),
-        "labels": all_of("label_pairs", label_pairs(asked.labels)),
-        "source_uris": any_of("source_uri", asked.source_uris),
-        "project_statuses": any_of("project_status", asked.project_statuses),
-        "tech_stack": any_of("tech_stack", asked.tech_stack),
-        "created_after": after("create_time", asked.created_after),
-        "created_before": before("create_time", asked.created_before),
-        "min_importance": at_least("importance", asked.min_importance),
-        "max_importance": at_most("importance", asked.max_importance),
-        "pinned": equals("pinned", asked.pinned),
+        "kinds": any_of("kind", criteria.kinds),
+        "languages": any_of(
+            "language", tuple(language_name(given) for given in criteria.languages)
+        ),
+        "tags_any": any_of("tags", criteria.tags_any),
+        "tags_all": all_of("tags", criteria.tags_all),
+        "labels": all_of("label_pairs", label_pairs(criteria.labels)),
+        "source_uris": any_of("source_uri", criteria.source_uris),
+        "project_statuses": any_of("project_status", criteria.project_statuses),
+        "tech_stack": any_of("tech_stack", criteria.tech_stack),
+        "created_after": after("create_time", criteria.created_after),
+        "created_before": before("create_time", criteria.created_before),
+        "min_importance": at_least("importance", criteria.min_importance),
+        "max_importance": at_most("importance", criteria.max_importance),
+        "pinned": equals("pinned", criteria.pinned),
     }
 
 
-def memory_conditions(asked: MemoryFilter) -> list[Condition]:
+def memory_conditions(criteria: MemoryFilter) -> list[Condition]:
     """A filter as conditions."""
-    return all_conditions(memory_filters(asked))
+    return all_conditions(memory_filters(criteria))

@@ -25,7 +25,7 @@ RETRIEVAL_LIFE = 7 * 24 * 3600 * 1_000_000
 class Counted:
     """A thing with counters: what it is, its id, and where it lies."""
 
-    noun: str
+    resource_kind: str
     id: str
     collection: str
     point: str

@@ -186,28 +186,30 @@ def pattern_from_record(record: Record) -> Pattern:
     )
 
 
-def pattern_filters(asked: PatternFilter) -> Filters:
+def pattern_filters(criteria: PatternFilter) -> Filters:
     """A filter as conditions, by the field that asks for them."""
     return {
-        "languages": any_of("language", tuple(language_name(given) for given in asked.languages)),
-        "kinds": any_of("kind", asked.kinds),
-        "code_kinds": any_of("code_kind", asked.code_kinds),
-        "pattern_types": any_of("pattern_type", asked.pattern_types),
-        "task_types": any_of("task_type", asked.task_types),
-        "categories": any_of("category", asked.categories),
-        "complexities": any_of("complexity", asked.complexities),
-        "tools": any_of("tools", asked.tools),
-        "approaches": any_of("approach", asked.approaches),
-        "tags_any": any_of("tags", asked.tags_any),
-        "tags_all": all_of("tags", asked.tags_all),
-        "labels": all_of("label_pairs", label_pairs(asked.labels)),
-        "created_after": after("create_time", asked.created_after),
-        "created_before": before("create_time", asked.created_before),
-        "min_success_rate": at_least("success_rate", asked.min_success_rate),
-        "min_reliability": at_least("reliability", asked.min_reliability),
-        "min_usage_count": at_least("usage_count", asked.min_usage_count),
-        "pinned": equals("pinned", asked.pinned),
-        "superseded": _superseded(asked.superseded),
+        "languages": any_of(
+            "language", tuple(language_name(given) for given in criteria.languages)
+        ),
+        "kinds": any_of("kind", criteria.kinds),
+        "code_kinds": any_of("code_kind", criteria.code_kinds),
+        "pattern_types": any_of("pattern_type", criteria.pattern_types),
+        "task_types": any_of("task_type", criteria.task_types),
+        "categories": any_of("category", criteria.categories),
+        "complexities": any_of("complexity", criteria.complexities),
+        "tools": any_of("tools", criteria.tools),
+        "approaches": any_of("approach", criteria.approaches),
+        "tags_any": any_of("tags", criteria.tags_any),
+        "tags_all": all_of("tags", criteria.tags_all),
+        "labels": all_of("label_pairs", label_pairs(criteria.labels)),
+        "created_after": after("create_time", criteria.created_after),
+        "created_before": before("create_time", criteria.created_before),
+        "min_success_rate": at_least("success_rate", criteria.min_success_rate),
+        "min_reliability": at_least("reliability", criteria.min_reliability),
+        "min_usage_count": at_least("usage_count", criteria.min_usage_count),
+        "pinned": equals("pinned", criteria.pinned),
+        "superseded": _superseded(criteria.superseded),
     }
 
 
@@ -217,6 +219,6 @@ def _superseded(wanted: bool | None) -> list[Condition]:
     return [] if wanted is None else [marked if wanted else Not(marked)]
 
 
-def pattern_conditions(asked: PatternFilter) -> list[Condition]:
+def pattern_conditions(criteria: PatternFilter) -> list[Condition]:
     """A filter as conditions."""
-    return all_conditions(pattern_filters(asked))
+    return all_conditions(pattern_filters(criteria))

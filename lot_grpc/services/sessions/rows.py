@@ -15,7 +15,6 @@ from weakref import WeakValueDictionary
 
 from lot_grpc.domain.session import DEFAULT_MAX_MESSAGES, DEFAULT_TTL
 from lot_grpc.ports import Equals, IdIn, VectorStore
-from lot_grpc.services.moments import Moments
 from lot_grpc.services.records.collections import SESSION_PARTS, SESSIONS
 from lot_grpc.services.records.sessions import (
     GENERATION,
@@ -27,8 +26,9 @@ from lot_grpc.services.records.sessions import (
     session_row,
     written_payload,
 )
+from lot_grpc.services.time_source import TimeSource
 
-NOUN = "session"
+RESOURCE_KIND = "session"
 
 TRIES = 50
 """Of a write that others come in between of."""
@@ -50,9 +50,9 @@ NO_TERMS = Terms()
 class SessionRows:
     """The rows of all namespaces."""
 
-    def __init__(self, store: VectorStore, moments: Moments) -> None:
+    def __init__(self, store: VectorStore, time_source: TimeSource) -> None:
         self._store = store
-        self._moments = moments
+        self._time = time_source
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     def turn(self, namespace: str, session_id: str) -> asyncio.Lock:
@@ -87,12 +87,12 @@ class SessionRows:
         left = await self._store.facet(
             SESSION_PARTS, namespace, GENERATION, where, limit=_GENERATIONS
         )
-        now = self._moments.now()
+        now = self._time.now()
         ttl = terms.ttl or DEFAULT_TTL
         row = SessionRow(
             namespace,
             session_id,
-            generation or self._moments.sort_key(),
+            generation or self._time.sort_key(),
             terms.max_messages or DEFAULT_MAX_MESSAGES,
             ttl,
             create_time=now,
@@ -107,7 +107,7 @@ class SessionRows:
         """Write a row over the one that was read; None if that is another by now, or lapsed."""
         if row.former:
             await self.forget(row.namespace, row.session_id, row.former)
-        now = self._moments.now()
+        now = self._time.now()
         ttl = terms.ttl or row.ttl
         new = replace(
             row,

@@ -16,8 +16,6 @@ from lot_grpc.domain.ids import content_hash
 from lot_grpc.domain.session import DEFAULT_TTL, SessionMessage
 from lot_grpc.ports import Range, VectorStore
 from lot_grpc.services.ledger import Ask, Entry, Ledger
-from lot_grpc.services.moments import Moments
-from lot_grpc.services.pacing import pause_before_retry
 from lot_grpc.services.records.collections import REQUESTS, SESSION_PARTS
 from lot_grpc.services.records.sessions import (
     MESSAGE,
@@ -27,8 +25,10 @@ from lot_grpc.services.records.sessions import (
     message_payload,
     message_record,
 )
-from lot_grpc.services.sessions.rows import NO_TERMS, NOUN, TRIES, SessionRows, Terms
+from lot_grpc.services.sessions.rows import NO_TERMS, RESOURCE_KIND, TRIES, SessionRows, Terms
 from lot_grpc.services.settling import settled_among
+from lot_grpc.services.time_slice import pause_before_retry
+from lot_grpc.services.time_source import TimeSource
 from lot_grpc.services.tombstones import Tombstones
 
 _METHOD = "AppendSessionMessage"
@@ -66,13 +66,13 @@ class SessionMessages:
     def __init__(
         self,
         store: VectorStore,
-        moments: Moments,
+        time_source: TimeSource,
         ledger: Ledger,
         tombstones: Tombstones,
         rows: SessionRows,
     ) -> None:
         self._store = store
-        self._moments = moments
+        self._time = time_source
         self._ledger = ledger
         self._tombstones = tombstones
         self._rows = rows
@@ -97,7 +97,7 @@ class SessionMessages:
                     if appended is not None:
                         return appended
                     await pause_before_retry(attempt)
-        raise ContentionError(NOUN, draft.session_id)
+        raise ContentionError(RESOURCE_KIND, draft.session_id)
 
     async def trim(self, row: SessionRow) -> None:
         """Delete messages that fell out of the window or were cleared."""
@@ -119,16 +119,16 @@ class SessionMessages:
         return entry
 
     def _ask(self, namespace: str, draft: MessageDraft, row: SessionRow | None) -> Ask:
-        generation = row.generation if row is not None else self._moments.sort_key()
+        generation = row.generation if row is not None else self._time.sort_key()
         plan = {"generation": generation, "existed": row is not None}
         return Ask(namespace, _METHOD, draft.request_id, draft.hash(), plan)
 
     async def _may_be_gone(self, namespace: str, draft: MessageDraft, entry: Entry) -> bool:
         """Whether the session of the first try, which is not there, may have been there since."""
         ttl = draft.terms.ttl or DEFAULT_TTL
-        if entry.plan["existed"] or self._moments.now() >= entry.create_time + ttl:
+        if entry.plan["existed"] or self._time.now() >= entry.create_time + ttl:
             return True
-        stone = await self._tombstones.find(namespace, NOUN, draft.session_id)
+        stone = await self._tombstones.find(namespace, RESOURCE_KIND, draft.session_id)
         return stone is not None and stone.delete_time >= entry.create_time
 
     async def _as_it_stands(self, row: SessionRow, draft: MessageDraft, entry: Entry) -> Entry:
@@ -158,7 +158,7 @@ class SessionMessages:
         if entry is not None and entry.point in row.unsettled:
             return await self._finish(draft, row, entry, row.unsettled[entry.point], trim=True)
         given, sequence = draft.message, row.last_sequence + 1
-        time = self._moments.now() if given.message_time is None else given.message_time
+        time = self._time.now() if given.message_time is None else given.message_time
         message = replace(given, message_time=time, sequence=sequence)
         window = draft.terms.max_messages or row.max_messages
         gone = max(row.gone_sequence, sequence - window)

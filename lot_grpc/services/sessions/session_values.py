@@ -11,8 +11,6 @@ from lot_grpc.domain.session import (
     SessionValue,
 )
 from lot_grpc.ports import Record, VectorStore
-from lot_grpc.services.moments import Moments
-from lot_grpc.services.pacing import pause_before_retry
 from lot_grpc.services.records.collections import SESSION_PARTS
 from lot_grpc.services.records.sessions import (
     SIZE,
@@ -23,15 +21,17 @@ from lot_grpc.services.records.sessions import (
     value_point,
     value_record,
 )
-from lot_grpc.services.sessions.rows import NOUN, TRIES, SessionRows, Terms
+from lot_grpc.services.sessions.rows import RESOURCE_KIND, TRIES, SessionRows, Terms
+from lot_grpc.services.time_slice import pause_before_retry
+from lot_grpc.services.time_source import TimeSource
 
 
 class SessionValues:
     """Puts and reads values."""
 
-    def __init__(self, store: VectorStore, moments: Moments, rows: SessionRows) -> None:
+    def __init__(self, store: VectorStore, time_source: TimeSource, rows: SessionRows) -> None:
         self._store = store
-        self._moments = moments
+        self._time = time_source
         self._rows = rows
 
     async def put(
@@ -51,7 +51,7 @@ class SessionValues:
         SessionFullError, ContentionError.
         """
         terms = Terms(ttl=ttl)
-        stored = SessionValue(value, category, importance, self._moments.now())
+        stored = SessionValue(value, category, importance, self._time.now())
         admitted: int | None = None  # the generation that had room
         async with self._rows.turn(namespace, session_id):
             for attempt in range(TRIES):
@@ -68,7 +68,7 @@ class SessionValues:
                         return renewed.expire_time
                     await self._rows.took_back(row, [part.id])
                 await pause_before_retry(attempt)
-        raise ContentionError(NOUN, session_id)
+        raise ContentionError(RESOURCE_KIND, session_id)
 
     async def get(self, namespace: str, session_id: str, key: str) -> SessionValue | None:
         """A value, None if the session has none under the key. Raises SessionNotFoundError."""

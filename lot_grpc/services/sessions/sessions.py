@@ -17,8 +17,6 @@ from lot_grpc.ports import (
     Record,
     VectorStore,
 )
-from lot_grpc.services.moments import Moments
-from lot_grpc.services.pacing import Pace, pause_before_retry
 from lot_grpc.services.records.collections import SESSION_PARTS, SESSIONS, SORT_KEY
 from lot_grpc.services.records.sessions import (
     FORMER,
@@ -39,8 +37,10 @@ from lot_grpc.services.records.sessions import (
     value_from_record,
     value_point,
 )
-from lot_grpc.services.sessions.rows import NO_TERMS, NOUN, TRIES, SessionRows
+from lot_grpc.services.sessions.rows import NO_TERMS, RESOURCE_KIND, TRIES, SessionRows
 from lot_grpc.services.sessions.session_messages import SessionMessages
+from lot_grpc.services.time_slice import TimeSlice, pause_before_retry
+from lot_grpc.services.time_source import TimeSource
 from lot_grpc.services.tombstones import Tombstone, Tombstones
 
 _NEWEST_FIRST = Order(SEQUENCE, descending=True)
@@ -59,13 +59,13 @@ class Sessions:
     def __init__(
         self,
         store: VectorStore,
-        moments: Moments,
+        time_source: TimeSource,
         tombstones: Tombstones,
         rows: SessionRows,
         messages: SessionMessages,
     ) -> None:
         self._store = store
-        self._moments = moments
+        self._time = time_source
         self._tombstones = tombstones
         self._rows = rows
         self._messages = messages
@@ -162,7 +162,7 @@ class Sessions:
 
     async def _read_parts(self, row: SessionRow, parts: Sequence[Record]) -> dict[str, Record]:
         found: dict[str, Record] = {}
-        pace = Pace()
+        time_slice = TimeSlice()
         batch: list[str] = []
         size = 0
         for number, part in enumerate(parts, 1):
@@ -170,7 +170,7 @@ class Sessions:
             size += part.payload[SIZE]
             if size >= _READ_BYTES or len(batch) >= _READ_PARTS or number == len(parts):
                 found |= await self._store.get(SESSION_PARTS, row.namespace, batch)
-                await pace.give_way()
+                await time_slice.give_way()
                 batch, size = [], 0
         return found
 
@@ -201,12 +201,12 @@ class Sessions:
                 if await self._clear_parts(row, keys, max_importance, messages=messages_only):
                     return
                 await pause_before_retry(attempt)
-        raise ContentionError(NOUN, session_id)
+        raise ContentionError(RESOURCE_KIND, session_id)
 
     async def _clear(self, row: SessionRow) -> None:
         if row.former:
             await self._rows.forget(row.namespace, row.session_id, row.former)
-        stone = await self._tombstones.begin(NOUN, row.session_id, session_record(row))
+        stone = await self._tombstones.begin(RESOURCE_KIND, row.session_id, session_record(row))
         # Whatever is written to it until it is gone goes with it.
         await self._store.delete(
             SESSIONS, row.namespace, [IdIn((row.point,)), Equals(SORT_KEY, row.generation)]
@@ -254,8 +254,8 @@ class Sessions:
     async def sweep(self) -> int:
         """Delete sessions that lapsed and what is left of former ones; return how many lapsed."""
         await self._sweep_former()
-        due = self._moments.now() - (0 if self._store.exclusive else _GRACE)
-        pace = Pace()
+        due = self._time.now() - (0 if self._store.exclusive else _GRACE)
+        time_slice = TimeSlice()
         swept = 0
         while True:
             lapsed = await self._store.expired(SESSIONS, limit=_SWEEP_BATCH)
@@ -267,7 +267,7 @@ class Sessions:
                 await self._store.delete(
                     SESSIONS, row.namespace, [IdIn((record.id,)), *row.conditions()]
                 )
-                await pace.give_way()
+                await time_slice.give_way()
             swept += len(gone)
             if not gone or len(lapsed) < _SWEEP_BATCH:
                 return swept

@@ -72,7 +72,7 @@ class InnerRows:
             if limit <= 0:
                 return
             found = await self._log.records(
-                episode.namespace, episode_id, last, limit, stage.ground
+                episode.namespace, episode_id, last, limit, stage.committed
             )
             for record in found:
                 yield record, str(record.payload["sequence"])

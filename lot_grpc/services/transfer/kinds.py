@@ -1,4 +1,4 @@
-"""What is moved of each collection, and how: the one place where a noun is entered.
+"""What is moved of each collection, and how: the one place where a kind is entered.
 
 Left out on purpose is what belongs to a store and not to what it knows: requests and tombstones (a
 repeat is one of a call to that store), retrievals and selections (they lapse), trajectories (action
@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
-from lot_grpc.domain.change import Noun
+from lot_grpc.domain.change import ResourceKind
 from lot_grpc.domain.ids import point_id
 from lot_grpc.ports import Payload, Record
 from lot_grpc.services.records import cells, decisions, episodes, patterns, preferences, sessions
@@ -58,11 +58,11 @@ class Kind:
     """What lies in one collection.
 
     Attributes:
-        noun: with which it is exported.
+        kind: with which it is exported.
         collection: where it lies.
         id_key: what names it to a caller.
         point: where in the collection a payload of a namespace lies.
-        is_thing: it is a thing of the noun, and counts as one; else it hangs on one.
+        is_thing: it is a thing of the kind, and counts as one; else it hangs on one.
         dropped: keys that stay behind.
         done: what keys say once the work is done, where a record has them.
         parent: what it hangs on, None for what stands by itself.
@@ -70,7 +70,7 @@ class Kind:
         half_done: whether a record says nothing yet that is worth moving.
     """
 
-    noun: Noun
+    resource_kind: ResourceKind
     collection: str
     id_key: str
     point: Callable[[str, Payload], str]
@@ -134,7 +134,7 @@ _PATTERN_OF = _by("pattern_id", patterns.pattern_point, PATTERNS)
 
 KINDS: Final[tuple[Kind, ...]] = (
     Kind(
-        Noun.PATTERN,
+        ResourceKind.PATTERN,
         PATTERNS,
         "pattern_id",
         _by("pattern_id", patterns.pattern_point),
@@ -142,7 +142,7 @@ KINDS: Final[tuple[Kind, ...]] = (
         done={patterns.UNSETTLED: []},
     ),
     Kind(
-        Noun.PATTERN,
+        ResourceKind.PATTERN,
         FEEDBACK,
         "feedback_id",
         lambda namespace, payload: feedback_from_record(Record("", namespace, payload)).fact.point,
@@ -151,7 +151,7 @@ KINDS: Final[tuple[Kind, ...]] = (
         half_done=lambda payload: not payload[SETTLED],
     ),
     Kind(
-        Noun.PATTERN,
+        ResourceKind.PATTERN,
         CELLS,
         "query",
         lambda namespace, payload: cells.cell_point(
@@ -164,7 +164,7 @@ KINDS: Final[tuple[Kind, ...]] = (
         half_done=lambda payload: bool(payload.get(cells.MERGING)),
     ),
     Kind(
-        Noun.ERROR_SOLUTION,
+        ResourceKind.ERROR_SOLUTION,
         ERROR_SOLUTIONS,
         "error_solution_id",
         _by("error_solution_id", error_solution_point),
@@ -172,16 +172,16 @@ KINDS: Final[tuple[Kind, ...]] = (
         done={patterns.UNSETTLED: []},
     ),
     Kind(
-        Noun.OUTCOME,
+        ResourceKind.OUTCOME,
         OUTCOMES,
         "outcome_id",
         lambda namespace, payload: outcome_from_record(Record("", namespace, payload)).point,
         done={SETTLED: True},
         parent=_outcome_parent,
     ),
-    Kind(Noun.MEMORY, MEMORIES, "memory_id", _by("memory_id", memory_point)),
+    Kind(ResourceKind.MEMORY, MEMORIES, "memory_id", _by("memory_id", memory_point)),
     Kind(
-        Noun.EPISODE,
+        ResourceKind.EPISODE,
         EPISODES,
         "episode_id",
         _by("episode_id", episodes.episode_point),
@@ -189,7 +189,7 @@ KINDS: Final[tuple[Kind, ...]] = (
         done={episodes.REUSE: episodes.DONE},
     ),
     Kind(
-        Noun.EPISODE_EVENT,
+        ResourceKind.EPISODE_EVENT,
         EVENTS,
         "sequence",
         _event_point,
@@ -197,7 +197,7 @@ KINDS: Final[tuple[Kind, ...]] = (
         parent=_by("episode_id", episodes.episode_point, EPISODES),
     ),
     Kind(
-        Noun.PREFERENCE,
+        ResourceKind.PREFERENCE,
         PREFERENCES,
         "key",
         _by("key", preferences.preference_point),
@@ -205,7 +205,7 @@ KINDS: Final[tuple[Kind, ...]] = (
         done={preferences.UNSETTLED: []},
     ),
     Kind(
-        Noun.PREFERENCE,
+        ResourceKind.PREFERENCE,
         PREFERENCE_REVISIONS,
         preferences.REVISION,
         _revision_point,
@@ -214,14 +214,14 @@ KINDS: Final[tuple[Kind, ...]] = (
         birth=lambda payload: payload[SORT_KEY],
     ),
     Kind(
-        Noun.SESSION,
+        ResourceKind.SESSION,
         SESSIONS,
         "session_id",
         _by("session_id", sessions.session_point),
         done={sessions.UNSETTLED: {}, sessions.FORMER: []},
     ),
     Kind(
-        Noun.SESSION,
+        ResourceKind.SESSION,
         SESSION_PARTS,
         sessions.PART,
         _part_point,
@@ -230,27 +230,27 @@ KINDS: Final[tuple[Kind, ...]] = (
         birth=lambda payload: payload[sessions.GENERATION],
     ),
     Kind(
-        Noun.LEARNING_EVENT,
+        ResourceKind.LEARNING_EVENT,
         LEARNING_EVENTS,
         "learning_event_id",
         _by("learning_event_id", learning_event_point),
         done={SETTLED: True},
     ),
     Kind(
-        Noun.DECISION,
+        ResourceKind.DECISION,
         DECISIONS,
         "decision_id",
         _by("decision_id", decisions.decision_point),
         done={decisions.UNSETTLED: []},
     ),
     Kind(
-        Noun.ACTION_VALUE,
+        ResourceKind.ACTION_VALUE,
         ACTION_VALUES,
         "action",
         _action_value_point,
         done={UNSETTLED_STEPS: {}},
     ),
-    Kind(Noun.POLICY, POLICIES, "", lambda namespace, payload: policy_point(namespace)),
+    Kind(ResourceKind.POLICY, POLICIES, "", lambda namespace, payload: policy_point(namespace)),
 )
 """In the order of an export: what hangs on a thing comes behind it, and policies come last, so that
 no bound of theirs deletes what is still on its way."""

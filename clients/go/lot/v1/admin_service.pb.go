@@ -205,7 +205,7 @@ type GetServerInfoResponse struct {
 	Dimensions int32 `protobuf:"varint,6,opt,name=dimensions,proto3" json:"dimensions,omitempty"`
 	// model_sha256 of the model's file.
 	ModelSha256 string `protobuf:"bytes,7,opt,name=model_sha256,json=modelSha256,proto3" json:"model_sha256,omitempty"`
-	// counts of the whole store by Noun without its prefix, for example `PATTERN`.
+	// counts of the whole store by ResourceKind without its prefix, for example `PATTERN`.
 	Counts map[string]int64 `protobuf:"bytes,8,rep,name=counts,proto3" json:"counts,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
 	// store.
 	Store *StoreStatus `protobuf:"bytes,9,opt,name=store,proto3" json:"store,omitempty"`
@@ -833,7 +833,7 @@ type NamespaceUsage struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// namespace.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// counts by Noun without its prefix, for example `PATTERN`. Nouns with none are left out.
+	// counts by ResourceKind without its prefix, for example `PATTERN`. resourceKinds with none are left out.
 	Counts map[string]int64 `protobuf:"bytes,2,rep,name=counts,proto3" json:"counts,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
 	// clearing is true while ClearNamespace is at work.
 	Clearing      bool `protobuf:"varint,3,opt,name=clearing,proto3" json:"clearing,omitempty"`
@@ -972,7 +972,7 @@ type SeedKnowledgeResponse struct {
 	CreatedCount int32 `protobuf:"varint,1,opt,name=created_count,json=createdCount,proto3" json:"created_count,omitempty"`
 	// existing_count is how many were there already.
 	ExistingCount int32 `protobuf:"varint,2,opt,name=existing_count,json=existingCount,proto3" json:"existing_count,omitempty"`
-	// created_counts by Noun without its prefix.
+	// created_counts by ResourceKind without its prefix.
 	CreatedCounts map[string]int64 `protobuf:"bytes,3,rep,name=created_counts,json=createdCounts,proto3" json:"created_counts,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
 	// created_by_group: the same by the name of the pack, for example `design_patterns`.
 	CreatedByGroup map[string]int64 `protobuf:"bytes,4,rep,name=created_by_group,json=createdByGroup,proto3" json:"created_by_group,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
@@ -1211,8 +1211,8 @@ type ReindexResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// phase.
 	Phase ReindexPhase `protobuf:"varint,1,opt,name=phase,proto3,enum=lot.v1.ReindexPhase" json:"phase,omitempty"`
-	// noun that is at work.
-	Noun Noun `protobuf:"varint,2,opt,name=noun,proto3,enum=lot.v1.Noun" json:"noun,omitempty"`
+	// resource_kind that is at work.
+	ResourceKind ResourceKind `protobuf:"varint,2,opt,name=resource_kind,json=resourceKind,proto3,enum=lot.v1.ResourceKind" json:"resource_kind,omitempty"`
 	// done_count of all things.
 	DoneCount int64 `protobuf:"varint,3,opt,name=done_count,json=doneCount,proto3" json:"done_count,omitempty"`
 	// total_count of all things.
@@ -1264,11 +1264,11 @@ func (x *ReindexResponse) GetPhase() ReindexPhase {
 	return ReindexPhase_REINDEX_PHASE_UNSPECIFIED
 }
 
-func (x *ReindexResponse) GetNoun() Noun {
+func (x *ReindexResponse) GetResourceKind() ResourceKind {
 	if x != nil {
-		return x.Noun
+		return x.ResourceKind
 	}
-	return Noun_NOUN_UNSPECIFIED
+	return ResourceKind_RESOURCE_KIND_UNSPECIFIED
 }
 
 func (x *ReindexResponse) GetDoneCount() int64 {
@@ -1683,11 +1683,11 @@ type ClearNamespaceRequest struct {
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Required. confirm_namespace repeats the name; `default` where `namespace` is empty.
 	ConfirmNamespace string `protobuf:"bytes,2,opt,name=confirm_namespace,json=confirmNamespace,proto3" json:"confirm_namespace,omitempty"`
-	// nouns to clear; empty: everything, policy included, and what is remembered of calls. With
+	// resource_kinds to clear; empty: everything, policy included, and what is remembered of calls. With
 	// EPISODE go its events, with PATTERN and ERROR_SOLUTION their outcomes, with ACTION_VALUE its
 	// selections and trajectories; EPISODE_EVENT and OUTCOME are not cleared by themselves. What
 	// stays may name what is gone.
-	Nouns []Noun `protobuf:"varint,3,rep,packed,name=nouns,proto3,enum=lot.v1.Noun" json:"nouns,omitempty"`
+	ResourceKinds []ResourceKind `protobuf:"varint,3,rep,packed,name=resource_kinds,json=resourceKinds,proto3,enum=lot.v1.ResourceKind" json:"resource_kinds,omitempty"`
 	// dry_run deletes nothing.
 	DryRun        bool `protobuf:"varint,4,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -1738,9 +1738,9 @@ func (x *ClearNamespaceRequest) GetConfirmNamespace() string {
 	return ""
 }
 
-func (x *ClearNamespaceRequest) GetNouns() []Noun {
+func (x *ClearNamespaceRequest) GetResourceKinds() []ResourceKind {
 	if x != nil {
-		return x.Nouns
+		return x.ResourceKinds
 	}
 	return nil
 }
@@ -1755,7 +1755,7 @@ func (x *ClearNamespaceRequest) GetDryRun() bool {
 // Response of ClearNamespace.
 type ClearNamespaceResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// deleted_counts of what was, or would be, deleted, by Noun without its prefix. Nouns with none
+	// deleted_counts of what was, or would be, deleted, by ResourceKind without its prefix. resourceKinds with none
 	// are left out.
 	DeletedCounts map[string]int64 `protobuf:"bytes,1,rep,name=deleted_counts,json=deletedCounts,proto3" json:"deleted_counts,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
 	// deleted_count of it all.
@@ -1812,7 +1812,7 @@ var File_lot_v1_admin_service_proto protoreflect.FileDescriptor
 
 const file_lot_v1_admin_service_proto_rawDesc = "" +
 	"\n" +
-	"\x1alot/v1/admin_service.proto\x12\x06lot.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1dlot/v1/namespace_policy.proto\x1a\x11lot/v1/noun.proto\x1a\x15lot/v1/transfer.proto\"4\n" +
+	"\x1alot/v1/admin_service.proto\x12\x06lot.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1dlot/v1/namespace_policy.proto\x1a\x1alot/v1/resource_kind.proto\x1a\x15lot/v1/transfer.proto\"4\n" +
 	"\x14GetServerInfoRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\"\xe9\x04\n" +
 	"\x15GetServerInfoResponse\x12\x18\n" +
@@ -1910,10 +1910,10 @@ const file_lot_v1_admin_service_proto_rawDesc = "" +
 	"\x0eReindexRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x14\n" +
 	"\x05model\x18\x02 \x01(\tR\x05model\x12\x17\n" +
-	"\adry_run\x18\x03 \x01(\bR\x06dryRun\"\xa5\x02\n" +
+	"\adry_run\x18\x03 \x01(\bR\x06dryRun\"\xbe\x02\n" +
 	"\x0fReindexResponse\x12*\n" +
-	"\x05phase\x18\x01 \x01(\x0e2\x14.lot.v1.ReindexPhaseR\x05phase\x12 \n" +
-	"\x04noun\x18\x02 \x01(\x0e2\f.lot.v1.NounR\x04noun\x12\x1d\n" +
+	"\x05phase\x18\x01 \x01(\x0e2\x14.lot.v1.ReindexPhaseR\x05phase\x129\n" +
+	"\rresource_kind\x18\x02 \x01(\x0e2\x14.lot.v1.ResourceKindR\fresourceKind\x12\x1d\n" +
 	"\n" +
 	"done_count\x18\x03 \x01(\x03R\tdoneCount\x12\x1f\n" +
 	"\vtotal_count\x18\x04 \x01(\x03R\n" +
@@ -1948,11 +1948,11 @@ const file_lot_v1_admin_service_proto_rawDesc = "" +
 	"\fsimilarities\x18\x03 \x03(\x01R\fsimilarities\x12$\n" +
 	"\vtoken_count\x18\x04 \x01(\x05H\x00R\n" +
 	"tokenCount\x88\x01\x01B\x0e\n" +
-	"\f_token_count\"\x9f\x01\n" +
+	"\f_token_count\"\xb8\x01\n" +
 	"\x15ClearNamespaceRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12+\n" +
-	"\x11confirm_namespace\x18\x02 \x01(\tR\x10confirmNamespace\x12\"\n" +
-	"\x05nouns\x18\x03 \x03(\x0e2\f.lot.v1.NounR\x05nouns\x12\x17\n" +
+	"\x11confirm_namespace\x18\x02 \x01(\tR\x10confirmNamespace\x12;\n" +
+	"\x0eresource_kinds\x18\x03 \x03(\x0e2\x14.lot.v1.ResourceKindR\rresourceKinds\x12\x17\n" +
 	"\adry_run\x18\x04 \x01(\bR\x06dryRun\"\xd9\x01\n" +
 	"\x16ClearNamespaceResponse\x12X\n" +
 	"\x0edeleted_counts\x18\x01 \x03(\v21.lot.v1.ClearNamespaceResponse.DeletedCountsEntryR\rdeletedCounts\x12#\n" +
@@ -2034,7 +2034,7 @@ var file_lot_v1_admin_service_proto_goTypes = []any{
 	nil,                                   // 29: lot.v1.ClearNamespaceResponse.DeletedCountsEntry
 	(*timestamppb.Timestamp)(nil),         // 30: google.protobuf.Timestamp
 	(*durationpb.Duration)(nil),           // 31: google.protobuf.Duration
-	(Noun)(0),                             // 32: lot.v1.Noun
+	(ResourceKind)(0),                     // 32: lot.v1.ResourceKind
 	(*GetNamespacePolicyRequest)(nil),     // 33: lot.v1.GetNamespacePolicyRequest
 	(*UpdateNamespacePolicyRequest)(nil),  // 34: lot.v1.UpdateNamespacePolicyRequest
 	(*ExportRequest)(nil),                 // 35: lot.v1.ExportRequest
@@ -2058,13 +2058,13 @@ var file_lot_v1_admin_service_proto_depIdxs = []int32{
 	28, // 10: lot.v1.SeedKnowledgeResponse.created_by_group:type_name -> lot.v1.SeedKnowledgeResponse.CreatedByGroupEntry
 	14, // 11: lot.v1.SeedKnowledgeResponse.groups:type_name -> lot.v1.KnowledgeGroup
 	0,  // 12: lot.v1.ReindexResponse.phase:type_name -> lot.v1.ReindexPhase
-	32, // 13: lot.v1.ReindexResponse.noun:type_name -> lot.v1.Noun
+	32, // 13: lot.v1.ReindexResponse.resource_kind:type_name -> lot.v1.ResourceKind
 	31, // 14: lot.v1.ReindexResponse.elapsed:type_name -> google.protobuf.Duration
 	31, // 15: lot.v1.ReindexResponse.remaining:type_name -> google.protobuf.Duration
 	20, // 16: lot.v1.EmbedRequest.items:type_name -> lot.v1.EmbedItem
 	1,  // 17: lot.v1.EmbedItem.use:type_name -> lot.v1.EmbeddingUse
 	22, // 18: lot.v1.EmbedResponse.embeddings:type_name -> lot.v1.TextEmbedding
-	32, // 19: lot.v1.ClearNamespaceRequest.nouns:type_name -> lot.v1.Noun
+	32, // 19: lot.v1.ClearNamespaceRequest.resource_kinds:type_name -> lot.v1.ResourceKind
 	29, // 20: lot.v1.ClearNamespaceResponse.deleted_counts:type_name -> lot.v1.ClearNamespaceResponse.DeletedCountsEntry
 	2,  // 21: lot.v1.AdminService.GetServerInfo:input_type -> lot.v1.GetServerInfoRequest
 	6,  // 22: lot.v1.AdminService.CheckReady:input_type -> lot.v1.CheckReadyRequest
@@ -2103,7 +2103,7 @@ func file_lot_v1_admin_service_proto_init() {
 		return
 	}
 	file_lot_v1_namespace_policy_proto_init()
-	file_lot_v1_noun_proto_init()
+	file_lot_v1_resource_kind_proto_init()
 	file_lot_v1_transfer_proto_init()
 	file_lot_v1_admin_service_proto_msgTypes[20].OneofWrappers = []any{}
 	type x struct{}

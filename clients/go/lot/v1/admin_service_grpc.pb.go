@@ -91,7 +91,7 @@ type AdminServiceClient interface {
 	// itself, in any server of the store.
 	//
 	// Request ids from before are forgotten: the same request again is a new one. Watchers are told
-	// one CLEARED, or one for each noun, and no DELETED. Errors: NAMESPACE_CLEARING.
+	// one CLEARED, or one for each resource_kind, and no DELETED. Errors: NAMESPACE_CLEARING.
 	ClearNamespace(ctx context.Context, in *ClearNamespaceRequest, opts ...grpc.CallOption) (*ClearNamespaceResponse, error)
 }
 
@@ -302,7 +302,7 @@ type AdminServiceServer interface {
 	// itself, in any server of the store.
 	//
 	// Request ids from before are forgotten: the same request again is a new one. Watchers are told
-	// one CLEARED, or one for each noun, and no DELETED. Errors: NAMESPACE_CLEARING.
+	// one CLEARED, or one for each resource_kind, and no DELETED. Errors: NAMESPACE_CLEARING.
 	ClearNamespace(context.Context, *ClearNamespaceRequest) (*ClearNamespaceResponse, error)
 	mustEmbedUnimplementedAdminServiceServer()
 }

@@ -36,8 +36,8 @@ const (
 	ChangeType_CHANGE_TYPE_UPDATED ChangeType = 2
 	// `memory.deleted`: it was deleted. What merely expires is not told.
 	ChangeType_CHANGE_TYPE_DELETED ChangeType = 3
-	// `memory.cleared`: the namespace, or one noun of it, was cleared. It is told once the clear is
-	// done, to all who watch any noun of it; nothing that was deleted by it is told by itself. A
+	// `memory.cleared`: the namespace, or one resource_kind of it, was cleared. It is told once the clear is
+	// done, to all who watch any resource_kind of it; nothing that was deleted by it is told by itself. A
 	// later clear of the whole namespace takes the place of those before.
 	ChangeType_CHANGE_TYPE_CLEARED ChangeType = 4
 	// `memory.pattern.learned`: in place of STORED, a pattern that was extracted or distilled: it is
@@ -107,16 +107,16 @@ type WatchChangesRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// namespace; empty is `default`.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// nouns to watch; empty: all. These can be watched: memories, patterns, episodes, error solutions,
+	// resource_kinds to watch; empty: all. These can be watched: memories, patterns, episodes, error solutions,
 	// preferences, learning events, decisions and sessions; not their logs. Each value, message or
 	// clearing of a part is told as an UPDATED session.
-	Nouns []Noun `protobuf:"varint,2,rep,packed,name=nouns,proto3,enum=lot.v1.Noun" json:"nouns,omitempty"`
+	ResourceKinds []ResourceKind `protobuf:"varint,2,rep,packed,name=resource_kinds,json=resourceKinds,proto3,enum=lot.v1.ResourceKind" json:"resource_kinds,omitempty"`
 	// after_cursor: go on behind the change or heartbeat that had this cursor, also after a restart of
-	// the server and with other nouns or types. Empty: from now on. One older than the server keeps
+	// the server and with other resource_kinds or types. Empty: from now on. One older than the server keeps
 	// (7 days by default) or of another store is CURSOR_TOO_OLD.
 	AfterCursor string `protobuf:"bytes,3,opt,name=after_cursor,json=afterCursor,proto3" json:"after_cursor,omitempty"`
 	// from_start first tells everything that is there, each in its present state, as STORED, the
-	// newest of each noun first. Cursors of this part go on in the midst of it.
+	// newest of each resource_kind first. Cursors of this part go on in the midst of it.
 	FromStart bool `protobuf:"varint,4,opt,name=from_start,json=fromStart,proto3" json:"from_start,omitempty"`
 	// types to watch; empty: all.
 	Types []ChangeType `protobuf:"varint,5,rep,packed,name=types,proto3,enum=lot.v1.ChangeType" json:"types,omitempty"`
@@ -166,9 +166,9 @@ func (x *WatchChangesRequest) GetNamespace() string {
 	return ""
 }
 
-func (x *WatchChangesRequest) GetNouns() []Noun {
+func (x *WatchChangesRequest) GetResourceKinds() []ResourceKind {
 	if x != nil {
-		return x.Nouns
+		return x.ResourceKinds
 	}
 	return nil
 }
@@ -279,8 +279,8 @@ type ChangeEvent struct {
 	Cursor string `protobuf:"bytes,1,opt,name=cursor,proto3" json:"cursor,omitempty"`
 	// type.
 	Type ChangeType `protobuf:"varint,2,opt,name=type,proto3,enum=lot.v1.ChangeType" json:"type,omitempty"`
-	// noun of what changed. Unspecified for CLEARED of all nouns, and for CONTEXT_SUGGESTED.
-	Noun Noun `protobuf:"varint,3,opt,name=noun,proto3,enum=lot.v1.Noun" json:"noun,omitempty"`
+	// resource_kind of what changed. Unspecified for CLEARED of all resource_kinds, and for CONTEXT_SUGGESTED.
+	ResourceKind ResourceKind `protobuf:"varint,3,opt,name=resource_kind,json=resourceKind,proto3,enum=lot.v1.ResourceKind" json:"resource_kind,omitempty"`
 	// id of what changed; of a preference its key, for CONTEXT_SUGGESTED the retrieval_id. Empty for
 	// CLEARED.
 	Id string `protobuf:"bytes,4,opt,name=id,proto3" json:"id,omitempty"`
@@ -352,11 +352,11 @@ func (x *ChangeEvent) GetType() ChangeType {
 	return ChangeType_CHANGE_TYPE_UNSPECIFIED
 }
 
-func (x *ChangeEvent) GetNoun() Noun {
+func (x *ChangeEvent) GetResourceKind() ResourceKind {
 	if x != nil {
-		return x.Noun
+		return x.ResourceKind
 	}
-	return Noun_NOUN_UNSPECIFIED
+	return ResourceKind_RESOURCE_KIND_UNSPECIFIED
 }
 
 func (x *ChangeEvent) GetId() string {
@@ -701,10 +701,10 @@ var File_lot_v1_change_proto protoreflect.FileDescriptor
 
 const file_lot_v1_change_proto_rawDesc = "" +
 	"\n" +
-	"\x13lot/v1/change.proto\x12\x06lot.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x15lot/v1/decision.proto\x1a\x14lot/v1/episode.proto\x1a\x1blot/v1/error_solution.proto\x1a\x1blot/v1/learning_event.proto\x1a\x13lot/v1/memory.proto\x1a\x11lot/v1/noun.proto\x1a\x14lot/v1/pattern.proto\x1a\x17lot/v1/preference.proto\x1a\x14lot/v1/session.proto\"\xb0\x02\n" +
+	"\x13lot/v1/change.proto\x12\x06lot.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x15lot/v1/decision.proto\x1a\x14lot/v1/episode.proto\x1a\x1blot/v1/error_solution.proto\x1a\x1blot/v1/learning_event.proto\x1a\x13lot/v1/memory.proto\x1a\x14lot/v1/pattern.proto\x1a\x17lot/v1/preference.proto\x1a\x1alot/v1/resource_kind.proto\x1a\x14lot/v1/session.proto\"\xc9\x02\n" +
 	"\x13WatchChangesRequest\x12\x1c\n" +
-	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\"\n" +
-	"\x05nouns\x18\x02 \x03(\x0e2\f.lot.v1.NounR\x05nouns\x12!\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12;\n" +
+	"\x0eresource_kinds\x18\x02 \x03(\x0e2\x14.lot.v1.ResourceKindR\rresourceKinds\x12!\n" +
 	"\fafter_cursor\x18\x03 \x01(\tR\vafterCursor\x12\x1d\n" +
 	"\n" +
 	"from_start\x18\x04 \x01(\bR\tfromStart\x12(\n" +
@@ -715,11 +715,11 @@ const file_lot_v1_change_proto_rawDesc = "" +
 	"\rchange_events\x18\x01 \x03(\v2\x13.lot.v1.ChangeEventR\fchangeEvents\x12\x16\n" +
 	"\x06cursor\x18\x02 \x01(\tR\x06cursor\x12;\n" +
 	"\vserver_time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"serverTime\"\xf8\x05\n" +
+	"serverTime\"\x91\x06\n" +
 	"\vChangeEvent\x12\x16\n" +
 	"\x06cursor\x18\x01 \x01(\tR\x06cursor\x12&\n" +
-	"\x04type\x18\x02 \x01(\x0e2\x12.lot.v1.ChangeTypeR\x04type\x12 \n" +
-	"\x04noun\x18\x03 \x01(\x0e2\f.lot.v1.NounR\x04noun\x12\x0e\n" +
+	"\x04type\x18\x02 \x01(\x0e2\x12.lot.v1.ChangeTypeR\x04type\x129\n" +
+	"\rresource_kind\x18\x03 \x01(\x0e2\x14.lot.v1.ResourceKindR\fresourceKind\x12\x0e\n" +
 	"\x02id\x18\x04 \x01(\tR\x02id\x12.\n" +
 	"\x04time\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12(\n" +
 	"\x06memory\x18\x06 \x01(\v2\x0e.lot.v1.MemoryH\x00R\x06memory\x12+\n" +
@@ -785,7 +785,7 @@ var file_lot_v1_change_proto_goTypes = []any{
 	(*ChangeEvent)(nil),           // 3: lot.v1.ChangeEvent
 	(*PatternMatch)(nil),          // 4: lot.v1.PatternMatch
 	(*ContextSuggestion)(nil),     // 5: lot.v1.ContextSuggestion
-	(Noun)(0),                     // 6: lot.v1.Noun
+	(ResourceKind)(0),             // 6: lot.v1.ResourceKind
 	(*durationpb.Duration)(nil),   // 7: google.protobuf.Duration
 	(*timestamppb.Timestamp)(nil), // 8: google.protobuf.Timestamp
 	(*Memory)(nil),                // 9: lot.v1.Memory
@@ -798,13 +798,13 @@ var file_lot_v1_change_proto_goTypes = []any{
 	(*Decision)(nil),              // 16: lot.v1.Decision
 }
 var file_lot_v1_change_proto_depIdxs = []int32{
-	6,  // 0: lot.v1.WatchChangesRequest.nouns:type_name -> lot.v1.Noun
+	6,  // 0: lot.v1.WatchChangesRequest.resource_kinds:type_name -> lot.v1.ResourceKind
 	0,  // 1: lot.v1.WatchChangesRequest.types:type_name -> lot.v1.ChangeType
 	7,  // 2: lot.v1.WatchChangesRequest.heartbeat_interval:type_name -> google.protobuf.Duration
 	3,  // 3: lot.v1.WatchChangesResponse.change_events:type_name -> lot.v1.ChangeEvent
 	8,  // 4: lot.v1.WatchChangesResponse.server_time:type_name -> google.protobuf.Timestamp
 	0,  // 5: lot.v1.ChangeEvent.type:type_name -> lot.v1.ChangeType
-	6,  // 6: lot.v1.ChangeEvent.noun:type_name -> lot.v1.Noun
+	6,  // 6: lot.v1.ChangeEvent.resource_kind:type_name -> lot.v1.ResourceKind
 	8,  // 7: lot.v1.ChangeEvent.time:type_name -> google.protobuf.Timestamp
 	9,  // 8: lot.v1.ChangeEvent.memory:type_name -> lot.v1.Memory
 	10, // 9: lot.v1.ChangeEvent.pattern:type_name -> lot.v1.Pattern
@@ -833,9 +833,9 @@ func file_lot_v1_change_proto_init() {
 	file_lot_v1_error_solution_proto_init()
 	file_lot_v1_learning_event_proto_init()
 	file_lot_v1_memory_proto_init()
-	file_lot_v1_noun_proto_init()
 	file_lot_v1_pattern_proto_init()
 	file_lot_v1_preference_proto_init()
+	file_lot_v1_resource_kind_proto_init()
 	file_lot_v1_session_proto_init()
 	file_lot_v1_change_proto_msgTypes[2].OneofWrappers = []any{
 		(*ChangeEvent_Memory)(nil),

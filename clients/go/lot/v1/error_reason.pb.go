@@ -317,7 +317,7 @@ const (
 	// IMPORT_CONFLICT_SKIP or IMPORT_CONFLICT_OVERWRITE.
 	//
 	//	{ "reason": "IMPORT_CONFLICT", "domain": "lot.v1",
-	//	  "metadata": { "namespace": "default", "noun": "pattern", "id": "p-1" } }
+	//	  "metadata": { "namespace": "default", "resource_kind": "pattern", "id": "p-1" } }
 	ErrorReason_ERROR_REASON_IMPORT_CONFLICT ErrorReason = 51
 )
 

@@ -86,7 +86,7 @@ type NamespacePolicy struct {
 	MaxEpisodes int64 `protobuf:"varint,1,opt,name=max_episodes,json=maxEpisodes,proto3" json:"max_episodes,omitempty"`
 	// max_error_solutions kept, the most reliable, then the latest. 0: no bound.
 	MaxErrorSolutions int64 `protobuf:"varint,2,opt,name=max_error_solutions,json=maxErrorSolutions,proto3" json:"max_error_solutions,omitempty"`
-	// max_patterns kept, the best, as by PrunePatternsRequest.keep_at_most. 0: no bound.
+	// max_patterns kept, the best, as by PrunePatternsRequest.max_remaining. 0: no bound.
 	MaxPatterns int64 `protobuf:"varint,3,opt,name=max_patterns,json=maxPatterns,proto3" json:"max_patterns,omitempty"`
 	// max_memories kept, the most important, of equals the newest. 0: no bound.
 	MaxMemories int64 `protobuf:"varint,4,opt,name=max_memories,json=maxMemories,proto3" json:"max_memories,omitempty"`
@@ -444,8 +444,8 @@ type UpdateNamespacePolicyResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// policy as it now stands, or would.
 	Policy *NamespacePolicy `protobuf:"bytes,1,opt,name=policy,proto3" json:"policy,omitempty"`
-	// pending_deletes is how many things the next sweep deletes, or would, as things are now: by Noun
-	// without its prefix, for example `EPISODE`. Nouns with none are left out.
+	// pending_deletes is how many things the next sweep deletes, or would, as things are now: by ResourceKind
+	// without its prefix, for example `EPISODE`. resourceKinds with none are left out.
 	PendingDeletes map[string]int64 `protobuf:"bytes,2,rep,name=pending_deletes,json=pendingDeletes,proto3" json:"pending_deletes,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache

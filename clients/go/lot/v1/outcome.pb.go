@@ -225,10 +225,10 @@ const (
 	// A repeated save gave other values for fields of the stored pattern or error solution; they stay
 	// as they were. Use UpdatePattern to change them; save an error solution under an id of its own.
 	// Or an edit left a confidence as feedback had moved it; name `confidence` in the mask to set it.
-	NoticeCode_NOTICE_CODE_FIELDS_KEPT NoticeCode = 3
+	NoticeCode_NOTICE_CODE_FIELDS_UNCHANGED NoticeCode = 3
 	// A query without a letter, a digit or a symbol that has a meaning of its own: nothing was looked
 	// for. Ask in words.
-	NoticeCode_NOTICE_CODE_QUERY_WORDLESS NoticeCode = 4
+	NoticeCode_NOTICE_CODE_QUERY_NOT_SEARCHABLE NoticeCode = 4
 	// The cross-encoder had no time for all of the candidates; those that it did not reach stay where
 	// they were. Ask again, or with a shorter query.
 	NoticeCode_NOTICE_CODE_RERANK_INCOMPLETE NoticeCode = 5
@@ -238,10 +238,10 @@ const (
 	// The full response would be over 3 MiB (gRPC clients accept 4 MiB by default). Long fields of
 	// the last items, or the last items themselves, are omitted; the message says which. Read them by
 	// id, or ask for less with a limit or a read mask.
-	NoticeCode_NOTICE_CODE_ANSWER_SHORTENED NoticeCode = 7
+	NoticeCode_NOTICE_CODE_RESPONSE_TRUNCATED NoticeCode = 7
 	// Some of the nearest records are unlikely to help with the task and were left out of its context;
 	// the message says how many of each kind. Set min_similarity to 0 to get them all.
-	NoticeCode_NOTICE_CODE_UNLIKELY_LEFT_OUT NoticeCode = 8
+	NoticeCode_NOTICE_CODE_UNLIKELY_OMITTED NoticeCode = 8
 )
 
 // Enum value maps for NoticeCode.
@@ -250,23 +250,23 @@ var (
 		0: "NOTICE_CODE_UNSPECIFIED",
 		1: "NOTICE_CODE_TEXT_TRUNCATED",
 		2: "NOTICE_CODE_QUERY_TRUNCATED",
-		3: "NOTICE_CODE_FIELDS_KEPT",
-		4: "NOTICE_CODE_QUERY_WORDLESS",
+		3: "NOTICE_CODE_FIELDS_UNCHANGED",
+		4: "NOTICE_CODE_QUERY_NOT_SEARCHABLE",
 		5: "NOTICE_CODE_RERANK_INCOMPLETE",
 		6: "NOTICE_CODE_MERGED",
-		7: "NOTICE_CODE_ANSWER_SHORTENED",
-		8: "NOTICE_CODE_UNLIKELY_LEFT_OUT",
+		7: "NOTICE_CODE_RESPONSE_TRUNCATED",
+		8: "NOTICE_CODE_UNLIKELY_OMITTED",
 	}
 	NoticeCode_value = map[string]int32{
-		"NOTICE_CODE_UNSPECIFIED":       0,
-		"NOTICE_CODE_TEXT_TRUNCATED":    1,
-		"NOTICE_CODE_QUERY_TRUNCATED":   2,
-		"NOTICE_CODE_FIELDS_KEPT":       3,
-		"NOTICE_CODE_QUERY_WORDLESS":    4,
-		"NOTICE_CODE_RERANK_INCOMPLETE": 5,
-		"NOTICE_CODE_MERGED":            6,
-		"NOTICE_CODE_ANSWER_SHORTENED":  7,
-		"NOTICE_CODE_UNLIKELY_LEFT_OUT": 8,
+		"NOTICE_CODE_UNSPECIFIED":          0,
+		"NOTICE_CODE_TEXT_TRUNCATED":       1,
+		"NOTICE_CODE_QUERY_TRUNCATED":      2,
+		"NOTICE_CODE_FIELDS_UNCHANGED":     3,
+		"NOTICE_CODE_QUERY_NOT_SEARCHABLE": 4,
+		"NOTICE_CODE_RERANK_INCOMPLETE":    5,
+		"NOTICE_CODE_MERGED":               6,
+		"NOTICE_CODE_RESPONSE_TRUNCATED":   7,
+		"NOTICE_CODE_UNLIKELY_OMITTED":     8,
 	}
 )
 
@@ -586,18 +586,18 @@ const file_lot_v1_outcome_proto_rawDesc = "" +
 	"\x12RANKING_SIMILARITY\x10\x02\x12\x14\n" +
 	"\x10RANKING_RELIABLE\x10\x03\x12\x13\n" +
 	"\x0fRANKING_EXPLORE\x10\x04\x12\x15\n" +
-	"\x11RANKING_RELEVANCE\x10\x05*\xa7\x02\n" +
+	"\x11RANKING_RELEVANCE\x10\x05*\xb3\x02\n" +
 	"\n" +
 	"NoticeCode\x12\x1b\n" +
 	"\x17NOTICE_CODE_UNSPECIFIED\x10\x00\x12\x1e\n" +
 	"\x1aNOTICE_CODE_TEXT_TRUNCATED\x10\x01\x12\x1f\n" +
-	"\x1bNOTICE_CODE_QUERY_TRUNCATED\x10\x02\x12\x1b\n" +
-	"\x17NOTICE_CODE_FIELDS_KEPT\x10\x03\x12\x1e\n" +
-	"\x1aNOTICE_CODE_QUERY_WORDLESS\x10\x04\x12!\n" +
+	"\x1bNOTICE_CODE_QUERY_TRUNCATED\x10\x02\x12 \n" +
+	"\x1cNOTICE_CODE_FIELDS_UNCHANGED\x10\x03\x12$\n" +
+	" NOTICE_CODE_QUERY_NOT_SEARCHABLE\x10\x04\x12!\n" +
 	"\x1dNOTICE_CODE_RERANK_INCOMPLETE\x10\x05\x12\x16\n" +
-	"\x12NOTICE_CODE_MERGED\x10\x06\x12 \n" +
-	"\x1cNOTICE_CODE_ANSWER_SHORTENED\x10\a\x12!\n" +
-	"\x1dNOTICE_CODE_UNLIKELY_LEFT_OUT\x10\bBG\n" +
+	"\x12NOTICE_CODE_MERGED\x10\x06\x12\"\n" +
+	"\x1eNOTICE_CODE_RESPONSE_TRUNCATED\x10\a\x12 \n" +
+	"\x1cNOTICE_CODE_UNLIKELY_OMITTED\x10\bBG\n" +
 	"\rio.lotgrpc.v1P\x01Z4github.com/lot-grpc/lot-grpc/clients/go/lot/v1;lotv1b\x06proto3"
 
 var (

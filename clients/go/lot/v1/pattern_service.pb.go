@@ -3303,7 +3303,7 @@ type ExtractPatternsFromCodeResponse struct {
 	Unparsed []string `protobuf:"bytes,2,rep,name=unparsed,proto3" json:"unparsed,omitempty"`
 	// created_count is how many of the patterns are new, or in a dry_run would be.
 	CreatedCount int32 `protobuf:"varint,3,opt,name=created_count,json=createdCount,proto3" json:"created_count,omitempty"`
-	// notices: FIELDS_KEPT where patterns that were there keep other success_metrics than were given;
+	// notices: FIELDS_UNCHANGED where patterns that were there keep other success_metrics than were given;
 	// TEXT_TRUNCATED where the model did not read all of a new one.
 	Notices       []*Notice `protobuf:"bytes,4,rep,name=notices,proto3" json:"notices,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -3462,9 +3462,9 @@ type DistillPatternsResponse struct {
 	GroupCount int32 `protobuf:"varint,2,opt,name=group_count,json=groupCount,proto3" json:"group_count,omitempty"`
 	// pattern_count is how many patterns were looked at.
 	PatternCount int32 `protobuf:"varint,3,opt,name=pattern_count,json=patternCount,proto3" json:"pattern_count,omitempty"`
-	// left_out_count is how many more the filter lets through: of one kind, type and language the 5,000
+	// omitted_count is how many more the filter lets through: of one kind, type and language the 5,000
 	// best that are in no group yet are looked at. Narrow the filter to reach the others.
-	LeftOutCount int32 `protobuf:"varint,4,opt,name=left_out_count,json=leftOutCount,proto3" json:"left_out_count,omitempty"`
+	OmittedCount int32 `protobuf:"varint,4,opt,name=omitted_count,json=omittedCount,proto3" json:"omitted_count,omitempty"`
 	// created_count is how many groups, at any level, are new.
 	CreatedCount int32 `protobuf:"varint,5,opt,name=created_count,json=createdCount,proto3" json:"created_count,omitempty"`
 	// extended_count is how many groups, at any level, got new members.
@@ -3526,9 +3526,9 @@ func (x *DistillPatternsResponse) GetPatternCount() int32 {
 	return 0
 }
 
-func (x *DistillPatternsResponse) GetLeftOutCount() int32 {
+func (x *DistillPatternsResponse) GetOmittedCount() int32 {
 	if x != nil {
-		return x.LeftOutCount
+		return x.OmittedCount
 	}
 	return 0
 }
@@ -3636,14 +3636,14 @@ type PrunePatternsRequest struct {
 	// filter; empty lets all through.
 	Filter *PatternFilter `protobuf:"bytes,2,opt,name=filter,proto3" json:"filter,omitempty"`
 	// max_success_rate: delete those whose success_rate is at most this. Absent: no bound; then
-	// keep_at_most is required.
+	// max_remaining is required.
 	MaxSuccessRate *float64 `protobuf:"fixed64,3,opt,name=max_success_rate,json=maxSuccessRate,proto3,oneof" json:"max_success_rate,omitempty"`
 	// min_usage_count: touch only those used at least so often. The others are neither deleted nor
-	// counted by keep_at_most. 0: no bound.
+	// counted by max_remaining. 0: no bound.
 	MinUsageCount int64 `protobuf:"varint,4,opt,name=min_usage_count,json=minUsageCount,proto3" json:"min_usage_count,omitempty"`
-	// keep_at_most so many of those that max_success_rate leaves, the best: by reliability, then
+	// max_remaining so many of those that max_success_rate leaves, the best: by reliability, then
 	// success_rate, then usage_count, then the newest. Pinned ones are not counted. 0: no bound.
-	KeepAtMost int64 `protobuf:"varint,5,opt,name=keep_at_most,json=keepAtMost,proto3" json:"keep_at_most,omitempty"`
+	MaxRemaining int64 `protobuf:"varint,5,opt,name=max_remaining,json=maxRemaining,proto3" json:"max_remaining,omitempty"`
 	// dry_run deletes nothing.
 	DryRun        bool `protobuf:"varint,6,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -3708,9 +3708,9 @@ func (x *PrunePatternsRequest) GetMinUsageCount() int64 {
 	return 0
 }
 
-func (x *PrunePatternsRequest) GetKeepAtMost() int64 {
+func (x *PrunePatternsRequest) GetMaxRemaining() int64 {
 	if x != nil {
-		return x.KeepAtMost
+		return x.MaxRemaining
 	}
 	return 0
 }
@@ -3728,19 +3728,19 @@ type PrunePatternsResponse struct {
 	// deleted_count is how many were, or would be, deleted.
 	DeletedCount int64 `protobuf:"varint,1,opt,name=deleted_count,json=deletedCount,proto3" json:"deleted_count,omitempty"`
 	// pattern_ids of the first 1,000 of them: first those by max_success_rate, then those by
-	// keep_at_most, each the worst first.
+	// max_remaining, each the worst first.
 	PatternIds []string `protobuf:"bytes,2,rep,name=pattern_ids,json=patternIds,proto3" json:"pattern_ids,omitempty"`
-	// oldest_kept_time is the creation time of the oldest pattern kept, of those that the filter lets
+	// oldest_remaining_time is the creation time of the oldest pattern kept, of those that the filter lets
 	// through. Absent if none is.
-	OldestKeptTime *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=oldest_kept_time,json=oldestKeptTime,proto3" json:"oldest_kept_time,omitempty"`
+	OldestRemainingTime *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=oldest_remaining_time,json=oldestRemainingTime,proto3" json:"oldest_remaining_time,omitempty"`
 	// elapsed is how long it took.
 	Elapsed *durationpb.Duration `protobuf:"bytes,4,opt,name=elapsed,proto3" json:"elapsed,omitempty"`
 	// spared_count is how many were edited, used or given feedback meanwhile, and so were kept.
 	SparedCount int64 `protobuf:"varint,5,opt,name=spared_count,json=sparedCount,proto3" json:"spared_count,omitempty"`
-	// kept_count is how many patterns that the filter lets through are, or would be, left.
-	KeptCount     int64 `protobuf:"varint,6,opt,name=kept_count,json=keptCount,proto3" json:"kept_count,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	// remaining_count is how many patterns that the filter lets through are, or would be, left.
+	RemainingCount int64 `protobuf:"varint,6,opt,name=remaining_count,json=remainingCount,proto3" json:"remaining_count,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *PrunePatternsResponse) Reset() {
@@ -3787,9 +3787,9 @@ func (x *PrunePatternsResponse) GetPatternIds() []string {
 	return nil
 }
 
-func (x *PrunePatternsResponse) GetOldestKeptTime() *timestamppb.Timestamp {
+func (x *PrunePatternsResponse) GetOldestRemainingTime() *timestamppb.Timestamp {
 	if x != nil {
-		return x.OldestKeptTime
+		return x.OldestRemainingTime
 	}
 	return nil
 }
@@ -3808,9 +3808,9 @@ func (x *PrunePatternsResponse) GetSparedCount() int64 {
 	return 0
 }
 
-func (x *PrunePatternsResponse) GetKeptCount() int64 {
+func (x *PrunePatternsResponse) GetRemainingCount() int64 {
 	if x != nil {
-		return x.KeptCount
+		return x.RemainingCount
 	}
 	return 0
 }
@@ -4134,13 +4134,13 @@ const file_lot_v1_pattern_service_proto_rawDesc = "" +
 	"similarity\x18\x04 \x01(\x01H\x00R\n" +
 	"similarity\x88\x01\x01\x12\x17\n" +
 	"\adry_run\x18\x05 \x01(\bR\x06dryRunB\r\n" +
-	"\v_similarity\"\xab\x02\n" +
+	"\v_similarity\"\xaa\x02\n" +
 	"\x17DistillPatternsResponse\x12.\n" +
 	"\x06groups\x18\x01 \x03(\v2\x16.lot.v1.DistilledGroupR\x06groups\x12\x1f\n" +
 	"\vgroup_count\x18\x02 \x01(\x05R\n" +
 	"groupCount\x12#\n" +
-	"\rpattern_count\x18\x03 \x01(\x05R\fpatternCount\x12$\n" +
-	"\x0eleft_out_count\x18\x04 \x01(\x05R\fleftOutCount\x12#\n" +
+	"\rpattern_count\x18\x03 \x01(\x05R\fpatternCount\x12#\n" +
+	"\romitted_count\x18\x04 \x01(\x05R\fomittedCount\x12#\n" +
 	"\rcreated_count\x18\x05 \x01(\x05R\fcreatedCount\x12%\n" +
 	"\x0eextended_count\x18\x06 \x01(\x05R\rextendedCount\x12(\n" +
 	"\anotices\x18\a \x03(\v2\x0e.lot.v1.NoticeR\anotices\"\xbc\x01\n" +
@@ -4148,25 +4148,23 @@ const file_lot_v1_pattern_service_proto_rawDesc = "" +
 	"\apattern\x18\x01 \x01(\v2\x0f.lot.v1.PatternR\apattern\x12,\n" +
 	"\x12member_pattern_ids\x18\x02 \x03(\tR\x10memberPatternIds\x12!\n" +
 	"\fmember_count\x18\x04 \x01(\x05R\vmemberCount\x12.\n" +
-	"\x06groups\x18\x03 \x03(\v2\x16.lot.v1.DistilledGroupR\x06groups\"\x8a\x02\n" +
+	"\x06groups\x18\x03 \x03(\v2\x16.lot.v1.DistilledGroupR\x06groups\"\x8d\x02\n" +
 	"\x14PrunePatternsRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12-\n" +
 	"\x06filter\x18\x02 \x01(\v2\x15.lot.v1.PatternFilterR\x06filter\x12-\n" +
 	"\x10max_success_rate\x18\x03 \x01(\x01H\x00R\x0emaxSuccessRate\x88\x01\x01\x12&\n" +
-	"\x0fmin_usage_count\x18\x04 \x01(\x03R\rminUsageCount\x12 \n" +
-	"\fkeep_at_most\x18\x05 \x01(\x03R\n" +
-	"keepAtMost\x12\x17\n" +
+	"\x0fmin_usage_count\x18\x04 \x01(\x03R\rminUsageCount\x12#\n" +
+	"\rmax_remaining\x18\x05 \x01(\x03R\fmaxRemaining\x12\x17\n" +
 	"\adry_run\x18\x06 \x01(\bR\x06dryRunB\x13\n" +
-	"\x11_max_success_rate\"\x9a\x02\n" +
+	"\x11_max_success_rate\"\xae\x02\n" +
 	"\x15PrunePatternsResponse\x12#\n" +
 	"\rdeleted_count\x18\x01 \x01(\x03R\fdeletedCount\x12\x1f\n" +
 	"\vpattern_ids\x18\x02 \x03(\tR\n" +
-	"patternIds\x12D\n" +
-	"\x10oldest_kept_time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x0eoldestKeptTime\x123\n" +
+	"patternIds\x12N\n" +
+	"\x15oldest_remaining_time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x13oldestRemainingTime\x123\n" +
 	"\aelapsed\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\aelapsed\x12!\n" +
-	"\fspared_count\x18\x05 \x01(\x03R\vsparedCount\x12\x1d\n" +
-	"\n" +
-	"kept_count\x18\x06 \x01(\x03R\tkeptCount*X\n" +
+	"\fspared_count\x18\x05 \x01(\x03R\vsparedCount\x12'\n" +
+	"\x0fremaining_count\x18\x06 \x01(\x03R\x0eremainingCount*X\n" +
 	"\x06Dedupe\x12\x16\n" +
 	"\x12DEDUPE_UNSPECIFIED\x10\x00\x12\x10\n" +
 	"\fDEDUPE_EXACT\x10\x01\x12\x0f\n" +
@@ -4356,7 +4354,7 @@ var file_lot_v1_pattern_service_proto_depIdxs = []int32{
 	51, // 72: lot.v1.DistilledGroup.pattern:type_name -> lot.v1.Pattern
 	42, // 73: lot.v1.DistilledGroup.groups:type_name -> lot.v1.DistilledGroup
 	58, // 74: lot.v1.PrunePatternsRequest.filter:type_name -> lot.v1.PatternFilter
-	56, // 75: lot.v1.PrunePatternsResponse.oldest_kept_time:type_name -> google.protobuf.Timestamp
+	56, // 75: lot.v1.PrunePatternsResponse.oldest_remaining_time:type_name -> google.protobuf.Timestamp
 	61, // 76: lot.v1.PrunePatternsResponse.elapsed:type_name -> google.protobuf.Duration
 	2,  // 77: lot.v1.PatternService.SavePattern:input_type -> lot.v1.SavePatternRequest
 	4,  // 78: lot.v1.PatternService.BatchSavePatterns:input_type -> lot.v1.BatchSavePatternsRequest

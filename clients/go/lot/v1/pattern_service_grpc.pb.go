@@ -123,7 +123,7 @@ type PatternServiceClient interface {
 	// DISTILLED and superseded patterns are not distilled.
 	DistillPatterns(ctx context.Context, in *DistillPatternsRequest, opts ...grpc.CallOption) (*DistillPatternsResponse, error)
 	// PrunePatterns deletes patterns that did not prove themselves, of those that the filter lets
-	// through and that are not pinned: by max_success_rate, by keep_at_most, or both. One that is
+	// through and that are not pinned: by max_success_rate, by max_remaining, or both. One that is
 	// edited, used or given feedback while the call is at work is spared. Cut off, by
 	// ServerLimits.max_call_duration or a crash, it has deleted some of them; call again for the rest.
 	PrunePatterns(ctx context.Context, in *PrunePatternsRequest, opts ...grpc.CallOption) (*PrunePatternsResponse, error)
@@ -392,7 +392,7 @@ type PatternServiceServer interface {
 	// DISTILLED and superseded patterns are not distilled.
 	DistillPatterns(context.Context, *DistillPatternsRequest) (*DistillPatternsResponse, error)
 	// PrunePatterns deletes patterns that did not prove themselves, of those that the filter lets
-	// through and that are not pinned: by max_success_rate, by keep_at_most, or both. One that is
+	// through and that are not pinned: by max_success_rate, by max_remaining, or both. One that is
 	// edited, used or given feedback while the call is at work is spared. Cut off, by
 	// ServerLimits.max_call_duration or a crash, it has deleted some of them; call again for the rest.
 	PrunePatterns(context.Context, *PrunePatternsRequest) (*PrunePatternsResponse, error)

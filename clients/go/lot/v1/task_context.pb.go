@@ -53,7 +53,7 @@ type GetTaskContextRequest struct {
 	// PatternHit.match_probability is below .05, or below a quarter of the highest one (memories and
 	// solutions by the same measure; only with the embedding model that it was calibrated on); similar
 	// errors, if a solution of this very error worked; and, if `language` is empty but the task's error
-	// or words name one, other languages. The notice UNLIKELY_LEFT_OUT says how many. Error solutions
+	// or words name one, other languages. The notice UNLIKELY_OMITTED says how many. Error solutions
 	// of the same signature and the patterns of `matched_pattern_ids` stay.
 	MinSimilarity *float64 `protobuf:"fixed64,9,opt,name=min_similarity,json=minSimilarity,proto3,oneof" json:"min_similarity,omitempty"`
 	// preference_categories to give; empty: all, with no more than a few of those that feedback taught,

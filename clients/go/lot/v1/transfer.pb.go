@@ -96,10 +96,10 @@ type ExportRequest struct {
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// all_namespaces exports all of them; `namespace` is then the one the caller acts for.
 	AllNamespaces bool `protobuf:"varint,2,opt,name=all_namespaces,json=allNamespaces,proto3" json:"all_namespaces,omitempty"`
-	// nouns to export; empty: all. What hangs on a thing without being a noun (feedback and what
+	// resource_kinds to export; empty: all. What hangs on a thing without being a resource_kind (feedback and what
 	// ranking learned of a pattern, former values of a preference, values and messages of a session)
-	// comes with it; outcomes and episode events are nouns of their own.
-	Nouns []Noun `protobuf:"varint,3,rep,packed,name=nouns,proto3,enum=lot.v1.Noun" json:"nouns,omitempty"`
+	// comes with it; outcomes and episode events are resource_kinds of their own.
+	ResourceKinds []ResourceKind `protobuf:"varint,3,rep,packed,name=resource_kinds,json=resourceKinds,proto3,enum=lot.v1.ResourceKind" json:"resource_kinds,omitempty"`
 	// after_cursor: go on behind the message that had this cursor, of an export with the same
 	// arguments; it outlives restarts of the server. Empty: from the start.
 	AfterCursor string `protobuf:"bytes,4,opt,name=after_cursor,json=afterCursor,proto3" json:"after_cursor,omitempty"`
@@ -156,9 +156,9 @@ func (x *ExportRequest) GetAllNamespaces() bool {
 	return false
 }
 
-func (x *ExportRequest) GetNouns() []Noun {
+func (x *ExportRequest) GetResourceKinds() []ResourceKind {
 	if x != nil {
-		return x.Nouns
+		return x.ResourceKinds
 	}
 	return nil
 }
@@ -370,7 +370,7 @@ func (x *ExportHeader) GetTokenizer() string {
 // ExportSummary counts what was exported.
 type ExportSummary struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// counts of things by Noun without its prefix, for example `PATTERN`; of this stream, from its
+	// counts of things by ResourceKind without its prefix, for example `PATTERN`; of this stream, from its
 	// cursor on. In a dry run, of all that is stored now.
 	Counts map[string]int64 `protobuf:"bytes,1,rep,name=counts,proto3" json:"counts,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
 	// elapsed is how long it took.
@@ -1011,7 +1011,7 @@ type ImportResponse struct {
 	// skipped_count of records so far that were left out: for a conflict, or expired, or without what
 	// they hang on.
 	SkippedCount int64 `protobuf:"varint,4,opt,name=skipped_count,json=skippedCount,proto3" json:"skipped_count,omitempty"`
-	// counts of imported things so far, by Noun without its prefix.
+	// counts of imported things so far, by ResourceKind without its prefix.
 	Counts        map[string]int64 `protobuf:"bytes,5,rep,name=counts,proto3" json:"counts,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1086,11 +1086,11 @@ var File_lot_v1_transfer_proto protoreflect.FileDescriptor
 
 const file_lot_v1_transfer_proto_rawDesc = "" +
 	"\n" +
-	"\x15lot/v1/transfer.proto\x12\x06lot.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x15lot/v1/decision.proto\x1a\x14lot/v1/episode.proto\x1a\x1blot/v1/error_solution.proto\x1a\x15lot/v1/learning.proto\x1a\x1blot/v1/learning_event.proto\x1a\x13lot/v1/memory.proto\x1a\x1dlot/v1/namespace_policy.proto\x1a\x11lot/v1/noun.proto\x1a\x14lot/v1/pattern.proto\x1a\x1clot/v1/pattern_service.proto\x1a\x17lot/v1/preference.proto\x1a\x14lot/v1/session.proto\"\xdd\x01\n" +
+	"\x15lot/v1/transfer.proto\x12\x06lot.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x15lot/v1/decision.proto\x1a\x14lot/v1/episode.proto\x1a\x1blot/v1/error_solution.proto\x1a\x15lot/v1/learning.proto\x1a\x1blot/v1/learning_event.proto\x1a\x13lot/v1/memory.proto\x1a\x1dlot/v1/namespace_policy.proto\x1a\x14lot/v1/pattern.proto\x1a\x1clot/v1/pattern_service.proto\x1a\x17lot/v1/preference.proto\x1a\x1alot/v1/resource_kind.proto\x1a\x14lot/v1/session.proto\"\xf6\x01\n" +
 	"\rExportRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12%\n" +
-	"\x0eall_namespaces\x18\x02 \x01(\bR\rallNamespaces\x12\"\n" +
-	"\x05nouns\x18\x03 \x03(\x0e2\f.lot.v1.NounR\x05nouns\x12!\n" +
+	"\x0eall_namespaces\x18\x02 \x01(\bR\rallNamespaces\x12;\n" +
+	"\x0eresource_kinds\x18\x03 \x03(\x0e2\x14.lot.v1.ResourceKindR\rresourceKinds\x12!\n" +
 	"\fafter_cursor\x18\x04 \x01(\tR\vafterCursor\x12'\n" +
 	"\x0finclude_vectors\x18\x05 \x01(\bR\x0eincludeVectors\x12\x17\n" +
 	"\adry_run\x18\x06 \x01(\bR\x06dryRun\"\xb7\x01\n" +
@@ -1206,7 +1206,7 @@ var file_lot_v1_transfer_proto_goTypes = []any{
 	nil,                           // 11: lot.v1.ExportSummary.CountsEntry
 	nil,                           // 12: lot.v1.ExportRecord.VectorsEntry
 	nil,                           // 13: lot.v1.ImportResponse.CountsEntry
-	(Noun)(0),                     // 14: lot.v1.Noun
+	(ResourceKind)(0),             // 14: lot.v1.ResourceKind
 	(*timestamppb.Timestamp)(nil), // 15: google.protobuf.Timestamp
 	(*durationpb.Duration)(nil),   // 16: google.protobuf.Duration
 	(*Memory)(nil),                // 17: lot.v1.Memory
@@ -1225,7 +1225,7 @@ var file_lot_v1_transfer_proto_goTypes = []any{
 	(*PreferenceRevision)(nil),    // 30: lot.v1.PreferenceRevision
 }
 var file_lot_v1_transfer_proto_depIdxs = []int32{
-	14, // 0: lot.v1.ExportRequest.nouns:type_name -> lot.v1.Noun
+	14, // 0: lot.v1.ExportRequest.resource_kinds:type_name -> lot.v1.ResourceKind
 	3,  // 1: lot.v1.ExportResponse.header:type_name -> lot.v1.ExportHeader
 	5,  // 2: lot.v1.ExportResponse.records:type_name -> lot.v1.ExportRecord
 	4,  // 3: lot.v1.ExportResponse.summary:type_name -> lot.v1.ExportSummary
@@ -1273,10 +1273,10 @@ func file_lot_v1_transfer_proto_init() {
 	file_lot_v1_learning_event_proto_init()
 	file_lot_v1_memory_proto_init()
 	file_lot_v1_namespace_policy_proto_init()
-	file_lot_v1_noun_proto_init()
 	file_lot_v1_pattern_proto_init()
 	file_lot_v1_pattern_service_proto_init()
 	file_lot_v1_preference_proto_init()
+	file_lot_v1_resource_kind_proto_init()
 	file_lot_v1_session_proto_init()
 	file_lot_v1_transfer_proto_msgTypes[4].OneofWrappers = []any{
 		(*ExportRecord_Memory)(nil),

@@ -24,7 +24,6 @@ from lot_client.pb.lot.v1.memory_pb2 import (
     MemoryKind,
     ProjectDetails,
 )
-from lot_client.pb.lot.v1.noun_pb2 import Noun
 from lot_client.pb.lot.v1.outcome_pb2 import Complexity, Outcome, Ranking
 from lot_client.pb.lot.v1.pattern_pb2 import (
     Action,
@@ -34,6 +33,7 @@ from lot_client.pb.lot.v1.pattern_pb2 import (
     PatternType,
 )
 from lot_client.pb.lot.v1.pattern_service_pb2 import Dedupe, SavePatternItem
+from lot_client.pb.lot.v1.resource_kind_pb2 import ResourceKind
 
 OutcomeLike: TypeAlias = "Literal['SUCCESS', 'FAILURE', 'PARTIAL'] | Outcome.ValueType"
 ComplexityLike: TypeAlias = "Literal['LOW', 'MEDIUM', 'HIGH'] | Complexity.ValueType"
@@ -57,10 +57,10 @@ MemoryKindLike: TypeAlias = (
 EpisodeStatusLike: TypeAlias = (
     "Literal['RUNNING', 'SUCCEEDED', 'FAILED', 'ABANDONED'] | EpisodeStatus.ValueType"
 )
-NounLike: TypeAlias = (
+ResourceKindLike: TypeAlias = (
     "Literal['MEMORY', 'PATTERN', 'OUTCOME', 'EPISODE', 'EPISODE_EVENT', 'ERROR_SOLUTION',"
     " 'PREFERENCE', 'SESSION', 'LEARNING_EVENT', 'DECISION', 'ACTION_VALUE', 'POLICY']"
-    " | Noun.ValueType"
+    " | ResourceKind.ValueType"
 )
 ChangeTypeLike: TypeAlias = (
     "Literal['STORED', 'UPDATED', 'DELETED', 'CLEARED', 'PATTERN_LEARNED', 'PATTERN_MATCHED',"

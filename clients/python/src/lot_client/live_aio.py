@@ -116,7 +116,7 @@ class AsyncLiveCalls:
     def watch_changes(
         self,
         *,
-        nouns: Iterable[fields.NounLike] = (),
+        resource_kinds: Iterable[fields.ResourceKindLike] = (),
         types: Iterable[fields.ChangeTypeLike] = (),
         after_cursor: str = "",
         from_start: bool = False,
@@ -130,7 +130,7 @@ class AsyncLiveCalls:
         """
         request = self._requests.make(
             WatchChangesRequest,
-            nouns=nouns,
+            resource_kinds=resource_kinds,
             types=types,
             after_cursor=after_cursor,
             from_start=from_start,

@@ -109,7 +109,7 @@ class LiveCalls:
     def watch_changes(
         self,
         *,
-        nouns: Iterable[fields.NounLike] = (),
+        resource_kinds: Iterable[fields.ResourceKindLike] = (),
         types: Iterable[fields.ChangeTypeLike] = (),
         after_cursor: str = "",
         from_start: bool = False,
@@ -123,7 +123,7 @@ class LiveCalls:
         """
         request = self._requests.make(
             WatchChangesRequest,
-            nouns=nouns,
+            resource_kinds=resource_kinds,
             types=types,
             after_cursor=after_cursor,
             from_start=from_start,

@@ -26,11 +26,11 @@ from lot_grpc.pb.buf.validate import validate_pb2 as buf_dot_validate_dot_valida
 from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb2
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 from lot_grpc.pb.lot.v1 import namespace_policy_pb2 as lot_dot_v1_dot_namespace__policy__pb2
-from lot_grpc.pb.lot.v1 import noun_pb2 as lot_dot_v1_dot_noun__pb2
+from lot_grpc.pb.lot.v1 import resource_kind_pb2 as lot_dot_v1_dot_resource__kind__pb2
 from lot_grpc.pb.lot.v1 import transfer_pb2 as lot_dot_v1_dot_transfer__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1alot/v1/admin_service.proto\x12\x06lot.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1dlot/v1/namespace_policy.proto\x1a\x11lot/v1/noun.proto\x1a\x15lot/v1/transfer.proto\"X\n\x14GetServerInfoRequest\x12@\n\tnamespace\x18\x01 \x01(\tB-\xbaH*r(2&^([A-Za-z0-9][A-Za-z0-9._:-]{0,127})?$\"\xcf\x03\n\x15GetServerInfoResponse\x12\x0f\n\x07version\x18\x01 \x01(\t\x12\x18\n\x10\x63ontract_version\x18\x02 \x01(\t\x12\x14\n\x0c\x63\x61pabilities\x18\x03 \x03(\t\x12\x0f\n\x07\x62\x61\x63kend\x18\x04 \x01(\t\x12\r\n\x05model\x18\x05 \x01(\t\x12\x12\n\ndimensions\x18\x06 \x01(\x05\x12\x14\n\x0cmodel_sha256\x18\x07 \x01(\t\x12\x39\n\x06\x63ounts\x18\x08 \x03(\x0b\x32).lot.v1.GetServerInfoResponse.CountsEntry\x12\"\n\x05store\x18\t \x01(\x0b\x32\x13.lot.v1.StoreStatus\x12$\n\x06limits\x18\n \x01(\x0b\x32\x14.lot.v1.ServerLimits\x12.\n\nstart_time\x18\x0b \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12/\n\x0bserver_time\x18\x0c \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x16\n\x0eschema_version\x18\r \x01(\x05\x1a-\n\x0b\x43ountsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x03:\x02\x38\x01\"m\n\x0bStoreStatus\x12\x12\n\ndisk_bytes\x18\x01 \x01(\x03\x12\x12\n\nfree_bytes\x18\x02 \x01(\x03\x12\x14\n\x0cneeded_bytes\x18\x03 \x01(\x03\x12\x10\n\x08writable\x18\x04 \x01(\x08\x12\x0e\n\x06\x64\x65tail\x18\x05 \x01(\t\"\x8d\x02\n\x0cServerLimits\x12\x19\n\x11max_message_bytes\x18\x01 \x01(\x03\x12\x15\n\rmax_page_size\x18\x02 \x01(\x05\x12\x11\n\tmax_limit\x18\x03 \x01(\x05\x12\x17\n\x0fmax_batch_items\x18\x04 \x01(\x05\x12\x1c\n\x14max_concurrent_calls\x18\x05 \x01(\x05\x12\x13\n\x0bmax_streams\x18\x06 \x01(\x05\x12\x34\n\x11max_call_duration\x18\x07 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x18\n\x10max_struct_depth\x18\x08 \x01(\x05\x12\x1c\n\x14max_embedding_tokens\x18\t \x01(\x05\"U\n\x11\x43heckReadyRequest\x12@\n\tnamespace\x18\x01 \x01(\tB-\xbaH*r(2&^([A-Za-z0-9][A-Za-z0-9._:-]{0,127})?$\"G\n\x12\x43heckReadyResponse\x12\r\n\x05ready\x18\x01 \x01(\x08\x12\"\n\x06\x63hecks\x18\x02 \x03(\x0b\x32\x12.lot.v1.ReadyCheck\"6\n\nReadyCheck\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\n\n\x02ok\x18\x02 \x01(\x08\x12\x0e\n\x06\x64\x65tail\x18\x03 \x01(\t\"\x96\x01\n\x15ListNamespacesRequest\x12@\n\tnamespace\x18\x01 \x01(\tB-\xbaH*r(2&^([A-Za-z0-9][A-Za-z0-9._:-]{0,127})?$\x12\x1d\n\tpage_size\x18\x02 \x01(\x05\x42\n\xbaH\x07\x1a\x05\x18\xe8\x07(\x00\x12\x1c\n\npage_token\x18\x03 \x01(\tB\x08\xbaH\x05r\x03(\x80 \"]\n\x16ListNamespacesResponse\x12*\n\nnamespaces\x18\x01 \x03(\x0b\x32\x16.lot.v1.NamespaceUsage\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\x98\x01\n\x0eNamespaceUsage\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x32\n\x06\x63ounts\x18\x02 \x03(\x0b\x32\".lot.v1.NamespaceUsage.CountsEntry\x12\x10\n\x08\x63learing\x18\x03 \x01(\x08\x1a-\n\x0b\x43ountsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x03:\x02\x38\x01\"\xba\x01\n\x14SeedKnowledgeRequest\x12@\n\tnamespace\x18\x01 \x01(\tB-\xbaH*r(2&^([A-Za-z0-9][A-Za-z0-9._:-]{0,127})?$\x12\x0f\n\x07\x64ry_run\x18\x02 \x01(\x08\x12\x36\n\x05packs\x18\x03 \x03(\tB\'\xbaH$\x92\x01!\x10\x64\x18\x01\"\x1br\x19\x32\x17^[a-z][a-z0-9_-]{0,63}$\x12\x17\n\x0frestore_deleted\x18\x04 \x01(\x08\"\x89\x03\n\x15SeedKnowledgeResponse\x12\x15\n\rcreated_count\x18\x01 \x01(\x05\x12\x16\n\x0e\x65xisting_count\x18\x02 \x01(\x05\x12H\n\x0e\x63reated_counts\x18\x03 \x03(\x0b\x32\x30.lot.v1.SeedKnowledgeResponse.CreatedCountsEntry\x12K\n\x10\x63reated_by_group\x18\x04 \x03(\x0b\x32\x31.lot.v1.SeedKnowledgeResponse.CreatedByGroupEntry\x12\x15\n\rdeleted_count\x18\x05 \x01(\x05\x12&\n\x06groups\x18\x06 \x03(\x0b\x32\x16.lot.v1.KnowledgeGroup\x1a\x34\n\x12\x43reatedCountsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x03:\x02\x38\x01\x1a\x35\n\x13\x43reatedByGroupEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x03:\x02\x38\x01\"y\n\x0eKnowledgeGroup\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x02 \x01(\t\x12\x15\n\rcreated_count\x18\x03 \x01(\x05\x12\x16\n\x0e\x65xisting_count\x18\x04 \x01(\x05\x12\x15\n\rdeleted_count\x18\x05 \x01(\x05\"~\n\x0eReindexRequest\x12@\n\tnamespace\x18\x01 \x01(\tB-\xbaH*r(2&^([A-Za-z0-9][A-Za-z0-9._:-]{0,127})?$\x12\x19\n\x05model\x18\x02 \x01(\tB\n\xbaH\x07r\x05\x10\x01(\x80\x08\x12\x0f\n\x07\x64ry_run\x18\x03 \x01(\x08\"\xe5\x01\n\x0fReindexResponse\x12#\n\x05phase\x18\x01 \x01(\x0e\x32\x14.lot.v1.ReindexPhase\x12\x1a\n\x04noun\x18\x02 \x01(\x0e\x32\x0c.lot.v1.Noun\x12\x12\n\ndone_count\x18\x03 \x01(\x03\x12\x13\n\x0btotal_count\x18\x04 \x01(\x03\x12*\n\x07\x65lapsed\x18\x05 \x01(\x0b\x32\x19.google.protobuf.Duration\x12,\n\tremaining\x18\x06 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x0e\n\x06\x64\x65tail\x18\x07 \x01(\t\"R\n\x0e\x43ompactRequest\x12@\n\tnamespace\x18\x01 \x01(\tB-\xbaH*r(2&^([A-Za-z0-9][A-Za-z0-9._:-]{0,127})?$\"4\n\x0f\x43ompactResponse\x12\x11\n\tcompacted\x18\x01 \x01(\x08\x12\x0e\n\x06\x64\x65tail\x18\x02 \x01(\t\"\x94\x01\n\x0c\x45mbedRequest\x12@\n\tnamespace\x18\x01 \x01(\tB-\xbaH*r(2&^([A-Za-z0-9][A-Za-z0-9._:-]{0,127})?$\x12,\n\x05items\x18\x02 \x03(\x0b\x32\x11.lot.v1.EmbedItemB\n\xbaH\x07\x92\x01\x04\x08\x01\x10\x64\x12\x14\n\x0comit_vectors\x18\x03 \x01(\x08\"S\n\tEmbedItem\x12\x19\n\x04text\x18\x01 \x01(\tB\x0b\xbaH\x08r\x06\x10\x01(\x80\x80\x04\x12+\n\x03use\x18\x02 \x01(\x0e\x32\x14.lot.v1.EmbeddingUseB\x08\xbaH\x05\x82\x01\x02\x10\x01\"s\n\rEmbedResponse\x12\r\n\x05model\x18\x01 \x01(\t\x12\x12\n\ndimensions\x18\x02 \x01(\x05\x12\x14\n\x0cquery_prefix\x18\x03 \x01(\t\x12)\n\nembeddings\x18\x04 \x03(\x0b\x32\x15.lot.v1.TextEmbedding\"r\n\rTextEmbedding\x12\x0e\n\x06vector\x18\x01 \x03(\x02\x12\x11\n\ttruncated\x18\x02 \x01(\x08\x12\x14\n\x0csimilarities\x18\x03 \x03(\x01\x12\x18\n\x0btoken_count\x18\x04 \x01(\x05H\x00\x88\x01\x01\x42\x0e\n\x0c_token_count\"\x9d\x03\n\x15\x43learNamespaceRequest\x12@\n\tnamespace\x18\x01 \x01(\tB-\xbaH*r(2&^([A-Za-z0-9][A-Za-z0-9._:-]{0,127})?$\x12\x45\n\x11\x63onfirm_namespace\x18\x02 \x01(\tB*\xbaH\'r%2#^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$\x12.\n\x05nouns\x18\x03 \x03(\x0e\x32\x0c.lot.v1.NounB\x11\xbaH\x0e\x92\x01\x0b\x10\x14\"\x07\x82\x01\x04\x10\x01 \x00\x12\x0f\n\x07\x64ry_run\x18\x04 \x01(\x08:\xb9\x01\xbaH\xb5\x01\x1a\xb2\x01\n\x17\x63lear_namespace.confirm\x12Hconfirm_namespace must repeat the namespace (`default` if that is empty)\x1aMthis.confirm_namespace == (this.namespace == \'\' ? \'default\' : this.namespace)\"\xb0\x01\n\x16\x43learNamespaceResponse\x12I\n\x0e\x64\x65leted_counts\x18\x01 \x03(\x0b\x32\x31.lot.v1.ClearNamespaceResponse.DeletedCountsEntry\x12\x15\n\rdeleted_count\x18\x02 \x01(\x03\x1a\x34\n\x12\x44\x65letedCountsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x03:\x02\x38\x01*\x9c\x01\n\x0cReindexPhase\x12\x1d\n\x19REINDEX_PHASE_UNSPECIFIED\x10\x00\x12\x1b\n\x17REINDEX_PHASE_PREPARING\x10\x01\x12\x1b\n\x17REINDEX_PHASE_EMBEDDING\x10\x02\x12\x1b\n\x17REINDEX_PHASE_SWITCHING\x10\x03\x12\x16\n\x12REINDEX_PHASE_DONE\x10\x04*z\n\x0c\x45mbeddingUse\x12\x1d\n\x19\x45MBEDDING_USE_UNSPECIFIED\x10\x00\x12\x1a\n\x16\x45MBEDDING_USE_DOCUMENT\x10\x01\x12\x17\n\x13\x45MBEDDING_USE_QUERY\x10\x02\x12\x16\n\x12\x45MBEDDING_USE_CODE\x10\x03\x32\x9a\x07\n\x0c\x41\x64minService\x12Q\n\rGetServerInfo\x12\x1c.lot.v1.GetServerInfoRequest\x1a\x1d.lot.v1.GetServerInfoResponse\"\x03\x90\x02\x01\x12H\n\nCheckReady\x12\x19.lot.v1.CheckReadyRequest\x1a\x1a.lot.v1.CheckReadyResponse\"\x03\x90\x02\x01\x12T\n\x0eListNamespaces\x12\x1d.lot.v1.ListNamespacesRequest\x1a\x1e.lot.v1.ListNamespacesResponse\"\x03\x90\x02\x01\x12`\n\x12GetNamespacePolicy\x12!.lot.v1.GetNamespacePolicyRequest\x1a\".lot.v1.GetNamespacePolicyResponse\"\x03\x90\x02\x01\x12\x64\n\x15UpdateNamespacePolicy\x12$.lot.v1.UpdateNamespacePolicyRequest\x1a%.lot.v1.UpdateNamespacePolicyResponse\x12L\n\rSeedKnowledge\x12\x1c.lot.v1.SeedKnowledgeRequest\x1a\x1d.lot.v1.SeedKnowledgeResponse\x12>\n\x06\x45xport\x12\x15.lot.v1.ExportRequest\x1a\x16.lot.v1.ExportResponse\"\x03\x90\x02\x01\x30\x01\x12;\n\x06Import\x12\x15.lot.v1.ImportRequest\x1a\x16.lot.v1.ImportResponse(\x01\x30\x01\x12<\n\x07Reindex\x12\x16.lot.v1.ReindexRequest\x1a\x17.lot.v1.ReindexResponse0\x01\x12\x39\n\x05\x45mbed\x12\x14.lot.v1.EmbedRequest\x1a\x15.lot.v1.EmbedResponse\"\x03\x90\x02\x01\x12:\n\x07\x43ompact\x12\x16.lot.v1.CompactRequest\x1a\x17.lot.v1.CompactResponse\x12O\n\x0e\x43learNamespace\x12\x1d.lot.v1.ClearNamespaceRequest\x1a\x1e.lot.v1.ClearNamespaceResponseBG\n\rio.lotgrpc.v1P\x01Z4github.com/lot-grpc/lot-grpc/clients/go/lot/v1;lotv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1alot/v1/admin_service.proto\x12\x06lot.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1dlot/v1/namespace_policy.proto\x1a\x1alot/v1/resource_kind.proto\x1a\x15lot/v1/transfer.proto\"X\n\x14GetServerInfoRequest\x12@\n\tnamespace\x18\x01 \x01(\tB-\xbaH*r(2&^([A-Za-z0-9][A-Za-z0-9._:-]{0,127})?$\"\xcf\x03\n\x15GetServerInfoResponse\x12\x0f\n\x07version\x18\x01 \x01(\t\x12\x18\n\x10\x63ontract_version\x18\x02 \x01(\t\x12\x14\n\x0c\x63\x61pabilities\x18\x03 \x03(\t\x12\x0f\n\x07\x62\x61\x63kend\x18\x04 \x01(\t\x12\r\n\x05model\x18\x05 \x01(\t\x12\x12\n\ndimensions\x18\x06 \x01(\x05\x12\x14\n\x0cmodel_sha256\x18\x07 \x01(\t\x12\x39\n\x06\x63ounts\x18\x08 \x03(\x0b\x32).lot.v1.GetServerInfoResponse.CountsEntry\x12\"\n\x05store\x18\t \x01(\x0b\x32\x13.lot.v1.StoreStatus\x12$\n\x06limits\x18\n \x01(\x0b\x32\x14.lot.v1.ServerLimits\x12.\n\nstart_time\x18\x0b \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12/\n\x0bserver_time\x18\x0c \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x16\n\x0eschema_version\x18\r \x01(\x05\x1a-\n\x0b\x43ountsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x03:\x02\x38\x01\"m\n\x0bStoreStatus\x12\x12\n\ndisk_bytes\x18\x01 \x01(\x03\x12\x12\n\nfree_bytes\x18\x02 \x01(\x03\x12\x14\n\x0cneeded_bytes\x18\x03 \x01(\x03\x12\x10\n\x08writable\x18\x04 \x01(\x08\x12\x0e\n\x06\x64\x65tail\x18\x05 \x01(\t\"\x8d\x02\n\x0cServerLimits\x12\x19\n\x11max_message_bytes\x18\x01 \x01(\x03\x12\x15\n\rmax_page_size\x18\x02 \x01(\x05\x12\x11\n\tmax_limit\x18\x03 \x01(\x05\x12\x17\n\x0fmax_batch_items\x18\x04 \x01(\x05\x12\x1c\n\x14max_concurrent_calls\x18\x05 \x01(\x05\x12\x13\n\x0bmax_streams\x18\x06 \x01(\x05\x12\x34\n\x11max_call_duration\x18\x07 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x18\n\x10max_struct_depth\x18\x08 \x01(\x05\x12\x1c\n\x14max_embedding_tokens\x18\t \x01(\x05\"U\n\x11\x43heckReadyRequest\x12@\n\tnamespace\x18\x01 \x01(\tB-\xbaH*r(2&^([A-Za-z0-9][A-Za-z0-9._:-]{0,127})?$\"G\n\x12\x43heckReadyResponse\x12\r\n\x05ready\x18\x01 \x01(\x08\x12\"\n\x06\x63hecks\x18\x02 \x03(\x0b\x32\x12.lot.v1.ReadyCheck\"6\n\nReadyCheck\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\n\n\x02ok\x18\x02 \x01(\x08\x12\x0e\n\x06\x64\x65tail\x18\x03 \x01(\t\"\x96\x01\n\x15ListNamespacesRequest\x12@\n\tnamespace\x18\x01 \x01(\tB-\xbaH*r(2&^([A-Za-z0-9][A-Za-z0-9._:-]{0,127})?$\x12\x1d\n\tpage_size\x18\x02 \x01(\x05\x42\n\xbaH\x07\x1a\x05\x18\xe8\x07(\x00\x12\x1c\n\npage_token\x18\x03 \x01(\tB\x08\xbaH\x05r\x03(\x80 \"]\n\x16ListNamespacesResponse\x12*\n\nnamespaces\x18\x01 \x03(\x0b\x32\x16.lot.v1.NamespaceUsage\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\x98\x01\n\x0eNamespaceUsage\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x32\n\x06\x63ounts\x18\x02 \x03(\x0b\x32\".lot.v1.NamespaceUsage.CountsEntry\x12\x10\n\x08\x63learing\x18\x03 \x01(\x08\x1a-\n\x0b\x43ountsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x03:\x02\x38\x01\"\xba\x01\n\x14SeedKnowledgeRequest\x12@\n\tnamespace\x18\x01 \x01(\tB-\xbaH*r(2&^([A-Za-z0-9][A-Za-z0-9._:-]{0,127})?$\x12\x0f\n\x07\x64ry_run\x18\x02 \x01(\x08\x12\x36\n\x05packs\x18\x03 \x03(\tB\'\xbaH$\x92\x01!\x10\x64\x18\x01\"\x1br\x19\x32\x17^[a-z][a-z0-9_-]{0,63}$\x12\x17\n\x0frestore_deleted\x18\x04 \x01(\x08\"\x89\x03\n\x15SeedKnowledgeResponse\x12\x15\n\rcreated_count\x18\x01 \x01(\x05\x12\x16\n\x0e\x65xisting_count\x18\x02 \x01(\x05\x12H\n\x0e\x63reated_counts\x18\x03 \x03(\x0b\x32\x30.lot.v1.SeedKnowledgeResponse.CreatedCountsEntry\x12K\n\x10\x63reated_by_group\x18\x04 \x03(\x0b\x32\x31.lot.v1.SeedKnowledgeResponse.CreatedByGroupEntry\x12\x15\n\rdeleted_count\x18\x05 \x01(\x05\x12&\n\x06groups\x18\x06 \x03(\x0b\x32\x16.lot.v1.KnowledgeGroup\x1a\x34\n\x12\x43reatedCountsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x03:\x02\x38\x01\x1a\x35\n\x13\x43reatedByGroupEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x03:\x02\x38\x01\"y\n\x0eKnowledgeGroup\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x02 \x01(\t\x12\x15\n\rcreated_count\x18\x03 \x01(\x05\x12\x16\n\x0e\x65xisting_count\x18\x04 \x01(\x05\x12\x15\n\rdeleted_count\x18\x05 \x01(\x05\"~\n\x0eReindexRequest\x12@\n\tnamespace\x18\x01 \x01(\tB-\xbaH*r(2&^([A-Za-z0-9][A-Za-z0-9._:-]{0,127})?$\x12\x19\n\x05model\x18\x02 \x01(\tB\n\xbaH\x07r\x05\x10\x01(\x80\x08\x12\x0f\n\x07\x64ry_run\x18\x03 \x01(\x08\"\xf6\x01\n\x0fReindexResponse\x12#\n\x05phase\x18\x01 \x01(\x0e\x32\x14.lot.v1.ReindexPhase\x12+\n\rresource_kind\x18\x02 \x01(\x0e\x32\x14.lot.v1.ResourceKind\x12\x12\n\ndone_count\x18\x03 \x01(\x03\x12\x13\n\x0btotal_count\x18\x04 \x01(\x03\x12*\n\x07\x65lapsed\x18\x05 \x01(\x0b\x32\x19.google.protobuf.Duration\x12,\n\tremaining\x18\x06 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x0e\n\x06\x64\x65tail\x18\x07 \x01(\t\"R\n\x0e\x43ompactRequest\x12@\n\tnamespace\x18\x01 \x01(\tB-\xbaH*r(2&^([A-Za-z0-9][A-Za-z0-9._:-]{0,127})?$\"4\n\x0f\x43ompactResponse\x12\x11\n\tcompacted\x18\x01 \x01(\x08\x12\x0e\n\x06\x64\x65tail\x18\x02 \x01(\t\"\x94\x01\n\x0c\x45mbedRequest\x12@\n\tnamespace\x18\x01 \x01(\tB-\xbaH*r(2&^([A-Za-z0-9][A-Za-z0-9._:-]{0,127})?$\x12,\n\x05items\x18\x02 \x03(\x0b\x32\x11.lot.v1.EmbedItemB\n\xbaH\x07\x92\x01\x04\x08\x01\x10\x64\x12\x14\n\x0comit_vectors\x18\x03 \x01(\x08\"S\n\tEmbedItem\x12\x19\n\x04text\x18\x01 \x01(\tB\x0b\xbaH\x08r\x06\x10\x01(\x80\x80\x04\x12+\n\x03use\x18\x02 \x01(\x0e\x32\x14.lot.v1.EmbeddingUseB\x08\xbaH\x05\x82\x01\x02\x10\x01\"s\n\rEmbedResponse\x12\r\n\x05model\x18\x01 \x01(\t\x12\x12\n\ndimensions\x18\x02 \x01(\x05\x12\x14\n\x0cquery_prefix\x18\x03 \x01(\t\x12)\n\nembeddings\x18\x04 \x03(\x0b\x32\x15.lot.v1.TextEmbedding\"r\n\rTextEmbedding\x12\x0e\n\x06vector\x18\x01 \x03(\x02\x12\x11\n\ttruncated\x18\x02 \x01(\x08\x12\x14\n\x0csimilarities\x18\x03 \x03(\x01\x12\x18\n\x0btoken_count\x18\x04 \x01(\x05H\x00\x88\x01\x01\x42\x0e\n\x0c_token_count\"\xae\x03\n\x15\x43learNamespaceRequest\x12@\n\tnamespace\x18\x01 \x01(\tB-\xbaH*r(2&^([A-Za-z0-9][A-Za-z0-9._:-]{0,127})?$\x12\x45\n\x11\x63onfirm_namespace\x18\x02 \x01(\tB*\xbaH\'r%2#^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$\x12?\n\x0eresource_kinds\x18\x03 \x03(\x0e\x32\x14.lot.v1.ResourceKindB\x11\xbaH\x0e\x92\x01\x0b\x10\x14\"\x07\x82\x01\x04\x10\x01 \x00\x12\x0f\n\x07\x64ry_run\x18\x04 \x01(\x08:\xb9\x01\xbaH\xb5\x01\x1a\xb2\x01\n\x17\x63lear_namespace.confirm\x12Hconfirm_namespace must repeat the namespace (`default` if that is empty)\x1aMthis.confirm_namespace == (this.namespace == \'\' ? \'default\' : this.namespace)\"\xb0\x01\n\x16\x43learNamespaceResponse\x12I\n\x0e\x64\x65leted_counts\x18\x01 \x03(\x0b\x32\x31.lot.v1.ClearNamespaceResponse.DeletedCountsEntry\x12\x15\n\rdeleted_count\x18\x02 \x01(\x03\x1a\x34\n\x12\x44\x65letedCountsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x03:\x02\x38\x01*\x9c\x01\n\x0cReindexPhase\x12\x1d\n\x19REINDEX_PHASE_UNSPECIFIED\x10\x00\x12\x1b\n\x17REINDEX_PHASE_PREPARING\x10\x01\x12\x1b\n\x17REINDEX_PHASE_EMBEDDING\x10\x02\x12\x1b\n\x17REINDEX_PHASE_SWITCHING\x10\x03\x12\x16\n\x12REINDEX_PHASE_DONE\x10\x04*z\n\x0c\x45mbeddingUse\x12\x1d\n\x19\x45MBEDDING_USE_UNSPECIFIED\x10\x00\x12\x1a\n\x16\x45MBEDDING_USE_DOCUMENT\x10\x01\x12\x17\n\x13\x45MBEDDING_USE_QUERY\x10\x02\x12\x16\n\x12\x45MBEDDING_USE_CODE\x10\x03\x32\x9a\x07\n\x0c\x41\x64minService\x12Q\n\rGetServerInfo\x12\x1c.lot.v1.GetServerInfoRequest\x1a\x1d.lot.v1.GetServerInfoResponse\"\x03\x90\x02\x01\x12H\n\nCheckReady\x12\x19.lot.v1.CheckReadyRequest\x1a\x1a.lot.v1.CheckReadyResponse\"\x03\x90\x02\x01\x12T\n\x0eListNamespaces\x12\x1d.lot.v1.ListNamespacesRequest\x1a\x1e.lot.v1.ListNamespacesResponse\"\x03\x90\x02\x01\x12`\n\x12GetNamespacePolicy\x12!.lot.v1.GetNamespacePolicyRequest\x1a\".lot.v1.GetNamespacePolicyResponse\"\x03\x90\x02\x01\x12\x64\n\x15UpdateNamespacePolicy\x12$.lot.v1.UpdateNamespacePolicyRequest\x1a%.lot.v1.UpdateNamespacePolicyResponse\x12L\n\rSeedKnowledge\x12\x1c.lot.v1.SeedKnowledgeRequest\x1a\x1d.lot.v1.SeedKnowledgeResponse\x12>\n\x06\x45xport\x12\x15.lot.v1.ExportRequest\x1a\x16.lot.v1.ExportResponse\"\x03\x90\x02\x01\x30\x01\x12;\n\x06Import\x12\x15.lot.v1.ImportRequest\x1a\x16.lot.v1.ImportResponse(\x01\x30\x01\x12<\n\x07Reindex\x12\x16.lot.v1.ReindexRequest\x1a\x17.lot.v1.ReindexResponse0\x01\x12\x39\n\x05\x45mbed\x12\x14.lot.v1.EmbedRequest\x1a\x15.lot.v1.EmbedResponse\"\x03\x90\x02\x01\x12:\n\x07\x43ompact\x12\x16.lot.v1.CompactRequest\x1a\x17.lot.v1.CompactResponse\x12O\n\x0e\x43learNamespace\x12\x1d.lot.v1.ClearNamespaceRequest\x1a\x1e.lot.v1.ClearNamespaceResponseBG\n\rio.lotgrpc.v1P\x01Z4github.com/lot-grpc/lot-grpc/clients/go/lot/v1;lotv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -78,8 +78,8 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_CLEARNAMESPACEREQUEST'].fields_by_name['namespace']._serialized_options = b'\272H*r(2&^([A-Za-z0-9][A-Za-z0-9._:-]{0,127})?$'
   _globals['_CLEARNAMESPACEREQUEST'].fields_by_name['confirm_namespace']._loaded_options = None
   _globals['_CLEARNAMESPACEREQUEST'].fields_by_name['confirm_namespace']._serialized_options = b'\272H\'r%2#^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$'
-  _globals['_CLEARNAMESPACEREQUEST'].fields_by_name['nouns']._loaded_options = None
-  _globals['_CLEARNAMESPACEREQUEST'].fields_by_name['nouns']._serialized_options = b'\272H\016\222\001\013\020\024\"\007\202\001\004\020\001 \000'
+  _globals['_CLEARNAMESPACEREQUEST'].fields_by_name['resource_kinds']._loaded_options = None
+  _globals['_CLEARNAMESPACEREQUEST'].fields_by_name['resource_kinds']._serialized_options = b'\272H\016\222\001\013\020\024\"\007\202\001\004\020\001 \000'
   _globals['_CLEARNAMESPACEREQUEST']._loaded_options = None
   _globals['_CLEARNAMESPACEREQUEST']._serialized_options = b'\272H\265\001\032\262\001\n\027clear_namespace.confirm\022Hconfirm_namespace must repeat the namespace (`default` if that is empty)\032Mthis.confirm_namespace == (this.namespace == \'\' ? \'default\' : this.namespace)'
   _globals['_CLEARNAMESPACERESPONSE_DELETEDCOUNTSENTRY']._loaded_options = None
@@ -96,66 +96,66 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_ADMINSERVICE'].methods_by_name['Export']._serialized_options = b'\220\002\001'
   _globals['_ADMINSERVICE'].methods_by_name['Embed']._loaded_options = None
   _globals['_ADMINSERVICE'].methods_by_name['Embed']._serialized_options = b'\220\002\001'
-  _globals['_REINDEXPHASE']._serialized_start=4034
-  _globals['_REINDEXPHASE']._serialized_end=4190
-  _globals['_EMBEDDINGUSE']._serialized_start=4192
-  _globals['_EMBEDDINGUSE']._serialized_end=4314
-  _globals['_GETSERVERINFOREQUEST']._serialized_start=205
-  _globals['_GETSERVERINFOREQUEST']._serialized_end=293
-  _globals['_GETSERVERINFORESPONSE']._serialized_start=296
-  _globals['_GETSERVERINFORESPONSE']._serialized_end=759
-  _globals['_GETSERVERINFORESPONSE_COUNTSENTRY']._serialized_start=714
-  _globals['_GETSERVERINFORESPONSE_COUNTSENTRY']._serialized_end=759
-  _globals['_STORESTATUS']._serialized_start=761
-  _globals['_STORESTATUS']._serialized_end=870
-  _globals['_SERVERLIMITS']._serialized_start=873
-  _globals['_SERVERLIMITS']._serialized_end=1142
-  _globals['_CHECKREADYREQUEST']._serialized_start=1144
-  _globals['_CHECKREADYREQUEST']._serialized_end=1229
-  _globals['_CHECKREADYRESPONSE']._serialized_start=1231
-  _globals['_CHECKREADYRESPONSE']._serialized_end=1302
-  _globals['_READYCHECK']._serialized_start=1304
-  _globals['_READYCHECK']._serialized_end=1358
-  _globals['_LISTNAMESPACESREQUEST']._serialized_start=1361
-  _globals['_LISTNAMESPACESREQUEST']._serialized_end=1511
-  _globals['_LISTNAMESPACESRESPONSE']._serialized_start=1513
-  _globals['_LISTNAMESPACESRESPONSE']._serialized_end=1606
-  _globals['_NAMESPACEUSAGE']._serialized_start=1609
-  _globals['_NAMESPACEUSAGE']._serialized_end=1761
-  _globals['_NAMESPACEUSAGE_COUNTSENTRY']._serialized_start=714
-  _globals['_NAMESPACEUSAGE_COUNTSENTRY']._serialized_end=759
-  _globals['_SEEDKNOWLEDGEREQUEST']._serialized_start=1764
-  _globals['_SEEDKNOWLEDGEREQUEST']._serialized_end=1950
-  _globals['_SEEDKNOWLEDGERESPONSE']._serialized_start=1953
-  _globals['_SEEDKNOWLEDGERESPONSE']._serialized_end=2346
-  _globals['_SEEDKNOWLEDGERESPONSE_CREATEDCOUNTSENTRY']._serialized_start=2239
-  _globals['_SEEDKNOWLEDGERESPONSE_CREATEDCOUNTSENTRY']._serialized_end=2291
-  _globals['_SEEDKNOWLEDGERESPONSE_CREATEDBYGROUPENTRY']._serialized_start=2293
-  _globals['_SEEDKNOWLEDGERESPONSE_CREATEDBYGROUPENTRY']._serialized_end=2346
-  _globals['_KNOWLEDGEGROUP']._serialized_start=2348
-  _globals['_KNOWLEDGEGROUP']._serialized_end=2469
-  _globals['_REINDEXREQUEST']._serialized_start=2471
-  _globals['_REINDEXREQUEST']._serialized_end=2597
-  _globals['_REINDEXRESPONSE']._serialized_start=2600
-  _globals['_REINDEXRESPONSE']._serialized_end=2829
-  _globals['_COMPACTREQUEST']._serialized_start=2831
-  _globals['_COMPACTREQUEST']._serialized_end=2913
-  _globals['_COMPACTRESPONSE']._serialized_start=2915
-  _globals['_COMPACTRESPONSE']._serialized_end=2967
-  _globals['_EMBEDREQUEST']._serialized_start=2970
-  _globals['_EMBEDREQUEST']._serialized_end=3118
-  _globals['_EMBEDITEM']._serialized_start=3120
-  _globals['_EMBEDITEM']._serialized_end=3203
-  _globals['_EMBEDRESPONSE']._serialized_start=3205
-  _globals['_EMBEDRESPONSE']._serialized_end=3320
-  _globals['_TEXTEMBEDDING']._serialized_start=3322
-  _globals['_TEXTEMBEDDING']._serialized_end=3436
-  _globals['_CLEARNAMESPACEREQUEST']._serialized_start=3439
-  _globals['_CLEARNAMESPACEREQUEST']._serialized_end=3852
-  _globals['_CLEARNAMESPACERESPONSE']._serialized_start=3855
-  _globals['_CLEARNAMESPACERESPONSE']._serialized_end=4031
-  _globals['_CLEARNAMESPACERESPONSE_DELETEDCOUNTSENTRY']._serialized_start=3979
-  _globals['_CLEARNAMESPACERESPONSE_DELETEDCOUNTSENTRY']._serialized_end=4031
-  _globals['_ADMINSERVICE']._serialized_start=4317
-  _globals['_ADMINSERVICE']._serialized_end=5239
+  _globals['_REINDEXPHASE']._serialized_start=4077
+  _globals['_REINDEXPHASE']._serialized_end=4233
+  _globals['_EMBEDDINGUSE']._serialized_start=4235
+  _globals['_EMBEDDINGUSE']._serialized_end=4357
+  _globals['_GETSERVERINFOREQUEST']._serialized_start=214
+  _globals['_GETSERVERINFOREQUEST']._serialized_end=302
+  _globals['_GETSERVERINFORESPONSE']._serialized_start=305
+  _globals['_GETSERVERINFORESPONSE']._serialized_end=768
+  _globals['_GETSERVERINFORESPONSE_COUNTSENTRY']._serialized_start=723
+  _globals['_GETSERVERINFORESPONSE_COUNTSENTRY']._serialized_end=768
+  _globals['_STORESTATUS']._serialized_start=770
+  _globals['_STORESTATUS']._serialized_end=879
+  _globals['_SERVERLIMITS']._serialized_start=882
+  _globals['_SERVERLIMITS']._serialized_end=1151
+  _globals['_CHECKREADYREQUEST']._serialized_start=1153
+  _globals['_CHECKREADYREQUEST']._serialized_end=1238
+  _globals['_CHECKREADYRESPONSE']._serialized_start=1240
+  _globals['_CHECKREADYRESPONSE']._serialized_end=1311
+  _globals['_READYCHECK']._serialized_start=1313
+  _globals['_READYCHECK']._serialized_end=1367
+  _globals['_LISTNAMESPACESREQUEST']._serialized_start=1370
+  _globals['_LISTNAMESPACESREQUEST']._serialized_end=1520
+  _globals['_LISTNAMESPACESRESPONSE']._serialized_start=1522
+  _globals['_LISTNAMESPACESRESPONSE']._serialized_end=1615
+  _globals['_NAMESPACEUSAGE']._serialized_start=1618
+  _globals['_NAMESPACEUSAGE']._serialized_end=1770
+  _globals['_NAMESPACEUSAGE_COUNTSENTRY']._serialized_start=723
+  _globals['_NAMESPACEUSAGE_COUNTSENTRY']._serialized_end=768
+  _globals['_SEEDKNOWLEDGEREQUEST']._serialized_start=1773
+  _globals['_SEEDKNOWLEDGEREQUEST']._serialized_end=1959
+  _globals['_SEEDKNOWLEDGERESPONSE']._serialized_start=1962
+  _globals['_SEEDKNOWLEDGERESPONSE']._serialized_end=2355
+  _globals['_SEEDKNOWLEDGERESPONSE_CREATEDCOUNTSENTRY']._serialized_start=2248
+  _globals['_SEEDKNOWLEDGERESPONSE_CREATEDCOUNTSENTRY']._serialized_end=2300
+  _globals['_SEEDKNOWLEDGERESPONSE_CREATEDBYGROUPENTRY']._serialized_start=2302
+  _globals['_SEEDKNOWLEDGERESPONSE_CREATEDBYGROUPENTRY']._serialized_end=2355
+  _globals['_KNOWLEDGEGROUP']._serialized_start=2357
+  _globals['_KNOWLEDGEGROUP']._serialized_end=2478
+  _globals['_REINDEXREQUEST']._serialized_start=2480
+  _globals['_REINDEXREQUEST']._serialized_end=2606
+  _globals['_REINDEXRESPONSE']._serialized_start=2609
+  _globals['_REINDEXRESPONSE']._serialized_end=2855
+  _globals['_COMPACTREQUEST']._serialized_start=2857
+  _globals['_COMPACTREQUEST']._serialized_end=2939
+  _globals['_COMPACTRESPONSE']._serialized_start=2941
+  _globals['_COMPACTRESPONSE']._serialized_end=2993
+  _globals['_EMBEDREQUEST']._serialized_start=2996
+  _globals['_EMBEDREQUEST']._serialized_end=3144
+  _globals['_EMBEDITEM']._serialized_start=3146
+  _globals['_EMBEDITEM']._serialized_end=3229
+  _globals['_EMBEDRESPONSE']._serialized_start=3231
+  _globals['_EMBEDRESPONSE']._serialized_end=3346
+  _globals['_TEXTEMBEDDING']._serialized_start=3348
+  _globals['_TEXTEMBEDDING']._serialized_end=3462
+  _globals['_CLEARNAMESPACEREQUEST']._serialized_start=3465
+  _globals['_CLEARNAMESPACEREQUEST']._serialized_end=3895
+  _globals['_CLEARNAMESPACERESPONSE']._serialized_start=3898
+  _globals['_CLEARNAMESPACERESPONSE']._serialized_end=4074
+  _globals['_CLEARNAMESPACERESPONSE_DELETEDCOUNTSENTRY']._serialized_start=4022
+  _globals['_CLEARNAMESPACERESPONSE_DELETEDCOUNTSENTRY']._serialized_end=4074
+  _globals['_ADMINSERVICE']._serialized_start=4360
+  _globals['_ADMINSERVICE']._serialized_end=5282
 # @@protoc_insertion_point(module_scope)

@@ -10,7 +10,7 @@ from google.protobuf import message as _message
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
-from lot_grpc.pb.lot.v1 import noun_pb2 as _noun_pb2
+from lot_grpc.pb.lot.v1 import resource_kind_pb2 as _resource_kind_pb2
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -165,7 +165,7 @@ class GetServerInfoResponse(_message.Message):
 
     @_builtins.property
     def counts(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
-        """counts of the whole store by Noun without its prefix, for example `PATTERN`."""
+        """counts of the whole store by ResourceKind without its prefix, for example `PATTERN`."""
 
     @_builtins.property
     def store(self) -> Global___StoreStatus:
@@ -479,7 +479,7 @@ class NamespaceUsage(_message.Message):
     """clearing is true while ClearNamespace is at work."""
     @_builtins.property
     def counts(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
-        """counts by Noun without its prefix, for example `PATTERN`. Nouns with none are left out."""
+        """counts by ResourceKind without its prefix, for example `PATTERN`. resourceKinds with none are left out."""
 
     def __init__(
         self,
@@ -592,7 +592,7 @@ class SeedKnowledgeResponse(_message.Message):
     """deleted_count is how many were left out because somebody deleted them."""
     @_builtins.property
     def created_counts(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
-        """created_counts by Noun without its prefix."""
+        """created_counts by ResourceKind without its prefix."""
 
     @_builtins.property
     def created_by_group(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
@@ -700,7 +700,7 @@ class ReindexResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     PHASE_FIELD_NUMBER: _builtins.int
-    NOUN_FIELD_NUMBER: _builtins.int
+    RESOURCE_KIND_FIELD_NUMBER: _builtins.int
     DONE_COUNT_FIELD_NUMBER: _builtins.int
     TOTAL_COUNT_FIELD_NUMBER: _builtins.int
     ELAPSED_FIELD_NUMBER: _builtins.int
@@ -708,8 +708,8 @@ class ReindexResponse(_message.Message):
     DETAIL_FIELD_NUMBER: _builtins.int
     phase: Global___ReindexPhase.ValueType
     """phase."""
-    noun: _noun_pb2.Noun.ValueType
-    """noun that is at work."""
+    resource_kind: _resource_kind_pb2.ResourceKind.ValueType
+    """resource_kind that is at work."""
     done_count: _builtins.int
     """done_count of all things."""
     total_count: _builtins.int
@@ -728,7 +728,7 @@ class ReindexResponse(_message.Message):
         self,
         *,
         phase: Global___ReindexPhase.ValueType = ...,
-        noun: _noun_pb2.Noun.ValueType = ...,
+        resource_kind: _resource_kind_pb2.ResourceKind.ValueType = ...,
         done_count: _builtins.int = ...,
         total_count: _builtins.int = ...,
         elapsed: _duration_pb2.Duration | None = ...,
@@ -737,7 +737,7 @@ class ReindexResponse(_message.Message):
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["elapsed", b"elapsed", "remaining", b"remaining"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["detail", b"detail", "done_count", b"done_count", "elapsed", b"elapsed", "noun", b"noun", "phase", b"phase", "remaining", b"remaining", "total_count", b"total_count"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["detail", b"detail", "done_count", b"done_count", "elapsed", b"elapsed", "phase", b"phase", "remaining", b"remaining", "resource_kind", b"resource_kind", "total_count", b"total_count"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -940,7 +940,7 @@ class ClearNamespaceRequest(_message.Message):
 
     NAMESPACE_FIELD_NUMBER: _builtins.int
     CONFIRM_NAMESPACE_FIELD_NUMBER: _builtins.int
-    NOUNS_FIELD_NUMBER: _builtins.int
+    RESOURCE_KINDS_FIELD_NUMBER: _builtins.int
     DRY_RUN_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
     """namespace; empty is `default`."""
@@ -949,8 +949,8 @@ class ClearNamespaceRequest(_message.Message):
     dry_run: _builtins.bool
     """dry_run deletes nothing."""
     @_builtins.property
-    def nouns(self) -> _containers.RepeatedScalarFieldContainer[_noun_pb2.Noun.ValueType]:
-        """nouns to clear; empty: everything, policy included, and what is remembered of calls. With
+    def resource_kinds(self) -> _containers.RepeatedScalarFieldContainer[_resource_kind_pb2.ResourceKind.ValueType]:
+        """resource_kinds to clear; empty: everything, policy included, and what is remembered of calls. With
         EPISODE go its events, with PATTERN and ERROR_SOLUTION their outcomes, with ACTION_VALUE its
         selections and trajectories; EPISODE_EVENT and OUTCOME are not cleared by themselves. What
         stays may name what is gone.
@@ -961,12 +961,12 @@ class ClearNamespaceRequest(_message.Message):
         *,
         namespace: _builtins.str = ...,
         confirm_namespace: _builtins.str = ...,
-        nouns: _abc.Iterable[_noun_pb2.Noun.ValueType] | None = ...,
+        resource_kinds: _abc.Iterable[_resource_kind_pb2.ResourceKind.ValueType] | None = ...,
         dry_run: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["confirm_namespace", b"confirm_namespace", "dry_run", b"dry_run", "namespace", b"namespace", "nouns", b"nouns"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["confirm_namespace", b"confirm_namespace", "dry_run", b"dry_run", "namespace", b"namespace", "resource_kinds", b"resource_kinds"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1004,7 +1004,7 @@ class ClearNamespaceResponse(_message.Message):
     """deleted_count of it all."""
     @_builtins.property
     def deleted_counts(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
-        """deleted_counts of what was, or would be, deleted, by Noun without its prefix. Nouns with none
+        """deleted_counts of what was, or would be, deleted, by ResourceKind without its prefix. resourceKinds with none
         are left out.
         """
 

@@ -30,13 +30,13 @@ from lot_grpc.pb.lot.v1 import episode_pb2 as lot_dot_v1_dot_episode__pb2
 from lot_grpc.pb.lot.v1 import error_solution_pb2 as lot_dot_v1_dot_error__solution__pb2
 from lot_grpc.pb.lot.v1 import learning_event_pb2 as lot_dot_v1_dot_learning__event__pb2
 from lot_grpc.pb.lot.v1 import memory_pb2 as lot_dot_v1_dot_memory__pb2
-from lot_grpc.pb.lot.v1 import noun_pb2 as lot_dot_v1_dot_noun__pb2
 from lot_grpc.pb.lot.v1 import pattern_pb2 as lot_dot_v1_dot_pattern__pb2
 from lot_grpc.pb.lot.v1 import preference_pb2 as lot_dot_v1_dot_preference__pb2
+from lot_grpc.pb.lot.v1 import resource_kind_pb2 as lot_dot_v1_dot_resource__kind__pb2
 from lot_grpc.pb.lot.v1 import session_pb2 as lot_dot_v1_dot_session__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x13lot/v1/change.proto\x12\x06lot.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x15lot/v1/decision.proto\x1a\x14lot/v1/episode.proto\x1a\x1blot/v1/error_solution.proto\x1a\x1blot/v1/learning_event.proto\x1a\x13lot/v1/memory.proto\x1a\x11lot/v1/noun.proto\x1a\x14lot/v1/pattern.proto\x1a\x17lot/v1/preference.proto\x1a\x14lot/v1/session.proto\"\xcd\x03\n\x13WatchChangesRequest\x12@\n\tnamespace\x18\x01 \x01(\tB-\xbaH*r(2&^([A-Za-z0-9][A-Za-z0-9._:-]{0,127})?$\x12.\n\x05nouns\x18\x02 \x03(\x0e\x32\x0c.lot.v1.NounB\x11\xbaH\x0e\x92\x01\x0b\x10\x14\"\x07\x82\x01\x04\x10\x01 \x00\x12\x1f\n\x0c\x61\x66ter_cursor\x18\x03 \x01(\tB\t\xbaH\x06r\x04(\x80\x80\x04\x12\x12\n\nfrom_start\x18\x04 \x01(\x08\x12\x34\n\x05types\x18\x05 \x03(\x0e\x32\x12.lot.v1.ChangeTypeB\x11\xbaH\x0e\x92\x01\x0b\x10\x14\"\x07\x82\x01\x04\x10\x01 \x00\x12\x14\n\x0comit_payload\x18\x06 \x01(\x08\x12\x46\n\x12heartbeat_interval\x18\x07 \x01(\x0b\x32\x19.google.protobuf.DurationB\x0f\xbaH\x0c\xaa\x01\t\"\x03\x08\xd8\x04\x32\x02\x08\x01:{\xbaHx\x1av\n\x17watch_changes.start.one\x12.after_cursor and from_start exclude each other\x1a+this.after_cursor == \'\' || !this.from_start\"\x83\x01\n\x14WatchChangesResponse\x12*\n\rchange_events\x18\x01 \x03(\x0b\x32\x13.lot.v1.ChangeEvent\x12\x0e\n\x06\x63ursor\x18\x02 \x01(\t\x12/\n\x0bserver_time\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\xd7\x04\n\x0b\x43hangeEvent\x12\x0e\n\x06\x63ursor\x18\x01 \x01(\t\x12 \n\x04type\x18\x02 \x01(\x0e\x32\x12.lot.v1.ChangeType\x12\x1a\n\x04noun\x18\x03 \x01(\x0e\x32\x0c.lot.v1.Noun\x12\n\n\x02id\x18\x04 \x01(\t\x12(\n\x04time\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12 \n\x06memory\x18\x06 \x01(\x0b\x32\x0e.lot.v1.MemoryH\x00\x12\"\n\x07pattern\x18\x07 \x01(\x0b\x32\x0f.lot.v1.PatternH\x00\x12\"\n\x07\x65pisode\x18\x08 \x01(\x0b\x32\x0f.lot.v1.EpisodeH\x00\x12/\n\x0e\x65rror_solution\x18\t \x01(\x0b\x32\x15.lot.v1.ErrorSolutionH\x00\x12(\n\npreference\x18\n \x01(\x0b\x32\x12.lot.v1.PreferenceH\x00\x12\"\n\x07session\x18\x0b \x01(\x0b\x32\x0f.lot.v1.SessionH\x00\x12/\n\x0elearning_event\x18\x0c \x01(\x0b\x32\x15.lot.v1.LearningEventH\x00\x12$\n\x08\x64\x65\x63ision\x18\r \x01(\x0b\x32\x10.lot.v1.DecisionH\x00\x12-\n\rpattern_match\x18\x0e \x01(\x0b\x32\x14.lot.v1.PatternMatchH\x00\x12\x37\n\x12\x63ontext_suggestion\x18\x0f \x01(\x0b\x32\x19.lot.v1.ContextSuggestionH\x00\x12\x11\n\tnamespace\x18\x10 \x01(\tB\t\n\x07payload\"[\n\x0cPatternMatch\x12\x12\n\npattern_id\x18\x01 \x01(\t\x12\r\n\x05query\x18\x02 \x01(\t\x12\x12\n\nsimilarity\x18\x03 \x01(\x01\x12\x14\n\x0cretrieval_id\x18\x04 \x01(\t\"a\n\x11\x43ontextSuggestion\x12\x0c\n\x04task\x18\x01 \x01(\t\x12\x13\n\x0bpattern_ids\x18\x02 \x03(\t\x12\x13\n\x0b\x65pisode_ids\x18\x03 \x03(\t\x12\x14\n\x0cretrieval_id\x18\x04 \x01(\t*\xf1\x01\n\nChangeType\x12\x1b\n\x17\x43HANGE_TYPE_UNSPECIFIED\x10\x00\x12\x16\n\x12\x43HANGE_TYPE_STORED\x10\x01\x12\x17\n\x13\x43HANGE_TYPE_UPDATED\x10\x02\x12\x17\n\x13\x43HANGE_TYPE_DELETED\x10\x03\x12\x17\n\x13\x43HANGE_TYPE_CLEARED\x10\x04\x12\x1f\n\x1b\x43HANGE_TYPE_PATTERN_LEARNED\x10\x05\x12\x1f\n\x1b\x43HANGE_TYPE_PATTERN_MATCHED\x10\x06\x12!\n\x1d\x43HANGE_TYPE_CONTEXT_SUGGESTED\x10\x07\x42G\n\rio.lotgrpc.v1P\x01Z4github.com/lot-grpc/lot-grpc/clients/go/lot/v1;lotv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x13lot/v1/change.proto\x12\x06lot.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x15lot/v1/decision.proto\x1a\x14lot/v1/episode.proto\x1a\x1blot/v1/error_solution.proto\x1a\x1blot/v1/learning_event.proto\x1a\x13lot/v1/memory.proto\x1a\x14lot/v1/pattern.proto\x1a\x17lot/v1/preference.proto\x1a\x1alot/v1/resource_kind.proto\x1a\x14lot/v1/session.proto\"\xde\x03\n\x13WatchChangesRequest\x12@\n\tnamespace\x18\x01 \x01(\tB-\xbaH*r(2&^([A-Za-z0-9][A-Za-z0-9._:-]{0,127})?$\x12?\n\x0eresource_kinds\x18\x02 \x03(\x0e\x32\x14.lot.v1.ResourceKindB\x11\xbaH\x0e\x92\x01\x0b\x10\x14\"\x07\x82\x01\x04\x10\x01 \x00\x12\x1f\n\x0c\x61\x66ter_cursor\x18\x03 \x01(\tB\t\xbaH\x06r\x04(\x80\x80\x04\x12\x12\n\nfrom_start\x18\x04 \x01(\x08\x12\x34\n\x05types\x18\x05 \x03(\x0e\x32\x12.lot.v1.ChangeTypeB\x11\xbaH\x0e\x92\x01\x0b\x10\x14\"\x07\x82\x01\x04\x10\x01 \x00\x12\x14\n\x0comit_payload\x18\x06 \x01(\x08\x12\x46\n\x12heartbeat_interval\x18\x07 \x01(\x0b\x32\x19.google.protobuf.DurationB\x0f\xbaH\x0c\xaa\x01\t\"\x03\x08\xd8\x04\x32\x02\x08\x01:{\xbaHx\x1av\n\x17watch_changes.start.one\x12.after_cursor and from_start exclude each other\x1a+this.after_cursor == \'\' || !this.from_start\"\x83\x01\n\x14WatchChangesResponse\x12*\n\rchange_events\x18\x01 \x03(\x0b\x32\x13.lot.v1.ChangeEvent\x12\x0e\n\x06\x63ursor\x18\x02 \x01(\t\x12/\n\x0bserver_time\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\xe8\x04\n\x0b\x43hangeEvent\x12\x0e\n\x06\x63ursor\x18\x01 \x01(\t\x12 \n\x04type\x18\x02 \x01(\x0e\x32\x12.lot.v1.ChangeType\x12+\n\rresource_kind\x18\x03 \x01(\x0e\x32\x14.lot.v1.ResourceKind\x12\n\n\x02id\x18\x04 \x01(\t\x12(\n\x04time\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12 \n\x06memory\x18\x06 \x01(\x0b\x32\x0e.lot.v1.MemoryH\x00\x12\"\n\x07pattern\x18\x07 \x01(\x0b\x32\x0f.lot.v1.PatternH\x00\x12\"\n\x07\x65pisode\x18\x08 \x01(\x0b\x32\x0f.lot.v1.EpisodeH\x00\x12/\n\x0e\x65rror_solution\x18\t \x01(\x0b\x32\x15.lot.v1.ErrorSolutionH\x00\x12(\n\npreference\x18\n \x01(\x0b\x32\x12.lot.v1.PreferenceH\x00\x12\"\n\x07session\x18\x0b \x01(\x0b\x32\x0f.lot.v1.SessionH\x00\x12/\n\x0elearning_event\x18\x0c \x01(\x0b\x32\x15.lot.v1.LearningEventH\x00\x12$\n\x08\x64\x65\x63ision\x18\r \x01(\x0b\x32\x10.lot.v1.DecisionH\x00\x12-\n\rpattern_match\x18\x0e \x01(\x0b\x32\x14.lot.v1.PatternMatchH\x00\x12\x37\n\x12\x63ontext_suggestion\x18\x0f \x01(\x0b\x32\x19.lot.v1.ContextSuggestionH\x00\x12\x11\n\tnamespace\x18\x10 \x01(\tB\t\n\x07payload\"[\n\x0cPatternMatch\x12\x12\n\npattern_id\x18\x01 \x01(\t\x12\r\n\x05query\x18\x02 \x01(\t\x12\x12\n\nsimilarity\x18\x03 \x01(\x01\x12\x14\n\x0cretrieval_id\x18\x04 \x01(\t\"a\n\x11\x43ontextSuggestion\x12\x0c\n\x04task\x18\x01 \x01(\t\x12\x13\n\x0bpattern_ids\x18\x02 \x03(\t\x12\x13\n\x0b\x65pisode_ids\x18\x03 \x03(\t\x12\x14\n\x0cretrieval_id\x18\x04 \x01(\t*\xf1\x01\n\nChangeType\x12\x1b\n\x17\x43HANGE_TYPE_UNSPECIFIED\x10\x00\x12\x16\n\x12\x43HANGE_TYPE_STORED\x10\x01\x12\x17\n\x13\x43HANGE_TYPE_UPDATED\x10\x02\x12\x17\n\x13\x43HANGE_TYPE_DELETED\x10\x03\x12\x17\n\x13\x43HANGE_TYPE_CLEARED\x10\x04\x12\x1f\n\x1b\x43HANGE_TYPE_PATTERN_LEARNED\x10\x05\x12\x1f\n\x1b\x43HANGE_TYPE_PATTERN_MATCHED\x10\x06\x12!\n\x1d\x43HANGE_TYPE_CONTEXT_SUGGESTED\x10\x07\x42G\n\rio.lotgrpc.v1P\x01Z4github.com/lot-grpc/lot-grpc/clients/go/lot/v1;lotv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -46,8 +46,8 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['DESCRIPTOR']._serialized_options = b'\n\rio.lotgrpc.v1P\001Z4github.com/lot-grpc/lot-grpc/clients/go/lot/v1;lotv1'
   _globals['_WATCHCHANGESREQUEST'].fields_by_name['namespace']._loaded_options = None
   _globals['_WATCHCHANGESREQUEST'].fields_by_name['namespace']._serialized_options = b'\272H*r(2&^([A-Za-z0-9][A-Za-z0-9._:-]{0,127})?$'
-  _globals['_WATCHCHANGESREQUEST'].fields_by_name['nouns']._loaded_options = None
-  _globals['_WATCHCHANGESREQUEST'].fields_by_name['nouns']._serialized_options = b'\272H\016\222\001\013\020\024\"\007\202\001\004\020\001 \000'
+  _globals['_WATCHCHANGESREQUEST'].fields_by_name['resource_kinds']._loaded_options = None
+  _globals['_WATCHCHANGESREQUEST'].fields_by_name['resource_kinds']._serialized_options = b'\272H\016\222\001\013\020\024\"\007\202\001\004\020\001 \000'
   _globals['_WATCHCHANGESREQUEST'].fields_by_name['after_cursor']._loaded_options = None
   _globals['_WATCHCHANGESREQUEST'].fields_by_name['after_cursor']._serialized_options = b'\272H\006r\004(\200\200\004'
   _globals['_WATCHCHANGESREQUEST'].fields_by_name['types']._loaded_options = None
@@ -56,16 +56,16 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_WATCHCHANGESREQUEST'].fields_by_name['heartbeat_interval']._serialized_options = b'\272H\014\252\001\t\"\003\010\330\0042\002\010\001'
   _globals['_WATCHCHANGESREQUEST']._loaded_options = None
   _globals['_WATCHCHANGESREQUEST']._serialized_options = b'\272Hx\032v\n\027watch_changes.start.one\022.after_cursor and from_start exclude each other\032+this.after_cursor == \'\' || !this.from_start'
-  _globals['_CHANGETYPE']._serialized_start=1730
-  _globals['_CHANGETYPE']._serialized_end=1971
-  _globals['_WATCHCHANGESREQUEST']._serialized_start=338
-  _globals['_WATCHCHANGESREQUEST']._serialized_end=799
-  _globals['_WATCHCHANGESRESPONSE']._serialized_start=802
-  _globals['_WATCHCHANGESRESPONSE']._serialized_end=933
-  _globals['_CHANGEEVENT']._serialized_start=936
-  _globals['_CHANGEEVENT']._serialized_end=1535
-  _globals['_PATTERNMATCH']._serialized_start=1537
-  _globals['_PATTERNMATCH']._serialized_end=1628
-  _globals['_CONTEXTSUGGESTION']._serialized_start=1630
-  _globals['_CONTEXTSUGGESTION']._serialized_end=1727
+  _globals['_CHANGETYPE']._serialized_start=1773
+  _globals['_CHANGETYPE']._serialized_end=2014
+  _globals['_WATCHCHANGESREQUEST']._serialized_start=347
+  _globals['_WATCHCHANGESREQUEST']._serialized_end=825
+  _globals['_WATCHCHANGESRESPONSE']._serialized_start=828
+  _globals['_WATCHCHANGESRESPONSE']._serialized_end=959
+  _globals['_CHANGEEVENT']._serialized_start=962
+  _globals['_CHANGEEVENT']._serialized_end=1578
+  _globals['_PATTERNMATCH']._serialized_start=1580
+  _globals['_PATTERNMATCH']._serialized_end=1671
+  _globals['_CONTEXTSUGGESTION']._serialized_start=1673
+  _globals['_CONTEXTSUGGESTION']._serialized_end=1770
 # @@protoc_insertion_point(module_scope)

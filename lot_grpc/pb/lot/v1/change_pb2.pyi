@@ -15,9 +15,9 @@ from lot_grpc.pb.lot.v1 import episode_pb2 as _episode_pb2
 from lot_grpc.pb.lot.v1 import error_solution_pb2 as _error_solution_pb2
 from lot_grpc.pb.lot.v1 import learning_event_pb2 as _learning_event_pb2
 from lot_grpc.pb.lot.v1 import memory_pb2 as _memory_pb2
-from lot_grpc.pb.lot.v1 import noun_pb2 as _noun_pb2
 from lot_grpc.pb.lot.v1 import pattern_pb2 as _pattern_pb2
 from lot_grpc.pb.lot.v1 import preference_pb2 as _preference_pb2
+from lot_grpc.pb.lot.v1 import resource_kind_pb2 as _resource_kind_pb2
 from lot_grpc.pb.lot.v1 import session_pb2 as _session_pb2
 import builtins as _builtins
 import sys
@@ -47,8 +47,8 @@ class _ChangeTypeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ChangeType
     CHANGE_TYPE_DELETED: _ChangeType.ValueType  # 3
     """`memory.deleted`: it was deleted. What merely expires is not told."""
     CHANGE_TYPE_CLEARED: _ChangeType.ValueType  # 4
-    """`memory.cleared`: the namespace, or one noun of it, was cleared. It is told once the clear is
-    done, to all who watch any noun of it; nothing that was deleted by it is told by itself. A
+    """`memory.cleared`: the namespace, or one resource_kind of it, was cleared. It is told once the clear is
+    done, to all who watch any resource_kind of it; nothing that was deleted by it is told by itself. A
     later clear of the whole namespace takes the place of those before.
     """
     CHANGE_TYPE_PATTERN_LEARNED: _ChangeType.ValueType  # 5
@@ -78,8 +78,8 @@ CHANGE_TYPE_UPDATED: ChangeType.ValueType  # 2
 CHANGE_TYPE_DELETED: ChangeType.ValueType  # 3
 """`memory.deleted`: it was deleted. What merely expires is not told."""
 CHANGE_TYPE_CLEARED: ChangeType.ValueType  # 4
-"""`memory.cleared`: the namespace, or one noun of it, was cleared. It is told once the clear is
-done, to all who watch any noun of it; nothing that was deleted by it is told by itself. A
+"""`memory.cleared`: the namespace, or one resource_kind of it, was cleared. It is told once the clear is
+done, to all who watch any resource_kind of it; nothing that was deleted by it is told by itself. A
 later clear of the whole namespace takes the place of those before.
 """
 CHANGE_TYPE_PATTERN_LEARNED: ChangeType.ValueType  # 5
@@ -103,7 +103,7 @@ class WatchChangesRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     NAMESPACE_FIELD_NUMBER: _builtins.int
-    NOUNS_FIELD_NUMBER: _builtins.int
+    RESOURCE_KINDS_FIELD_NUMBER: _builtins.int
     AFTER_CURSOR_FIELD_NUMBER: _builtins.int
     FROM_START_FIELD_NUMBER: _builtins.int
     TYPES_FIELD_NUMBER: _builtins.int
@@ -113,18 +113,18 @@ class WatchChangesRequest(_message.Message):
     """namespace; empty is `default`."""
     after_cursor: _builtins.str
     """after_cursor: go on behind the change or heartbeat that had this cursor, also after a restart of
-    the server and with other nouns or types. Empty: from now on. One older than the server keeps
+    the server and with other resource_kinds or types. Empty: from now on. One older than the server keeps
     (7 days by default) or of another store is CURSOR_TOO_OLD.
     """
     from_start: _builtins.bool
     """from_start first tells everything that is there, each in its present state, as STORED, the
-    newest of each noun first. Cursors of this part go on in the midst of it.
+    newest of each resource_kind first. Cursors of this part go on in the midst of it.
     """
     omit_payload: _builtins.bool
     """omit_payload leaves the payload out of each change."""
     @_builtins.property
-    def nouns(self) -> _containers.RepeatedScalarFieldContainer[_noun_pb2.Noun.ValueType]:
-        """nouns to watch; empty: all. These can be watched: memories, patterns, episodes, error solutions,
+    def resource_kinds(self) -> _containers.RepeatedScalarFieldContainer[_resource_kind_pb2.ResourceKind.ValueType]:
+        """resource_kinds to watch; empty: all. These can be watched: memories, patterns, episodes, error solutions,
         preferences, learning events, decisions and sessions; not their logs. Each value, message or
         clearing of a part is told as an UPDATED session.
         """
@@ -143,7 +143,7 @@ class WatchChangesRequest(_message.Message):
         self,
         *,
         namespace: _builtins.str = ...,
-        nouns: _abc.Iterable[_noun_pb2.Noun.ValueType] | None = ...,
+        resource_kinds: _abc.Iterable[_resource_kind_pb2.ResourceKind.ValueType] | None = ...,
         after_cursor: _builtins.str = ...,
         from_start: _builtins.bool = ...,
         types: _abc.Iterable[Global___ChangeType.ValueType] | None = ...,
@@ -152,7 +152,7 @@ class WatchChangesRequest(_message.Message):
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["heartbeat_interval", b"heartbeat_interval"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["after_cursor", b"after_cursor", "from_start", b"from_start", "heartbeat_interval", b"heartbeat_interval", "namespace", b"namespace", "nouns", b"nouns", "omit_payload", b"omit_payload", "types", b"types"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["after_cursor", b"after_cursor", "from_start", b"from_start", "heartbeat_interval", b"heartbeat_interval", "namespace", b"namespace", "omit_payload", b"omit_payload", "resource_kinds", b"resource_kinds", "types", b"types"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -200,7 +200,7 @@ class ChangeEvent(_message.Message):
 
     CURSOR_FIELD_NUMBER: _builtins.int
     TYPE_FIELD_NUMBER: _builtins.int
-    NOUN_FIELD_NUMBER: _builtins.int
+    RESOURCE_KIND_FIELD_NUMBER: _builtins.int
     ID_FIELD_NUMBER: _builtins.int
     TIME_FIELD_NUMBER: _builtins.int
     MEMORY_FIELD_NUMBER: _builtins.int
@@ -218,8 +218,8 @@ class ChangeEvent(_message.Message):
     """cursor to go on from behind this change. Empty for types that are live only."""
     type: Global___ChangeType.ValueType
     """type."""
-    noun: _noun_pb2.Noun.ValueType
-    """noun of what changed. Unspecified for CLEARED of all nouns, and for CONTEXT_SUGGESTED."""
+    resource_kind: _resource_kind_pb2.ResourceKind.ValueType
+    """resource_kind of what changed. Unspecified for CLEARED of all resource_kinds, and for CONTEXT_SUGGESTED."""
     id: _builtins.str
     """id of what changed; of a preference its key, for CONTEXT_SUGGESTED the retrieval_id. Empty for
     CLEARED.
@@ -275,7 +275,7 @@ class ChangeEvent(_message.Message):
         *,
         cursor: _builtins.str = ...,
         type: Global___ChangeType.ValueType = ...,
-        noun: _noun_pb2.Noun.ValueType = ...,
+        resource_kind: _resource_kind_pb2.ResourceKind.ValueType = ...,
         id: _builtins.str = ...,
         time: _timestamp_pb2.Timestamp | None = ...,
         memory: _memory_pb2.Memory | None = ...,
@@ -292,7 +292,7 @@ class ChangeEvent(_message.Message):
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["context_suggestion", b"context_suggestion", "decision", b"decision", "episode", b"episode", "error_solution", b"error_solution", "learning_event", b"learning_event", "memory", b"memory", "pattern", b"pattern", "pattern_match", b"pattern_match", "payload", b"payload", "preference", b"preference", "session", b"session", "time", b"time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["context_suggestion", b"context_suggestion", "cursor", b"cursor", "decision", b"decision", "episode", b"episode", "error_solution", b"error_solution", "id", b"id", "learning_event", b"learning_event", "memory", b"memory", "namespace", b"namespace", "noun", b"noun", "pattern", b"pattern", "pattern_match", b"pattern_match", "payload", b"payload", "preference", b"preference", "session", b"session", "time", b"time", "type", b"type"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["context_suggestion", b"context_suggestion", "cursor", b"cursor", "decision", b"decision", "episode", b"episode", "error_solution", b"error_solution", "id", b"id", "learning_event", b"learning_event", "memory", b"memory", "namespace", b"namespace", "pattern", b"pattern", "pattern_match", b"pattern_match", "payload", b"payload", "preference", b"preference", "resource_kind", b"resource_kind", "session", b"session", "time", b"time", "type", b"type"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType_payload: _TypeAlias = _typing.Literal["memory", "pattern", "episode", "error_solution", "preference", "session", "learning_event", "decision", "pattern_match", "context_suggestion"]  # noqa: Y015
     _WhichOneofArgType_payload: _TypeAlias = _typing.Literal["payload", b"payload"]  # noqa: Y015

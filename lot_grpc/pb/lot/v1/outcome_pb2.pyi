@@ -152,12 +152,12 @@ class _NoticeCodeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_NoticeCode
     """A query was longer than the embedding model reads, as above, or has more than 512 different terms;
     the rest did not take part.
     """
-    NOTICE_CODE_FIELDS_KEPT: _NoticeCode.ValueType  # 3
+    NOTICE_CODE_FIELDS_UNCHANGED: _NoticeCode.ValueType  # 3
     """A repeated save gave other values for fields of the stored pattern or error solution; they stay
     as they were. Use UpdatePattern to change them; save an error solution under an id of its own.
     Or an edit left a confidence as feedback had moved it; name `confidence` in the mask to set it.
     """
-    NOTICE_CODE_QUERY_WORDLESS: _NoticeCode.ValueType  # 4
+    NOTICE_CODE_QUERY_NOT_SEARCHABLE: _NoticeCode.ValueType  # 4
     """A query without a letter, a digit or a symbol that has a meaning of its own: nothing was looked
     for. Ask in words.
     """
@@ -169,12 +169,12 @@ class _NoticeCodeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_NoticeCode
     """A save with `dedupe` SEMANTIC stored nothing: it counted as a success of a pattern of nearly the
     same meaning, which the response holds. The message tells the similarity and the id.
     """
-    NOTICE_CODE_ANSWER_SHORTENED: _NoticeCode.ValueType  # 7
+    NOTICE_CODE_RESPONSE_TRUNCATED: _NoticeCode.ValueType  # 7
     """The full response would be over 3 MiB (gRPC clients accept 4 MiB by default). Long fields of
     the last items, or the last items themselves, are omitted; the message says which. Read them by
     id, or ask for less with a limit or a read mask.
     """
-    NOTICE_CODE_UNLIKELY_LEFT_OUT: _NoticeCode.ValueType  # 8
+    NOTICE_CODE_UNLIKELY_OMITTED: _NoticeCode.ValueType  # 8
     """Some of the nearest records are unlikely to help with the task and were left out of its context;
     the message says how many of each kind. Set min_similarity to 0 to get them all.
     """
@@ -193,12 +193,12 @@ NOTICE_CODE_QUERY_TRUNCATED: NoticeCode.ValueType  # 2
 """A query was longer than the embedding model reads, as above, or has more than 512 different terms;
 the rest did not take part.
 """
-NOTICE_CODE_FIELDS_KEPT: NoticeCode.ValueType  # 3
+NOTICE_CODE_FIELDS_UNCHANGED: NoticeCode.ValueType  # 3
 """A repeated save gave other values for fields of the stored pattern or error solution; they stay
 as they were. Use UpdatePattern to change them; save an error solution under an id of its own.
 Or an edit left a confidence as feedback had moved it; name `confidence` in the mask to set it.
 """
-NOTICE_CODE_QUERY_WORDLESS: NoticeCode.ValueType  # 4
+NOTICE_CODE_QUERY_NOT_SEARCHABLE: NoticeCode.ValueType  # 4
 """A query without a letter, a digit or a symbol that has a meaning of its own: nothing was looked
 for. Ask in words.
 """
@@ -210,12 +210,12 @@ NOTICE_CODE_MERGED: NoticeCode.ValueType  # 6
 """A save with `dedupe` SEMANTIC stored nothing: it counted as a success of a pattern of nearly the
 same meaning, which the response holds. The message tells the similarity and the id.
 """
-NOTICE_CODE_ANSWER_SHORTENED: NoticeCode.ValueType  # 7
+NOTICE_CODE_RESPONSE_TRUNCATED: NoticeCode.ValueType  # 7
 """The full response would be over 3 MiB (gRPC clients accept 4 MiB by default). Long fields of
 the last items, or the last items themselves, are omitted; the message says which. Read them by
 id, or ask for less with a limit or a read mask.
 """
-NOTICE_CODE_UNLIKELY_LEFT_OUT: NoticeCode.ValueType  # 8
+NOTICE_CODE_UNLIKELY_OMITTED: NoticeCode.ValueType  # 8
 """Some of the nearest records are unlikely to help with the task and were left out of its context;
 the message says how many of each kind. Set min_similarity to 0 to get them all.
 """

@@ -1930,7 +1930,7 @@ class ExtractPatternsFromCodeResponse(_message.Message):
 
     @_builtins.property
     def notices(self) -> _containers.RepeatedCompositeFieldContainer[_outcome_pb2.Notice]:
-        """notices: FIELDS_KEPT where patterns that were there keep other success_metrics than were given;
+        """notices: FIELDS_UNCHANGED where patterns that were there keep other success_metrics than were given;
         TEXT_TRUNCATED where the model did not read all of a new one.
         """
 
@@ -2005,7 +2005,7 @@ class DistillPatternsResponse(_message.Message):
     GROUPS_FIELD_NUMBER: _builtins.int
     GROUP_COUNT_FIELD_NUMBER: _builtins.int
     PATTERN_COUNT_FIELD_NUMBER: _builtins.int
-    LEFT_OUT_COUNT_FIELD_NUMBER: _builtins.int
+    OMITTED_COUNT_FIELD_NUMBER: _builtins.int
     CREATED_COUNT_FIELD_NUMBER: _builtins.int
     EXTENDED_COUNT_FIELD_NUMBER: _builtins.int
     NOTICES_FIELD_NUMBER: _builtins.int
@@ -2013,8 +2013,8 @@ class DistillPatternsResponse(_message.Message):
     """group_count is how many there are at the top level."""
     pattern_count: _builtins.int
     """pattern_count is how many patterns were looked at."""
-    left_out_count: _builtins.int
-    """left_out_count is how many more the filter lets through: of one kind, type and language the 5,000
+    omitted_count: _builtins.int
+    """omitted_count is how many more the filter lets through: of one kind, type and language the 5,000
     best that are in no group yet are looked at. Narrow the filter to reach the others.
     """
     created_count: _builtins.int
@@ -2035,14 +2035,14 @@ class DistillPatternsResponse(_message.Message):
         groups: _abc.Iterable[Global___DistilledGroup] | None = ...,
         group_count: _builtins.int = ...,
         pattern_count: _builtins.int = ...,
-        left_out_count: _builtins.int = ...,
+        omitted_count: _builtins.int = ...,
         created_count: _builtins.int = ...,
         extended_count: _builtins.int = ...,
         notices: _abc.Iterable[_outcome_pb2.Notice] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["created_count", b"created_count", "extended_count", b"extended_count", "group_count", b"group_count", "groups", b"groups", "left_out_count", b"left_out_count", "notices", b"notices", "pattern_count", b"pattern_count"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["created_count", b"created_count", "extended_count", b"extended_count", "group_count", b"group_count", "groups", b"groups", "notices", b"notices", "omitted_count", b"omitted_count", "pattern_count", b"pattern_count"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -2100,20 +2100,20 @@ class PrunePatternsRequest(_message.Message):
     FILTER_FIELD_NUMBER: _builtins.int
     MAX_SUCCESS_RATE_FIELD_NUMBER: _builtins.int
     MIN_USAGE_COUNT_FIELD_NUMBER: _builtins.int
-    KEEP_AT_MOST_FIELD_NUMBER: _builtins.int
+    MAX_REMAINING_FIELD_NUMBER: _builtins.int
     DRY_RUN_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
     """namespace; empty is `default`."""
     max_success_rate: _builtins.float
     """max_success_rate: delete those whose success_rate is at most this. Absent: no bound; then
-    keep_at_most is required.
+    max_remaining is required.
     """
     min_usage_count: _builtins.int
     """min_usage_count: touch only those used at least so often. The others are neither deleted nor
-    counted by keep_at_most. 0: no bound.
+    counted by max_remaining. 0: no bound.
     """
-    keep_at_most: _builtins.int
-    """keep_at_most so many of those that max_success_rate leaves, the best: by reliability, then
+    max_remaining: _builtins.int
+    """max_remaining so many of those that max_success_rate leaves, the best: by reliability, then
     success_rate, then usage_count, then the newest. Pinned ones are not counted. 0: no bound.
     """
     dry_run: _builtins.bool
@@ -2129,12 +2129,12 @@ class PrunePatternsRequest(_message.Message):
         filter: _pattern_pb2.PatternFilter | None = ...,
         max_success_rate: _builtins.float | None = ...,
         min_usage_count: _builtins.int = ...,
-        keep_at_most: _builtins.int = ...,
+        max_remaining: _builtins.int = ...,
         dry_run: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_max_success_rate", b"_max_success_rate", "filter", b"filter", "max_success_rate", b"max_success_rate"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_success_rate", b"_max_success_rate", "dry_run", b"dry_run", "filter", b"filter", "keep_at_most", b"keep_at_most", "max_success_rate", b"max_success_rate", "min_usage_count", b"min_usage_count", "namespace", b"namespace"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_success_rate", b"_max_success_rate", "dry_run", b"dry_run", "filter", b"filter", "max_remaining", b"max_remaining", "max_success_rate", b"max_success_rate", "min_usage_count", b"min_usage_count", "namespace", b"namespace"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__max_success_rate: _TypeAlias = _typing.Literal["max_success_rate"]  # noqa: Y015
     _WhichOneofArgType__max_success_rate: _TypeAlias = _typing.Literal["_max_success_rate", b"_max_success_rate"]  # noqa: Y015
@@ -2150,25 +2150,25 @@ class PrunePatternsResponse(_message.Message):
 
     DELETED_COUNT_FIELD_NUMBER: _builtins.int
     PATTERN_IDS_FIELD_NUMBER: _builtins.int
-    OLDEST_KEPT_TIME_FIELD_NUMBER: _builtins.int
+    OLDEST_REMAINING_TIME_FIELD_NUMBER: _builtins.int
     ELAPSED_FIELD_NUMBER: _builtins.int
     SPARED_COUNT_FIELD_NUMBER: _builtins.int
-    KEPT_COUNT_FIELD_NUMBER: _builtins.int
+    REMAINING_COUNT_FIELD_NUMBER: _builtins.int
     deleted_count: _builtins.int
     """deleted_count is how many were, or would be, deleted."""
     spared_count: _builtins.int
     """spared_count is how many were edited, used or given feedback meanwhile, and so were kept."""
-    kept_count: _builtins.int
-    """kept_count is how many patterns that the filter lets through are, or would be, left."""
+    remaining_count: _builtins.int
+    """remaining_count is how many patterns that the filter lets through are, or would be, left."""
     @_builtins.property
     def pattern_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """pattern_ids of the first 1,000 of them: first those by max_success_rate, then those by
-        keep_at_most, each the worst first.
+        max_remaining, each the worst first.
         """
 
     @_builtins.property
-    def oldest_kept_time(self) -> _timestamp_pb2.Timestamp:
-        """oldest_kept_time is the creation time of the oldest pattern kept, of those that the filter lets
+    def oldest_remaining_time(self) -> _timestamp_pb2.Timestamp:
+        """oldest_remaining_time is the creation time of the oldest pattern kept, of those that the filter lets
         through. Absent if none is.
         """
 
@@ -2181,14 +2181,14 @@ class PrunePatternsResponse(_message.Message):
         *,
         deleted_count: _builtins.int = ...,
         pattern_ids: _abc.Iterable[_builtins.str] | None = ...,
-        oldest_kept_time: _timestamp_pb2.Timestamp | None = ...,
+        oldest_remaining_time: _timestamp_pb2.Timestamp | None = ...,
         elapsed: _duration_pb2.Duration | None = ...,
         spared_count: _builtins.int = ...,
-        kept_count: _builtins.int = ...,
+        remaining_count: _builtins.int = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["elapsed", b"elapsed", "oldest_kept_time", b"oldest_kept_time"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["elapsed", b"elapsed", "oldest_remaining_time", b"oldest_remaining_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["deleted_count", b"deleted_count", "elapsed", b"elapsed", "kept_count", b"kept_count", "oldest_kept_time", b"oldest_kept_time", "pattern_ids", b"pattern_ids", "spared_count", b"spared_count"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["deleted_count", b"deleted_count", "elapsed", b"elapsed", "oldest_remaining_time", b"oldest_remaining_time", "pattern_ids", b"pattern_ids", "remaining_count", b"remaining_count", "spared_count", b"spared_count"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

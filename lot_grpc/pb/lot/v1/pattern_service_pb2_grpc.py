@@ -289,7 +289,7 @@ class PatternServiceServicer(object):
 
     def PrunePatterns(self, request, context):
         """PrunePatterns deletes patterns that did not prove themselves, of those that the filter lets
-        through and that are not pinned: by max_success_rate, by keep_at_most, or both. One that is
+        through and that are not pinned: by max_success_rate, by max_remaining, or both. One that is
         edited, used or given feedback while the call is at work is spared. Cut off, by
         ServerLimits.max_call_duration or a crash, it has deleted some of them; call again for the rest.
         """

@@ -76,7 +76,7 @@ class GetTaskContextRequest(_message.Message):
     PatternHit.match_probability is below .05, or below a quarter of the highest one (memories and
     solutions by the same measure; only with the embedding model that it was calibrated on); similar
     errors, if a solution of this very error worked; and, if `language` is empty but the task's error
-    or words name one, other languages. The notice UNLIKELY_LEFT_OUT says how many. Error solutions
+    or words name one, other languages. The notice UNLIKELY_OMITTED says how many. Error solutions
     of the same signature and the patterns of `matched_pattern_ids` stay.
     """
     complexity: _outcome_pb2.Complexity.ValueType

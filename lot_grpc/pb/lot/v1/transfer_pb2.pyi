@@ -18,10 +18,10 @@ from lot_grpc.pb.lot.v1 import learning_event_pb2 as _learning_event_pb2
 from lot_grpc.pb.lot.v1 import learning_pb2 as _learning_pb2
 from lot_grpc.pb.lot.v1 import memory_pb2 as _memory_pb2
 from lot_grpc.pb.lot.v1 import namespace_policy_pb2 as _namespace_policy_pb2
-from lot_grpc.pb.lot.v1 import noun_pb2 as _noun_pb2
 from lot_grpc.pb.lot.v1 import pattern_pb2 as _pattern_pb2
 from lot_grpc.pb.lot.v1 import pattern_service_pb2 as _pattern_service_pb2
 from lot_grpc.pb.lot.v1 import preference_pb2 as _preference_pb2
+from lot_grpc.pb.lot.v1 import resource_kind_pb2 as _resource_kind_pb2
 from lot_grpc.pb.lot.v1 import session_pb2 as _session_pb2
 import builtins as _builtins
 import sys
@@ -83,7 +83,7 @@ class ExportRequest(_message.Message):
 
     NAMESPACE_FIELD_NUMBER: _builtins.int
     ALL_NAMESPACES_FIELD_NUMBER: _builtins.int
-    NOUNS_FIELD_NUMBER: _builtins.int
+    RESOURCE_KINDS_FIELD_NUMBER: _builtins.int
     AFTER_CURSOR_FIELD_NUMBER: _builtins.int
     INCLUDE_VECTORS_FIELD_NUMBER: _builtins.int
     DRY_RUN_FIELD_NUMBER: _builtins.int
@@ -102,10 +102,10 @@ class ExportRequest(_message.Message):
     dry_run: _builtins.bool
     """dry_run sends the header and the summary only, with the counts as they are now."""
     @_builtins.property
-    def nouns(self) -> _containers.RepeatedScalarFieldContainer[_noun_pb2.Noun.ValueType]:
-        """nouns to export; empty: all. What hangs on a thing without being a noun (feedback and what
+    def resource_kinds(self) -> _containers.RepeatedScalarFieldContainer[_resource_kind_pb2.ResourceKind.ValueType]:
+        """resource_kinds to export; empty: all. What hangs on a thing without being a resource_kind (feedback and what
         ranking learned of a pattern, former values of a preference, values and messages of a session)
-        comes with it; outcomes and episode events are nouns of their own.
+        comes with it; outcomes and episode events are resource_kinds of their own.
         """
 
     def __init__(
@@ -113,14 +113,14 @@ class ExportRequest(_message.Message):
         *,
         namespace: _builtins.str = ...,
         all_namespaces: _builtins.bool = ...,
-        nouns: _abc.Iterable[_noun_pb2.Noun.ValueType] | None = ...,
+        resource_kinds: _abc.Iterable[_resource_kind_pb2.ResourceKind.ValueType] | None = ...,
         after_cursor: _builtins.str = ...,
         include_vectors: _builtins.bool = ...,
         dry_run: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["after_cursor", b"after_cursor", "all_namespaces", b"all_namespaces", "dry_run", b"dry_run", "include_vectors", b"include_vectors", "namespace", b"namespace", "nouns", b"nouns"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["after_cursor", b"after_cursor", "all_namespaces", b"all_namespaces", "dry_run", b"dry_run", "include_vectors", b"include_vectors", "namespace", b"namespace", "resource_kinds", b"resource_kinds"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -250,7 +250,7 @@ class ExportSummary(_message.Message):
     ELAPSED_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def counts(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
-        """counts of things by Noun without its prefix, for example `PATTERN`; of this stream, from its
+        """counts of things by ResourceKind without its prefix, for example `PATTERN`; of this stream, from its
         cursor on. In a dry run, of all that is stored now.
         """
 
@@ -611,7 +611,7 @@ class ImportResponse(_message.Message):
     """
     @_builtins.property
     def counts(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
-        """counts of imported things so far, by Noun without its prefix."""
+        """counts of imported things so far, by ResourceKind without its prefix."""
 
     def __init__(
         self,

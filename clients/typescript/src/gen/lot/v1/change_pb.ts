@@ -16,12 +16,12 @@ import type { LearningEvent } from "./learning_event_pb.js";
 import { file_lot_v1_learning_event } from "./learning_event_pb.js";
 import type { Memory } from "./memory_pb.js";
 import { file_lot_v1_memory } from "./memory_pb.js";
-import type { Noun } from "./noun_pb.js";
-import { file_lot_v1_noun } from "./noun_pb.js";
 import type { Pattern } from "./pattern_pb.js";
 import { file_lot_v1_pattern } from "./pattern_pb.js";
 import type { Preference } from "./preference_pb.js";
 import { file_lot_v1_preference } from "./preference_pb.js";
+import type { ResourceKind } from "./resource_kind_pb.js";
+import { file_lot_v1_resource_kind } from "./resource_kind_pb.js";
 import type { Session } from "./session_pb.js";
 import { file_lot_v1_session } from "./session_pb.js";
 import type { Message } from "@bufbuild/protobuf";
@@ -30,7 +30,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file lot/v1/change.proto.
  */
 export const file_lot_v1_change: GenFile = /*@__PURE__*/
-  fileDesc("ChNsb3QvdjEvY2hhbmdlLnByb3RvEgZsb3QudjEi3wEKE1dhdGNoQ2hhbmdlc1JlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEhsKBW5vdW5zGAIgAygOMgwubG90LnYxLk5vdW4SFAoMYWZ0ZXJfY3Vyc29yGAMgASgJEhIKCmZyb21fc3RhcnQYBCABKAgSIQoFdHlwZXMYBSADKA4yEi5sb3QudjEuQ2hhbmdlVHlwZRIUCgxvbWl0X3BheWxvYWQYBiABKAgSNQoSaGVhcnRiZWF0X2ludGVydmFsGAcgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIoMBChRXYXRjaENoYW5nZXNSZXNwb25zZRIqCg1jaGFuZ2VfZXZlbnRzGAEgAygLMhMubG90LnYxLkNoYW5nZUV2ZW50Eg4KBmN1cnNvchgCIAEoCRIvCgtzZXJ2ZXJfdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAi1wQKC0NoYW5nZUV2ZW50Eg4KBmN1cnNvchgBIAEoCRIgCgR0eXBlGAIgASgOMhIubG90LnYxLkNoYW5nZVR5cGUSGgoEbm91bhgDIAEoDjIMLmxvdC52MS5Ob3VuEgoKAmlkGAQgASgJEigKBHRpbWUYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiAKBm1lbW9yeRgGIAEoCzIOLmxvdC52MS5NZW1vcnlIABIiCgdwYXR0ZXJuGAcgASgLMg8ubG90LnYxLlBhdHRlcm5IABIiCgdlcGlzb2RlGAggASgLMg8ubG90LnYxLkVwaXNvZGVIABIvCg5lcnJvcl9zb2x1dGlvbhgJIAEoCzIVLmxvdC52MS5FcnJvclNvbHV0aW9uSAASKAoKcHJlZmVyZW5jZRgKIAEoCzISLmxvdC52MS5QcmVmZXJlbmNlSAASIgoHc2Vzc2lvbhgLIAEoCzIPLmxvdC52MS5TZXNzaW9uSAASLwoObGVhcm5pbmdfZXZlbnQYDCABKAsyFS5sb3QudjEuTGVhcm5pbmdFdmVudEgAEiQKCGRlY2lzaW9uGA0gASgLMhAubG90LnYxLkRlY2lzaW9uSAASLQoNcGF0dGVybl9tYXRjaBgOIAEoCzIULmxvdC52MS5QYXR0ZXJuTWF0Y2hIABI3ChJjb250ZXh0X3N1Z2dlc3Rpb24YDyABKAsyGS5sb3QudjEuQ29udGV4dFN1Z2dlc3Rpb25IABIRCgluYW1lc3BhY2UYECABKAlCCQoHcGF5bG9hZCJbCgxQYXR0ZXJuTWF0Y2gSEgoKcGF0dGVybl9pZBgBIAEoCRINCgVxdWVyeRgCIAEoCRISCgpzaW1pbGFyaXR5GAMgASgBEhQKDHJldHJpZXZhbF9pZBgEIAEoCSJhChFDb250ZXh0U3VnZ2VzdGlvbhIMCgR0YXNrGAEgASgJEhMKC3BhdHRlcm5faWRzGAIgAygJEhMKC2VwaXNvZGVfaWRzGAMgAygJEhQKDHJldHJpZXZhbF9pZBgEIAEoCSrxAQoKQ2hhbmdlVHlwZRIbChdDSEFOR0VfVFlQRV9VTlNQRUNJRklFRBAAEhYKEkNIQU5HRV9UWVBFX1NUT1JFRBABEhcKE0NIQU5HRV9UWVBFX1VQREFURUQQAhIXChNDSEFOR0VfVFlQRV9ERUxFVEVEEAMSFwoTQ0hBTkdFX1RZUEVfQ0xFQVJFRBAEEh8KG0NIQU5HRV9UWVBFX1BBVFRFUk5fTEVBUk5FRBAFEh8KG0NIQU5HRV9UWVBFX1BBVFRFUk5fTUFUQ0hFRBAGEiEKHUNIQU5HRV9UWVBFX0NPTlRFWFRfU1VHR0VTVEVEEAdCRwoNaW8ubG90Z3JwYy52MVABWjRnaXRodWIuY29tL2xvdC1ncnBjL2xvdC1ncnBjL2NsaWVudHMvZ28vbG90L3YxO2xvdHYxYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_lot_v1_decision, file_lot_v1_episode, file_lot_v1_error_solution, file_lot_v1_learning_event, file_lot_v1_memory, file_lot_v1_noun, file_lot_v1_pattern, file_lot_v1_preference, file_lot_v1_session]);
+  fileDesc("ChNsb3QvdjEvY2hhbmdlLnByb3RvEgZsb3QudjEi8AEKE1dhdGNoQ2hhbmdlc1JlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEiwKDnJlc291cmNlX2tpbmRzGAIgAygOMhQubG90LnYxLlJlc291cmNlS2luZBIUCgxhZnRlcl9jdXJzb3IYAyABKAkSEgoKZnJvbV9zdGFydBgEIAEoCBIhCgV0eXBlcxgFIAMoDjISLmxvdC52MS5DaGFuZ2VUeXBlEhQKDG9taXRfcGF5bG9hZBgGIAEoCBI1ChJoZWFydGJlYXRfaW50ZXJ2YWwYByABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24igwEKFFdhdGNoQ2hhbmdlc1Jlc3BvbnNlEioKDWNoYW5nZV9ldmVudHMYASADKAsyEy5sb3QudjEuQ2hhbmdlRXZlbnQSDgoGY3Vyc29yGAIgASgJEi8KC3NlcnZlcl90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCLoBAoLQ2hhbmdlRXZlbnQSDgoGY3Vyc29yGAEgASgJEiAKBHR5cGUYAiABKA4yEi5sb3QudjEuQ2hhbmdlVHlwZRIrCg1yZXNvdXJjZV9raW5kGAMgASgOMhQubG90LnYxLlJlc291cmNlS2luZBIKCgJpZBgEIAEoCRIoCgR0aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIgCgZtZW1vcnkYBiABKAsyDi5sb3QudjEuTWVtb3J5SAASIgoHcGF0dGVybhgHIAEoCzIPLmxvdC52MS5QYXR0ZXJuSAASIgoHZXBpc29kZRgIIAEoCzIPLmxvdC52MS5FcGlzb2RlSAASLwoOZXJyb3Jfc29sdXRpb24YCSABKAsyFS5sb3QudjEuRXJyb3JTb2x1dGlvbkgAEigKCnByZWZlcmVuY2UYCiABKAsyEi5sb3QudjEuUHJlZmVyZW5jZUgAEiIKB3Nlc3Npb24YCyABKAsyDy5sb3QudjEuU2Vzc2lvbkgAEi8KDmxlYXJuaW5nX2V2ZW50GAwgASgLMhUubG90LnYxLkxlYXJuaW5nRXZlbnRIABIkCghkZWNpc2lvbhgNIAEoCzIQLmxvdC52MS5EZWNpc2lvbkgAEi0KDXBhdHRlcm5fbWF0Y2gYDiABKAsyFC5sb3QudjEuUGF0dGVybk1hdGNoSAASNwoSY29udGV4dF9zdWdnZXN0aW9uGA8gASgLMhkubG90LnYxLkNvbnRleHRTdWdnZXN0aW9uSAASEQoJbmFtZXNwYWNlGBAgASgJQgkKB3BheWxvYWQiWwoMUGF0dGVybk1hdGNoEhIKCnBhdHRlcm5faWQYASABKAkSDQoFcXVlcnkYAiABKAkSEgoKc2ltaWxhcml0eRgDIAEoARIUCgxyZXRyaWV2YWxfaWQYBCABKAkiYQoRQ29udGV4dFN1Z2dlc3Rpb24SDAoEdGFzaxgBIAEoCRITCgtwYXR0ZXJuX2lkcxgCIAMoCRITCgtlcGlzb2RlX2lkcxgDIAMoCRIUCgxyZXRyaWV2YWxfaWQYBCABKAkq8QEKCkNoYW5nZVR5cGUSGwoXQ0hBTkdFX1RZUEVfVU5TUEVDSUZJRUQQABIWChJDSEFOR0VfVFlQRV9TVE9SRUQQARIXChNDSEFOR0VfVFlQRV9VUERBVEVEEAISFwoTQ0hBTkdFX1RZUEVfREVMRVRFRBADEhcKE0NIQU5HRV9UWVBFX0NMRUFSRUQQBBIfChtDSEFOR0VfVFlQRV9QQVRURVJOX0xFQVJORUQQBRIfChtDSEFOR0VfVFlQRV9QQVRURVJOX01BVENIRUQQBhIhCh1DSEFOR0VfVFlQRV9DT05URVhUX1NVR0dFU1RFRBAHQkcKDWlvLmxvdGdycGMudjFQAVo0Z2l0aHViLmNvbS9sb3QtZ3JwYy9sb3QtZ3JwYy9jbGllbnRzL2dvL2xvdC92MTtsb3R2MWIGcHJvdG8z", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_lot_v1_decision, file_lot_v1_episode, file_lot_v1_error_solution, file_lot_v1_learning_event, file_lot_v1_memory, file_lot_v1_pattern, file_lot_v1_preference, file_lot_v1_resource_kind, file_lot_v1_session]);
 
 /**
  * Request of WatchChanges.
@@ -46,17 +46,17 @@ export type WatchChangesRequest = Message<"lot.v1.WatchChangesRequest"> & {
   namespace: string;
 
   /**
-   * nouns to watch; empty: all. These can be watched: memories, patterns, episodes, error solutions,
+   * resource_kinds to watch; empty: all. These can be watched: memories, patterns, episodes, error solutions,
    * preferences, learning events, decisions and sessions; not their logs. Each value, message or
    * clearing of a part is told as an UPDATED session.
    *
-   * @generated from field: repeated lot.v1.Noun nouns = 2;
+   * @generated from field: repeated lot.v1.ResourceKind resource_kinds = 2;
    */
-  nouns: Noun[];
+  resourceKinds: ResourceKind[];
 
   /**
    * after_cursor: go on behind the change or heartbeat that had this cursor, also after a restart of
-   * the server and with other nouns or types. Empty: from now on. One older than the server keeps
+   * the server and with other resource_kinds or types. Empty: from now on. One older than the server keeps
    * (7 days by default) or of another store is CURSOR_TOO_OLD.
    *
    * @generated from field: string after_cursor = 3;
@@ -65,7 +65,7 @@ export type WatchChangesRequest = Message<"lot.v1.WatchChangesRequest"> & {
 
   /**
    * from_start first tells everything that is there, each in its present state, as STORED, the
-   * newest of each noun first. Cursors of this part go on in the midst of it.
+   * newest of each resource_kind first. Cursors of this part go on in the midst of it.
    *
    * @generated from field: bool from_start = 4;
    */
@@ -157,11 +157,11 @@ export type ChangeEvent = Message<"lot.v1.ChangeEvent"> & {
   type: ChangeType;
 
   /**
-   * noun of what changed. Unspecified for CLEARED of all nouns, and for CONTEXT_SUGGESTED.
+   * resource_kind of what changed. Unspecified for CLEARED of all resource_kinds, and for CONTEXT_SUGGESTED.
    *
-   * @generated from field: lot.v1.Noun noun = 3;
+   * @generated from field: lot.v1.ResourceKind resource_kind = 3;
    */
-  noun: Noun;
+  resourceKind: ResourceKind;
 
   /**
    * id of what changed; of a preference its key, for CONTEXT_SUGGESTED the retrieval_id. Empty for
@@ -401,8 +401,8 @@ export enum ChangeType {
   DELETED = 3,
 
   /**
-   * `memory.cleared`: the namespace, or one noun of it, was cleared. It is told once the clear is
-   * done, to all who watch any noun of it; nothing that was deleted by it is told by itself. A
+   * `memory.cleared`: the namespace, or one resource_kind of it, was cleared. It is told once the clear is
+   * done, to all who watch any resource_kind of it; nothing that was deleted by it is told by itself. A
    * later clear of the whole namespace takes the place of those before.
    *
    * @generated from enum value: CHANGE_TYPE_CLEARED = 4;

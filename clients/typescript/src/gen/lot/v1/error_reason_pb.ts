@@ -574,7 +574,7 @@ export enum ErrorReason {
    * IMPORT_CONFLICT_SKIP or IMPORT_CONFLICT_OVERWRITE.
    *
    *     { "reason": "IMPORT_CONFLICT", "domain": "lot.v1",
-   *       "metadata": { "namespace": "default", "noun": "pattern", "id": "p-1" } }
+   *       "metadata": { "namespace": "default", "resource_kind": "pattern", "id": "p-1" } }
    *
    * @generated from enum value: ERROR_REASON_IMPORT_CONFLICT = 51;
    */

@@ -37,7 +37,7 @@ export type NamespacePolicy = Message<"lot.v1.NamespacePolicy"> & {
   maxErrorSolutions: bigint;
 
   /**
-   * max_patterns kept, the best, as by PrunePatternsRequest.keep_at_most. 0: no bound.
+   * max_patterns kept, the best, as by PrunePatternsRequest.max_remaining. 0: no bound.
    *
    * @generated from field: int64 max_patterns = 3;
    */
@@ -252,8 +252,8 @@ export type UpdateNamespacePolicyResponse = Message<"lot.v1.UpdateNamespacePolic
   policy?: NamespacePolicy | undefined;
 
   /**
-   * pending_deletes is how many things the next sweep deletes, or would, as things are now: by Noun
-   * without its prefix, for example `EPISODE`. Nouns with none are left out.
+   * pending_deletes is how many things the next sweep deletes, or would, as things are now: by ResourceKind
+   * without its prefix, for example `EPISODE`. resourceKinds with none are left out.
    *
    * @generated from field: map<string, int64> pending_deletes = 2;
    */

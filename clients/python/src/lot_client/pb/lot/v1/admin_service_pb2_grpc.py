@@ -214,7 +214,7 @@ class AdminServiceServicer(object):
         itself, in any server of the store.
 
         Request ids from before are forgotten: the same request again is a new one. Watchers are told
-        one CLEARED, or one for each noun, and no DELETED. Errors: NAMESPACE_CLEARING.
+        one CLEARED, or one for each resource_kind, and no DELETED. Errors: NAMESPACE_CLEARING.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

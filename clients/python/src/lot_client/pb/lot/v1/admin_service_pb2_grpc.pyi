@@ -97,7 +97,7 @@ class AdminServiceStub:
     itself, in any server of the store.
 
     Request ids from before are forgotten: the same request again is a new one. Watchers are told
-    one CLEARED, or one for each noun, and no DELETED. Errors: NAMESPACE_CLEARING.
+    one CLEARED, or one for each resource_kind, and no DELETED. Errors: NAMESPACE_CLEARING.
     """
 
 @_typing.type_check_only
@@ -167,7 +167,7 @@ class AdminServiceAsyncStub(AdminServiceStub):
     itself, in any server of the store.
 
     Request ids from before are forgotten: the same request again is a new one. Watchers are told
-    one CLEARED, or one for each noun, and no DELETED. Errors: NAMESPACE_CLEARING.
+    one CLEARED, or one for each resource_kind, and no DELETED. Errors: NAMESPACE_CLEARING.
     """
 
 class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
@@ -306,7 +306,7 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
         itself, in any server of the store.
 
         Request ids from before are forgotten: the same request again is a new one. Watchers are told
-        one CLEARED, or one for each noun, and no DELETED. Errors: NAMESPACE_CLEARING.
+        one CLEARED, or one for each resource_kind, and no DELETED. Errors: NAMESPACE_CLEARING.
         """
 
 def add_AdminServiceServicer_to_server(servicer: AdminServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -363,7 +363,7 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     IMPORT_CONFLICT_SKIP or IMPORT_CONFLICT_OVERWRITE.
 
         { "reason": "IMPORT_CONFLICT", "domain": "lot.v1",
-          "metadata": { "namespace": "default", "noun": "pattern", "id": "p-1" } }
+          "metadata": { "namespace": "default", "resource_kind": "pattern", "id": "p-1" } }
     """
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
@@ -714,6 +714,6 @@ with IMPORT_CONFLICT_FAIL. Code ALREADY_EXISTS. What came before it is stored. I
 IMPORT_CONFLICT_SKIP or IMPORT_CONFLICT_OVERWRITE.
 
     { "reason": "IMPORT_CONFLICT", "domain": "lot.v1",
-      "metadata": { "namespace": "default", "noun": "pattern", "id": "p-1" } }
+      "metadata": { "namespace": "default", "resource_kind": "pattern", "id": "p-1" } }
 """
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015

@@ -75,7 +75,7 @@ class NamespacePolicy(_message.Message):
     max_error_solutions: _builtins.int
     """max_error_solutions kept, the most reliable, then the latest. 0: no bound."""
     max_patterns: _builtins.int
-    """max_patterns kept, the best, as by PrunePatternsRequest.keep_at_most. 0: no bound."""
+    """max_patterns kept, the best, as by PrunePatternsRequest.max_remaining. 0: no bound."""
     max_memories: _builtins.int
     """max_memories kept, the most important, of equals the newest. 0: no bound."""
     similarity_threshold: _builtins.float
@@ -287,8 +287,8 @@ class UpdateNamespacePolicyResponse(_message.Message):
 
     @_builtins.property
     def pending_deletes(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
-        """pending_deletes is how many things the next sweep deletes, or would, as things are now: by Noun
-        without its prefix, for example `EPISODE`. Nouns with none are left out.
+        """pending_deletes is how many things the next sweep deletes, or would, as things are now: by ResourceKind
+        without its prefix, for example `EPISODE`. resourceKinds with none are left out.
         """
 
     def __init__(

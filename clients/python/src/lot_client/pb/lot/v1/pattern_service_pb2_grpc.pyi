@@ -126,7 +126,7 @@ class PatternServiceStub:
     """
     PrunePatterns: _grpc.UnaryUnaryMultiCallable[_pattern_service_pb2.PrunePatternsRequest, _pattern_service_pb2.PrunePatternsResponse]
     """PrunePatterns deletes patterns that did not prove themselves, of those that the filter lets
-    through and that are not pinned: by max_success_rate, by keep_at_most, or both. One that is
+    through and that are not pinned: by max_success_rate, by max_remaining, or both. One that is
     edited, used or given feedback while the call is at work is spared. Cut off, by
     ServerLimits.max_call_duration or a crash, it has deleted some of them; call again for the rest.
     """
@@ -229,7 +229,7 @@ class PatternServiceAsyncStub(PatternServiceStub):
     """
     PrunePatterns: _aio.UnaryUnaryMultiCallable[_pattern_service_pb2.PrunePatternsRequest, _pattern_service_pb2.PrunePatternsResponse]  # type: ignore[assignment]
     """PrunePatterns deletes patterns that did not prove themselves, of those that the filter lets
-    through and that are not pinned: by max_success_rate, by keep_at_most, or both. One that is
+    through and that are not pinned: by max_success_rate, by max_remaining, or both. One that is
     edited, used or given feedback while the call is at work is spared. Cut off, by
     ServerLimits.max_call_duration or a crash, it has deleted some of them; call again for the rest.
     """
@@ -431,7 +431,7 @@ class PatternServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_pattern_service_pb2.PrunePatternsResponse, _abc.Awaitable[_pattern_service_pb2.PrunePatternsResponse]]:
         """PrunePatterns deletes patterns that did not prove themselves, of those that the filter lets
-        through and that are not pinned: by max_success_rate, by keep_at_most, or both. One that is
+        through and that are not pinned: by max_success_rate, by max_remaining, or both. One that is
         edited, used or given feedback while the call is at work is spared. Cut off, by
         ServerLimits.max_call_duration or a crash, it has deleted some of them; call again for the rest.
         """

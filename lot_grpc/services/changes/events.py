@@ -1,0 +1,74 @@
+"""What is asked of a watch, and what it tells."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from lot_grpc.domain.change import ChangeType, Cursor, ResourceKind
+from lot_grpc.services.records.changes import WATCHED
+
+
+@dataclass(frozen=True, slots=True)
+class PatternMatch:
+    """A pattern that was found for a query."""
+
+    pattern_id: str
+    query: str
+    similarity: float
+    retrieval_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class ContextSuggestion:
+    """A context that was given for a task."""
+
+    task: str
+    pattern_ids: tuple[str, ...]
+    episode_ids: tuple[str, ...]
+    retrieval_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeEvent:
+    """A change as it is told. ``thing`` as it stands now; None for a delete, or if not asked for.
+
+    ``resource_kind`` None and ``id`` empty: everything was cleared, or a context of no kind alone
+    was suggested. ``cursor`` None: it is live only.
+    """
+
+    namespace: str
+    type: ChangeType
+    resource_kind: ResourceKind | None
+    id: str
+    time: int
+    thing: Any
+    cursor: Cursor | None
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeBatch:
+    """Changes, none in a heartbeat, and the cursor behind all of them."""
+
+    changes: list[ChangeEvent]
+    cursor: Cursor
+
+
+@dataclass(frozen=True, slots=True)
+class WatchRequest:
+    """What to watch. ``types`` empty: all. ``cursor`` None: from now on, or from the start.
+
+    ``heartbeat``: seconds without news after which news without changes is given.
+    """
+
+    namespace: str
+    resource_kinds: tuple[ResourceKind, ...] = tuple(WATCHED)
+    types: frozenset[ChangeType] = frozenset()
+    cursor: Cursor | None = None
+    from_start: bool = False
+    payload: bool = True
+    heartbeat: float = 15.0
+
+    def wants(self, kind: ChangeType) -> bool:
+        """Whether changes of this type are asked for."""
+        return not self.types or kind in self.types

@@ -1,0 +1,306 @@
+"""Watching what changes: what was there, what changed since a cursor, and then what changes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from lot_grpc.domain.change import ChangeType, Cursor, Positions, ResourceKind, ScanPosition
+from lot_grpc.domain.errors import CursorTooOldError
+from lot_grpc.ports import VectorStore
+from lot_grpc.services.changes.events import (
+    ChangeBatch,
+    ChangeEvent,
+    ContextSuggestion,
+    PatternMatch,
+    WatchRequest,
+)
+from lot_grpc.services.changes.feed import Change, Feed, short_of
+from lot_grpc.services.changes.poller import Poller
+from lot_grpc.services.changes.readers import Readers
+from lot_grpc.services.changes.replicas import ReplicaRegistry
+from lot_grpc.services.paging import Position, each, read_page
+from lot_grpc.services.records.changes import WATCHED
+from lot_grpc.services.time_source import TimeSource
+
+_AT_ONCE = 100
+_AS_THEY_ARE = each(lambda record: record)
+"""Changes in one piece of news."""
+
+_LIVE_KEPT = 1000
+"""Of what is told live only, for a watcher that is busy; the oldest give way."""
+
+
+@dataclass(eq=False, slots=True)
+class _Follower:
+    """One who watches. ``since``: where it stood before what it is being told."""
+
+    ask: WatchRequest
+    wake: asyncio.Event
+    positions: dict[str, int]
+    since: Positions
+    live: deque[ChangeEvent] = field(default_factory=lambda: deque(maxlen=_LIVE_KEPT))
+
+
+class ChangeWatcher:
+    """Tells those who watch."""
+
+    def __init__(
+        self,
+        store: VectorStore,
+        time_source: TimeSource,
+        replicas: ReplicaRegistry,
+        feed: Feed,
+        poller: Poller,
+        readers: Readers,
+        keep: int,
+    ) -> None:
+        """``keep``: microseconds for which a cursor is good."""
+        self._store = store
+        self._time = time_source
+        self._replicas = replicas
+        self._feed = feed
+        self._poller = poller
+        self._readers = readers
+        self._keep = keep
+        self._followers: set[_Follower] = set()
+
+    async def watch(self, ask: WatchRequest) -> AsyncGenerator[ChangeBatch, None]:
+        """News until the caller has enough; the first comes at once, without changes.
+
+        Raises CursorTooOldError, and what the store raises.
+        """
+        async with self._poller.following() as wake:
+            cursor = await self._begin(ask)
+            since = cursor.positions if cursor.since is None else cursor.since
+            follower = _Follower(ask, wake, dict(cursor.positions), since)
+            self._followers.add(follower)
+            try:
+                yield ChangeBatch([], cursor)
+                if cursor.scan is not None:
+                    async for batch in self._scan(follower, cursor.scan):
+                        yield batch
+                async for batch in self._follow(follower):
+                    yield batch
+            finally:
+                self._followers.discard(follower)
+
+    def matched(
+        self, namespace: str, query: str, hits: Sequence[tuple[str, float]], retrieval_id: str
+    ) -> None:
+        """Tell those who watch just now that patterns were found: (id, similarity), best first."""
+        now = self._time.now()
+        for follower in self._followers:
+            ask = follower.ask
+            if (
+                ask.namespace != namespace
+                or ResourceKind.PATTERN not in ask.resource_kinds
+                or not ask.wants(ChangeType.PATTERN_MATCHED)
+            ):
+                continue
+            for pattern_id, similarity in hits:
+                match = PatternMatch(pattern_id, query, similarity, retrieval_id)
+                thing = match if ask.payload else None
+                kind = ChangeType.PATTERN_MATCHED
+                follower.live.append(
+                    ChangeEvent(namespace, kind, ResourceKind.PATTERN, pattern_id, now, thing, None)
+                )
+            follower.wake.set()
+
+    def suggested(
+        self,
+        namespace: str,
+        task: str,
+        pattern_ids: Sequence[str],
+        episode_ids: Sequence[str],
+        retrieval_id: str,
+    ) -> None:
+        """Tell those who watch just now, patterns or episodes, that a context was given."""
+        suggestion = ContextSuggestion(task, tuple(pattern_ids), tuple(episode_ids), retrieval_id)
+        kind, now = ChangeType.CONTEXT_SUGGESTED, self._time.now()
+        for follower in self._followers:
+            ask = follower.ask
+            concerned = (
+                ResourceKind.PATTERN in ask.resource_kinds
+                or ResourceKind.EPISODE in ask.resource_kinds
+            )
+            if ask.namespace == namespace and concerned and ask.wants(kind):
+                thing = suggestion if ask.payload else None
+                follower.live.append(
+                    ChangeEvent(namespace, kind, None, retrieval_id, now, thing, None)
+                )
+                follower.wake.set()
+
+    async def sweep(self) -> None:
+        """Drop the rows of processes that no good cursor can name any more."""
+        if not self._store.exclusive:
+            await self._replicas.drop_seen_before(self._time.now() - 2 * self._keep)
+
+    # --- beginning ----------------------------------------------------------------------------
+
+    async def _begin(self, ask: WatchRequest) -> Cursor:
+        now, ends = self._time.now(), await self._poller.ends()
+        if ask.cursor is None:
+            scan = ScanPosition(ask.resource_kinds[0]) if ask.from_start else None
+            return Cursor(now, ends, scan=scan)
+        if ask.cursor.time < now - self._keep:
+            raise CursorTooOldError("it is older than changes are kept")
+        if not ask.cursor.positions.keys() & ends.keys():
+            raise CursorTooOldError("it is of another store, or of one that was begun anew")
+        return ask.cursor
+
+    # --- what was there -----------------------------------------------------------------------
+
+    async def _scan(
+        self, follower: _Follower, at: ScanPosition
+    ) -> AsyncGenerator[ChangeBatch, None]:
+        """Everything that is there, kind by kind, newest first."""
+        resource_kinds = [
+            resource_kind
+            for resource_kind in WATCHED
+            if resource_kind in follower.ask.resource_kinds
+        ]
+        order = list(WATCHED)
+        for resource_kind in resource_kinds:
+            if order.index(resource_kind) < order.index(at.resource_kind):
+                continue
+            after = None
+            if resource_kind is at.resource_kind and at.sort_key is not None:
+                after = Position(at.sort_key, at.seen)
+            async for batch in self._scan_kind(follower, resource_kind, after):
+                yield batch
+        yield ChangeBatch([], self._cursor(follower))
+
+    async def _scan_kind(
+        self, follower: _Follower, resource_kind: ResourceKind, after: Position | None
+    ) -> AsyncGenerator[ChangeBatch, None]:
+        watched, ask = WATCHED[resource_kind], follower.ask
+        while True:
+            records, behind = await read_page(
+                self._store, watched.collection, ask.namespace, (), _AT_ONCE, after, _AS_THEY_ARE
+            )
+            changes = []
+            at = after
+            for record in records:
+                at = Position.behind(record, at)
+                if not ask.wants(ChangeType.STORED):
+                    continue
+                place = ScanPosition(resource_kind, at.sort_key, at.seen)
+                changes.append(
+                    ChangeEvent(
+                        ask.namespace,
+                        ChangeType.STORED,
+                        resource_kind,
+                        record.payload[watched.id_key],
+                        record.payload["create_time"],
+                        await self._readers[resource_kind](record) if ask.payload else None,
+                        self._cursor(follower, place),
+                    )
+                )
+            if at is not None:
+                place = ScanPosition(resource_kind, at.sort_key, at.seen)
+                yield ChangeBatch(changes, self._cursor(follower, place))
+            if behind is None:
+                return
+            after = behind
+
+    # --- what changed since, and what changes ---------------------------------------------------
+
+    async def _follow(self, follower: _Follower) -> AsyncGenerator[ChangeBatch, None]:
+        number: int | None = None
+        loop = asyncio.get_running_loop()
+        sent_at = loop.time()
+        while True:
+            follower.wake.clear()
+            told = None if number is None else self._poller.behind(number)
+            upto = self._poller.positions
+            if told is None:  # not that far yet, or too far behind: the store tells
+                number = self._poller.count
+                async for batch in self._catch_up(follower, upto):
+                    yield batch
+                    sent_at = loop.time()
+                continue
+            number = self._poller.count
+            since = follower.since
+            for start in range(0, len(told), _AT_ONCE):
+                changes = []
+                for one in told[start : start + _AT_ONCE]:
+                    follower.since = _later(one.since, since)
+                    changes += await self._tell(follower, one.change)
+                if changes:
+                    yield ChangeBatch(changes, self._cursor(follower))
+                    sent_at = loop.time()
+            follower.positions = _later(upto, follower.positions)
+            follower.since = dict(follower.positions)
+            if follower.live:
+                live = list(follower.live)
+                follower.live.clear()
+                yield ChangeBatch(live, self._cursor(follower))
+                sent_at = loop.time()
+            with suppress(TimeoutError):
+                async with asyncio.timeout_at(sent_at + follower.ask.heartbeat):
+                    await follower.wake.wait()
+            if loop.time() >= sent_at + follower.ask.heartbeat:
+                yield ChangeBatch([], self._cursor(follower))
+                sent_at = loop.time()
+
+    async def _catch_up(
+        self, follower: _Follower, upto: Positions
+    ) -> AsyncGenerator[ChangeBatch, None]:
+        ask = follower.ask
+        while short_of(follower.positions, upto):
+            stretch = await self._feed.read(
+                follower.positions, upto, ask.namespace, ask.resource_kinds
+            )
+            for start in range(0, len(stretch.changes), _AT_ONCE):
+                changes = []
+                for change in stretch.changes[start : start + _AT_ONCE]:
+                    changes += await self._tell(follower, change)
+                if changes:
+                    yield ChangeBatch(changes, self._cursor(follower))
+            follower.positions = stretch.reached
+        follower.since = dict(follower.positions)
+
+    async def _tell(self, follower: _Follower, change: Change) -> list[ChangeEvent]:
+        """The change as it is told; nothing if it is overtaken or does not concern the follower."""
+        ask = follower.ask
+        if change.seq <= follower.positions.get(change.writer_id, 0):
+            return []
+        follower.positions[change.writer_id] = change.seq
+        kind = change.type_since(follower.since)
+        if (
+            change.namespace != ask.namespace
+            or not change.concerns(ask.resource_kinds)
+            or not ask.wants(kind)
+        ):
+            return []
+        thing = None
+        place = change.place
+        if place is not None and (ask.payload or change.deleted):
+            watched, point = place
+            found = await self._store.get(watched.collection, change.namespace, [point])
+            record = found.get(point)
+            if (record is None) is not change.deleted:
+                return []  # deleted since, or stored again: that is told by its own change
+            if record is not None:
+                thing = await self._readers[watched.resource_kind](record)
+        cursor = self._cursor(follower)
+        return [
+            ChangeEvent(
+                change.namespace, kind, change.resource_kind, change.id, change.seq, thing, cursor
+            )
+        ]
+
+    def _cursor(self, follower: _Follower, scan: ScanPosition | None = None) -> Cursor:
+        since = None if follower.since == follower.positions else follower.since
+        return Cursor(self._time.now(), dict(follower.positions), since, scan)
+
+
+def _later(one: Positions, other: Positions) -> dict[str, int]:
+    return {
+        replica: max(one.get(replica, 0), other.get(replica, 0))
+        for replica in one.keys() | other.keys()
+    }

@@ -1,0 +1,98 @@
+"""The task that is asked about: as given, or as an earlier episode had it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from lot_grpc.domain.complexity import Complexity
+from lot_grpc.domain.context.named_error import named_error
+from lot_grpc.domain.context.task_language import languages_of
+from lot_grpc.domain.errors import EpisodeNotFoundError
+from lot_grpc.domain.languages import language_name
+from lot_grpc.domain.recommendation import TaskProfile
+from lot_grpc.domain.text_form import visible
+from lot_grpc.ports import Condition, Equals, Missing, OneOf, Order, VectorStore
+from lot_grpc.services.records.collections import EPISODES, SORT_KEY
+from lot_grpc.services.records.episodes import episode_from_record
+
+_NEWEST_FIRST = Order(SORT_KEY, descending=True)
+
+
+@dataclass(frozen=True, slots=True)
+class ContextRequest:
+    """What is asked: one of ``task`` and ``task_id``, the rest empty where not given.
+
+    ``limit`` of each kind of thing. ``max_tokens`` 0: no bound. ``min_similarity`` None: what is
+    unlikely to help is left out; 0: nothing is. ``preference_categories`` empty: all.
+    """
+
+    task: str = ""
+    task_id: str = ""
+    category: str = ""
+    task_type: str = ""
+    language: str = ""
+    complexity: Complexity | None = None
+    limit: int = 3
+    max_tokens: int = 0
+    min_similarity: float | None = None
+    preference_categories: tuple[str, ...] = ()
+
+    @property
+    def likely_only(self) -> bool:
+        """Whether what is unlikely to help is left out."""
+        return self.min_similarity is None
+
+    @property
+    def error(self) -> str:
+        """The error that the task names, "" where it names none."""
+        return named_error(self.task)
+
+    @property
+    def in_language(self) -> list[Condition]:
+        """That a thing is of the language, or of none; if none is given, of the task's."""
+        names: tuple[str, ...] = ()
+        if visible(self.language):
+            names = (language_name(self.language),)
+        elif self.likely_only:
+            names = languages_of(self.task)
+        if not names:
+            return []
+        return [OneOf((*(Equals("language", name) for name in names), Missing("language")))]
+
+    @property
+    def own_words(self) -> Sequence[str]:
+        """What regular expressions of patterns are tried on."""
+        return [text for text in (self.task, self.task_type) if text]
+
+    @property
+    def profile(self) -> TaskProfile:
+        """The task as recommendations compare it."""
+        return TaskProfile(self.task, self.category, self.task_type, self.complexity)
+
+
+async def filled_in(store: VectorStore, namespace: str, request: ContextRequest) -> ContextRequest:
+    """The question with what its ``task_id`` says: the newest episode of it.
+
+    What is given comes first. Raises EpisodeNotFoundError.
+    """
+    if not request.task_id:
+        return request
+    newest = await store.scroll(
+        EPISODES,
+        namespace,
+        [Equals("task_id", request.task_id)],
+        limit=1,
+        order=_NEWEST_FIRST,
+    )
+    if not newest:
+        hint = "no episode has this task_id; give task instead"
+        raise EpisodeNotFoundError(namespace, request.task_id, hint, "task_id")
+    start = episode_from_record(newest[0]).start
+    return replace(
+        request,
+        task=start.task,
+        category=visible(request.category) or start.category,
+        task_type=visible(request.task_type) or start.task_type,
+        complexity=request.complexity or start.complexity,
+    )

@@ -1,0 +1,153 @@
+"""Marking episodes ABANDONED that got neither an end nor anything else for long.
+
+The last event of each running episode is not looked up every minute: its record says when it was
+surely active (``ACTIVE_TIME``), and only those for which that is long ago are looked at. If one was
+active since, its record is brought up to date, so that its turn comes again when it may be due.
+
+Nothing that comes at the same moment is lost. In this process an episode's turn orders all. Across
+processes the episode is marked first, then looked at once more, then abandoned if its record still
+has the status, the writer's epoch and the time that were looked at. Whoever stores an event looks
+at the record after it (``fencing``): seeing the mark it moves that time, and an episode that was
+abandoned it lets run again. So an event is either seen in time, or the episode runs after it; of
+several that abandon it at once one does.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import AsyncIterator
+
+from lot_grpc.domain.episode import EpisodeStatus
+from lot_grpc.ports import Condition, Equals, Missing, Payload, Range, Record, VectorStore
+from lot_grpc.services.episodes.active_streams import ActiveStreams
+from lot_grpc.services.episodes.event_log import EventLog
+from lot_grpc.services.episodes.notifier import EpisodeNotifier
+from lot_grpc.services.housekeeping import Swept
+from lot_grpc.services.records.collections import EPISODES
+from lot_grpc.services.records.episodes import (
+    ABANDONING,
+    ACTIVE_TIME,
+    WRITER_EPOCH,
+    WRITER_UNTIL,
+    abandoned_payload,
+    committed_prefix_of,
+    episode_from_record,
+    episode_point,
+)
+from lot_grpc.services.scanning import scan
+from lot_grpc.services.time_slice import TimeSlice
+from lot_grpc.services.time_source import TimeSource
+
+DEFAULT_HOURS = 24.0
+_RUNNING = Equals("status", EpisodeStatus.RUNNING.value)
+_BATCH = 200
+
+
+class EpisodeAbandoner:
+    """Looks for them."""
+
+    def __init__(
+        self,
+        store: VectorStore,
+        time_source: TimeSource,
+        log: EventLog,
+        active_streams: ActiveStreams,
+        notifier: EpisodeNotifier,
+        hours: float = DEFAULT_HOURS,
+    ) -> None:
+        """``hours`` without activity make an episode abandoned; 0: never."""
+        self._store = store
+        self._time = time_source
+        self._log = log
+        self._active_streams = active_streams
+        self._notifier = notifier
+        self._after = round(hours * 3600 * 1_000_000)
+        self._looked_at_old = False
+
+    async def sweep(self) -> Swept:
+        """Abandon what is due; say how many, by namespace."""
+        counts: Counter[str] = Counter()
+        if self._after:
+            time_slice = TimeSlice(rest=1.0)
+            async for record in self._candidates():
+                episode_id = record.payload["episode_id"]
+                counts[record.namespace] += await self._consider(record.namespace, episode_id)
+                await time_slice.give_way()
+        told = {namespace: {"EPISODE": count} for namespace, count in counts.items() if count}
+        return Swept("marked episodes as abandoned", told)
+
+    async def _candidates(self) -> AsyncIterator[Record]:
+        """Running ones that may be due, the longest left first."""
+        keys = ("episode_id",)
+        due: list[Condition] = [_RUNNING, Range(ACTIVE_TIME, lte=self._due())]
+        async for record in scan(
+            self._store, EPISODES, None, due, payload=keys, key=ACTIVE_TIME, batch=_BATCH
+        ):
+            yield record
+        if not self._looked_at_old:  # by an older version; who starts one now writes the key
+            old: list[Condition] = [_RUNNING, Missing(ACTIVE_TIME)]
+            async for record in scan(self._store, EPISODES, None, old, payload=keys, batch=_BATCH):
+                yield record
+            self._looked_at_old = True
+
+    def _due(self) -> int:
+        """Who was last active then, or before, is abandoned now."""
+        return self._time.now() - self._after
+
+    async def _consider(self, namespace: str, episode_id: str) -> bool:
+        """Abandon an episode if it is due; say whether this call did."""
+        async with self._active_streams.turn(namespace, episode_id):
+            point = episode_point(namespace, episode_id)
+            record = (await self._store.get(EPISODES, namespace, [point])).get(point)
+            if record is None or record.payload["status"] != EpisodeStatus.RUNNING.value:
+                return False
+            now = self._time.now()
+            if (
+                self._active_streams.current(namespace, episode_id) is not None
+                or record.payload.get(WRITER_UNTIL, 0) > now
+            ):
+                await self._update(record, {ACTIVE_TIME: now})
+                return False
+            active, count = await self._activity(record)
+            if active > self._due():
+                await self._update(record, {ACTIVE_TIME: active})
+                return False
+            if not self._store.exclusive:
+                if not await self._update(record, {ABANDONING: True}):
+                    return False
+                active, count = await self._activity(record)
+                if active > self._due():  # an event came; the next sweep takes note of it
+                    return False
+            abandoned = await self._abandon(record, active, count)
+            self._notifier.tell(namespace, episode_id)
+            return abandoned
+
+    async def _abandon(self, record: Record, active: int, count: int) -> bool:
+        episode = episode_from_record(record)
+        end_time = max(active, episode.start_time)
+        changed = abandoned_payload(episode, end_time, count, self._time.now())
+        return await self._update(record, changed)
+
+    async def _activity(self, record: Record) -> tuple[int, int]:
+        """When it was last active, as far as is known, and how many events it has."""
+        payload = record.payload
+        active: int = payload[ACTIVE_TIME if ACTIVE_TIME in payload else "create_time"]
+        namespace, episode_id = record.namespace, payload["episode_id"]
+        committed = committed_prefix_of(payload)
+        last = await self._log.last_sequence(namespace, episode_id, committed=committed)
+        for event in await self._log.read(namespace, episode_id, last - 1, 1) if last else ():
+            active = max(active, event.record_time or 0)
+        return active, last
+
+    async def _update(self, record: Record, changed: Payload) -> bool:
+        """Change an episode that still runs, by the same writer, as it was looked at."""
+        active = record.payload.get(ACTIVE_TIME)
+        seen = Missing(ACTIVE_TIME) if active is None else Equals(ACTIVE_TIME, active)
+        epoch = Equals(WRITER_EPOCH, record.payload[WRITER_EPOCH])
+        return await self._store.update(
+            EPISODES,
+            record.namespace,
+            record.id,
+            set=changed,
+            when=[_RUNNING, epoch, seen],
+        )

@@ -1,0 +1,262 @@
+"""Recording events while they happen: one call an event, or a stream of batches.
+
+A stream that opens takes the episode over (``fencing``), so that one writer at a time is the valid
+one, across processes too. Every batch is stored first and acknowledged only if the epoch is still
+this writer's; what a replaced writer stored too late is taken back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from enum import StrEnum
+
+from lot_grpc.domain.episode import EpisodeEvent
+from lot_grpc.domain.errors import (
+    ContentionError,
+    EpisodeEndedError,
+    EpisodeNotFoundError,
+    EpisodeStreamOpenError,
+    EventConflictError,
+    NamespaceClearingError,
+    StorageFullError,
+    StoreUnavailableError,
+    WriterReplacedError,
+)
+from lot_grpc.domain.ids import content_hash
+from lot_grpc.services.episodes.active_streams import ActiveStreams, OpenStream
+from lot_grpc.services.episodes.episode_deleter import EpisodeDeleter
+from lot_grpc.services.episodes.event_log import EventLog
+from lot_grpc.services.episodes.fence import Fence
+from lot_grpc.services.episodes.notifier import EpisodeNotifier
+from lot_grpc.services.ledger import Ask, Entry, Ledger
+from lot_grpc.services.records.episodes import event_hash
+from lot_grpc.services.time_slice import pause_before_retry
+from lot_grpc.services.time_source import TimeSource
+from lot_grpc.services.tombstones import DELETED_SINCE
+
+_METHOD = "RecordEvent"
+_TRIES = 50
+
+
+class Takeover(StrEnum):
+    """What opening a stream does while another records the same episode."""
+
+    TAKE_OVER = "take_over"
+    REFUSE = "refuse"
+
+
+class EventRecorder:
+    """Appends events to episodes."""
+
+    def __init__(
+        self,
+        time_source: TimeSource,
+        ledger: Ledger,
+        log: EventLog,
+        active_streams: ActiveStreams,
+        fence: Fence,
+        notifier: EpisodeNotifier,
+        deleting: EpisodeDeleter,
+    ) -> None:
+        self._time = time_source
+        self._ledger = ledger
+        self._log = log
+        self._active_streams = active_streams
+        self._fence = fence
+        self._notifier = notifier
+        self._deleting = deleting
+
+    # --- streams ------------------------------------------------------------------------------
+
+    async def open(self, namespace: str, episode_id: str, takeover: Takeover) -> OpenStream:
+        """Make a new writer the valid one; ``last`` is the last number stored.
+
+        Raises EpisodeNotFoundError, EpisodeEndedError, EpisodeStreamOpenError.
+        """
+        async with self._active_streams.turn(namespace, episode_id):
+            current = self._active_streams.current(namespace, episode_id)
+            if current is not None and takeover is Takeover.REFUSE:
+                raise EpisodeStreamOpenError(
+                    episode_id, "open with TAKE_OVER to replace it, or wait until it ends"
+                )
+            epoch, last = await self._fence.open_writer(
+                namespace,
+                episode_id,
+                current.last if current else 0,
+                polite=takeover is Takeover.REFUSE,
+            )
+            if current is not None:
+                current.stop(WriterReplacedError(episode_id))
+            writer = OpenStream(namespace, episode_id, epoch, last)
+            self._active_streams.enter(writer)
+            return writer
+
+    async def append(self, writer: OpenStream, events: Sequence[EpisodeEvent]) -> int:
+        """Store a batch; return the last number, which may be acknowledged.
+
+        Raises EventSequenceGapError, EventConflictError, WriterReplacedError, EpisodeEndedError.
+        """
+        async with self._active_streams.turn(writer.namespace, writer.episode_id):
+            if writer.stopped is not None:
+                raise writer.stopped
+            first = writer.last + 1
+            try:
+                last = await self._log.append(
+                    writer.namespace,
+                    writer.episode_id,
+                    events,
+                    writer.last,
+                    writer.epoch,
+                    self._time.now(),
+                    alone=self._active_streams.alone,
+                )
+            except EventConflictError:
+                await self._confirm(writer, first, max(event.sequence for event in events))
+                raise
+            await self._confirm(writer, first, last)
+            writer.last = last
+            self._notifier.tell(writer.namespace, writer.episode_id)
+            return last
+
+    async def close(self, writer: OpenStream) -> None:
+        """A stream ended, however. Then another may be opened politely, in any process."""
+        if self._fence.needed and writer.stopped is None:
+            async with self._active_streams.turn(writer.namespace, writer.episode_id):
+                self._active_streams.leave(writer)
+                # then the lease lapses
+                with suppress(StoreUnavailableError, StorageFullError, NamespaceClearingError):
+                    await self._fence.release(writer)
+        self._active_streams.leave(writer)
+
+    async def _confirm(self, writer: OpenStream, first: int, last: int) -> None:
+        """Take back what was stored too late: after another process put an end to this writer."""
+        if not self._fence.needed:  # who does that here waits for this writer's turn to end
+            return
+        try:
+            standing = await self._fence.standing(
+                writer.namespace, writer.episode_id, writer.epoch, last
+            )
+        except EpisodeNotFoundError:  # it was deleted meanwhile
+            await self._log.remove(
+                writer.namespace, writer.episode_id, first, last, epoch=writer.epoch
+            )
+            raise
+        if standing.valid:
+            return
+        behind = max(first, standing.kept + 1)
+        if last >= behind:
+            await self._log.remove(
+                writer.namespace, writer.episode_id, behind, last, epoch=writer.epoch
+            )
+        status = standing.episode.status
+        if status.ended:
+            raise EpisodeEndedError(writer.episode_id, status.name, "it takes no events")
+        raise WriterReplacedError(writer.episode_id)
+
+    # --- one event a call ---------------------------------------------------------------------
+
+    async def record_event(
+        self, namespace: str, episode_id: str, event: EpisodeEvent, request_id: str
+    ) -> EpisodeEvent:
+        """Append one event under the next number; return it as stored.
+
+        Raises EpisodeNotFoundError, EpisodeEndedError, EpisodeStreamOpenError.
+        """
+        async with self._active_streams.turn(namespace, episode_id):
+            entry = await self._enter(namespace, episode_id, event, request_id)
+            if entry is not None and not entry.first:
+                earlier = await self._earlier(namespace, episode_id, entry)
+                if earlier is not None:
+                    return earlier
+                if entry.result is not None:  # its event went with the episode
+                    raise EpisodeNotFoundError(namespace, episode_id, DELETED_SINCE)
+                await self._deleting.refuse_repeat(entry, episode_id)
+            if self._active_streams.current(namespace, episode_id) is not None:
+                raise EpisodeStreamOpenError(
+                    episode_id, "send the event over that stream, or close it first"
+                )
+            return await self._append_one(namespace, episode_id, event, entry)
+
+    async def _append_one(
+        self, namespace: str, episode_id: str, event: EpisodeEvent, entry: Entry | None
+    ) -> EpisodeEvent:
+        request = entry.point if entry else ""
+        epoch, committed = await self._fence.enter(namespace, episode_id)
+        for attempt in range(_TRIES):
+            last = await self._log.last_sequence(namespace, episode_id, committed=committed)
+            if entry is not None and entry.plan["sequence"] != last + 1:
+                # Whatever took the planned number may be the event of another try.
+                earlier = await self._earlier(namespace, episode_id, entry)
+                if earlier is not None:
+                    return earlier
+                plan = {"episode_id": episode_id, "sequence": last + 1}
+                entry = await self._ledger.replan(entry, plan)
+            stored = replace(event, sequence=last + 1, record_time=self._time.now())
+            mine = entry is None or entry.plan["sequence"] == last + 1
+            if mine and await self._log.put_first(namespace, episode_id, stored, epoch, request):
+                await self._confirm_one(namespace, episode_id, stored.sequence, epoch)
+                self._notifier.tell(namespace, episode_id)
+                if entry is not None:
+                    await self._ledger.finish(entry, {"sequence": stored.sequence})
+                return (await self._log.read(namespace, episode_id, last, 1))[0]
+            if entry is not None:
+                earlier = await self._earlier(namespace, episode_id, entry)
+                if earlier is not None:
+                    return earlier
+            await pause_before_retry(attempt)
+        raise ContentionError("episode", episode_id)
+
+    async def _confirm_one(
+        self, namespace: str, episode_id: str, sequence: int, epoch: int
+    ) -> None:
+        """Take the event back if another process opened a stream or ended it before it came."""
+        if not self._fence.needed:
+            return
+        try:
+            standing = await self._fence.standing(namespace, episode_id, epoch, sequence)
+        except EpisodeNotFoundError:  # it was deleted meanwhile
+            await self._log.remove(namespace, episode_id, sequence, sequence, epoch=epoch)
+            raise
+        if standing.valid or sequence <= standing.kept:
+            return
+        await self._log.remove(namespace, episode_id, sequence, sequence, epoch=epoch)
+        status = standing.episode.status
+        if status.ended:
+            raise EpisodeEndedError(episode_id, status.name, "it takes no events")
+        raise EpisodeStreamOpenError(episode_id, "send the event over that stream, or close it")
+
+    async def _enter(
+        self, namespace: str, episode_id: str, event: EpisodeEvent, request_id: str
+    ) -> Entry | None:
+        if not request_id:
+            return None
+        content = content_hash([episode_id, event_hash(event)])
+        plan = {"episode_id": episode_id, "sequence": 0}
+        return await self._ledger.begin(Ask(namespace, _METHOD, request_id, content, plan))
+
+    async def _earlier(self, namespace: str, episode_id: str, entry: Entry) -> EpisodeEvent | None:
+        """The event that an earlier try of this request stored."""
+        sequence = (entry.result or entry.plan)["sequence"]
+        if not sequence:
+            return None
+        found = await self._log.of_request(namespace, episode_id, sequence, entry.point)
+        if found is None:
+            return None
+        event, epoch = found
+        if entry.result is None:
+            if not await self._stands(namespace, episode_id, sequence, epoch):
+                return None
+            await self._ledger.finish(entry, {"sequence": sequence})
+        return event
+
+    async def _stands(self, namespace: str, episode_id: str, sequence: int, epoch: int) -> bool:
+        """Whether an event is one of the episode's; one that came too late is taken back."""
+        if not self._fence.needed:
+            return True
+        standing = await self._fence.standing(namespace, episode_id, epoch, sequence)
+        if standing.valid or sequence <= standing.kept:
+            return True
+        await self._log.remove(namespace, episode_id, sequence, sequence, epoch=epoch)
+        return False

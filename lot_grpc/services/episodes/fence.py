@@ -1,0 +1,258 @@
+"""One writer at a time for an episode, across the processes that share a store.
+
+Whoever takes an episode over bumps ``writer_epoch`` in its record, then looks which events are
+there, and writes the last number down as ``writer_base``. All up to it stand from then on, whoever
+stored them; behind it only events of the new epoch do (``CommittedPrefix``). A writer that was
+replaced in the middle of a batch takes back just what it stored behind that number. So whatever two
+processes do at once, no acknowledged event is lost and no gap left.
+
+An open stream also holds a lease in the record, which its process renews (``leases``), so that who
+would rather not replace it can tell. A lease orders nothing: the epoch does.
+
+One that is marked as being abandoned, or was just abandoned, runs on if a writer that stands has
+stored an event meanwhile (``abandoning``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lot_grpc.domain.episode import Episode, EpisodeStatus
+from lot_grpc.domain.errors import (
+    ContentionError,
+    EpisodeEndedError,
+    EpisodeNotFoundError,
+    EpisodeStreamOpenError,
+    WriterReplacedError,
+)
+from lot_grpc.ports import Equals, VectorStore
+from lot_grpc.services.episodes.active_streams import OpenStream
+from lot_grpc.services.episodes.event_log import ALL, EventLog
+from lot_grpc.services.records.collections import EPISODES
+from lot_grpc.services.records.episodes import (
+    ABANDONING,
+    ACTIVE_TIME,
+    WRITER_EPOCH,
+    WRITER_UNTIL,
+    CommittedPrefix,
+    base_payload,
+    committed_prefix_of,
+    episode_from_record,
+    episode_point,
+    reopened_payload,
+)
+from lot_grpc.services.time_slice import pause_before_retry
+from lot_grpc.services.time_source import TimeSource
+
+LEASE_SECONDS = 30
+"""How long a stream holds its episode beyond the last renewal: as long as that of a dead process is
+taken for open."""
+
+_TRIES = 50
+_PATIENCE = 12
+"""Looks at a record whose new writer has not said yet what it found: about a second."""
+
+
+@dataclass(frozen=True, slots=True)
+class FenceStatus:
+    """How a writer stands: whether it is the valid one, and up to which number events are kept."""
+
+    episode: Episode
+    valid: bool
+    kept: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """An episode as its record has it. ``leased_until``: of an open stream, 0 without one.
+
+    ``left``: it was abandoned, or is being.
+    """
+
+    episode: Episode
+    committed: CommittedPrefix
+    leased_until: int
+    left: bool
+
+
+class Fence:
+    """Replaces writers, and tells them."""
+
+    def __init__(self, store: VectorStore, log: EventLog, time_source: TimeSource) -> None:
+        self._store = store
+        self._log = log
+        self._time = time_source
+
+    @property
+    def needed(self) -> bool:
+        """False where this process alone writes: its own locks order everything."""
+        return not self._store.exclusive
+
+    async def open_writer(
+        self, namespace: str, episode_id: str, known: int, *, polite: bool
+    ) -> tuple[int, int]:
+        """``take_over`` for a stream, which holds a lease from then on.
+
+        ``polite``: raises EpisodeStreamOpenError while a stream of another process holds one.
+        """
+        epoch = await self._bump(namespace, episode_id, lease=True, polite=polite)
+        return await self._stand(namespace, episode_id, epoch, known)
+
+    async def take_over(self, namespace: str, episode_id: str) -> tuple[int, int]:
+        """Make a new epoch the valid one; return it and the last event's number.
+
+        An abandoned episode runs again. Raises EpisodeNotFoundError, EpisodeEndedError,
+        WriterReplacedError.
+        """
+        epoch = await self._bump(namespace, episode_id)
+        return await self._stand(namespace, episode_id, epoch, 0)
+
+    async def _stand(
+        self, namespace: str, episode_id: str, epoch: int, known: int
+    ) -> tuple[int, int]:
+        last = await self._look(namespace, episode_id, known)
+        if self.needed and not await self._store.update(
+            EPISODES,
+            namespace,
+            episode_point(namespace, episode_id),
+            set=base_payload(epoch, last),
+            when=[Equals(WRITER_EPOCH, epoch)],
+        ):
+            raise WriterReplacedError(episode_id)
+        return epoch, last
+
+    async def replace_writer(self, namespace: str, episode_id: str) -> tuple[int, int]:
+        """As ``take_over``, but nobody else goes on before the caller wrote ``base_payload``."""
+        epoch = await self._bump(namespace, episode_id)
+        return epoch, await self._look(namespace, episode_id, 0)
+
+    async def _look(self, namespace: str, episode_id: str, known: int) -> int:
+        """The last event's number. Events up to ``known`` are there for sure."""
+        committed = (await self._read(namespace, episode_id)).committed if self.needed else ALL
+        return await self._log.last_sequence(namespace, episode_id, known, committed)
+
+    async def enter(self, namespace: str, episode_id: str) -> tuple[int, CommittedPrefix]:
+        """The epoch to store a single event with, and the ground it is put on.
+
+        An abandoned episode runs again. Raises EpisodeNotFoundError, EpisodeEndedError,
+        EpisodeStreamOpenError while a stream of another process is open.
+        """
+        for attempt in range(_PATIENCE):
+            seen = await self._running(namespace, episode_id)
+            episode, committed = seen.episode, seen.committed
+            if episode.status is EpisodeStatus.ABANDONED:
+                break
+            self._refuse_leased(seen, "send the event over that stream, or close it first")
+            if not self.needed or committed.epoch == episode.writer_epoch:
+                return episode.writer_epoch, committed
+            await pause_before_retry(attempt)
+        epoch, last = await self.take_over(namespace, episode_id)
+        return epoch, CommittedPrefix(last, epoch)
+
+    async def standing(self, namespace: str, episode_id: str, epoch: int, last: int) -> FenceStatus:
+        """How a writer stands that has just stored events up to ``last``."""
+        for attempt in range(_PATIENCE):
+            seen = await self._read(namespace, episode_id)
+            episode, committed = seen.episode, seen.committed
+            if episode.status.ended:
+                return FenceStatus(episode, valid=False, kept=episode.event_count)
+            if episode.writer_epoch == epoch:
+                if not seen.left or await self._revive(episode):
+                    return FenceStatus(episode, valid=True, kept=last)
+                continue
+            if committed.epoch == episode.writer_epoch:
+                return FenceStatus(episode, valid=False, kept=committed.number)
+            await pause_before_retry(attempt)
+        # The new writer died before it looked: the next one finds all that is there.
+        return FenceStatus(episode, valid=False, kept=last)
+
+    # --- leases -------------------------------------------------------------------------------
+
+    async def renew(self, writer: OpenStream) -> bool:
+        """Hold the episode on; False if the writer was replaced, or the episode deleted."""
+        return await self._lease(writer, self._lease_end())
+
+    async def release(self, writer: OpenStream) -> None:
+        """Give the episode up, unless the writer was replaced."""
+        await self._lease(writer, 0)
+
+    async def _lease(self, writer: OpenStream, until: int) -> bool:
+        return await self._store.update(
+            EPISODES,
+            writer.namespace,
+            episode_point(writer.namespace, writer.episode_id),
+            set={WRITER_UNTIL: until, ACTIVE_TIME: self._time.now()},
+            when=[Equals(WRITER_EPOCH, writer.epoch)],
+        )
+
+    def _lease_end(self) -> int:
+        return self._time.now() + LEASE_SECONDS * 1_000_000
+
+    def _refuse_leased(self, seen: _Seen, hint: str) -> None:
+        """Streams of this process are its writers' to know, and are not asked for here."""
+        if self.needed and seen.leased_until > self._time.now():
+            raise EpisodeStreamOpenError(seen.episode.episode_id, hint)
+
+    # --- the record ---------------------------------------------------------------------------
+
+    async def _bump(
+        self, namespace: str, episode_id: str, *, lease: bool = False, polite: bool = False
+    ) -> int:
+        for attempt in range(_TRIES):
+            seen = await self._running(namespace, episode_id)
+            episode = seen.episode
+            if polite:
+                self._refuse_leased(seen, "open with TAKE_OVER to replace it, or wait")
+            epoch = episode.writer_epoch + 1
+            now = self._time.now()
+            changed: dict[str, object] = {WRITER_EPOCH: epoch, ACTIVE_TIME: now}
+            if self.needed:  # with the epoch, so that of two who are polite one is refused
+                changed[WRITER_UNTIL] = self._lease_end() if lease else 0
+            if episode.status is EpisodeStatus.ABANDONED:
+                changed |= reopened_payload(episode, now)
+            if await self._store.update(
+                EPISODES,
+                namespace,
+                episode_point(namespace, episode_id),
+                set=changed,
+                when=[
+                    Equals(WRITER_EPOCH, episode.writer_epoch),
+                    Equals("status", episode.status.value),
+                ],
+            ):
+                return epoch
+            await pause_before_retry(attempt)
+        raise ContentionError("episode", episode_id)
+
+    async def _revive(self, episode: Episode) -> bool:
+        """Let one run on that got an event meanwhile; False if it changed: look again."""
+        now = self._time.now()
+        changed: dict[str, object] = {ABANDONING: False, ACTIVE_TIME: now}
+        if episode.status is EpisodeStatus.ABANDONED:
+            changed |= reopened_payload(episode, now)
+        return await self._store.update(
+            EPISODES,
+            episode.namespace,
+            episode_point(episode.namespace, episode.episode_id),
+            set=changed,
+            when=[
+                Equals(WRITER_EPOCH, episode.writer_epoch),
+                Equals("status", episode.status.value),
+            ],
+        )
+
+    async def _running(self, namespace: str, episode_id: str) -> _Seen:
+        seen = await self._read(namespace, episode_id)
+        if seen.episode.status.ended:
+            raise EpisodeEndedError(episode_id, seen.episode.status.name, "it takes no events")
+        return seen
+
+    async def _read(self, namespace: str, episode_id: str) -> _Seen:
+        point = episode_point(namespace, episode_id)
+        found = await self._store.get(EPISODES, namespace, [point])
+        if point not in found:
+            raise EpisodeNotFoundError(namespace, episode_id)
+        record = found[point]
+        episode, leased_until = episode_from_record(record), record.payload.get(WRITER_UNTIL, 0)
+        left = episode.status is EpisodeStatus.ABANDONED or bool(record.payload.get(ABANDONING))
+        return _Seen(episode, committed_prefix_of(record.payload), leased_until, left)

@@ -1,0 +1,195 @@
+"""What an episode teaches when it ends, if its caller asked for that (``auto_extract_patterns``).
+
+The wish is written with the end, in one write. Then the error solutions of the episode are saved;
+of one that succeeded the TASK pattern too, and the LEARNED pattern of its group is brought up to
+date; then the episode is marked done with what came of it. Each step done again comes to the same,
+so whoever finds a wish that is open (a retry, a sweep after a death) does them all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from lot_grpc.domain.episode import Episode, EpisodeStatus
+from lot_grpc.domain.error_solution import ErrorSolution
+from lot_grpc.domain.errors import EtagMismatchError, LotError, PatternNotFoundError
+from lot_grpc.domain.extraction.digest import Step
+from lot_grpc.domain.extraction.learning import MOST_SOURCES, LearningTask, group_count_of
+from lot_grpc.domain.extraction.single import solution_request, task_pattern
+from lot_grpc.domain.pattern import Pattern, PatternContent, PatternType
+from lot_grpc.ports import Equals, Record, VectorStore
+from lot_grpc.services.extraction.digest_reader import DigestReader
+from lot_grpc.services.extraction.error_extraction import ErrorExtraction
+from lot_grpc.services.extraction.evidence_collector import EvidenceCollector, own_group
+from lot_grpc.services.extraction.learned_patterns import LearnedPatterns
+from lot_grpc.services.extraction.pattern_extraction import MIN_SAMPLES, PatternExtraction
+from lot_grpc.services.memories.error_solutions import ErrorSolutions
+from lot_grpc.services.patterns.drafts import PatternDraft
+from lot_grpc.services.patterns.pattern_writer import PatternWriter
+from lot_grpc.services.patterns.patterns import RESOURCE_KIND, PatternEdit, Patterns
+from lot_grpc.services.records.collections import EPISODES, SORT_KEY
+from lot_grpc.services.records.episodes import (
+    DONE,
+    EXTRACTED_PATTERNS,
+    EXTRACTED_SOLUTIONS,
+    EXTRACTION,
+    WANTED,
+    episode_from_record,
+    episode_point,
+)
+from lot_grpc.services.tombstones import Tombstones
+
+GROWTH = 1.1
+"""How much a group must have grown since it was last learned from: reading all of it at each end
+would cost the square of its size."""
+
+_TRIES = 20
+_AT_ONCE = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class ExtractedPatterns:
+    """What an episode taught, as it now stands."""
+
+    patterns: list[Pattern]
+    error_solutions: list[ErrorSolution]
+
+
+class EpisodeExtraction:
+    """Takes them."""
+
+    def __init__(
+        self,
+        store: VectorStore,
+        pattern_writer: PatternWriter,
+        patterns: Patterns,
+        digest_reader: DigestReader,
+        evidence_collector: EvidenceCollector,
+        extraction: PatternExtraction,
+        learned: LearnedPatterns,
+        tombstones: Tombstones,
+        error_solutions: ErrorSolutions,
+    ) -> None:
+        self._store = store
+        self._pattern_writer = pattern_writer
+        self._patterns = patterns
+        self._digest_reader = digest_reader
+        self._evidence_collector = evidence_collector
+        self._extraction = extraction
+        self._learned = learned
+        self._tombstones = tombstones
+        self._error_solutions = error_solutions
+        self._error_extraction = ErrorExtraction(error_solutions, tombstones)
+
+    async def take(self, namespace: str, episode_id: str) -> ExtractedPatterns:
+        """Take an ended episode's lesson, or find what it came to before.
+
+        What was deleted since is left out.
+        """
+        point = episode_point(namespace, episode_id)
+        record = (await self._store.get(EPISODES, namespace, [point])).get(point)
+        if record is None:
+            return ExtractedPatterns([], [])
+        if record.payload.get(EXTRACTION) == DONE:
+            return await self._extracted(record)
+        if EXTRACTION not in record.payload:  # ended before by a call that did not ask for it
+            await self._store.update(EPISODES, namespace, point, set={EXTRACTION: WANTED})
+        extracted = await self._teach(record)
+        done = {
+            EXTRACTION: DONE,
+            EXTRACTED_PATTERNS: [pattern.pattern_id for pattern in extracted.patterns],
+            EXTRACTED_SOLUTIONS: [one.error_solution_id for one in extracted.error_solutions],
+        }
+        await self._store.update(EPISODES, namespace, point, set=done)
+        return extracted
+
+    async def _extracted(self, record: Record) -> ExtractedPatterns:
+        """What a lesson that was taken came to."""
+        namespace, payload = record.namespace, record.payload
+        solutions = payload.get(EXTRACTED_SOLUTIONS, ())
+        return ExtractedPatterns(
+            await self._patterns.get_many(namespace, tuple(payload.get(EXTRACTED_PATTERNS, ()))),
+            await self._error_solutions.get_many(namespace, solutions),
+        )
+
+    async def finish(self, before: int) -> int:
+        """Take the lessons of episodes that ended before a time and whose wish is open.
+
+        One that cannot be taken now, as when the model cannot be reached, is left for later.
+        """
+        rows = await self._store.scroll(
+            EPISODES,
+            None,
+            [Equals(EXTRACTION, WANTED)],
+            limit=_AT_ONCE,
+            payload=("episode_id", "update_time"),
+        )
+        taken = 0
+        for row in rows:
+            if row.payload["update_time"] <= before:
+                with suppress(LotError):
+                    await self.take(row.namespace, row.payload["episode_id"])
+                    taken += 1
+        return taken
+
+    async def _teach(self, record: Record) -> ExtractedPatterns:
+        episode = episode_from_record(record)
+        steps = await self._digest_reader.steps(episode, record, with_args=True)
+        solutions = await self._error_extraction.save(episode, steps)
+        if episode.status is not EpisodeStatus.SUCCEEDED:
+            return ExtractedPatterns([], solutions)
+        alone = await self._save_alone(record, episode, steps)
+        learned = await self._refresh_group(record)
+        patterns = [pattern for pattern in (alone, learned) if pattern is not None]
+        return ExtractedPatterns(patterns, solutions)
+
+    async def _save_alone(
+        self, record: Record, episode: Episode, steps: Sequence[Step | None]
+    ) -> Pattern | None:
+        """Its TASK pattern; None if that was deleted meanwhile. The same content counts once."""
+        request_id = solution_request(episode, record.payload[SORT_KEY])
+        draft = PatternDraft(task_pattern(episode, steps), request_id=request_id)
+        try:
+            saved = await self._pattern_writer.save(episode.namespace, draft)
+            return await self._add_source(saved.pattern, episode.episode_id)
+        except PatternNotFoundError:
+            return None
+
+    async def _add_source(self, pattern: Pattern, episode_id: str) -> Pattern:
+        for _ in range(_TRIES):
+            sources = pattern.content.source_episode_ids
+            if episode_id in sources or len(sources) >= MOST_SOURCES:
+                break
+            content = PatternContent("", source_episode_ids=(*sources, episode_id))
+            edit = PatternEdit(content, frozenset({"source_episode_ids"}))
+            try:
+                edited = await self._patterns.update(
+                    pattern.namespace, pattern.pattern_id, edit, pattern.etag
+                )
+            except EtagMismatchError:
+                pattern = await self._patterns.get(pattern.namespace, pattern.pattern_id)
+            else:
+                return edited.pattern
+        return pattern
+
+    async def _refresh_group(self, record: Record) -> Pattern | None:
+        """The group's LEARNED pattern, if the group is large enough and grew enough.
+
+        One that somebody deleted stays deleted; ``ExtractPatterns`` brings it back.
+        """
+        namespace = record.namespace
+        group = own_group(record)
+        count = await self._evidence_collector.count(namespace, group)
+        if count < MIN_SAMPLES:
+            return None
+        learning_task = LearningTask(namespace, PatternType.SUCCESS, "", group, count)
+        stored = await self._learned.find(namespace, learning_task.pattern_id)
+        if stored is None and await self._tombstones.find(
+            namespace, RESOURCE_KIND, learning_task.pattern_id
+        ):
+            return None
+        if stored is not None and count < GROWTH * group_count_of(stored.content):
+            return stored
+        return await self._extraction.refresh(learning_task)

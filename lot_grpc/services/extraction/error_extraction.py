@@ -1,0 +1,57 @@
+"""What an episode teaches about the errors that it met.
+
+An error solution that nobody named has its id from what it says, so that the same lesson taken
+again, or by two at once, comes to the same solutions.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from lot_grpc.domain.episode import Episode, EpisodeStatus
+from lot_grpc.domain.error_solution import ErrorSolution, ErrorSolutionContent, same_solution_id
+from lot_grpc.domain.extraction.digest import Step
+from lot_grpc.domain.extraction.error_solutions import ended_by, error_solution_of
+from lot_grpc.domain.extraction.errors_met import errors_met
+from lot_grpc.services.memories.error_drafts import ErrorSolutionDraft
+from lot_grpc.services.memories.error_solutions import RESOURCE_KIND, ErrorSolutions
+from lot_grpc.services.tombstones import Tombstones
+
+
+class ErrorExtraction:
+    """Takes them."""
+
+    def __init__(self, error_solutions: ErrorSolutions, tombstones: Tombstones) -> None:
+        self._error_solutions = error_solutions
+        self._tombstones = tombstones
+
+    async def save(self, episode: Episode, steps: Sequence[Step | None]) -> list[ErrorSolution]:
+        """Save the error solutions of an ended episode, in the order of its errors.
+
+        What is there already stays as it is. One that somebody deleted stays deleted.
+        """
+        contents = await asyncio.to_thread(_contents, episode, steps)
+        things = [(RESOURCE_KIND, solution_id) for solution_id in contents]
+        deleted = await self._tombstones.those_of(episode.namespace, things)
+        stored = await self._error_solutions.get_many(episode.namespace, list(contents))
+        there = {solution.error_solution_id: solution for solution in stored}
+        solutions = []
+        for solution_id, content in contents.items():
+            if solution_id in there:
+                solutions.append(there[solution_id])
+            elif (RESOURCE_KIND, solution_id) not in deleted:
+                draft = ErrorSolutionDraft(content)
+                saved = await self._error_solutions.save(episode.namespace, draft)
+                solutions.append(saved.error_solution)
+        return solutions
+
+
+def _contents(episode: Episode, steps: Sequence[Step | None]) -> dict[str, ErrorSolutionContent]:
+    """By id."""
+    succeeded = episode.status is EpisodeStatus.SUCCEEDED
+    contents: dict[str, ErrorSolutionContent] = {}
+    for met in errors_met(steps, succeeded=succeeded, ended_by=ended_by(episode)):
+        content = error_solution_of(episode, met)
+        contents.setdefault(same_solution_id(content), content)
+    return contents

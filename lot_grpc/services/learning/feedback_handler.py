@@ -1,0 +1,246 @@
+"""Learning from judgements in words, rewards, or both.
+
+A judgement is a fact: a learning event, inserted unsettled after all checks; then what it is about
+is moved, then the preference is written, then the event is settled. Each of these knows the event
+by its id and takes it in once, so a retry or the roll-forward does the rest of it. What vanished
+after the checks is not moved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Protocol
+
+from lot_grpc.domain.errors import LearningEventNotFoundError, NotFoundError
+from lot_grpc.domain.ids import content_hash, new_id
+from lot_grpc.domain.judging import Judgement, judge, only_praises
+from lot_grpc.domain.learning_event import (
+    USER_FEEDBACK,
+    FeedbackTarget,
+    LearningEvent,
+    LearningEventContent,
+    TargetKind,
+)
+from lot_grpc.domain.preference import Preference, learned_key
+from lot_grpc.ports import Equals, Record, VectorStore
+from lot_grpc.services.learning.learning_events import RESOURCE_KIND as LEARNING_EVENT
+from lot_grpc.services.ledger import CREATE_TIME, Ask, Entry, Ledger
+from lot_grpc.services.memories.preferences import Preferences
+from lot_grpc.services.records.collections import LEARNING_EVENTS
+from lot_grpc.services.records.learning_events import (
+    SETTLED,
+    learning_event_from_record,
+    learning_event_point,
+    learning_event_record,
+)
+from lot_grpc.services.time_source import TimeSource
+from lot_grpc.services.tombstones import DELETED_SINCE, Tombstones
+
+_PREFERRED_ABOVE = 0.5
+"""Reward from which on a judgement is a preference as well."""
+
+
+class Target(Protocol):
+    """What a judgement is about."""
+
+    @property
+    def create_time(self) -> int:
+        """In microseconds."""
+
+
+Check = Callable[[str, str], Awaitable[Target | None]]
+"""Returns the target (namespace, id); None for a kind whose ids are never taken again.
+
+Raises the NotFoundError of the kind if there is none."""
+
+Move = Callable[["Judged"], Awaitable[object]]
+"""Lets a judgement move its target, once however often it is called."""
+
+
+@dataclass(frozen=True, slots=True)
+class FeedbackTextDraft:
+    """A judgement: ``text``, ``reward`` in [-1, 1] (None: judge the text), or both."""
+
+    text: str = ""
+    reward: float | None = None
+    target: FeedbackTarget | None = None
+    task: str = ""
+    request_id: str = ""
+
+    def hash(self) -> str:
+        """The same for the same request."""
+        return content_hash(asdict(self))
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A judgement on its way to its target."""
+
+    namespace: str
+    event_id: str
+    target_id: str
+    reward: float
+    text: str
+    create_time: int
+
+
+@dataclass(frozen=True, slots=True)
+class Submitted:
+    """What was learned. ``judged``: by the server; not ``sure``: reward 0, and nothing moved."""
+
+    event: LearningEvent
+    reward: float
+    judged: bool
+    sure: bool
+    preference: Preference | None
+
+
+class FeedbackHandler:
+    """Takes judgements in."""
+
+    def __init__(
+        self,
+        store: VectorStore,
+        time_source: TimeSource,
+        ledger: Ledger,
+        preferences: Preferences,
+        checks: Mapping[TargetKind, Check],
+        moves: Mapping[TargetKind, Move],
+        tombstones: Tombstones,
+    ) -> None:
+        """``checks`` know every kind of target; of a kind without a move nothing moves."""
+        self._store = store
+        self._time = time_source
+        self._ledger = ledger
+        self._preferences = preferences
+        self._checks = checks
+        self._moves = moves
+        self._tombstones = tombstones
+
+    async def submit(self, namespace: str, draft: FeedbackTextDraft) -> Submitted:
+        """Learn from a judgement once.
+
+        Raises the NotFoundError of the target, and then keeps nothing; LearningEventNotFoundError
+        where a repeat meets what was deleted since; RequestIdReusedError;
+        ContentionError, after which a retry or the sweep does the rest.
+        """
+        ask = _ask(namespace, draft)
+        entry = await self._ledger.find(ask) if draft.request_id else None
+        if entry is None:
+            if draft.target is not None:
+                target = await self._checks[draft.target.kind](namespace, draft.target.id)
+                created = {CREATE_TIME: target.create_time} if target is not None else {}
+                ask = replace(ask, plan={**ask.plan, **created})
+            entry = await self._ledger.begin(ask) if draft.request_id else None
+        record = await self._event(namespace, draft, entry, entry.plan if entry else ask.plan)
+        await self._finish(record, again=entry is not None and not entry.first)
+        if entry is not None and entry.result is None:
+            await self._ledger.finish(entry, {})
+        return await self._submitted(learning_event_from_record(record))
+
+    async def roll_forward(self, before: int) -> int:
+        """Finish what was judged before ``before`` and never settled; return how many."""
+        rows = await self._store.scroll(
+            LEARNING_EVENTS, None, [Equals(SETTLED, False)], limit=10_000
+        )
+        late = [row for row in rows if row.payload["create_time"] <= before]
+        for row in late:
+            await self._finish(row, again=True)
+        return len(late)
+
+    async def _event(
+        self,
+        namespace: str,
+        draft: FeedbackTextDraft,
+        entry: Entry | None,
+        plan: Mapping[str, Any],
+    ) -> Record:
+        """The learning event as stored; the first try of the request may have written it."""
+        own = plan["learning_event_id"]
+        point = learning_event_point(namespace, own)
+        if entry is not None and not entry.first:
+            found = await self._store.get(LEARNING_EVENTS, namespace, [point])
+            if point in found:
+                return found[point]
+            if await self._tombstones.deleted_since(entry, LEARNING_EVENT, own):
+                raise LearningEventNotFoundError(namespace, own, DELETED_SINCE)
+        given = draft.reward is not None
+        told = Judgement(draft.reward or 0.0, sure=True) if given else judge(draft.text)
+        content = LearningEventContent(
+            USER_FEEDBACK,
+            task=draft.task,
+            text=draft.text,
+            reward=told.reward,
+            target=draft.target,
+            metadata={} if given else {"judged": True, "sure": told.sure},
+        )
+        event = LearningEvent(namespace, own, content, self._time.now())
+        record = learning_event_record(event, self._time.sort_key(), settled=False)
+        if CREATE_TIME in plan:
+            record.payload["target"][CREATE_TIME] = plan[CREATE_TIME]
+        if point not in await self._store.insert(LEARNING_EVENTS, [record]):
+            record = (await self._store.get(LEARNING_EVENTS, namespace, [point])).get(point, record)
+        return record
+
+    async def _finish(self, record: Record, *, again: bool) -> None:
+        """Move what is to be moved, unless it was. ``again``: an earlier try may have."""
+        if record.payload[SETTLED]:
+            return
+        event = learning_event_from_record(record)
+        content = event.content
+        if _sure(event) and content.target is not None and content.target.kind in self._moves:
+            judged = Judged(
+                event.namespace,
+                event.learning_event_id,
+                content.target.id,
+                _reward(event),
+                content.text,
+                event.create_time,
+            )
+            with suppress(NotFoundError):  # it was there when the judgement was taken
+                if not again or await self._is_there(record, content.target):
+                    await self._moves[content.target.kind](judged)
+        if (key := _preference_key(event)) is not None:
+            value = {"feedback": content.text, "task": content.task}
+            repeat_of = event.create_time if again else None
+            await self._preferences.take_in(
+                event.namespace, key, value, content.task, record.id, repeat_of
+            )
+        await self._store.update(LEARNING_EVENTS, record.namespace, record.id, set={SETTLED: True})
+
+    async def _is_there(self, record: Record, target: FeedbackTarget) -> bool:
+        """Whether a target is the one that was judged, not another that took its id since."""
+        found = await self._checks[target.kind](record.namespace, target.id)
+        judged = record.payload["target"].get(CREATE_TIME)
+        return judged is None or found is None or bool(found.create_time == judged)
+
+    async def _submitted(self, event: LearningEvent) -> Submitted:
+        key = _preference_key(event)
+        preference = await self._preferences.find(event.namespace, key) if key else None
+        judged = bool(event.content.metadata.get("judged", False))
+        return Submitted(event, _reward(event), judged, _sure(event), preference)
+
+
+def _reward(event: LearningEvent) -> float:
+    return event.content.reward or 0.0
+
+
+def _sure(event: LearningEvent) -> bool:
+    return bool(event.content.metadata.get("sure", True))
+
+
+def _preference_key(event: LearningEvent) -> str | None:
+    """The key of the preference that an event teaches; None if it teaches none."""
+    content = event.content
+    if _reward(event) <= _PREFERRED_ABOVE or not (content.task or content.text):
+        return None
+    if only_praises(content.text):
+        return None
+    return learned_key(content.task, content.text)
+
+
+def _ask(namespace: str, draft: FeedbackTextDraft) -> Ask:
+    plan = {"learning_event_id": new_id("le")}
+    return Ask(namespace, "SubmitFeedback", draft.request_id, draft.hash(), plan)

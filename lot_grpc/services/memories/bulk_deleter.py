@@ -1,0 +1,90 @@
+"""Deleting memories by a filter.
+
+First it is decided which, then each is deleted by itself (``Memories.delete_as_seen``), on the
+condition that it is still as it was looked at; one that was edited meanwhile is looked at again. A
+call that dies half-way has deleted some of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lot_grpc.domain.errors import ContentionError, invalid
+from lot_grpc.domain.query import MemoryFilter
+from lot_grpc.ports import Condition, Equals, IdIn, Record, VectorStore
+from lot_grpc.services.memories.drafts import RESOURCE_KIND
+from lot_grpc.services.memories.memories import SEEN_KEYS, Memories
+from lot_grpc.services.records.collections import MEMORIES
+from lot_grpc.services.records.memories import memory_conditions
+from lot_grpc.services.scanning import scan
+from lot_grpc.services.time_slice import TimeSlice, pause_before_retry
+
+IDS_REPORTED = 100
+"""How many of the deleted are named."""
+
+_TRIES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Deleted:
+    """What was, or would be, deleted; ``memory_ids`` the first of them, the oldest first."""
+
+    count: int
+    memory_ids: tuple[str, ...]
+
+
+class MemoryBulkDeleter:
+    """Deletes memories by a filter."""
+
+    def __init__(self, store: VectorStore, memories: Memories) -> None:
+        self._store = store
+        self._memories = memories
+
+    async def delete(self, namespace: str, criteria: MemoryFilter, *, dry_run: bool) -> Deleted:
+        """Delete all that a filter lets through, but for pinned ones unless it asks for them.
+
+        Raises RequestInvalidError for a filter that lets all through, ContentionError where one is
+        edited again and again.
+        """
+        where = memory_conditions(criteria)
+        if not where:
+            raise invalid(
+                "filter",
+                "delete_memories.filter",
+                "an empty filter would delete all; say which memories to delete "
+                "(max_importance 1 is all that are not pinned)",
+            )
+        if criteria.pinned is None:
+            where.append(Equals("pinned", False))
+        doomed = await self._doomed(namespace, where)
+        if dry_run:
+            return _deleted(doomed)
+        gone: list[Record] = []
+        for attempt in range(_TRIES):
+            spared = await self._delete(doomed, gone)
+            if not spared:
+                return _deleted(gone)
+            await pause_before_retry(attempt)
+            ids = IdIn(tuple(record.id for record in spared))
+            doomed = await self._doomed(namespace, [*where, ids])
+        raise ContentionError(RESOURCE_KIND, doomed[0].payload["memory_id"] if doomed else "")
+
+    async def _doomed(self, namespace: str, where: Sequence[Condition]) -> list[Record]:
+        records = scan(self._store, MEMORIES, namespace, where, payload=SEEN_KEYS)
+        return [record async for record in records]
+
+    async def _delete(self, doomed: Sequence[Record], gone: list[Record]) -> list[Record]:
+        """Delete them, and give back those that were edited meanwhile."""
+        time_slice = TimeSlice()
+        spared: list[Record] = []
+        for record in doomed:
+            deleted = await self._memories.delete_as_seen(record)
+            (gone if deleted else spared).append(record)
+            await time_slice.give_way()
+        return spared
+
+
+def _deleted(records: Sequence[Record]) -> Deleted:
+    ids = (record.payload["memory_id"] for record in records[:IDS_REPORTED])
+    return Deleted(len(records), tuple(ids))

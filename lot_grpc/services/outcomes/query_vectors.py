@@ -1,0 +1,25 @@
+"""The vector of a query that an outcome names, with as little work as can be."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lot_grpc.services.recall.retrievals import Retrievals
+from lot_grpc.services.reindex.current_model import CurrentModel
+
+
+class QueryVectors:
+    """From the recall that asked it, where it is known and of this model; else embedded."""
+
+    def __init__(self, retrievals: Retrievals, model: CurrentModel) -> None:
+        self._retrievals = retrievals
+        self._model = model
+
+    async def of(self, namespace: str, query: str, retrieval_id: str) -> Sequence[float]:
+        """The query's vector. Raises EmbeddingFailedError."""
+        if retrieval_id:
+            retrieval = await self._retrievals.find(namespace, retrieval_id)
+            known = retrieval is not None and retrieval.query == query
+            if retrieval is not None and known and retrieval.epoch == self._model.epoch:
+                return retrieval.vector
+        return (await self._model.embed_query(query)).vector

@@ -1,0 +1,312 @@
+"""Saving patterns: repeats, claims on a content, one embedding and one write for a batch.
+
+In order, for each draft: the request is entered in the ledger; the claim on its content is taken
+(``dedupe`` EXACT); the texts are embedded; the records are inserted; the request is marked done.
+Those that are merged by meaning, or supersede another, come after the others of a batch, one by
+one.
+
+Whoever holds a claim owns the pattern of that content. A claim whose pattern is not there yet is
+one that a dead process left, or a live one is about to follow: the pattern is then written under
+the claimed id, and insert-only decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lot_grpc.domain.errors import (
+    ContentionError,
+    LotError,
+    PatternIdInUseError,
+    PatternNotFoundError,
+)
+from lot_grpc.domain.ids import new_id
+from lot_grpc.domain.outcomes import Outcomes
+from lot_grpc.domain.pattern import Pattern, dedupe_hash, search_text
+from lot_grpc.domain.sameness import same_content
+from lot_grpc.ports import Equals, Range, Record, VectorStore
+from lot_grpc.services.claims import Claims
+from lot_grpc.services.expiry import with_ttl
+from lot_grpc.services.indexer import Indexed, Indexer
+from lot_grpc.services.ledger import CREATE_TIME, Ask, Entry, Ledger
+from lot_grpc.services.outcomes.facts import forget_logs
+from lot_grpc.services.patterns.drafts import PatternDraft, Saved, SaveWork
+from lot_grpc.services.patterns.lineage import Lineage
+from lot_grpc.services.patterns.patterns import RESOURCE_KIND
+from lot_grpc.services.patterns.repeat_counter import RepeatCounter, stored_pattern
+from lot_grpc.services.records.collections import PATTERNS, SORT_KEY
+from lot_grpc.services.records.patterns import (
+    REQUEST,
+    claim_point,
+    pattern_from_record,
+    pattern_record,
+)
+from lot_grpc.services.time_slice import TimeSlice
+from lot_grpc.services.time_source import TimeSource
+from lot_grpc.services.tombstones import DELETED_SINCE, Tombstones
+
+_METHOD = "SavePattern"
+_TRIES = 20
+
+
+class PatternWriter:
+    """Saves patterns, one or many."""
+
+    def __init__(
+        self,
+        store: VectorStore,
+        indexer: Indexer,
+        time_source: TimeSource,
+        ledger: Ledger,
+        claims: Claims,
+        tombstones: Tombstones,
+        lineage: Lineage,
+        repeats: RepeatCounter,
+    ) -> None:
+        self._store = store
+        self._indexer = indexer
+        self._time = time_source
+        self._ledger = ledger
+        self._claims = claims
+        self._tombstones = tombstones
+        self._lineage = lineage
+        self._repeats = repeats
+
+    async def save(self, namespace: str, draft: PatternDraft) -> Saved:
+        """Save one."""
+        result = (await self.save_many(namespace, [draft]))[0]
+        if isinstance(result, LotError):
+            raise result
+        return result
+
+    async def save_many(
+        self, namespace: str, drafts: Sequence[PatternDraft]
+    ) -> list[Saved | LotError]:
+        """Save each as ``save`` would; one result each, in order. Store errors end the call."""
+        works = [SaveWork(namespace, draft, "", "") for draft in drafts]
+        time_slice = TimeSlice()
+        for work in works:
+            try:
+                work.draft.check(self._time.now())
+            except LotError as error:
+                work.result = error
+            await time_slice.give_way()
+        await self._enter(namespace, [work for work in works if work.open])
+        await self._look_at_claims(namespace, [work for work in works if work.open])
+        fresh = [work for work in works if work.open and work.pattern_id]
+        await self._embed(fresh)
+        fresh = [work for work in fresh if not work.draft.alone]
+        await self._take_claims(namespace, fresh)
+        await self._insert(fresh)
+        for work in works:
+            if work.open:
+                try:
+                    await self._repeats.merge(work)
+                    if work.open:
+                        await self._resolve(work)
+                except LotError as error:
+                    work.result = error
+            if work.entry and isinstance(work.result, Saved) and work.entry.result is None:
+                saved = work.result
+                await self._ledger.finish(
+                    work.entry,
+                    {
+                        "pattern_id": saved.pattern.pattern_id,
+                        "created": saved.created,
+                        "merged_at": saved.merged_at,
+                        CREATE_TIME: saved.pattern.create_time,
+                    },
+                )
+        return [work.result for work in works if work.result is not None]
+
+    # --- steps --------------------------------------------------------------------------------
+
+    async def _enter(self, namespace: str, works: Sequence[SaveWork]) -> None:
+        for work in works:
+            work.pattern_id = work.draft.pattern_id or new_id("p")
+            work.outcome_id = new_id("o")
+        asking = [work for work in works if work.draft.request_id]
+        asks = [
+            Ask(
+                namespace,
+                _METHOD,
+                work.draft.request_id,
+                work.draft.hash(),
+                {"pattern_id": work.pattern_id, "outcome_id": work.outcome_id},
+            )
+            for work in asking
+        ]
+        for work, entry in zip(asking, await self._ledger.begin_many(asks), strict=True):
+            if isinstance(entry, LotError):
+                work.result = entry
+                continue
+            work.entry = entry
+            work.pattern_id = entry.plan["pattern_id"]
+            work.outcome_id = entry.plan["outcome_id"]
+            if not entry.first:
+                await self._answer_repeat(work, entry)
+
+    async def _answer_repeat(self, work: SaveWork, entry: Entry) -> None:
+        """Answer a request that was carried out, or whose pattern was deleted since."""
+        pattern_id = entry.result["pattern_id"] if entry.result else work.pattern_id
+        record = await stored_pattern(self._store, work.namespace, pattern_id)
+        if record is not None and not entry.result and work.wrote(record):
+            # An earlier try got as far as the pattern. It may have been edited since.
+            if superseded := pattern_from_record(record).content.supersedes:
+                await self._lineage.settle(work.namespace, superseded)
+            work.result = Saved(pattern_from_record(record), created=True)
+        elif await self._tombstones.deleted_since(entry, RESOURCE_KIND, pattern_id, record):
+            work.result = PatternNotFoundError(work.namespace, pattern_id, DELETED_SINCE)
+        elif record is not None and entry.result:
+            work.result = Saved(
+                pattern_from_record(record),
+                entry.result["created"],
+                merged_at=entry.result.get("merged_at"),
+            )
+
+    async def _look_at_claims(self, namespace: str, works: Sequence[SaveWork]) -> None:
+        """Leave to ``_resolve`` what another pattern, or another item, has claimed."""
+        exact = [work for work in works if work.draft.exact]
+        for work in exact:
+            work.claim = claim_point(namespace, work.draft.content)
+        seen = await self._claims.held(namespace, [work.claim for work in exact])
+        for work in exact:
+            work.claimed = work.claim in seen
+            seen.add(work.claim)
+
+    async def _embed(self, works: Sequence[SaveWork]) -> None:
+        texts = [work for work in works if not work.claimed]
+        if not texts:
+            return
+        indexed = await self._indexer.vectors([search_text(w.draft.content) for w in texts])
+        for work, one in zip(texts, indexed, strict=True):
+            work.indexed = one
+
+    async def _take_claims(self, namespace: str, works: Sequence[SaveWork]) -> None:
+        wanting = [work for work in works if work.claim and not work.claimed]
+        won = await self._claims.take(namespace, {work.claim: work.pattern_id for work in wanting})
+        for work in wanting:
+            work.claimed = work.claim not in won
+
+    async def _insert(self, works: Sequence[SaveWork]) -> None:
+        taken: set[str] = set()
+        ready = []
+        for work in works:
+            if work.claimed or work.indexed is None or work.pattern_id in taken:
+                continue
+            taken.add(work.pattern_id)
+            work.record = self._record(work, work.pattern_id, work.indexed)
+            ready.append(work)
+        given, new = (
+            [w.record for w in ready if w.record and bool(w.draft.pattern_id) is named]
+            for named in (True, False)
+        )
+        inserted = await self._lineage.insert(given) | await self._store.insert(PATTERNS, new)
+        for work in ready:
+            if work.record is not None and work.record.id in inserted:
+                if work.draft.pattern_id:
+                    await self._drop_older_logs(work.record)
+                work.result = self._created(work, work.record)
+
+    async def _resolve(self, work: SaveWork) -> None:
+        """Finish, alone, a draft whose id or content is taken."""
+        if not work.draft.exact:
+            record = await stored_pattern(self._store, work.namespace, work.pattern_id)
+            work.result = (
+                self._same_id(work, record)
+                if record
+                else await self._write_under(work, work.pattern_id)
+            )
+            return
+        for _ in range(_TRIES):
+            owner = await self._claims.owner(work.namespace, work.claim, work.pattern_id)
+            record = await stored_pattern(self._store, work.namespace, owner)
+            if record is None and await self._deleted(work, owner):
+                await self._move_claim(work, owner)
+            elif record is None:
+                work.result = await self._write_under(work, owner)
+            elif work.wrote(record):  # another try of this request did
+                work.result = Saved(pattern_from_record(record), created=True)
+            elif dedupe_hash(pattern_from_record(record).content) != dedupe_hash(
+                work.draft.content
+            ):
+                await self._move_claim(work, owner)
+            else:
+                work.result = await self._repeats.count(work, owner)
+            if work.result is not None:
+                return
+        raise ContentionError(RESOURCE_KIND, work.pattern_id)
+
+    # --- parts of resolving -------------------------------------------------------------------
+
+    def _same_id(self, work: SaveWork, record: Record) -> Saved:
+        pattern = pattern_from_record(record)
+        if work.wrote(record):
+            return Saved(pattern, created=True)
+        if not same_content(pattern.content, work.draft.content):
+            raise PatternIdInUseError(work.namespace, work.pattern_id)
+        return Saved(pattern, created=False)
+
+    async def _deleted(self, work: SaveWork, pattern_id: str) -> bool:
+        return await self._tombstones.find(work.namespace, RESOURCE_KIND, pattern_id) is not None
+
+    async def _move_claim(self, work: SaveWork, owner: str) -> None:
+        if owner == work.pattern_id:
+            work.pattern_id = new_id("p")
+        await self._claims.move(work.namespace, work.claim, owner, work.pattern_id)
+
+    async def _write_under(self, work: SaveWork, pattern_id: str) -> Saved | None:
+        """Write the pattern under an id; None when somebody else just did."""
+        if work.indexed is None:
+            work.indexed = await self._indexer.vectors_of(search_text(work.draft.content))
+        record = self._record(work, pattern_id, work.indexed)
+        if await self._insert_one(work, record):
+            await self._drop_older_logs(record)
+            return self._created(work, record)
+        if work.draft.exact:
+            return None
+        found = await stored_pattern(self._store, work.namespace, pattern_id)
+        return self._same_id(work, found) if found else None
+
+    async def _insert_one(self, work: SaveWork, record: Record) -> bool:
+        """Insert a pattern, and mark it and what it supersedes."""
+        superseded, note = work.draft.content.supersedes, None
+        if superseded:
+            pattern_id = record.payload["pattern_id"]
+            note = await self._lineage.begin(work.namespace, pattern_id, superseded)
+        inserted = record.id in await self._lineage.insert([record])
+        if note is not None:
+            await self._lineage.follow(note)
+        return inserted
+
+    async def _drop_older_logs(self, record: Record) -> None:
+        """Forget what was recorded of an expired pattern whose id was just taken again."""
+        theirs = Equals("pattern_id", record.payload["pattern_id"])
+        older = Range(SORT_KEY, lt=record.payload[SORT_KEY])
+        await forget_logs(self._store, record.namespace, [theirs, older])
+
+    # --- records ------------------------------------------------------------------------------
+
+    def _record(self, work: SaveWork, pattern_id: str, indexed: Indexed) -> Record:
+        now = self._time.now()
+        pattern = Pattern(
+            namespace=work.namespace,
+            pattern_id=pattern_id,
+            content=with_ttl(work.draft.content, work.draft.ttl, now),
+            outcomes=Outcomes(success_rate=work.draft.initial_success_rate),
+            revision=1,
+            create_time=now,
+            update_time=now,
+        )
+        record = pattern_record(pattern, self._time.sort_key(), indexed.vectors)
+        if work.entry is not None:
+            record.payload[REQUEST] = work.entry.point
+        return record
+
+    def _created(self, work: SaveWork, record: Record) -> Saved:
+        return Saved(
+            pattern_from_record(record),
+            created=True,
+            text_truncated=work.indexed is not None and work.indexed.text_truncated,
+            code_truncated=work.indexed is not None and work.indexed.code_truncated,
+        )

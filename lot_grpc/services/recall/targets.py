@@ -1,0 +1,111 @@
+"""The kinds that are recalled, and their questions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from lot_grpc.domain.episode import Episode, EpisodeStatus
+from lot_grpc.domain.memory import Memory
+from lot_grpc.domain.pattern import Pattern
+from lot_grpc.domain.query import EpisodeFilter, Legs, MemoryFilter, PatternFilter, Ranking
+from lot_grpc.services.changes.watcher import ChangeWatcher
+from lot_grpc.services.episodes.episodes import Episodes
+from lot_grpc.services.memories.memories import Memories
+from lot_grpc.services.memories.passages import PassageMatcher
+from lot_grpc.services.outcomes.evidence import PatternEvidence
+from lot_grpc.services.patterns.patterns import Patterns
+from lot_grpc.services.recall.learned_tasks import LearnedTasks
+from lot_grpc.services.recall.recall import RecallRequest, SearchTarget
+from lot_grpc.services.recall.search_fields import (
+    SEARCHED_EPISODES,
+    SEARCHED_MEMORIES,
+    SEARCHED_PATTERNS,
+)
+from lot_grpc.services.records.episodes import episode_conditions, episode_filters
+from lot_grpc.services.records.fields import Filters
+from lot_grpc.services.records.memories import memory_filters
+from lot_grpc.services.records.patterns import pattern_filters
+
+
+def pattern_target(
+    patterns: Patterns,
+    evidence: PatternEvidence,
+    tasks: LearnedTasks,
+    change_watcher: ChangeWatcher,
+) -> SearchTarget[Pattern]:
+    """Patterns, ranked by their outcomes on like queries; LEARNED ones by their tasks too."""
+    return SearchTarget(
+        SEARCHED_PATTERNS,
+        patterns.read,
+        lambda p: p.pattern_id,
+        evidence,
+        tasks,
+        change_watcher.matched,
+        of_tasks=True,
+    )
+
+
+def episode_target(episodes: Episodes) -> SearchTarget[Episode]:
+    """Episodes."""
+    return SearchTarget(SEARCHED_EPISODES, episodes.read, lambda e: e.episode_id, of_tasks=True)
+
+
+def memory_target(memories: Memories, passages: PassageMatcher) -> SearchTarget[Memory]:
+    """Memories; of near-ties the more important ones come first."""
+    return SearchTarget(
+        SEARCHED_MEMORIES,
+        memories.read,
+        lambda m: m.memory_id,
+        importance=lambda record: float(record.payload["importance"]),
+        excerpts=passages.excerpts,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class RecallOptions:
+    """What every recall asks. ``min_similarity`` 0: no bound. ``seed`` of EXPLORE, None: any."""
+
+    query: str
+    limit: int
+    min_similarity: float = 0.0
+    ranking: Ranking = Ranking.BALANCED
+    rerank: bool = False
+    explain: bool = False
+    legs: Legs = Legs.HYBRID
+    seed: int | None = None
+
+
+def pattern_request(options: RecallOptions, criteria: PatternFilter) -> RecallRequest:
+    """A question for patterns."""
+    superseded = criteria.superseded or False  # left out unless asked for
+    return _request(options, pattern_filters(replace(criteria, superseded=superseded)))
+
+
+def episode_request(
+    options: RecallOptions, criteria: EpisodeFilter, *, success_only: bool
+) -> RecallRequest:
+    """A question for episodes; ``success_only`` narrows whatever statuses are asked for."""
+    filters = episode_filters(criteria)
+    if success_only:
+        succeeded = EpisodeFilter(statuses=(EpisodeStatus.SUCCEEDED,))
+        filters["success_only"] = episode_conditions(succeeded)
+    return _request(options, filters)
+
+
+def memory_request(options: RecallOptions, criteria: MemoryFilter) -> RecallRequest:
+    """A question for memories."""
+    return _request(options, memory_filters(criteria))
+
+
+def _request(options: RecallOptions, filters: Filters) -> RecallRequest:
+    return RecallRequest(
+        options.query,
+        {name: conditions for name, conditions in filters.items() if conditions},
+        options.limit,
+        options.min_similarity,
+        options.ranking,
+        options.seed,
+        options.rerank,
+        options.explain,
+        options.legs,
+    )

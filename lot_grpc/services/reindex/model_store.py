@@ -1,0 +1,223 @@
+"""A store as the services see it: with the vectors of the model that serves, under plain names."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
+from dataclasses import replace
+
+from lot_grpc.ports import (
+    CollectionSpec,
+    Order,
+    Record,
+    Scalar,
+    Scores,
+    SearchQuery,
+    VectorStore,
+    Where,
+)
+from lot_grpc.services.forwarding_store import ForwardingStore
+from lot_grpc.services.records.collections import collection_specs
+from lot_grpc.services.reindex.current_model import CurrentModel
+from lot_grpc.services.reindex.epochs import stored_name, stored_spec, stored_where
+
+_SPECS: Mapping[str, CollectionSpec] = {spec.name: spec for spec in collection_specs(1)}
+
+
+class ModelStore(ForwardingStore):
+    """``VectorStore`` over another. What it writes, finds and reads is of the present epoch.
+
+    While the vectors of another epoch are made (``rebuilding``), writes of vectors take turns with
+    them, so that no vector of a text is set that was replaced in between. Who writes more than half
+    of what is embedded is held back (``hold_back``), so that what is left shrinks.
+    """
+
+    def __init__(self, inner: VectorStore, model: CurrentModel) -> None:
+        super().__init__(inner)
+        self._model = model
+        self._turns = asyncio.Lock()
+        self.rebuilding = False
+        self._room: int | None = None
+        """Twice the number of records that may be written now; None: any number."""
+        self._more_room = asyncio.Event()
+
+    @property
+    def inner(self) -> VectorStore:
+        """The store with the names as they are."""
+        return self._inner
+
+    def turn(self) -> AbstractAsyncContextManager[object]:
+        """A turn to write vectors."""
+        return self._turns if self.rebuilding else nullcontext()
+
+    # --- holding writers back -----------------------------------------------------------------
+
+    def hold_back(self, spare: int) -> None:
+        """From now on let one record be written for each two that are ``embedded``, and a few."""
+        self._room = 2 * spare
+
+    def embedded(self, count: int) -> None:
+        """So many records got their new vectors."""
+        if self._room is not None:
+            self._room += count
+            self._more_room.set()
+
+    def let_go(self) -> None:
+        """Hold nobody back any more."""
+        self._room = None
+        self._more_room.set()
+
+    async def _wait_for_room(self, collection: str, count: int) -> None:
+        if not dense_of(collection):
+            return
+        while self._room is not None and self._room <= 0:
+            self._more_room.clear()
+            await self._more_room.wait()
+        if self._room is not None:
+            self._room -= 2 * count
+
+    # --- collections --------------------------------------------------------------------------
+
+    async def ensure_collections(self, specs: Sequence[CollectionSpec]) -> None:
+        """Open them, with the vectors of the epoch."""
+        epoch = self._model.epoch
+        await self._inner.ensure_collections([stored_spec(spec, epoch) for spec in specs])
+
+    async def extend(self, spec: CollectionSpec) -> None:
+        """Add vectors of the epoch."""
+        await self._inner.extend(stored_spec(spec, self._model.epoch))
+
+    async def drop_vectors(self, collection: str, names: Sequence[str]) -> None:
+        """Drop vectors of the epoch."""
+        await self._inner.drop_vectors(
+            collection, [self._name_of(collection, name) for name in names]
+        )
+
+    # --- writing ------------------------------------------------------------------------------
+
+    async def insert(self, collection: str, records: Sequence[Record]) -> set[str]:
+        """Insert, with vectors of the epoch."""
+        await self._wait_for_room(collection, len(records))
+        async with self.turn():
+            return await self._inner.insert(collection, self._stored(collection, records))
+
+    async def put(self, collection: str, records: Sequence[Record]) -> None:
+        """Put, with vectors of the epoch."""
+        await self._wait_for_room(collection, len(records))
+        async with self.turn():
+            await self._inner.put(collection, self._stored(collection, records))
+
+    async def replace(self, collection: str, record: Record, when: Where) -> bool:
+        """Replace, with vectors of the epoch; those of others go with the record replaced."""
+        await self._wait_for_room(collection, 1)
+        async with self.turn():
+            [stored] = self._stored(collection, [record])
+            return await self._inner.replace(collection, stored, when)
+
+    async def set_vectors(self, collection: str, records: Sequence[Record]) -> None:
+        """Set vectors of the epoch."""
+        async with self.turn():
+            await self._inner.set_vectors(collection, self._stored(collection, records))
+
+    async def delete(
+        self, collection: str, namespace: str | None, where: Where, limit: int = 0
+    ) -> int:
+        """Pass on."""
+        where = self._where(collection, where)
+        return await self._inner.delete(collection, namespace, where, limit)
+
+    # --- reading ------------------------------------------------------------------------------
+
+    async def get(
+        self, collection: str, namespace: str, ids: Sequence[str], *, vectors: bool = False
+    ) -> dict[str, Record]:
+        """Fetch, with vectors of the epoch."""
+        found = await self._inner.get(collection, namespace, ids, vectors=vectors)
+        if not vectors:
+            return found
+        return {point: self._plain(collection, record) for point, record in found.items()}
+
+    async def scroll(
+        self,
+        collection: str,
+        namespace: str | None,
+        where: Where,
+        *,
+        limit: int,
+        order: Order | None = None,
+        payload: bool | tuple[str, ...] = True,
+        vectors: bool = False,
+    ) -> list[Record]:
+        """Scroll, with vectors of the epoch."""
+        found = await self._inner.scroll(
+            collection,
+            namespace,
+            self._where(collection, where),
+            limit=limit,
+            order=order,
+            payload=payload,
+            vectors=vectors,
+        )
+        return [self._plain(collection, record) for record in found] if vectors else found
+
+    async def search(
+        self, collection: str, namespace: str, queries: Sequence[SearchQuery]
+    ) -> list[Scores]:
+        """Search in the vectors of the epoch."""
+        if self._model.epoch:
+            shared = {id(query.where): self._where(collection, query.where) for query in queries}
+            queries = [
+                replace(
+                    query,
+                    using=self._name_of(collection, query.using),
+                    where=shared[id(query.where)],
+                )
+                for query in queries
+            ]
+        return await self._inner.search(collection, namespace, queries)
+
+    async def count(self, collection: str, namespace: str | None, where: Where = ()) -> int:
+        """Pass on."""
+        return await self._inner.count(collection, namespace, self._where(collection, where))
+
+    async def facet(
+        self, collection: str, namespace: str | None, key: str, where: Where = (), limit: int = 100
+    ) -> dict[Scalar, int]:
+        """Pass on."""
+        where = self._where(collection, where)
+        return await self._inner.facet(collection, namespace, key, where, limit)
+
+    # --- names --------------------------------------------------------------------------------
+
+    def _name_of(self, collection: str, name: str) -> str:
+        return stored_name(name, self._model.epoch) if name in dense_of(collection) else name
+
+    def _where(self, collection: str, where: Where) -> Where:
+        return stored_where(where, dense_of(collection), self._model.epoch)
+
+    def _stored(self, collection: str, records: Sequence[Record]) -> Sequence[Record]:
+        if not self._model.epoch:
+            return records
+        return [
+            replace(
+                record,
+                vectors={
+                    self._name_of(collection, name): one for name, one in record.vectors.items()
+                },
+            )
+            for record in records
+        ]
+
+    def _plain(self, collection: str, record: Record) -> Record:
+        """The record without the vectors of other epochs, and with plain names."""
+        names = {self._name_of(collection, name): name for name in dense_of(collection)}
+        names |= {name: name for name in _SPECS[collection].sparse}
+        vectors = {names[name]: one for name, one in record.vectors.items() if name in names}
+        return replace(record, vectors=vectors)
+
+
+def dense_of(collection: str) -> frozenset[str]:
+    """The names of a collection's dense vectors, which a model makes."""
+    spec = _SPECS.get(collection)
+    return frozenset((*spec.dense, *spec.multi)) if spec else frozenset()

@@ -1,0 +1,218 @@
+"""To another model while the server goes on."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TypeAlias
+
+from lot_grpc.domain.counting import counted
+from lot_grpc.domain.errors import (
+    EmbeddingModelUnavailableError,
+    ReindexOfflineOnlyError,
+    ReindexRunningError,
+    StartupError,
+)
+from lot_grpc.ports import Embedder
+from lot_grpc.services.reindex.current_model import CurrentModel
+from lot_grpc.services.reindex.gate import ModelGate
+from lot_grpc.services.reindex.model_store import ModelStore
+from lot_grpc.services.reindex.vector_rebuild import VectorRebuild, drop_stale
+
+OpenModel: TypeAlias = Callable[[str], Awaitable[Embedder]]
+"""Opens a model by its name. Raises ``StartupError``."""
+
+_TELL_SECONDS = 0.5
+_CATCH_UP = 64
+"""At most this many records are embedded while calls are held up, at the first attempt."""
+
+
+class ReindexPhase(StrEnum):
+    """Where it stands."""
+
+    PREPARING = "PREPARING"
+    EMBEDDING = "EMBEDDING"
+    SWITCHING = "SWITCHING"
+    DONE = "DONE"
+
+
+@dataclass(frozen=True, slots=True)
+class ReindexStep:
+    """How far it is. ``collection``: at work, empty in between. Times in seconds.
+
+    ``done`` and ``total`` count records with vectors; ``remaining`` None while unknown.
+    """
+
+    phase: ReindexPhase
+    collection: str = ""
+    done: int = 0
+    total: int = 0
+    elapsed: float = 0.0
+    remaining: float | None = None
+    detail: str = ""
+
+
+async def no_other_model(model: str) -> Embedder:
+    """Opens none."""
+    raise StartupError(f"this server was started without the means to open {model!r}")
+
+
+class Reindexer:
+    """One at a time."""
+
+    def __init__(
+        self, store: ModelStore, model: CurrentModel, gate: ModelGate, open_model: OpenModel
+    ) -> None:
+        self._store = store
+        self._model = model
+        self._gate = gate
+        self._open_model = open_model
+        self._running = False
+
+    async def run(self, name: str, *, dry_run: bool = False) -> AsyncGenerator[ReindexStep, None]:
+        """Embed all anew with the model ``name`` and switch to it; tell how far it is.
+
+        Left before its end it stops, and a later run goes on. Raises ReindexRunningError,
+        ReindexOfflineOnlyError, EmbeddingModelUnavailableError, EmbeddingFailedError.
+        """
+        if not self._store.exclusive:
+            raise ReindexOfflineOnlyError
+        if self._running:
+            raise ReindexRunningError
+        self._running = True
+        run = _Run(self._store, self._model, self._gate)
+        work = asyncio.create_task(run.work(name, self._open_model, dry_run=dry_run))
+        try:
+            yield run.step()
+            while not work.done():
+                await asyncio.wait([work], timeout=_TELL_SECONDS)
+                if not work.done():
+                    yield run.step()
+            work.result()
+            yield run.step()
+        finally:
+            work.cancel()
+            with suppress(asyncio.CancelledError, Exception):
+                await work
+            self._store.rebuilding = False
+            self._store.let_go()
+            self._running = False
+
+
+class _Run:
+    """The work of one run, and how far it is."""
+
+    def __init__(self, store: ModelStore, model: CurrentModel, gate: ModelGate) -> None:
+        self._store = store
+        self._model = model
+        self._gate = gate
+        self._phase = ReindexPhase.PREPARING
+        self._collection = self._detail = ""
+        self._done = self._total = self._first = 0
+        self._began = time.monotonic()
+        self._embedding_since = 0.0
+
+    def step(self) -> ReindexStep:
+        """How far it is now."""
+        now = time.monotonic()
+        return ReindexStep(
+            self._phase,
+            self._collection,
+            min(self._done, self._total),
+            self._total,
+            now - self._began,
+            self._remaining(now),
+            self._detail,
+        )
+
+    def _remaining(self, now: float) -> float | None:
+        made = self._done - self._first
+        if self._phase is not ReindexPhase.EMBEDDING or made <= 0:
+            return None
+        return max(0.0, (self._total - self._done) * (now - self._embedding_since) / made)
+
+    async def work(self, name: str, open_model: OpenModel, *, dry_run: bool) -> None:
+        """From the first to the last."""
+        self._detail = f"opening {name}"
+        try:
+            target = await open_model(name)
+        except StartupError as error:
+            raise EmbeddingModelUnavailableError(name, error.message) from error
+        try:
+            await self._with(target, dry_run=dry_run)
+        finally:
+            if not self._model.serves(target):
+                await target.close()
+
+    async def _with(self, target: Embedder, *, dry_run: bool) -> None:
+        rebuilding = VectorRebuild(self._store.inner, target, self._store.turn)
+        self._total = await rebuilding.total()
+        if dry_run:
+            self._phase = ReindexPhase.DONE
+            self._detail = f"{counted(self._total, 'thing')} to embed; nothing was changed"
+            return
+        if not await rebuilding.begin():
+            self._phase, self._done = ReindexPhase.DONE, self._total
+            self._detail = f"{target.contract.model} serves already; nothing was to be done"
+            return
+        self._store.rebuilding = True
+        self._phase = ReindexPhase.EMBEDDING
+        self._detail = f"embedding with {target.contract.model}"
+        self._done = self._first = self._total - await rebuilding.left()
+        self._embedding_since = time.monotonic()
+        await self._until_switched(rebuilding, target)
+        self._store.rebuilding = False
+        await drop_stale(self._store.inner)
+        contract = target.contract
+        self._phase, self._collection, self._done = ReindexPhase.DONE, "", self._total
+        self._detail = (
+            f"{contract.model} serves now, with {contract.dimensions} dimensions; set "
+            "LOT_EMBEDDING_MODEL (and LOT_EMBEDDING_PROVIDER, LOT_EMBEDDING_PATH) to it before "
+            "the next start"
+        )
+
+    async def _until_switched(self, rebuilding: VectorRebuild, target: Embedder) -> None:
+        """Embed what lacks the new vectors, and switch when hardly more came behind it.
+
+        It ends however much is written: before all are embedded, no more is let in than there was
+        at first and twice the spare; and each time that more than the bound came between that and
+        the switch, the bound is doubled.
+        """
+        spare = bound = _CATCH_UP
+        while True:
+            self._phase = ReindexPhase.EMBEDDING
+            self._store.hold_back(spare)
+            await rebuilding.embed_all(self._tell)
+            self._store.let_go()  # those who wait are inside the gate
+            self._phase = ReindexPhase.SWITCHING
+            async with self._gate.alone():
+                if await rebuilding.left() > bound:
+                    spare, bound = 0, 2 * bound
+                    continue
+                await rebuilding.embed_all(self._tell)
+                # Not to be stopped between the contract and what serves.
+                switching = asyncio.create_task(self._switch(rebuilding, target))
+                try:
+                    await asyncio.shield(switching)
+                finally:
+                    await asyncio.wait([switching])
+                return
+
+    async def _switch(self, rebuilding: VectorRebuild, target: Embedder) -> None:
+        try:
+            await rebuilding.name_it()
+        except Exception:
+            if not await rebuilding.is_named():
+                raise
+        former = self._model.switch(target, rebuilding.epoch)
+        await former.close()  # nobody is inside the gate, so that nobody uses it
+
+    def _tell(self, collection: str, done: int) -> None:
+        self._collection = collection
+        self._done += done
+        self._store.embedded(done)
+        self._total = max(self._total, self._done)

@@ -1,0 +1,206 @@
+"""Makes the vectors of another model, and has them serve.
+
+What is left to do is what lacks the new vectors: a record that is written meanwhile loses them with
+its old ones and so is among what is left again. So nothing is noted of how far it is, and a run
+that is stopped anywhere goes on where it was. The store's contract names the old model until, in
+one write, it names the new one; before that the new vectors are looked at by nobody, and after it
+the old ones, which are dropped then, or at the next start.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import asdict, replace
+from typing import Any, Final
+
+from lot_grpc.domain.search_text import SearchText
+from lot_grpc.ports import (
+    CollectionSpec,
+    Embedder,
+    HasVector,
+    Not,
+    Record,
+    SparseVector,
+    Vector,
+    VectorStore,
+)
+from lot_grpc.services.indexer import Indexer
+from lot_grpc.services.recall.search_fields import SEARCHED_COLLECTIONS, texts_of
+from lot_grpc.services.records.collections import (
+    CELLS,
+    QUERY_VECTOR,
+    TEXT_VECTOR,
+    collection_specs,
+)
+from lot_grpc.services.reindex.current_model import CurrentModel
+from lot_grpc.services.reindex.epochs import stored_name, stored_spec
+from lot_grpc.services.store_contract import (
+    EPOCH,
+    REBUILD,
+    STALE_EPOCHS,
+    change_contract,
+    contract_row,
+    same_model,
+    with_terms,
+)
+
+_MAIN: Final = {**dict.fromkeys(SEARCHED_COLLECTIONS, TEXT_VECTOR), CELLS: QUERY_VECTOR}
+"""By collection, the vector that each record of it has."""
+
+_BATCH = 64
+
+Turn = Callable[[], AbstractAsyncContextManager[object]]
+Tell = Callable[[str, int], None]
+"""Is told the collection at work and how many records of it were done."""
+
+
+class VectorRebuild:
+    """One run. ``store`` is the one with the names as they are; ``turn`` keeps writers away."""
+
+    def __init__(self, store: VectorStore, target: Embedder, turn: Turn) -> None:
+        self._store = store
+        self._target = CurrentModel(target)
+        self._indexer = Indexer(self._target)
+        self._turn = turn
+        self.epoch = 0
+
+    @property
+    def specs(self) -> list[CollectionSpec]:
+        """The collections with dense vectors, as the target model needs them."""
+        specs = collection_specs(self._target.contract.dimensions)
+        return [spec for spec in specs if spec.dense]
+
+    async def begin(self) -> bool:
+        """Make place for the new vectors; False if the target serves already.
+
+        What an unfinished run to another model left is dropped.
+        """
+        await drop_stale(self._store)  # else a new epoch might take the number of one of these
+        row = await contract_row(self._store)
+        left: Mapping[str, Any] | None = row.get(REBUILD)
+        ours = asdict(with_terms(self._target.contract))
+        serves = same_model(row["embedding"], ours)
+        goes_on = left is not None and not serves and same_model(left["embedding"], ours)
+        if left is not None and goes_on:
+            self.epoch = left["epoch"]
+        else:
+            dropped = [left["epoch"]] if left else []
+            self.epoch = max([row.get(EPOCH, 0), *dropped]) + 1
+            rebuild = None if serves else {"epoch": self.epoch, "embedding": ours}
+            await change_contract(self._store, {REBUILD: rebuild, STALE_EPOCHS: dropped})
+            await drop_stale(self._store)
+        if serves:
+            return False
+        for spec in self.specs:
+            new = replace(stored_spec(spec, self.epoch), sparse=(), indexes={})
+            await self._store.extend(new)
+            await asyncio.sleep(0)
+        return True
+
+    async def total(self) -> int:
+        """How many records have vectors."""
+        return sum([await self._store.count(name, None) for name in _MAIN])
+
+    async def left(self) -> int:
+        """How many of them lack the new ones."""
+        return sum([await self._store.count(name, None, self._lacking(name)) for name in _MAIN])
+
+    async def embed_all(self, tell: Tell) -> None:
+        """Give all that lack them the new vectors.
+
+        Raises:
+            EmbeddingFailedError: The target model failed on one; what is done stays.
+        """
+        for name in _MAIN:
+            while done := await self._batch(name):
+                tell(name, done)
+
+    async def name_it(self) -> None:
+        """Let the store's contract name the target, in one write. All must have its vectors."""
+        await self._store.flush()
+        row = await contract_row(self._store)
+        tokenizer = row["embedding"]["tokenizer"]
+        embedding = {**asdict(self._target.contract), "tokenizer": tokenizer}
+        stale = [*row.get(STALE_EPOCHS, []), row.get(EPOCH, 0)]
+        changed = {"embedding": embedding, EPOCH: self.epoch, REBUILD: None, STALE_EPOCHS: stale}
+        await change_contract(self._store, changed)
+        await self._store.flush()
+
+    async def is_named(self) -> bool:
+        """Whether the contract names the target."""
+        return bool((await contract_row(self._store)).get(EPOCH, 0) == self.epoch)
+
+    def _lacking(self, collection: str) -> list[Not]:
+        return [Not(HasVector(stored_name(_MAIN[collection], self.epoch)))]
+
+    async def _batch(self, collection: str) -> int:
+        """The next records; 0 when none are left."""
+        records = await self._store.scroll(
+            collection, None, self._lacking(collection), limit=_BATCH
+        )
+        if not records:
+            return 0
+        vectors = await self._vectors(collection, records)
+        async with self._turn():
+            same = await self._still_so(collection, records)
+            given = [
+                Record(one.id, one.namespace, {}, made)
+                for one, made in zip(records, vectors, strict=True)
+                if one.id in same
+            ]
+            await self._store.set_vectors(collection, given)
+        await asyncio.sleep(0)
+        return len(records)
+
+    async def _still_so(self, collection: str, records: Sequence[Record]) -> set[str]:
+        """Those that are found by the same text as when they were read."""
+        same: set[str] = set()
+        by_namespace: dict[str, list[Record]] = {}
+        for record in records:
+            by_namespace.setdefault(record.namespace, []).append(record)
+        for namespace, theirs in by_namespace.items():
+            found = await self._store.get(collection, namespace, [one.id for one in theirs])
+            there = [one for one in theirs if one.id in found]
+            read = await _texts(collection, there)
+            now = await _texts(collection, [found[one.id] for one in there])
+            same |= {one.id for one, old, new in zip(there, read, now, strict=True) if old == new}
+        return same
+
+    async def _vectors(self, collection: str, records: Sequence[Record]) -> list[dict[str, Vector]]:
+        """The dense ones, by the names of the new epoch."""
+        if collection == CELLS:
+            queries = [record.payload["query"] for record in records]
+            found = await asyncio.gather(*(self._target.embed_query(one) for one in queries))
+            name = stored_name(QUERY_VECTOR, self.epoch)
+            return [{name: one.vector} for one in found]
+        indexed = await self._indexer.vectors(await texts_of(collection, records))
+        return [
+            {
+                stored_name(name, self.epoch): vector
+                for name, vector in one.vectors.items()
+                if not isinstance(vector, SparseVector)
+            }
+            for one in indexed
+        ]
+
+
+async def drop_stale(store: VectorStore) -> None:
+    """Drop the vectors of epochs that serve no more and never will."""
+    stale = (await contract_row(store)).get(STALE_EPOCHS, [])
+    if not stale:
+        return
+    for spec in collection_specs(1):
+        names = [stored_name(name, epoch) for name in (*spec.dense, *spec.multi) for epoch in stale]
+        if names:
+            await store.drop_vectors(spec.name, names)
+            await asyncio.sleep(0)
+    await store.flush()
+    await change_contract(store, {STALE_EPOCHS: []})
+
+
+async def _texts(collection: str, records: Sequence[Record]) -> Sequence[SearchText | str]:
+    if collection == CELLS:
+        return [record.payload["query"] for record in records]
+    return await texts_of(collection, records)

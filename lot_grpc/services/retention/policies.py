@@ -1,0 +1,81 @@
+"""The policies of namespaces: one row each, none until one is set."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+
+from lot_grpc.domain.errors import ContentionError, EtagMismatchError
+from lot_grpc.domain.policy import PolicyEdit, StoredPolicy
+from lot_grpc.ports import Equals, VectorStore
+from lot_grpc.services.records.collections import POLICIES, SORT_KEY
+from lot_grpc.services.records.policies import policy_from_record, policy_point, policy_record
+from lot_grpc.services.scanning import scan
+from lot_grpc.services.time_slice import pause_before_retry
+from lot_grpc.services.time_source import TimeSource
+
+RESOURCE_KIND = "policy"
+_TRIES = 50
+
+
+class Policies:
+    """Reads and sets them."""
+
+    def __init__(self, store: VectorStore, time_source: TimeSource) -> None:
+        self._store = store
+        self._time = time_source
+
+    async def get(self, namespace: str) -> StoredPolicy:
+        """The policy of a namespace; where none was set, the default."""
+        return (await self._read(namespace))[0]
+
+    async def thresholds(self, namespace: str) -> tuple[float, float]:
+        """``similarity_threshold`` and ``confidence_boost`` of recommendations."""
+        policy = (await self.get(namespace)).policy
+        return policy.similarity_threshold, policy.confidence_boost
+
+    async def all(self) -> AsyncIterator[StoredPolicy]:
+        """Every policy that was set, in any namespace."""
+        async for record in scan(self._store, POLICIES, None, []):
+            yield policy_from_record(record)
+
+    async def update(
+        self, namespace: str, edit: PolicyEdit, etag: str, *, dry_run: bool = False
+    ) -> StoredPolicy:
+        """Apply an edit to the policy that has ``etag`` (empty: any); return what stands then.
+
+        With ``dry_run`` nothing is set, and the answer is what would stand. Raises
+        EtagMismatchError, ContentionError.
+        """
+        for attempt in range(_TRIES):
+            stored, sort_key = await self._read(namespace)
+            if etag and etag != stored.etag:
+                raise EtagMismatchError(RESOURCE_KIND, namespace, etag, stored.etag)
+            edited = replace(stored, policy=edit.apply(stored.policy))
+            if dry_run or (stored.revision and edited == stored):
+                return edited
+            edited = replace(
+                edited,
+                revision=stored.revision + 1,
+                update_time=max(self._time.now(), stored.update_time),
+            )
+            if await self._write(edited, sort_key):
+                return edited
+            await pause_before_retry(attempt)
+        raise ContentionError(RESOURCE_KIND, namespace)
+
+    async def _read(self, namespace: str) -> tuple[StoredPolicy, int]:
+        """The policy, and its sort key; 0 where none was set."""
+        point = policy_point(namespace)
+        found = await self._store.get(POLICIES, namespace, [point])
+        if point not in found:
+            return StoredPolicy(namespace), 0
+        return policy_from_record(found[point]), found[point].payload[SORT_KEY]
+
+    async def _write(self, edited: StoredPolicy, sort_key: int) -> bool:
+        record = policy_record(edited, sort_key or self._time.sort_key())
+        if edited.revision == 1:
+            return record.id in await self._store.insert(POLICIES, [record])
+        return await self._store.replace(
+            POLICIES, record, when=[Equals("revision", edited.revision - 1)]
+        )
