@@ -105,7 +105,7 @@ async def serve(
         background = Background()
         stack.callback(background.end)
         await stack.enter_async_context(
-            _running(opened.services.housekeeping.run(background, _tell))
+            _running(opened.services.housekeeping.run(background, _log_sweep))
         )
         calls = Calls()
         stack.callback(calls.end)
@@ -143,15 +143,15 @@ async def _seed(services: Services, namespaces: Sequence[str]) -> None:
 
 
 def _build(settings: Settings, opened: Opened, log: CallLog) -> LotServer:
-    wanted = settings.limits
+    configured = settings.limits
     limits = Limits(
-        max_message_bytes=wanted.max_message_bytes,
-        max_concurrent_calls=wanted.max_concurrent_calls,
-        max_streams=wanted.max_streams,
-        max_connections=wanted.max_connections,
-        max_request_bytes=wanted.max_request_bytes,
-        max_receive_seconds=wanted.max_receive_seconds,
-        max_call_seconds=wanted.max_call_seconds,
+        max_message_bytes=configured.max_message_bytes,
+        max_concurrent_calls=configured.max_concurrent_calls,
+        max_streams=configured.max_streams,
+        max_connections=configured.max_connections,
+        max_request_bytes=configured.max_request_bytes,
+        max_receive_seconds=configured.max_receive_seconds,
+        max_call_seconds=configured.max_call_seconds,
         stream_idle_seconds=settings.streams.idle_seconds,
     )
     edge = settings.storage.store == "edge"
@@ -160,13 +160,13 @@ def _build(settings: Settings, opened: Opened, log: CallLog) -> LotServer:
         SystemClock(),
         version=__version__,
         limits=limits,
-        max_batch_items=wanted.max_batch_items,
+        max_batch_items=configured.max_batch_items,
         needed_bytes=settings.storage.min_free_bytes if edge else 0,
     )
     return build_server(servicers, limits, log=log, gate=opened.services.gate)
 
 
-def _tell(what: str, namespace: str, counts: Mapping[str, int]) -> None:
+def _log_sweep(what: str, namespace: str, counts: Mapping[str, int]) -> None:
     _log.info(what, namespace=namespace, counts=dict(counts))
 
 

@@ -93,23 +93,23 @@ async def _preview(
 def _download_text(settings: Settings, error: ModelUnavailableError) -> str:
     if not isinstance(error, ModelAbsentError):
         return error.message
-    wanted = settings.embedding
-    source = source_of(card_of(wanted.model), wanted.cache_dir)
+    configured = settings.embedding
+    source = source_of(card_of(configured.model), configured.cache_dir)
     return (
-        f"{wanted.model} is not on this machine; `lot-grpc serve` would download it from {source}, "
-        "which is allowed (LOT_EMBEDDING_DOWNLOAD=false or HF_HUB_OFFLINE=1 forbids it); start it "
-        "once with the network, or set LOT_EMBEDDING_PATH to a folder that holds the model"
+        f"{configured.model} is not on this machine; `lot-grpc serve` would download it from "
+        f"{source}, which is allowed (LOT_EMBEDDING_DOWNLOAD=false or HF_HUB_OFFLINE=1 forbids it); "
+        "start it once with the network, or set LOT_EMBEDDING_PATH to a folder that holds the model"
     )
 
 
 def _model_report(settings: Settings) -> ModelReport:
-    wanted = settings.embedding
+    configured = settings.embedding
     files = locate(
-        card_of(wanted.model),
-        path=wanted.path,
-        sha256=wanted.sha256,
-        cache_dir=wanted.cache_dir,
-        allow_download=wanted.download,
+        card_of(configured.model),
+        path=configured.path,
+        sha256=configured.sha256,
+        cache_dir=configured.cache_dir,
+        allow_download=configured.download,
     )
     return ModelReport(
         name=files.card.name,
@@ -125,18 +125,18 @@ def _knowledge_check(settings: Settings) -> Check:
         packs = read_packs(settings.seed.packs)
     except KnowledgePackInvalidError as error:
         return Check("knowledge", ok=False, detail=error.message)
-    told = ", ".join(f"{pack.name} ({pack.size})" for pack in packs)
-    return Check("knowledge", ok=True, detail=told)
+    listed = ", ".join(f"{pack.name} ({pack.size})" for pack in packs)
+    return Check("knowledge", ok=True, detail=listed)
 
 
 def _reranker_check(settings: Settings) -> Check:
     """The reranker is optional, so the check fails only if one was configured."""
-    wanted = settings.rerank
+    configured = settings.rerank
     try:
-        card = reranker_card_of(wanted.model)
-        files = locate_reranker(card, path=wanted.path, sha256=wanted.sha256)
+        card = reranker_card_of(configured.model)
+        files = locate_reranker(card, path=configured.path, sha256=configured.sha256)
     except ModelUnavailableError as error:
-        named = wanted.path is not None or wanted.sha256 != ""
+        named = configured.path is not None or configured.sha256 != ""
         detail = f"none, so rerank is refused: {error.message}"
         return Check("reranker", ok=not named, detail=detail)
     return Check("reranker", ok=True, detail=f"{files.folder / files.model_file} ({files.origin})")

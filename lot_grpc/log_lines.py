@@ -67,8 +67,8 @@ class Background:
         reason = error.reason if isinstance(error, LotError) else "INTERNAL"
         place, more = _explained(error, bug=reason == "INTERNAL")
         if self._repeats.is_first((what, reason, place)):
-            said = {"why": error.message} if isinstance(error, LotError) else {}
-            _log.warning(what, reason=reason, **said, **more)
+            why = {"why": error.message} if isinstance(error, LotError) else {}
+            _log.warning(what, reason=reason, **why, **more)
 
     def _summarize(self, key: tuple[str, ...], more: int) -> None:
         what, reason, _ = key

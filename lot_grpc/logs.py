@@ -251,8 +251,8 @@ class _Masking:
 
 def _format_exception(exc_info: ExcInfo) -> str:
     """The traceback with each exception's message cut, outermost cause first as Python has it."""
-    told = traceback.TracebackException(*exc_info, capture_locals=False)
-    return "".join(_cut(line) for line in told.format()).rstrip()
+    formatted = traceback.TracebackException(*exc_info, capture_locals=False)
+    return "".join(_cut(line) for line in formatted.format()).rstrip()
 
 
 def _cut(line: str) -> str:

@@ -58,14 +58,14 @@ async def reindex_offline(settings: Settings, progress: Progress | None = None) 
             done = total - await rebuilding.left()
             embedded = -done
 
-            def tell(collection: str, count: int) -> None:
+            def report_progress(collection: str, count: int) -> None:
                 nonlocal done
                 done += count
                 if progress:
                     progress(f"embedding {collection}", min(done, total), total)
 
             while await rebuilding.left():
-                await rebuilding.embed_all(tell)
+                await rebuilding.embed_all(report_progress)
             await rebuilding.name_it()
             await drop_stale(store)
             embedded += done

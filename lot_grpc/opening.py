@@ -104,40 +104,40 @@ async def open_all(
 
 def ranking_weights(settings: Settings) -> RankingWeights:
     """How far what was learned may move a hit."""
-    wanted = settings.ranking
+    configured = settings.ranking
     return RankingWeights(
-        wanted.gate,
-        wanted.learned_weight,
-        wanted.kernel_width,
-        Fading(wanted.half_life_days * _DAY, wanted.kept),
+        configured.gate,
+        configured.learned_weight,
+        configured.kernel_width,
+        Fading(configured.half_life_days * _DAY, configured.decay),
     )
 
 
 def structural_weights(settings: Settings) -> StructuralWeights:
     """What makes an episode similar to a task, as it is set."""
-    wanted = settings.recommendation
+    configured = settings.recommendation
     return StructuralWeights(
-        wanted.category_weight,
-        wanted.task_type_weight,
-        wanted.complexity_weight,
-        wanted.text_weight,
+        configured.category_weight,
+        configured.task_type_weight,
+        configured.complexity_weight,
+        configured.text_weight,
     )
 
 
 def _learning(settings: Settings) -> PatternLearning:
-    wanted = settings.distill
+    configured = settings.distill
     return PatternLearning(
         settings.dedupe.similarity,
-        DistillDefaults(wanted.similarity, wanted.min_group_size),
-        wanted.interval_minutes * 60,
+        DistillDefaults(configured.similarity, configured.min_group_size),
+        configured.interval_minutes * 60,
     )
 
 
 def _make_reranker(settings: Settings) -> Reranker:
     """It reads its files when it is first asked: most servers never are."""
-    wanted = settings.rerank
+    configured = settings.rerank
     return make_reranker(
-        wanted.model, path=wanted.path, sha256=wanted.sha256, threads=wanted.threads
+        configured.model, path=configured.path, sha256=configured.sha256, threads=configured.threads
     )
 
 
@@ -151,13 +151,13 @@ async def _open_named(settings: Settings, model: str) -> Embedder:
             "LOT_OPENAI_BASE_URL), stop the server and run `lot-grpc reindex --offline`",
             model=model,
         )
-    wanted: dict[str, object] = {
+    configured: dict[str, object] = {
         "provider": "openai" if remote else "fastembed",
         "model": model.removeprefix(REMOTE),
     }
     if model != settings.embedding.model or settings.reindex.path:
-        wanted |= {"path": settings.reindex.path, "sha256": settings.reindex.sha256}
-    embedding = settings.embedding.model_copy(update=wanted)
+        configured |= {"path": settings.reindex.path, "sha256": settings.reindex.sha256}
+    embedding = settings.embedding.model_copy(update=configured)
     try:
         return await open_embedder(settings.model_copy(update={"embedding": embedding}), None)
     except ModelUnavailableError as error:
@@ -168,47 +168,47 @@ async def _open_named(settings: Settings, model: str) -> Embedder:
 
 async def open_embedder(settings: Settings, progress: Progress | None) -> Embedder:
     """The configured model. Raises StartupError."""
-    wanted = settings.embedding
-    if wanted.provider == "openai":
+    configured = settings.embedding
+    if configured.provider == "openai":
         return await _open_remote_embedder(settings)
     return await open_fastembed(
-        wanted.model,
-        path=wanted.path,
-        sha256=wanted.sha256,
-        cache_dir=wanted.cache_dir,
-        allow_download=wanted.download,
-        threads=wanted.threads,
-        cache_entries=wanted.cache_entries,
+        configured.model,
+        path=configured.path,
+        sha256=configured.sha256,
+        cache_dir=configured.cache_dir,
+        allow_download=configured.download,
+        threads=configured.threads,
+        cache_entries=configured.cache_entries,
         progress=progress,
     )
 
 
 async def _open_remote_embedder(settings: Settings) -> Embedder:
-    wanted = settings.openai
+    configured = settings.openai
     return await open_openai(
         settings.embedding.model,
-        base_url=wanted.base_url,
-        api_key=wanted.api_key.get_secret_value() if wanted.api_key else "",
-        dimensions=wanted.dimensions,
-        batch_size=wanted.batch_size,
-        max_concurrent_requests=wanted.max_concurrent_requests,
-        timeout_seconds=wanted.timeout_seconds,
-        retries=wanted.retries,
-        query_prefix=wanted.query_prefix,
-        max_tokens=wanted.max_tokens,
+        base_url=configured.base_url,
+        api_key=configured.api_key.get_secret_value() if configured.api_key else "",
+        dimensions=configured.dimensions,
+        batch_size=configured.batch_size,
+        max_concurrent_requests=configured.max_concurrent_requests,
+        timeout_seconds=configured.timeout_seconds,
+        retries=configured.retries,
+        query_prefix=configured.query_prefix,
+        max_tokens=configured.max_tokens,
         cache_entries=settings.embedding.cache_entries,
     )
 
 
 def make_store(settings: Settings, *, accept_loss: bool = False) -> VectorStore:
     """The configured store. Raises StartupError."""
-    wanted = settings.storage
-    if wanted.store == "edge":
+    configured = settings.storage
+    if configured.store == "edge":
         return EdgeStore(
-            wanted.data_dir,
+            configured.data_dir,
             SystemClock(),
-            min_free_bytes=wanted.min_free_bytes,
-            sync_always=wanted.sync == "always",
+            min_free_bytes=configured.min_free_bytes,
+            sync_always=configured.sync == "always",
             accept_loss=accept_loss,
         )
     return make_qdrant_store(settings)

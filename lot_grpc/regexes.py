@@ -65,5 +65,5 @@ def check_regex(text: str, field: str) -> None:
 
 def _reason(error: Exception) -> str:
     """RE2 tells it in bytes that need not be UTF-8 at a cut."""
-    told = error.args[0] if error.args else ""
-    return told.decode(errors="replace") if isinstance(told, bytes) else str(told)
+    problem = error.args[0] if error.args else ""
+    return problem.decode(errors="replace") if isinstance(problem, bytes) else str(problem)

@@ -212,7 +212,7 @@ class RankingSettings(BaseSettings):
     learned_weight: Share = 0.2
     kernel_width: float = Field(default=0.06, gt=0, le=10)
     half_life_days: float = Field(default=180.0, ge=0, le=36_500)
-    kept: float = Field(default=0.93, gt=0, le=1)
+    decay: float = Field(default=0.93, gt=0, le=1)
 
 
 class RecommendationSettings(BaseSettings):

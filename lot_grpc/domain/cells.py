@@ -29,12 +29,12 @@ _MICROS = 1_000_000
 class Fading:
     """How outcomes lose weight. ``half_life`` in seconds, 0 is never.
 
-    ``kept`` is what a new outcome leaves of the weight of the earlier ones in its cell, in (0, 1]:
-    what changed is learned anew within about ``1 / (1 - kept)`` outcomes.
+    ``decay`` is what a new outcome leaves of the weight of the earlier ones in its cell, in (0, 1]:
+    what changed is learned anew within about ``1 / (1 - decay)`` outcomes.
     """
 
     half_life: float = 180 * 24 * 3600.0
-    kept: float = 0.93
+    decay: float = 0.93
 
     def since(self, then: int, now: int) -> float:
         """The weight left of an outcome after the time between two instants, in microseconds."""
@@ -57,7 +57,7 @@ class Cell:
 
     def record(self, value: float, at: int, fading: Fading) -> Cell:
         """The cell after one more outcome, of ``value`` 1, ½ or 0. A late one fades nothing."""
-        left = fading.kept * fading.since(self.last_time, at) if self.count else 1.0
+        left = fading.decay * fading.since(self.last_time, at) if self.count else 1.0
         return Cell(
             self.successes * left + value,
             self.trials * left + 1.0,
@@ -67,7 +67,7 @@ class Cell:
 
     def weight_of(self, at: int, later: int, fading: Fading) -> float:
         """What an outcome of ``at`` weighs here, after which ``later`` others came in."""
-        return math.pow(fading.kept, later) * fading.since(at, self.last_time)
+        return math.pow(fading.decay, later) * fading.since(at, self.last_time)
 
     def without(self, value: float, weight: float) -> Cell:
         """The cell less an outcome that was counted."""

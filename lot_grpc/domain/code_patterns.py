@@ -142,8 +142,8 @@ def piece_task(piece: CodePiece, language: str) -> str:
     The first sentence of its documentation; its name as words; what it is, with its signature; and
     the shapes that people ask for by name.
     """
-    said = first_sentence(piece.doc)
-    parts = [f"{_full_stop(said)} {_words(piece)}" if said else _words(piece)]
+    summary = first_sentence(piece.doc)
+    parts = [f"{_full_stop(summary)} {_words(piece)}" if summary else _words(piece)]
     parts.append(f": {_LANGUAGES.get(language, language)} {_what(piece)}")
     if piece.signature:
         parts.append(f" `{piece.signature}`")

@@ -34,7 +34,7 @@ MOST_SOURCES: Final = 1000
 """Members that a DISTILLED pattern names; the others name it."""
 
 _EXAMPLES, _LONGEST_EXAMPLE = 10, 200
-_TOLD_SLOTS, _TOLD_VALUES, _TOLD_LENGTH = 4, 4, 40
+_SHOWN_SLOTS, _SHOWN_VALUES, _SHOWN_LENGTH = 4, 4, 40
 _CONTEXTS, _LONGEST_CONTEXT = 5, 2000
 _MOST_TERMS = 100
 
@@ -154,14 +154,14 @@ def _contexts(given: Iterable[str]) -> str:
 
 def _applicability(contents: Sequence[PatternContent], slots: Slots, facts: GroupSummary) -> str:
     """When the pattern applies, for people and for models."""
-    told = [_shared(content.context for content in contents) or ""]
-    examples = slots.examples(_TOLD_VALUES, _TOLD_LENGTH)
-    told += [
-        f"{{{name}}} was: {'; '.join(examples[name])}." for name in list(examples)[:_TOLD_SLOTS]
+    lines = [_shared(content.context for content in contents) or ""]
+    examples = slots.examples(_SHOWN_VALUES, _SHOWN_LENGTH)
+    lines += [
+        f"{{{name}}} was: {'; '.join(examples[name])}." for name in list(examples)[:_SHOWN_SLOTS]
     ]
     of = "groups of patterns" if facts.level > 1 else "patterns"
-    told.append(f"Generalised from {facts.size} {of}.")
-    return "\n".join(line for line in told if line)
+    lines.append(f"Generalised from {facts.size} {of}.")
+    return "\n".join(line for line in lines if line)
 
 
 def field_value(content: PatternContent, name: str) -> Any:

@@ -113,12 +113,12 @@ def search_text(content: ErrorSolutionContent) -> SearchText:
     says little of the error, so it counts by its words only, as does when the error came.
     """
     error = joined(content.error_type, content.error_message)
-    told = (_FENCED.sub("", text).strip() for text in (content.resolution, *content.steps))
+    advice = (_FENCED.sub("", text).strip() for text in (content.resolution, *content.steps))
     line = content.error.line
     return SearchText(
         error,
         more=joined(content.context, content.resolution, *content.steps),
-        solved=joined(line or error, *told),
+        solved=joined(line or error, *advice),
     )
 
 

@@ -49,13 +49,13 @@ _CLAUSE_END = frozenset(",:")
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """A reward in [-1, 1]; not ``sure``: it could not be told, and the reward is 0."""
+    """A reward in [-1, 1]; not ``conclusive``: it could not be told, and the reward is 0."""
 
     reward: float
-    sure: bool
+    conclusive: bool
 
 
-UNSURE = Judgement(0.0, sure=False)
+UNSURE = Judgement(0.0, conclusive=False)
 
 
 def judge(text: str) -> Judgement:
@@ -68,7 +68,7 @@ def judge(text: str) -> Judgement:
         return UNSURE
     total = praise - complaint
     reward = total / math.sqrt(total * total + _SOFTENING)
-    return Judgement(reward, sure=True) if abs(reward) >= _SURE_FROM else UNSURE
+    return Judgement(reward, conclusive=True) if abs(reward) >= _SURE_FROM else UNSURE
 
 
 def only_praises(text: str) -> bool:

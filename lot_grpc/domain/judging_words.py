@@ -211,8 +211,8 @@ OPEN: Final = _words(
 
 def _graded() -> dict[tuple[str, ...], float]:
     grades: dict[tuple[str, ...], float] = {}
-    for told in (_POSITIVE, _NEGATIVE):
-        for grade, words in told.items():
+    for table in (_POSITIVE, _NEGATIVE):
+        for grade, words in table.items():
             grades.update({(word,): grade for word in words.casefold().split()})
     for grade, phrases in _PHRASES.items():
         grades.update({tuple(one.split()): grade for one in phrases.casefold().split(",")})

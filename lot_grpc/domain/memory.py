@@ -109,8 +109,8 @@ def same_memory_id(content: MemoryContent, number: int = 0) -> str:
     White space is folded, but for code. ``number`` counts the ids of one content: the next is
     tried where a memory that has the first was edited to say something else.
     """
-    said = content.content if _is_code(content) else " ".join(content.content.split())
-    parts = [content.kind.value, " ".join(content.title.split()), said, content.language]
+    body = content.content if _is_code(content) else " ".join(content.content.split())
+    parts = [content.kind.value, " ".join(content.title.split()), body, content.language]
     return f"m-{content_hash([*parts, number] if number else parts)[:20]}"
 
 

@@ -111,7 +111,7 @@ def _advice(trend: CategoryTrend) -> Iterable[Advice]:
         )
 
 
-_SAID = {
+_WORDING = {
     InsightKind.APPROACH: 'Most successful approach: "{name}" ({count}).',
     InsightKind.SUCCESS_FACTOR: 'Success factor: "{name}" ({count}).',
     InsightKind.TOOL: 'Tool of successful episodes: "{name}" ({count}).',
@@ -128,7 +128,7 @@ def insights_of(
         (InsightKind.TOOL, tools[:TOP_TOOLS]),
     )
     return tuple(
-        Insight(kind, one.name, one.count, _SAID[kind].format(name=one.name, count=one.count))
+        Insight(kind, one.name, one.count, _WORDING[kind].format(name=one.name, count=one.count))
         for kind, counts in kinds
         for one in counts
     )

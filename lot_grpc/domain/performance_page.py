@@ -38,13 +38,15 @@ def page_of(report: PerformanceReport) -> str:
 
 def _in_all(report: PerformanceReport) -> str:
     when = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=report.generate_time)
-    said = f"{when:%Y-%m-%d %H:%M} UTC. "
+    heading = f"{when:%Y-%m-%d %H:%M} UTC. "
     if report.success_rate is None:
-        return said + "No episode has ended."
-    said += f"Ended: {report.total:,}; went well: {report.successes:,} ({report.success_rate:.1%})"
+        return heading + "No episode has ended."
+    heading += (
+        f"Ended: {report.total:,}; went well: {report.successes:,} ({report.success_rate:.1%})"
+    )
     if report.average_duration is not None:
-        said += f"; {span(report.average_duration)} on average"
-    return said + "."
+        heading += f"; {span(report.average_duration)} on average"
+    return heading + "."
 
 
 def _table(trends: Iterable[CategoryTrend]) -> Iterator[str]:

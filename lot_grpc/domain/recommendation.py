@@ -102,25 +102,25 @@ class Recommendations:
     @property
     def sentences(self) -> list[str]:
         """The same in words. The first is the seed's, with its counts."""
-        said = []
+        lines = []
         if self.compared_count:
             rate = self.succeeded_count / self.compared_count
             similar = f"{self.succeeded_count} of {counted(self.compared_count, 'similar task')}"
             follow = " Consider following similar approaches." if rate > 1 / 2 else ""
-            said.append(f"{similar} went well ({rate:.0%}).{follow}")
+            lines.append(f"{similar} went well ({rate:.0%}).{follow}")
         if not self.similar_count:
-            return [*said, f"No similar episode went well yet: take the {STANDARD} approach."]
+            return [*lines, f"No similar episode went well yet: take the {STANDARD} approach."]
         similar = _similar(self.similar_count)
         if self.approaches:
-            said.append(
+            lines.append(
                 f'Take the approach: "{self.approach}" ({self.approaches[0].count} of {similar} '
                 "took it)."
             )
         if self.success_factors:
-            said.append(f"What helped: {_listed(self.success_factors)}.")
+            lines.append(f"What helped: {_listed(self.success_factors)}.")
         if self.tools:
-            said.append(f"Tools they used: {_listed(self.tools)}.")
-        return said
+            lines.append(f"Tools they used: {_listed(self.tools)}.")
+        return lines
 
 
 def _similar(count: int) -> str:

@@ -71,13 +71,13 @@ class Slots:
         compared = _compared(values)
         if compared not in self._by_values:
             raw = [" ".join(str(value).split()) if value != "" else "" for value in values]
-            wanted = self._keys.get(compared) or kind_of(raw)
-            if wanted == _OTHERWISE:
-                wanted = kind_of([plain_value(value) for value in values])
-            name, number = wanted, 1
+            label = self._keys.get(compared) or kind_of(raw)
+            if label == _OTHERWISE:
+                label = kind_of([plain_value(value) for value in values])
+            name, number = label, 1
             while name in self._taken:
                 number += 1
-                name = f"{wanted}_{number}"
+                name = f"{label}_{number}"
             self._taken.add(name)
             self._by_values[compared] = name
         return self._by_values[compared]

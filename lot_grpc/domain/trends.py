@@ -117,7 +117,7 @@ class CategoryTrend:
 
 
 @dataclass(frozen=True, slots=True)
-class TrendWish:
+class TrendOptions:
     """What a trend shows. ``interval`` in microseconds; 0: no points.
 
     ``sample_size`` is at most ``COMPARED_AT_MOST``.
@@ -138,8 +138,8 @@ class _Point:
 class Tally:
     """Gathers a category's ended episodes, which come newest first, without keeping them."""
 
-    def __init__(self, wish: TrendWish) -> None:
-        self._wish = wish
+    def __init__(self, options: TrendOptions) -> None:
+        self._options = options
         self._outcomes: list[bool] = []
         self._durations = Durations()
         self._approaches: list[str] = []
@@ -153,7 +153,7 @@ class Tally:
 
     def add(self, episode: EndedEpisode) -> None:
         """Take the next older one in."""
-        if self.count < self._wish.sample_size:
+        if self.count < self._options.sample_size:
             self._durations.add(episode.seconds)
             if episode.succeeded and episode.approach:
                 self._approaches.append(episode.approach)
@@ -167,16 +167,16 @@ class Tally:
         self.count += 1
 
     def _start(self, episode: EndedEpisode) -> int:
-        return episode.end_time - episode.end_time % self._wish.interval
+        return episode.end_time - episode.end_time % self._options.interval
 
     def _has_point_for(self, episode: EndedEpisode) -> bool:
-        if not self._wish.interval:
+        if not self._options.interval:
             return False
-        return len(self._points) < self._wish.max_points or self._start(episode) in self._points
+        return len(self._points) < self._options.max_points or self._start(episode) in self._points
 
     def trend(self, category: str, total: int) -> CategoryTrend:
         """What came out. ``total`` episodes of the category ended."""
-        sample = self._outcomes[: self._wish.sample_size]
+        sample = self._outcomes[: self._options.sample_size]
         points = (
             TrendPoint(start, one.count, one.successes, one.durations.average)
             for start, one in sorted(self._points.items())

@@ -43,10 +43,10 @@ class EndpointError(Exception):
     """
 
     def __init__(
-        self, said: str, *, status: int = 0, passing: bool = False, wait: float | None = None
+        self, problem: str, *, status: int = 0, passing: bool = False, wait: float | None = None
     ) -> None:
-        super().__init__(said)
-        self.said = said
+        super().__init__(problem)
+        self.problem = problem
         self.status = status
         self.passing = passing
         self.wait = wait
@@ -129,7 +129,7 @@ class EmbeddingEndpoint:
             except EndpointError as error:
                 if not error.passing or attempt == self._retries:
                     if attempt:
-                        error.said += f", {attempt + 1} times in a row"
+                        error.problem += f", {attempt + 1} times in a row"
                     raise
                 wait = self._wait(attempt) if error.wait is None else error.wait
             await asyncio.sleep(wait)
@@ -151,15 +151,15 @@ class EmbeddingEndpoint:
                     if len(content) > _MOST_BYTES:
                         raise EndpointError(f"answered more than {_MOST_BYTES // 2**20} MiB")
         except TimeoutError:
-            said = f"did not answer within {self._timeout:g} s"
-            raise EndpointError(said, passing=True) from None
+            problem = f"did not answer within {self._timeout:g} s"
+            raise EndpointError(problem, passing=True) from None
         except httpx.ConnectError as error:
-            said = f"cannot be reached ({self._without_key(str(error))})"
-            raise EndpointError(said, passing=True) from None
+            problem = f"cannot be reached ({self._without_key(str(error))})"
+            raise EndpointError(problem, passing=True) from None
         except (httpx.HTTPError, httpx.InvalidURL) as error:
-            said = f"broke off the exchange ({type(error).__name__})"
+            problem = f"broke off the exchange ({type(error).__name__})"
             passing = isinstance(error, httpx.NetworkError | httpx.RemoteProtocolError)
-            raise EndpointError(said, passing=passing) from None
+            raise EndpointError(problem, passing=passing) from None
         if response.status_code != HTTPStatus.OK:
             raise self._refusal(response, bytes(content))
         return bytes(content)
@@ -178,9 +178,9 @@ class EmbeddingEndpoint:
         code = self._code(content)
         passing = status in (408, 429) or status >= 500
         reason = response.reason_phrase if _CODE.fullmatch(response.reason_phrase) else ""
-        said = f"answered {status}{f' {reason}' if reason else ''}{f' ({code})' if code else ''}"
+        problem = f"answered {status}{f' {reason}' if reason else ''}{f' ({code})' if code else ''}"
         return EndpointError(
-            said,
+            problem,
             status=status,
             passing=passing and code != _NO_QUOTA,
             wait=_retry_after(response.headers.get("retry-after", "")),

@@ -258,8 +258,8 @@ class OpenAIEmbedder:
             raise self._failure(fault.cause) from fault.cause
 
     def _failure(self, cause: BaseException) -> EmbeddingFailedError:
-        said = cause.said if isinstance(cause, EndpointError) else "could not be asked"
-        text = f"the embedding endpoint {self._endpoint.url} {said}"
+        problem = cause.problem if isinstance(cause, EndpointError) else "could not be asked"
+        text = f"the embedding endpoint {self._endpoint.url} {problem}"
         if isinstance(cause, EndpointError) and cause.passing:
             text += "; try again later, a write with the same request_id"
             return EmbeddingUnavailableError(text, url=self._endpoint.url)
@@ -391,7 +391,7 @@ def _not_there(url: str, model: str, error: EndpointError) -> ModelUnavailableEr
         "LOT_EMBEDDING_MODEL, LOT_OPENAI_DIMENSIONS and LOT_OPENAI_API_KEY",
     )
     return ModelUnavailableError(
-        f"embedding model {model} is not to be had: {url} {error.said}; {remedy}",
+        f"embedding model {model} is not to be had: {url} {error.problem}; {remedy}",
         model=model,
         url=url,
         status=error.status,

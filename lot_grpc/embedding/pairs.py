@@ -56,7 +56,7 @@ class Turns:
                 self._calls.append(call)
                 self._changed.notify(call.end)
             else:
-                _tell_if_finished(call)
+                _notify_if_finished(call)
 
     def stop(self, call: Call) -> None:
         """Begin no more of the call's pairs. What runs is finished."""
@@ -99,13 +99,13 @@ class Turns:
                 self._stop(call)
             else:
                 call.scores[index] = outcome
-                _tell_if_finished(call)
+                _notify_if_finished(call)
 
     def _stop(self, call: Call) -> None:
         # It stays in the queue, where `take` passes over it.
         self._waiting -= call.end - call.next
         call.end = call.next
-        _tell_if_finished(call)
+        _notify_if_finished(call)
 
 
 class PairWorkers:
@@ -147,7 +147,7 @@ class PairWorkers:
             self.turns.give(call, index, outcome)
 
 
-def _tell_if_finished(call: Call) -> None:
+def _notify_if_finished(call: Call) -> None:
     if call.running or call.next < call.end:
         return
     try:

@@ -40,7 +40,7 @@ class EmbeddingFault(Exception):  # noqa: N818 - carries an error across, is non
 class Job:
     """A text on its way. All who want the same text share it; see ``wait`` and ``release``."""
 
-    __slots__ = ("abandoned", "call", "future", "key", "prefix", "text", "wanted", "work")
+    __slots__ = ("abandoned", "call", "future", "key", "prefix", "text", "waiters", "work")
 
     call: _Call
     """Set when its turn has come."""
@@ -51,7 +51,7 @@ class Job:
         self.key = key
         self.text = text
         self.prefix = prefix
-        self.wanted = 1
+        self.waiters = 1
         self.work: Work | None = current_work()
         self.abandoned = False
         self.future: asyncio.Future[Encoded] = loop.create_future()
@@ -64,7 +64,7 @@ class Job:
 
     def join(self) -> None:
         """One more wants it."""
-        self.wanted += 1
+        self.waiters += 1
         self.work = current_work()
 
     @property
@@ -74,8 +74,8 @@ class Job:
 
     def release(self) -> bool:
         """One who wanted it is gone; True when that was the last and it is not done yet."""
-        self.wanted -= 1
-        self.abandoned = self.wanted == 0 and not self.future.done()
+        self.waiters -= 1
+        self.abandoned = self.waiters == 0 and not self.future.done()
         return self.abandoned
 
 

@@ -105,7 +105,7 @@ def _gain(measured: Measured, queries: Sequence[EvalQuery]) -> dict[str, Differe
 def result_json(result: Result) -> dict[str, Any]:
     """One object: each leg under its own name, with metrics, ``intervals`` and ``p50_ms``."""
     dataset = result.measured.dataset
-    told: dict[str, Any] = {
+    report: dict[str, Any] = {
         "data": dataset.name,
         "documents": len(dataset.documents),
         "documents_without_text": result.blank_documents,
@@ -117,19 +117,19 @@ def result_json(result: Result) -> dict[str, Any]:
         "settings": dict(result.settings),
     }
     for leg, metrics in result.legs.items():
-        told[leg] = _leg_json(metrics) | {"p50_ms": round(result.p50_ms[leg], 2)}
+        report[leg] = _leg_json(metrics) | {"p50_ms": round(result.p50_ms[leg], 2)}
     if result.gain:
-        told["hybrid_minus_better_leg"] = {
+        report["hybrid_minus_better_leg"] = {
             metric: {"better_leg": one.than, **difference_json(one.estimate)}
             for metric, one in result.gain.items()
         }
     if result.groups:
-        told["groups"] = {
+        report["groups"] = {
             name: {"queries": group.queries}
             | {leg: _leg_json(metrics) for leg, metrics in group.legs.items()}
             for name, group in result.groups.items()
         }
-    return told
+    return report
 
 
 def difference_json(estimate: Estimate) -> dict[str, Any]:

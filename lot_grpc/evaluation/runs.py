@@ -87,25 +87,25 @@ def read_run(path: Path) -> SavedRun:
         EvalDataError: It cannot be read, or is something else.
     """
     try:
-        told = json.loads(path.read_text(encoding="utf-8"))
+        document = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise wrong(path, 0, f"cannot be read: {error.strerror or error}") from None
     except ValueError as error:
         raise wrong(path, 0, f"is not JSON ({error}); --compare wants what --save wrote") from None
-    if not isinstance(told, dict) or told.get(_MARK) != _FORMAT:
+    if not isinstance(document, dict) or document.get(_MARK) != _FORMAT:
         raise wrong(path, 0, "is no run saved by this version; --compare wants what --save wrote")
     try:
-        return SavedRun(path, {one["data"]: _saved_set(one) for one in told["sets"]})
+        return SavedRun(path, {one["data"]: _saved_set(one) for one in document["sets"]})
     except (KeyError, TypeError, ValueError, AttributeError):
         raise wrong(path, 0, "is damaged; measure again with --save") from None
 
 
-def _saved_set(told: Mapping[str, Any]) -> SavedSet:
+def _saved_set(document: Mapping[str, Any]) -> SavedSet:
     per_query = {
         leg: {key: {name: float(one[name]) for name in METRICS} for key, one in queries.items()}
-        for leg, queries in told["per_query"].items()
+        for leg, queries in document["per_query"].items()
     }
-    return SavedSet(dict(told["fingerprints"]), str(told["filter"]), per_query)
+    return SavedSet(dict(document["fingerprints"]), str(document["filter"]), per_query)
 
 
 def check_comparable(dataset: Dataset, earlier: SavedRun) -> None:

@@ -33,9 +33,9 @@ def style(light: str, dark: str) -> str:
     return f"{_LIGHT}{light}  @media (prefers-color-scheme: dark) {{{_DARK}{dark}  }}{_FONT}"
 
 
-def text(x: float, y: float, said: str, kind: str, anchor: str) -> str:
+def text(x: float, y: float, label: str, kind: str, anchor: str) -> str:
     """A line of text. ``kind``: its classes; ``anchor``: start, middle or end."""
-    return f'<text class="{kind}" x="{x:g}" y="{y:g}" text-anchor="{anchor}">{escape(said)}</text>'
+    return f'<text class="{kind}" x="{x:g}" y="{y:g}" text-anchor="{anchor}">{escape(label)}</text>'
 
 
 def head(width: int, height: int, title: str, description: str, sheet: str) -> list[str]:

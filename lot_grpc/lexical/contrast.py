@@ -108,16 +108,16 @@ class Contrast:
 class Reading:
     """A text as it is compared.
 
-    ``words`` and ``negated`` are terms, ``said`` and ``denied`` the words as they stand. ``form``:
-    ``words`` without values (numbers, names, quotations).
-    ``particles``: function words and ``PARTICLES``, each with how many of the same come before it.
-    ``moves``: what stands before and behind a "to".
+    ``words`` and ``negated`` are terms, ``affirmed`` and ``denied`` the words as they stand.
+    ``form``: ``words`` without values (numbers, names, quotations). ``particles``: function words
+    and ``PARTICLES``, each with how many of the same come before it. ``moves``: what stands before
+    and behind a "to".
     """
 
     words: frozenset[str]
     form: frozenset[str]
     negated: frozenset[str]
-    said: frozenset[str]
+    affirmed: frozenset[str]
     denied: frozenset[str]
     particles: frozenset[tuple[str, int]]
     moves: frozenset[tuple[str, str]]
@@ -125,7 +125,7 @@ class Reading:
     @property
     def all_words(self) -> frozenset[str]:
         """The words of which opposites may be known."""
-        return self.said.union(self.denied, (word for word, _ in self.particles))
+        return self.affirmed.union(self.denied, (word for word, _ in self.particles))
 
 
 def contrast(one: str, other: str) -> Contrast:
@@ -146,8 +146,8 @@ def opposed(one: Reading, other: Reading, known: Opposites | None = None) -> boo
     """Whether they contradict each other. ``known``: opposites among the words of both and more."""
     if known is None:
         known = opposites_among(one.all_words | other.all_words)
-    ours = _one_sided(one.said - other.said, known)
-    theirs = _one_sided(other.said - one.said, known)
+    ours = _one_sided(one.affirmed - other.affirmed, known)
+    theirs = _one_sided(other.affirmed - one.affirmed, known)
     return (
         _opposite(ours, theirs, known)
         or _denies(one, other, known)
@@ -169,7 +169,7 @@ def _one_sided(words: AbstractSet[str], known: Opposites) -> AbstractSet[str]:
 def _denies(one: Reading, other: Reading, known: Opposites) -> bool:
     """Whether one denies what the other says, but for "not show" beside "hide"."""
     return not one.negated.isdisjoint(other.words - other.negated) and not (
-        _opposite(one.denied, other.said, known) or _opposite(other.denied, one.said, known)
+        _opposite(one.denied, other.affirmed, known) or _opposite(other.denied, one.affirmed, known)
     )
 
 
@@ -188,8 +188,8 @@ class Contradictions:
 
     def __init__(self, texts: Sequence[Reading]) -> None:
         self._known = opposites_among({word for one in texts for word in one.all_words})
-        self._texts = [replace(one, said=one.said & self._known.keys()) for one in texts]
-        self._said = _places(one.said for one in self._texts)
+        self._texts = [replace(one, affirmed=one.affirmed & self._known.keys()) for one in texts]
+        self._affirmed_at = _places(one.affirmed for one in self._texts)
         self._negated = _places(one.negated for one in texts)
         self._moves = _places(one.moves for one in texts)
         self._tokens = _places(one.words | one.particles for one in texts)
@@ -214,9 +214,9 @@ class Contradictions:
         """Which texts may contradict the one at a place; others cannot."""
         one = self._texts[at]
         near = np.zeros(len(self._texts), dtype=np.bool_)
-        for word in one.said:
+        for word in one.affirmed:
             for other in self._known[word]:
-                near[self._said.get(other, _NOWHERE)] = True
+                near[self._affirmed_at.get(other, _NOWHERE)] = True
         for term in one.negated:
             near[self._tokens[term]] = True
         for term in one.words:
@@ -276,7 +276,7 @@ def read(text: str) -> Reading:
     words: set[str] = set()
     values: set[str] = set()
     negated: set[str] = set()
-    said: set[str] = set()
+    affirmed: set[str] = set()
     denied: set[str] = set()
     particles: set[tuple[str, int]] = set()
     moves: set[tuple[str, str]] = set()
@@ -296,7 +296,7 @@ def read(text: str) -> Reading:
             towards, after = before, _BESIDE
         elif kind == "value" or term not in FUNCTION_TERMS:
             (values if kind == "value" else words).add(term)
-            (denied if reach else said).add(word)
+            (denied if reach else affirmed).add(word)
             if reach:
                 negated.add(term)
                 reach -= 1
@@ -308,7 +308,7 @@ def read(text: str) -> Reading:
         frozenset(words | values),
         frozenset(words - values),
         frozenset(negated),
-        frozenset(said - PARTICLES),
+        frozenset(affirmed - PARTICLES),
         frozenset(denied - PARTICLES),
         frozenset(particles),
         frozenset(moves),

@@ -109,19 +109,19 @@ class _Cut:
 
     def broken(self) -> list[str]:
         """A sentence for each place that was not understood, and one for those that are more."""
-        told = []
+        problems = []
         for node, scope in self._walk.broken:
             inside = f" in {self._joined(scope)}" if scope else ""
             where = self._place(node)
             if node.is_missing:
-                told.append(f"{where}: {node.type} is missing{inside}"[: 4 * _LONGEST_LINE])
+                problems.append(f"{where}: {node.type} is missing{inside}"[: 4 * _LONGEST_LINE])
                 continue
             shown = self._line(node.start_byte, node.end_byte, _LONGEST_SHOWN)
-            told.append(f"{where}: not understood{inside}: {shown}"[: 4 * _LONGEST_LINE])
-        more = self._walk.broken_count - len(told)
+            problems.append(f"{where}: not understood{inside}: {shown}"[: 4 * _LONGEST_LINE])
+        more = self._walk.broken_count - len(problems)
         if more:
-            told.append(f"and {more:,} more places")
-        return told
+            problems.append(f"and {more:,} more places")
+        return problems
 
     def too_large(self, found: Found) -> str:
         """That a piece is larger than a pattern may be."""

@@ -53,7 +53,7 @@ class Page(Generic[T, R]):
         self._to_pb = to_pb
         masked = "read_mask" in request.DESCRIPTOR.fields_by_name
         self._tree = read_tree(request.read_mask, kind) if masked else None
-        self._room = room_for_things() - reserved
+        self._room = record_budget() - reserved
         self.full = False
         """Whether another item did not fit."""
 
@@ -77,7 +77,7 @@ class Page(Generic[T, R]):
         return response
 
 
-def room_for_things() -> int:
+def record_budget() -> int:
     """Bytes available for the items of a response."""
     return answer_bytes.get() - _NOTICES
 

@@ -42,7 +42,7 @@ class ErrorSolutionServicer(memory_service_pb2_grpc.MemoryServiceServicer):
             created=saved.created,
             notices=[
                 *text_notices("error_solution.error_message", truncated=saved.truncated),
-                *convert.unchanged_notices(saved.kept),
+                *convert.unchanged_notices(saved.unchanged_fields),
             ],
         )
 

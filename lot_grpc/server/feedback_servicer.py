@@ -24,7 +24,7 @@ class FeedbackServicer(pb_grpc.PatternServiceServicer):
     async def GiveFeedback(
         self, request: pb.GiveFeedbackRequest, context: Context
     ) -> pb.GiveFeedbackResponse:
-        given = await self._feedback.give_and_tell(
+        given = await self._feedback.give_with_entry(
             namespace_or_default(request.namespace), draft_from_pb(request)
         )
         return pb.GiveFeedbackResponse(

@@ -30,11 +30,11 @@ _SMALL: Final = 64 * 1024
 class _Reading:
     """A message that is arriving."""
 
-    __slots__ = ("began", "has_room", "limit", "refused")
+    __slots__ = ("began", "has_capacity", "limit", "refused")
 
     def __init__(self, began: float) -> None:
         self.began = began
-        self.has_room = False
+        self.has_capacity = False
         self.refused = False
         self.limit: asyncio.Timeout | None = None
 
@@ -51,7 +51,7 @@ class Incoming:
         self._slow: set[_Reading] = set()
 
     @property
-    def has_room(self) -> bool:
+    def has_capacity(self) -> bool:
         """Whether a message of the largest size would find room now."""
         return self._free >= self._most
 
@@ -65,13 +65,13 @@ class Incoming:
         await self._quick.acquire()
         loop = asyncio.get_running_loop()
         reading = _Reading(loop.time())
-        timer = loop.call_later(_QUICK_SECONDS, self._make_room, reading)
+        timer = loop.call_later(_QUICK_SECONDS, self._make_capacity, reading)
         try:
             async with asyncio.timeout(None) as reading.limit:
                 got: Any = await context.read()
         except TimeoutError:
             if reading.refused:
-                raise self._no_room() from None
+                raise self._no_capacity() from None
             raise OverloadedError(
                 f"the request did not arrive within {self._seconds:g} s, or {_HURRY_SECONDS:g} s "
                 "while others wait; retry in a moment",
@@ -79,7 +79,7 @@ class Incoming:
             ) from None
         finally:
             timer.cancel()
-            if reading.has_room:
+            if reading.has_capacity:
                 self._slow.discard(reading)
                 self._free += self._most
             else:
@@ -90,7 +90,7 @@ class Incoming:
         raw = bytes(got)
         if _SMALL < len(raw) > self._free:
             self.hurry()
-            raise self._no_room()
+            raise self._no_capacity()
         self._free -= len(raw)
         return raw
 
@@ -106,11 +106,11 @@ class Incoming:
             if limit is not None and not limit.expired():
                 limit.reschedule(max(now, reading.began + _HURRY_SECONDS))
 
-    def _make_room(self, reading: _Reading) -> None:
+    def _make_capacity(self, reading: _Reading) -> None:
         assert reading.limit is not None
-        if self.has_room:
+        if self.has_capacity:
             self._free -= self._most
-            reading.has_room = True
+            reading.has_capacity = True
             self._slow.add(reading)
             self._quick.release()
             reading.limit.reschedule(reading.began + self._seconds)
@@ -119,7 +119,7 @@ class Incoming:
             reading.limit.reschedule(0)
             self.hurry()
 
-    def _no_room(self) -> OverloadedError:
+    def _no_capacity(self) -> OverloadedError:
         return OverloadedError(
             f"the server's {self._total:,} bytes for requests are in use; retry in a moment",
             limit=self._total,

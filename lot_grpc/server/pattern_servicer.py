@@ -108,7 +108,7 @@ class PatternServicer(pb_grpc.PatternServiceServicer):
         )
         return pb.UpdatePatternResponse(
             pattern=convert.pattern_to_pb(updated.pattern),
-            notices=[*_unread_notices(updated), *confidence_notices(updated.kept)],
+            notices=[*_unread_notices(updated), *confidence_notices(updated.unchanged_fields)],
         )
 
     async def DeletePattern(
@@ -201,7 +201,7 @@ def _saved_to_pb(saved: Saved) -> pb.SavePatternResponse:
         created=saved.created,
         notices=[
             *_unread_notices(saved),
-            *unchanged_notices("pattern", saved.kept),
+            *unchanged_notices("pattern", saved.unchanged_fields),
             *merged_notices("pattern", saved.pattern.pattern_id, saved.merged_at),
         ],
     )

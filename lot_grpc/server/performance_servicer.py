@@ -24,7 +24,7 @@ class PerformanceServicer(pb_grpc.LearningServiceServicer):
         trends = await self._performance.trends(
             namespace_or_default(request.namespace),
             filter_from_pb(request.filter),
-            convert.wish_from_pb(request),
+            convert.trend_options_from_pb(request),
         )
         return pb.GetTrendsResponse(trends=[convert.trend_to_pb(trend) for trend in trends])
 

@@ -35,6 +35,6 @@ class PruningServicer(pb_grpc.PatternServiceServicer):
             pattern_ids=pruned.pattern_ids,
             oldest_remaining_time=None if oldest is None else time_to_pb(oldest),
             elapsed=duration_to_pb(pruned.elapsed),
-            spared_count=pruned.spared,
-            remaining_count=pruned.kept,
+            skipped_count=pruned.skipped,
+            remaining_count=pruned.remaining,
         )

@@ -18,8 +18,8 @@ class SeedServicer(pb_grpc.AdminServiceServicer):
     async def SeedKnowledge(
         self, request: pb.SeedKnowledgeRequest, context: Context
     ) -> pb.SeedKnowledgeResponse:
-        wanted = Seeds(tuple(request.packs), request.dry_run, request.restore_deleted)
-        seeded = await self._seeding.seed(namespace_or_default(request.namespace), wanted)
+        requested = Seeds(tuple(request.packs), request.dry_run, request.restore_deleted)
+        seeded = await self._seeding.seed(namespace_or_default(request.namespace), requested)
         return _seeded_to_pb(seeded)
 
 

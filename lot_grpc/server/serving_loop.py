@@ -75,7 +75,7 @@ class _Port(cygrpc.AioServer):  # type: ignore[misc]
         self._ended = ended
         self._taker: _Taker | None = None
         self._dropped = 0
-        self._said = -_QUIET_SECONDS
+        self._last_logged = -_QUIET_SECONDS
         self._closing = asyncio.get_running_loop().create_future()
         self._replacing: set[asyncio.Future[Any]] = set()
         super().__init__(asyncio.get_running_loop(), None, (), (), tuple(options), None)
@@ -112,8 +112,8 @@ class _Port(cygrpc.AioServer):  # type: ignore[misc]
             return
         self._dropped += 1
         now = time.monotonic()
-        if now - self._said >= _QUIET_SECONDS:
-            self._said = now
+        if now - self._last_logged >= _QUIET_SECONDS:
+            self._last_logged = now
             _log.warning("dropped calls whose path is not UTF-8", since_start=self._dropped)
         self._taker = _Taker(self)
         replacing = asyncio.gather(self._taker.start(), _close(taker))

@@ -8,7 +8,7 @@ from lot_grpc.domain.preference import GENERAL
 from lot_grpc.domain.session import DEFAULT_IMPORTANCE
 from lot_grpc.pb.lot.v1 import memory_service_pb2_grpc
 from lot_grpc.pb.lot.v1 import session_pb2 as pb
-from lot_grpc.server.answers import room_for_things, shortened
+from lot_grpc.server.answers import record_budget, shortened
 from lot_grpc.server.call import Context
 from lot_grpc.server.convert import sessions as convert
 from lot_grpc.server.convert.values import micros_from_pb, time_to_pb
@@ -75,7 +75,7 @@ class SessionServicer(memory_service_pb2_grpc.MemoryServiceServicer):
             namespace_or_default(request.namespace),
             request.session_id,
             request.message_limit,
-            room_for_things(),
+            record_budget(),
             request.before_sequence,
         )
         notices = []

@@ -31,14 +31,14 @@ class Requests:
     __slots__ = (
         "_check",
         "_context",
+        "_demand",
         "_interrupt",
         "_limit",
         "_next",
-        "_room",
+        "_space",
         "_started",
         "_timer",
         "_waiting_since",
-        "_wanted",
     )
 
     def __init__(self, context: Context, check: Callable[[bytes], Message]) -> None:
@@ -47,8 +47,8 @@ class Requests:
         self._next: Any = None
         """Bytes read ahead, EOF, an error of the read, or None while there is nothing."""
         self._interrupt: BaseException | None = None
-        self._wanted: asyncio.Future[None] | None = None
-        self._room: asyncio.Future[None] | None = None
+        self._demand: asyncio.Future[None] | None = None
+        self._space: asyncio.Future[None] | None = None
         self._started = False
         self._limit: tuple[float, Callable[[], Exception]] | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -75,8 +75,8 @@ class Requests:
         while self._next is None and self._interrupt is None:
             if self._waiting_since is None:
                 self._waiting_since = loop.time()
-            self._wanted = loop.create_future()
-            await self._wanted
+            self._demand = loop.create_future()
+            await self._demand
         self._waiting_since = None
         if self._interrupt is not None:
             raise self._interrupt
@@ -86,7 +86,7 @@ class Requests:
         if isinstance(got, BaseException):
             raise got
         self._next = None
-        _wake(self._room)
+        _wake(self._space)
         return self._check(got)
 
     def limit_wait(self, seconds: float, error: Callable[[], Exception]) -> None:
@@ -101,8 +101,8 @@ class Requests:
         """Raise ``error`` at the next read or the one being waited for. The first error stays."""
         if self._interrupt is None:
             self._interrupt = error
-        _wake(self._wanted)
-        _wake(self._room)
+        _wake(self._demand)
+        _wake(self._space)
 
     def close(self) -> None:
         """Read no more. The reading task ends with the read that it is in."""
@@ -141,14 +141,14 @@ class Requests:
                 if got is grpc.aio.EOF:
                     await asyncio.sleep(CANCEL_SECONDS)
                 self._next = got
-                _wake(self._wanted)
+                _wake(self._demand)
                 if got is grpc.aio.EOF:
                     return
-                self._room = asyncio.get_running_loop().create_future()
-                await self._room
+                self._space = asyncio.get_running_loop().create_future()
+                await self._space
         except Exception as error:  # noqa: BLE001 - it belongs to the consumer, who may be gone
             self._next = error
-            _wake(self._wanted)
+            _wake(self._demand)
 
 
 def _wake(waiter: asyncio.Future[None] | None) -> None:

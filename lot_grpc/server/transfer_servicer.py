@@ -82,7 +82,7 @@ class TransferServicer(pb_grpc.AdminServiceServicer):
         started = time.perf_counter()
         request_key = request_of(request)
         after = position_of(request_key, request.after_cursor)
-        ask = ExportSpec(
+        spec = ExportSpec(
             "" if request.all_namespaces else namespace_or_default(request.namespace),
             frozenset(RESOURCE_KIND.all_from_pb(request.resource_kinds)),
             request.include_vectors,
@@ -92,14 +92,14 @@ class TransferServicer(pb_grpc.AdminServiceServicer):
         counts: dict[ResourceKind, int] = {}
         cursor = request.after_cursor
         if request.dry_run:
-            counts = await self._exporting.counts(ask)
+            counts = await self._exporting.counts(spec)
         else:
             message, size = pb.ExportResponse(), 0
-            async with aclosing(self._exporting.rows(ask, after)) as rows:
+            async with aclosing(self._exporting.rows(spec, after)) as rows:
                 async for row, position in rows:
-                    if ask.vectors and self._model.epoch != epoch:
+                    if spec.vectors and self._model.epoch != epoch:
                         raise ModelSwitchedError(self._model.contract.model)
-                    record = row_to_pb(row, vectors=ask.vectors)
+                    record = row_to_pb(row, vectors=spec.vectors)
                     bytes_ = record.ByteSize()
                     if size and (
                         size + bytes_ > _MESSAGE_BYTES or len(message.records) >= _MESSAGE_RECORDS

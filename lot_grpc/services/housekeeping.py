@@ -62,7 +62,7 @@ Sweep = Callable[[], Awaitable[object]]
 Report = Callable[[str, Exception], None]
 
 
-Tell = Callable[[str, str, Mapping[str, int]], None]
+ReportSweep = Callable[[str, str, Mapping[str, int]], None]
 """Is told what a sweep did, in which namespace, and how much of it by kind."""
 
 
@@ -217,19 +217,19 @@ class Housekeeping:
             await self._store.delete(collection, None, [IdIn(ids), still])
         return len(records)
 
-    async def run(self, report: Report, tell: Tell) -> None:
+    async def run(self, report: Report, report_sweep: ReportSweep) -> None:
         """Write recalls behind every second, renew leases, sweep every minute, until cancelled.
 
         Apart, so that a long sweep holds up neither. A failure is reported, once while it stays
-        the same, and all is tried again. ``tell`` is told what sweeps did.
+        the same, and all is tried again. ``report_sweep`` is told what sweeps did.
         """
         async with asyncio.TaskGroup() as group:
             group.create_task(self._every(_FLUSH_SECONDS, self._retrievals.flush, report))
-            group.create_task(self._every(_SWEEP_SECONDS, lambda: self.sweep(tell), report))
+            group.create_task(self._every(_SWEEP_SECONDS, lambda: self.sweep(report_sweep), report))
             for seconds, periodic in self._periodic_tasks:
                 group.create_task(self._every(seconds, periodic, report))
 
-    async def sweep(self, tell: Tell) -> None:
+    async def sweep(self, report_sweep: ReportSweep) -> None:
         """Finish what was left, drop what lapsed, and do all sweeps, once."""
         await self.roll_forward()
         await _unless_clearing(self.drop_expired)
@@ -237,7 +237,7 @@ class Housekeeping:
             done = await _unless_clearing(sweep)
             if isinstance(done, Swept):
                 for namespace, counts in done.counts.items():
-                    tell(done.what, namespace, counts)
+                    report_sweep(done.what, namespace, counts)
         await self._store.flush()
 
     async def _every(

@@ -59,13 +59,13 @@ def check_delete(namespace: str | None, where: Where) -> None:
         raise ValueError("a delete over all namespaces needs a condition")
 
 
-def check_dimensions(name: str, vector: str, stored: int, wanted: int) -> str:
+def check_dimensions(name: str, vector: str, stored: int, expected: int) -> str:
     """The sentence for a collection whose vectors have another size, empty when they agree."""
-    if stored == wanted:
+    if stored == expected:
         return ""
     return (
         f"collection {name!r} holds {stored}-dimensional {vector!r} vectors, "
-        f"the configured model makes {wanted}; configure the model the data was made with, "
+        f"the configured model makes {expected}; configure the model the data was made with, "
         "or run lot-grpc reindex"
     )
 

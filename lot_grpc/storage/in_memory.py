@@ -153,7 +153,7 @@ class InMemoryStore:
     ) -> dict[str, Record]:
         """Fetch by id."""
         held = self._open(collection)
-        found = (self._current(held, namespace, wanted, ()) for wanted in ids)
+        found = (self._current(held, namespace, point, ()) for point in ids)
         return {r.id: _shown(r, payload=True, vectors=vectors) for r in found if r is not None}
 
     async def scroll(

@@ -120,7 +120,7 @@ async def _add_vectors(
 async def _add_indexes(
     client: AsyncQdrantClient, name: str, spec: CollectionSpec, info: models.CollectionInfo
 ) -> None:
-    wanted: dict[str, Any] = {
+    expected: dict[str, Any] = {
         NAMESPACE_KEY: models.KeywordIndexParams(
             type=models.KeywordIndexType.KEYWORD, is_tenant=True
         ),
@@ -128,7 +128,7 @@ async def _add_indexes(
         # Servers in strict mode refuse filters on keys without an index.
         WRITE_KEY: models.UuidIndexParams(type=models.UuidIndexType.UUID, on_disk=True),
     }
-    wanted |= {json_path(key): _SCHEMA_TYPES[kind] for key, kind in spec.indexes.items()}
-    for path, schema in wanted.items():
+    expected |= {json_path(key): _SCHEMA_TYPES[kind] for key, kind in spec.indexes.items()}
+    for path, schema in expected.items():
         if path not in info.payload_schema:
             await client.create_payload_index(name, path, field_schema=schema, wait=True)

@@ -538,11 +538,11 @@ def with_index(value: Any) -> Callable[[dict[str, Any]], Any]:
     ],
 )
 async def test_an_answer_that_cannot_be_used_is_an_error_and_never_repaired(
-    opened, server, edit, said
+    opened, server, edit, problem
 ):
     embedder = await opened()
     server.always = lambda _: Reply(edit=edit)
-    with pytest.raises(EmbeddingFailedError, match=said):
+    with pytest.raises(EmbeddingFailedError, match=problem):
         await embedder.embed_documents(["one", "two"])
     assert len(server.asked) == 1
     server.always = lambda _: None

@@ -36,7 +36,7 @@ def test_no_sentence_is_in_both_lists():
 def test_any_text_has_a_reward_in_range_and_the_same_each_time(text):
     told = judge(text)
     assert -1 <= told.reward <= 1
-    assert told.sure == (told.reward != 0)
+    assert told.conclusive == (told.reward != 0)
     assert judge(text) == told
 
 

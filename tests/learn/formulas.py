@@ -56,7 +56,7 @@ class ByCell:
             (near, row >= SAME_QUERY, np.array([kernel(one, width) for one in row]))
             for near, row in rows
         ]
-        self._fading = Fading(0.0, weights.fading.kept)
+        self._fading = Fading(0.0, weights.fading.decay)
         self._cells: dict[tuple[int, int], Cell] = {}
         most = max((hit.pattern for hits in pools.hits for hit in hits), default=0)
         self._sums = np.zeros((2, len(rows), 1 + most))

@@ -57,9 +57,9 @@ def tried() -> list[RankingWeights]:
     numbers = product((0.3, 0.45, 0.6), (5.0, 20.0), (0.04, 0.06), (0.9, 0.93))
     all_of_them = [
         RankingWeights(
-            kernel_width=width, fading=Fading(kept=kept), neutral=neutral, expected_tried=hits
+            kernel_width=width, fading=Fading(decay=decay), neutral=neutral, expected_tried=hits
         )
-        for neutral, hits, width, kept in numbers
+        for neutral, hits, width, decay in numbers
     ]
     return [served, *(one for one in all_of_them if one != served)]
 

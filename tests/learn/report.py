@@ -110,12 +110,12 @@ def _first_stays_first(report: Report) -> list[Target]:
     if report.wanted.formulas:
         return []
     checks = report.checks
-    kept = f"{checks.checked - checks.overtaken:,} of {checks.checked:,} recalls"
+    decay = f"{checks.checked - checks.overtaken:,} of {checks.checked:,} recalls"
     return [
         Target(
             "a hit that leads by more than the gate comes first",
             "always",
-            kept if checks.checked else "none led by so much",
+            decay if checks.checked else "none led by so much",
             not checks.overtaken,
         )
     ]

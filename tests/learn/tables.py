@@ -58,7 +58,7 @@ def _rankings_table(report: Report) -> Table:
         ("ranking", "asked", "of the way", "never asked", "gain", "after the change"),
         f"{_how(wanted)}, {_seeds(wanted.seeds)}. gate {weights.gate:g}, "
         f"weight {weights.learned:g}, kernel width "
-        f"{weights.kernel_width:g}, kept {weights.fading.kept:g}. {report.seconds:,.0f} seconds.",
+        f"{weights.kernel_width:g}, kept {weights.fading.decay:g}. {report.seconds:,.0f} seconds.",
     )
     for row in figures(report):
         table.add_row(
@@ -129,7 +129,7 @@ def left_out_table(done: Sequence[LeftOut]) -> Table:
     table = _table("BALANCED with a set left out", headings, "Halved as is worse for the set.")
     for one in done:
         chosen = one.chosen
-        numbers = chosen.neutral, chosen.expected_tried, chosen.kernel_width, chosen.fading.kept
+        numbers = chosen.neutral, chosen.expected_tried, chosen.kernel_width, chosen.fading.decay
         reached = [
             f"{it.way:.1%}, {it.gain:+.3f}, {it.again:.1%}" for it in (one.reached, one.served)
         ]

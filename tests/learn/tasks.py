@@ -47,16 +47,16 @@ def read_set(folder: Path, filter_field: str = "", most: int = 0) -> TaskSet:
         frozenset(number[one] for one, gain in query.judged.items() if gain > 0 and one in number)
         for query in dataset.queries
     ]
-    kept = [n for n, relevant in enumerate(right) if relevant]
-    if len(kept) < 2:
+    decay = [n for n, relevant in enumerate(right) if relevant]
+    if len(decay) < 2:
         raise EvalDataError(f"{folder}: the replay needs two queries that a document answers")
     code = are_code(documents)
     return TaskSet(
         dataset.name,
         tuple(as_pattern(document, filter_field, code=code) for document in documents),
-        tuple(dataset.queries[n].text for n in kept),
-        tuple(right[n] for n in kept),
-        tuple(as_filter(dataset.queries[n], filter_field) for n in kept),
+        tuple(dataset.queries[n].text for n in decay),
+        tuple(right[n] for n in decay),
+        tuple(as_filter(dataset.queries[n], filter_field) for n in decay),
     )
 
 

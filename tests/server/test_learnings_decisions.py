@@ -176,7 +176,7 @@ FILTERS: list[tuple[dict[str, Any], dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("fields", "asked"), FILTERS)
+@pytest.mark.parametrize(("fields", "requested"), FILTERS)
 async def test_each_filter_narrows(lot, fields, requested):
     await decided(lot, "other")
     await decided(lot, "one", **fields)

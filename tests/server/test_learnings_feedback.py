@@ -122,7 +122,7 @@ FILTERS: list[tuple[dict[str, Any], dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("fields", "asked"), FILTERS)
+@pytest.mark.parametrize(("fields", "requested"), FILTERS)
 async def test_each_filter_narrows(lot, fields, requested):
     await recorded(lot, "other", target={"episode_id": "2"})
     await recorded(lot, "one", **fields)
@@ -175,7 +175,7 @@ async def test_a_repeat_brings_back_no_deleted_event(lot):
 async def test_praise_is_judged_kept_and_preferred(lot):
     answer = await lot.learning.SubmitFeedback(text="Excellent sort order!", task="Sort the list")
     assert answer.judged
-    assert answer.sure
+    assert answer.conclusive
     assert 0.5 < answer.reward <= 1
     event = answer.learning_event
     assert (event.event_type, event.text, event.task) == (
@@ -199,19 +199,19 @@ async def test_praise_is_judged_kept_and_preferred(lot):
 async def test_complaint_is_judged_and_not_preferred(lot):
     answer = await lot.learning.SubmitFeedback(text="This is wrong.")
     assert answer.reward < 0
-    assert answer.sure
+    assert answer.conclusive
     assert not answer.HasField("preference")
 
 
 async def test_what_cannot_be_told_is_0_and_says_so(lot):
     answer = await lot.learning.SubmitFeedback(text="I will look at it tomorrow.")
-    assert (answer.reward, answer.judged, answer.sure) == (0.0, True, False)
+    assert (answer.reward, answer.judged, answer.conclusive) == (0.0, True, False)
     assert dict(answer.learning_event.metadata) == {"judged": True, "sure": False}
 
 
 async def test_a_reward_that_is_given_is_not_judged(lot):
     answer = await lot.learning.SubmitFeedback(text="This is wrong.", reward=0.75)
-    assert (answer.reward, answer.judged, answer.sure) == (0.75, False, True)
+    assert (answer.reward, answer.judged, answer.conclusive) == (0.75, False, True)
     assert answer.HasField("preference")
     answer = await lot.learning.SubmitFeedback(reward=1.0)
     assert not answer.HasField("preference")  # of what?

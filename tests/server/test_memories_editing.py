@@ -127,7 +127,7 @@ async def test_details_and_expiration_are_set_and_cleared_by_the_mask(lot: Lot) 
 
 
 @pytest.mark.parametrize(
-    ("asked", "fields", "reason"),
+    ("requested", "fields", "reason"),
     [
         ({"memory_id": "none"}, [], "MEMORY_NOT_FOUND"),
         ({"etag": "stale"}, [], "ETAG_MISMATCH"),

@@ -99,7 +99,7 @@ async def test_what_worked_on_a_query_comes_first_for_it_and_the_answer_says_why
     assert best.score == pytest.approx(total)
     told = balanced.explanation
     assert told.kernel_width == pytest.approx(0.06)
-    assert told.kept == pytest.approx(0.93)
+    assert told.decay == pytest.approx(0.93)
     assert told.half_life.ToTimedelta() == timedelta(days=180)
     assert await ids(lot, ranking=outcome_pb2.RANKING_RELEVANCE) == ["1", "2"]
     assert await ids(lot, ranking=outcome_pb2.RANKING_RELIABLE) == ["2", "1"]

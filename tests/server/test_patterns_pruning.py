@@ -24,7 +24,7 @@ async def test_a_dry_run_and_then_the_run(lot):
     assert len((await lot.patterns.ListPatterns()).patterns) == 3
     run = await lot.patterns.PrunePatterns(max_success_rate=0.7)
     assert (run.deleted_count, list(run.pattern_ids), run.remaining_count) == (1, ["bad"], 2)
-    assert (run.spared_count, run.oldest_remaining_time) == (0, dry.oldest_remaining_time)
+    assert (run.skipped_count, run.oldest_remaining_time) == (0, dry.oldest_remaining_time)
     assert run.elapsed.ToNanoseconds() > 0
     again = await lot.patterns.PrunePatterns(max_success_rate=0.7)
     assert (again.deleted_count, list(again.pattern_ids)) == (0, [])
@@ -47,7 +47,7 @@ async def test_the_best_are_kept_within_the_filter(lot):
     assert not answer.HasField("oldest_remaining_time")
 
 
-@pytest.mark.parametrize("asked", [{}, {"dry_run": True}, {"min_usage_count": 3}, {"filter": {}}])
+@pytest.mark.parametrize("requested", [{}, {"dry_run": True}, {"min_usage_count": 3}, {"filter": {}}])
 async def test_without_a_criterion_it_is_refused_with_what_to_do(lot, requested):
     await three(lot)
     failed = await failure(lot.patterns.PrunePatterns(**requested))

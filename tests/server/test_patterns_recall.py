@@ -143,7 +143,7 @@ FILTERS: list[tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("asked", "inside", "outside"), FILTERS)
+@pytest.mark.parametrize(("requested", "inside", "outside"), FILTERS)
 async def test_each_filter_lets_through_what_it_should_and_nothing_else(
     lot, requested, inside, outside
 ):

@@ -162,7 +162,7 @@ async def test_while_requests_hang_small_ones_are_served_and_large_ones_refused(
         wire(Patterns(), max_message_bytes=MIB, max_request_bytes=2 * MIB) as it,
         poured(it, pours(2)) as first,
     ):
-        await until(lambda: not it.server._inflight.incoming.has_room)
+        await until(lambda: not it.server._inflight.incoming.has_capacity)
         assert await it.patterns.SavePattern(save())
         async with poured(it, pours(10)) as more:
             await asyncio.wait_for(asyncio.gather(*more), 10)
@@ -171,7 +171,7 @@ async def test_while_requests_hang_small_ones_are_served_and_large_ones_refused(
             await asyncio.wait_for(asyncio.gather(*first), 10)  # others had no room for a second
         large = save("x" * (MIB - 1000))
         assert (await failure(it.patterns.SavePattern(large))).reason == "REQUEST_INVALID"
-        assert it.server._inflight.incoming.has_room
+        assert it.server._inflight.incoming.has_capacity
 
 
 RECORD = "/lot.v1.EpisodeService/RecordEvents"

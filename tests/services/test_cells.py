@@ -75,7 +75,7 @@ async def test_one_query_in_other_letters_and_spaces_is_one_cell(world):
     await outcome(world, one, query=" how TO log in ", outcome=Outcome.PARTIAL)
     (cell,) = await payloads(world, CELLS)
     assert (cell["count"], cell["query"]) == (2, "How to  log in")
-    assert cell["successes"] == pytest.approx(Fading().kept + 0.5)
+    assert cell["successes"] == pytest.approx(Fading().decay + 0.5)
 
 
 async def test_a_recall_is_remembered_with_its_vector(world):

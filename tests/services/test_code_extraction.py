@@ -77,7 +77,7 @@ async def test_what_was_edited_or_used_since_is_given_back_as_it_stands(world):
     assert ids(again) == ids(first)
     assert again.patterns[0].content.tags == ("mine",)
     assert again.patterns[0].outcomes.failure_count == 1
-    assert again.kept == ()
+    assert again.unchanged_fields == ()
 
 
 async def test_what_was_deleted_is_stored_anew(world):
@@ -102,8 +102,8 @@ async def test_another_context_is_another_pattern_and_other_metrics_are_told(wor
     assert not set(ids(there)) & set(ids(first))
     other = await extract(world, success_metrics={"success_rate": 0.9})
     assert other.patterns == first.patterns
-    assert other.kept == ("metadata.success_metrics",)
-    assert (await extract(world)).kept == ()
+    assert other.unchanged_fields == ("metadata.success_metrics",)
+    assert (await extract(world)).unchanged_fields == ()
 
 
 async def test_the_same_code_twice_in_a_file_is_one_pattern(world):

@@ -54,8 +54,8 @@ async def test_the_same_solution_of_the_same_error_is_stored_once(world):
     again = await save(world, repeated, resolution="Use get", context="there", tags=("x",))
     assert (first.created, again.created) == (True, False)
     assert again.error_solution == first.error_solution
-    assert set(again.kept) == {"error_message", "context", "tags"}
-    assert (await save(world, "KeyError: 'a'", resolution="Use get")).kept == ()
+    assert set(again.unchanged_fields) == {"error_message", "context", "tags"}
+    assert (await save(world, "KeyError: 'a'", resolution="Use get")).unchanged_fields == ()
     assert len(await payloads(world, ERROR_SOLUTIONS)) == 1
 
 
@@ -133,14 +133,14 @@ async def test_a_delete_leaves_a_tombstone(world):
 
 async def test_a_solution_is_absent_from_its_expiry_on_and_swept_up(world):
     await save(world, error_solution_id="mine", ttl=10_000_000)
-    kept = await save(world, "kept")
+    unchanged_fields = await save(world, "kept")
     world.clock.advance(10)
     with pytest.raises(ErrorSolutionNotFoundError):
         await world.services.error_solutions.get(NS, "mine")
     world.clock.advance(DAY)
     assert await world.services.housekeeping.drop_expired() == 1
     (left,) = await rows(world.store, ERROR_SOLUTIONS)
-    assert left.payload["error_solution_id"] == kept.error_solution.error_solution_id
+    assert left.payload["error_solution_id"] == unchanged_fields.error_solution.error_solution_id
     with pytest.raises(RequestInvalidError, match="must be in the future"):
         await save(world, expire_time=world.clock.now())
 

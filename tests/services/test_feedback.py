@@ -138,14 +138,16 @@ async def edit(world: World, pattern_id: str, etag: str = "", **changes: object)
     implicit = bool(changes.pop("implicit", False))
     content = PatternContent("as read", **changes)  # type: ignore[arg-type]
     wanted = PatternEdit(content, frozenset(changes), sets_confidence=not implicit)
-    return (await world.services.patterns.update(NS, pattern_id, wanted, etag)).kept
+    return (await world.services.patterns.update(NS, pattern_id, wanted, etag)).unchanged_fields
 
 
 async def test_an_edit_of_the_rest_keeps_what_feedback_moved(world):
     made = (await save(world)).pattern
     await feedback(world, made.pattern_id, helpful=True)
-    kept = await edit(world, made.pattern_id, made.etag, title="T", confidence=0.5, implicit=True)
-    assert kept == ("confidence",)
+    unchanged_fields = await edit(
+        world, made.pattern_id, made.etag, title="T", confidence=0.5, implicit=True
+    )
+    assert unchanged_fields == ("confidence",)
     found = await world.services.patterns.get(NS, made.pattern_id)
     assert (found.content.title, found.content.confidence) == ("T", 0.6)
     assert found.feedback.feedback_count == 1

@@ -220,7 +220,7 @@ async def test_a_stream_closes_though_the_store_is_away(two):
 
     fence.release = failing
     await first.services.recorder.close(writer)
-    assert first.services.recorder._writers._places == {}
+    assert first.services.recorder._active_streams._places == {}
     second.clock.advance(30)
     assert (await opened(second, REFUSE)).epoch == 2
 

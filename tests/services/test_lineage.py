@@ -251,7 +251,7 @@ async def test_a_repeat_of_a_content_supersedes_nothing(world):
     await save(world, "task a", pattern_id="a")
     first = await save(world, "task b")
     again = await save(world, "task b", supersedes="a")
-    assert (again.created, again.kept) == (False, ("supersedes",))
+    assert (again.created, again.unchanged_fields) == (False, ("supersedes",))
     assert first.pattern.content.supersedes == ""
     assert await marks(world) == {}
 

@@ -143,7 +143,7 @@ async def test_the_same_content_is_stored_once_where_that_is_asked_for(world: Wo
     assert created([first, again, other, code]) == [True, False, True, True]
     assert id_of(again) == id_of(first)
     assert isinstance(again, Created)
-    assert again.kept == ("tags", "source_uri"), "what was not given does not differ"
+    assert again.unchanged_fields == ("tags", "source_uri"), "what was not given does not differ"
     assert again.memory.content.tags == ("a",)
     assert len(await payloads(world, MEMORIES)) == 3
 

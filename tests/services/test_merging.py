@@ -44,7 +44,7 @@ async def test_what_means_nearly_the_same_counts_as_one_success_of_it(world):
     assert merged.pattern.pattern_id == first.pattern.pattern_id
     assert merged.merged_at is not None
     assert 0.9 <= merged.merged_at < 1
-    assert merged.kept == ("title",)
+    assert merged.unchanged_fields == ("title",)
     assert merged.pattern.content == first.pattern.content
     assert merged.pattern.etag == first.pattern.etag
     assert merged.pattern.outcomes.usage_count == merged.pattern.outcomes.success_count == 1
@@ -133,7 +133,7 @@ async def test_superseded_and_expired_patterns_are_not_merged_with(world):
 async def test_actions_of_its_own_are_told_as_kept(world):
     await save(world, TASK, actions=(Action("a"),))
     merged = await merge(world, actions=(Action("b"),))
-    assert merged.kept == ("actions",)
+    assert merged.unchanged_fields == ("actions",)
 
 
 async def test_another_namespace_is_not_looked_at(world):

@@ -12,7 +12,7 @@ import pytest
 from lot_grpc.domain.episode import EpisodeEnd, EpisodeStart, EpisodeStatus
 from lot_grpc.domain.performance import AdviceKind, InsightKind, PerformanceReport
 from lot_grpc.domain.query import EpisodeFilter
-from lot_grpc.domain.trends import CategoryTrend, NamedCount, TrendDirection, TrendWish
+from lot_grpc.domain.trends import CategoryTrend, NamedCount, TrendDirection, TrendOptions
 from lot_grpc.services.episodes.episodes import EpisodeDraft
 from lot_grpc.services.records.collections import EPISODES
 from lot_grpc.services.records.episodes import episode_point
@@ -72,7 +72,7 @@ def drawn(seed: int, count: int) -> list[Run]:
 async def trends(
     world: World, asked: EpisodeFilter = EVERY, **named: int
 ) -> dict[str, CategoryTrend]:
-    found = await world.services.performance.trends(NS, asked, TrendWish(**named))
+    found = await world.services.performance.trends(NS, asked, TrendOptions(**named))
     return {trend.category: trend for trend in found}
 
 
@@ -87,7 +87,7 @@ async def test_every_figure_is_what_the_episodes_say(seed, embedded, tmp_path):
     runs = drawn(seed, 260)
     await record(world, *runs)
     found = await world.services.performance.trends(
-        NS, EVERY, TrendWish(sample_size=15, interval=3600 * SECOND, max_points=3)
+        NS, EVERY, TrendOptions(sample_size=15, interval=3600 * SECOND, max_points=3)
     )
     groups = defaultdict(list)
     for run in sorted(runs, key=lambda run: run.end):

@@ -58,7 +58,7 @@ async def five(world: World) -> None:
 async def test_what_is_bad_goes_and_what_is_pinned_or_untried_stays(world):
     await five(world)
     pruned = await world.services.pruning.prune(NS, prune(max_success_rate=0.6))
-    assert (pruned.deleted, pruned.spared, pruned.kept) == (1, 0, 4)
+    assert (pruned.deleted, pruned.skipped, pruned.remaining) == (1, 0, 4)
     assert pruned.pattern_ids == ("bad",)
     assert await left(world) == ["fair", "good", "new", "pinned"]
     await check_invariants(world.store, NS)
@@ -103,12 +103,12 @@ async def test_only_what_the_filter_lets_through_and_no_other_namespace(world):
     await five(world)
     criteria = PatternFilter(languages=("py",))
     pruned = await world.services.pruning.prune(NS, prune(max_success_rate=1.0, criteria=criteria))
-    assert (pruned.pattern_ids, pruned.kept) == (("bad",), 0)
+    assert (pruned.pattern_ids, pruned.remaining) == (("bad",), 0)
     for other in (prune(max_success_rate=1.0), prune(max_remaining=1)):
         assert (await world.services.pruning.prune("elsewhere", other)).deleted == 0
     pinned = PatternFilter(pinned=True)
     pruned = await world.services.pruning.prune(NS, prune(max_success_rate=1.0, criteria=pinned))
-    assert (pruned.deleted, pruned.kept) == (0, 1)
+    assert (pruned.deleted, pruned.remaining) == (0, 1)
 
 
 async def test_a_dry_run_says_what_a_run_does_and_deletes_nothing(world, monkeypatch):
@@ -117,7 +117,7 @@ async def test_a_dry_run_says_what_a_run_does_and_deletes_nothing(world, monkeyp
     rows = await payloads(world, PATTERNS)
 
     def told(pruned: Pruned) -> tuple[Any, ...]:
-        return (pruned.deleted, pruned.kept, pruned.pattern_ids, pruned.oldest_remaining_time)
+        return (pruned.deleted, pruned.remaining, pruned.pattern_ids, pruned.oldest_remaining_time)
 
     dry = await world.services.pruning.prune(NS, prune(max_remaining=1, dry_run=True))
     assert await payloads(world, PATTERNS) == rows
@@ -140,7 +140,7 @@ async def test_the_oldest_that_is_kept_is_told(world):
     await world.services.pruning.prune(NS, prune(max_success_rate=0.8))
     pruned = await world.services.pruning.prune(NS, prune(max_success_rate=0.8))
     assert (pruned.deleted, pruned.oldest_remaining_time) == (0, begun + 10_000_000)
-    assert (await world.services.pruning.prune(NS, prune(max_success_rate=1.0))).kept == 0
+    assert (await world.services.pruning.prune(NS, prune(max_success_rate=1.0))).remaining == 0
     pruned = await world.services.pruning.prune(NS, prune(max_success_rate=1.0, dry_run=True))
     assert pruned.oldest_remaining_time is None
 
@@ -189,7 +189,7 @@ async def test_what_is_changed_while_it_is_at_work_is_spared(world, monkeypatch,
         type(world.services.patterns), "delete_as_seen", lambda _, record: changed_before(record)
     )
     pruned = await world.services.pruning.prune(NS, prune(max_success_rate=0.9))
-    assert (pruned.deleted, pruned.spared, pruned.kept) == (1, 1, 1)
+    assert (pruned.deleted, pruned.skipped, pruned.remaining) == (1, 1, 1)
     assert pruned.pattern_ids == ("a",)
     assert await left(world) == ["b"]
     await check_invariants(world.store, NS)
@@ -229,7 +229,7 @@ def test_twice_changes_nothing_the_second_time_and_the_pinned_stay(patterns, dra
         if draft.max_remaining:
             assert len(touchable) <= draft.max_remaining
         again = await world.services.pruning.prune(NS, draft)
-        assert (again.deleted, again.kept) == (0, len(rows))
+        assert (again.deleted, again.remaining) == (0, len(rows))
         assert await payloads(world, PATTERNS) == rows
         await check_invariants(world.store, NS)
 

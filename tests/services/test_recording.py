@@ -259,7 +259,7 @@ async def test_a_stream_that_waits_for_its_turn_holds_up_no_other(world):
     await world.services.episodes.start(NS, start(episode_id="f"))
     slow = await opened(world)
     other = await world.services.recorder.open(NS, "f", TAKE_OVER)
-    async with world.services.recorder._writers.turn(NS, "e"):
+    async with world.services.recorder._active_streams.turn(NS, "e"):
         waiting = asyncio.create_task(append(world, slow, 1, 2))
         assert await append(world, other, 1, 3) == 3
         assert not waiting.done()
@@ -271,7 +271,7 @@ async def test_nothing_is_kept_of_streams_that_ended(world):
         await world.services.recorder.close(await opened(world))
         await world.services.recorder.record_event(NS, "e", event(), "")
     await world.services.episodes.end(NS, "e", end(), "")
-    assert world.services.recorder._writers._places == {}
+    assert world.services.recorder._active_streams._places == {}
 
 
 # --- two processes over one store -------------------------------------------------------------

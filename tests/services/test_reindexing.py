@@ -207,7 +207,7 @@ async def check_names(store: VectorStore, epoch: int) -> None:
 @pytest.fixture(autouse=True)
 def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rebuilding, "_BATCH", 5)
-    monkeypatch.setattr(reindexing, "_TELL_SECONDS", 0.001)
+    monkeypatch.setattr(reindexing, "_PROGRESS_SECONDS", 0.001)
 
 
 PLACES = ["memory", "interleaving"]

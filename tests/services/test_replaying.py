@@ -312,7 +312,7 @@ async def test_together_followers_are_woken_no_more_than_a_thousand_times_a_seco
     followers = [asyncio.create_task(follow()) for _ in range(100)]
     began = time.monotonic()
     while time.monotonic() - began < 0.35:
-        notifier.tell(NS, "e")
+        notifier.notify(NS, "e")
         await asyncio.sleep(0)
     took = time.monotonic() - began
     for each in followers:

@@ -64,7 +64,7 @@ async def submit(
 
 async def test_a_judged_text_is_an_event_and_a_preference(world):
     told = await submit(world, text=PRAISE, task="Write the report")
-    assert (told.judged, told.sure) == (True, True)
+    assert (told.judged, told.conclusive) == (True, True)
     assert told.reward > 0.5
     content = told.event.content
     assert (content.event_type, content.text, content.task) == (
@@ -83,7 +83,7 @@ async def test_a_judged_text_is_an_event_and_a_preference(world):
 
 async def test_a_given_reward_stands_whatever_the_text_says(world):
     told = await submit(world, text=COMPLAINT, reward=0.9)
-    assert (told.reward, told.judged, told.sure) == (0.9, False, True)
+    assert (told.reward, told.judged, told.conclusive) == (0.9, False, True)
     assert told.event.content.metadata == {}
     assert told.preference is not None
 
@@ -120,7 +120,7 @@ async def test_what_cannot_be_told_is_nothing_and_moves_nothing(world):
     told = await submit(
         world, TargetKind.SELECTION, chosen.selection_id, text="I look at it tomorrow."
     )
-    assert (told.reward, told.judged, told.sure) == (0.0, True, False)
+    assert (told.reward, told.judged, told.conclusive) == (0.0, True, False)
     assert told.event.content.metadata == {"judged": True, "sure": False}
     assert await payloads(world, TRAJECTORIES) == []
 

@@ -19,8 +19,8 @@ from lot_grpc.domain.cells import (
 )
 
 DAY = 24 * 3600 * 1_000_000
-FADING = Fading(half_life=10 * 24 * 3600.0, kept=0.9)
-NEVER = Fading(half_life=0.0, kept=1.0)
+FADING = Fading(half_life=10 * 24 * 3600.0, decay=0.9)
+NEVER = Fading(half_life=0.0, decay=1.0)
 
 values = st.lists(st.sampled_from([0.0, 0.5, 1.0]), max_size=30)
 
@@ -59,7 +59,7 @@ def test_a_late_outcome_fades_nothing_by_time_and_leaves_the_time():
 def test_a_cell_never_knows_more_than_it_was_told(of):
     made = cell(of)
     assert 0 <= made.successes <= made.trials + 1e-12
-    assert made.trials <= min(made.count, 1 / (1 - FADING.kept)) + 1e-9
+    assert made.trials <= min(made.count, 1 / (1 - FADING.decay)) + 1e-9
     assert made.count == len(of)
 
 

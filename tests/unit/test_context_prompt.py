@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from lot_grpc.domain.complexity import Complexity
-from lot_grpc.domain.context.apart import told_apart
+from lot_grpc.domain.context.apart import distinguish
 from lot_grpc.domain.context.failing import warnings_of
 from lot_grpc.domain.context.known import Known, KnownEpisode, KnownError, KnownPattern
 from lot_grpc.domain.context.named_error import named_error
@@ -252,8 +252,8 @@ def test_runs_that_went_alike_give_way():
             ("d", "Test it", EpisodeStatus.SUCCEEDED),
         )
     ]
-    assert told_apart(runs, 3) == ["a", "c", "d"]
-    assert told_apart(runs, 9) == ["a", "c", "d", "b"]
+    assert distinguish(runs, 3) == ["a", "c", "d"]
+    assert distinguish(runs, 9) == ["a", "c", "d", "b"]
 
 
 @pytest.mark.parametrize(

@@ -180,11 +180,16 @@ def test_a_star_replaces_all():
     ("paths", "kept"),
     [([], ("confidence",)), (["*"], ("confidence",)), (["*", "confidence"], ()), (["task"], ())],
 )
-def test_a_confidence_that_feedback_moved_is_set_only_where_the_mask_names_it(paths, kept):
+def test_a_confidence_that_feedback_moved_is_set_only_where_the_mask_names_it(
+    paths, unchanged_fields
+):
     message = pattern_pb2.Pattern(task="new", confidence=0.9)
-    assert edit(message, *paths).kept(as_pattern(OLD)) == kept
-    assert edit(message, *paths).kept(replace(as_pattern(OLD), feedback=FeedbackCounts())) == ()
-    assert edit(message, *paths).kept(as_pattern(replace(OLD, confidence=0.9))) == ()
+    assert edit(message, *paths).unchanged_fields(as_pattern(OLD)) == unchanged_fields
+    assert (
+        edit(message, *paths).unchanged_fields(replace(as_pattern(OLD), feedback=FeedbackCounts()))
+        == ()
+    )
+    assert edit(message, *paths).unchanged_fields(as_pattern(replace(OLD, confidence=0.9))) == ()
 
 
 @pytest.mark.parametrize("path", ["expiration", "expire_time", "ttl"])

@@ -22,8 +22,8 @@ from lot_grpc.domain.trends import (
     Change,
     NamedCount,
     TrendDirection,
+    TrendOptions,
     TrendPoint,
-    TrendWish,
 )
 from lot_grpc.pb.lot.v1 import episode_pb2, recommendation_pb2
 from lot_grpc.pb.lot.v1 import performance_pb2 as pb
@@ -75,10 +75,10 @@ def test_each_field_of_a_task_is_read(name):
 
 @pytest.mark.parametrize("name", ["sample_size", "interval", "max_points"])
 def test_each_field_of_a_wish_is_read_and_has_the_documented_default(name):
-    assert performance.wish_from_pb(pb.GetTrendsRequest()) == TrendWish(20, 0, 30)
+    assert performance.trend_options_from_pb(pb.GetTrendsRequest()) == TrendOptions(20, 0, 30)
     message = pb.GetTrendsRequest()
     set_field(message, name, 1)
-    assert performance.wish_from_pb(message) != TrendWish()
+    assert performance.trend_options_from_pb(message) != TrendOptions()
 
 
 def test_every_field_of_a_trend_is_given():

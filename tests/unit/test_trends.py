@@ -11,7 +11,7 @@ from lot_grpc.domain.trends import (
     NamedCount,
     Tally,
     TrendDirection,
-    TrendWish,
+    TrendOptions,
     change_of,
     most_frequent,
 )
@@ -26,9 +26,9 @@ def halves(earlier: int, later: int, trials: int = 10) -> list[bool]:
     return older + [n < later for n in range(trials)]
 
 
-def tally(outcomes: list[bool], wish: TrendWish | None = None, **named: object) -> Tally:
+def tally(outcomes: list[bool], options: TrendOptions | None = None, **named: object) -> Tally:
     """Of episodes that ended a minute apart, oldest first."""
-    made = Tally(wish or TrendWish())
+    made = Tally(options or TrendOptions())
     for number, succeeded in reversed(list(enumerate(outcomes))):
         made.add(EndedEpisode(number * 60 * SECOND, succeeded, **{"seconds": 0.0, **named}))  # type: ignore[arg-type]
     return made
@@ -91,7 +91,7 @@ def test_a_change_turned_round_is_the_opposite(outcomes):
 
 @given(OUTCOMES, st.integers(1, 30))
 def test_rates_lie_in_0_to_1_and_in_their_interval(outcomes, size):
-    trend = tally(outcomes, TrendWish(sample_size=size)).trend("c", len(outcomes))
+    trend = tally(outcomes, TrendOptions(sample_size=size)).trend("c", len(outcomes))
     assert trend.sample_count == min(size, len(outcomes))
     assert trend.sample_successes == sum(outcomes[-size:])
     low, high = trend.interval
@@ -118,7 +118,7 @@ def test_halves_are_of_the_latest_1000_at_most():
 
 
 def test_time_is_averaged_over_what_took_some():
-    made = Tally(TrendWish(sample_size=3))
+    made = Tally(TrendOptions(sample_size=3))
     for end, seconds in ((4, 0.0), (3, 10.0), (2, 30.0), (1, 1000.0)):
         made.add(EndedEpisode(end, succeeded=False, seconds=seconds))
     assert made.trend("c", 4).average_duration == 20.0
@@ -126,7 +126,7 @@ def test_time_is_averaged_over_what_took_some():
 
 
 def test_the_best_approaches_are_those_of_the_samples_successes():
-    made = Tally(TrendWish(sample_size=6))
+    made = Tally(TrendOptions(sample_size=6))
     for name in ("a", "b", "b", "c", "d", ""):
         made.add(EndedEpisode(9, succeeded=True, seconds=0, approach=name))
     made.add(EndedEpisode(8, succeeded=True, seconds=0, approach="outside"))
@@ -140,7 +140,7 @@ def test_the_best_approaches_are_those_of_the_samples_successes():
 
 
 def test_points_are_multiples_of_the_interval_and_the_latest_come_oldest_first():
-    made = Tally(TrendWish(interval=60, max_points=2))
+    made = Tally(TrendOptions(interval=60, max_points=2))
     for end, succeeded in ((300, True), (299, False), (241, True), (120, True)):
         episode = EndedEpisode(end, succeeded, seconds=float(end))
         assert made.takes(episode)
@@ -153,7 +153,7 @@ def test_points_are_multiples_of_the_interval_and_the_latest_come_oldest_first()
 def test_it_takes_more_only_while_that_changes_something():
     made = tally([True] * 1000)
     assert not made.takes(EndedEpisode(0, succeeded=True, seconds=0))
-    pointed = tally([True] * 1000, TrendWish(interval=3600 * SECOND, max_points=1))
+    pointed = tally([True] * 1000, TrendOptions(interval=3600 * SECOND, max_points=1))
     newest = 999 * 60 * SECOND
     assert pointed.takes(EndedEpisode(newest - newest % (3600 * SECOND), True, 0))
     assert not pointed.takes(EndedEpisode(0, succeeded=True, seconds=0))

@@ -22,7 +22,7 @@ def _course(episode: Episode) -> tuple[str, ...]:
     )
 
 
-def told_apart(found: Sequence[tuple[T, Episode]], limit: int) -> list[T]:
+def distinguish(found: Sequence[tuple[T, Episode]], limit: int) -> list[T]:
     """The best ``limit``, of each course of a task the first; others fill up what is left."""
     firsts: list[T] = []
     others: list[T] = []

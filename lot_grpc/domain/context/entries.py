@@ -25,14 +25,14 @@ def error_entry(known: KnownError, bounds: Bounds) -> Entry:
     kind = "a like error"
     if known.exact:
         kind = "this error with other details" if known.differences else "this error"
-    said = [span(solution.error_solution_id), kind]
+    caption = [span(solution.error_solution_id), kind]
     if not content.worked:
-        said.append("NOT solved by this")
-    said.append(_used(solution.outcomes, "helped", solution.update_time))
+        caption.append("NOT solved by this")
+    caption.append(_used(solution.outcomes, "helped", solution.update_time))
     message = content.error_message
     if content.error_type and content.error_type not in message:
         message = f"{content.error_type}: {message}"
-    entry = Entry.headed(bounds, ", ".join(said), message)
+    entry = Entry.headed(bounds, ", ".join(caption), message)
     for one in known.differences[: bounds.listed]:
         entry.part(
             f"Differs in a {one.part}", f"{_quoted(one.given)} here, {_quoted(one.stored)} there"
@@ -46,15 +46,15 @@ def error_entry(known: KnownError, bounds: Bounds) -> Entry:
 def pattern_entry(known: KnownPattern, bounds: Bounds) -> Entry:
     """A pattern: what to do, or what not to do."""
     pattern, content = known.pattern, known.pattern.content
-    said = [span(pattern.pattern_id)]
+    caption = [span(pattern.pattern_id)]
     if content.pattern_type is PatternType.FAILURE:
-        said.append("TO AVOID")
+        caption.append("TO AVOID")
     if known.matched:
-        said.append("learned for tasks like this")
-    said += _likely(known.match)
-    said.append(_used(pattern.outcomes, "worked", pattern.update_time))
+        caption.append("learned for tasks like this")
+    caption += _likely(known.match)
+    caption.append(_used(pattern.outcomes, "worked", pattern.update_time))
     title = visible(content.title) or content.task
-    entry = Entry.headed(bounds, ", ".join(said), title)
+    entry = Entry.headed(bounds, ", ".join(caption), title)
     if title != content.task:
         entry.part("Task", content.task)
     entry.part("When", content.context)
@@ -63,9 +63,11 @@ def pattern_entry(known: KnownPattern, bounds: Bounds) -> Entry:
     entry.steps(_action(one) for one in content.actions)
     entry.listing("What helped", content.success_factors)
     if not content.actions:
-        entry.listing("Tools", _not_told(content.tools and ("Tools",), content) and content.tools)
-    entry.listing("Signs that it goes well", _not_told(content.success_indicators, content))
-    entry.listing("Signs that it fails", _not_told(content.failure_indicators, content))
+        entry.listing(
+            "Tools", _omitted_note(content.tools and ("Tools",), content) and content.tools
+        )
+    entry.listing("Signs that it goes well", _omitted_note(content.success_indicators, content))
+    entry.listing("Signs that it fails", _omitted_note(content.failure_indicators, content))
     entry.code(content.code, content.language)
     return entry
 
@@ -74,15 +76,15 @@ def warning_entry(warning: TaskWarning, bounds: Bounds) -> Entry:
     """Of what like tasks failed."""
     failed = counted(warning.count, "like task")
     ids = _ids("episode", warning.episode_ids)
-    said = f"{failed} failed, last on {day(warning.last_time)} ({ids})"
-    return Entry.headed(bounds, said, warning.error or "without saying why")
+    caption = f"{failed} failed, last on {day(warning.last_time)} ({ids})"
+    return Entry.headed(bounds, caption, warning.error or "without saying why")
 
 
 def advice_entry(advice: Recommendations, episode_ids: tuple[str, ...], bounds: Bounds) -> Entry:
     """What to do, by what went well."""
-    said = f"From {_ids('episode', episode_ids) if episode_ids else 'like tasks'}"
+    caption = f"From {_ids('episode', episode_ids) if episode_ids else 'like tasks'}"
     first, *others = advice.sentences
-    entry = Entry.headed(bounds, said, first)
+    entry = Entry.headed(bounds, caption, first)
     for sentence in others:
         label, _, text = sentence.partition(": ")
         entry.part(label, text)
@@ -92,29 +94,29 @@ def advice_entry(advice: Recommendations, episode_ids: tuple[str, ...], bounds: 
 def preference_entry(preference: Preference, bounds: Bounds) -> Entry:
     """A preference. What feedback taught is told in its words."""
     value = preference.value
-    said = f"{span(preference.key)}, set on {day(preference.update_time)}"
+    caption = f"{span(preference.key)}, set on {day(preference.update_time)}"
     if isinstance(value, dict) and isinstance(value.get("feedback"), str):
-        entry = Entry.headed(bounds, f"{said}, feedback", value["feedback"])
+        entry = Entry.headed(bounds, f"{caption}, feedback", value["feedback"])
         if isinstance(value.get("task"), str):
             entry.part("On", value["task"])
         return entry
-    return Entry.headed(bounds, said, value if isinstance(value, str) else json_text(value))
+    return Entry.headed(bounds, caption, value if isinstance(value, str) else json_text(value))
 
 
 def memory_entry(memory: Memory, bounds: Bounds) -> Entry:
     """A memory."""
     content = memory.content
     kind = content.kind.value.replace("_", " ")
-    said = f"{span(memory.memory_id)}, {kind}, {day(memory.update_time)}"
+    caption = f"{span(memory.memory_id)}, {kind}, {day(memory.update_time)}"
     if content.kind is MemoryKind.CODE_SNIPPET:
         title = visible(content.title) or content.language or "code"
-        entry = Entry.headed(bounds, said, title)
+        entry = Entry.headed(bounds, caption, title)
         entry.code(content.content, content.language)
     elif visible(content.title):
-        entry = Entry.headed(bounds, said, content.title)
+        entry = Entry.headed(bounds, caption, content.title)
         entry.part("Text", content.content)
     else:
-        entry = Entry.headed(bounds, said, content.content)
+        entry = Entry.headed(bounds, caption, content.content)
     if isinstance(content.details, ConversationSummary):
         entry.listing("Decided", content.details.key_decisions)
         entry.part("The user said", content.details.user_feedback)
@@ -131,8 +133,8 @@ def episode_entry(known: KnownEpisode, bounds: Bounds) -> Entry:
     episode = known.episode
     went = "went well" if episode.status is EpisodeStatus.SUCCEEDED else "FAILED"
     ended = day(episode.start_time if episode.end_time is None else episode.end_time)
-    said = [span(episode.episode_id), *_likely(known.match), f"{went} on {ended}"]
-    entry = Entry.headed(bounds, ", ".join(said), episode.start.task)
+    caption = [span(episode.episode_id), *_likely(known.match), f"{went} on {ended}"]
+    entry = Entry.headed(bounds, ", ".join(caption), episode.start.task)
     entry.part("Approach", episode.approach)
     if (end := episode.end) is not None:
         if end.summary != episode.start.task:
@@ -150,7 +152,7 @@ def _likely(match: float | None) -> list[str]:
     return [] if match is None else [f"{match:.0%} likely the same task"]
 
 
-def _not_told(labels: tuple[str, ...], content: PatternContent) -> tuple[str, ...]:
+def _omitted_note(labels: tuple[str, ...], content: PatternContent) -> tuple[str, ...]:
     """Those that no line of the recommended context begins with: a learned one has them counted."""
     lines = content.recommended_context.casefold().splitlines()
     return tuple(

@@ -35,11 +35,11 @@ class Entry:
     cut: bool = False
 
     @classmethod
-    def headed(cls, bounds: Bounds, said: str, text: str) -> Entry:
+    def headed(cls, bounds: Bounds, caption: str, text: str) -> Entry:
         """An entry: what we say of it, and behind it a stored text."""
         entry = cls(bounds, [])
-        entry._stored(f"- {said}", text)
-        entry.lines = entry.lines or [f"- {said}"]
+        entry._stored(f"- {caption}", text)
+        entry.lines = entry.lines or [f"- {caption}"]
         return entry
 
     @property

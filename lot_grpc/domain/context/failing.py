@@ -37,9 +37,9 @@ class TaskWarning:
     @property
     def message(self) -> str:
         """It in a sentence."""
-        told = f": {self.error}" if self.error else " without saying why"
+        description = f": {self.error}" if self.error else " without saying why"
         failed = counted(self.count, "like task")
-        return f"{failed} failed, last on {day(self.last_time)}{told}"
+        return f"{failed} failed, last on {day(self.last_time)}{description}"
 
 
 def warnings_of(failures: Sequence[Episode], limit: int) -> tuple[TaskWarning, ...]:
@@ -73,12 +73,12 @@ def _warning(group: Sequence[tuple[Episode, ErrorSeen]]) -> TaskWarning:
     episode, error = group[0]
     headline = headline_of(error.message)
     kind = error.type or headline.type
-    said = headline.text or headline.type
-    told = f"{kind}: {said}" if kind and said != kind else said or kind
-    if not told and episode.end is not None:
-        told = episode.end.summary
+    reason = headline.text or headline.type
+    description = f"{kind}: {reason}" if kind and reason != kind else reason or kind
+    if not description and episode.end is not None:
+        description = episode.end.summary
     return TaskWarning(
-        inline(told, _ERROR_CHARACTERS),
+        inline(description, _ERROR_CHARACTERS),
         kind,
         tuple(one.episode_id for one, _ in group),
         max(one.end_time or one.start_time for one, _ in group),

@@ -59,24 +59,24 @@ def prompt_of(known: Known, max_tokens: int = 0) -> Prompt:
         tokens = token_count(text)
         fits = not max_tokens or tokens <= max_tokens
         return Prompt(text, tokens, truncated=False) if fits else Prompt("", 0, truncated=True)
-    room = _Room(max_tokens)
+    budget = _TokenBudget(max_tokens)
     placed: dict[str, list[str]] = {title: [] for title in sections}
     for row in zip_longest(*sections.values()):
         for title, write in zip(sections, row, strict=True):
             if write is not None:
                 heading = "" if placed[title] else f"\n## {title}\n\n"
-                placed[title] += room.place(write, heading)
+                placed[title] += budget.place(write, heading)
     body = "".join(
         f"\n## {title}\n\n" + "".join(entries) for title, entries in placed.items() if entries
     )
     if not body:
         return Prompt("", 0, truncated=True)
     text = f"{_TITLE}\n{_USE}{body}"
-    tokens = token_count(text) if room.left is None else max_tokens - room.left
-    return Prompt(text, tokens, room.truncated)
+    tokens = token_count(text) if budget.left is None else max_tokens - budget.left
+    return Prompt(text, tokens, budget.truncated)
 
 
-class _Room:
+class _TokenBudget:
     """What is left of the tokens."""
 
     def __init__(self, max_tokens: int) -> None:

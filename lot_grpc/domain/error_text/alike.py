@@ -63,8 +63,8 @@ def alike(one: str, other: str) -> bool:
     if _contains(bare(one), without_heads(other)) or _contains(bare(other), without_heads(one)):
         return True
     a, b = sorted((words_in(one), words_in(other)))  # a matcher pairs unlike either way
-    said = {word.word for word in b}
-    if sum(word.tells and word.word in said for word in a) < _TELLING:
+    others = {word.word for word in b}
+    if sum(word.tells and word.word in others for word in a) < _TELLING:
         return False
     if _unlike_causes(a, b) or _unlike_reasons(bare(one), bare(other)):
         return False

@@ -8,10 +8,10 @@ from lot_grpc.domain.error_text.dress import ESCAPES
 from lot_grpc.domain.error_text.line import Headline
 from lot_grpc.domain.error_text.statements import first_line, statements_of
 
-_TOLD = 16_384
+_MAX_PARSED = 16_384
 """Characters of a task that are looked at."""
 
-_TELLS = re.compile(
+_INFORMATIVE = re.compile(
     r"\b[A-Z][a-z]\w*(?:Error|Exception)\b"
     r"|Traceback \(most recent call last\)|^[ \t]*Caused by: \S"
     r"|^npm ERR!|^\w{0,5}make(?:\[\d+\])?: \*\*\* "
@@ -44,6 +44,6 @@ def looks_like_error(text: str) -> bool:
     Cautious: who speaks of errors in general ("show an error page", "handle exceptions") names
     none. Of a long text both ends are read.
     """
-    if len(text) > _TOLD:
-        text = f"{text[: _TOLD // 2]}\n{text[-_TOLD // 2 :]}"
-    return _TELLS.search(ESCAPES.sub("", text)) is not None
+    if len(text) > _MAX_PARSED:
+        text = f"{text[: _MAX_PARSED // 2]}\n{text[-_MAX_PARSED // 2 :]}"
+    return _INFORMATIVE.search(ESCAPES.sub("", text)) is not None

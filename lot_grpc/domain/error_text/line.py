@@ -85,8 +85,8 @@ def _prose(text: str) -> str:
     """The text; if it shows the arguments of an error, the longest of them that is a sentence."""
     if not _ARGUMENTS.match(text):
         return text
-    said = (one[2] for one in _ARGUMENT.finditer(text) if one[2].count(" ") >= _SENTENCE)
-    return max(said, key=len, default=text)
+    sentences = (one[2] for one in _ARGUMENT.finditer(text) if one[2].count(" ") >= _SENTENCE)
+    return max(sentences, key=len, default=text)
 
 
 def _typed_elsewhere(line: str) -> Headline:

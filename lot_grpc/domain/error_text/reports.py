@@ -35,7 +35,7 @@ description cause panic exception error_message errormessage fatal failure failu
 event data response shortmessage fulldescription
 """
 _TEXTS: Final = frozenset(_TEXTS_WORDS.split())
-_SAID: Final = ("msg", "message")
+_MESSAGES: Final = ("msg", "message")
 _REASONS: Final = ("error", "err")
 """Fields for what went wrong, and for why."""
 _CODES: Final = ("code", "ruleId", "rule_id", "error_type", "errorType")
@@ -185,11 +185,14 @@ def _walked(data: Any, depth: int, level: str = "", outer: str = "") -> Iterator
     codes = (_code(data.get(key)) for key in _CODES)
     types = (str(data.get(key, "")) for key in _TYPES)
     code = next(filter(None, codes), "") or next(filter(_TYPE.fullmatch, types), "") or outer
-    said = {key: data[key] for key in (*_SAID, *_REASONS) if _is_text(data.get(key))}
-    chain = [next((said[key] for key in keys if key in said), "") for keys in (_SAID, _REASONS)]
+    messages = {key: data[key] for key in (*_MESSAGES, *_REASONS) if _is_text(data.get(key))}
+    chain = [
+        next((messages[key] for key in keys if key in messages), "")
+        for keys in (_MESSAGES, _REASONS)
+    ]
     if all(chain) and "\n" not in "".join(chain) and chain[1] not in chain[0]:
         yield level, ": ".join(chain)
-        data = {key: value for key, value in data.items() if key not in said}
+        data = {key: value for key, value in data.items() if key not in messages}
     for key, value in data.items():
         if isinstance(value, str) and str(key).lower() in _TEXTS and value.strip():
             coded = code and "\n" not in value.strip() and not value.startswith(code)

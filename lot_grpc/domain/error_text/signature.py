@@ -222,8 +222,8 @@ def _contradicted(one: ErrorRead, other: ErrorRead, by: tuple[Signature, Signatu
     if not all(states_no_reason(each.text) for each in by):
         return False
     left, right = (
-        [each.text for each in error.signatures if each.text not in (said.text, error.cause)]
-        for error, said in zip((one, other), by, strict=True)
+        [each.text for each in error.signatures if each.text not in (described.text, error.cause)]
+        for error, described in zip((one, other), by, strict=True)
     )
     return bool(left and right) and not any(
         each == match or alike(each, match) for each, match in product(left, right)

@@ -44,8 +44,8 @@ def pytest_error(lines: Sequence[str]) -> Headline | None:
         return _asserted(next((line for line in raised if TYPED.match(line)), raised[0]))
     if not any(_PYTEST_MARKS.match(line) for line in lines):
         return None
-    told = [line[found.end() :] for line in lines if (found := _PYTEST_SUMMARY.match(line))]
-    return _asserted(told[-1]) if told else None
+    matches = [line[found.end() :] for line in lines if (found := _PYTEST_SUMMARY.match(line))]
+    return _asserted(matches[-1]) if matches else None
 
 
 def _last_block(lines: Sequence[str]) -> list[str]:
@@ -85,8 +85,8 @@ def maven_error(lines: Sequence[str]) -> Headline | None:
     for line in lines:
         if not _MAVEN.match(line) and TYPED.match(line):
             return typed(line)
-    told = next((line for line in errors if not _MAVEN_AROUND.match(line)), "")
-    return typed(told) if told else None
+    matches = next((line for line in errors if not _MAVEN_AROUND.match(line)), "")
+    return typed(matches) if matches else None
 
 
 def with_symbol(headline: Headline, behind: Sequence[str]) -> Headline:
@@ -109,12 +109,12 @@ def jest_error(lines: Sequence[str]) -> Headline | None:
 
 def npm_error(lines: Sequence[str]) -> Headline | None:
     """What npm says behind its code, with the code as the type."""
-    told = [line[found.end() :] for line in lines if (found := _NPM.match(line))]
-    code = next((found[1] for line in told if (found := _NPM_CODE.match(line))), "")
-    said = next((line for line in told if not _NPM_AROUND.match(line)), "")
-    if not code and not said:
+    matches = [line[found.end() :] for line in lines if (found := _NPM.match(line))]
+    code = next((found[1] for line in matches if (found := _NPM_CODE.match(line))), "")
+    message = next((line for line in matches if not _NPM_AROUND.match(line)), "")
+    if not code and not message:
         return None
-    return Headline(code, said.removeprefix(f"{code} ")) if code else typed(said)
+    return Headline(code, message.removeprefix(f"{code} ")) if code else typed(message)
 
 
 READERS: Final[tuple[Reader, ...]] = (

@@ -163,7 +163,7 @@ def words_in(text: str) -> tuple[Word, ...]:
     """The words of a text, and an empty one at the end that has the count of all names."""
     text = plain(text)
     kind, heads = _TYPE.match(text), _HEADS.match(text)
-    said = heads.end() if heads and telling_words(text[heads.end() :]) else 0
+    head_end = heads.end() if heads and telling_words(text[heads.end() :]) else 0
     links = [link.start() for link in _LINK.finditer(text) if telling_words(text[link.end() :])]
     last_link = links[-1] if links else 0
     parentheses = [one.span() for one in _PARENTHESES.finditer(text)]
@@ -171,7 +171,7 @@ def words_in(text: str) -> tuple[Word, ...]:
     at = names = 0
 
     def counts(place: int) -> float:
-        if place < said:
+        if place < head_end:
             return 0.0
         return _ASIDE if place < last_link else 1.0
 

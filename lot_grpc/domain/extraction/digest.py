@@ -97,16 +97,16 @@ def step_of(event_type: str, data: bytes, *, with_args: bool = False) -> Step:
     """
     if not data:
         return Step(event_type)
-    told = read_data(data, _KEYS_WITH_ARGS if with_args else _KEYS)
+    fields = read_data(data, _KEYS_WITH_ARGS if with_args else _KEYS)
     args: Mapping[str, Any] = next(
-        (told[key] for key in _ARGS_KEYS if isinstance(told.get(key), dict)), {}
+        (fields[key] for key in _ARGS_KEYS if isinstance(fields.get(key), dict)), {}
     )
     return Step(
         event_type,
-        tool=_tool(told),
-        note=_text(told, _NOTE_KEY).replace("\0", "")[:_LONGEST_NOTE],
+        tool=_tool(fields),
+        note=_text(fields, _NOTE_KEY).replace("\0", "")[:_LONGEST_NOTE],
         args=args,
-        error=_error(event_type, told),
+        error=_error(event_type, fields),
     )
 
 
@@ -130,11 +130,11 @@ def says_error(event_type: str) -> bool:
     return _ERROR_EVENT.search(event_type) is not None
 
 
-def _error(event_type: str, told: Mapping[str, Any]) -> ErrorSeen | None:
-    error = told.get("error")
-    kind, message = _text(told, "error_type"), _text(told, "error_message")
+def _error(event_type: str, fields: Mapping[str, Any]) -> ErrorSeen | None:
+    error = fields.get("error")
+    kind, message = _text(fields, "error_type"), _text(fields, "error_message")
     if says_error(event_type):
-        message = message or _text(told, "message")
+        message = message or _text(fields, "message")
     if isinstance(error, str):
         message = message or error
     elif isinstance(error, dict):
@@ -143,15 +143,15 @@ def _error(event_type: str, told: Mapping[str, Any]) -> ErrorSeen | None:
     return error_seen(kind.replace("\0", ""), message.replace("\0", ""))
 
 
-def _tool(told: Mapping[str, Any]) -> str:
+def _tool(fields: Mapping[str, Any]) -> str:
     """The tool's name. A text that no tool of a pattern may have is no name of one."""
     for key in _TOOL_KEYS:
-        name = _text(told, key)
+        name = _text(fields, key)
         if name and len(name.encode()) <= _LONGEST_TOOL and "\0" not in name:
             return name
     return ""
 
 
-def _text(told: Mapping[str, Any], key: str) -> str:
-    value = told.get(key)
+def _text(fields: Mapping[str, Any], key: str) -> str:
+    value = fields.get(key)
     return value if isinstance(value, str) else ""

@@ -83,9 +83,9 @@ def indicators(
     ]
     kept = _found(able, wins, total, pause)
     words = _words(digests)
-    told = [(s, _indicator(s, wins, words)) for s in sorted(kept, key=lambda s: (s.p, s.name))]
-    ahead = [one for sign, one in told if _share_apart(sign, wins, total) > 0]
-    behind = [one for sign, one in told if _share_apart(sign, wins, total) < 0]
+    scored = [(s, _indicator(s, wins, words)) for s in sorted(kept, key=lambda s: (s.p, s.name))]
+    ahead = [one for sign, one in scored if _share_apart(sign, wins, total) > 0]
+    behind = [one for sign, one in scored if _share_apart(sign, wins, total) < 0]
     return Indicators(tuple(ahead[:MOST]), tuple(behind[:MOST]), len(able))
 
 

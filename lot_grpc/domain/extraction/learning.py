@@ -115,15 +115,15 @@ def learn(
         tools=tools,
         confidence=_confidence(learning_task.pattern_type, len(focus), len(compared), signs),
         source_episode_ids=_sources(digests),
-        metadata={EXTRACTION: _told(learning_task, digests, successes, support, signs)},
+        metadata={EXTRACTION: _provenance(learning_task, digests, successes, support, signs)},
     )
     return Learned(learning_task, content, successes / len(digests))
 
 
 def group_count_of(content: PatternContent) -> float:
     """How many episodes the group of a stored pattern had; 0 where somebody edited that away."""
-    told = content.metadata.get(EXTRACTION)
-    count = told.get("group_count") if isinstance(told, Mapping) else None
+    provenance = content.metadata.get(EXTRACTION)
+    count = provenance.get("group_count") if isinstance(provenance, Mapping) else None
     return count if isinstance(count, (int, float)) else 0.0
 
 
@@ -201,7 +201,7 @@ def _frequent(lists: Iterable[tuple[str, ...]], total: int) -> tuple[str, ...]:
     return tuple(v for v in ordered if counts[v] >= _FREQUENT_SHARE * total)[:_FREQUENT]
 
 
-def _told(
+def _provenance(
     learning_task: LearningTask,
     digests: Sequence[Digest],
     successes: int,

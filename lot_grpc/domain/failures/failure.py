@@ -65,9 +65,9 @@ def failed_after(steps: Sequence[Step], error: ErrorSeen) -> Place | None:
     call with its result does, is the step itself. Where no event tells the error it is the last
     one that is no error.
     """
-    told = [at for at, step in enumerate(steps) if step.error == error]
-    last = told[-1] if told else len(steps)
-    if told and not says_error(steps[last].event_type):
+    places = [at for at, step in enumerate(steps) if step.error == error]
+    last = places[-1] if places else len(steps)
+    if places and not says_error(steps[last].event_type):
         return _place(steps[last])
     for step in reversed(steps[:last]):
         if not says_error(step.event_type):

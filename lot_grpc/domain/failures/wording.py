@@ -124,7 +124,7 @@ def plain_words(error_type: str, message: str) -> str:
     given, named = short_type(error_type), short_type(found.type)
     kind = given or named
     text = found.text if not given or not named or given == named else f"{named}: {found.text}"
-    made = _told(_with_next_lines(text[:LONGEST], message))
+    made = _shown(_with_next_lines(text[:LONGEST], message))
     whole = f"{kind}: {made}" if kind else made
     whole = _STAND_IN.sub(" ", whole)
     whole = _CODE.sub(lambda found: CODES.get(found[0], found[0]), whole)
@@ -150,7 +150,7 @@ def _with_next_lines(text: str, message: str) -> str:
     return ": ".join([text, *more])
 
 
-def _told(text: str) -> str:
+def _shown(text: str) -> str:
     """A text with what codes mean, without what differs from case to case."""
     text = _MESSAGE_IN_QUOTES.sub(_kept_message, text)
     text = _SPAWN.sub("command not found", text)

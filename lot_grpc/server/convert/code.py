@@ -49,7 +49,7 @@ def notices_to_pb(extracted: Extracted) -> list[outcome_pb2.Notice]:
                 field=f"patterns.{name}",
                 message="patterns that were there keep their own; use UpdatePattern to change it",
             )
-            for name in extracted.kept
+            for name in extracted.unchanged_fields
         ),
     ]
 

@@ -195,7 +195,7 @@ def outcome_from_pb(message: pb.RecordErrorSolutionOutcomeRequest) -> ErrorOutco
     )
 
 
-def unchanged_notices(kept: Iterable[str]) -> list[outcome_pb2.Notice]:
+def unchanged_notices(unchanged_fields: Iterable[str]) -> list[outcome_pb2.Notice]:
     """Tells which fields a repeat gave otherwise, in vain."""
     return [
         outcome_pb2.Notice(
@@ -204,5 +204,5 @@ def unchanged_notices(kept: Iterable[str]) -> list[outcome_pb2.Notice]:
             message="this solution of this error is stored already and keeps its own; give an "
             "error_solution_id to store another beside it",
         )
-        for name in kept
+        for name in unchanged_fields
     ]

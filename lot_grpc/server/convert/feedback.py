@@ -52,7 +52,7 @@ def entry_to_pb(entry: FeedbackEntry) -> pb.FeedbackEntry:
     )
 
 
-def confidence_notices(kept: Iterable[str]) -> list[outcome_pb2.Notice]:
+def confidence_notices(unchanged_fields: Iterable[str]) -> list[outcome_pb2.Notice]:
     """Tells that an edit left a confidence as feedback had moved it."""
     return [
         outcome_pb2.Notice(
@@ -61,5 +61,5 @@ def confidence_notices(kept: Iterable[str]) -> list[outcome_pb2.Notice]:
             message="feedback moved it, and this edit left it as it is; name it in update_mask to "
             "set it",
         )
-        for name in kept
+        for name in unchanged_fields
     ]

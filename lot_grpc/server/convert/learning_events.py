@@ -116,7 +116,7 @@ def submitted_to_pb(submitted: Submitted) -> pb.SubmitFeedbackResponse:
         reward=submitted.reward,
         judged=submitted.judged,
         learning_event=learning_event_to_pb(submitted.event),
-        sure=submitted.sure,
+        conclusive=submitted.conclusive,
     )
     if submitted.preference is not None:
         message.preference.CopyFrom(preference_to_pb(submitted.preference))

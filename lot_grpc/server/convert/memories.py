@@ -177,7 +177,10 @@ def created_to_pb(created: Created) -> service_pb.CreateMemoryResponse:
     return service_pb.CreateMemoryResponse(
         memory=memory_to_pb(created.memory),
         created=created.created,
-        notices=[*unread_notices(truncated=created.truncated), *_unchanged_notices(created.kept)],
+        notices=[
+            *unread_notices(truncated=created.truncated),
+            *_unchanged_notices(created.unchanged_fields),
+        ],
     )
 
 
@@ -196,7 +199,7 @@ def unread_notices(*, truncated: bool) -> list[outcome_pb2.Notice]:
     ]
 
 
-def _unchanged_notices(kept: Iterable[str]) -> list[outcome_pb2.Notice]:
+def _unchanged_notices(unchanged_fields: Iterable[str]) -> list[outcome_pb2.Notice]:
     """Tells which fields a repeat gave otherwise, in vain."""
     return [
         outcome_pb2.Notice(
@@ -205,7 +208,7 @@ def _unchanged_notices(kept: Iterable[str]) -> list[outcome_pb2.Notice]:
             message="this content is stored already and keeps its own; use UpdateMemory to change "
             "it, or dedupe NONE to store another beside it",
         )
-        for name in kept
+        for name in unchanged_fields
     ]
 
 

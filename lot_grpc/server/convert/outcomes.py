@@ -55,7 +55,7 @@ def text_notices(field: str, *, truncated: bool) -> list[pb.Notice]:
     ]
 
 
-def unchanged_notices(resource_kind: str, kept: Iterable[str]) -> list[pb.Notice]:
+def unchanged_notices(resource_kind: str, decay: Iterable[str]) -> list[pb.Notice]:
     """Tells which fields a repeat gave otherwise, in vain."""
     return [
         pb.Notice(
@@ -64,7 +64,7 @@ def unchanged_notices(resource_kind: str, kept: Iterable[str]) -> list[pb.Notice
             message="the stored pattern keeps its own; this save counted as a success of it. "
             "Use UpdatePattern to change it",
         )
-        for name in kept
+        for name in decay
     ]
 
 
@@ -187,6 +187,6 @@ def explanation_to_pb(explanation: Explanation | None) -> service_pb.RecallExpla
         ],
         kernel_width=weights.kernel_width,
         half_life=duration_to_pb(weights.fading.half_life) if weights.fading.half_life else None,
-        kept=weights.fading.kept,
+        decay=weights.fading.decay,
         seed=explanation.seed,
     )

@@ -11,7 +11,7 @@ from lot_grpc.domain.trends import (
     DEFAULT_SAMPLE,
     CategoryTrend,
     TrendDirection,
-    TrendWish,
+    TrendOptions,
 )
 from lot_grpc.pb.lot.v1 import performance_pb2 as pb
 from lot_grpc.server.convert.recommendations import counts_to_pb
@@ -22,9 +22,9 @@ ADVICE_KIND = EnumCodec(pb.AdviceKind.DESCRIPTOR, AdviceKind, "ADVICE_KIND_")
 INSIGHT_KIND = EnumCodec(pb.InsightKind.DESCRIPTOR, InsightKind, "INSIGHT_KIND_")
 
 
-def wish_from_pb(message: pb.GetTrendsRequest) -> TrendWish:
+def trend_options_from_pb(message: pb.GetTrendsRequest) -> TrendOptions:
     """What trends shall show."""
-    return TrendWish(
+    return TrendOptions(
         sample_size=message.sample_size or DEFAULT_SAMPLE,
         interval=micros_from_pb(message, "interval", "") or 0,
         max_points=message.max_points or DEFAULT_POINTS,

@@ -38,7 +38,7 @@ _LIVE_KEPT = 1000
 class _Follower:
     """One who watches. ``since``: where it stood before what it is being told."""
 
-    ask: WatchRequest
+    request: WatchRequest
     wake: asyncio.Event
     positions: dict[str, int]
     since: Positions
@@ -68,15 +68,15 @@ class ChangeWatcher:
         self._keep = keep
         self._followers: set[_Follower] = set()
 
-    async def watch(self, ask: WatchRequest) -> AsyncGenerator[ChangeBatch, None]:
+    async def watch(self, request: WatchRequest) -> AsyncGenerator[ChangeBatch, None]:
         """News until the caller has enough; the first comes at once, without changes.
 
         Raises CursorTooOldError, and what the store raises.
         """
         async with self._poller.following() as wake:
-            cursor = await self._begin(ask)
+            cursor = await self._begin(request)
             since = cursor.positions if cursor.since is None else cursor.since
-            follower = _Follower(ask, wake, dict(cursor.positions), since)
+            follower = _Follower(request, wake, dict(cursor.positions), since)
             self._followers.add(follower)
             try:
                 yield ChangeBatch([], cursor)
@@ -94,16 +94,16 @@ class ChangeWatcher:
         """Tell those who watch just now that patterns were found: (id, similarity), best first."""
         now = self._time.now()
         for follower in self._followers:
-            ask = follower.ask
+            request = follower.request
             if (
-                ask.namespace != namespace
-                or ResourceKind.PATTERN not in ask.resource_kinds
-                or not ask.wants(ChangeType.PATTERN_MATCHED)
+                request.namespace != namespace
+                or ResourceKind.PATTERN not in request.resource_kinds
+                or not request.wants(ChangeType.PATTERN_MATCHED)
             ):
                 continue
             for pattern_id, similarity in hits:
                 match = PatternMatch(pattern_id, query, similarity, retrieval_id)
-                thing = match if ask.payload else None
+                thing = match if request.payload else None
                 kind = ChangeType.PATTERN_MATCHED
                 follower.live.append(
                     ChangeEvent(namespace, kind, ResourceKind.PATTERN, pattern_id, now, thing, None)
@@ -122,13 +122,13 @@ class ChangeWatcher:
         suggestion = ContextSuggestion(task, tuple(pattern_ids), tuple(episode_ids), retrieval_id)
         kind, now = ChangeType.CONTEXT_SUGGESTED, self._time.now()
         for follower in self._followers:
-            ask = follower.ask
+            request = follower.request
             concerned = (
-                ResourceKind.PATTERN in ask.resource_kinds
-                or ResourceKind.EPISODE in ask.resource_kinds
+                ResourceKind.PATTERN in request.resource_kinds
+                or ResourceKind.EPISODE in request.resource_kinds
             )
-            if ask.namespace == namespace and concerned and ask.wants(kind):
-                thing = suggestion if ask.payload else None
+            if request.namespace == namespace and concerned and request.wants(kind):
+                thing = suggestion if request.payload else None
                 follower.live.append(
                     ChangeEvent(namespace, kind, None, retrieval_id, now, thing, None)
                 )
@@ -141,16 +141,16 @@ class ChangeWatcher:
 
     # --- beginning ----------------------------------------------------------------------------
 
-    async def _begin(self, ask: WatchRequest) -> Cursor:
+    async def _begin(self, request: WatchRequest) -> Cursor:
         now, ends = self._time.now(), await self._poller.ends()
-        if ask.cursor is None:
-            scan = ScanPosition(ask.resource_kinds[0]) if ask.from_start else None
+        if request.cursor is None:
+            scan = ScanPosition(request.resource_kinds[0]) if request.from_start else None
             return Cursor(now, ends, scan=scan)
-        if ask.cursor.time < now - self._keep:
+        if request.cursor.time < now - self._keep:
             raise CursorTooOldError("it is older than changes are kept")
-        if not ask.cursor.positions.keys() & ends.keys():
+        if not request.cursor.positions.keys() & ends.keys():
             raise CursorTooOldError("it is of another store, or of one that was begun anew")
-        return ask.cursor
+        return request.cursor
 
     # --- what was there -----------------------------------------------------------------------
 
@@ -161,7 +161,7 @@ class ChangeWatcher:
         resource_kinds = [
             resource_kind
             for resource_kind in WATCHED
-            if resource_kind in follower.ask.resource_kinds
+            if resource_kind in follower.request.resource_kinds
         ]
         order = list(WATCHED)
         for resource_kind in resource_kinds:
@@ -177,26 +177,32 @@ class ChangeWatcher:
     async def _scan_kind(
         self, follower: _Follower, resource_kind: ResourceKind, after: Position | None
     ) -> AsyncGenerator[ChangeBatch, None]:
-        watched, ask = WATCHED[resource_kind], follower.ask
+        watched, request = WATCHED[resource_kind], follower.request
         while True:
             records, behind = await read_page(
-                self._store, watched.collection, ask.namespace, (), _AT_ONCE, after, _AS_THEY_ARE
+                self._store,
+                watched.collection,
+                request.namespace,
+                (),
+                _AT_ONCE,
+                after,
+                _AS_THEY_ARE,
             )
             changes = []
             at = after
             for record in records:
                 at = Position.behind(record, at)
-                if not ask.wants(ChangeType.STORED):
+                if not request.wants(ChangeType.STORED):
                     continue
                 place = ScanPosition(resource_kind, at.sort_key, at.seen)
                 changes.append(
                     ChangeEvent(
-                        ask.namespace,
+                        request.namespace,
                         ChangeType.STORED,
                         resource_kind,
                         record.payload[watched.id_key],
                         record.payload["create_time"],
-                        await self._readers[resource_kind](record) if ask.payload else None,
+                        await self._readers[resource_kind](record) if request.payload else None,
                         self._cursor(follower, place),
                     )
                 )
@@ -215,9 +221,9 @@ class ChangeWatcher:
         sent_at = loop.time()
         while True:
             follower.wake.clear()
-            told = None if number is None else self._poller.behind(number)
+            polled = None if number is None else self._poller.behind(number)
             upto = self._poller.positions
-            if told is None:  # not that far yet, or too far behind: the store tells
+            if polled is None:  # not that far yet, or too far behind: the store tells
                 number = self._poller.count
                 async for batch in self._catch_up(follower, upto):
                     yield batch
@@ -225,11 +231,11 @@ class ChangeWatcher:
                 continue
             number = self._poller.count
             since = follower.since
-            for start in range(0, len(told), _AT_ONCE):
+            for start in range(0, len(polled), _AT_ONCE):
                 changes = []
-                for one in told[start : start + _AT_ONCE]:
+                for one in polled[start : start + _AT_ONCE]:
                     follower.since = _later(one.since, since)
-                    changes += await self._tell(follower, one.change)
+                    changes += await self._events(follower, one.change)
                 if changes:
                     yield ChangeBatch(changes, self._cursor(follower))
                     sent_at = loop.time()
@@ -241,45 +247,45 @@ class ChangeWatcher:
                 yield ChangeBatch(live, self._cursor(follower))
                 sent_at = loop.time()
             with suppress(TimeoutError):
-                async with asyncio.timeout_at(sent_at + follower.ask.heartbeat):
+                async with asyncio.timeout_at(sent_at + follower.request.heartbeat):
                     await follower.wake.wait()
-            if loop.time() >= sent_at + follower.ask.heartbeat:
+            if loop.time() >= sent_at + follower.request.heartbeat:
                 yield ChangeBatch([], self._cursor(follower))
                 sent_at = loop.time()
 
     async def _catch_up(
         self, follower: _Follower, upto: Positions
     ) -> AsyncGenerator[ChangeBatch, None]:
-        ask = follower.ask
+        request = follower.request
         while short_of(follower.positions, upto):
             stretch = await self._feed.read(
-                follower.positions, upto, ask.namespace, ask.resource_kinds
+                follower.positions, upto, request.namespace, request.resource_kinds
             )
             for start in range(0, len(stretch.changes), _AT_ONCE):
                 changes = []
                 for change in stretch.changes[start : start + _AT_ONCE]:
-                    changes += await self._tell(follower, change)
+                    changes += await self._events(follower, change)
                 if changes:
                     yield ChangeBatch(changes, self._cursor(follower))
             follower.positions = stretch.reached
         follower.since = dict(follower.positions)
 
-    async def _tell(self, follower: _Follower, change: Change) -> list[ChangeEvent]:
+    async def _events(self, follower: _Follower, change: Change) -> list[ChangeEvent]:
         """The change as it is told; nothing if it is overtaken or does not concern the follower."""
-        ask = follower.ask
+        request = follower.request
         if change.seq <= follower.positions.get(change.writer_id, 0):
             return []
         follower.positions[change.writer_id] = change.seq
         kind = change.type_since(follower.since)
         if (
-            change.namespace != ask.namespace
-            or not change.concerns(ask.resource_kinds)
-            or not ask.wants(kind)
+            change.namespace != request.namespace
+            or not change.concerns(request.resource_kinds)
+            or not request.wants(kind)
         ):
             return []
         thing = None
         place = change.place
-        if place is not None and (ask.payload or change.deleted):
+        if place is not None and (request.payload or change.deleted):
             watched, point = place
             found = await self._store.get(watched.collection, change.namespace, [point])
             record = found.get(point)

@@ -207,9 +207,9 @@ class ClearRegistry:
         written = await self._update(clear, {"seen_time": held.seen_time})
         return held if written else None
 
-    async def end(self, clear: Clear, told: int) -> None:
-        """It is done: writes are taken again. ``told``: up to which change it was told."""
-        done = replace(clear, clear_time=max(self._time.now(), told))
+    async def end(self, clear: Clear, reported_at: int) -> None:
+        """It is done: writes are taken again. ``reported_at``: up to which change it was told."""
+        done = replace(clear, clear_time=max(self._time.now(), reported_at))
         if await self._update(clear, {"clear_time": done.clear_time, "clearing": False}):
             self._note(clear.namespace, done, time.monotonic())
 

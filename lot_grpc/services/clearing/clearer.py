@@ -143,7 +143,7 @@ class NamespaceClearer:
         await self._mark(clear)
         # Before any process writes here again, so that nobody is told of that first.
         await self._sequencer.publish()
-        self._notifier.tell_all(namespace)
+        self._notifier.notify_all(namespace)
         await self._clear_registry.end(hold.clear, self._sequencer.touched.get(TOMBSTONES, 0))
         return counts
 
@@ -162,7 +162,7 @@ class NamespaceClearer:
             IdIn(
                 tuple(
                     clear_mark_point(clear.namespace, resource_kind)
-                    for resource_kind in _told(clear)
+                    for resource_kind in _reported_kinds(clear)
                 )
             )
         )
@@ -193,7 +193,7 @@ class NamespaceClearer:
 
     async def _mark(self, clear: Clear) -> None:
         """Leave a mark for the feed, of each kind, unless this clear left it before."""
-        for resource_kind in _told(clear):
+        for resource_kind in _reported_kinds(clear):
             point = clear_mark_point(clear.namespace, resource_kind)
             found = await self._store.get(TOMBSTONES, clear.namespace, [point])
             if point in found and found[point].payload[GENERATION] == clear.generation:
@@ -202,6 +202,6 @@ class NamespaceClearer:
             await self._store.put(TOMBSTONES, [Record(point, clear.namespace, payload)])
 
 
-def _told(clear: Clear) -> Sequence[ResourceKind | None]:
+def _reported_kinds(clear: Clear) -> Sequence[ResourceKind | None]:
     """The kinds to tell of; None is all."""
     return clear.resource_kinds or (None,)

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, TypeVar
 
-from lot_grpc.domain.context.apart import told_apart
+from lot_grpc.domain.context.apart import distinguish
 from lot_grpc.domain.context.failing import TaskWarning, warnings_of
 from lot_grpc.domain.context.known import Known, KnownEpisode, KnownError, KnownPattern
 from lot_grpc.domain.context.markdown import SHORTENED
@@ -213,7 +213,7 @@ class TaskContextBuilder:
         nearest = max((hit.similarity for hit in found.hits), default=0.0)
         least = max(_LIKE_AT_ALL, nearest - _AS_LIKE)
         like = [hit for hit in failures.hits if hit.similarity >= least]
-        return told_apart([(hit, hit.thing) for hit in found.hits], request.limit), like
+        return distinguish([(hit, hit.thing) for hit in found.hits], request.limit), like
 
     async def _remembered(
         self, namespace: str, request: ContextRequest, with_it: _Shared

@@ -113,12 +113,12 @@ class Distiller:
         self._heads = Heads(store, indexer, time_source)
         self._defaults = defaults or DistillDefaults()
 
-    async def distil(self, namespace: str, ask: DistillRequest) -> Distilled:
+    async def distil(self, namespace: str, request: DistillRequest) -> Distilled:
         """Group and generalise. Raises RequestInvalidError, ContentionError."""
-        ask.check()
-        similarity = self._defaults.similarity if ask.similarity is None else ask.similarity
-        least = ask.min_group_size or self._defaults.min_group_size
-        narrowed = ask.narrowed
+        request.check()
+        similarity = self._defaults.similarity if request.similarity is None else request.similarity
+        least = request.min_group_size or self._defaults.min_group_size
+        narrowed = request.narrowed
         if narrowed.superseded is None:
             narrowed = replace(narrowed, superseded=False)
         land = await survey(self._store, namespace, pattern_conditions(narrowed))
@@ -130,14 +130,14 @@ class Distiller:
             if await self._make(run, group):
                 changed.append(group)
             await run.time_slice.give_way()
-        if ask.dry_run:
+        if request.dry_run:
             _assume_marks(groups)
         else:
             await self._heads.write(namespace, changed)
             for group in groups:
                 await self._heads.mark(namespace, group, run.time_slice)
         top = [
-            _told(group)
+            _result(group)
             for group in groups
             if group.parent is None and not group.made_of.isdisjoint(land.looked_at)
         ]
@@ -153,13 +153,13 @@ class Distiller:
             if group.head is not None:
                 continue
             for anchor in group.anchors:
-                wanted = head_id(group.level, anchor)
-                point = pattern_point(namespace, wanted)
+                preferred = head_id(group.level, anchor)
+                point = pattern_point(namespace, preferred)
                 there = (await self._store.get(PATTERNS, namespace, [point])).get(point)
                 # A head that is there meanwhile is another process's for the same group.
-                if wanted not in taken and (there is None or LEVEL in there.payload):
-                    group.pattern_id = wanted
-                    taken.add(wanted)
+                if preferred not in taken and (there is None or LEVEL in there.payload):
+                    group.pattern_id = preferred
+                    taken.add(preferred)
                     break
 
     # --- making -------------------------------------------------------------------------------
@@ -234,9 +234,9 @@ def _assume_marks(groups: Sequence[Group]) -> None:
             group.pattern = replace(group.pattern, content=content)
 
 
-def _told(group: Group) -> DistilledGroup:
+def _result(group: Group) -> DistilledGroup:
     assert group.pattern is not None
     below = sorted(group.groups, key=lambda one: (-one.size, one.pattern_id))
     return DistilledGroup(
-        group.pattern, group.anchors, [_told(one) for one in below if one.pattern], group.size
+        group.pattern, group.anchors, [_result(one) for one in below if one.pattern], group.size
     )

@@ -27,10 +27,10 @@ from lot_grpc.services.records.groups import (
 from lot_grpc.services.records.patterns import (
     STATS_REVISION,
     UNSETTLED,
-    kept_in_edits,
     pattern_from_record,
     pattern_point,
     pattern_record,
+    preserved_in_edits,
 )
 from lot_grpc.services.time_slice import TimeSlice, pause_before_retry
 from lot_grpc.services.time_source import TimeSource
@@ -107,7 +107,7 @@ class Heads:
                 revision=old.revision + 1,
                 update_time=max(self._time.now(), old.update_time),
             )
-            kept = kept_in_edits(record.payload)
+            kept = preserved_in_edits(record.payload)
             kept[MADE] = {**kept[MADE], **_made_now(record, made)}
             if await self._store.replace(
                 PATTERNS,

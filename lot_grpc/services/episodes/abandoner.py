@@ -73,8 +73,8 @@ class EpisodeAbandoner:
                 episode_id = record.payload["episode_id"]
                 counts[record.namespace] += await self._consider(record.namespace, episode_id)
                 await time_slice.give_way()
-        told = {namespace: {"EPISODE": count} for namespace, count in counts.items() if count}
-        return Swept("marked episodes as abandoned", told)
+        marked = {namespace: {"EPISODE": count} for namespace, count in counts.items() if count}
+        return Swept("marked episodes as abandoned", marked)
 
     async def _candidates(self) -> AsyncIterator[Record]:
         """Running ones that may be due, the longest left first."""
@@ -119,7 +119,7 @@ class EpisodeAbandoner:
                 if active > self._due():  # an event came; the next sweep takes note of it
                     return False
             abandoned = await self._abandon(record, active, count)
-            self._notifier.tell(namespace, episode_id)
+            self._notifier.notify(namespace, episode_id)
             return abandoned
 
     async def _abandon(self, record: Record, active: int, count: int) -> bool:

@@ -120,7 +120,7 @@ class EpisodeDeleter:
     async def _finish(self, stone: Tombstone) -> DeletedEpisode:
         point = episode_point(stone.namespace, stone.id)
         await self._store.delete(EPISODES, stone.namespace, [IdIn((point,)), *stone.conditions()])
-        self._notifier.tell(stone.namespace, stone.id)
+        self._notifier.notify(stone.namespace, stone.id)
         left = (await self._store.get(EPISODES, stone.namespace, [point])).get(point)
         if left is not None and left.payload[SORT_KEY] == stone.sort_key:
             await self._tombstones.finish(stone)

@@ -324,7 +324,7 @@ class Episodes:
             await self._deleting.refuse_repeat(entry, episode_id)
         async with self._active_streams.turn(namespace, episode_id):
             ended = await self._end(namespace, episode_id, end, extract=extract)
-            self._notifier.tell(namespace, episode_id)
+            self._notifier.notify(namespace, episode_id)
             writer = self._active_streams.current(namespace, episode_id)
             if writer is not None:
                 writer.stop(EpisodeEndedError(episode_id, end.status.name, "its stream is closed"))

@@ -117,7 +117,7 @@ class EventRecorder:
                 raise
             await self._confirm(writer, first, last)
             writer.last = last
-            self._notifier.tell(writer.namespace, writer.episode_id)
+            self._notifier.notify(writer.namespace, writer.episode_id)
             return last
 
     async def close(self, writer: OpenStream) -> None:
@@ -145,7 +145,7 @@ class EventRecorder:
             raise
         if standing.valid:
             return
-        behind = max(first, standing.kept + 1)
+        behind = max(first, standing.committed_to + 1)
         if last >= behind:
             await self._log.remove(
                 writer.namespace, writer.episode_id, behind, last, epoch=writer.epoch
@@ -197,7 +197,7 @@ class EventRecorder:
             mine = entry is None or entry.plan["sequence"] == last + 1
             if mine and await self._log.put_first(namespace, episode_id, stored, epoch, request):
                 await self._confirm_one(namespace, episode_id, stored.sequence, epoch)
-                self._notifier.tell(namespace, episode_id)
+                self._notifier.notify(namespace, episode_id)
                 if entry is not None:
                     await self._ledger.finish(entry, {"sequence": stored.sequence})
                 return (await self._log.read(namespace, episode_id, last, 1))[0]
@@ -219,7 +219,7 @@ class EventRecorder:
         except EpisodeNotFoundError:  # it was deleted meanwhile
             await self._log.remove(namespace, episode_id, sequence, sequence, epoch=epoch)
             raise
-        if standing.valid or sequence <= standing.kept:
+        if standing.valid or sequence <= standing.committed_to:
             return
         await self._log.remove(namespace, episode_id, sequence, sequence, epoch=epoch)
         status = standing.episode.status
@@ -256,7 +256,7 @@ class EventRecorder:
         if not self._fence.needed:
             return True
         standing = await self._fence.standing(namespace, episode_id, epoch, sequence)
-        if standing.valid or sequence <= standing.kept:
+        if standing.valid or sequence <= standing.committed_to:
             return True
         await self._log.remove(namespace, episode_id, sequence, sequence, epoch=epoch)
         return False

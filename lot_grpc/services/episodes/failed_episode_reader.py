@@ -142,11 +142,11 @@ class FailedEpisodeReader:
             ]
             for one in ended
         }
-        wanted = [point for theirs in points.values() for point in theirs]
+        points_to_read = [point for theirs in points.values() for point in theirs]
         found: dict[str, Record] = {}
         step = _BATCH * LAST_EVENTS
-        for at in range(0, len(wanted), step):
-            found |= await self._store.get(EVENTS, namespace, wanted[at : at + step])
+        for at in range(0, len(points_to_read), step):
+            found |= await self._store.get(EVENTS, namespace, points_to_read[at : at + step])
         time_slice = TimeSlice(rest=1.0)
         for one in ended:
             committed = committed_prefix_of(one.record.payload)

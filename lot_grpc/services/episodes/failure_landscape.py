@@ -54,9 +54,9 @@ class FailureLandscape:
     async def _landmarks(self) -> tuple[Floats, Floats]:
         """The mean of all tellings of all kinds, and what each of them is apart from it."""
         if self._kinds is None:
-            told = await self._embedded([telling for kind in KINDS for telling in kind])
-            mean = told.mean(axis=0)
-            self._kinds = mean, _unit(told - mean)
+            embedded = await self._embedded([telling for kind in KINDS for telling in kind])
+            mean = embedded.mean(axis=0)
+            self._kinds = mean, _unit(embedded - mean)
         return self._kinds
 
     async def _embedded(self, texts: Sequence[str]) -> Floats:
@@ -76,8 +76,8 @@ async def in_plain_words(errors: Sequence[ErrorSeen]) -> list[str]:
     return words
 
 
-def _placed(told: Floats, mean: Floats, kinds: Floats) -> Floats:
-    words = _unit(told - mean)
+def _placed(embedded: Floats, mean: Floats, kinds: Floats) -> Floats:
+    words = _unit(embedded - mean)
     starts = np.cumsum([0, *(len(kind) for kind in KINDS[:-1])])
     near = np.maximum.reduceat(words @ kinds.T, starts, axis=1)
     odds = np.exp((near - _NO_KIND) / _SHARPNESS)

@@ -59,7 +59,7 @@ class FenceStatus:
 
     episode: Episode
     valid: bool
-    kept: int
+    committed_to: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,16 +155,16 @@ class Fence:
             seen = await self._read(namespace, episode_id)
             episode, committed = seen.episode, seen.committed
             if episode.status.ended:
-                return FenceStatus(episode, valid=False, kept=episode.event_count)
+                return FenceStatus(episode, valid=False, committed_to=episode.event_count)
             if episode.writer_epoch == epoch:
                 if not seen.left or await self._revive(episode):
-                    return FenceStatus(episode, valid=True, kept=last)
+                    return FenceStatus(episode, valid=True, committed_to=last)
                 continue
             if committed.epoch == episode.writer_epoch:
-                return FenceStatus(episode, valid=False, kept=committed.number)
+                return FenceStatus(episode, valid=False, committed_to=committed.number)
             await pause_before_retry(attempt)
         # The new writer died before it looked: the next one finds all that is there.
-        return FenceStatus(episode, valid=False, kept=last)
+        return FenceStatus(episode, valid=False, committed_to=last)
 
     # --- leases -------------------------------------------------------------------------------
 

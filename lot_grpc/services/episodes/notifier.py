@@ -76,12 +76,12 @@ class EpisodeNotifier:
         self._by_episode: dict[tuple[str, str], set[EpisodeWatch]] = {}
         self._poller: asyncio.Task[None] | None = None
 
-    def tell(self, namespace: str, episode_id: str) -> None:
+    def notify(self, namespace: str, episode_id: str) -> None:
         """The episode has new events, or was ended, abandoned or deleted. Costs next to nothing."""
         for watch in self._by_episode.get((namespace, episode_id), ()):
             watch.wake()
 
-    def tell_all(self, namespace: str) -> None:
+    def notify_all(self, namespace: str) -> None:
         """Any episode of the namespace may be gone."""
         for watch in self._watches:
             if watch.namespace == namespace:

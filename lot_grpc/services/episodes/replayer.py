@@ -132,27 +132,27 @@ def _read_ahead(pieces: AsyncIterator[ReplayBatch]) -> asyncio.Task[ReplayBatch 
 
 async def _following(reader: EventReader, watch: EpisodeWatch) -> AsyncGenerator[ReplayBatch]:
     """Pieces until the episode is over. One is empty where there is nothing to send at first."""
-    limit, told = _FEWEST, False
+    limit, announced = _FEWEST, False
     while True:
         watch.clear()
         was_over = reader.over
         events = await reader.next(limit)
         short = len(events) < limit
         caught_up = short and not reader.over
-        if events or (caught_up and not told):
+        if events or (caught_up and not announced):
             yield ReplayBatch(events, caught_up)
         if reader.complete or (short and was_over):
             return
         if caught_up:
             await watch.wait(reader.after, reader.stage)
-        limit, told = _next_limit(limit, events), caught_up
+        limit, announced = _next_limit(limit, events), caught_up
 
 
 def _next_limit(limit: int, events: Sequence[EpisodeEvent]) -> int:
     """Twice as many after a full piece, and no more than make a batch if they are like the last."""
-    wanted = min(2 * limit, _MOST) if len(events) == limit else _FEWEST
+    target = min(2 * limit, _MOST) if len(events) == limit else _FEWEST
     size = sum(len(event.data or b"") for event in events)
-    return max(1, min(wanted, _BATCH_BYTES * len(events) // size)) if size else wanted
+    return max(1, min(target, _BATCH_BYTES * len(events) // size)) if size else target
 
 
 class _Paced:

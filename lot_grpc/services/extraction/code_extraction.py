@@ -54,14 +54,14 @@ class Extracted:
     """The patterns in the order of the code, as they now stand.
 
     ``created_count`` of them are new (in a dry run: would be). ``unparsed`` tells what is not among
-    them, and why. ``kept`` are fields that a pattern that was there keeps, since it was given
-    otherwise. The flags: the model did not read all of a text, of a code.
+    them, and why. ``unchanged_fields`` are fields that a pattern that was there keeps, since it was
+    given otherwise. The flags: the model did not read all of a text, of a code.
     """
 
     patterns: tuple[Pattern, ...]
     unparsed: tuple[str, ...]
     created_count: int
-    kept: tuple[str, ...] = ()
+    unchanged_fields: tuple[str, ...] = ()
     text_truncated: bool = False
     code_truncated: bool = False
 
@@ -85,11 +85,11 @@ class CodeExtraction:
         rate = _success_rate(draft.success_metrics)
         _check_text(draft.code)
         parsed = await SANDBOX.parse(draft.code, language)
-        wanted = await _contents(parsed, language, draft)
-        there = await self._there(namespace, tuple(wanted))
+        found_contents = await _contents(parsed, language, draft)
+        there = await self._there(namespace, tuple(found_contents))
         new = [
             PatternDraft(content, pattern_id, rate, dedupe=Dedupe.NONE)
-            for pattern_id, content in wanted.items()
+            for pattern_id, content in found_contents.items()
             if pattern_id not in there
         ]
         if draft.dry_run:
@@ -97,16 +97,18 @@ class CodeExtraction:
         else:
             made = await self._save(namespace, new)
         time_slice = TimeSlice()
-        kept: dict[str, None] = {}
+        unchanged_fields: dict[str, None] = {}
         for pattern_id, pattern in there.items():
-            kept |= dict.fromkeys(_given_otherwise(pattern.content, wanted[pattern_id]))
+            unchanged_fields |= dict.fromkeys(
+                _given_otherwise(pattern.content, found_contents[pattern_id])
+            )
             await time_slice.give_way()
         stored = there | {pattern_id: saved.pattern for pattern_id, saved in made.items()}
         return Extracted(
-            tuple(stored[pattern_id] for pattern_id in wanted),
+            tuple(stored[pattern_id] for pattern_id in found_contents),
             parsed.unparsed,
             sum(saved.created for saved in made.values()),
-            tuple(kept),
+            tuple(unchanged_fields),
             any(saved.text_truncated for saved in made.values()),
             any(saved.code_truncated for saved in made.values()),
         )
@@ -215,7 +217,11 @@ def _success_rate(metrics: Mapping[str, Any]) -> float:
 
 def _given_otherwise(stored: PatternContent, given: PatternContent) -> list[str]:
     """What the caller gave and the stored pattern has otherwise: the success metrics."""
-    kept = different_fields(stored, given)
+    unchanged_fields = different_fields(stored, given)
     metrics = given.metadata.get("success_metrics", {})
     same = as_doubles(stored.metadata.get("success_metrics", {})) == as_doubles(metrics)
-    return ["metadata.success_metrics"] if "metadata" in kept and metrics and not same else []
+    return (
+        ["metadata.success_metrics"]
+        if "metadata" in unchanged_fields and metrics and not same
+        else []
+    )

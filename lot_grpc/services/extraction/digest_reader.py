@@ -106,8 +106,8 @@ def _terms(word: str) -> Mapping[str, str]:
 
 def _seconds(episode: Episode) -> float | None:
     """How long it took: as its metric ``duration_seconds`` says, else from start to end."""
-    told = episode.end.metrics.get(_DURATION, 0.0) if episode.end else 0.0
-    if told > 0:
-        return told
+    reported = episode.end.metrics.get(_DURATION, 0.0) if episode.end else 0.0
+    if reported > 0:
+        return reported
     lasted = (episode.end_time or 0) - episode.start_time
     return lasted / _MICROS if lasted > 0 else None

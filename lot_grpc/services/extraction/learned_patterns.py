@@ -27,10 +27,10 @@ from lot_grpc.services.records.patterns import (
     LEARNED_FIELDS,
     STATS_REVISION,
     content_payload,
-    kept_in_edits,
     pattern_from_record,
     pattern_point,
     pattern_record,
+    preserved_in_edits,
 )
 from lot_grpc.services.time_slice import pause_before_retry
 from lot_grpc.services.time_source import TimeSource
@@ -129,7 +129,7 @@ class LearnedPatterns:
         indexed = Indexed(dict(before.vectors))
         if search_text(plan.pattern.content) != search_text(pattern_from_record(before).content):
             indexed = await self._indexer.vectors_of(search_text(plan.pattern.content))
-        kept = {**kept_in_edits(before.payload), LEARNED_FIELDS: dict(plan.hashes)}
+        kept = {**preserved_in_edits(before.payload), LEARNED_FIELDS: dict(plan.hashes)}
         record = pattern_record(plan.pattern, before.payload[SORT_KEY], indexed.vectors, kept)
         return await self._store.replace(
             PATTERNS,
@@ -170,8 +170,8 @@ def _merged(
         for field in fields(PatternContent)
         if field.name in _WRITTEN and now[field.name] == written.get(field.name)
     }
-    told = {**stored.metadata, EXTRACTION: learned.metadata[EXTRACTION]}
-    return replace(stored, **changed, metadata=told)
+    provenance = {**stored.metadata, EXTRACTION: learned.metadata[EXTRACTION]}
+    return replace(stored, **changed, metadata=provenance)
 
 
 def _hashes(content: PatternContent) -> dict[str, str]:

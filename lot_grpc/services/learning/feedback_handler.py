@@ -88,12 +88,12 @@ class Judged:
 
 @dataclass(frozen=True, slots=True)
 class Submitted:
-    """What was learned. ``judged``: by the server; not ``sure``: reward 0, and nothing moved."""
+    """What was learned. ``judged``: by the server; not ``conclusive``: reward 0, nothing moved."""
 
     event: LearningEvent
     reward: float
     judged: bool
-    sure: bool
+    conclusive: bool
     preference: Preference | None
 
 
@@ -167,14 +167,14 @@ class FeedbackHandler:
             if await self._tombstones.deleted_since(entry, LEARNING_EVENT, own):
                 raise LearningEventNotFoundError(namespace, own, DELETED_SINCE)
         given = draft.reward is not None
-        told = Judgement(draft.reward or 0.0, sure=True) if given else judge(draft.text)
+        told = Judgement(draft.reward or 0.0, conclusive=True) if given else judge(draft.text)
         content = LearningEventContent(
             USER_FEEDBACK,
             task=draft.task,
             text=draft.text,
             reward=told.reward,
             target=draft.target,
-            metadata={} if given else {"judged": True, "sure": told.sure},
+            metadata={} if given else {"judged": True, "sure": told.conclusive},
         )
         event = LearningEvent(namespace, own, content, self._time.now())
         record = learning_event_record(event, self._time.sort_key(), settled=False)

@@ -27,7 +27,7 @@ from lot_grpc.domain.trends import (
     EndedEpisode,
     NamedCount,
     Tally,
-    TrendWish,
+    TrendOptions,
     most_frequent,
 )
 from lot_grpc.ports import AnyOf, Condition, Equals, Missing, Record, VectorStore
@@ -54,7 +54,7 @@ class Performance:
         self._time = time_source
 
     async def trends(
-        self, namespace: str, criteria: EpisodeFilter, wish: TrendWish
+        self, namespace: str, criteria: EpisodeFilter, options: TrendOptions
     ) -> list[CategoryTrend]:
         """One a category, the one with most episodes first; equally many by name.
 
@@ -63,7 +63,7 @@ class Performance:
         where = _ended(criteria)
         trends = []
         for category, count in (await self._categories(namespace, where)).items():
-            tally = Tally(wish)
+            tally = Tally(options)
             rows = self._rows(namespace, [*where, _of(category)], _READ)
             async with aclosing(rows):
                 async for row in rows:
@@ -86,7 +86,7 @@ class Performance:
         """
         where = _ended(criteria)
         listed = await self._categories(namespace, where)
-        tallies: defaultdict[str, Tally] = defaultdict(lambda: Tally(TrendWish(sample_size)))
+        tallies: defaultdict[str, Tally] = defaultdict(lambda: Tally(TrendOptions(sample_size)))
         total, successes, durations = 0, 0, Durations()
         async for row in self._rows(namespace, where, (*_READ, "category")):
             episode = _episode(row.payload)

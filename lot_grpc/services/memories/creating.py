@@ -179,8 +179,8 @@ class Creating:
                 else MemoryIdInUseError(work.namespace, work.memory_id)
             )
         elif same_memory_id(stored.content) == same_memory_id(given):
-            kept = different_fields(stored.content, given)
-            work.result = Created(stored, created=False, kept=kept)
+            unchanged_fields = different_fields(stored.content, given)
+            work.result = Created(stored, created=False, unchanged_fields=unchanged_fields)
         else:
             work.tried += 1
             work.memory_id = same_memory_id(given, work.tried)
@@ -188,9 +188,9 @@ class Creating:
     async def _insert(self, works: Sequence[_Work]) -> None:
         """Insert those whose id is free, each id once; the others are looked at again."""
         fresh = {work.point: work for work in reversed(works)}
-        wanted = [work for work in fresh.values() if work.indexed is None]
-        texts = [search_text(work.draft.content) for work in wanted]
-        for work, indexed in zip(wanted, await self._indexer.vectors(texts), strict=True):
+        unindexed = [work for work in fresh.values() if work.indexed is None]
+        texts = [search_text(work.draft.content) for work in unindexed]
+        for work, indexed in zip(unindexed, await self._indexer.vectors(texts), strict=True):
             work.indexed = indexed
         for group in _groups([work for work in works if fresh.get(work.point) is work]):
             records = [self._record(work, work.indexed) for work in group if work.indexed]

@@ -47,13 +47,13 @@ class MemoryDraft:
 class Created:
     """A created memory. ``truncated``: the model did not read all of its text.
 
-    ``kept``: fields of the stored memory that a repeat gave otherwise, and that stay.
+    ``unchanged_fields``: fields of the stored memory that a repeat gave otherwise, and that stay.
     """
 
     memory: Memory
     created: bool
     truncated: bool = False
-    kept: tuple[str, ...] = ()
+    unchanged_fields: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

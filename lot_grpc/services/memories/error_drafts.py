@@ -54,10 +54,10 @@ class ErrorSolutionEdit:
 class SavedErrorSolution:
     """What became of a draft. ``truncated``: the model did not read all of its message.
 
-    ``kept``: fields of the stored solution that a repeat gave otherwise, and that stay.
+    ``unchanged_fields``: fields of the stored solution that a repeat gave otherwise, and that stay.
     """
 
     error_solution: ErrorSolution
     created: bool
     truncated: bool = False
-    kept: tuple[str, ...] = ()
+    unchanged_fields: tuple[str, ...] = ()

@@ -45,7 +45,7 @@ from lot_grpc.services.records.error_solutions import (
     error_solution_point,
     error_solution_record,
 )
-from lot_grpc.services.records.patterns import REQUEST, STATS_REVISION, kept_in_edits
+from lot_grpc.services.records.patterns import REQUEST, STATS_REVISION, preserved_in_edits
 from lot_grpc.services.scanning import scan
 from lot_grpc.services.time_slice import pause_before_retry
 from lot_grpc.services.time_source import TimeSource
@@ -259,10 +259,12 @@ class ErrorSolutions:
             )
             if solution.outcomes == Outcomes(success_rate=old.first_success_rate):
                 edited = replace(edited, outcomes=Outcomes(success_rate=content.first_success_rate))
-            kept = kept_in_edits(record.payload)
+            unchanged_fields = preserved_in_edits(record.payload)
             written = await self._store.replace(
                 ERROR_SOLUTIONS,
-                error_solution_record(edited, record.payload[SORT_KEY], indexed.vectors, kept),
+                error_solution_record(
+                    edited, record.payload[SORT_KEY], indexed.vectors, unchanged_fields
+                ),
                 when=[Equals(key, record.payload[key]) for key in _UNCHANGED],
             )
             if written:
@@ -360,8 +362,8 @@ def _there_already(
     if _wrote(entry, record):  # by another try at the same time
         return SavedErrorSolution(stored, created=True)
     if not draft.error_solution_id:
-        kept = different_fields(stored.content, draft.content)
-        return SavedErrorSolution(stored, created=False, kept=kept)
+        unchanged_fields = different_fields(stored.content, draft.content)
+        return SavedErrorSolution(stored, created=False, unchanged_fields=unchanged_fields)
     if not same_content(stored.content, draft.content):
         raise ErrorSolutionIdInUseError(stored.namespace, stored.error_solution_id)
     return SavedErrorSolution(stored, created=False)

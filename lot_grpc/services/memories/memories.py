@@ -28,11 +28,11 @@ from lot_grpc.services.memories.drafts import (
 from lot_grpc.services.paging import Fits, Position, any_size, each, read_page
 from lot_grpc.services.records.collections import MEMORIES, SORT_KEY
 from lot_grpc.services.records.memories import (
-    kept_in_edits,
     memory_conditions,
     memory_from_record,
     memory_point,
     memory_record,
+    preserved_in_edits,
 )
 from lot_grpc.services.time_slice import pause_before_retry
 from lot_grpc.services.time_source import TimeSource
@@ -133,10 +133,10 @@ class Memories:
                 revision=memory.revision + 1,
                 update_time=max(now, memory.update_time),
             )
-            kept = kept_in_edits(record.payload)
+            unchanged_fields = preserved_in_edits(record.payload)
             written = await self._store.replace(
                 MEMORIES,
-                memory_record(edited, record.payload[SORT_KEY], indexed.vectors, kept),
+                memory_record(edited, record.payload[SORT_KEY], indexed.vectors, unchanged_fields),
                 when=[
                     Equals("revision", memory.revision),
                     Equals(SORT_KEY, record.payload[SORT_KEY]),

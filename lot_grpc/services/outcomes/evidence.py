@@ -36,14 +36,14 @@ class PatternEvidence:
         }
         if not used:
             return {}
-        wanted = SearchQuery(
+        points = SearchQuery(
             QUERY_VECTOR,
             vector,
             NEIGHBOURS_AT_MOST,
             [AnyOf("pattern_id", tuple(used))],
             min_score=least_cosine(self._weights.kernel_width),
         )
-        [found] = await self._store.search(CELLS, namespace, [wanted])
+        [found] = await self._store.search(CELLS, namespace, [points])
         cells = await self._store.get(CELLS, namespace, list(found)) if found else {}
         near: dict[str, list[Neighbour]] = {}
         now = self._time.now()

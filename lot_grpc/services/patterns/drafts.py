@@ -84,15 +84,15 @@ class PatternDraft:
 class Saved:
     """What became of a draft.
 
-    The flags: the model did not read all of its text, of its code. ``kept``: fields of the stored
-    pattern that a repeat gave otherwise, and that stay as they were.
+    The flags: the model did not read all of its text, of its code. ``unchanged_fields``: fields of
+    the stored pattern that a repeat gave otherwise, and that stay as they were.
     """
 
     pattern: Pattern
     created: bool
     text_truncated: bool = False
     code_truncated: bool = False
-    kept: tuple[str, ...] = ()
+    unchanged_fields: tuple[str, ...] = ()
     merged_at: float | None = None
     """The similarity at which it was merged with a pattern of other content; None: it was not."""
 

@@ -101,9 +101,9 @@ class Feedback:
         Raises PatternNotFoundError (nothing is kept then), RequestIdReusedError, ContentionError
         (the feedback is kept then, and counted by the next retry or sweep).
         """
-        return (await self.give_and_tell(namespace, draft)).pattern
+        return (await self.give_with_entry(namespace, draft)).pattern
 
-    async def give_and_tell(self, namespace: str, draft: FeedbackDraft) -> Given:
+    async def give_with_entry(self, namespace: str, draft: FeedbackDraft) -> Given:
         """As ``give``, with the feedback as it counted."""
         draft.check()
         plan: dict[str, Any] = {"feedback_id": new_id("f")}

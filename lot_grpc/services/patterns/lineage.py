@@ -265,9 +265,9 @@ class Lineage:
             *_steps(Relation.SUCCESSOR, await self._upwards(namespace, pattern, successors=True)),
             *_steps(Relation.GROUP, await self._upwards(namespace, pattern, successors=False)),
         ]
-        wanted = [Equals("parent_pattern_id", pattern.pattern_id)]
+        where = [Equals("parent_pattern_id", pattern.pattern_id)]
         members = await self._store.scroll(
-            PATTERNS, namespace, wanted, limit=MOST_OF_A_RELATION, order=Order(SORT_KEY)
+            PATTERNS, namespace, where, limit=MOST_OF_A_RELATION, order=Order(SORT_KEY)
         )
         found = {one.pattern_id: one for one in map(pattern_from_record, members)}
         sources = pattern.content.source_pattern_ids[:MOST_OF_A_RELATION]

@@ -37,11 +37,11 @@ from lot_grpc.services.records.collections import (
 from lot_grpc.services.records.patterns import (
     STATS_REVISION,
     claim_point,
-    kept_in_edits,
     pattern_conditions,
     pattern_from_record,
     pattern_point,
     pattern_record,
+    preserved_in_edits,
 )
 from lot_grpc.services.time_slice import pause_before_retry
 from lot_grpc.services.time_source import TimeSource
@@ -67,7 +67,7 @@ class PatternEdit:
     ttl: int | None = None
     sets_confidence: bool = True
 
-    def kept(self, pattern: Pattern) -> tuple[str, ...]:
+    def unchanged_fields(self, pattern: Pattern) -> tuple[str, ...]:
         """The fields that this edit leaves as they are, though it has other values for them."""
         leaves = (
             "confidence" in self.fields
@@ -95,13 +95,13 @@ class PatternPage:
 class Updated:
     """An edited pattern. The flags: the model did not read all of its text, of its code.
 
-    ``kept`` are fields that feedback moved and the edit left alone.
+    ``unchanged_fields`` are fields that feedback moved and the edit left alone.
     """
 
     pattern: Pattern
     text_truncated: bool = False
     code_truncated: bool = False
-    kept: tuple[str, ...] = ()
+    unchanged_fields: tuple[str, ...] = ()
 
 
 class Patterns:
@@ -172,8 +172,8 @@ class Patterns:
             pattern = pattern_from_record(record)
             if etag and etag != pattern.etag:
                 raise EtagMismatchError(RESOURCE_KIND, pattern_id, etag, pattern.etag)
-            kept = edit.kept(pattern)
-            written = replace(edit, fields=edit.fields - set(kept))
+            unchanged_fields = edit.unchanged_fields(pattern)
+            written = replace(edit, fields=edit.fields - set(unchanged_fields))
             content = written.apply(pattern.content, self._time.now())
             content.check()
             if content.task_type_pattern != pattern.content.task_type_pattern:
@@ -181,7 +181,7 @@ class Patterns:
             if content.expire_time != pattern.content.expire_time:
                 check_expiry(RESOURCE_KIND, content.expire_time, self._time.now())
             if content == pattern.content:
-                return Updated(pattern, kept=kept)
+                return Updated(pattern, unchanged_fields=unchanged_fields)
             indexed = await self._indexed(pattern.content, content, record)
             edited = replace(
                 pattern,
@@ -190,7 +190,9 @@ class Patterns:
                 update_time=max(self._time.now(), pattern.update_time),
             )
             if await self._replace_with_lineage(record, pattern, edited, indexed.vectors):
-                return Updated(edited, indexed.text_truncated, indexed.code_truncated, kept)
+                return Updated(
+                    edited, indexed.text_truncated, indexed.code_truncated, unchanged_fields
+                )
             await pause_before_retry(attempt)
         raise ContentionError(RESOURCE_KIND, pattern_id)
 
@@ -231,10 +233,10 @@ class Patterns:
         new_claim = claim_point(pattern.namespace, edited.content)
         if old != new:
             await self._claims.take(pattern.namespace, {new_claim: pattern.pattern_id})
-        kept = kept_in_edits(record.payload)
+        unchanged_fields = preserved_in_edits(record.payload)
         written = await self._store.replace(
             PATTERNS,
-            pattern_record(edited, record.payload[SORT_KEY], vectors, kept),
+            pattern_record(edited, record.payload[SORT_KEY], vectors, unchanged_fields),
             when=[
                 Equals("revision", pattern.revision),
                 Equals(STATS_REVISION, record.payload[STATS_REVISION]),

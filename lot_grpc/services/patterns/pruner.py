@@ -68,13 +68,13 @@ class PruneDraft:
 class Pruned:
     """What was, or would be, deleted; ``pattern_ids`` the first of them, the worst first.
 
-    ``spared`` were edited, used or given feedback meanwhile. ``oldest_remaining_time`` in
+    ``skipped`` were edited, used or given feedback meanwhile. ``oldest_remaining_time`` in
     microseconds, None if nothing is kept; ``elapsed`` in seconds.
     """
 
     deleted: int
-    spared: int
-    kept: int
+    skipped: int
+    remaining: int
     pattern_ids: tuple[str, ...]
     oldest_remaining_time: int | None
     elapsed: float
@@ -92,16 +92,18 @@ class PatternPruner:
         draft.check()
         started = time.perf_counter()
         doomed = await self._doomed(namespace, draft)
-        gone = doomed if draft.dry_run else await self._delete(doomed)
+        deleted_now = doomed if draft.dry_run else await self._delete(doomed)
         where = pattern_conditions(draft.criteria)
         left = await self._store.count(PATTERNS, namespace, where)
         return Pruned(
-            deleted=len(gone),
-            spared=len(doomed) - len(gone),
-            kept=left - len(gone) if draft.dry_run else left,
-            pattern_ids=tuple(record.payload["pattern_id"] for record in gone[:IDS_REPORTED]),
+            deleted=len(deleted_now),
+            skipped=len(doomed) - len(deleted_now),
+            remaining=left - len(deleted_now) if draft.dry_run else left,
+            pattern_ids=tuple(
+                record.payload["pattern_id"] for record in deleted_now[:IDS_REPORTED]
+            ),
             oldest_remaining_time=await self._oldest(
-                namespace, where, gone if draft.dry_run else []
+                namespace, where, deleted_now if draft.dry_run else []
             ),
             elapsed=time.perf_counter() - started,
         )
@@ -137,10 +139,10 @@ class PatternPruner:
         return deleted
 
     async def _oldest(
-        self, namespace: str, where: list[Condition], gone: list[Record]
+        self, namespace: str, where: list[Condition], deleted_now: list[Record]
     ) -> int | None:
         """The creation time of the oldest that is left."""
-        if not gone:
+        if not deleted_now:
             oldest = await self._store.scroll(
                 PATTERNS,
                 namespace,
@@ -150,7 +152,7 @@ class PatternPruner:
                 payload=("create_time",),
             )
             return int(oldest[0].payload["create_time"]) if oldest else None
-        without = {record.id for record in gone}
+        without = {record.id for record in deleted_now}
         keys = ("create_time",)
         async for record in scan(self._store, PATTERNS, namespace, where, payload=keys):
             if record.id not in without:

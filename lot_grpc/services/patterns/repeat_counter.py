@@ -88,8 +88,8 @@ class RepeatCounter:
         if pattern_id not in counted:
             return None
         pattern = pattern_from_record(counted[pattern_id])
-        kept = different_fields(pattern.content, work.draft.content)
-        return Saved(pattern, created=False, kept=kept)
+        unchanged_fields = different_fields(pattern.content, work.draft.content)
+        return Saved(pattern, created=False, unchanged_fields=unchanged_fields)
 
     async def _plan_merge(self, work: SaveWork) -> Mapping[str, Any] | None:
         content = work.draft.content

@@ -64,8 +64,8 @@ class SearchTarget(Generic[T]):
 
     Without ``learned`` and ``importance`` (in [0, 1], by its record) relevance alone ranks; what
     ``tasks`` names is a near-tie at least. ``read``
-    makes a thing of its record; ``id_of`` names one. ``tell`` is told of every answer: namespace,
-    query, (id, similarity) best first, retrieval_id. ``of_tasks``: each is for a task.
+    makes a thing of its record; ``id_of`` names one. ``on_recall`` is told of every answer:
+    namespace, query, (id, similarity) best first, retrieval_id. ``of_tasks``: each is for a task.
     """
 
     searched: SearchFields
@@ -73,7 +73,7 @@ class SearchTarget(Generic[T]):
     id_of: Callable[[T], str]
     learned: Learned | None = None
     tasks: Matching | None = None
-    tell: Callable[[str, str, Sequence[tuple[str, float]], str], None] | None = None
+    on_recall: Callable[[str, str, Sequence[tuple[str, float]], str], None] | None = None
     importance: Callable[[Record], float] | None = None
     of_tasks: bool = False
     excerpts: Callable[[Sequence[float], Sequence[Record]], Awaitable[Sequence[str]]] | None = None
@@ -226,7 +226,7 @@ class Recall(Generic[T]):
             )
         ]
         retrieval_id = (
-            "" if request.quiet else self._told(namespace, request, candidates.vector, hits)
+            "" if request.quiet else self._remember(namespace, request, candidates.vector, hits)
         )
         explanation = None
         if request.explain:
@@ -241,7 +241,7 @@ class Recall(Generic[T]):
             candidates.vector,
         )
 
-    def _told(
+    def _remember(
         self,
         namespace: str,
         request: RecallRequest,
@@ -253,8 +253,8 @@ class Recall(Generic[T]):
         retrieval_id = self._retrievals.remember(
             namespace, request.query, vector, tuple(found for found, _ in pairs)
         )
-        if self._target.tell is not None:
-            self._target.tell(namespace, request.query, pairs, retrieval_id)
+        if self._target.on_recall is not None:
+            self._target.on_recall(namespace, request.query, pairs, retrieval_id)
         return retrieval_id
 
     async def _self_matched(self, namespace: str, request: RecallRequest) -> frozenset[str]:

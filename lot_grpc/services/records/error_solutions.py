@@ -66,7 +66,7 @@ def error_solution_record(
     vectors: Mapping[str, Vector],
     kept: Mapping[str, Any] | None = None,
 ) -> Record:
-    """The whole record. ``kept`` are keys of a record that is replaced (``kept_in_edits``)."""
+    """The whole record. ``kept`` are keys of a record that is replaced (``preserved_in_edits``)."""
     payload = content_payload(solution.content)
     payload.update(outcomes_payload(solution.outcomes))
     payload.update(kept or {STATS_REVISION: 0, UNSETTLED: []})

@@ -75,7 +75,7 @@ def content_payload(content: MemoryContent) -> Payload:
 def memory_record(
     memory: Memory, sort_key: int, vectors: Mapping[str, Vector], kept: Payload | None = None
 ) -> Record:
-    """The whole record. ``kept`` are keys of a record that is replaced (``kept_in_edits``)."""
+    """The whole record. ``kept`` are keys of a record that is replaced (``preserved_in_edits``)."""
     payload = content_payload(memory.content)
     payload.update(kept or {})
     payload["memory_id"] = memory.memory_id
@@ -87,7 +87,7 @@ def memory_record(
     return Record(point, memory.namespace, payload, vectors)
 
 
-def kept_in_edits(payload: Mapping[str, Any]) -> Payload:
+def preserved_in_edits(payload: Mapping[str, Any]) -> Payload:
     """The keys of a record that belong to no field of a memory and outlive an edit."""
     return {key: payload[key] for key in _KEPT if key in payload}
 

@@ -146,7 +146,7 @@ def pattern_record(
     vectors: Mapping[str, Vector],
     kept: Mapping[str, Any] | None = None,
 ) -> Record:
-    """The whole record. ``kept`` are keys of a record that is replaced (``kept_in_edits``)."""
+    """The whole record. ``kept`` are keys of a record that is replaced (``preserved_in_edits``)."""
     payload = content_payload(pattern.content)
     payload.update(outcomes_payload(pattern.outcomes))
     payload.update(feedback_payload(pattern.feedback))
@@ -164,7 +164,7 @@ def pattern_record(
     )
 
 
-def kept_in_edits(payload: Mapping[str, Any]) -> Payload:
+def preserved_in_edits(payload: Mapping[str, Any]) -> Payload:
     """The keys of a record that belong to no field of a pattern and outlive an edit."""
     return {key: payload[key] for key in _KEPT if key in payload}
 
@@ -213,10 +213,10 @@ def pattern_filters(criteria: PatternFilter) -> Filters:
     }
 
 
-def _superseded(wanted: bool | None) -> list[Condition]:
+def _superseded(include: bool | None) -> list[Condition]:
     """Just those marked as superseded, or just the others; the mark is only where it is true."""
     marked = Equals(SUPERSEDED, True)
-    return [] if wanted is None else [marked if wanted else Not(marked)]
+    return [] if include is None else [marked if include else Not(marked)]
 
 
 def pattern_conditions(criteria: PatternFilter) -> list[Condition]:

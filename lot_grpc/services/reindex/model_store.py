@@ -38,9 +38,9 @@ class ModelStore(ForwardingStore):
         self._model = model
         self._turns = asyncio.Lock()
         self.rebuilding = False
-        self._room: int | None = None
+        self._budget: int | None = None
         """Twice the number of records that may be written now; None: any number."""
-        self._more_room = asyncio.Event()
+        self._budget_freed = asyncio.Event()
 
     @property
     def inner(self) -> VectorStore:
@@ -55,27 +55,27 @@ class ModelStore(ForwardingStore):
 
     def hold_back(self, spare: int) -> None:
         """From now on let one record be written for each two that are ``embedded``, and a few."""
-        self._room = 2 * spare
+        self._budget = 2 * spare
 
     def embedded(self, count: int) -> None:
         """So many records got their new vectors."""
-        if self._room is not None:
-            self._room += count
-            self._more_room.set()
+        if self._budget is not None:
+            self._budget += count
+            self._budget_freed.set()
 
     def let_go(self) -> None:
         """Hold nobody back any more."""
-        self._room = None
-        self._more_room.set()
+        self._budget = None
+        self._budget_freed.set()
 
-    async def _wait_for_room(self, collection: str, count: int) -> None:
+    async def _wait_for_budget(self, collection: str, count: int) -> None:
         if not dense_of(collection):
             return
-        while self._room is not None and self._room <= 0:
-            self._more_room.clear()
-            await self._more_room.wait()
-        if self._room is not None:
-            self._room -= 2 * count
+        while self._budget is not None and self._budget <= 0:
+            self._budget_freed.clear()
+            await self._budget_freed.wait()
+        if self._budget is not None:
+            self._budget -= 2 * count
 
     # --- collections --------------------------------------------------------------------------
 
@@ -98,19 +98,19 @@ class ModelStore(ForwardingStore):
 
     async def insert(self, collection: str, records: Sequence[Record]) -> set[str]:
         """Insert, with vectors of the epoch."""
-        await self._wait_for_room(collection, len(records))
+        await self._wait_for_budget(collection, len(records))
         async with self.turn():
             return await self._inner.insert(collection, self._stored(collection, records))
 
     async def put(self, collection: str, records: Sequence[Record]) -> None:
         """Put, with vectors of the epoch."""
-        await self._wait_for_room(collection, len(records))
+        await self._wait_for_budget(collection, len(records))
         async with self.turn():
             await self._inner.put(collection, self._stored(collection, records))
 
     async def replace(self, collection: str, record: Record, when: Where) -> bool:
         """Replace, with vectors of the epoch; those of others go with the record replaced."""
-        await self._wait_for_room(collection, 1)
+        await self._wait_for_budget(collection, 1)
         async with self.turn():
             [stored] = self._stored(collection, [record])
             return await self._inner.replace(collection, stored, when)

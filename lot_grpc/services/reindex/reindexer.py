@@ -26,7 +26,7 @@ from lot_grpc.services.reindex.vector_rebuild import VectorRebuild, drop_stale
 OpenModel: TypeAlias = Callable[[str], Awaitable[Embedder]]
 """Opens a model by its name. Raises ``StartupError``."""
 
-_TELL_SECONDS = 0.5
+_PROGRESS_SECONDS = 0.5
 _CATCH_UP = 64
 """At most this many records are embedded while calls are held up, at the first attempt."""
 
@@ -89,7 +89,7 @@ class Reindexer:
         try:
             yield run.step()
             while not work.done():
-                await asyncio.wait([work], timeout=_TELL_SECONDS)
+                await asyncio.wait([work], timeout=_PROGRESS_SECONDS)
                 if not work.done():
                     yield run.step()
             work.result()
@@ -186,14 +186,14 @@ class _Run:
         while True:
             self._phase = ReindexPhase.EMBEDDING
             self._store.hold_back(spare)
-            await rebuilding.embed_all(self._tell)
+            await rebuilding.embed_all(self._report_progress)
             self._store.let_go()  # those who wait are inside the gate
             self._phase = ReindexPhase.SWITCHING
             async with self._gate.alone():
                 if await rebuilding.left() > bound:
                     spare, bound = 0, 2 * bound
                     continue
-                await rebuilding.embed_all(self._tell)
+                await rebuilding.embed_all(self._report_progress)
                 # Not to be stopped between the contract and what serves.
                 switching = asyncio.create_task(self._switch(rebuilding, target))
                 try:
@@ -211,7 +211,7 @@ class _Run:
         former = self._model.switch(target, rebuilding.epoch)
         await former.close()  # nobody is inside the gate, so that nobody uses it
 
-    def _tell(self, collection: str, done: int) -> None:
+    def _report_progress(self, collection: str, done: int) -> None:
         self._collection = collection
         self._done += done
         self._store.embedded(done)

@@ -52,7 +52,7 @@ _MAIN: Final = {**dict.fromkeys(SEARCHED_COLLECTIONS, TEXT_VECTOR), CELLS: QUERY
 _BATCH = 64
 
 Turn = Callable[[], AbstractAsyncContextManager[object]]
-Tell = Callable[[str, int], None]
+ReportProgress = Callable[[str, int], None]
 """Is told the collection at work and how many records of it were done."""
 
 
@@ -107,7 +107,7 @@ class VectorRebuild:
         """How many of them lack the new ones."""
         return sum([await self._store.count(name, None, self._lacking(name)) for name in _MAIN])
 
-    async def embed_all(self, tell: Tell) -> None:
+    async def embed_all(self, report_progress: ReportProgress) -> None:
         """Give all that lack them the new vectors.
 
         Raises:
@@ -115,7 +115,7 @@ class VectorRebuild:
         """
         for name in _MAIN:
             while done := await self._batch(name):
-                tell(name, done)
+                report_progress(name, done)
 
     async def name_it(self) -> None:
         """Let the store's contract name the target, in one write. All must have its vectors."""

@@ -145,9 +145,9 @@ class Sessions:
             there = await self._rows.find(row.namespace, row.session_id)
             if there is None or there.generation != row.generation:
                 return None
-        told = [found[one.id].payload for one in reversed(messages) if one.id in found]
+        payloads = [found[one.id].payload for one in reversed(messages) if one.id in found]
         if latest:
-            told.append(latest)
+            payloads.append(latest)
         return replace(
             row.session(),
             values={
@@ -155,7 +155,7 @@ class Sessions:
                 for one in values
                 if one.id in found
             },
-            messages=tuple(map(message_from_payload, told)),
+            messages=tuple(map(message_from_payload, payloads)),
             omitted_keys=omitted,
             ended_early=ended,
         )

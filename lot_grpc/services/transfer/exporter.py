@@ -35,37 +35,37 @@ class Exporter:
         self._store = store
         self._inner: dict[str, Inner] = InnerRows(store).by_kind
 
-    async def counts(self, ask: ExportSpec) -> dict[ResourceKind, int]:
+    async def counts(self, spec: ExportSpec) -> dict[ResourceKind, int]:
         """How many things there are now, by kind."""
         counts: dict[ResourceKind, int] = {}
         time_slice = TimeSlice()
-        for kind in _asked(ask):
+        for kind in _requested_kinds(spec):
             if kind.is_thing:
-                for namespace in await self._namespaces(ask, (kind,)):
+                for namespace in await self._namespaces(spec, (kind,)):
                     count = await self._store.count(kind.collection, namespace)
                     counts[kind.resource_kind] = counts.get(kind.resource_kind, 0) + count
                     await time_slice.give_way()
         return counts
 
     async def rows(
-        self, ask: ExportSpec, after: ExportPosition | None = None
+        self, spec: ExportSpec, after: ExportPosition | None = None
     ) -> AsyncGenerator[tuple[Row, ExportPosition]]:
         """Every record behind a position, each with its own."""
-        kinds = _asked(ask)
+        kinds = _requested_kinds(spec)
         names = [kind.collection for kind in kinds]
-        for namespace in sorted(await self._namespaces(ask, kinds)):
+        for namespace in sorted(await self._namespaces(spec, kinds)):
             if after is not None and namespace < after.namespace:
                 continue
             here = after if after is not None and namespace == after.namespace else None
             start = names.index(here.kind) if here is not None and here.kind in names else 0
             for kind in kinds[start:]:
                 behind = here if here is not None and here.kind == kind.collection else None
-                async for found in self._of_kind(namespace, kind, behind, vectors=ask.vectors):
+                async for found in self._of_kind(namespace, kind, behind, vectors=spec.vectors):
                     yield found
 
-    async def _namespaces(self, ask: ExportSpec, kinds: Sequence[Kind]) -> set[str]:
-        if ask.namespace:
-            return {ask.namespace}
+    async def _namespaces(self, spec: ExportSpec, kinds: Sequence[Kind]) -> set[str]:
+        if spec.namespace:
+            return {spec.namespace}
         found: set[str] = set()
         for collection in {kind.collection for kind in kinds}:
             found |= await self._store.namespaces(collection)
@@ -194,9 +194,11 @@ class Exporter:
         }
 
 
-def _asked(ask: ExportSpec) -> list[Kind]:
+def _requested_kinds(spec: ExportSpec) -> list[Kind]:
     return [
-        kind for kind in KINDS if not ask.resource_kinds or kind.resource_kind in ask.resource_kinds
+        kind
+        for kind in KINDS
+        if not spec.resource_kinds or kind.resource_kind in spec.resource_kinds
     ]
 
 

@@ -1080,7 +1080,7 @@ type SubmitFeedbackResponse struct {
 	// sure is false when the server judged the text and could not tell: nothing that judges, or praise
 	// and complaint of like weight. Then nothing moves. The text is read as English, German and
 	// Spanish, clause by clause with a list of graded words, and at most 1,000 words of it.
-	Sure          bool `protobuf:"varint,5,opt,name=sure,proto3" json:"sure,omitempty"`
+	Conclusive    bool `protobuf:"varint,5,opt,name=conclusive,proto3" json:"conclusive,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1143,9 +1143,9 @@ func (x *SubmitFeedbackResponse) GetPreference() *Preference {
 	return nil
 }
 
-func (x *SubmitFeedbackResponse) GetSure() bool {
+func (x *SubmitFeedbackResponse) GetConclusive() bool {
 	if x != nil {
-		return x.Sure
+		return x.Conclusive
 	}
 	return false
 }
@@ -1250,15 +1250,17 @@ const file_lot_v1_learning_event_proto_rawDesc = "" +
 	"\x04task\x18\x05 \x01(\tR\x04task\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x06 \x01(\tR\trequestIdB\t\n" +
-	"\a_reward\"\xce\x01\n" +
+	"\a_reward\"\xda\x01\n" +
 	"\x16SubmitFeedbackResponse\x12\x16\n" +
 	"\x06reward\x18\x01 \x01(\x01R\x06reward\x12\x16\n" +
 	"\x06judged\x18\x02 \x01(\bR\x06judged\x12<\n" +
 	"\x0elearning_event\x18\x03 \x01(\v2\x15.lot.v1.LearningEventR\rlearningEvent\x122\n" +
 	"\n" +
 	"preference\x18\x04 \x01(\v2\x12.lot.v1.PreferenceR\n" +
-	"preference\x12\x12\n" +
-	"\x04sure\x18\x05 \x01(\bR\x04sureBG\n" +
+	"preference\x12\x1e\n" +
+	"\n" +
+	"conclusive\x18\x05 \x01(\bR\n" +
+	"conclusiveBG\n" +
 	"\rio.lotgrpc.v1P\x01Z4github.com/lot-grpc/lot-grpc/clients/go/lot/v1;lotv1b\x06proto3"
 
 var (

@@ -1679,7 +1679,7 @@ type RecallExplanation struct {
 	// half_life after which an outcome weighs half. Absent: they never fade with time.
 	HalfLife *durationpb.Duration `protobuf:"bytes,9,opt,name=half_life,json=halfLife,proto3" json:"half_life,omitempty"`
 	// kept is what a new outcome leaves of the weight of the earlier ones on its query, in (0, 1].
-	Kept float64 `protobuf:"fixed64,10,opt,name=kept,proto3" json:"kept,omitempty"`
+	Decay float64 `protobuf:"fixed64,10,opt,name=decay,proto3" json:"decay,omitempty"`
 	// seed that EXPLORE took.
 	Seed          *int64 `protobuf:"varint,11,opt,name=seed,proto3,oneof" json:"seed,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -1779,9 +1779,9 @@ func (x *RecallExplanation) GetHalfLife() *durationpb.Duration {
 	return nil
 }
 
-func (x *RecallExplanation) GetKept() float64 {
+func (x *RecallExplanation) GetDecay() float64 {
 	if x != nil {
-		return x.Kept
+		return x.Decay
 	}
 	return 0
 }
@@ -3735,8 +3735,8 @@ type PrunePatternsResponse struct {
 	OldestRemainingTime *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=oldest_remaining_time,json=oldestRemainingTime,proto3" json:"oldest_remaining_time,omitempty"`
 	// elapsed is how long it took.
 	Elapsed *durationpb.Duration `protobuf:"bytes,4,opt,name=elapsed,proto3" json:"elapsed,omitempty"`
-	// spared_count is how many were edited, used or given feedback meanwhile, and so were kept.
-	SparedCount int64 `protobuf:"varint,5,opt,name=spared_count,json=sparedCount,proto3" json:"spared_count,omitempty"`
+	// skipped_count is how many were edited, used or given feedback meanwhile, and so were kept.
+	SkippedCount int64 `protobuf:"varint,5,opt,name=skipped_count,json=skippedCount,proto3" json:"skipped_count,omitempty"`
 	// remaining_count is how many patterns that the filter lets through are, or would be, left.
 	RemainingCount int64 `protobuf:"varint,6,opt,name=remaining_count,json=remainingCount,proto3" json:"remaining_count,omitempty"`
 	unknownFields  protoimpl.UnknownFields
@@ -3801,9 +3801,9 @@ func (x *PrunePatternsResponse) GetElapsed() *durationpb.Duration {
 	return nil
 }
 
-func (x *PrunePatternsResponse) GetSparedCount() int64 {
+func (x *PrunePatternsResponse) GetSkippedCount() int64 {
 	if x != nil {
-		return x.SparedCount
+		return x.SkippedCount
 	}
 	return 0
 }
@@ -3944,7 +3944,7 @@ const file_lot_v1_pattern_service_proto_rawDesc = "" +
 	"\vtrial_count\x18\x04 \x01(\x01R\n" +
 	"trialCount\x12#\n" +
 	"\rsuccess_count\x18\x05 \x01(\x01R\fsuccessCount\x127\n" +
-	"\tlast_time\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\blastTime\"\xa6\x03\n" +
+	"\tlast_time\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\blastTime\"\xa8\x03\n" +
 	"\x11RecallExplanation\x12)\n" +
 	"\aranking\x18\x01 \x01(\x0e2\x0f.lot.v1.RankingR\aranking\x12\x1b\n" +
 	"\tpool_size\x18\x02 \x01(\x05R\bpoolSize\x12\x12\n" +
@@ -3954,9 +3954,9 @@ const file_lot_v1_pattern_service_proto_rawDesc = "" +
 	"\x0fnamespace_count\x18\x06 \x01(\x03R\x0enamespaceCount\x12-\n" +
 	"\afilters\x18\a \x03(\v2\x13.lot.v1.FilterCountR\afilters\x12!\n" +
 	"\fkernel_width\x18\b \x01(\x01R\vkernelWidth\x126\n" +
-	"\thalf_life\x18\t \x01(\v2\x19.google.protobuf.DurationR\bhalfLife\x12\x12\n" +
-	"\x04kept\x18\n" +
-	" \x01(\x01R\x04kept\x12\x17\n" +
+	"\thalf_life\x18\t \x01(\v2\x19.google.protobuf.DurationR\bhalfLife\x12\x14\n" +
+	"\x05decay\x18\n" +
+	" \x01(\x01R\x05decay\x12\x17\n" +
 	"\x04seed\x18\v \x01(\x03H\x00R\x04seed\x88\x01\x01B\a\n" +
 	"\x05_seed\"H\n" +
 	"\vFilterCount\x12\x14\n" +
@@ -4156,14 +4156,14 @@ const file_lot_v1_pattern_service_proto_rawDesc = "" +
 	"\x0fmin_usage_count\x18\x04 \x01(\x03R\rminUsageCount\x12#\n" +
 	"\rmax_remaining\x18\x05 \x01(\x03R\fmaxRemaining\x12\x17\n" +
 	"\adry_run\x18\x06 \x01(\bR\x06dryRunB\x13\n" +
-	"\x11_max_success_rate\"\xae\x02\n" +
+	"\x11_max_success_rate\"\xb0\x02\n" +
 	"\x15PrunePatternsResponse\x12#\n" +
 	"\rdeleted_count\x18\x01 \x01(\x03R\fdeletedCount\x12\x1f\n" +
 	"\vpattern_ids\x18\x02 \x03(\tR\n" +
 	"patternIds\x12N\n" +
 	"\x15oldest_remaining_time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x13oldestRemainingTime\x123\n" +
-	"\aelapsed\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\aelapsed\x12!\n" +
-	"\fspared_count\x18\x05 \x01(\x03R\vsparedCount\x12'\n" +
+	"\aelapsed\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\aelapsed\x12#\n" +
+	"\rskipped_count\x18\x05 \x01(\x03R\fskippedCount\x12'\n" +
 	"\x0fremaining_count\x18\x06 \x01(\x03R\x0eremainingCount*X\n" +
 	"\x06Dedupe\x12\x16\n" +
 	"\x12DEDUPE_UNSPECIFIED\x10\x00\x12\x10\n" +

@@ -590,12 +590,12 @@ class SubmitFeedbackResponse(_message.Message):
     JUDGED_FIELD_NUMBER: _builtins.int
     LEARNING_EVENT_FIELD_NUMBER: _builtins.int
     PREFERENCE_FIELD_NUMBER: _builtins.int
-    SURE_FIELD_NUMBER: _builtins.int
+    CONCLUSIVE_FIELD_NUMBER: _builtins.int
     reward: _builtins.float
     """reward as given or judged; 0 when the server judged and was not sure."""
     judged: _builtins.bool
     """judged is true when the server judged the text."""
-    sure: _builtins.bool
+    conclusive: _builtins.bool
     """sure is false when the server judged the text and could not tell: nothing that judges, or praise
     and complaint of like weight. Then nothing moves. The text is read as English, German and
     Spanish, clause by clause with a list of graded words, and at most 1,000 words of it.
@@ -621,11 +621,11 @@ class SubmitFeedbackResponse(_message.Message):
         judged: _builtins.bool = ...,
         learning_event: Global___LearningEvent | None = ...,
         preference: _preference_pb2.Preference | None = ...,
-        sure: _builtins.bool = ...,
+        conclusive: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["learning_event", b"learning_event", "preference", b"preference"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["judged", b"judged", "learning_event", b"learning_event", "preference", b"preference", "reward", b"reward", "sure", b"sure"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["conclusive", b"conclusive", "judged", b"judged", "learning_event", b"learning_event", "preference", b"preference", "reward", b"reward"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

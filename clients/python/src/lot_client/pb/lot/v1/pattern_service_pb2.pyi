@@ -921,7 +921,7 @@ class RecallExplanation(_message.Message):
     FILTERS_FIELD_NUMBER: _builtins.int
     KERNEL_WIDTH_FIELD_NUMBER: _builtins.int
     HALF_LIFE_FIELD_NUMBER: _builtins.int
-    KEPT_FIELD_NUMBER: _builtins.int
+    DECAY_FIELD_NUMBER: _builtins.int
     SEED_FIELD_NUMBER: _builtins.int
     ranking: _outcome_pb2.Ranking.ValueType
     """ranking that was used."""
@@ -937,7 +937,7 @@ class RecallExplanation(_message.Message):
     """namespace_count is how many of them the namespace has."""
     kernel_width: _builtins.float
     """kernel_width: how fast outcomes on other queries lose weight with the distance; see LearnedFrom."""
-    kept: _builtins.float
+    decay: _builtins.float
     """kept is what a new outcome leaves of the weight of the earlier ones on its query, in (0, 1]."""
     seed: _builtins.int
     """seed that EXPLORE took."""
@@ -961,12 +961,12 @@ class RecallExplanation(_message.Message):
         filters: _abc.Iterable[Global___FilterCount] | None = ...,
         kernel_width: _builtins.float = ...,
         half_life: _duration_pb2.Duration | None = ...,
-        kept: _builtins.float = ...,
+        decay: _builtins.float = ...,
         seed: _builtins.int | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_seed", b"_seed", "half_life", b"half_life", "seed", b"seed"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_seed", b"_seed", "filters", b"filters", "gate", b"gate", "half_life", b"half_life", "kept", b"kept", "kernel_width", b"kernel_width", "learned_weight", b"learned_weight", "matching_count", b"matching_count", "namespace_count", b"namespace_count", "pool_size", b"pool_size", "ranking", b"ranking", "seed", b"seed"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_seed", b"_seed", "decay", b"decay", "filters", b"filters", "gate", b"gate", "half_life", b"half_life", "kernel_width", b"kernel_width", "learned_weight", b"learned_weight", "matching_count", b"matching_count", "namespace_count", b"namespace_count", "pool_size", b"pool_size", "ranking", b"ranking", "seed", b"seed"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__seed: _TypeAlias = _typing.Literal["seed"]  # noqa: Y015
     _WhichOneofArgType__seed: _TypeAlias = _typing.Literal["_seed", b"_seed"]  # noqa: Y015
@@ -2152,12 +2152,12 @@ class PrunePatternsResponse(_message.Message):
     PATTERN_IDS_FIELD_NUMBER: _builtins.int
     OLDEST_REMAINING_TIME_FIELD_NUMBER: _builtins.int
     ELAPSED_FIELD_NUMBER: _builtins.int
-    SPARED_COUNT_FIELD_NUMBER: _builtins.int
+    SKIPPED_COUNT_FIELD_NUMBER: _builtins.int
     REMAINING_COUNT_FIELD_NUMBER: _builtins.int
     deleted_count: _builtins.int
     """deleted_count is how many were, or would be, deleted."""
-    spared_count: _builtins.int
-    """spared_count is how many were edited, used or given feedback meanwhile, and so were kept."""
+    skipped_count: _builtins.int
+    """skipped_count is how many were edited, used or given feedback meanwhile, and so were kept."""
     remaining_count: _builtins.int
     """remaining_count is how many patterns that the filter lets through are, or would be, left."""
     @_builtins.property
@@ -2183,12 +2183,12 @@ class PrunePatternsResponse(_message.Message):
         pattern_ids: _abc.Iterable[_builtins.str] | None = ...,
         oldest_remaining_time: _timestamp_pb2.Timestamp | None = ...,
         elapsed: _duration_pb2.Duration | None = ...,
-        spared_count: _builtins.int = ...,
+        skipped_count: _builtins.int = ...,
         remaining_count: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["elapsed", b"elapsed", "oldest_remaining_time", b"oldest_remaining_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["deleted_count", b"deleted_count", "elapsed", b"elapsed", "oldest_remaining_time", b"oldest_remaining_time", "pattern_ids", b"pattern_ids", "remaining_count", b"remaining_count", "spared_count", b"spared_count"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["deleted_count", b"deleted_count", "elapsed", b"elapsed", "oldest_remaining_time", b"oldest_remaining_time", "pattern_ids", b"pattern_ids", "remaining_count", b"remaining_count", "skipped_count", b"skipped_count"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
