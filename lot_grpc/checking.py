@@ -97,8 +97,8 @@ def _download_text(settings: Settings, error: ModelUnavailableError) -> str:
     source = source_of(card_of(configured.model), configured.cache_dir)
     return (
         f"{configured.model} is not on this machine; `lot-grpc serve` would download it from "
-        f"{source}, which is allowed (LOT_EMBEDDING_DOWNLOAD=false or HF_HUB_OFFLINE=1 forbids it); "
-        "start it once with the network, or set LOT_EMBEDDING_PATH to a folder that holds the model"
+        f"{source}, which is allowed (LOT_EMBEDDING_DOWNLOAD=false or HF_HUB_OFFLINE=1 forbids "
+        "it); start it once with the network, or set LOT_EMBEDDING_PATH to a folder that holds the model"
     )
 
 

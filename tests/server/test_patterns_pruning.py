@@ -47,7 +47,9 @@ async def test_the_best_are_kept_within_the_filter(lot):
     assert not answer.HasField("oldest_remaining_time")
 
 
-@pytest.mark.parametrize("requested", [{}, {"dry_run": True}, {"min_usage_count": 3}, {"filter": {}}])
+@pytest.mark.parametrize(
+    "requested", [{}, {"dry_run": True}, {"min_usage_count": 3}, {"filter": {}}]
+)
 async def test_without_a_criterion_it_is_refused_with_what_to_do(lot, requested):
     await three(lot)
     failed = await failure(lot.patterns.PrunePatterns(**requested))
