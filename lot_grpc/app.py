@@ -13,6 +13,7 @@ from typing import Any
 import structlog
 
 from lot_grpc import __version__
+from lot_grpc.bootstrap import Opened, open_all, require_store
 from lot_grpc.clock import SystemClock
 from lot_grpc.domain.errors import (
     LotError,
@@ -20,7 +21,6 @@ from lot_grpc.domain.errors import (
     StorageFullError,
 )
 from lot_grpc.log_lines import Background, Calls
-from lot_grpc.opening import Opened, open_all, ranking_weights, require_store
 from lot_grpc.reports import (
     CompactReport,
     Progress,
@@ -30,10 +30,8 @@ from lot_grpc.server.build import LotServer, build_server
 from lot_grpc.server.calllog import CallLog
 from lot_grpc.server.limits import Limits
 from lot_grpc.server.servicers import build_servicers
-from lot_grpc.services.backfill import bring_up_to_date
 from lot_grpc.services.build import Services
-from lot_grpc.services.cell_backfill import make_cells
-from lot_grpc.services.error_backfill import read_errors_anew
+from lot_grpc.services.derived_data import rebuild_derived_data
 from lot_grpc.services.memories.seeder import Seeds
 from lot_grpc.services.records.collections import META, REPLICAS
 from lot_grpc.settings import Settings
@@ -72,21 +70,9 @@ async def serve(
         opened = await stack.enter_async_context(
             open_all(settings, progress, accept_loss=accept_loss)
         )
-        brought = await bring_up_to_date(opened.store, opened.embedder, progress, stop.is_set)
-        if brought:
-            _log.info("brought records of an older version up to date", records=brought)
-        made = await make_cells(
-            opened.store,
-            opened.embedder,
-            ranking_weights(settings).fading,
-            progress,
-            stop.is_set,
-        )
-        if made:
-            _log.info("learned from the outcomes of an older version", cells=made)
-        read = await read_errors_anew(opened.store, opened.embedder, progress, stop.is_set)
-        if read:
-            _log.info("read the errors of an older version anew", error_solutions=read)
+        rebuilt = await rebuild_derived_data(opened.store, progress, stop.is_set)
+        if rebuilt:
+            _log.info("derived terms and signatures anew", records=rebuilt)
         if stop.is_set():
             return  # it may be half done: the next start goes on with it
         await opened.services.sequencer.open()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from lot_grpc.bootstrap import open_all, open_embedder
 from lot_grpc.domain.errors import (
     KnowledgePackInvalidError,
     LotError,
@@ -14,18 +15,15 @@ from lot_grpc.embedding.catalog import card_of, reranker_card_of
 from lot_grpc.embedding.download import source_of
 from lot_grpc.embedding.model_files import locate, locate_reranker
 from lot_grpc.knowledge import read_packs
-from lot_grpc.opening import open_all, open_embedder
 from lot_grpc.ports import EmbeddingContract, StoreInfo
 from lot_grpc.reports import Check, CheckReport, ModelReport, StoreReport
 from lot_grpc.services.admin import check_model
-from lot_grpc.services.backfill import needs_backfill
-from lot_grpc.services.cell_backfill import needs_cells
-from lot_grpc.services.error_backfill import needs_reading
+from lot_grpc.services.derived_data import needs_rebuild
 from lot_grpc.settings import Settings
 from lot_grpc.store_preview import leaving_no_files, missing_collections, preview
 
-_OLDER_RECORDS = (
-    "an older version wrote this store; the next start brings its records up to date before it "
+_OTHER_DERIVATION = (
+    "their terms and signatures are of another version; the next start derives them anew before it "
     "serves, which takes longer than usual"
 )
 
@@ -70,9 +68,8 @@ async def _opened(settings: Settings) -> tuple[EmbeddingContract, list[Check], S
     async with open_all(settings, None) as opened:
         ready = await opened.services.admin.ready_checks()
         checks = [Check(one.name, one.ok, one.detail) for one in ready]
-        older = [needs_backfill, needs_cells, needs_reading]
-        if any([await needs(opened.store) for needs in older]):
-            checks.append(Check("records", ok=True, detail=_OLDER_RECORDS))
+        if await needs_rebuild(opened.store):
+            checks.append(Check("records", ok=True, detail=_OTHER_DERIVATION))
         return opened.embedder.contract, checks, await opened.store.info()
 
 
@@ -98,7 +95,8 @@ def _download_text(settings: Settings, error: ModelUnavailableError) -> str:
     return (
         f"{configured.model} is not on this machine; `lot-grpc serve` would download it from "
         f"{source}, which is allowed (LOT_EMBEDDING_DOWNLOAD=false or HF_HUB_OFFLINE=1 forbids "
-        "it); start it once with the network, or set LOT_EMBEDDING_PATH to a folder that holds the model"
+        "it); start it once with the network, or set LOT_EMBEDDING_PATH to a folder that holds "
+        "the model"
     )
 
 

@@ -6,14 +6,14 @@ import time
 from contextlib import AsyncExitStack, nullcontext
 from dataclasses import dataclass
 
+from lot_grpc.bootstrap import make_store, open_embedder, require_store
 from lot_grpc.clock import SystemClock
 from lot_grpc.domain.errors import StartupError
-from lot_grpc.opening import make_store, open_embedder, require_store
 from lot_grpc.ports import VectorStore
 from lot_grpc.reports import Progress
 from lot_grpc.services.changes.replicas import SILENT, ReplicaRegistry
 from lot_grpc.services.reindex.vector_rebuild import VectorRebuild, drop_stale
-from lot_grpc.services.store_contract import open_as_stored
+from lot_grpc.services.store_metadata import open_as_stored
 from lot_grpc.settings import Settings
 
 

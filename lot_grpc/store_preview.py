@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from lot_grpc.bootstrap import make_qdrant_store, make_store
 from lot_grpc.domain.counting import counted
 from lot_grpc.domain.errors import StartupError
-from lot_grpc.opening import make_qdrant_store, make_store
 from lot_grpc.ports import CollectionSpec, EmbeddingContract, StoreInfo
 from lot_grpc.services.records.collections import META, collection_specs
-from lot_grpc.services.store_contract import check_contract
+from lot_grpc.services.store_metadata import check_metadata
 from lot_grpc.settings import Settings
 from lot_grpc.storage.edge_shard import shard_folders
 from lot_grpc.storage.lock import LOCK_NAME, FolderLock
@@ -59,15 +59,15 @@ async def preview(
     try:
         if META not in missing:
             await store.ensure_collections([CollectionSpec(META)])
-            await check_contract(store, contract)
+            await check_metadata(store, contract)
         info = await store.info()
     finally:
         await store.close()
     if META in missing:
         return info, f"the first start creates its collections on {info.location}"
     return info, (
-        f"{info.location} lacks {counted(len(missing), 'collection')} ({', '.join(missing)}), as "
-        "that of an older version does; the next start adds what is not there"
+        f"{info.location} lacks {counted(len(missing), 'collection')} ({', '.join(missing)}); "
+        "the next start creates what is missing"
     )
 
 

@@ -156,8 +156,8 @@ def _measured(settings: Settings, dataset: Dataset, wanted: Wanted, progress: Pr
 async def _measure(
     settings: Settings, dataset: Dataset, wanted: Wanted, progress: Progress, folder: Path
 ) -> Result:
+    from lot_grpc.bootstrap import throwaway
     from lot_grpc.evaluation.through_service import ErrorSearcher, PatternSearcher
-    from lot_grpc.opening import throwaway
 
     of_errors = are_errors(dataset.documents)
     legs = (*LEGS, RERANK) if wanted.rerank and not of_errors else LEGS

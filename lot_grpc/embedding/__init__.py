@@ -1,8 +1,7 @@
 """Text to vectors.
 
 ``open_fastembed`` (in ``.fastembed``) runs a model here, ``open_openai`` (in ``.openai``) asks
-another server, ``HashingEmbedder`` (in ``.hashing``) is the test double. Importing this package
-loads neither fastembed nor ONNX Runtime.
+another server. Importing this package loads neither fastembed nor ONNX Runtime.
 """
 
 import os

@@ -7,17 +7,17 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from lot_grpc.domain.errors import EmbeddingFailedError, ModelUnavailableError
-from lot_grpc.embedding.cache import Key, Role, VectorCache, key_of
+from lot_grpc.embedding.cache import Role
+from lot_grpc.embedding.caching_embedder import CachingEmbedder
 from lot_grpc.embedding.catalog import DEFAULT_MODEL, card_of
 from lot_grpc.embedding.download import Progress
-from lot_grpc.embedding.model import Encoded, Encoder, OnnxEncoder
+from lot_grpc.embedding.model import Encoder, OnnxEncoder
 from lot_grpc.embedding.model_files import file_sha256, locate
-from lot_grpc.embedding.workers import EmbeddingFault, Job, Workers, usable_cores
-from lot_grpc.ports import Embedding, EmbeddingContract
+from lot_grpc.embedding.workers import Job, Workers, usable_cores
+from lot_grpc.ports import EmbeddingContract
 
 _SLICE = 256
-"""Documents queued at once by one call, so that a huge call neither fills memory nor holds the
-event loop."""
+"""Documents queued at once by one call."""
 
 
 async def open_fastembed(
@@ -78,57 +78,21 @@ async def open_fastembed(
     )
 
 
-class FastembedEmbedder:
-    """An ``Embedder`` over an encoder: threads, turns, a cache, one computation a text.
+class FastembedEmbedder(CachingEmbedder):
+    """An ``Embedder`` over an encoder, on threads that take turns.
 
-    A text's vector depends on nothing but the text, the role and the model: not on what was
-    embedded beside it. A text that is longer than the model reads at once is read in windows, as
-    ``windows`` says. Belongs to the event loop it was made on.
+    A text that is longer than the model reads at once is read in windows, as ``windows`` says.
     """
 
     def __init__(
         self, encoder: Encoder, contract: EmbeddingContract, *, threads: int, cache_entries: int
     ) -> None:
-        self._contract = contract
+        super().__init__(
+            contract, encoder.max_tokens, cache_entries=cache_entries, slice_size=_SLICE
+        )
         self._count = encoder.count
-        self._max_tokens = encoder.max_tokens
         self._max_characters = encoder.max_characters
-        self._cache = VectorCache(cache_entries)
-        self._running: dict[Key, Job] = {}
         self._workers = Workers(encoder, threads, self._settle)
-        self._loop = asyncio.get_running_loop()
-        self._closed = False
-
-    @property
-    def contract(self) -> EmbeddingContract:
-        """What this embedder makes."""
-        return self._contract
-
-    @property
-    def max_tokens(self) -> int:
-        """Word pieces that the model reads at once: of a text, or of a window of a longer one."""
-        return self._max_tokens
-
-    async def embed_query(self, text: str) -> Embedding:
-        """Embed a search text with the model's prefix.
-
-        Raises:
-            EmbeddingFailedError: The model failed on it, or the embedder is closed.
-        """
-        [embedding] = await self._embed("query", [text])
-        return embedding
-
-    async def embed_documents(self, texts: Sequence[str]) -> list[Embedding]:
-        """Embed texts to store, in order. One that fails fails the call.
-
-        Raises:
-            EmbeddingFailedError: The model failed on one, or the embedder is closed.
-        """
-        embeddings: list[Embedding] = []
-        for start in range(0, len(texts), _SLICE):
-            embeddings += await self._embed("document", texts[start : start + _SLICE])
-            await asyncio.sleep(0)  # A slice from the cache never waited.
-        return embeddings
 
     async def count_tokens(self, texts: Sequence[str]) -> list[int] | None:
         """Count the tokens of whole texts, including what the model does not read."""
@@ -139,61 +103,17 @@ class FastembedEmbedder:
         self._closed = True
         await self._workers.close()
 
-    async def _embed(self, role: Role, texts: Sequence[str]) -> list[Embedding]:
-        if self._closed:
-            raise EmbeddingFailedError("the embedder is closed")
-        fresh: list[Job] = []
-        found = [self._find(role, text[: self._max_characters], fresh) for text in texts]
+    def _fit(self, role: Role, text: str) -> tuple[str, bool]:
+        return text[: self._max_characters], len(text) > self._max_characters
+
+    def _start(self, role: Role, jobs: Sequence[Job]) -> None:
         if role == "query":
-            self._workers.turns.add_queries(fresh)
+            self._workers.turns.add_queries(jobs)
         else:
-            self._workers.turns.add_documents(fresh)
-        try:
-            return [
-                self._embedding(text, await _vector_of(item))
-                for text, item in zip(texts, found, strict=True)
-            ]
-        finally:
-            for item in found:
-                if isinstance(item, Job) and item.release():
-                    del self._running[item.key]
+            self._workers.turns.add_documents(jobs)
 
-    def _find(self, role: Role, text: str, fresh: list[Job]) -> Encoded | Job:
-        """A vector from the cache, or the running job for this text, or a new one in ``fresh``."""
-        key = key_of(role, text)
-        if (cached := self._cache.get(key)) is not None:
-            return cached
-        if (job := self._running.get(key)) is not None:
-            job.join()
-            return job
-        prefix = self._contract.query_prefix if role == "query" else ""
-        job = self._running[key] = Job(key, text, self._loop, prefix)
-        fresh.append(job)
-        return job
-
-    def _settle(self, job: Job, outcome: Encoded | EmbeddingFault) -> None:
-        if self._running.get(job.key) is job:
-            del self._running[job.key]
-        if isinstance(outcome, EmbeddingFault):
-            job.future.set_exception(outcome)
-        else:
-            self._cache.put(job.key, outcome)
-            job.future.set_result(outcome)
-
-    def _embedding(self, text: str, encoded: Encoded) -> Embedding:
-        cut = len(text) > self._max_characters
-        return Embedding(encoded.vector.tolist(), encoded.truncated or cut)
-
-
-async def _vector_of(item: Encoded | Job) -> Encoded:
-    if isinstance(item, Encoded):
-        return item
-    try:
-        return await item.wait()
-    except EmbeddingFault as fault:
-        # An error of its own for each waiter: one instance raised in many tasks would gather all
-        # their tracebacks.
-        raise EmbeddingFailedError(
-            f"the model could not embed a text of {len(item.text)} characters",
-            characters=len(item.text),
-        ) from fault.cause
+    def _failure(self, job: Job, cause: BaseException) -> EmbeddingFailedError:
+        return EmbeddingFailedError(
+            f"the model could not embed a text of {len(job.text)} characters",
+            characters=len(job.text),
+        )

@@ -21,12 +21,13 @@ from lot_grpc.domain.errors import (
     EmbeddingUnavailableError,
     ModelUnavailableError,
 )
-from lot_grpc.embedding.cache import Key, Role, VectorCache, key_of
+from lot_grpc.embedding.cache import Role
+from lot_grpc.embedding.caching_embedder import CachingEmbedder
 from lot_grpc.embedding.endpoint import EmbeddingEndpoint, EndpointError
 from lot_grpc.embedding.model import Encoded
 from lot_grpc.embedding.windows import MOST_WINDOWS, mean_vector, split_bytes
 from lot_grpc.embedding.workers import EmbeddingFault, Job
-from lot_grpc.ports import Embedding, EmbeddingContract
+from lot_grpc.ports import EmbeddingContract
 
 DEFAULT_URL = "https://api.openai.com/v1"
 
@@ -120,11 +121,8 @@ async def open_openai(
     )
 
 
-class OpenAIEmbedder:
-    """An ``Embedder`` over an endpoint: batches, a cache, one request a text however many ask.
-
-    Belongs to the event loop it was made on.
-    """
+class OpenAIEmbedder(CachingEmbedder):
+    """An ``Embedder`` over an endpoint: texts go in batches, a long one in a request of its own."""
 
     def __init__(
         self,
@@ -136,53 +134,19 @@ class OpenAIEmbedder:
         max_tokens: int,
         cache_entries: int,
     ) -> None:
+        super().__init__(
+            contract,
+            max_tokens,
+            cache_entries=cache_entries,
+            slice_size=batch_size * max_concurrent_requests,
+        )
         self._endpoint = endpoint
-        self._contract = contract
-        self._max_tokens = max_tokens
         self._sure_bytes = max(1, max_tokens - _SPECIAL_TOKENS)
         self._most_bytes = max_tokens * _BYTES_PER_TOKEN
         self._batch_size = batch_size
-        self._window = batch_size * max_concurrent_requests
         self._slots = asyncio.Semaphore(max_concurrent_requests)
         self._document_slots = asyncio.Semaphore(max(1, max_concurrent_requests - 1))
-        self._cache = VectorCache(cache_entries)
-        self._running: dict[Key, Job] = {}
         self._requests: dict[asyncio.Task[None], Sequence[Job]] = {}
-        self._loop = asyncio.get_running_loop()
-        self._closed = False
-
-    @property
-    def contract(self) -> EmbeddingContract:
-        """What this embedder makes."""
-        return self._contract
-
-    @property
-    def max_tokens(self) -> int:
-        """Tokens that the model reads at once, as the operator says."""
-        return self._max_tokens
-
-    async def embed_query(self, text: str) -> Embedding:
-        """Embed a search text with the prefix, in a request of its own.
-
-        Raises:
-            EmbeddingUnavailableError: The endpoint cannot be reached or is overloaded.
-            EmbeddingFailedError: It refused, answered wrongly, or the embedder is closed.
-        """
-        [embedding] = await self._embed("query", [text])
-        return embedding
-
-    async def embed_documents(self, texts: Sequence[str]) -> list[Embedding]:
-        """Embed texts to store, in order. One that fails fails the call.
-
-        Raises:
-            EmbeddingUnavailableError: The endpoint cannot be reached or is overloaded.
-            EmbeddingFailedError: It refused, answered wrongly, or the embedder is closed.
-        """
-        embeddings: list[Embedding] = []
-        for start in range(0, len(texts), self._window):
-            embeddings += await self._embed("document", texts[start : start + self._window])
-            await asyncio.sleep(0)  # A window from the cache never waited.
-        return embeddings
 
     async def count_tokens(self, texts: Sequence[str]) -> list[int] | None:
         """Servers do not say how they tokenize."""
@@ -196,68 +160,25 @@ class OpenAIEmbedder:
 
     # --- texts and who waits for them ---------------------------------------------------------
 
-    async def _embed(self, role: Role, texts: Sequence[str]) -> list[Embedding]:
-        if self._closed:
-            raise EmbeddingFailedError("the embedder is closed")
-        prefix = self._prefix(role)
-        whole = [_sendable(prefix + text) for text in texts]
-        fitted = [self._fit(text) for text in whole]
-        fresh: list[Job] = []
-        found = [self._find(role, text, fresh) for text in fitted]
-        for jobs in self._batches(fresh):
-            task = self._loop.create_task(self._request(role, jobs))
-            self._requests[task] = jobs
+    def _fit(self, role: Role, text: str) -> tuple[str, bool]:
+        """With its prefix, as it is sent."""
+        whole = _sendable(self._prefix(role) + text)
+        raw, most = whole.encode(), MOST_WINDOWS * self._most_bytes
+        return (whole, False) if len(raw) <= most else (_head(raw, most), True)
+
+    def _start(self, role: Role, jobs: Sequence[Job]) -> None:
+        for batch in self._batches(jobs):
+            task = self._loop.create_task(self._request(role, batch))
+            self._requests[task] = batch
             task.add_done_callback(self._requests.pop)
-        try:
-            return [
-                _embedding(await self._vector_of(item), cut=kept is not text)
-                for text, kept, item in zip(whole, fitted, found, strict=True)
-            ]
-        finally:
-            self._release(found)
 
-    def _prefix(self, role: Role) -> str:
-        return self._contract.query_prefix if role == "query" else ""
+    def _released(self) -> None:
+        """End requests that nobody waits for any more."""
+        for task, jobs in self._requests.items():
+            if all(job.abandoned or job.future.done() for job in jobs):
+                task.cancel()
 
-    def _fit(self, text: str) -> str:
-        """``text`` itself, or of a long one as much as is ever sent."""
-        raw, most = text.encode(), MOST_WINDOWS * self._most_bytes
-        return text if len(raw) <= most else _head(raw, most)
-
-    def _find(self, role: Role, text: str, fresh: list[Job]) -> Encoded | Job:
-        """A vector from the cache, or the running job for this text, or a new one in ``fresh``."""
-        key = key_of(role, text)
-        if (cached := self._cache.get(key)) is not None:
-            return cached
-        if (job := self._running.get(key)) is not None:
-            job.join()
-            return job
-        job = self._running[key] = Job(key, text, self._loop)
-        fresh.append(job)
-        return job
-
-    def _release(self, found: Sequence[Encoded | Job]) -> None:
-        """Let go of what was waited for, and end requests that nobody waits for any more."""
-        given_up = False
-        for item in found:
-            if isinstance(item, Job) and item.release():
-                del self._running[item.key]
-                given_up = True
-        if given_up:
-            for task, jobs in self._requests.items():
-                if all(job.abandoned or job.future.done() for job in jobs):
-                    task.cancel()
-
-    async def _vector_of(self, item: Encoded | Job) -> Encoded:
-        if isinstance(item, Encoded):
-            return item
-        try:
-            return await item.wait()
-        except EmbeddingFault as fault:
-            # An error of its own for each waiter, as in `fastembed`.
-            raise self._failure(fault.cause) from fault.cause
-
-    def _failure(self, cause: BaseException) -> EmbeddingFailedError:
+    def _failure(self, job: Job, cause: BaseException) -> EmbeddingFailedError:
         problem = cause.problem if isinstance(cause, EndpointError) else "could not be asked"
         text = f"the embedding endpoint {self._endpoint.url} {problem}"
         if isinstance(cause, EndpointError) and cause.passing:
@@ -309,18 +230,9 @@ class OpenAIEmbedder:
                 job.future.cancel()
             raise
         except Exception as error:  # noqa: BLE001 - whatever it is, the waiters must not hang
-            outcomes = [EmbeddingFault(error)] * len(jobs)
+            outcomes = [EmbeddingFault(error) for _ in jobs]
         for job, outcome in zip(jobs, outcomes, strict=True):
             self._settle(job, outcome)
-
-    def _settle(self, job: Job, outcome: Encoded | EmbeddingFault) -> None:
-        if self._running.get(job.key) is job:
-            del self._running[job.key]
-        if isinstance(outcome, EmbeddingFault):
-            job.future.set_exception(EmbeddingFault(outcome.cause))
-        else:
-            self._cache.put(job.key, outcome)
-            job.future.set_result(outcome)
 
     async def _ask(self, texts: Sequence[str], prefix: str) -> list[Encoded]:
         """Embed texts that begin with ``prefix``."""
@@ -396,10 +308,6 @@ def _not_there(url: str, model: str, error: EndpointError) -> ModelUnavailableEr
         url=url,
         status=error.status,
     )
-
-
-def _embedding(encoded: Encoded, *, cut: bool) -> Embedding:
-    return Embedding(encoded.vector.tolist(), encoded.truncated or cut)
 
 
 def _sendable(text: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -12,8 +12,8 @@ from lot_grpc.domain.errors import CompactOfflineOnlyError, LotError
 from lot_grpc.domain.ids import new_id
 from lot_grpc.domain.query import EmbeddingUse
 from lot_grpc.domain.search_text import SearchText
+from lot_grpc.lexical.bm25 import TOKENIZER
 from lot_grpc.ports import Embedder, Embedding, EmbeddingContract, StoreInfo, VectorStore
-from lot_grpc.services.store_contract import with_terms
 
 _PROBE = "is the model there"
 
@@ -48,8 +48,8 @@ class Admin:
 
     @property
     def contract(self) -> EmbeddingContract:
-        """What vectors are made with."""
-        return with_terms(self._embedder.contract)
+        """What vectors are made with, and the terms that this version writes."""
+        return replace(self._embedder.contract, tokenizer=TOKENIZER)
 
     @property
     def max_tokens(self) -> int:

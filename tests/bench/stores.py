@@ -22,7 +22,7 @@ from lot_grpc.domain.pattern import search_text
 from lot_grpc.embedding.fastembed import FastembedEmbedder, open_fastembed
 from lot_grpc.ports import Record
 from lot_grpc.services.records.collections import PATTERNS
-from lot_grpc.services.store_contract import open_store
+from lot_grpc.services.store_metadata import open_store
 from lot_grpc.storage.edge import EdgeStore
 from lot_grpc.storage.edge_maintenance import compact_in_child
 from tests.bench import data, knowledge, processes
@@ -124,11 +124,11 @@ def _recipe() -> str:
     """Changes with whatever shapes a stored pattern."""
     package = Path(lot_grpc.__file__).parent
     parts = [Path(data.__file__), package / "domain/ids.py", package / "storage/edge_shard.py"]
-    parts += [package / "ports.py", package / "services/store_contract.py"]
+    parts += [package / "services/store_metadata.py"]
     parts += [package / "domain/pattern.py", package / "domain/search_text.py"]
     parts += [package / "domain/cells.py", Path(data.__file__).with_name("used.py")]
     parts += [Path(knowledge.__file__)]
-    for room in ("services/records", "embedding", "lexical"):
+    for room in ("ports", "services/records", "embedding", "lexical"):
         parts += sorted((package / room).glob("*.py"))
     text = b"".join(part.read_bytes() for part in parts)
     return hashlib.sha256(text + version("qdrant-edge-py").encode()).hexdigest()[:12]

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import numpy as np
 
+from lot_grpc.bootstrap import open_all
 from lot_grpc.domain.outcomes import Outcome
 from lot_grpc.domain.query import PatternFilter
-from lot_grpc.opening import open_all
 from lot_grpc.services.outcomes.outcomes import OutcomeDraft
 from lot_grpc.services.recall.targets import RecallOptions, pattern_request
 from lot_grpc.settings import Settings, StorageSettings

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from lot_grpc.bootstrap import structural_weights
 from lot_grpc.domain.recommendation import DEFAULT_WEIGHTS, StructuralWeights
-from lot_grpc.opening import structural_weights
 from lot_grpc.settings import (
     REFERENCE_FILE,
     OpenAISettings,

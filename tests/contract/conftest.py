@@ -9,8 +9,8 @@ import pytest
 
 from lot_grpc.ports import VectorStore
 from lot_grpc.storage.edge import EdgeStore
-from lot_grpc.storage.in_memory import InMemoryStore
 from lot_grpc.storage.qdrant import QdrantStore
+from lot_grpc.testing.in_memory import InMemoryStore
 from tests.contract.clock import FixedClock
 from tests.contract.generated import LOG, THINGS
 from tests.contract.interleaving import InterleavingClient
@@ -59,7 +59,7 @@ async def store(backend: str, clock: FixedClock, tmp_path: Path) -> AsyncIterato
     if backend == "qdrant_server":
         assert isinstance(opened, QdrantStore)
         for spec in (THINGS, LOG):
-            await opened._client.delete_collection(opened._name(spec))
+            await opened._client.delete_collection(opened._collections[spec.name].name)
     await opened.close()
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from lot_grpc.embedding.hashing import HashingEmbedder
+from lot_grpc.testing.hashing import HashingEmbedder
 
 KEY = "sk-hush-hush"
 NATIVE = 64

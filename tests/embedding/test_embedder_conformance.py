@@ -7,8 +7,8 @@ import math
 
 import pytest
 
-from lot_grpc.embedding.hashing import HashingEmbedder
 from lot_grpc.ports import Embedder
+from lot_grpc.testing.hashing import HashingEmbedder
 
 TEXTS = [
     "Retry the request with exponential backoff",

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from lot_grpc.embedding.hashing import HashingEmbedder
+from lot_grpc.testing.hashing import HashingEmbedder
 
 
 async def test_vectors_are_the_same_in_every_process():

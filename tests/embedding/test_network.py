@@ -67,7 +67,7 @@ def test_a_missing_model_is_refused_without_network_and_with_the_ways_out(
 
 def test_importing_the_room_loads_neither_fastembed_nor_onnx_runtime():
     script = (
-        "import sys, lot_grpc.embedding.fastembed, lot_grpc.embedding.hashing;"
+        "import sys, lot_grpc.embedding.fastembed, lot_grpc.testing.hashing;"
         "import lot_grpc.embedding.reranking;"
         "print({'fastembed', 'onnxruntime', 'huggingface_hub'} & set(sys.modules))"
     )

@@ -23,11 +23,11 @@ from lot_grpc.domain.errors import (
     ModelUnavailableError,
 )
 from lot_grpc.embedding import endpoint as endpoint_module
-from lot_grpc.embedding.hashing import HashingEmbedder
 from lot_grpc.embedding.openai import OpenAIEmbedder, open_openai
 from lot_grpc.embedding.windows import MOST_WINDOWS
 from lot_grpc.pb.lot.v1 import pattern_service_pb2, pattern_service_pb2_grpc
 from lot_grpc.pb.lot.v1.pattern_pb2 import Pattern
+from lot_grpc.testing.hashing import HashingEmbedder
 from tests.e2e.process import Served, run, serve
 from tests.embedding.openai_server import KEY, NATIVE, Asked, Endpoint, Reply, endpoint
 

@@ -13,7 +13,6 @@ import pytest
 from lot_grpc.domain.errors import EmbeddingFailedError, ModelUnavailableError
 from lot_grpc.embedding.catalog import DEFAULT_RERANKER, RERANKERS, RerankerCard, reranker_card_of
 from lot_grpc.embedding.cross_encoder import OnnxCrossEncoder
-from lot_grpc.embedding.hashing import OverlapReranker
 from lot_grpc.embedding.model_files import (
     ModelFiles,
     RerankerFiles,
@@ -22,6 +21,7 @@ from lot_grpc.embedding.model_files import (
 )
 from lot_grpc.embedding.reranking import CrossEncoderReranker, make_reranker
 from lot_grpc.ports import Reranker
+from lot_grpc.testing.hashing import OverlapReranker
 from tests.embedding.test_network import forbid_network
 
 FILES = ("model.onnx", "tokenizer.json", "tokenizer_config.json")

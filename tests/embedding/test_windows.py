@@ -19,10 +19,10 @@ from hypothesis import strategies as st
 from lot_grpc.domain.errors import EmbeddingFailedError
 from lot_grpc.embedding.catalog import DEFAULT_MODEL, card_of
 from lot_grpc.embedding.fastembed import FastembedEmbedder
-from lot_grpc.embedding.hashing import HashingEmbedder
 from lot_grpc.embedding.model import OnnxEncoder
 from lot_grpc.embedding.windows import MOST_WINDOWS, Windows, mean_vector, split_bytes, split_text
 from lot_grpc.embedding.workers import EmbeddingFault, Job, Reading, Turns, Window
+from lot_grpc.testing.hashing import HashingEmbedder
 from tests.embedding.conftest import GatedEncoder
 
 Make = Callable[..., FastembedEmbedder]

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from lot_grpc.embedding.hashing import HashingEmbedder
 from lot_grpc.evaluation.as_error_solution import (
     MAX_BYTES,
     are_errors,
@@ -19,6 +18,7 @@ from lot_grpc.evaluation.loading import load_dataset
 from lot_grpc.evaluation.measuring import measure
 from lot_grpc.evaluation.searcher import BM25, DENSE, HYBRID, LEGS
 from lot_grpc.evaluation.through_service import ErrorSearcher
+from lot_grpc.testing.hashing import HashingEmbedder
 from tests.evaluation.made import write_set
 from tests.evaluation.test_through_service import searcher_over, silent
 

@@ -4,15 +4,15 @@ import pytest
 
 from lot_grpc.clock import SystemClock
 from lot_grpc.domain.ranking import RankingWeights
-from lot_grpc.embedding.hashing import HashingEmbedder, OverlapReranker
 from lot_grpc.evaluation.loading import load_dataset
 from lot_grpc.evaluation.measuring import measure
 from lot_grpc.evaluation.searcher import LEGS
 from lot_grpc.evaluation.through_service import PatternSearcher
 from lot_grpc.services.build import build_services
 from lot_grpc.services.recall.reranks import RerankBounds
-from lot_grpc.services.store_contract import open_store
-from lot_grpc.storage.in_memory import InMemoryStore
+from lot_grpc.services.store_metadata import open_store
+from lot_grpc.testing.hashing import HashingEmbedder, OverlapReranker
+from lot_grpc.testing.in_memory import InMemoryStore
 from tests.evaluation.made import DOCUMENTS, write_set
 
 # More than a batch, most of them alike.

@@ -13,7 +13,7 @@ from lot_grpc.domain.failures.failure import Failure, signature_or_none
 from lot_grpc.domain.failures.named import named_kinds
 from lot_grpc.domain.failures.wording import plain_words
 from lot_grpc.embedding.fastembed import FastembedEmbedder, open_fastembed
-from lot_grpc.embedding.hashing import HashingEmbedder
+from lot_grpc.testing.hashing import HashingEmbedder
 from tests.failures.causes import DEVELOPMENT, Causes
 from tests.failures.held_out import HELD_OUT
 from tests.failures.made import SILENT, filled, planted, quality

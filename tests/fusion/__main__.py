@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from lot_grpc.bootstrap import Opened
 from lot_grpc.cli.start import begin
 from lot_grpc.domain.fusion import FusionWeights, Overlap
 from lot_grpc.domain.query import PatternFilter
@@ -26,7 +27,6 @@ from lot_grpc.evaluation.dataset import Dataset, EvalQuery
 from lot_grpc.evaluation.loading import load_dataset
 from lot_grpc.evaluation.metrics import DEPTH
 from lot_grpc.evaluation.through_service import _NAMESPACE, ErrorSearcher, PatternSearcher
-from lot_grpc.opening import Opened
 from lot_grpc.ports import Condition
 from lot_grpc.services.recall.search import HybridSearch, SearchRequest
 from lot_grpc.services.recall.search_fields import SEARCHED_ERROR_SOLUTIONS, SEARCHED_PATTERNS

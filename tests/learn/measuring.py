@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 
+from lot_grpc.bootstrap import Opened
 from lot_grpc.domain.query import Ranking
 from lot_grpc.domain.ranking import RankingWeights
-from lot_grpc.opening import Opened
 from lot_grpc.reports import Progress
 from tests.learn.formulas import ByCell, ByPattern, Formulas
 from tests.learn.replaying import Course, Learner, Point, look, replay

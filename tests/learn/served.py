@@ -7,12 +7,12 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from lot_grpc.bootstrap import Opened, open_all
 from lot_grpc.domain.errors import LotError
 from lot_grpc.domain.fusion import FusionWeights
 from lot_grpc.domain.outcomes import Outcome
 from lot_grpc.domain.query import Ranking
 from lot_grpc.domain.ranking import RankingWeights, pool_size
-from lot_grpc.opening import Opened, open_all
 from lot_grpc.reports import Progress
 from lot_grpc.services.outcomes.outcomes import OutcomeDraft
 from lot_grpc.services.patterns.drafts import Dedupe, PatternDraft

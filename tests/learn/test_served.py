@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from lot_grpc.bootstrap import Opened
 from lot_grpc.domain.query import Ranking
 from lot_grpc.domain.ranking import RankingWeights
-from lot_grpc.opening import Opened
 from tests.learn.carried import FORMS
 from tests.learn.formulas import ByCell, ByPattern, Formulas
 from tests.learn.made import POOLS

@@ -19,7 +19,6 @@ import pytest
 
 from lot_grpc.domain.errors import ModelUnavailableError
 from lot_grpc.domain.ranking import RankingWeights
-from lot_grpc.embedding.hashing import HashingEmbedder, OverlapReranker
 from lot_grpc.pb.lot.v1 import (
     admin_service_pb2,
     episode_service_pb2,
@@ -33,8 +32,9 @@ from lot_grpc.server.limits import Limits
 from lot_grpc.server.servicers import build_servicers
 from lot_grpc.services.build import Services, build_services
 from lot_grpc.services.recall.reranks import RerankBounds
-from lot_grpc.services.store_contract import open_store
-from lot_grpc.storage.in_memory import InMemoryStore
+from lot_grpc.services.store_metadata import open_store
+from lot_grpc.testing.hashing import HashingEmbedder, OverlapReranker
+from lot_grpc.testing.in_memory import InMemoryStore
 from tests.contract.clock import FixedClock
 
 SERVICES = {

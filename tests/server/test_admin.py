@@ -8,11 +8,11 @@ import operator
 import pytest
 
 from lot_grpc.domain.errors import EmbeddingFailedError, StorageFullError
-from lot_grpc.embedding.hashing import HashingEmbedder
 from lot_grpc.pb.lot.v1 import admin_service_pb2 as pb
 from lot_grpc.pb.lot.v1 import outcome_pb2
 from lot_grpc.server.limits import Limits
-from lot_grpc.storage.in_memory import InMemoryStore
+from lot_grpc.testing.hashing import HashingEmbedder
+from lot_grpc.testing.in_memory import InMemoryStore
 from tests.contract.clock import FixedClock
 from tests.server.service import SERVICES, serving
 from tests.server.wire import failure

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from lot_grpc.pb.lot.v1 import change_pb2
-from lot_grpc.storage.in_memory import InMemoryStore
+from lot_grpc.testing.in_memory import InMemoryStore
 from tests.contract.clock import FixedClock
 from tests.server.service import Lot, serving
 from tests.server.test_patterns import saved

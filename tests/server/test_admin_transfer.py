@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from lot_grpc.domain.ids import point_id
-from lot_grpc.embedding.hashing import HashingEmbedder
 from lot_grpc.pb.lot.v1 import resource_kind_pb2
 from lot_grpc.pb.lot.v1 import transfer_pb2 as pb
-from lot_grpc.storage.in_memory import InMemoryStore
+from lot_grpc.testing.hashing import HashingEmbedder
+from lot_grpc.testing.in_memory import InMemoryStore
 from tests.contract.clock import FixedClock
 from tests.server.service import Lot, serving
 from tests.server.wire import failure

@@ -12,7 +12,7 @@ import pytest
 from lot_grpc.domain.errors import StorageFullError, StoreUnavailableError
 from lot_grpc.server.limits import Limits
 from lot_grpc.services.records.collections import EVENTS, PATTERNS, SELECTIONS
-from lot_grpc.storage.in_memory import InMemoryStore
+from lot_grpc.testing.in_memory import InMemoryStore
 from tests.contract.clock import FixedClock
 from tests.server.examples import EXAMPLES, prepare
 from tests.server.service import Lot, serving

@@ -11,7 +11,7 @@ import pytest
 
 from lot_grpc.pb.lot.v1 import episode_service_pb2
 from lot_grpc.server.limits import Limits
-from lot_grpc.storage.in_memory import InMemoryStore
+from lot_grpc.testing.in_memory import InMemoryStore
 from tests.contract.clock import FixedClock
 from tests.server.service import Lot, serving
 from tests.server.test_episodes import events_of, started

@@ -15,7 +15,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from lot_grpc.domain.errors import LotError, StorageFullError, StoreUnavailableError
 from lot_grpc.storage.edge import EdgeStore
-from lot_grpc.storage.in_memory import InMemoryStore
+from lot_grpc.testing.in_memory import InMemoryStore
 from tests.contract.clock import FixedClock
 from tests.server.service import Lot, serving
 from tests.server.wire import failure, until

@@ -14,7 +14,7 @@ from lot_grpc.pb.lot.v1.memory_pb2 import Memory
 from lot_grpc.pb.lot.v1.memory_service_pb2 import CreateMemoryRequest
 from lot_grpc.ports import Embedding, EmbeddingContract
 from lot_grpc.services.records.collections import META, REQUESTS, collection_specs
-from lot_grpc.storage.in_memory import InMemoryStore
+from lot_grpc.testing.in_memory import InMemoryStore
 from lot_grpc.work import Work, current_work
 from tests.contract.clock import FixedClock
 from tests.embedding.conftest import GatedEncoder

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from lot_grpc.domain.errors import ModelUnavailableError
-from lot_grpc.embedding.hashing import OverlapReranker
 from lot_grpc.pb.lot.v1 import outcome_pb2
+from lot_grpc.testing.hashing import OverlapReranker
 from tests.server import service
 from tests.server.service import Lot, serving
 from tests.server.wire import failure

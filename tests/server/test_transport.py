@@ -15,17 +15,17 @@ import grpc.aio
 import pytest
 
 from lot_grpc import app
+from lot_grpc.bootstrap import Opened
 from lot_grpc.domain.errors import ServingEndedError
 from lot_grpc.domain.ranking import RankingWeights
-from lot_grpc.embedding.hashing import HashingEmbedder, OverlapReranker
-from lot_grpc.opening import Opened
 from lot_grpc.pb.lot.v1 import pattern_service_pb2_grpc
 from lot_grpc.server.serving_loop import _Taker, watch_port
 from lot_grpc.services.build import build_services
 from lot_grpc.services.recall.reranks import RerankBounds
-from lot_grpc.services.store_contract import open_store
+from lot_grpc.services.store_metadata import open_store
 from lot_grpc.settings import ServerSettings, Settings
-from lot_grpc.storage.in_memory import InMemoryStore
+from lot_grpc.testing.hashing import HashingEmbedder, OverlapReranker
+from lot_grpc.testing.in_memory import InMemoryStore
 from tests.contract.clock import FixedClock
 from tests.server.frames import Connection, Pour
 from tests.server.test_drain import Endless

@@ -731,7 +731,7 @@ def clears_session(*keys: str, **named: Any) -> Step:
 
 async def exported_elsewhere(world: World, ns: str) -> list[Row]:
     """What a store of its own would export, as rows for a namespace; things without a log."""
-    from lot_grpc.storage.in_memory import InMemoryStore
+    from lot_grpc.testing.in_memory import InMemoryStore
     from tests.services.world import open_world
 
     other = await open_world(InMemoryStore(world.clock), world.clock)

@@ -14,8 +14,8 @@ from typing import Any, TypeVar
 import pytest
 
 from lot_grpc.ports import VectorStore
-from lot_grpc.storage.faults import FaultInjectingStore, When
-from lot_grpc.storage.in_memory import InMemoryStore
+from lot_grpc.testing.faults import FaultInjectingStore, When
+from lot_grpc.testing.in_memory import InMemoryStore
 from tests.contract.clock import FixedClock
 from tests.services.cases import Case
 from tests.services.invariants import check_invariants, state

@@ -21,12 +21,11 @@ from lot_grpc.services.episodes.notifier import EpisodeNotifier
 from lot_grpc.services.records.collections import EPISODES, EVENTS
 from lot_grpc.services.records.episodes import (
     ABANDONING,
-    ACTIVE_TIME,
     episode_from_record,
     episode_point,
 )
 from lot_grpc.services.time_source import TimeSource
-from lot_grpc.storage.in_memory import InMemoryStore
+from lot_grpc.testing.in_memory import InMemoryStore
 from tests.contract.clock import FixedClock
 from tests.services.invariants import check_invariants
 from tests.services.world import (
@@ -42,7 +41,6 @@ from tests.services.world import (
     events,
     open_world,
     payloads,
-    rows,
     start,
     sweep,
     whole,
@@ -201,23 +199,6 @@ async def test_many_that_are_due_at_once_are_all_abandoned_in_batches(world, mon
         NS, EpisodeFilter(statuses=(RUNNING,)), 50, None
     )
     assert {one.episode_id for one in running.episodes} == {f"e{n}" for n in range(0, 40, 4)}
-
-
-async def test_those_of_an_older_version_are_found_by_the_first_sweep_of_a_process(world):
-    """Their records do not say when they were active."""
-    for name in ("e", "f"):
-        await begin(world, name, 2)
-    for record in await rows(world.store, EPISODES):
-        old = {key: value for key, value in record.payload.items() if key != ACTIVE_TIME}
-        await world.store.put(EPISODES, [type(record)(record.id, NS, old, record.vectors)])
-    world.clock.advance(DAY / 2)
-    await single(world, "f")
-    world.clock.advance(DAY / 2)
-    assert await sweep(world) == [(NS, {"EPISODE": 1})]
-    assert (await got(world)).status is ABANDONED
-    world.clock.advance(DAY / 2)
-    assert await sweep(world) == [(NS, {"EPISODE": 1})]
-    assert (await got(world, "f")).status is ABANDONED
 
 
 async def test_an_open_stream_is_activity_and_so_is_its_last_moment(world):

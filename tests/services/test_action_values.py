@@ -13,7 +13,7 @@ from lot_grpc.domain.selection import SelectionPolicy
 from lot_grpc.services import time_slice as pacing
 from lot_grpc.services.learning.step_recorder import StepDraft, StepsDraft
 from lot_grpc.services.records.collections import ACTION_VALUES, TRAJECTORIES
-from lot_grpc.storage.in_memory import InMemoryStore
+from lot_grpc.testing.in_memory import InMemoryStore
 from tests.contract.clock import FixedClock
 from tests.services.invariants import check_invariants
 from tests.services.world import (

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from lot_grpc.domain.errors import EmbeddingUnavailableError
-from lot_grpc.embedding.hashing import HashingEmbedder
 from lot_grpc.ports import Embedding
 from lot_grpc.services.admin import Admin
-from lot_grpc.storage.in_memory import InMemoryStore
+from lot_grpc.testing.hashing import HashingEmbedder
+from lot_grpc.testing.in_memory import InMemoryStore
 from tests.contract.clock import FixedClock
 
 

@@ -37,9 +37,9 @@ from lot_grpc.services.records.collections import (
     TRAJECTORIES,
 )
 from lot_grpc.services.records.resource_kinds import COLLECTIONS
-from lot_grpc.services.store_contract import META_NAMESPACE
-from lot_grpc.storage.faults import FaultInjectingStore, InjectedFault, When
-from lot_grpc.storage.in_memory import InMemoryStore
+from lot_grpc.services.store_metadata import META_NAMESPACE
+from lot_grpc.testing.faults import FaultInjectingStore, InjectedFault, When
+from lot_grpc.testing.in_memory import InMemoryStore
 from lot_grpc.work import begin_work
 from tests.contract.clock import FixedClock
 from tests.sampling import one_in

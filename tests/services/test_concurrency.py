@@ -20,7 +20,7 @@ from lot_grpc.domain.pattern import PatternContent
 from lot_grpc.services.episodes.event_recorder import Takeover
 from lot_grpc.services.patterns.patterns import PatternEdit
 from lot_grpc.services.records.collections import EVENTS, OUTCOMES, PATTERNS
-from lot_grpc.storage.in_memory import InMemoryStore
+from lot_grpc.testing.in_memory import InMemoryStore
 from tests.contract.clock import FixedClock
 from tests.services.world import (
     NS,

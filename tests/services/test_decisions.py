@@ -15,8 +15,8 @@ from lot_grpc.domain.errors import (
 from lot_grpc.domain.outcomes import Outcome
 from lot_grpc.services.learning.decisions import DecisionOutcomeDraft
 from lot_grpc.services.records.collections import DECISIONS
-from lot_grpc.storage.faults import FaultInjectingStore, InjectedFault, When
-from lot_grpc.storage.in_memory import InMemoryStore
+from lot_grpc.testing.faults import FaultInjectingStore, InjectedFault, When
+from lot_grpc.testing.in_memory import InMemoryStore
 from tests.contract.clock import FixedClock
 from tests.services.world import DAY, NS, Interleaving, World, decision, open_world, payloads
 

@@ -11,8 +11,8 @@ from lot_grpc.services.episodes import episode_deleter as module
 from lot_grpc.services.episodes.event_recorder import Takeover
 from lot_grpc.services.records.collections import EPISODES, EVENTS, TOMBSTONES
 from lot_grpc.services.records.episodes import episode_point
-from lot_grpc.storage.faults import FaultInjectingStore, InjectedFault, When
-from lot_grpc.storage.in_memory import InMemoryStore
+from lot_grpc.testing.faults import FaultInjectingStore, InjectedFault, When
+from lot_grpc.testing.in_memory import InMemoryStore
 from tests.contract.clock import FixedClock
 from tests.services.invariants import check_invariants
 from tests.services.world import (

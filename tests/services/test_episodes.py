@@ -17,7 +17,6 @@ from lot_grpc.domain.errors import (
     RequestInvalidError,
 )
 from lot_grpc.domain.query import EpisodeFilter
-from lot_grpc.embedding.hashing import HashingEmbedder
 from lot_grpc.ports import Embedding
 from lot_grpc.services.records.collections import (
     EPISODES,
@@ -26,6 +25,7 @@ from lot_grpc.services.records.collections import (
     SPARSE_VECTOR,
     TEXT_VECTOR,
 )
+from lot_grpc.testing.hashing import HashingEmbedder
 from tests.services.world import (
     DAY,
     NS,

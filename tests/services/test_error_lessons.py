@@ -12,7 +12,7 @@ from lot_grpc.domain.errors import EmbeddingFailedError
 from lot_grpc.services.episodes.episodes import EpisodeDraft
 from lot_grpc.services.records.collections import EPISODES, ERROR_SOLUTIONS, PATTERNS
 from lot_grpc.services.records.episodes import EXTRACTION, WANTED
-from lot_grpc.storage.in_memory import InMemoryStore
+from lot_grpc.testing.in_memory import InMemoryStore
 from tests.contract.clock import FixedClock
 from tests.services.invariants import check_invariants
 from tests.services.world import (

@@ -13,7 +13,7 @@ from lot_grpc.domain.errors import StoreUnavailableError
 from lot_grpc.ports import CollectionSpec, Record
 from lot_grpc.services.episodes.event_writer import EventWriter
 from lot_grpc.services.records.collections import EVENTS
-from lot_grpc.storage.in_memory import InMemoryStore
+from lot_grpc.testing.in_memory import InMemoryStore
 from tests.contract.clock import FixedClock
 from tests.services.world import NS
 

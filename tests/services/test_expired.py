@@ -32,7 +32,7 @@ from lot_grpc.services.records.collections import (
     PATTERNS,
     REQUESTS,
 )
-from lot_grpc.storage.in_memory import InMemoryStore
+from lot_grpc.testing.in_memory import InMemoryStore
 from tests.contract.clock import FixedClock
 from tests.services.world import (
     DAY,

@@ -18,7 +18,7 @@ from lot_grpc.services.extraction.pattern_extraction import ExtractionDraft
 from lot_grpc.services.patterns.patterns import PatternEdit
 from lot_grpc.services.records.collections import EPISODES, PATTERNS
 from lot_grpc.services.records.episodes import EXTRACTION, WANTED, episode_point
-from lot_grpc.storage.in_memory import InMemoryStore
+from lot_grpc.testing.in_memory import InMemoryStore
 from tests.contract.clock import FixedClock
 from tests.services.world import (
     NS,

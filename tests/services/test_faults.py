@@ -22,9 +22,9 @@ from lot_grpc.services.records.collections import EVENTS, MEMORIES, PATTERNS
 from lot_grpc.services.time_source import TimeSource
 from lot_grpc.services.tombstones import Tombstones
 from lot_grpc.storage.edge import EdgeStore
-from lot_grpc.storage.faults import FaultInjectingStore, InjectedFault, When
-from lot_grpc.storage.in_memory import InMemoryStore
 from lot_grpc.storage.qdrant import QdrantStore
+from lot_grpc.testing.faults import FaultInjectingStore, InjectedFault, When
+from lot_grpc.testing.in_memory import InMemoryStore
 from tests.contract.clock import FixedClock
 from tests.sampling import one_in
 from tests.services.cases import CASES, Case, id_of, nothing, three_patterns

@@ -17,8 +17,8 @@ from lot_grpc.services.patterns import feedback as module
 from lot_grpc.services.patterns.feedback import FeedbackDraft
 from lot_grpc.services.patterns.patterns import PatternEdit
 from lot_grpc.services.records.collections import FEEDBACK
-from lot_grpc.storage.faults import FaultInjectingStore, InjectedFault, When
-from lot_grpc.storage.in_memory import InMemoryStore
+from lot_grpc.testing.faults import FaultInjectingStore, InjectedFault, When
+from lot_grpc.testing.in_memory import InMemoryStore
 from tests.contract.clock import FixedClock
 from tests.services.invariants import check_invariants
 from tests.services.world import (

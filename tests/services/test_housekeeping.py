@@ -14,13 +14,13 @@ from lot_grpc.domain.errors import (
 from lot_grpc.domain.outcomes import Outcome
 from lot_grpc.domain.pattern import Pattern
 from lot_grpc.domain.query import PatternFilter
-from lot_grpc.embedding.hashing import HashingEmbedder
 from lot_grpc.services import housekeeping as module
 from lot_grpc.services.outcomes.outcomes import OutcomeDraft
 from lot_grpc.services.records.collections import META, OUTCOMES, PATTERNS, REQUESTS
-from lot_grpc.services.store_contract import META_NAMESPACE, open_store
-from lot_grpc.storage.faults import FaultInjectingStore, InjectedFault, When
-from lot_grpc.storage.in_memory import InMemoryStore
+from lot_grpc.services.store_metadata import META_NAMESPACE, open_store
+from lot_grpc.testing.faults import FaultInjectingStore, InjectedFault, When
+from lot_grpc.testing.hashing import HashingEmbedder
+from lot_grpc.testing.in_memory import InMemoryStore
 from tests.contract.clock import FixedClock
 from tests.services.world import (
     DAY,

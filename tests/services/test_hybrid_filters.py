@@ -20,7 +20,6 @@ from lot_grpc.domain.fusion import FusionWeights, Relevance
 from lot_grpc.domain.outcomes import Outcomes
 from lot_grpc.domain.pattern import Pattern, PatternContent, PatternKind, PatternType, search_text
 from lot_grpc.domain.query import Legs, PatternFilter, Ranking
-from lot_grpc.embedding.hashing import HashingEmbedder
 from lot_grpc.lexical.bm25 import document_vector, lexical_query
 from lot_grpc.ports import SparseVector, VectorStore
 from lot_grpc.services.indexer import Indexer
@@ -30,7 +29,8 @@ from lot_grpc.services.recall.targets import RecallOptions, pattern_request
 from lot_grpc.services.records.collections import PATTERNS
 from lot_grpc.services.records.patterns import pattern_conditions, pattern_point, pattern_record
 from lot_grpc.storage.edge import EdgeStore
-from lot_grpc.storage.in_memory import InMemoryStore
+from lot_grpc.testing.hashing import HashingEmbedder
+from lot_grpc.testing.in_memory import InMemoryStore
 from tests.contract.clock import FixedClock
 from tests.services.world import NS, World, open_world
 

@@ -17,12 +17,12 @@ from lot_grpc.domain.errors import (
     RequestInvalidError,
 )
 from lot_grpc.domain.memory import MemoryKind
-from lot_grpc.embedding.hashing import HashingEmbedder
 from lot_grpc.ports import Embedding
 from lot_grpc.services.memories import creating
 from lot_grpc.services.memories.drafts import Created, MemoryDraft, MemoryEdit
 from lot_grpc.services.records.collections import MEMORIES
-from lot_grpc.storage.in_memory import InMemoryStore
+from lot_grpc.testing.hashing import HashingEmbedder
+from lot_grpc.testing.in_memory import InMemoryStore
 from tests.contract.clock import FixedClock
 from tests.services.world import NS, Interleaving, World, memory, open_world, payloads
 

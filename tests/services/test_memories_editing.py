@@ -26,7 +26,7 @@ from lot_grpc.services.memories import bulk_deleter as deleting
 from lot_grpc.services.memories.drafts import MemoryDraft, MemoryEdit
 from lot_grpc.services.records.collections import MEMORIES, PASSAGE_VECTORS, TEXT_VECTOR
 from lot_grpc.services.records.memories import memory_point
-from lot_grpc.storage.in_memory import InMemoryStore
+from lot_grpc.testing.in_memory import InMemoryStore
 from tests.contract.clock import FixedClock
 from tests.services.world import NS, Interleaving, World, memory, open_world
 

@@ -12,7 +12,6 @@ import pytest
 from lot_grpc.domain import passages as passages_module
 from lot_grpc.domain.memory import Memory, MemoryContent, MemoryKind
 from lot_grpc.domain.query import Legs, MemoryFilter, Ranking
-from lot_grpc.embedding.hashing import OverlapReranker
 from lot_grpc.ports import MultiVector
 from lot_grpc.services import indexer as indexer
 from lot_grpc.services.memories import passages as memory_passages
@@ -29,6 +28,7 @@ from lot_grpc.services.records.collections import (
 )
 from lot_grpc.services.records.memories import memory_point
 from lot_grpc.storage.edge import EdgeStore
+from lot_grpc.testing.hashing import OverlapReranker
 from tests.contract.clock import FixedClock
 from tests.services.world import NS, World, memory, open_world
 

@@ -11,7 +11,7 @@ from lot_grpc.domain.pattern import Action, PatternKind, PatternType
 from lot_grpc.services.build import PatternLearning
 from lot_grpc.services.patterns.drafts import Dedupe, Saved
 from lot_grpc.services.records.collections import OUTCOMES, PATTERNS
-from lot_grpc.storage.faults import FaultInjectingStore, InjectedFault
+from lot_grpc.testing.faults import FaultInjectingStore, InjectedFault
 from tests.services.world import (
     MINUTE,
     NS,

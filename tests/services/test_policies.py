@@ -9,7 +9,7 @@ from lot_grpc.domain.errors import EtagMismatchError
 from lot_grpc.domain.policy import DEFAULT, NamespacePolicy, PolicyEdit, PolicyPreset
 from lot_grpc.services.records.collections import POLICIES
 from lot_grpc.services.retention.policies import Policies
-from lot_grpc.storage.in_memory import InMemoryStore
+from lot_grpc.testing.in_memory import InMemoryStore
 from tests.contract.clock import FixedClock
 from tests.services.world import NS, Interleaving, open_world, payloads
 

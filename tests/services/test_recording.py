@@ -19,7 +19,7 @@ from lot_grpc.domain.errors import (
 from lot_grpc.services.episodes.active_streams import OpenStream
 from lot_grpc.services.episodes.event_recorder import Takeover
 from lot_grpc.services.records.collections import EPISODES, EVENTS
-from lot_grpc.storage.faults import InjectedFault
+from lot_grpc.testing.faults import InjectedFault
 from tests.contract.clock import FixedClock
 from tests.services.world import (
     DAY,

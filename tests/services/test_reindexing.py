@@ -22,7 +22,6 @@ from lot_grpc.domain.errors import (
 )
 from lot_grpc.domain.pattern import PatternContent
 from lot_grpc.domain.ranking import RankingWeights
-from lot_grpc.embedding.hashing import HashingEmbedder, OverlapReranker
 from lot_grpc.ports import Embedder, Embedding, EmbeddingContract, VectorStore
 from lot_grpc.services.build import build_services
 from lot_grpc.services.changes.build import ChangeFeed
@@ -42,16 +41,17 @@ from lot_grpc.services.reindex import vector_rebuild as rebuilding
 from lot_grpc.services.reindex.epochs import stored_name
 from lot_grpc.services.reindex.reindexer import ReindexPhase, ReindexStep
 from lot_grpc.services.reindex.vector_rebuild import drop_stale
-from lot_grpc.services.store_contract import (
+from lot_grpc.services.store_metadata import (
     EPOCH,
     REBUILD,
-    contract_row,
     open_as_stored,
     open_store,
+    read_metadata,
 )
 from lot_grpc.storage.edge import EdgeStore
-from lot_grpc.storage.faults import FaultInjectingStore, InjectedFault, When
-from lot_grpc.storage.in_memory import InMemoryStore
+from lot_grpc.testing.faults import FaultInjectingStore, InjectedFault, When
+from lot_grpc.testing.hashing import HashingEmbedder, OverlapReranker
+from lot_grpc.testing.in_memory import InMemoryStore
 from tests.contract.clock import FixedClock
 from tests.contract.comparing import same_vector
 from tests.sampling import one_in
@@ -174,7 +174,7 @@ async def fill(world: World, count: int = 12) -> None:
 
 async def check_one_model(store: VectorStore, model: str) -> None:
     """What the contract's epoch holds is just what ``model`` makes of the texts there are."""
-    row = await contract_row(store)
+    row = await read_metadata(store)
     assert row["embedding"]["model"] == model
     epoch = row.get(EPOCH, 0)
     embedder = await opener(model)
@@ -428,7 +428,7 @@ async def killed(store: FaultInjectingStore, clock: FixedClock, number: int, whe
     if not store.dead:
         return ""
     store.revive()
-    model: str = (await contract_row(store))["embedding"]["model"]
+    model: str = (await read_metadata(store))["embedding"]["model"]
     await check_one_model(store, model)
     with pytest.raises(EmbeddingModelMismatchError):
         await place.start(TURNED if model == OLD else OLD)
@@ -477,7 +477,7 @@ async def test_hung_up_it_stops_and_goes_on_when_called_again(place: Place) -> N
     await run.aclose()
     assert world.services.model.contract.model == OLD
     await check_one_model(place.store, OLD)
-    row = await contract_row(place.store)
+    row = await read_metadata(place.store)
     assert row[REBUILD]["epoch"] == 1
     steps = await reindex(world, TURNED)
     assert steps[-1].phase is ReindexPhase.DONE
@@ -504,7 +504,7 @@ async def test_what_an_unfinished_run_left_is_dropped_by_one_to_another_model(
     steps = await reindex(world, NARROW)
     assert "serves already" in steps[-1].detail
     await check_names(place.store, 2)
-    assert (await contract_row(place.store)).get(REBUILD) is None
+    assert (await read_metadata(place.store)).get(REBUILD) is None
 
 
 async def attempt(store: FaultInjectingStore, model: str) -> None:
@@ -548,10 +548,10 @@ async def test_to_the_model_that_serves_nothing_is_done(place: Place) -> None:
 async def test_a_dry_run_counts_and_changes_nothing(place: Place) -> None:
     world = await place.start()
     await fill(world, 3)
-    row = await contract_row(place.store)
+    row = await read_metadata(place.store)
     steps = await reindex(world, TURNED, dry_run=True)
     assert (steps[-1].phase, steps[-1].total) == (ReindexPhase.DONE, 13)
-    assert await contract_row(place.store) == row
+    assert await read_metadata(place.store) == row
     await check_names(place.store, 0)
 
 

@@ -31,8 +31,8 @@ from lot_grpc.services.records.collections import (
     PATTERNS,
     PREFERENCES,
 )
-from lot_grpc.storage.faults import FaultInjectingStore, InjectedFault, When
-from lot_grpc.storage.in_memory import InMemoryStore
+from lot_grpc.testing.faults import FaultInjectingStore, InjectedFault, When
+from lot_grpc.testing.in_memory import InMemoryStore
 from tests.contract.clock import SECOND, FixedClock
 from tests.services.world import (
     NS,

@@ -17,8 +17,8 @@ from lot_grpc.domain.query import EpisodeFilter
 from lot_grpc.services.recall.targets import RecallOptions, episode_request
 from lot_grpc.services.records.collections import EPISODES, EVENTS, REQUESTS
 from lot_grpc.services.records.episodes import end_hash, episode_point
-from lot_grpc.storage.faults import FaultInjectingStore, InjectedFault, When
-from lot_grpc.storage.in_memory import InMemoryStore
+from lot_grpc.testing.faults import FaultInjectingStore, InjectedFault, When
+from lot_grpc.testing.in_memory import InMemoryStore
 from tests.contract.clock import FixedClock
 from tests.services.invariants import check_invariants
 from tests.services.world import (

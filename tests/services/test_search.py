@@ -12,7 +12,6 @@ from lot_grpc.domain.pattern import Pattern
 from lot_grpc.domain.query import EpisodeFilter, Legs, MemoryFilter, PatternFilter, Ranking
 from lot_grpc.domain.ranking import RankingWeights
 from lot_grpc.domain.reranking import RERANK_WEIGHT
-from lot_grpc.embedding.hashing import HashingEmbedder, OverlapReranker
 from lot_grpc.lexical.bm25 import MOST_QUERY_TERMS
 from lot_grpc.ports import IdIn, Reranker, SearchQuery
 from lot_grpc.services.build import build_services
@@ -25,6 +24,7 @@ from lot_grpc.services.recall.targets import (
     pattern_request,
 )
 from lot_grpc.services.records.collections import PATTERNS
+from lot_grpc.testing.hashing import HashingEmbedder, OverlapReranker
 from tests.services.world import NS, World, memory, open_world, save, start
 
 

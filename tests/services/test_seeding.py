@@ -7,7 +7,6 @@ from lot_grpc.domain.knowledge import KnowledgePack
 from lot_grpc.domain.memory import MemoryContent
 from lot_grpc.domain.outcomes import Outcome
 from lot_grpc.domain.pattern import PatternContent
-from lot_grpc.embedding.hashing import HashingEmbedder
 from lot_grpc.ports import Embedding
 from lot_grpc.services.indexer import Indexer
 from lot_grpc.services.memories import seeder as seeding
@@ -17,8 +16,9 @@ from lot_grpc.services.patterns.patterns import PatternEdit
 from lot_grpc.services.records.collections import MEMORIES, OUTCOMES, PATTERNS
 from lot_grpc.services.time_source import TimeSource
 from lot_grpc.services.tombstones import Tombstones
-from lot_grpc.storage.faults import FaultInjectingStore
-from lot_grpc.storage.in_memory import InMemoryStore
+from lot_grpc.testing.faults import FaultInjectingStore
+from lot_grpc.testing.hashing import HashingEmbedder
+from lot_grpc.testing.in_memory import InMemoryStore
 from tests.contract.clock import FixedClock
 from tests.services.invariants import check_invariants
 from tests.services.world import NS, World, open_world, rows

@@ -35,8 +35,8 @@ from lot_grpc.services.records.collections import (
 from lot_grpc.services.retention.policies import Policies
 from lot_grpc.services.time_source import TimeSource
 from lot_grpc.services.tombstones import Tombstones
-from lot_grpc.storage.faults import FaultInjectingStore, InjectedFault, When
-from lot_grpc.storage.in_memory import InMemoryStore
+from lot_grpc.testing.faults import FaultInjectingStore, InjectedFault, When
+from lot_grpc.testing.in_memory import InMemoryStore
 from tests.contract.clock import FixedClock
 from tests.services.world import (
     NS,

@@ -11,7 +11,6 @@ from lot_grpc.domain.episode import EpisodeEnd, EpisodeError, EpisodeStart, Epis
 from lot_grpc.domain.errors import EpisodeNotFoundError
 from lot_grpc.domain.outcomes import Outcome
 from lot_grpc.domain.pattern import PatternKind
-from lot_grpc.embedding.hashing import HashingEmbedder
 from lot_grpc.services.context.preferences import MOST, MOST_LEARNED, MOST_OF_TASK
 from lot_grpc.services.context.request import ContextRequest, filled_in
 from lot_grpc.services.episodes.episodes import EpisodeDraft
@@ -19,6 +18,7 @@ from lot_grpc.services.learning.feedback_handler import FeedbackTextDraft
 from lot_grpc.services.memories.error_outcomes import ErrorOutcomeDraft
 from lot_grpc.services.memories.preferences import PreferenceDraft
 from lot_grpc.services.records.collections import CELLS, RETRIEVALS
+from lot_grpc.testing.hashing import HashingEmbedder
 from tests.services.test_watching import change_watcher
 from tests.services.world import (
     DAY,

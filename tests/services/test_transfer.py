@@ -26,8 +26,8 @@ from lot_grpc.services.records.collections import OUTCOMES, PATTERNS, SORT_KEY, 
 from lot_grpc.services.records.resource_kinds import BESIDE, OF_THE_STORE
 from lot_grpc.services.transfer.importer import ImportRun
 from lot_grpc.services.transfer.kinds import KINDS, Row
-from lot_grpc.storage.faults import FaultInjectingStore, InjectedFault, When
-from lot_grpc.storage.in_memory import InMemoryStore
+from lot_grpc.testing.faults import FaultInjectingStore, InjectedFault, When
+from lot_grpc.testing.in_memory import InMemoryStore
 from tests.contract.clock import FixedClock
 from tests.services.invariants import check_contents, check_invariants
 from tests.services.world import (

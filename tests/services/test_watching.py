@@ -25,7 +25,7 @@ from lot_grpc.services.records.changes import WATCHED
 from lot_grpc.services.records.patterns import pattern_from_record
 from lot_grpc.services.sessions.rows import Terms
 from lot_grpc.services.sessions.session_messages import MessageDraft
-from lot_grpc.storage.in_memory import InMemoryStore
+from lot_grpc.testing.in_memory import InMemoryStore
 from tests.contract.clock import FixedClock
 from tests.sampling import one_in
 from tests.services.world import (

@@ -22,7 +22,6 @@ from lot_grpc.domain.outcomes import Outcome
 from lot_grpc.domain.pattern import Pattern, PatternContent
 from lot_grpc.domain.query import PatternFilter, Ranking
 from lot_grpc.domain.ranking import RankingWeights
-from lot_grpc.embedding.hashing import HashingEmbedder, OverlapReranker
 from lot_grpc.ports import EmbeddingContract, Record, VectorStore
 from lot_grpc.services.build import PatternLearning, Services, build_services
 from lot_grpc.services.changes.build import ChangeFeed
@@ -40,8 +39,9 @@ from lot_grpc.services.patterns.feedback import FeedbackDraft
 from lot_grpc.services.recall.recall import Answer
 from lot_grpc.services.recall.reranks import RerankBounds
 from lot_grpc.services.recall.targets import RecallOptions, pattern_request
-from lot_grpc.services.store_contract import open_store
-from lot_grpc.storage.in_memory import InMemoryStore
+from lot_grpc.services.store_metadata import open_store
+from lot_grpc.testing.hashing import HashingEmbedder, OverlapReranker
+from lot_grpc.testing.in_memory import InMemoryStore
 from tests.contract.clock import FixedClock
 
 NS = "team"

@@ -139,7 +139,7 @@ async def store() -> QdrantStore:
 
 async def test_a_write_is_recognised_although_others_followed(store: QdrantStore) -> None:
     meddling: Any = Meddling(store._client)
-    store._client = meddling
+    store._collections[NAME]._client = meddling
     meddling.strangers = 10
     assert await store.update(NAME, "a", sample_id(1), set={"n": 5})
     meddling.strangers = 14
@@ -151,7 +151,7 @@ async def test_a_write_that_is_always_overtaken_gives_up_and_writes_nothing(
     store: QdrantStore,
 ) -> None:
     meddling: Any = Meddling(store._client)
-    store._client = meddling
+    store._collections[NAME]._client = meddling
     meddling.strangers, meddling.before = 1, True
     with pytest.raises(ContentionError):
         await store.update(NAME, "a", sample_id(1), set={"n": 5})

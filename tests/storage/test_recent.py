@@ -11,8 +11,8 @@ import pytest
 
 from lot_grpc.ports import CollectionSpec, Equals, IdIn, Index, Record, VectorStore
 from lot_grpc.storage.edge import EdgeStore
-from lot_grpc.storage.in_memory import InMemoryStore
 from lot_grpc.storage.recent import RecentRecords
+from lot_grpc.testing.in_memory import InMemoryStore
 from tests.contract.clock import FixedClock
 
 SPEC = CollectionSpec(

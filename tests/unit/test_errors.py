@@ -12,7 +12,7 @@ from lot_grpc.pb.lot.v1 import error_reason_pb2
 CLASSES = [
     cls
     for _, cls in inspect.getmembers(errors, inspect.isclass)
-    if issubclass(cls, errors.LotError) and cls.__module__ == errors.__name__
+    if issubclass(cls, errors.LotError)
 ]
 REASONS = {value.name for value in error_reason_pb2.ErrorReason.DESCRIPTOR.values}
 ABSTRACT = {errors.LotError, errors.NotFoundError, errors.InUseError}

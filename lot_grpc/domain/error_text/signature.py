@@ -31,7 +31,7 @@ from lot_grpc.domain.text_form import normal_form
 
 VERSION: Final = 5
 """Raised whenever a rule changes. At the next start, signatures of another version are recomputed
-from the messages, which are stored as they came (``services.error_backfill``)."""
+from the messages, which are stored as they came (``services.derived_data``)."""
 
 _KEPT_CHARACTERS: Final = 512
 """Of messages whose readings are remembered."""

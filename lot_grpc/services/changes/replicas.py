@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from lot_grpc.domain.ids import point_id
 from lot_grpc.ports import IdIn, Record, VectorStore
 from lot_grpc.services.records.collections import REPLICAS, WRITER_ID
-from lot_grpc.services.store_contract import META_NAMESPACE
+from lot_grpc.services.store_metadata import META_NAMESPACE
 
 SILENT = 120 * 1_000_000
 """A process that has said nothing for so long, in microseconds, writes no more under its id: what

@@ -15,7 +15,7 @@ from lot_grpc.ports import IdIn, Record, VectorStore, Where
 from lot_grpc.services.clearing.clear_registry import ClearRegistry
 from lot_grpc.services.clearing.extent import parts_of
 from lot_grpc.services.forwarding_store import ForwardingStore
-from lot_grpc.services.store_contract import META_NAMESPACE
+from lot_grpc.services.store_metadata import META_NAMESPACE
 
 
 class ClearGuardStore(ForwardingStore):

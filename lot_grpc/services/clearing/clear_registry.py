@@ -19,7 +19,7 @@ from lot_grpc.domain.errors import NamespaceClearingError
 from lot_grpc.domain.ids import point_id
 from lot_grpc.ports import Equals, Payload, Record, VectorStore
 from lot_grpc.services.records.collections import META
-from lot_grpc.services.store_contract import META_NAMESPACE
+from lot_grpc.services.store_metadata import META_NAMESPACE
 from lot_grpc.services.time_source import TimeSource
 from lot_grpc.work import current_work
 

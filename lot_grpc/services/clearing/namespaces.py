@@ -16,7 +16,7 @@ from lot_grpc.domain.change import ResourceKind
 from lot_grpc.ports import VectorStore
 from lot_grpc.services.clearing.clear_registry import ClearRegistry
 from lot_grpc.services.records.resource_kinds import COLLECTIONS
-from lot_grpc.services.store_contract import META_NAMESPACE
+from lot_grpc.services.store_metadata import META_NAMESPACE
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from lot_grpc.domain.ids import point_id
 from lot_grpc.ports import NAMESPACE_KEY, Equals, Record, VectorStore
 from lot_grpc.services.distillation.distiller import Distiller, DistillRequest
 from lot_grpc.services.records.collections import META, PATTERNS
-from lot_grpc.services.store_contract import META_NAMESPACE
+from lot_grpc.services.store_metadata import META_NAMESPACE
 from lot_grpc.services.time_source import TimeSource
 
 _MICROS = 1_000_000

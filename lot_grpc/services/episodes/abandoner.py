@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import AsyncIterator
 
 from lot_grpc.domain.episode import EpisodeStatus
-from lot_grpc.ports import Condition, Equals, Missing, Payload, Range, Record, VectorStore
+from lot_grpc.ports import Condition, Equals, Payload, Range, Record, VectorStore
 from lot_grpc.services.episodes.active_streams import ActiveStreams
 from lot_grpc.services.episodes.event_log import EventLog
 from lot_grpc.services.episodes.notifier import EpisodeNotifier
@@ -62,7 +62,6 @@ class EpisodeAbandoner:
         self._active_streams = active_streams
         self._notifier = notifier
         self._after = round(hours * 3600 * 1_000_000)
-        self._looked_at_old = False
 
     async def sweep(self) -> Swept:
         """Abandon what is due; say how many, by namespace."""
@@ -76,19 +75,11 @@ class EpisodeAbandoner:
         marked = {namespace: {"EPISODE": count} for namespace, count in counts.items() if count}
         return Swept("marked episodes as abandoned", marked)
 
-    async def _candidates(self) -> AsyncIterator[Record]:
+    def _candidates(self) -> AsyncIterator[Record]:
         """Running ones that may be due, the longest left first."""
-        keys = ("episode_id",)
         due: list[Condition] = [_RUNNING, Range(ACTIVE_TIME, lte=self._due())]
-        async for record in scan(
-            self._store, EPISODES, None, due, payload=keys, key=ACTIVE_TIME, batch=_BATCH
-        ):
-            yield record
-        if not self._looked_at_old:  # by an older version; who starts one now writes the key
-            old: list[Condition] = [_RUNNING, Missing(ACTIVE_TIME)]
-            async for record in scan(self._store, EPISODES, None, old, payload=keys, batch=_BATCH):
-                yield record
-            self._looked_at_old = True
+        keys = ("episode_id",)
+        return scan(self._store, EPISODES, None, due, payload=keys, key=ACTIVE_TIME, batch=_BATCH)
 
     def _due(self) -> int:
         """Who was last active then, or before, is abandoned now."""
@@ -131,7 +122,7 @@ class EpisodeAbandoner:
     async def _activity(self, record: Record) -> tuple[int, int]:
         """When it was last active, as far as is known, and how many events it has."""
         payload = record.payload
-        active: int = payload[ACTIVE_TIME if ACTIVE_TIME in payload else "create_time"]
+        active: int = payload[ACTIVE_TIME]
         namespace, episode_id = record.namespace, payload["episode_id"]
         committed = committed_prefix_of(payload)
         last = await self._log.last_sequence(namespace, episode_id, committed=committed)
@@ -141,8 +132,7 @@ class EpisodeAbandoner:
 
     async def _update(self, record: Record, changed: Payload) -> bool:
         """Change an episode that still runs, by the same writer, as it was looked at."""
-        active = record.payload.get(ACTIVE_TIME)
-        seen = Missing(ACTIVE_TIME) if active is None else Equals(ACTIVE_TIME, active)
+        seen = Equals(ACTIVE_TIME, record.payload[ACTIVE_TIME])
         epoch = Equals(WRITER_EPOCH, record.payload[WRITER_EPOCH])
         return await self._store.update(
             EPISODES,

@@ -2,7 +2,7 @@
 
 What is left to do is what lacks the new vectors: a record that is written meanwhile loses them with
 its old ones and so is among what is left again. So nothing is noted of how far it is, and a run
-that is stopped anywhere goes on where it was. The store's contract names the old model until, in
+that is stopped anywhere goes on where it was. The store's metadata names the old model until, in
 one write, it names the new one; before that the new vectors are looked at by nobody, and after it
 the old ones, which are dropped then, or at the next start.
 """
@@ -36,14 +36,13 @@ from lot_grpc.services.records.collections import (
 )
 from lot_grpc.services.reindex.current_model import CurrentModel
 from lot_grpc.services.reindex.epochs import stored_name, stored_spec
-from lot_grpc.services.store_contract import (
+from lot_grpc.services.store_metadata import (
     EPOCH,
     REBUILD,
     STALE_EPOCHS,
-    change_contract,
-    contract_row,
+    read_metadata,
     same_model,
-    with_terms,
+    update_metadata,
 )
 
 _MAIN: Final = {**dict.fromkeys(SEARCHED_COLLECTIONS, TEXT_VECTOR), CELLS: QUERY_VECTOR}
@@ -78,9 +77,9 @@ class VectorRebuild:
         What an unfinished run to another model left is dropped.
         """
         await drop_stale(self._store)  # else a new epoch might take the number of one of these
-        row = await contract_row(self._store)
+        row = await read_metadata(self._store)
         left: Mapping[str, Any] | None = row.get(REBUILD)
-        ours = asdict(with_terms(self._target.contract))
+        ours = asdict(self._target.contract)
         serves = same_model(row["embedding"], ours)
         goes_on = left is not None and not serves and same_model(left["embedding"], ours)
         if left is not None and goes_on:
@@ -89,7 +88,7 @@ class VectorRebuild:
             dropped = [left["epoch"]] if left else []
             self.epoch = max([row.get(EPOCH, 0), *dropped]) + 1
             rebuild = None if serves else {"epoch": self.epoch, "embedding": ours}
-            await change_contract(self._store, {REBUILD: rebuild, STALE_EPOCHS: dropped})
+            await update_metadata(self._store, {REBUILD: rebuild, STALE_EPOCHS: dropped})
             await drop_stale(self._store)
         if serves:
             return False
@@ -118,19 +117,18 @@ class VectorRebuild:
                 report_progress(name, done)
 
     async def name_it(self) -> None:
-        """Let the store's contract name the target, in one write. All must have its vectors."""
+        """Let the store's metadata name the target, in one write. All must have its vectors."""
         await self._store.flush()
-        row = await contract_row(self._store)
-        tokenizer = row["embedding"]["tokenizer"]
-        embedding = {**asdict(self._target.contract), "tokenizer": tokenizer}
+        row = await read_metadata(self._store)
+        embedding = asdict(self._target.contract)
         stale = [*row.get(STALE_EPOCHS, []), row.get(EPOCH, 0)]
         changed = {"embedding": embedding, EPOCH: self.epoch, REBUILD: None, STALE_EPOCHS: stale}
-        await change_contract(self._store, changed)
+        await update_metadata(self._store, changed)
         await self._store.flush()
 
     async def is_named(self) -> bool:
-        """Whether the contract names the target."""
-        return bool((await contract_row(self._store)).get(EPOCH, 0) == self.epoch)
+        """Whether the metadata names the target."""
+        return bool((await read_metadata(self._store)).get(EPOCH, 0) == self.epoch)
 
     def _lacking(self, collection: str) -> list[Not]:
         return [Not(HasVector(stored_name(_MAIN[collection], self.epoch)))]
@@ -188,7 +186,7 @@ class VectorRebuild:
 
 async def drop_stale(store: VectorStore) -> None:
     """Drop the vectors of epochs that serve no more and never will."""
-    stale = (await contract_row(store)).get(STALE_EPOCHS, [])
+    stale = (await read_metadata(store)).get(STALE_EPOCHS, [])
     if not stale:
         return
     for spec in collection_specs(1):
@@ -197,7 +195,7 @@ async def drop_stale(store: VectorStore) -> None:
             await store.drop_vectors(spec.name, names)
             await asyncio.sleep(0)
     await store.flush()
-    await change_contract(store, {STALE_EPOCHS: []})
+    await update_metadata(store, {STALE_EPOCHS: []})
 
 
 async def _texts(collection: str, records: Sequence[Record]) -> Sequence[SearchText | str]:

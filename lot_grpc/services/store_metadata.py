@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import Any, Final, TypeAlias
 
 from lot_grpc.domain.error_text.signature import VERSION
@@ -16,28 +16,27 @@ from lot_grpc.domain.errors import (
 )
 from lot_grpc.domain.ids import point_id
 from lot_grpc.lexical.bm25 import TOKENIZER
-from lot_grpc.ports import CollectionSpec, EmbeddingContract, Payload, Record, VectorStore
+from lot_grpc.ports import CollectionSpec, EmbeddingContract, Payload, Record, VectorStore, Where
 from lot_grpc.services.records.collections import META, SCHEMA_VERSION, collection_specs
 from lot_grpc.services.reindex.epochs import stored_spec
 
-BACKFILL = "backfill"
-"""Key of the contract: how far records of an older version were brought up to date (``backfill``);
-None (or absent) when there is nothing to do."""
+DERIVATION = "derivation"
+"""Key of the metadata: the rules that terms and signatures are derived by (``derived_data``)."""
 
-CELLS_MADE = "cells_made"
-"""Key of the contract: whether each outcome on a query has a cell (``cell_backfill``)."""
+DERIVATION_VERSION: Final = f"{TOKENIZER}/signatures-{VERSION}"
+"""The rules of this version. What another version derived is derived anew at the start."""
+
+DERIVED_UP_TO = "derived_up_to"
+"""Key of the metadata: how far an unfinished rebuild of derived data came, by collection."""
 
 EPOCH = "vector_epoch"
-"""Key of the contract: which vectors are those of its model (``reindexing.epochs``); absent: 0."""
+"""Key of the metadata: which vectors are those of its model (``reindexing.epochs``); absent: 0."""
 
 REBUILD = "rebuild"
-"""Key of the contract: the epoch and the model that an unfinished reindex makes vectors of."""
+"""Key of the metadata: the epoch and the model that an unfinished reindex makes vectors of."""
 
 STALE_EPOCHS = "stale_epochs"
-"""Key of the contract: epochs whose vectors are of no use and may not all be dropped."""
-
-ERRORS_READ = "errors_read"
-"""Key of the contract: by which version of the rules all errors were read (``error_backfill``)."""
+"""Key of the metadata: epochs whose vectors are of no use and may not all be dropped."""
 
 META_NAMESPACE = "_lot"
 """No caller can name it: namespaces begin with a letter or digit."""
@@ -53,78 +52,67 @@ Progress: TypeAlias = Callable[[str, int, int], None]
 _QUIET_SECONDS = 1.0
 """How long opening may take before it reports its progress."""
 
-_TERMS_VERSIONS: Final = re.compile(r"lot-terms-(\d+)/bm25-(\d+)")
+_DERIVATIONS: Final = re.compile(r"lot-terms-(\d+)/bm25-(\d+)/signatures-(\d+)")
 
-
-def with_terms(contract: EmbeddingContract) -> EmbeddingContract:
-    """An embedder's contract together with the terms that this version writes."""
-    return replace(contract, tokenizer=TOKENIZER)
+_USE_ANOTHER: Final = (
+    "start the version that wrote it, or use another LOT_DATA_DIR (LOT_QDRANT_PREFIX)"
+)
 
 
 async def open_store(
     store: VectorStore, contract: EmbeddingContract, progress: Progress | None = None
 ) -> int:
-    """Make or check the store's contract, then make its collections complete.
+    """Make or check the store's metadata, then make its collections and indexes complete.
 
     Returns the epoch of its vectors (``reindexing.epochs``). ``progress`` is called only when it
-    takes longer than a second.
-
-    Records that an older version wrote still lack vectors (``backfill.bring_up_to_date``), and its
-    outcomes cells (``cell_backfill.make_cells``); its errors were read by the rules of that version
-    (``error_backfill``).
+    takes longer than a second. What other rules derived is left as it is (``derived_data``).
 
     Raises:
-        SchemaVersionMismatchError: It was written by a newer version of this service.
+        SchemaVersionMismatchError: Another version of this service wrote it.
         EmbeddingModelMismatchError: Its vectors were made by another model.
     """
     await store.ensure_collections([CollectionSpec(META)])
     ours = {
         "schema_version": SCHEMA_VERSION,
-        "embedding": asdict(with_terms(contract)),
-        CELLS_MADE: True,
-        ERRORS_READ: VERSION,
+        "embedding": asdict(contract),
+        DERIVATION: DERIVATION_VERSION,
     }
     await store.insert(META, [Record(_POINT, META_NAMESPACE, ours)])
-    stored = await check_contract(store, contract)
+    stored = await check_metadata(store, contract)
     epoch: int = stored.get(EPOCH, 0)
     await _open_collections(store, contract.dimensions, epoch, progress)
     return epoch
 
 
-async def check_contract(store: VectorStore, contract: EmbeddingContract) -> Payload:
+async def check_metadata(store: VectorStore, contract: EmbeddingContract) -> Payload:
     """What a store says of itself, once it is found to fit. Its ``META`` must be open.
 
     Raises:
-        SchemaVersionMismatchError: It was written by a newer version of this service.
+        SchemaVersionMismatchError: Another version of this service wrote it.
         EmbeddingModelMismatchError: Its vectors were made by another model.
     """
-    stored = await contract_row(store)
+    stored = await read_metadata(store)
     _check_schema(stored["schema_version"])
-    check_terms(stored)
+    check_derivation(stored)
     _check_embedding(stored["embedding"], asdict(contract))
     return stored
 
 
 async def open_as_stored(store: VectorStore) -> Payload:
-    """Open a store by its own contract, whatever model it names; return that contract.
+    """Open a store by its own metadata, whatever model it names; return that metadata.
 
     Raises:
         StartupError: There is no store yet, or a start of the server must bring it up to date.
-        SchemaVersionMismatchError: It was written by a newer version of this service.
+        SchemaVersionMismatchError: Another version of this service wrote it.
     """
     await store.ensure_collections([CollectionSpec(META)])
     try:
-        stored = await contract_row(store)
+        stored = await read_metadata(store)
     except KeyError:
         raise StartupError("the store is empty: there is nothing to embed anew") from None
     _check_schema(stored["schema_version"])
-    check_terms(stored)
-    if (
-        stored["schema_version"] < SCHEMA_VERSION
-        or stored.get(BACKFILL) is not None
-        or stored["embedding"]["tokenizer"] != TOKENIZER
-        or stored.get(ERRORS_READ) != VERSION
-    ):
+    check_derivation(stored)
+    if is_outdated(stored):
         raise StartupError(
             "the store is of an older version of lot-grpc: start the server once with its model "
             f"({stored['embedding']['model']}), which brings it up to date"
@@ -150,52 +138,55 @@ def same_model(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     return not _different(one, other)
 
 
-async def contract_row(store: VectorStore) -> Payload:
-    """The contract as it is stored. Raises ``KeyError`` for a store that was never opened."""
+async def read_metadata(store: VectorStore) -> Payload:
+    """The metadata as it is stored. Raises ``KeyError`` for a store that was never opened."""
     return (await store.get(META, META_NAMESPACE, [_POINT]))[_POINT].payload
 
 
-async def change_contract(store: VectorStore, changed: Mapping[str, Any]) -> None:
-    """Set these keys of the stored contract, all at once."""
-    await store.update(META, META_NAMESPACE, _POINT, set=changed)
+async def update_metadata(store: VectorStore, changed: Mapping[str, Any], when: Where = ()) -> bool:
+    """Set these keys of the stored metadata, all at once; False if ``when`` does not hold."""
+    return await store.update(META, META_NAMESPACE, _POINT, set=changed, when=when)
 
 
-def check_terms(row: Mapping[str, Any]) -> None:
-    """Refuse a store with terms that this version does not know, since a later one made them.
+def is_outdated(metadata: Mapping[str, Any]) -> bool:
+    """Whether terms or signatures are, all or some of them, not those of this version."""
+    return metadata.get(DERIVATION) != DERIVATION_VERSION or metadata.get(DERIVED_UP_TO) is not None
+
+
+def check_derivation(metadata: Mapping[str, Any]) -> None:
+    """Refuse a store whose terms or signatures a later version derived.
 
     Raises:
         SchemaVersionMismatchError: So it is.
     """
-    stored = row["embedding"]["tokenizer"]
-    if not stored or _version(stored) <= _version(TOKENIZER):
+    stored = metadata.get(DERIVATION)
+    if stored is None or _ordered(stored) <= _ordered(DERIVATION_VERSION):
         return
     raise SchemaVersionMismatchError(
-        f"the store's terms are {stored}, which a newer version of lot-grpc wrote; this one works "
-        f"with {TOKENIZER}: start the version that wrote it, or use another LOT_DATA_DIR "
-        "(LOT_QDRANT_PREFIX)",
+        f"the store's terms and signatures are {stored}, which a newer version of lot-grpc wrote; "
+        f"this one works with {DERIVATION_VERSION}: {_USE_ANOTHER}",
         stored=stored,
-        supported=TOKENIZER,
+        supported=DERIVATION_VERSION,
     )
 
 
-def _version(tokenizer: str) -> tuple[float, float]:
-    """What orders the names of terms; one that is not of our kind is later than all."""
-    match = _TERMS_VERSIONS.fullmatch(tokenizer)
-    return (int(match[1]), int(match[2])) if match else (float("inf"), 0)
+def _ordered(derivation: str) -> tuple[float, ...]:
+    """What orders the names of derivations; one that is not of our form is later than all."""
+    match = _DERIVATIONS.fullmatch(derivation)
+    return tuple(map(int, match.groups())) if match else (float("inf"),)
 
 
 def _check_schema(stored: int) -> None:
-    if stored > SCHEMA_VERSION:
+    if stored != SCHEMA_VERSION:
         raise SchemaVersionMismatchError(
-            f"the store has schema version {stored}, this version of lot-grpc works up to "
-            f"{SCHEMA_VERSION}; start the version that wrote it, or use another LOT_DATA_DIR",
+            f"the store has schema version {stored}, this version of lot-grpc works with "
+            f"{SCHEMA_VERSION}; {_USE_ANOTHER}",
             stored=stored,
             supported=SCHEMA_VERSION,
         )
 
 
 def _check_embedding(stored: Mapping[str, Any], ours: Mapping[str, Any]) -> None:
-    """All but the terms, which need no model to be made anew."""
     different = _different(stored, ours)
     if not different:
         return
@@ -211,6 +202,7 @@ def _check_embedding(stored: Mapping[str, Any], ours: Mapping[str, Any]) -> None
 
 
 def _different(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
+    """The keys that differ, but for the terms, which need no model to be made anew."""
     return [key for key in other if key != "tokenizer" and one.get(key) != other[key]]
 
 

@@ -29,7 +29,7 @@ from lot_grpc.services.changes.build import ChangeFeed
 from lot_grpc.services.distillation.distiller import DistillDefaults
 from lot_grpc.services.recall.reranks import RerankBounds
 from lot_grpc.services.reindex.vector_rebuild import drop_stale
-from lot_grpc.services.store_contract import REMOTE, open_store
+from lot_grpc.services.store_metadata import REMOTE, open_store
 from lot_grpc.settings import Settings
 from lot_grpc.storage.edge import EdgeStore
 from lot_grpc.storage.edge_maintenance import compact_in_child, needs_compaction

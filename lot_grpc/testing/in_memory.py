@@ -381,5 +381,5 @@ def _score(query: Vector, vector: Vector, idf: Mapping[int, float]) -> float | N
     if isinstance(vector, SparseVector) or isinstance(query, MultiVector):
         return None
     several = vector.vectors if isinstance(vector, MultiVector) else [vector]
-    requested = _unit(query)
-    return max(sum(a * b for a, b in zip(requested, one, strict=True)) for one in several)
+    asked = _unit(query)
+    return max(sum(a * b for a, b in zip(asked, one, strict=True)) for one in several)

@@ -1,4 +1,4 @@
-"""Test doubles for the embedder and the reranker: no model, no file, no thread."""
+"""An embedder and a reranker that need no model, no file and no thread."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _WORD_WEIGHT = 2.0
 
 
 class HashingEmbedder:
-    """TEST DOUBLE: hashed words and letter trigrams, so that overlapping texts are near.
+    """Hashed words and letter trigrams, so that overlapping texts are near.
 
     The same text gives the same vector in every process, and queries and documents are embedded
     alike. It knows no meaning: "sign in" and "log in" are as far apart as any two texts.
@@ -92,7 +92,7 @@ class HashingEmbedder:
 
 
 class OverlapReranker:
-    """TEST DOUBLE: a text's score is the share of the query's words that it has.
+    """A text's score is the share of the query's words that it has.
 
     Args:
         reached: Texts of a call that are scored, None for all; the rest is None, as when the time

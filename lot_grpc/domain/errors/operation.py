@@ -1,0 +1,107 @@
+"""The store, the models and the configuration: what the operator mends."""
+
+from __future__ import annotations
+
+from lot_grpc.domain.errors.base import LotError, StartupError
+
+
+class StoreUnavailableError(LotError):
+    """The store cannot be reached, or answered wrongly. The cause is in the log."""
+
+    reason = "STORE_UNAVAILABLE"
+
+
+class StorageFullError(LotError):
+    """A write was refused because the disk is nearly full. Reads go on."""
+
+    reason = "STORAGE_FULL"
+
+    def __init__(self, free_bytes: int, needed_bytes: int, path: str) -> None:
+        super().__init__(
+            f"{free_bytes // 2**20} MiB free at the data folder, "
+            f"writes need {needed_bytes // 2**20} MiB; "
+            "free some space (reads go on, writes resume by themselves)",
+            free_bytes=free_bytes,
+            needed_bytes=needed_bytes,
+        )
+        self.path = path
+
+
+class EmbeddingModelUnavailableError(LotError):
+    """A model that was asked for by name cannot be opened on this server."""
+
+    reason = "EMBEDDING_MODEL_UNAVAILABLE"
+
+    def __init__(self, model: str, why: str) -> None:
+        super().__init__(f"the model {model!r} cannot be used: {why}", model=model)
+
+
+class EmbeddingFailedError(LotError):
+    """The model could not embed or rerank a text. The cause is in the log."""
+
+    reason = "EMBEDDING_FAILED"
+
+
+class EmbeddingUnavailableError(EmbeddingFailedError):
+    """The remote model cannot be reached or is overloaded; the same call may succeed later."""
+
+    reason = "EMBEDDING_UNAVAILABLE"
+
+
+class RerankerUnavailableError(LotError):
+    """``rerank`` was asked for and there is no cross-encoder that works."""
+
+    reason = "RERANKER_UNAVAILABLE"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "this server has no reranker that works: leave rerank out, or have the operator run "
+            "lot-grpc check, which says what is missing"
+        )
+
+
+class ServingEndedError(StartupError):
+    """The server no longer takes calls, and only a restart helps."""
+
+    reason = "SERVING_ENDED"
+
+
+class StoreLockedError(StartupError):
+    """Another process has the data folder open."""
+
+    reason = "STORE_LOCKED"
+
+
+class ModelUnavailableError(StartupError):
+    """The embedding model's files are missing or damaged."""
+
+    reason = "MODEL_UNAVAILABLE"
+
+
+class ModelAbsentError(ModelUnavailableError):
+    """The embedding model is not on this machine, and may not be downloaded."""
+
+
+class EmbeddingModelMismatchError(StartupError):
+    """The store's vectors were made by another model than the configured one."""
+
+    reason = "EMBEDDING_MODEL_MISMATCH"
+
+
+class SchemaVersionMismatchError(StartupError):
+    """Another version of this service wrote the store, in a form that this one does not read."""
+
+    reason = "SCHEMA_VERSION_MISMATCH"
+
+
+class KnowledgePackInvalidError(StartupError):
+    """A file of knowledge (``LOT_SEED_PACKS``) that cannot be read, or says something impossible.
+
+    ``entry`` and ``field`` are empty where it is about the whole file, or the whole entry.
+    """
+
+    reason = "KNOWLEDGE_PACK_INVALID"
+
+    def __init__(self, file: str, entry: str, field: str, problem: str) -> None:
+        where = ": ".join(part for part in (file, entry, field) if part)
+        super().__init__(f"knowledge pack {where}: {problem}", file=file, entry=entry, field=field)

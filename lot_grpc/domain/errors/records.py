@@ -1,0 +1,235 @@
+"""Records that are not there, are there already, or were changed by others."""
+
+from __future__ import annotations
+
+from lot_grpc.domain.errors.base import LotError
+
+
+class NotFoundError(LotError):
+    """``resource_kind`` with ``id`` is not in ``namespace``."""
+
+    resource_kind = ""
+
+    def __init__(self, namespace: str, id: str, hint: str = "") -> None:
+        super().__init__(
+            f"no {self.resource_kind} {id!r} in namespace {namespace!r}"
+            f"{'; ' + hint if hint else ''}",
+            namespace=namespace,
+            id=id,
+        )
+        self.id = id
+
+
+class PatternNotFoundError(NotFoundError):
+    """No such pattern."""
+
+    reason = "PATTERN_NOT_FOUND"
+    resource_kind = "pattern"
+
+
+class EpisodeNotFoundError(NotFoundError):
+    """No such episode. ``field`` is where the request names it, but for its own ``episode_id``."""
+
+    reason = "EPISODE_NOT_FOUND"
+    resource_kind = "episode"
+
+    def __init__(self, namespace: str, id: str, hint: str = "", field: str = "") -> None:
+        super().__init__(namespace, id, hint)
+        if field:
+            self.metadata = {**self.metadata, "field": field}
+
+
+class MemoryNotFoundError(NotFoundError):
+    """No such memory."""
+
+    reason = "MEMORY_NOT_FOUND"
+    resource_kind = "memory"
+
+
+class ErrorSolutionNotFoundError(NotFoundError):
+    """No such error solution."""
+
+    reason = "ERROR_SOLUTION_NOT_FOUND"
+    resource_kind = "error solution"
+
+
+class PreferenceNotFoundError(NotFoundError):
+    """No such preference."""
+
+    reason = "PREFERENCE_NOT_FOUND"
+    resource_kind = "preference"
+
+
+class SessionNotFoundError(NotFoundError):
+    """No such session, or it lapsed."""
+
+    reason = "SESSION_NOT_FOUND"
+    resource_kind = "session"
+
+
+class SessionFullError(LotError):
+    """A session holds as many values as it may; ``limit`` says of what."""
+
+    reason = "SESSION_FULL"
+
+    def __init__(self, namespace: str, session_id: str, limit: str) -> None:
+        super().__init__(
+            f"session {session_id!r} in namespace {namespace!r} may hold {limit}, and nothing was "
+            "put; clear what is not needed any more (ClearSession with keys or max_importance)",
+            namespace=namespace,
+            id=session_id,
+            limit=limit,
+        )
+
+
+class RetrievalUnknownError(NotFoundError):
+    """A ``retrieval_id`` that was never given, is older than its life, or was lost in a crash."""
+
+    reason = "RETRIEVAL_UNKNOWN"
+    resource_kind = "retrieval"
+
+
+class OutcomeNotFoundError(NotFoundError):
+    """No such entry in the log of outcomes, or all of its patterns were deleted."""
+
+    reason = "OUTCOME_NOT_FOUND"
+    resource_kind = "outcome"
+
+
+class OutcomeCorrectedError(LotError):
+    """An entry of the log is undone once; ``corrected_by`` is what did."""
+
+    reason = "OUTCOME_CORRECTED"
+
+    def __init__(self, outcome_id: str, corrected_by: str) -> None:
+        super().__init__(
+            f"outcome {outcome_id!r} was corrected by {corrected_by!r} already; "
+            "to change that, correct that one",
+            outcome_id=outcome_id,
+            corrected_by=corrected_by,
+        )
+
+
+class DecisionNotFoundError(NotFoundError):
+    """No such decision."""
+
+    reason = "DECISION_NOT_FOUND"
+    resource_kind = "decision"
+
+
+class LearningEventNotFoundError(NotFoundError):
+    """No such learning event."""
+
+    reason = "LEARNING_EVENT_NOT_FOUND"
+    resource_kind = "learning event"
+
+
+class SelectionUnknownError(NotFoundError):
+    """A ``selection_id`` that was never given, or is older than its life."""
+
+    reason = "SELECTION_UNKNOWN"
+    resource_kind = "selection"
+
+    def __init__(self, namespace: str, id: str) -> None:
+        super().__init__(namespace, id, "selections are kept for 30 days; name state and action")
+
+
+class InUseError(LotError):
+    """An id is taken by other content. Choose another id, or update the one that is there."""
+
+    resource_kind = ""
+    advice = "use another id"
+
+    def __init__(self, namespace: str, id: str) -> None:
+        super().__init__(
+            f"{self.resource_kind} {id!r} exists in namespace {namespace!r} with other content; "
+            f"{self.advice}",
+            namespace=namespace,
+            id=id,
+        )
+        self.id = id
+
+
+class PatternIdInUseError(InUseError):
+    """The pattern id is taken."""
+
+    reason = "PATTERN_ID_IN_USE"
+    resource_kind = "pattern"
+    advice = "use another id, or UpdatePattern"
+
+
+class EpisodeIdInUseError(InUseError):
+    """The episode id is taken."""
+
+    reason = "EPISODE_ID_IN_USE"
+    resource_kind = "episode"
+
+
+class MemoryIdInUseError(InUseError):
+    """The memory id is taken."""
+
+    reason = "MEMORY_ID_IN_USE"
+    resource_kind = "memory"
+
+
+class DecisionIdInUseError(InUseError):
+    """The decision id is taken."""
+
+    reason = "DECISION_ID_IN_USE"
+    resource_kind = "decision"
+
+
+class LearningEventIdInUseError(InUseError):
+    """The learning event id is taken."""
+
+    reason = "LEARNING_EVENT_ID_IN_USE"
+    resource_kind = "learning event"
+
+
+class ErrorSolutionIdInUseError(InUseError):
+    """The error solution id is taken."""
+
+    reason = "ERROR_SOLUTION_ID_IN_USE"
+    resource_kind = "error solution"
+
+
+class EtagMismatchError(LotError):
+    """The thing was edited since the caller read it."""
+
+    reason = "ETAG_MISMATCH"
+
+    def __init__(self, resource_kind: str, id: str, given: str, current: str) -> None:
+        super().__init__(
+            f"{resource_kind} {id!r} was edited since: etag is {current!r}, given {given!r}; "
+            "get it again and repeat the edit",
+            id=id,
+            given=given,
+            current=current,
+        )
+
+
+class ContentionError(LotError):
+    """Too many writers at once on one thing; the call was not carried out."""
+
+    reason = "CONTENTION"
+
+    def __init__(self, resource_kind: str, id: str) -> None:
+        super().__init__(
+            f"{resource_kind} {id!r} is being written by too many callers at once; "
+            "retry with the same request_id",
+            resource_kind=resource_kind,
+            id=id,
+        )
+
+
+class NamespaceClearingError(LotError):
+    """A write to a namespace that is being cleared, or of a call from before it was."""
+
+    reason = "NAMESPACE_CLEARING"
+
+    def __init__(self, namespace: str, why: str) -> None:
+        super().__init__(
+            f"namespace {namespace!r} {why}; nothing was written, call again once it is done",
+            namespace=namespace,
+        )
+        self.namespace = namespace

@@ -1,0 +1,144 @@
+"""What the embedders share: each text is computed once, however many ask, and remembered."""
+
+from __future__ import annotations
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+from lot_grpc.domain.errors import EmbeddingFailedError
+from lot_grpc.embedding.cache import Key, Role, VectorCache, key_of
+from lot_grpc.embedding.model import Encoded
+from lot_grpc.embedding.workers import EmbeddingFault, Job
+from lot_grpc.ports import Embedding, EmbeddingContract
+
+
+class CachingEmbedder(ABC):
+    """An ``Embedder`` that leaves it to its subclass how jobs are carried out.
+
+    A text's vector depends on nothing but the text, the role and the model: not on what was
+    embedded beside it. Belongs to the event loop it was made on.
+
+    Args:
+        contract: What the model makes.
+        max_tokens: Tokens that the model reads at once.
+        cache_entries: Vectors kept for repeated texts, 0 for none.
+        slice_size: Documents taken on at once of one call, so that a huge call neither fills
+            memory nor holds the event loop.
+    """
+
+    def __init__(
+        self, contract: EmbeddingContract, max_tokens: int, *, cache_entries: int, slice_size: int
+    ) -> None:
+        self._contract = contract
+        self._max_tokens = max_tokens
+        self._slice_size = slice_size
+        self._cache = VectorCache(cache_entries)
+        self._running: dict[Key, Job] = {}
+        self._loop = asyncio.get_running_loop()
+        self._closed = False
+
+    @property
+    def contract(self) -> EmbeddingContract:
+        """What this embedder makes."""
+        return self._contract
+
+    @property
+    def max_tokens(self) -> int:
+        """Tokens that the model reads at once: of a text, or of a window of a longer one."""
+        return self._max_tokens
+
+    async def embed_query(self, text: str) -> Embedding:
+        """Embed a search text with the model's prefix.
+
+        Raises:
+            EmbeddingUnavailableError: The model cannot be reached or is overloaded.
+            EmbeddingFailedError: The model failed on the text, or the embedder is closed.
+        """
+        [embedding] = await self._embed("query", [text])
+        return embedding
+
+    async def embed_documents(self, texts: Sequence[str]) -> list[Embedding]:
+        """Embed texts to store, in order. One that fails fails the call.
+
+        Raises:
+            EmbeddingUnavailableError: The model cannot be reached or is overloaded.
+            EmbeddingFailedError: The model failed on one, or the embedder is closed.
+        """
+        embeddings: list[Embedding] = []
+        for start in range(0, len(texts), self._slice_size):
+            embeddings += await self._embed("document", texts[start : start + self._slice_size])
+            await asyncio.sleep(0)  # A slice from the cache never waited.
+        return embeddings
+
+    @abstractmethod
+    def _fit(self, role: Role, text: str) -> tuple[str, bool]:
+        """As much of a text as is ever read, and whether that is not all of it."""
+
+    @abstractmethod
+    def _start(self, role: Role, jobs: Sequence[Job]) -> None:
+        """Carry out new jobs; ``_settle`` is to be called for each."""
+
+    @abstractmethod
+    def _failure(self, job: Job, cause: BaseException) -> EmbeddingFailedError:
+        """What the caller meets when a job failed."""
+
+    def _released(self) -> None:  # noqa: B027 - some need not know
+        """Some jobs are no longer wanted."""
+
+    async def _embed(self, role: Role, texts: Sequence[str]) -> list[Embedding]:
+        if self._closed:
+            raise EmbeddingFailedError("the embedder is closed")
+        fitted = [self._fit(role, text) for text in texts]
+        fresh: list[Job] = []
+        found = [self._find(role, text, fresh) for text, _ in fitted]
+        self._start(role, fresh)
+        try:
+            return [
+                _embedding(await self._vector_of(item), cut=cut)
+                for item, (_, cut) in zip(found, fitted, strict=True)
+            ]
+        finally:
+            given_up = [item for item in found if isinstance(item, Job) and item.release()]
+            for job in given_up:
+                del self._running[job.key]
+            if given_up:
+                self._released()
+
+    def _find(self, role: Role, text: str, fresh: list[Job]) -> Encoded | Job:
+        """A vector from the cache, or the running job for this text, or a new one in ``fresh``."""
+        key = key_of(role, text)
+        if (cached := self._cache.get(key)) is not None:
+            return cached
+        if (job := self._running.get(key)) is not None:
+            job.join()
+            return job
+        job = self._running[key] = Job(key, text, self._loop, self._prefix(role))
+        fresh.append(job)
+        return job
+
+    def _prefix(self, role: Role) -> str:
+        return self._contract.query_prefix if role == "query" else ""
+
+    async def _vector_of(self, item: Encoded | Job) -> Encoded:
+        if isinstance(item, Encoded):
+            return item
+        try:
+            return await item.wait()
+        except EmbeddingFault as fault:
+            # An error of its own for each waiter: one instance raised in many tasks would gather
+            # all their tracebacks.
+            raise self._failure(item, fault.cause) from fault.cause
+
+    def _settle(self, job: Job, outcome: Encoded | EmbeddingFault) -> None:
+        if self._running.get(job.key) is job:
+            del self._running[job.key]
+        if isinstance(outcome, EmbeddingFault):
+            job.future.set_exception(outcome)
+        else:
+            self._cache.put(job.key, outcome)
+            job.future.set_result(outcome)
+
+
+def _embedding(encoded: Encoded, *, cut: bool) -> Embedding:
+    return Embedding(encoded.vector.tolist(), encoded.truncated or cut)

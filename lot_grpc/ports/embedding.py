@@ -1,0 +1,84 @@
+"""The models: text to vectors, and how well a text answers a query."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddingContract:
+    """What vectors in a store were made with. Stored in ``meta`` and compared at start."""
+
+    model: str
+    dimensions: int
+    distance: str
+    query_prefix: str
+    model_sha256: str
+    vocabulary_sha256: str
+    """Hash of the model's tokenizer, empty where there is none."""
+    tokenizer: str
+    """Name and version of the sparse tokenizer. An embedder leaves it empty: the store's contract
+    names it, and it is empty there while records have no sparse vectors."""
+
+
+@dataclass(frozen=True, slots=True)
+class Embedding:
+    """A unit vector of a text.
+
+    ``truncated``: the text was so long that its tail was not read. A text that is longer than the
+    model reads at once is read in windows (see ``embedding.windows``), so only one that fills all
+    of them is truncated.
+    """
+
+    vector: list[float]
+    truncated: bool = False
+
+
+class Embedder(Protocol):
+    """Text to unit vectors. Queries and documents are apart, since models prefix them apart."""
+
+    @property
+    def contract(self) -> EmbeddingContract:
+        """What this embedder makes."""
+
+    @property
+    def max_tokens(self) -> int:
+        """Word pieces that the model reads at once: of a text, or of a window of a longer one."""
+
+    async def embed_query(self, text: str) -> Embedding:
+        """Embed a search text. Never blocks the event loop."""
+
+    async def embed_documents(self, texts: Sequence[str]) -> list[Embedding]:
+        """Embed texts to store, in order. Never blocks the event loop."""
+
+    async def count_tokens(self, texts: Sequence[str]) -> list[int] | None:
+        """How many tokens each text has as it stands, special tokens included.
+
+        None if the model does not tell. Never blocks the event loop.
+        """
+
+    async def close(self) -> None:
+        """Stop workers. Idempotent."""
+
+
+class Reranker(Protocol):
+    """How well texts answer a query, read together by a cross-encoder."""
+
+    @property
+    def model(self) -> str:
+        """Name of the model."""
+
+    async def score(
+        self, query: str, texts: Sequence[str], *, seconds: float
+    ) -> list[float | None]:
+        """How well each text answers the query, in [0, 1], in order; the first go first.
+
+        None for those that were not reached within ``seconds``. The scores of one query order its
+        texts; they are no probabilities. Never blocks the event loop.
+        Errors: ``EmbeddingFailedError``, ``ModelUnavailableError``.
+        """
+
+    async def close(self) -> None:
+        """Stop workers. Idempotent."""

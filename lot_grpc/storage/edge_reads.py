@@ -1,0 +1,176 @@
+"""What is read from one shard of the Edge store. Each call is short and holds the GIL."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from qdrant_edge import (
+    CountRequest,
+    Direction,
+    FacetRequest,
+    OrderBy,
+    Query,
+    QueryBatchRequest,
+    QueryRequest,
+    ScrollRequest,
+)
+
+from lot_grpc.ports import (
+    EXPIRES_KEY,
+    NAMESPACE_KEY,
+    Micros,
+    Order,
+    Payload,
+    Record,
+    Scalar,
+    Scores,
+    SearchQuery,
+    Where,
+)
+from lot_grpc.storage.checks import check_query
+from lot_grpc.storage.conditions import is_expired, keys_of, matches
+from lot_grpc.storage.edge_filter import edge_filter, expired_filter
+from lot_grpc.storage.edge_points import query_vector, reader
+from lot_grpc.storage.edge_shard import EDGE_ERRORS, Shard
+from lot_grpc.storage.json_path import json_path, payload_choice
+
+_MOST_NAMESPACES = 1_000_000
+
+
+def get(
+    shard: Shard, namespace: str, ids: Sequence[str], now: Micros, *, vectors: bool
+) -> dict[str, Record]:
+    """Living records by id, those read or written lately from memory."""
+    records: list[Record] = []
+    unread: list[Any] = []
+    for point_id in ids:
+        kept = None if vectors else shard.recent.get(point_id)
+        if kept is None:
+            unread.append(point_id)
+        else:
+            records.append(Record(point_id, kept.namespace, dict(kept.payload)))
+    if unread:
+        with EDGE_ERRORS:
+            found = list(map(reader(None), shard.raw.retrieve(unread, True, vectors)))
+        records += found
+        if shard.spec.dense and not vectors:
+            for record in found:
+                shard.recent.keep(record)
+    return {
+        record.id: record
+        for record in records
+        if record.namespace == namespace and not is_expired(record.payload, now)
+    }
+
+
+def current(
+    shard: Shard, namespace: str, id: str, when: Where, now: Micros, *, whole: bool
+) -> Payload | None:
+    """The payload (``whole``, or what was needed) of a living record that meets ``when``."""
+    payload: Payload | None
+    kept = None if whole else shard.recent.get(id)
+    if kept is not None:
+        payload = {**kept.payload, NAMESPACE_KEY: kept.namespace}
+    else:
+        keys = [NAMESPACE_KEY, EXPIRES_KEY, *map(json_path, keys_of(when))]
+        found = shard.raw.retrieve([id], whole or keys, False)
+        payload = found[0].payload if found else None
+    if payload is None or payload.get(NAMESPACE_KEY) != namespace:
+        return None
+    if is_expired(payload, now) or not matches(when, id, payload):
+        return None
+    return payload
+
+
+def scroll(
+    shard: Shard,
+    namespace: str | None,
+    where: Where,
+    now: Micros,
+    *,
+    limit: int,
+    order: Order | None,
+    payload: bool | tuple[str, ...],
+    vectors: bool,
+) -> list[Record]:
+    """Matching records by the order's key, else by id."""
+    direction = Direction.Desc if order and order.descending else Direction.Asc
+    request = ScrollRequest(
+        limit=limit,
+        filter=edge_filter(namespace, where, shard.expired_at(now)),
+        with_payload=payload_choice(payload, namespace),
+        with_vector=vectors,
+        order_by=OrderBy(json_path(order.key), direction) if order else None,
+    )
+    with EDGE_ERRORS:
+        found, _ = shard.raw.scroll(request)
+    return list(map(reader(namespace), found))
+
+
+def search(
+    shard: Shard, namespace: str, queries: Sequence[SearchQuery], now: Micros
+) -> list[Scores]:
+    """Run the legs as one batch."""
+    expired_at = shard.expired_at(now)
+    filters: dict[int, Any] = {}  # legs usually share one `where`
+    requests = []
+    for query in queries:
+        check_query(shard.spec, query)
+        if not shard.has(query.using):
+            continue
+        where = query.where
+        if id(where) not in filters:
+            filters[id(where)] = edge_filter(namespace, where, expired_at)
+        requests.append(
+            QueryRequest(
+                query.limit,
+                query=Query.Nearest(query_vector(query.vector), using=query.using),
+                with_vector=False,
+                with_payload=False,
+                filter=filters[id(where)],
+                score_threshold=query.min_score,
+            )
+        )
+    with EDGE_ERRORS:
+        legs = iter(shard.raw.query_batch(QueryBatchRequest(requests)) if requests else ())
+    return [
+        {str(found.id): found.score for found in next(legs)} if shard.has(query.using) else {}
+        for query in queries
+    ]
+
+
+def count(shard: Shard, namespace: str | None, where: Where, now: Micros) -> int:
+    """Exact number of matching records."""
+    chosen = edge_filter(namespace, where, shard.expired_at(now))
+    with EDGE_ERRORS:
+        return shard.raw.count(CountRequest(True, chosen))
+
+
+def facet(
+    shard: Shard, namespace: str | None, key: str, where: Where, now: Micros, limit: int
+) -> dict[Scalar, int]:
+    """Exact counts by value."""
+    chosen = edge_filter(namespace, where, shard.expired_at(now))
+    with EDGE_ERRORS:
+        response = shard.raw.facet(FacetRequest(json_path(key), limit, True, chosen))
+    return {hit.value: hit.count for hit in response.hits}
+
+
+def namespaces(shard: Shard) -> set[str]:
+    """As the index has them: 0.2 ms, where exact counts of 100,000 points take 20."""
+    request = FacetRequest(NAMESPACE_KEY, _MOST_NAMESPACES, False, None)
+    with EDGE_ERRORS:
+        return {str(hit.value) for hit in shard.raw.facet(request).hits}
+
+
+def expired(shard: Shard, now: Micros, limit: int) -> list[Record]:
+    """Records whose expiry has passed."""
+    if shard.expired_at(now) is None:
+        return []
+    request = ScrollRequest(limit=limit, filter=expired_filter(now), with_payload=True)
+    with EDGE_ERRORS:
+        found, _ = shard.raw.scroll(request)
+        if not found:
+            shard.find_next_expiry()
+    return list(map(reader(None), found))

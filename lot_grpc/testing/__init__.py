@@ -1,0 +1,6 @@
+"""Doubles for tests, of this service and of what is built on it.
+
+``InMemoryStore`` (in ``.in_memory``) is the reference store, ``FaultInjectingStore`` (in
+``.faults``) dies at a chosen write, ``HashingEmbedder`` and ``OverlapReranker`` (in ``.hashing``)
+need no model. No module of the service imports this package.
+"""
