@@ -1,9 +1,9 @@
 """The embedded store: Qdrant Edge in this process, one shard folder per collection.
 
-Every call to Edge is short and holds the GIL, so calls are made in line on the event loop: a thread
-would only add its hand-over (measured, docs/decisions.md). That also makes compare-and-set simple.
-The folder lock makes this the only process, and without an ``await`` between the read and the write
-nobody comes in between.
+Every call to Edge is short and holds the GIL, so calls are made in line on the event loop; a thread
+would only add a hand-over (docs/adr/0021-edge-in-line.md). That makes compare-and-set simple: the
+folder lock makes this the only process, and nothing comes between a read and a write without an
+``await`` between them.
 """
 
 from __future__ import annotations

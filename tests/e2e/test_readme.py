@@ -90,7 +90,7 @@ def test_the_learning_loop_shows_that_the_gain_is_no_luck(running: Served) -> No
 
 def test_every_page_with_code_is_run() -> None:
     """A page that gains Python has to be named above."""
-    pages = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *CLIENT.glob("*.md")]
+    pages = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *CLIENT.glob("*.md")]
     # Longer fences hold texts that are shown, with whatever is in them.
     shown = re.compile(r"^(`{4,})[^`]*$.*?^\1$", re.MULTILINE | re.DOTALL)
     with_python = {page for page in pages if "```python" in shown.sub("", page.read_text())}

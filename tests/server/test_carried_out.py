@@ -35,7 +35,7 @@ def test_an_rpc_says_in_the_contract_that_it_is_not_carried_out_just_when_it_is_
             if found := re.match(r"\s*//(.*)", line):
                 comment.append(found[1])
             elif found := re.match(r"\s*rpc (\w+)", line):
-                if "not yet carried out" in " ".join(" ".join(comment).split()).lower():
+                if "not implemented yet" in " ".join(" ".join(comment).split()).lower():
                     told.add(f"{service}.{found[1]}")
                 comment = []
             else:

@@ -7,7 +7,7 @@ from lot_grpc.domain.complexity import Complexity, assess_complexity
 LOW, MEDIUM, HIGH = Complexity.LOW, Complexity.MEDIUM, Complexity.HIGH
 
 
-# (task length, dependencies, effort, category) -> as seed 001 has it; points beside.
+# (task length, dependencies, effort, category) -> the level, with the points that lead to it.
 @pytest.mark.parametrize(
     ("length", "dependencies", "effort", "category", "expected"),
     [
