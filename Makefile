@@ -135,6 +135,10 @@ proto: $(PROTO_STAMP) $(DEV_STAMP) ## Generate code
 	@if command -v go >/dev/null; then clients/go/generate.sh; \
 	else echo "Go code not generated: no go on this machine"; fi
 
+.PHONY: client-sync
+client-sync: $(DEV_STAMP) ## Generate the sync client
+	@$(PY) clients/python/generate_sync.py
+
 .PHONY: proto-check
 proto-check: $(PROTO_STAMP) ## Compare generated code
 	@$(PROTO_PY) proto/generate.py --check
@@ -149,6 +153,7 @@ test-clients: test-python test-typescript test-go ## Test the clients
 .PHONY: test-python
 test-python: $(DEV_STAMP)
 	@echo "Python client"
+	@$(PY) clients/python/generate_sync.py --check
 	@cd clients/python && $(BIN)/mypy --no-error-summary
 	@$(WITH_SERVER) --cwd clients/python $(PY) -m pytest -q
 

@@ -218,7 +218,7 @@ func checkText(text string) error {
 		return refuse("is not UTF-8; use strings.ToValidUTF8")
 	}
 	if strings.Contains(text, "\x00") {
-		return refuse("must not hold the character NUL")
+		return refuse("must not contain NUL (U+0000)")
 	}
 	return nil
 }

@@ -3,11 +3,12 @@
 import os
 import uuid
 from collections.abc import AsyncIterator, Iterator
+from typing import Any
 
 import pytest
 from cutting import Cutter
 from either import Either, of_tasks, of_threads
-from lot_client import AsyncLotClient, LotClient
+from lot_client import LotClient
 from scripted import Scripted
 
 
@@ -24,9 +25,16 @@ def namespace() -> str:
     return f"test-{uuid.uuid4().hex}"
 
 
+@pytest.fixture(params=[of_tasks, of_threads], ids=["async", "sync"])
+def either(request: pytest.FixtureRequest) -> Either:
+    """Makes a client of either kind, driven alike."""
+    return request.param
+
+
 @pytest.fixture
-async def client(address: str, namespace: str) -> AsyncIterator[AsyncLotClient]:
-    async with AsyncLotClient(address, namespace=namespace) as made:
+async def client(either: Either, address: str, namespace: str) -> AsyncIterator[Any]:
+    """A client of either kind."""
+    async with either(address, namespace=namespace) as made:
         yield made
 
 
@@ -43,21 +51,10 @@ def cutter(address: str) -> Iterator[Cutter]:
 
 
 @pytest.fixture
-async def cut_client(cutter: Cutter, namespace: str) -> AsyncIterator[AsyncLotClient]:
-    async with AsyncLotClient(cutter.address, namespace=namespace) as made:
+async def cut_client(either: Either, cutter: Cutter, namespace: str) -> AsyncIterator[Any]:
+    """Likewise behind a proxy that loses connections."""
+    async with either(cutter.address, namespace=namespace) as made:
         yield made
-
-
-@pytest.fixture
-def sync_cut_client(cutter: Cutter, namespace: str) -> Iterator[LotClient]:
-    with LotClient(cutter.address, namespace=namespace) as made:
-        yield made
-
-
-@pytest.fixture(params=[of_tasks, of_threads], ids=["async", "sync"])
-def either(request: pytest.FixtureRequest) -> Either:
-    """Makes a client of either kind, driven alike."""
-    return request.param
 
 
 @pytest.fixture

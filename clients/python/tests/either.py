@@ -3,111 +3,72 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from types import TracebackType
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager
+from inspect import iscoroutinefunction, ismethod
 from typing import Any, Self
 
-from lot_client import AsyncLotClient, LotClient, Recorder
+from lot_client import (
+    AsyncChangeWatch,
+    AsyncEventStream,
+    AsyncLotClient,
+    AsyncRecorder,
+    ChangeWatch,
+    EventStream,
+    LotClient,
+    Recorder,
+)
 
 Either = Callable[..., AbstractAsyncContextManager[Any]]
 
+TWINS = {
+    LotClient: AsyncLotClient,
+    Recorder: AsyncRecorder,
+    EventStream: AsyncEventStream,
+    ChangeWatch: AsyncChangeWatch,
+}
 
-def of_tasks(address: str, **settings: Any) -> AbstractAsyncContextManager[AsyncLotClient]:
+
+def of_tasks(address: str, **settings: Any) -> AsyncLotClient:
     """The client for asyncio as it is."""
     return AsyncLotClient(address, **settings)
 
 
-@asynccontextmanager
-async def of_threads(address: str, **settings: Any) -> AsyncIterator[Threads]:
+def of_threads(address: str, **settings: Any) -> InThreads:
     """The client for threads, each call in a thread."""
-    with LotClient(address, **settings) as client:
-        yield Threads(client)
+    return InThreads(LotClient(address, **settings))
 
 
-class Threads:
-    """A `LotClient` with the methods of an `AsyncLotClient` that recording needs."""
+class InThreads:
+    """An object for threads with the methods of its twin for asyncio; what waits has a thread."""
 
-    def __init__(self, client: LotClient) -> None:
-        self._client = client
-
-    def recorder(self, *arguments: Any, **options: Any) -> ThreadsRecorder:
-        return ThreadsRecorder(self._client.recorder(*arguments, **options))
-
-    def using(self, **settings: Any) -> Threads:
-        return Threads(self._client.using(**settings))
+    def __init__(self, inner: Any) -> None:
+        self._inner = inner
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._client, name)
-
-    async def save_pattern(self, *arguments: Any, **options: Any) -> Any:
-        return await asyncio.to_thread(self._client.save_pattern, *arguments, **options)
-
-    async def delete_pattern(self, *arguments: Any, **options: Any) -> Any:
-        return await asyncio.to_thread(self._client.delete_pattern, *arguments, **options)
-
-    async def call(self, *arguments: Any, **options: Any) -> Any:
-        return await asyncio.to_thread(self._client.call, *arguments, **options)
-
-    async def end_episode(self, *arguments: Any, **options: Any) -> Any:
-        return await asyncio.to_thread(self._client.end_episode, *arguments, **options)
-
-    def replay_episode(self, *arguments: Any, **options: Any) -> AsyncIterator[Any]:
-        return each(iter(self._client.replay_episode(*arguments, **options)))
-
-    def watch_changes(self, **options: Any) -> ThreadsWatch:
-        return ThreadsWatch(self._client.watch_changes(**options))
-
-    async def analyze_failures(self, **options: Any) -> Any:
-        return await asyncio.to_thread(self._client.analyze_failures, **options)
-
-
-class ThreadsRecorder:
-    """A `Recorder` with the methods of an `AsyncRecorder`."""
-
-    def __init__(self, recorder: Recorder) -> None:
-        self._recorder = recorder
-
-    async def record(self, *arguments: Any, **options: Any) -> None:
-        await asyncio.to_thread(self._recorder.record, *arguments, **options)
-
-    async def flush(self, *arguments: Any) -> int:
-        return await asyncio.to_thread(self._recorder.flush, *arguments)
+        found = getattr(self._inner, name)
+        if not ismethod(found):
+            return found
+        if iscoroutinefunction(getattr(TWINS[type(self._inner)], name)):
+            return lambda *arguments, **options: asyncio.to_thread(found, *arguments, **options)
+        return lambda *arguments, **options: in_threads(found(*arguments, **options))
 
     async def __aenter__(self) -> Self:
-        await asyncio.to_thread(self._recorder.__enter__)
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await asyncio.to_thread(self._recorder.__exit__, kind, error, trace)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._recorder, name)
-
-
-class ThreadsWatch:
-    """A `ChangeWatch` with the methods of an `AsyncChangeWatch`."""
-
-    def __init__(self, watch: Any) -> None:
-        self._watch = watch
-
-    def __aiter__(self) -> AsyncIterator[Any]:
-        return each(iter(self._watch))
-
-    async def __aenter__(self) -> Self:
-        await asyncio.to_thread(self._watch.__enter__)
+        await asyncio.to_thread(self._inner.__enter__)
         return self
 
     async def __aexit__(self, *error: object) -> None:
-        self._watch.close()
+        await asyncio.to_thread(self._inner.__exit__, *error)
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._watch, name)
+    def __aiter__(self) -> AsyncIterator[Any]:
+        return each(self._inner)
+
+
+def in_threads(value: Any) -> Any:
+    """What a method that does not wait returned."""
+    if type(value) in TWINS:
+        return InThreads(value)
+    return each(value) if isinstance(value, Iterator) else value
 
 
 async def leave_by(

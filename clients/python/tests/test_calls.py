@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from lot_client import AsyncLotClient, LotClient, LotError
+from lot_client import AsyncLotClient, LotError
 from lot_client.pb.lot.v1.pattern_pb2 import Pattern
 
 
@@ -192,21 +192,22 @@ async def test_texts_are_embedded_for_their_use(client: AsyncLotClient):
         await client.embed([""])
 
 
-def test_the_sync_client_learns_too(sync_client: LotClient):
-    sync_client.save_pattern("Parse a CSV file", language="python", pattern_id="csv")
-    sync_client.save_pattern("Parse a CSV file", language="go", pattern_id="go")
-    recall = sync_client.recall_patterns("read a CSV", filter={"languages": ["python"]})
-    episode = sync_client.start_episode("Import the customers")
-    with sync_client.record_events(episode.episode_id) as stream:
-        last = stream.send([{"event_type": "row", "data": {"n": n}} for n in range(2500)])
-    sync_client.end_episode(episode.episode_id, "SUCCEEDED")
-    [after] = sync_client.record_outcome("csv", "PARTIAL", recall=recall, request_id="once")
-    [again] = sync_client.record_outcome("csv", "PARTIAL", recall=recall, request_id="once")
-    events = list(sync_client.list_episode_events(episode.episode_id, page_size=1000))
+async def test_a_round_of_learning(client: AsyncLotClient):
+    await client.save_pattern("Parse a CSV file", language="python", pattern_id="csv")
+    await client.save_pattern("Parse a CSV file", language="go", pattern_id="go")
+    recall = await client.recall_patterns("read a CSV", filter={"languages": ["python"]})
+    episode = await client.start_episode("Import the customers")
+    async with client.record_events(episode.episode_id) as stream:
+        last = await stream.send([{"event_type": "row", "data": {"n": n}} for n in range(2500)])
+    await client.end_episode(episode.episode_id, "SUCCEEDED")
+    [after] = await client.record_outcome("csv", "PARTIAL", recall=recall, request_id="once")
+    [again] = await client.record_outcome("csv", "PARTIAL", recall=recall, request_id="once")
+    events = [e async for e in client.list_episode_events(episode.episode_id, page_size=1000)]
 
     assert [hit.pattern.pattern_id for hit in recall.hits] == ["csv"]
     assert last == 2500
     assert [event.sequence for event in events] == list(range(1, 2501))
     assert after.outcomes.partial_count == again.outcomes.partial_count == 1
-    assert len(list(sync_client.list_patterns(page_size=1))) == 2
-    assert not sync_client.embed(["csv"], omit_vectors=True).embeddings[0].vector
+    assert len([each async for each in client.list_patterns(page_size=1)]) == 2
+    embedded = await client.embed(["csv"], omit_vectors=True)
+    assert not embedded.embeddings[0].vector

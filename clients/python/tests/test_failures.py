@@ -27,6 +27,7 @@ from lot_client.pb.lot.v1.episode_service_pb2_grpc import (
 )
 from lot_client.recorder_fields import RecorderFields
 from lot_client.retry import Attempts
+from scripted import Scripted
 
 
 async def test_an_unknown_pattern_is_told_by_reason_and_facts(
@@ -67,11 +68,6 @@ async def test_the_error_of_a_batch_item_reads_like_any_other(client: AsyncLotCl
     assert batch.results[1].response.created
 
 
-def test_the_sync_client_decodes_errors_too(sync_client: LotClient):
-    with pytest.raises(LotError, match="PATTERN_NOT_FOUND"):
-        sync_client.get_pattern("nowhere")
-
-
 async def test_a_stale_etag_is_not_repeated(client: AsyncLotClient):
     saved = await client.save_pattern("A task", pattern_id="p")
     await client.update_pattern("p", title="First", etag=saved.pattern.etag)
@@ -93,15 +89,6 @@ async def test_a_write_whose_answer_is_lost_counts_once(cut_client: AsyncLotClie
     await cut_client.save_pattern("A task", pattern_id="p")
     cutter.lose_next_answer()
     [after] = await cut_client.record_outcome("p", "SUCCESS")
-
-    assert after.outcomes.usage_count == 1
-    assert cutter.connections == 2
-
-
-def test_a_sync_write_whose_answer_is_lost_counts_once(sync_cut_client: LotClient, cutter: Cutter):
-    sync_cut_client.save_pattern("A task", pattern_id="p")
-    cutter.lose_next_answer()
-    [after] = sync_cut_client.record_outcome("p", "SUCCESS")
 
     assert after.outcomes.usage_count == 1
     assert cutter.connections == 2
@@ -131,9 +118,11 @@ async def test_where_nothing_listens_the_error_says_so():
     assert caught.value.reason == ""
 
 
-async def test_a_deadline_ends_the_tries(client: AsyncLotClient):
-    with pytest.raises(LotError) as caught:
-        await client.using(deadline=0.0001).recall_patterns("anything")
+async def test_a_deadline_ends_the_tries(server: Scripted):
+    server.starting = [lambda _: server.over.wait(30.0) and None]
+    async with AsyncLotClient(server.address) as client:
+        with pytest.raises(LotError) as caught:
+            await client.using(deadline=0.05).start_episode("A task")
 
     assert caught.value.code is grpc.StatusCode.DEADLINE_EXCEEDED
 

@@ -130,6 +130,23 @@ async def test_a_closed_watch_ends_for_who_waits(either: Either, server: Scripte
     assert found == [("c1", "c1")]
 
 
+async def test_a_watch_that_is_closed_while_it_opens_ends(either: Either, server: Scripted):
+    """As another thread may close it."""
+    server.watches = [[]]
+    async with either(server.address, retry=RETRY) as client:
+        watch = client.watch_changes()
+        opened = client.memories.WatchChanges
+
+        def close_meanwhile(request: Any) -> Any:
+            watch.close()
+            return opened(request)
+
+        client.memories.WatchChanges = close_meanwhile
+        found = await take(watch, 100)
+
+    assert found == []
+
+
 async def test_a_cancelled_wait_loses_no_change(server: Scripted):
     server.watches = [[news("c0")], [news("c1", "c1")]]
     async with (

@@ -44,9 +44,9 @@ def test_instants_keep_their_time_zone():
     ("fields", "error", "text"),
     [
         ({"titel": "x"}, TypeError, "no field 'titel'"),
-        ({"kind": "RECIPE"}, ValueError, "there are TASK, CODE, LEARNED, DISTILLED"),
-        ({"tags": "http"}, TypeError, "tags takes a list"),
-        ({"actions": ["click"]}, TypeError, "actions takes a dict or a Action"),
+        ({"kind": "RECIPE"}, ValueError, "use one of TASK, CODE, LEARNED, DISTILLED"),
+        ({"tags": "http"}, TypeError, "tags must be a list"),
+        ({"actions": ["click"]}, TypeError, "actions must be a dict or Action"),
         ({"expire_time": datetime(2026, 5, 1)}, ValueError, "time zone"),  # noqa: DTZ001
         ({"title": 3}, TypeError, "title"),
     ],

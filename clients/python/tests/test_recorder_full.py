@@ -64,7 +64,7 @@ async def test_block_may_have_an_end(either: Either, server: Scripted, way: Cutt
     async with recording_cut(either, way, **options) as recorder:
         for n in range(3):
             await recorder.record("step", {"n": n})
-        with pytest.raises(LotError, match="had no room within") as full:
+        with pytest.raises(LotError, match="stayed full for") as full:
             await recorder.record("step", {"n": 99})
         way.come_back()
         await recorder.flush()
@@ -174,7 +174,7 @@ async def test_a_disk_that_takes_no_more_refuses_the_event(
         await recorder.record("step", {"n": 0})
         with monkeypatch.context() as full:
             full.setattr(os, "pwrite", lambda file, data, place: len(data) - 1)
-            with pytest.raises(LotError, match="spill file takes no more"):
+            with pytest.raises(LotError, match="spill file cannot be written"):
                 await recorder.record("step", {"n": 99})
         await recorder.record("step", {"n": 1})
 

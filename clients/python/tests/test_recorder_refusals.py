@@ -116,7 +116,7 @@ def json(event: EpisodeEvent) -> dict:
         ({"used_episode_ids": ["x\n"]}, r"used_episode_ids\[0\] must match"),
         ({"approach": "x" * 1025}, "approach"),
         ({"end_time": datetime(2020, 1, 1, tzinfo=UTC)}, "before the episode's start_time"),
-        ({"request_id": "r"}, "unknown fields for an end: request_id"),
+        ({"request_id": "r"}, "unknown arguments: request_id"),
         ({"error": {"message": "x"}}, "error"),
         ({"metrics": {"a": object()}}, "metrics"),
     ],
@@ -172,8 +172,8 @@ async def test_data_is_as_deep_as_the_server_takes_it(either: Either, address: s
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        ({}, "give a task"),
-        ({"episode_id": "e", "category": "x"}, "nothing describes it anew"),
+        ({}, "pass a task"),
+        ({"episode_id": "e", "category": "x"}, "existing episode takes no fields"),
         ({"task": "A task", "when_full": "LOSE"}, "BLOCK, DROP or SPILL"),
         ({"task": "A task", "when_full": "SPILL"}, "spill_path"),
         ({"task": "A task", "spill_path": "x"}, "spill_path"),

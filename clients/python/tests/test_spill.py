@@ -71,7 +71,7 @@ def test_a_damaged_event_ends_the_file(tmp_path: Path):
 def test_a_file_of_another_kind_is_left_alone(tmp_path: Path):
     path = tmp_path / "notes.txt"
     path.write_text("my notes")
-    with pytest.raises(ValueError, match="no spill file"):
+    with pytest.raises(ValueError, match="not a spill file"):
         Spill(path, 10**6)
 
     assert path.read_text() == "my notes"

@@ -115,7 +115,7 @@ function checkObject(value: JsonObject, path: string, depth: number): void {
 
 function checkText(text: string, path: string): void {
   if (text.includes("\0")) {
-    throw refused(path, "must not hold the character NUL");
+    throw refused(path, "must not contain NUL (U+0000)");
   }
   if (LONE_SURROGATE.test(text)) {
     throw refused(path, "holds a lone surrogate, which UTF-8 does not have; use toWellFormed()");

@@ -4,16 +4,18 @@
 in `proto/lot/v1`; the messages themselves are in `lot_client.pb.lot.v1`.
 """
 
-from lot_client.aio import AsyncLotClient
+from lot_client._async.client import AsyncLotClient
+from lot_client._async.feeds import AsyncChangeWatch
+from lot_client._async.recorder import AsyncRecorder
+from lot_client._async.streams import AsyncEventStream
+from lot_client._sync.client import LotClient
+from lot_client._sync.feeds import ChangeWatch
+from lot_client._sync.recorder import Recorder
+from lot_client._sync.streams import EventStream
 from lot_client.errors import LotError, Violation
-from lot_client.feeds import AsyncChangeWatch, ChangeWatch
 from lot_client.recall import PatternRecall
-from lot_client.recorder_aio import AsyncRecorder
 from lot_client.recorder_policy import RecorderPolicy, RecorderStats
-from lot_client.recorder_sync import Recorder
 from lot_client.retry import RetryPolicy
-from lot_client.streams import AsyncEventStream, EventStream
-from lot_client.sync import LotClient
 from lot_client.values import from_value, to_dict, to_struct, to_value
 from lot_client.version import __version__
 

@@ -1,4 +1,4 @@
-"""Checks messages against the rules of the contract that a client can verify before sending.
+"""Checks messages against the rules of the contract that a client can verify before it sends.
 
 The rules are those that the contract itself carries (`buf.validate`), and those that hold for every
 text, number and `Struct`.
@@ -27,10 +27,10 @@ YEAR_9999_END = 253_402_300_800
 
 
 def check_event(event: EpisodeEvent) -> None:
-    """Refuse what the server would refuse: there it would end the stream of all events.
+    """Reject what the server would reject, which would end the stream of all events.
 
     Raises:
-        ValueError: says which rule is broken.
+        ValueError: names the violated rule.
     """
     if not event.event_type:
         raise ValueError("event_type must not be empty")
@@ -42,10 +42,10 @@ def check_event(event: EpisodeEvent) -> None:
 
 
 def check(message: Message, within: str = "") -> None:
-    """Reject fields that are set and break a rule. The server checks rules across fields.
+    """Reject set fields that violate a rule. The server checks rules across fields.
 
     Raises:
-        ValueError: says which rule is broken.
+        ValueError: names the violated rule.
     """
     for field, value in message.ListFields():
         where = within + field.name
@@ -104,7 +104,7 @@ def _check_value(where: str, value: Any, rules: Any) -> None:
 
 def _check_text(where: str, text: str, rules: Any) -> None:
     if "\0" in text:
-        raise ValueError(f"{where} must not hold the character NUL")
+        raise ValueError(f"{where} must not contain NUL (U+0000)")
     if len(text) < rules.min_len:
         raise ValueError(f"{where} must not be empty")
     if rules.max_bytes and len(text) * 4 > rules.max_bytes < len(text.encode()):
@@ -116,16 +116,16 @@ def _check_text(where: str, text: str, rules: Any) -> None:
 def _check_struct(where: str, struct: Struct, depth: int) -> None:
     for key, value in struct.fields.items():
         if "\0" in key:
-            raise ValueError(f"{where} must not hold the character NUL")
+            raise ValueError(f"{where} must not contain NUL (U+0000)")
         _check_json(where, value, depth)
 
 
 def _check_json(where: str, value: Value, depth: int) -> None:
     kind = value.WhichOneof("kind")
     if kind == "number_value" and not math.isfinite(value.number_value):
-        raise ValueError(f"{where} must hold neither NaN nor infinity")
+        raise ValueError(f"{where} must contain neither NaN nor infinity")
     if kind == "string_value" and "\0" in value.string_value:
-        raise ValueError(f"{where} must not hold the character NUL")
+        raise ValueError(f"{where} must not contain NUL (U+0000)")
     if kind in {"struct_value", "list_value"} and depth >= MAX_DATA_DEPTH:
         raise ValueError(f"{where} must be nested at most {MAX_DATA_DEPTH} deep")
     if kind == "struct_value":

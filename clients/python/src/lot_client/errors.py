@@ -22,11 +22,11 @@ _HINTS = {
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """A rule of the contract that a field of the request breaks.
+    """A rule of the contract that a field of the request violates.
 
     Attributes:
         field: path of the field, for example `pattern.task`.
-        description: a sentence for people.
+        description: an explanation for humans.
         rule: the rule's id, for example `string.max_bytes`.
     """
 
@@ -41,16 +41,16 @@ class LotError(Exception):
 
     Attributes:
         code: the gRPC status code.
-        message: a sentence for people.
+        message: an explanation for humans.
         reason: a name of `lot.v1.ErrorReason` without its prefix, for example
-            `PATTERN_NOT_FOUND`. Empty: the answer did not come from lot-grpc itself, for example
+            `PATTERN_NOT_FOUND`. Empty if the answer did not come from lot-grpc itself, for example
             because nothing listens at the address.
-        metadata: facts beside the reason, as `error_reason.proto` lists them.
-        violations: broken rules of a REQUEST_INVALID; the server lists the first 20.
-        retry_after: seconds to wait before a repeat, if the server says so. None: it does not.
-        method: name of the RPC, for example `SavePattern`. Empty: of a stream, or of a batch item.
-        request_id: of the write that failed. It may have been carried out: make the same call with
-            this `request_id` to repeat it without doing it twice. Empty: it has none.
+        metadata: details of the reason, as listed in `error_reason.proto`.
+        violations: violated rules of a REQUEST_INVALID; the server lists the first 20.
+        retry_after: seconds to wait before a retry, if the server says so, else None.
+        method: name of the RPC, for example `SavePattern`; empty for a stream or a batch item.
+        request_id: of the write that failed; empty if it has none. The write may have been carried
+            out: make the same call with this `request_id` to repeat it without doing it twice.
         tries: how often the call was made.
     """
 
@@ -80,7 +80,7 @@ class LotError(Exception):
 
     @classmethod
     def from_rpc_error(cls, error: grpc.RpcError) -> LotError:
-        """Decode what gRPC raised, sync or aio."""
+        """Decode an error of gRPC, sync or asyncio."""
         call: Any = error  # a Call in both worlds, which the base class does not say
         for key, value in call.trailing_metadata() or ():
             if key == _DETAILS_KEY:

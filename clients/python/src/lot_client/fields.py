@@ -1,6 +1,6 @@
-"""Keyword arguments of the clients' methods, named and meant as the fields in `proto/lot/v1`.
+"""Keyword arguments of the clients' methods, with the names and meanings of `proto/lot/v1`.
 
-All may be left out. Enum values are written without their prefix.
+All are optional. Enum values are written without their prefix.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ TakeoverLike: TypeAlias = "Literal['TAKE_OVER', 'REFUSE'] | Takeover.ValueType"
 
 
 class _Annotated(TypedDict, total=False):
-    """What most things carry."""
+    """Fields of most records."""
 
     tags: Sequence[str]
     labels: Mapping[str, str]
@@ -78,7 +78,7 @@ class _Annotated(TypedDict, total=False):
 
 
 class _Lasting(_Annotated, total=False):
-    """`ttl`, a timedelta or seconds from now, or `expire_time`: not both. None is never."""
+    """`ttl` (a timedelta, or seconds from now) or `expire_time`, not both; None means never."""
 
     pinned: bool
     expire_time: datetime | None
@@ -94,7 +94,7 @@ class ActionFields(TypedDict, total=False):
 
 
 class PatternFields(_Lasting, total=False):
-    """What callers set on a pattern beside its task."""
+    """Fields of a pattern besides its task."""
 
     kind: PatternKindLike
     code_kind: CodeKindLike
@@ -128,7 +128,7 @@ class PatternEdits(PatternFields, total=False):
 
 
 class NewPattern(PatternFields, total=False):
-    """A pattern with its task, as an item of a batch has it."""
+    """A pattern with its task, as an item of a batch."""
 
     task: Required[str]
 
@@ -150,8 +150,16 @@ class EmbedItemFields(TypedDict, total=False):
     use: EmbeddingUseLike
 
 
-class PatternFilterFields(TypedDict, total=False):
-    """Which patterns."""
+class _FilterFields(TypedDict, total=False):
+    """What selects patterns, episodes and memories alike."""
+
+    tags_any: Sequence[str]
+    tags_all: Sequence[str]
+    labels: Mapping[str, str]
+
+
+class PatternFilterFields(_FilterFields, total=False):
+    """Selects patterns."""
 
     languages: Sequence[str]
     kinds: Sequence[PatternKindLike]
@@ -159,9 +167,6 @@ class PatternFilterFields(TypedDict, total=False):
     pattern_types: Sequence[PatternTypeLike]
     task_types: Sequence[str]
     categories: Sequence[str]
-    tags_any: Sequence[str]
-    tags_all: Sequence[str]
-    labels: Mapping[str, str]
     min_success_rate: float
     min_usage_count: int
     created_after: datetime
@@ -174,7 +179,7 @@ class PatternFilterFields(TypedDict, total=False):
 
 
 class EpisodeFields(_Annotated, total=False):
-    """What is known of an episode when it starts, beside its task."""
+    """Fields of an episode when it starts, besides its task."""
 
     task_id: str
     category: str
@@ -189,14 +194,14 @@ class EpisodeFields(_Annotated, total=False):
 
 
 class EpisodeErrorFields(TypedDict, total=False):
-    """What ended a failed episode."""
+    """The error that ended a failed episode."""
 
     type: str
     message: str
 
 
 class EpisodeEndDetails(TypedDict, total=False):
-    """What is known of an episode when it ends, beside its summary and error."""
+    """Fields of an episode when it ends, besides its summary and error."""
 
     error_patterns: Sequence[str]
     success_factors: Sequence[str]
@@ -210,14 +215,14 @@ class EpisodeEndDetails(TypedDict, total=False):
 
 
 class EpisodeEndFields(EpisodeEndDetails, total=False):
-    """What is known of an episode when it ends."""
+    """Fields of an episode when it ends."""
 
     summary: str
     error: EpisodeError | EpisodeErrorFields
 
 
 class WholeEpisodeFields(EpisodeFields, EpisodeEndFields, total=False):
-    """What is known of a finished episode."""
+    """Fields of a finished episode."""
 
 
 class EventFields(TypedDict, total=False):
@@ -229,8 +234,8 @@ class EventFields(TypedDict, total=False):
     event_time: datetime
 
 
-class EpisodeFilterFields(TypedDict, total=False):
-    """Which episodes."""
+class EpisodeFilterFields(_FilterFields, total=False):
+    """Selects episodes."""
 
     statuses: Sequence[EpisodeStatusLike]
     categories: Sequence[str]
@@ -240,9 +245,6 @@ class EpisodeFilterFields(TypedDict, total=False):
     approaches: Sequence[str]
     agent_roles: Sequence[str]
     tools_any: Sequence[str]
-    tags_any: Sequence[str]
-    tags_all: Sequence[str]
-    labels: Mapping[str, str]
     started_after: datetime
     started_before: datetime
     error_types: Sequence[str]
@@ -267,7 +269,7 @@ class ProjectFields(TypedDict, total=False):
 
 
 class MemoryFields(_Lasting, total=False):
-    """What callers set on a memory beside its content."""
+    """Fields of a memory besides its content."""
 
     kind: MemoryKindLike
     title: str
@@ -278,14 +280,11 @@ class MemoryFields(_Lasting, total=False):
     project: ProjectDetails | ProjectFields
 
 
-class MemoryFilterFields(TypedDict, total=False):
-    """Which memories."""
+class MemoryFilterFields(_FilterFields, total=False):
+    """Selects memories."""
 
     kinds: Sequence[MemoryKindLike]
     languages: Sequence[str]
-    tags_any: Sequence[str]
-    tags_all: Sequence[str]
-    labels: Mapping[str, str]
     min_importance: float
     max_importance: float
     pinned: bool

@@ -1,4 +1,4 @@
-"""Makes protobuf messages out of plain Python values."""
+"""Builds protobuf messages from plain Python values."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _DOUBLE = FieldDescriptor.CPPTYPE_DOUBLE
 def build(kind: type[M], fields: Mapping[str, Any]) -> M:
     """A message of ``kind``; fields that are None stay unset.
 
-    Besides what protobuf takes itself: dicts for messages, JSON for `Struct`s and `Value`s, names
-    without their prefix for enum values (`"SUCCESS"`), aware datetimes for instants, timedeltas or
-    seconds for durations.
+    Accepts what protobuf accepts, and dicts for messages, JSON for `Struct`s and `Value`s, names
+    without their prefix for enum values (`"SUCCESS"`), aware datetimes for timestamps, timedeltas
+    or seconds for durations.
 
     Raises:
-        TypeError: a name is no field of the message, or a value does not fit its field.
+        TypeError: the message has no such field, or a value has the wrong type for its field.
         ValueError: an unknown enum value, a datetime without time zone, or a number that a double
-            would round. What JSON may hold: `to_struct`.
+            would round. For JSON see `to_struct`.
     """
     known = kind.DESCRIPTOR.fields_by_name
     converted = {}
@@ -54,7 +54,7 @@ def _name_the_culprit(kind: type[Message], fields: Mapping[str, Any]) -> None:
             kind(**{name: value})
         except (TypeError, ValueError) as error:
             again = TypeError if isinstance(error, TypeError) else ValueError
-            raise again(f"{kind.DESCRIPTOR.name}.{name} does not take {value!r}") from error
+            raise again(f"{kind.DESCRIPTOR.name}.{name} cannot be {value!r}") from error
 
 
 def _field_value(field: Any, value: Any) -> Any:
@@ -66,7 +66,7 @@ def _field_value(field: Any, value: Any) -> Any:
             key: _value(inner, one, f"{field.name}[{key!r}]") for key, one in dict(value).items()
         }
     if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
-        raise TypeError(f"{field.name} takes a list, not {value!r}")
+        raise TypeError(f"{field.name} must be a list, not {value!r}")
     return [_value(field, item) for item in value]
 
 
@@ -90,7 +90,7 @@ def _value(field: Any, value: Any, path: str = "") -> Any:
         return FieldMask(paths=list(value))
     if isinstance(value, Mapping):
         return build(kind, value)
-    raise TypeError(f"{field.name} takes a dict or a {field.message_type.name}, not {value!r}")
+    raise TypeError(f"{field.name} must be a dict or {field.message_type.name}, not {value!r}")
 
 
 def _enum_value(enum: EnumDescriptor, value: Any) -> Any:
@@ -102,15 +102,15 @@ def _enum_value(enum: EnumDescriptor, value: Any) -> Any:
     found = enum.values_by_name.get(prefix + name) or enum.values_by_name.get(name)
     if found is None:
         known = ", ".join(each.name.removeprefix(prefix) for each in enum.values[1:])
-        raise ValueError(f"{value!r} is no {enum.name}; there are {known}")
+        raise ValueError(f"{value!r} is not a {enum.name}; use one of {known}")
     return found.number
 
 
 def timestamp(value: datetime) -> Timestamp:
-    """An instant.
+    """A point in time.
 
     Raises:
-        ValueError: the datetime has no time zone, so it is no instant.
+        ValueError: the datetime has no time zone.
     """
     if value.tzinfo is None:
         raise ValueError(f"{value!r} has no time zone; use for example datetime.now(UTC)")

@@ -10,18 +10,18 @@ Serialize = Callable[[Any], bytes]
 
 
 def in_namespace(channel: C, namespace: str) -> C:
-    """The channel, sync or asyncio, whose requests carry ``namespace`` where they have none.
+    """A channel, sync or asyncio, that sets ``namespace`` in requests that have none.
 
-    Of a stream of requests only the first message carries it.
+    In a stream of requests, only in the first message.
     """
     return cast("C", _NamespaceChannel(channel, namespace)) if namespace else channel
 
 
 class _NamespaceChannel:
-    """What a stub is made with.
+    """The channel that stubs are created with.
 
-    It wraps serializers and is no interceptor, because a `grpc.aio` channel takes interceptors only
-    when it is made, and callers may bring their own channel.
+    It wraps serializers instead of being an interceptor, because a `grpc.aio` channel accepts
+    interceptors only on creation, and callers may pass their own channel.
     """
 
     def __init__(self, channel: Any, namespace: str) -> None:

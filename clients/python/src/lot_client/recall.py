@@ -1,4 +1,4 @@
-"""What a recall found, together with what was asked."""
+"""The result of a recall, with its query."""
 
 from __future__ import annotations
 
@@ -10,12 +10,11 @@ from lot_client.pb.lot.v1.pattern_service_pb2 import PatternHit, RecallPatternsR
 
 @dataclass(frozen=True, slots=True)
 class PatternRecall:
-    """The answer to a recall, to be given to `record_outcome` later.
+    """The result of a recall; pass it to `record_outcome` later.
 
     Attributes:
-        query: that was asked. An outcome is counted for it even where the server no longer knows
-            the retrieval.
-        response: with `retrieval_id`, `notices` and, where asked for, `explanation`.
+        query: an outcome counts for it even if the server no longer knows the retrieval.
+        response: with `retrieval_id`, `notices` and, on request, `explanation`.
     """
 
     query: str
@@ -28,5 +27,5 @@ class PatternRecall:
 
     @property
     def retrieval_id(self) -> str:
-        """The server's name of this recall."""
+        """The server's id for this recall."""
         return self.response.retrieval_id

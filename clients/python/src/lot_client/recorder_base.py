@@ -1,4 +1,4 @@
-"""What both recorders share: what is recorded, and how an episode starts and ends."""
+"""What both recorders share: their state, and how an episode starts and ends."""
 
 from __future__ import annotations
 
@@ -22,16 +22,14 @@ from lot_client.pb.lot.v1.episode_pb2 import (
     EpisodeError,
     EpisodeEvent,
 )
-from lot_client.pb.lot.v1.episode_service_pb2 import (
-    EndEpisodeRequest,
-    RecordEventsRequest,
-)
+from lot_client.pb.lot.v1.episode_service_pb2 import EndEpisodeRequest
 from lot_client.recorder_core import RecorderCore
 from lot_client.recorder_events import error_fields, escaped, make_event, printed_fields
 from lot_client.recorder_plan import RecorderPlan
 from lot_client.recorder_policy import RecorderState, RecorderStats
 from lot_client.recorder_spill import Spill, SpillOwner
 from lot_client.requests import Requests
+from lot_client.window import make_opening
 
 
 class RecorderBase:
@@ -51,26 +49,26 @@ class RecorderBase:
         self._shortened = 0
         self._counting = threading.Lock()
 
-    # --- what it tells --------------------------------------------------------------------------
+    # --- state ---------------------------------------------------------------------------------
 
     @property
     def episode_id(self) -> str:
-        """Of the episode that is recorded; empty until it is started."""
+        """Id of the recorded episode; empty until it has started."""
         return self._episode_id
 
     @property
     def episode(self) -> Episode | None:
-        """As it stands after its end; None before."""
+        """The episode after its end; None before."""
         return self._ended
 
     @property
     def recovered(self) -> tuple[str, int] | None:
-        """Id of another episode, and how many of its events a spill file still had: now sent."""
+        """Id of another episode, and how many of its events were sent from the spill file."""
         return self._recovered
 
     @property
     def state(self) -> RecorderState:
-        """NEW, CONNECTING (also anew), RECORDING, FAILED for good, or CLOSED."""
+        """NEW, CONNECTING (or reconnecting), RECORDING, FAILED permanently, or CLOSED."""
         if self._closed:
             return "CLOSED"
         if self._core is None:
@@ -81,30 +79,30 @@ class RecorderBase:
 
     @property
     def stats(self) -> RecorderStats:
-        """Counts as they are now."""
+        """Current counts."""
         stats = self._core.stats if self._core else RecorderStats()
         return replace(stats, shortened=self._shortened)
 
     @property
     def last_sequence(self) -> int:
-        """The last event that the server acknowledged: all up to it survive its death."""
+        """The last event that the server acknowledged: it and all before survive a crash."""
         return self._core.acknowledged if self._core else 0
 
     @property
     def unacknowledged(self) -> list[EpisodeEvent]:
-        """Events in memory that may not be stored, with their numbers."""
+        """Events in memory that may not be stored, with their sequence."""
         return self._core.unacknowledged if self._core else []
 
-    # --- how it ends ----------------------------------------------------------------------------
+    # --- the end --------------------------------------------------------------------------------
 
     def succeed(self, summary: str = "", **end: Unpack[fields.EpisodeEndDetails]) -> None:
-        r"""Have the episode end as SUCCEEDED when the block is left. The last word counts.
+        r"""End the episode as SUCCEEDED when the block is left; the last decision counts.
 
         NUL and lone surrogates in texts are escaped, as `\x00` and `\udc80`.
 
         Raises:
-            TypeError, ValueError: an argument breaks the contract, or the recorder leaves the end
-                open.
+            TypeError, ValueError: an argument violates the contract, or the recorder was created
+                with ``end=False``.
         """
         self._decide("SUCCEEDED", summary, None, end)
 
@@ -114,19 +112,19 @@ class RecorderBase:
         summary: str = "",
         **end: Unpack[fields.EpisodeEndDetails],
     ) -> None:
-        r"""Have the episode end as FAILED when the block is left. The last word counts.
+        r"""End the episode as FAILED when the block is left; the last decision counts.
 
         NUL and lone surrogates in texts are escaped, as `\x00` and `\udc80`.
 
         Args:
-            error: an exception, what was printed, or `{"type": …, "message": …}`. Of the first two
-                a text over 64 KiB loses its middle.
-            summary: of how it went.
-            end: more that is known.
+            error: an exception, printed output, or `{"type": …, "message": …}`. A text over 64 KiB
+                of the first two is cut in the middle.
+            summary: how it went.
+            end: further fields.
 
         Raises:
-            TypeError, ValueError: an argument breaks the contract, or the recorder leaves the end
-                open.
+            TypeError, ValueError: an argument violates the contract, or the recorder was created
+                with ``end=False``.
         """
         if isinstance(error, BaseException):
             error = error_fields(error)
@@ -136,9 +134,9 @@ class RecorderBase:
 
     def _decide(self, status: str, summary: str, error: Any, end: Mapping[str, Any]) -> None:
         if not self._plan.end:
-            raise ValueError("this recorder was made with end=False: it leaves the episode open")
+            raise ValueError("this recorder was created with end=False: it leaves the episode open")
         if unknown := end.keys() - fields.EpisodeEndDetails.__annotations__.keys():
-            raise TypeError(f"unknown fields for an end: {', '.join(sorted(unknown))}")
+            raise TypeError(f"unknown arguments: {', '.join(sorted(unknown))}")
         ending = escaped({"status": status, "summary": summary, "error": error, **end})
         made = build(EndEpisodeRequest, ending)
         check(made)  # refuses here what the server would on leaving
@@ -186,14 +184,7 @@ class RecorderBase:
         plan, owner = self._plan, self._owner()
         if self._spill is not None and not self._spill.count:
             self._spill.begin(owner)
-        opening = build(
-            RecordEventsRequest,
-            {
-                "namespace": owner.namespace,
-                "episode_id": owner.episode_id,
-                "takeover": plan.takeover,
-            },
-        )
+        opening = make_opening(owner.namespace, owner.episode_id, plan.takeover)
         return RecorderCore(opening, plan.policy, plan.retry, plan.deadline, self._spill)
 
     def _hold_spill(self) -> SpillOwner | None:
@@ -222,8 +213,9 @@ class RecorderBase:
     def _stuck(self, owner: SpillOwner, error: LotError) -> LotError:
         return replace(
             error,
-            message=f"{self._plan.policy.spill_path} has events of episode {owner.episode_id} that "
-            f"cannot be sent: {error.message}; move the file away to go on without them",
+            message=f"{self._plan.policy.spill_path} contains events of episode "
+            f"{owner.episode_id} that cannot be sent: {error.message}; "
+            "move the file away to continue without them",
         )
 
     def _drop_spill(self) -> None:
@@ -239,8 +231,8 @@ class RecorderBase:
         """
         if os.getpid() != self._process:
             raise _refusal(
-                "this recorder was made before a fork and belongs to the parent; "
-                "make a client and a recorder of its own in the child"
+                "this recorder was created before a fork and belongs to the parent; "
+                "create a client and a recorder in the child"
             )
         if self._core is None or self._closed:
             raise _refusal("the recorder is not open; use it within its `with` block")
@@ -251,8 +243,8 @@ class RecorderBase:
     def _full(self, timeout: float | None) -> LotError:
         return LotError(
             grpc.StatusCode.RESOURCE_EXHAUSTED,
-            f"the recorder's buffer is full and had no room within {timeout or 0:g} s, so the "
-            f"event is not recorded; the last error: {self.stats.last_error or 'none'}",
+            f"the recorder's buffer stayed full for {timeout or 0:g} s, so the event was not "
+            f"recorded; the last error: {self.stats.last_error or 'none'}",
         )
 
     def _note(self, error: BaseException, failure: LotError) -> None:
@@ -271,10 +263,10 @@ class RecorderBase:
 
 
 def spill_refused(error: OSError) -> LotError:
-    """The disk does not take an event."""
+    """The error for an event that the disk does not take."""
     return LotError(
         grpc.StatusCode.RESOURCE_EXHAUSTED,
-        f"the spill file takes no more, so the event is not recorded: {error}",
+        f"the spill file cannot be written, so the event was not recorded: {error}",
     )
 
 

@@ -1,7 +1,6 @@
-"""The events of a recorder that wait for room in a message, in order and within bounds. No network.
+"""The events of a recorder that wait to be sent, in order and within bounds. No network.
 
-Events get their numbers here, when they enter. One that is left out has none, so that no gap comes
-of it.
+Events get their sequence here, when they enter. A dropped event has none, so it leaves no gap.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from lot_client.recorder_policy import RecorderPolicy
 from lot_client.recorder_spill import Spill
 
 DROPPED = "recorder.dropped"
-"""Type of the event that says how many were left out in its place."""
+"""Type of the event that says how many were dropped in its place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +37,7 @@ class Buffer:
         entered: how many were taken in, with what an earlier process left in the file.
         bytes_waiting: size of what waits in memory.
         spilled: events that wait in the file only.
-        dropped: events left out so far.
+        dropped: events dropped so far.
     """
 
     def __init__(self, policy: RecorderPolicy, spill: Spill | None) -> None:
@@ -72,9 +71,9 @@ class Buffer:
         return not self._waiting and not self.spilled and not self._missed
 
     def offer(self, event: EpisodeEvent, now: float, events: int, size: int) -> bool:
-        """Take an event in, beside that many ``events`` on the way, of that ``size`` in all.
+        """Take an event, besides the ``events`` in flight with a total ``size``.
 
-        False: there is no room. A dropped event counts as taken.
+        False: there is no space. A dropped event counts as taken.
 
         Raises:
             OSError: the spill file does not take it.
@@ -105,7 +104,7 @@ class Buffer:
         return True
 
     def refill(self, now: float, events: int, size: int) -> None:
-        """There may be room again: read from the file, or tell of drops."""
+        """There may be space again: read from the file, or mark drops."""
         if self._missed and self._fits(0, events, size):
             self._mark(now)
         while self._spill is not None and self.spilled:
@@ -151,7 +150,7 @@ class Buffer:
         self.dropped += 1
 
     def _mark(self, now: float) -> None:
-        """Put the marker where the dropped events would be; it needs no room."""
+        """Put the marker where the dropped events would be, even if the buffer is full."""
         data = {"count": self._missed, "since": self._missed_since.isoformat()}
         fields = {"event_type": DROPPED, "data": data, "event_time": datetime.now(UTC)}
         event = build(EpisodeEvent, fields)

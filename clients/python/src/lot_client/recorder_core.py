@@ -1,7 +1,7 @@
-"""What a recorder does when: numbering, batches, what is in flight, when to give up. No I/O.
+"""The logic of a recorder: sequence, batches, what is in flight, when to give up. No I/O.
 
-Both recorders drive it: they carry its messages over a stream and tell it what came back, one
-thread or task at a time.
+Both recorders drive it: they send its messages over a stream and pass on the answers, one thread
+or task at a time.
 """
 
 from __future__ import annotations
@@ -14,15 +14,12 @@ import grpc
 
 from lot_client.errors import LotError
 from lot_client.pb.lot.v1.episode_pb2 import EpisodeEvent
-from lot_client.pb.lot.v1.episode_service_pb2 import (
-    TAKEOVER_REFUSE,
-    RecordEventsRequest,
-    RecordEventsResponse,
-)
+from lot_client.pb.lot.v1.episode_service_pb2 import RecordEventsRequest, RecordEventsResponse
 from lot_client.recorder_buffer import Buffer, Waiting
 from lot_client.recorder_policy import RecorderPolicy, RecorderStats
 from lot_client.recorder_spill import Spill
-from lot_client.retry import RetryPolicy, cut, is_transient, of_the_way
+from lot_client.retry import RetryPolicy, cut, is_transient, no_answer, of_the_way
+from lot_client.window import refusing
 
 OWN_STREAM_SECONDS = 90.0
 """How long our own stream may look alive to the server after a cut: its keepalive takes 80 s."""
@@ -45,8 +42,8 @@ class RecorderCore:
 
     Attributes:
         acknowledged: the last event that the server stored.
-        error: that ended it for good; None: it goes on.
-        ready: a stream was open once, so numbers are known.
+        error: what ended it permanently, else None.
+        ready: a stream was open once, so the sequence is known.
         open: a stream is open now.
     """
 
@@ -85,7 +82,7 @@ class RecorderCore:
     # --- events ---------------------------------------------------------------------------------
 
     def offer(self, event: EpisodeEvent, now: float) -> bool:
-        """Take an event; False: it has to wait for room.
+        """Take an event; False: it has to wait for space.
 
         Raises:
             OSError: the spill file does not take it.
@@ -93,7 +90,7 @@ class RecorderCore:
         return self._buffer.offer(event, now, self._in_flight_events, self._in_flight_bytes)
 
     def hurry(self) -> int:
-        """Have all that is here sent without waiting for more; the last number of it."""
+        """Send everything so far without waiting for more; its last sequence."""
         self._hurry_to = self._buffer.numbered
         return self._hurry_to
 
@@ -104,7 +101,7 @@ class RecorderCore:
 
     @property
     def worth_waking(self) -> bool:
-        """The event that just came may change when the next message is due."""
+        """The latest event may change when the next message is due."""
         waiting = len(self._buffer)
         return waiting == 1 or self._is_full_batch()
 
@@ -133,18 +130,13 @@ class RecorderCore:
     def start(self, now: float) -> RecordEventsRequest:
         """The first message of another stream.
 
-        After a cut it replaces nobody: whoever took the episode over meanwhile keeps it, and what
-        is left of our own stream goes by itself.
+        After a cut it replaces no other writer: if one took over meanwhile, it keeps the episode,
+        and what is left of our own stream disappears by itself.
         """
         self._sent = 0
         self._asked = deque([now])
         self._idle_since = now
-        if not self.ready:
-            return self._opening
-        message = RecordEventsRequest()
-        message.CopyFrom(self._opening)
-        message.takeover = TAKEOVER_REFUSE
-        return message
+        return refusing(self._opening) if self.ready else self._opening
 
     def next(self, now: float) -> RecordEventsRequest | None:
         """The next message, if one is due."""
@@ -162,19 +154,19 @@ class RecorderCore:
         return message.request
 
     def wait(self, now: float) -> float | None:
-        """Seconds until there is something to do even if nothing happens; None: there is not."""
+        """Seconds until something is due even if nothing happens; None if nothing is."""
         due = self._due_in(now) if self.open else math.inf
         if self._asked:
             due = min(due, self._asked[0] + self._deadline - now)
         return max(0.0, due) if due < math.inf else None
 
     def is_silent(self, now: float) -> bool:
-        """The server owes an answer for too long."""
+        """The server has owed an answer for too long."""
         return bool(self._asked) and now >= self._asked[0] + self._deadline
 
     def silence(self) -> LotError:
         """An error that says so."""
-        return cut(f"no acknowledgement within {self._deadline:g} s")
+        return no_answer(self._deadline)
 
     def answered(self, answer: RecordEventsResponse, now: float) -> None:
         """The server answered the oldest message that it had not.
@@ -229,14 +221,14 @@ class RecorderCore:
             self._made_good()
 
     def _made_good(self) -> None:
-        """What failed last has succeeded. An open stream is no such thing while events wait."""
+        """The last failure is overcome: an open stream alone proves that only if no event waits."""
         self._failures = 0
         self._stats = replace(self._stats, last_error=None)
 
     def lost(self, error: LotError, now: float, *, by_server: bool = False) -> float | None:
-        """The stream ended. Seconds to wait before another, or None: that was the last.
+        """The stream ended. Seconds to wait before another, or None if there shall be none.
 
-        ``by_server``: the server ended it, though not a word of why has come.
+        ``by_server``: the server ended it, though its status was lost.
         """
         if self.open:
             self._own_seconds = ENDED_STREAM_SECONDS if by_server else OWN_STREAM_SECONDS
@@ -257,7 +249,7 @@ class RecorderCore:
         return self._retry.delay(self._failures, error)
 
     def fail(self, error: Exception) -> None:
-        """Something that no server said ended it for good, as a file that cannot be read."""
+        """A failure on this side ended it permanently, such as a file that cannot be read."""
         self.error = LotError(grpc.StatusCode.INTERNAL, f"the recorder failed: {error!r}")
         self.error.__cause__ = error
 

@@ -1,4 +1,4 @@
-"""The events that a recorder takes, and the one that it makes of an exception."""
+"""The events that a recorder sends, and the one for an exception."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ def make_event(
 ) -> tuple[EpisodeEvent, bool]:
     """An event that conforms to the contract, and whether any of its texts were shortened.
 
-    Its time is now where it has none. What texts say never fails: NUL and lone surrogates are
-    escaped, and where the data is too large the longest texts lose their middle, where a note says
-    how much. An exception becomes its type and message.
+    Its default time is now. The content of texts never fails: NUL and lone surrogates are escaped,
+    and if the data is too large its longest texts are cut in the middle, with a note of how much
+    was removed. An exception becomes its type and message.
 
     Raises:
         TypeError, ValueError: the data is not JSON, nested too deep, or has too many items.
@@ -58,7 +58,7 @@ def make_event(
 
 
 def _limit_for(size: int, lengths: list[int]) -> int | None:
-    """Of each text in bytes, so that the data fits; None: it fits, or even then it would not."""
+    """Maximum bytes of each text, so that the data fits; None if it fits or never would."""
     if size <= MAX_DATA_BYTES:
         return None
     room = MAX_DATA_BYTES - (size - sum(lengths))
@@ -67,7 +67,7 @@ def _limit_for(size: int, lengths: list[int]) -> int | None:
 
 
 def error_fields(error: BaseException) -> EpisodeErrorFields:
-    """What an episode keeps of an exception."""
+    """An exception as an episode stores it."""
     text = repr(error)
     with contextlib.suppress(Exception):
         text = str(error)
@@ -75,17 +75,17 @@ def error_fields(error: BaseException) -> EpisodeErrorFields:
 
 
 def printed_fields(text: str) -> EpisodeErrorFields:
-    """What an episode keeps of an error that was printed."""
+    """A printed error as an episode stores it."""
     return {"message": shorten(escaped(text), MAX_MESSAGE_BYTES)}
 
 
 def error_event(error: BaseException) -> EpisodeEvent:
-    """The event that tells of an exception, as learning reads it."""
+    """The event for an exception, as learning reads it."""
     return make_event("error", {"error": error_fields(error)}, "", None)[0]
 
 
 def escaped(value: Any) -> Any:
-    r"""What the contract can say of a text, or of the texts in a list or dict.
+    r"""A text, or the texts in a list or dict, as the contract accepts it.
 
     NUL becomes the four characters `\x00`, a lone surrogate the six of `\udc80`.
     """
@@ -99,7 +99,7 @@ def escaped(value: Any) -> Any:
 
 
 def shorten(text: str, max_bytes: int) -> str:
-    """The text, or its head and tail with a note of how much was left out between."""
+    """The text, or its head and tail with a note of how much was left out."""
     data = text.encode()
     if len(data) <= max_bytes:
         return text

@@ -11,7 +11,7 @@ WhenFull: TypeAlias = Literal["BLOCK", "DROP", "SPILL"]
 
 
 class RecorderFields(EpisodeFields, total=False):
-    """What is known of an episode when it starts, and how a recorder behaves: `RecorderPolicy`."""
+    """Fields of an episode when it starts, and how a recorder behaves (`RecorderPolicy`)."""
 
     max_batch_events: int
     max_batch_bytes: int

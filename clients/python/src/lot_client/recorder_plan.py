@@ -1,4 +1,4 @@
-"""What a recorder is made with."""
+"""What a recorder is created from."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ from lot_client.retry import RetryPolicy
 
 @dataclass(frozen=True, slots=True)
 class RecorderPlan:
-    """What a client makes a recorder with.
+    """What a client creates a recorder from.
 
     Attributes:
-        start: None: the episode is there already.
-        invoke: makes a unary call with all its tries, and waits for room to write: `client.call`.
+        start: None if the episode already exists.
+        invoke: `client.call`, waiting while the server's storage is full.
     """
 
     requests: Requests
+    channel: Any
     stub: Any
     invoke: Any
     retry: RetryPolicy
@@ -37,10 +38,10 @@ class RecorderPlan:
 def plan_start(
     requests: Requests, task: str, episode_id: str, request_id: str, episode: dict[str, Any]
 ) -> StartEpisodeRequest | None:
-    """The request that starts the episode; None without a task: then it exists.
+    """The request that starts the episode; None without a task, since then it exists.
 
     Raises:
-        ValueError: neither a task nor an episode is named, or an episode that exists is described.
+        ValueError: neither a task nor an episode is named, or an existing episode gets fields.
     """
     if task:
         return requests.make(
@@ -50,7 +51,7 @@ def plan_start(
             request_id=request_id,
         )
     if not episode_id:
-        raise ValueError("give a task, to start an episode, or the episode_id of one that exists")
+        raise ValueError("pass a task to start an episode, or the episode_id of an existing one")
     if episode or request_id:
-        raise ValueError("without a task the episode exists: nothing describes it anew")
+        raise ValueError("an existing episode takes no fields; pass a task to start a new one")
     return None

@@ -1,4 +1,4 @@
-"""How a recorder behaves, and what it tells of itself."""
+"""How a recorder behaves, and its counts."""
 
 from __future__ import annotations
 
@@ -18,26 +18,27 @@ class RecorderPolicy:
     """How a recorder batches, waits and bounds its memory. Times are in seconds.
 
     Attributes:
-        max_batch_events: events that are sent as soon as there are so many; at most 1,000.
-        max_batch_bytes: of the events of one message; a larger event goes alone.
-        max_delay: how long an event waits for others to go with.
+        max_batch_events: a batch of this many events is sent at once; at most 1,000.
+        max_batch_bytes: size of the events of one message; a larger event is sent alone.
+        max_delay: how long an event waits for its batch to fill.
         max_in_flight: messages that are sent ahead of their acknowledgement.
         heartbeat: how long the stream may be idle before an empty message keeps it open.
-        when_full: what `record` does when the buffer is full. BLOCK waits for room. DROP leaves
-            the new event out, without a number, and tells how many by an event
-            "recorder.dropped" as soon as there is room. SPILL keeps every event in a file too,
-            so that none is lost when this process dies; only when the file is full it waits.
-        max_buffer_events: events in memory that are not acknowledged.
-        max_buffer_bytes: their size as they are sent. One event always fits.
-        block_timeout: how long `record` waits for room at most; None is for ever. 0 never waits.
-        spill_path: of the file; with SPILL only, and required there.
-        max_spill_bytes: largest size of the file.
-        reconnect_for: how long the recorder tries to reach a server that is away, before it fails;
-            None is for as long as it is open.
-        exit_timeout: how long leaving the block may take, with all tries. It outlasts a server that
-            restarts, and the 30 s for which one that died still holds the episode where several
-            servers share a store.
-        atexit_timeout: how long the end of the interpreter waits for a recorder that is open.
+        when_full: what `record` does when the buffer is full. BLOCK waits for space. DROP discards
+            the new event, which leaves no gap in the sequence, and records how many were dropped
+            in an event "recorder.dropped" as soon as there is space. SPILL also writes every
+            event to a file, so that none is lost if this process dies; it waits only when the
+            file is full.
+        max_buffer_events: unacknowledged events in memory.
+        max_buffer_bytes: their serialized size. One event always fits.
+        block_timeout: how long `record` waits for space; None means for ever, 0 not at all.
+        spill_path: path of the file; required with SPILL, and only allowed there.
+        max_spill_bytes: maximum size of the file.
+        reconnect_for: how long the recorder tries to reach an unreachable server before it fails;
+            None means for as long as it is open.
+        exit_timeout: how long leaving the block may take, with all retries. The default outlasts
+            a server restart, and the 30 s for which a dead server still holds the episode where
+            several servers share a store.
+        atexit_timeout: how long the end of the interpreter waits for an open recorder.
     """
 
     max_batch_events: int = 100
@@ -56,22 +57,22 @@ class RecorderPolicy:
     atexit_timeout: float = 5.0
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be meant.
+        """Reject invalid values.
 
         Raises:
-            ValueError: says what.
+            ValueError: names the value.
         """
         if self.when_full not in {"BLOCK", "DROP", "SPILL"}:
-            raise ValueError(f"when_full is BLOCK, DROP or SPILL, not {self.when_full!r}")
+            raise ValueError(f"when_full must be BLOCK, DROP or SPILL, not {self.when_full!r}")
         if (self.when_full == "SPILL") != (self.spill_path is not None):
-            raise ValueError("spill_path goes with when_full='SPILL', and that with spill_path")
+            raise ValueError("spill_path and when_full='SPILL' require each other")
         if not 1 <= self.max_batch_events <= MAX_EVENTS:
-            raise ValueError(f"max_batch_events is 1 to {MAX_EVENTS:,}")
+            raise ValueError(f"max_batch_events must be 1 to {MAX_EVENTS:,}")
         for name in ("max_batch_bytes", "max_in_flight", "max_buffer_events", "max_buffer_bytes"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1")
         if self.heartbeat <= 0 or self.max_delay < 0:
-            raise ValueError("heartbeat must be more than 0, max_delay not less")
+            raise ValueError("heartbeat must be more than 0 and max_delay at least 0")
 
 
 def take_policy(arguments: dict[str, Any]) -> RecorderPolicy:
@@ -85,18 +86,18 @@ class RecorderStats:
     """Counts of a recorder. ``recorded = acknowledged + buffered + spilled`` at any time.
 
     Attributes:
-        recorded: events that have a number, markers of drops and what an earlier process left in
-            the spill file included.
-        acknowledged: of these, stored by the server: they survive its death.
+        recorded: events with a sequence, including markers of dropped events and events that an
+            earlier process left in the spill file.
+        acknowledged: of these, stored by the server, where they survive a crash.
         buffered: of these, in memory.
         buffered_bytes: their size.
         spilled: of these, only in the file, since memory is full.
-        dropped: events that were left out.
-        reconnects: streams opened beyond the first.
-        torn_bytes: cut off the end of the spill file, where an earlier process died writing.
+        dropped: events that were discarded.
+        reconnects: streams opened after the first.
+        torn_bytes: cut off the end of the spill file, where an earlier process died while writing.
         shortened: events whose texts were shortened to fit.
-        last_error: that ended the last stream, for example STORAGE_FULL; None: there was none, or
-            the server has taken events since.
+        last_error: what ended the last stream, for example STORAGE_FULL; None if nothing did, or
+            if the server has accepted events since.
     """
 
     recorded: int = 0

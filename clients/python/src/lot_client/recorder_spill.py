@@ -52,11 +52,11 @@ class Spill:
         """Open or make the file and hold it.
 
         Raises:
-            ValueError: it is held by another recorder, is no spill file, or this is no Unix.
+            ValueError: another recorder holds it, it is not a spill file, or this is not Unix.
             OSError: it cannot be opened.
         """
         if fcntl is None:
-            raise ValueError("a spill file needs a Unix system; use BLOCK or DROP")
+            raise ValueError("a spill file requires a Unix system; use BLOCK or DROP")
         self.path = Path(path)
         self._max_bytes = max_bytes
         self._file = _hold(self.path)
@@ -86,7 +86,7 @@ class Spill:
         self.start = self._released = self.end
 
     def append(self, data: bytes) -> int | None:
-        """Add an event; the position behind it, or None where there is no room.
+        """Add an event; the position behind it, or None if there is no space.
 
         Raises:
             OSError: the disk does not take it; then the file is as before.
@@ -165,7 +165,7 @@ class Spill:
         """Learn what an earlier process left, and cut a torn end off."""
         magic = os.pread(self._file, len(_MAGIC), 0)
         if not _MAGIC.startswith(magic):
-            raise ValueError(f"{self.path} is no spill file; give another path")
+            raise ValueError(f"{self.path} is not a spill file; use another path")
         good = 0
         for data, place in self._records(len(_MAGIC)):
             good = place
@@ -208,7 +208,7 @@ def _hold(path: Path) -> int:
                 return file
         except BlockingIOError:
             os.close(file)
-            raise ValueError(f"{path} is in use by another recorder; give another path") from None
+            raise ValueError(f"{path} is in use by another recorder; use another path") from None
         except FileNotFoundError:
             pass
         os.close(file)

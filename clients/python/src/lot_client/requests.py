@@ -13,7 +13,6 @@ from google.protobuf.descriptor_pb2 import MethodOptions
 from google.protobuf.message import Message
 
 from lot_client.errors import LotError
-from lot_client.fields import SavePatternItemLike
 from lot_client.messages import M, build
 from lot_client.pb.lot.v1 import admin_service_pb2 as admin
 from lot_client.pb.lot.v1 import episode_service_pb2 as episodes
@@ -47,10 +46,10 @@ _READS = {
 
 
 def identified(request: R, request_id: str = "") -> tuple[R, str]:
-    """The request with the ids that it may have and has not, so that it may be repeated safely.
+    """The request with its missing ids filled in, so that it can be repeated safely, and the id.
 
-    A copy where any is missing. ``request_id``: to give it; empty: a new one, which is told. The
-    n-th item of a batch has ``request_id-n``.
+    A copy if any is missing. ``request_id``: the id to use; empty: a new one. The n-th item of a
+    batch gets ``request_id-n``.
     """
     request_id = request_id or uuid.uuid4().hex
     if all(each.request_id for each in _writes(request)):
@@ -64,7 +63,7 @@ def identified(request: R, request_id: str = "") -> tuple[R, str]:
 
 
 def is_safe(request: Any) -> bool:
-    """Whether a call may be carried out twice: it reads, or has a request id for all it writes."""
+    """Whether a call may be repeated: it only reads, or has a request id for all it writes."""
     if request.DESCRIPTOR.full_name in _READS:
         return True
     takes_ids = _takes_ids(request.DESCRIPTOR) is not None
@@ -106,10 +105,6 @@ class Requests:
     def make(self, kind: type[M], **fields: Any) -> M:
         """A request of this type."""
         return build(kind, {"namespace": self.namespace, **fields})
-
-    def save_items(self, items: Iterable[SavePatternItemLike]) -> patterns.BatchSavePatternsRequest:
-        """The request of a batch."""
-        return self.make(patterns.BatchSavePatternsRequest, items=items)
 
     def update(
         self, pattern_id: str, etag: str, edits: Mapping[str, Any]

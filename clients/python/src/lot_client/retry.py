@@ -78,12 +78,17 @@ def _was_dropped(error: LotError) -> bool:
 
 
 def cut(what: str) -> LotError:
-    """An error for what happened to a stream itself, after which another goes on."""
+    """An error for a broken stream, which another one continues."""
     return LotError(StatusCode.UNAVAILABLE, what)
 
 
+def no_answer(seconds: float) -> LotError:
+    """An error for a server that owes an answer."""
+    return cut(f"no acknowledgement within {seconds:g} s")
+
+
 def of_the_way(error: LotError) -> bool:
-    """Whether a stream was ended by gRPC or a proxy: the server gives each error a reason."""
+    """Whether gRPC or a proxy ended a stream: the server gives each error a reason."""
     return not error.reason and error.code in _CODES_OF_THE_WAY
 
 
@@ -110,7 +115,7 @@ class Attempts:
             also: one more reason that passes by itself.
 
         Raises:
-            LotError: ``error`` itself, where another try is no use, not safe or too late.
+            LotError: ``error`` itself, if another try is of no use, not safe or too late.
         """
         self._failures += 1
         error.tries = self._failures
@@ -124,3 +129,27 @@ class Attempts:
             raise error
         # Near the end waits get shorter, so that the last try is not made long before it.
         return min(self._policy.delay(self._failures, error), max(least, left / 2))
+
+
+class Resumption:
+    """When a stream is reopened: while the server is unreachable for less than a deadline."""
+
+    def __init__(self, policy: RetryPolicy, deadline: float) -> None:
+        self._policy = policy
+        self._deadline = deadline
+        self._attempts: Attempts | None = None
+
+    def succeeded(self) -> None:
+        """The server answered."""
+        self._attempts = None
+
+    def delay(self, error: LotError) -> float:
+        """Seconds to wait after an error. Raises LotError if another stream is of no use."""
+        failure = cut(error.message) if of_the_way(error) else error
+        failure.__cause__ = error.__cause__
+        self._attempts = self._attempts or Attempts(self._policy, self._deadline)
+        return self._attempts.delay_after(failure, safe=True)
+
+    def delay_after_end(self) -> float:
+        """Likewise for a stream that ended without an error, which it should not."""
+        return self.delay(cut("the server closed the stream"))

@@ -1,6 +1,6 @@
 """JSON in Python and in protobuf: `Struct` and `Value`, whose numbers are doubles.
 
-What would come back as another value is refused, with the path to it.
+A value that would not come back unchanged is rejected, with its path.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ MAX_WHOLE = 2**53 - 1
 MAX_DEPTH = 16
 """Maximum nesting of Structs and lists in the contract."""
 
-_NUL = "must not hold the character NUL"
+_NUL = "must not contain NUL (U+0000)"
 _SURROGATE = (
     "holds a lone surrogate, which UTF-8 does not have; decode it with errors='backslashreplace'"
 )
@@ -27,30 +27,30 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
 _INSTEAD = {
     "bytes": "encode it as text, for example with base64",
     "bytearray": "encode it as text, for example with base64",
-    "date": "give its isoformat()",
-    "datetime": "give its isoformat()",
-    "Decimal": "give str() of it, or float() of it if that may round",
-    "set": "give a sorted list",
-    "frozenset": "give a sorted list",
+    "date": "use its isoformat()",
+    "datetime": "use its isoformat()",
+    "Decimal": "use str(), or float() if it may be rounded",
+    "set": "use a sorted list",
+    "frozenset": "use a sorted list",
 }
 
 
 def to_struct(value: Mapping[str, Any], path: str = "") -> Struct:
-    """A `Struct` of a dict that is JSON: str, bool, None, numbers, lists, tuples and dicts in it.
+    """A `Struct` of a JSON dict: str, bool, None, numbers, lists, tuples and dicts.
 
-    Whole numbers of other libraries (`numpy.int64`) are taken as int; a tuple comes back as a list.
+    Integers of other libraries (`numpy.int64`) count as int; a tuple comes back as a list.
 
     Args:
-        value: The dict.
-        path: What it is called in errors.
+        value: the dict.
+        path: its name in errors.
 
     Raises:
-        TypeError: something in it is not JSON: bytes, datetime, Decimal, set, a key that is no str.
+        TypeError: a value is not JSON: bytes, datetime, Decimal, set, a key that is not a str.
         ValueError: NaN or infinity; an int beyond ±(2**53 - 1), which a double would round; a text
             with NUL or a lone surrogate; more than 16 levels.
     """
     if not isinstance(value, Mapping):
-        raise TypeError(f"{path or 'the value'} takes a dict, not {value!r}")
+        raise TypeError(f"{path or 'the value'} must be a dict, not {value!r}")
     made = Struct()
     try:
         _fill_struct(made, value, 1)
@@ -60,7 +60,7 @@ def to_struct(value: Mapping[str, Any], path: str = "") -> Struct:
 
 
 def to_value(value: Any, path: str = "") -> Value:
-    """A `Value` of anything that is JSON; None is JSON's null. Raises as `to_struct`."""
+    """A `Value` of any JSON; None is null. Raises the same errors as `to_struct`."""
     made = Value()
     try:
         _fill(made, value, 0)
@@ -70,12 +70,12 @@ def to_value(value: Any, path: str = "") -> Value:
 
 
 def to_dict(struct: Struct) -> dict[str, Any]:
-    """The dict of a `Struct`; whole numbers are int, up to ±(2**53 - 1), beyond they are float."""
+    """The dict of a `Struct`; whole numbers are int up to ±(2**53 - 1), float beyond."""
     return {key: from_value(value) for key, value in struct.fields.items()}
 
 
 def from_value(value: Value) -> Any:
-    """What a `Value` holds; whole numbers are int, up to ±(2**53 - 1), beyond they are float."""
+    """What a `Value` holds; whole numbers are int up to ±(2**53 - 1), float beyond."""
     kind = value.WhichOneof("kind")
     if kind == "struct_value":
         return to_dict(value.struct_value)
@@ -179,7 +179,7 @@ def _whole(value: Any) -> int:
         return index(value)
     except TypeError:
         kind = type(value).__name__
-        plain = "give its tolist()" if hasattr(value, "tolist") else "convert it first"
+        plain = "use its tolist()" if hasattr(value, "tolist") else "convert it first"
         text = f"is of type {kind}, which is not JSON; {_INSTEAD.get(kind, plain)}"
         raise _RefusedError(TypeError, text) from None
 
@@ -192,7 +192,7 @@ def _exact(number: int) -> int:
 
 def _rounded(number: int) -> str:
     return (
-        f"is {number}, beyond ±(2**53 - 1), where a double rounds whole numbers; give it as a str, "
+        f"is {number}, beyond ±(2**53 - 1), where a double rounds whole numbers; pass it as a str, "
         "or as a float if it may be rounded"
     )
 

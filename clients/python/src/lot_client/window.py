@@ -1,4 +1,4 @@
-"""The bookkeeping of a stream of events: what has which number, what is stored. No I/O."""
+"""The state of a stream of events: their sequence, and what is stored. No I/O."""
 
 from __future__ import annotations
 
@@ -11,7 +11,11 @@ from lot_client.contract import check_event
 from lot_client.fields import EventFields, EventLike, Events, TakeoverLike
 from lot_client.messages import build
 from lot_client.pb.lot.v1.episode_pb2 import EpisodeEvent
-from lot_client.pb.lot.v1.episode_service_pb2 import RecordEventsRequest, RecordEventsResponse
+from lot_client.pb.lot.v1.episode_service_pb2 import (
+    TAKEOVER_REFUSE,
+    RecordEventsRequest,
+    RecordEventsResponse,
+)
 
 MAX_EVENTS = 1000
 """Of one message, by the contract."""
@@ -27,10 +31,7 @@ class Window:
     """
 
     def __init__(self, namespace: str, episode_id: str, takeover: TakeoverLike) -> None:
-        self._opening = build(
-            RecordEventsRequest,
-            {"namespace": namespace, "episode_id": episode_id, "takeover": takeover},
-        )
+        self._opening = make_opening(namespace, episode_id, takeover)
         self._waiting: deque[RecordEventsRequest] = deque()
         self._numbered = 0
         self.was_open = False
@@ -38,15 +39,10 @@ class Window:
 
     def opening(self, *, refuse: bool) -> RecordEventsRequest:
         """The first message of a stream; with ``refuse`` one that replaces no other writer."""
-        if not refuse:
-            return self._opening
-        message = RecordEventsRequest()
-        message.CopyFrom(self._opening)
-        message.takeover = build(RecordEventsRequest, {"takeover": "REFUSE"}).takeover
-        return message
+        return refusing(self._opening) if refuse else self._opening
 
     def opened(self, answer: RecordEventsResponse) -> None:
-        """The stream is open. At first numbering goes on behind what is stored."""
+        """The stream is open. The first time, the sequence continues after what is stored."""
         if not self.was_open:
             self.was_open = True
             self._numbered = self.last_sequence = answer.last_sequence
@@ -77,6 +73,20 @@ class Window:
     def unacknowledged(self) -> list[EpisodeEvent]:
         """Events that may not be stored."""
         return [event for message in self._waiting for event in message.events]
+
+
+def make_opening(namespace: str, episode_id: str, takeover: TakeoverLike) -> RecordEventsRequest:
+    """The first message of a stream."""
+    fields = {"namespace": namespace, "episode_id": episode_id, "takeover": takeover}
+    return build(RecordEventsRequest, fields)
+
+
+def refusing(opening: RecordEventsRequest) -> RecordEventsRequest:
+    """The same, but replacing no other writer."""
+    message = RecordEventsRequest()
+    message.CopyFrom(opening)
+    message.takeover = TAKEOVER_REFUSE
+    return message
 
 
 def as_events(events: Events) -> list[EpisodeEvent]:

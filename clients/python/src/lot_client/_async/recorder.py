@@ -1,4 +1,4 @@
-"""The recorder for asyncio. `recorder_sync.py` is the same for threads: change both together."""
+"""Records an episode while it happens."""
 
 from __future__ import annotations
 
@@ -10,40 +10,37 @@ from datetime import datetime
 from types import TracebackType
 from typing import Any, Self
 
+from lot_client._async._primitives import AtExit, Condition
+from lot_client._async.courier import AsyncCourier
 from lot_client.errors import LotError
 from lot_client.pb.lot.v1.episode_pb2 import EpisodeEvent
-from lot_client.recorder_base import (
-    RecorderBase,
-    spill_refused,
-)
+from lot_client.recorder_base import spill_refused
 from lot_client.recorder_events import error_event
 from lot_client.recorder_plan import RecorderPlan
-from lot_client.recorder_task import CourierTask, Happenings
 
 
-class AsyncRecorder(RecorderBase):
+class AsyncRecorder(AtExit):
     """Records an episode while it happens; made by `AsyncLotClient.recorder`.
 
-    To be used with `async with`, from any task of its loop. Entering the block starts the
-    episode and waits until its stream is open; from then on `record` only takes the event in, and a
+    Use it with `async with`, from any task of its loop. Entering the block starts the episode and
+    waits until its stream is open; from then on `record` only queues the event, and a background
     task sends it. Leaving the block sends what is left and ends the episode:
 
-    * as SUCCEEDED, or as `succeed` or `fail` said;
-    * as FAILED with the exception that leaves the block, recorded as an event `error` as well.
-      `SystemExit` without an error code is no failure; what `fail` said goes first;
+    * as SUCCEEDED, or as the last `succeed` or `fail` decided;
+    * as FAILED with the exception that leaves the block, which is also recorded as an `error`
+      event. `SystemExit` without an error code is no failure; `fail` takes precedence;
     * not at all with ``end=False``.
 
-    A lost connection, a server that is away and one that restarts cost nothing: the recorder goes
-    on by itself. What cannot pass by itself (the episode was ended or deleted, another writer took
-    it over) is raised by the next `record` or `flush`, or by leaving the block. An exception on
-    its way out of the block is never replaced: it gets a note.
+    A lost connection or a server that is unreachable or restarts costs nothing: the recorder
+    resumes by itself. A permanent failure (the episode was ended or deleted, another writer took
+    it over) is raised by the next `record` or `flush`, or on leaving the block. An exception that
+    leaves the block is never replaced: the failure is added to it as a note.
     """
 
-    def __init__(self, plan: RecorderPlan, is_connected: Callable[[], bool]) -> None:
+    def __init__(self, plan: RecorderPlan) -> None:
         super().__init__(plan)
-        self._is_connected = is_connected
-        self._happenings = Happenings()
-        self._courier: CourierTask | None = None
+        self._changed = Condition()
+        self._courier: AsyncCourier | None = None
         self._offered = 0
 
     # --- what callers do ------------------------------------------------------------------------
@@ -56,59 +53,59 @@ class AsyncRecorder(RecorderBase):
         agent_role: str = "",
         event_time: datetime | None = None,
     ) -> None:
-        r"""Record an event. It waits for nothing but room, and lets other tasks run at times.
+        r"""Record an event, waiting only while the buffer is full.
 
         Events of one task keep their order.
 
         What a tool printed is never refused: NUL and lone surrogates in texts are escaped, as
-        `\x00` and `\udc80`, and of data over 256 KiB the longest texts lose their middle, where a
-        note says how much; `stats.shortened` counts. An exception in the data becomes its type and
-        message.
+        `\x00` and `\udc80`, and if the data exceeds 256 KiB its longest texts are cut in the
+        middle, with a note of how much was removed; `stats.shortened` counts such events. An
+        exception in the data becomes its type and message.
 
         Raises:
-            TypeError, ValueError: the data is not JSON, nested deeper than 16 levels, holds NaN or
-                has too many items, or the type or role is too long; nothing is recorded.
-            LotError: there is no room within ``block_timeout``, or the recorder is not open, has
-                failed for good, or belongs to another process.
+            TypeError, ValueError: the data is not JSON, is nested deeper than 16 levels, contains
+                NaN or has too many items, or the type or role is too long; nothing is recorded.
+            LotError: the buffer stayed full for ``block_timeout``, or the recorder is not open, has
+                failed permanently, or belongs to another process.
         """
         self._alive()
         event = self._event(event_type, data, agent_role, event_time)
         await self._admit(event, self._plan.policy.block_timeout)
-        self._offered += 1
         if self._offered % self._plan.policy.max_batch_events == 0:
-            await asyncio.sleep(0)  # who records in a loop lets the batch go
+            await asyncio.sleep(0)  # lets a batch go, where nothing else does
 
     async def flush(self, timeout: float | None = None) -> int:  # noqa: ASYNC109 - says what it is
-        """Wait until all that was recorded so far is stored; return the last sequence of it.
+        """Wait until everything recorded so far is stored; return its last sequence.
 
         Raises:
-            LotError: it took longer than ``timeout`` seconds, or failed for good.
+            LotError: it took longer than ``timeout`` seconds, or the recorder failed permanently.
         """
-        target = self._alive().hurry()
-        self._happenings.tell()
-        await self._wait_for(lambda: self._alive().acknowledged >= target, timeout, "the flush")
+        core = self._alive()
+        async with self._changed:
+            target = core.hurry()
+            self._changed.notify_all()
+            await self._wait_for(lambda: self._alive().acknowledged >= target, timeout, "the flush")
         return target
 
     async def __aenter__(self) -> Self:
-        """Start the episode, or take the one that exists, and open its stream.
+        """Start the episode, or take the existing one, and open its stream.
 
         Raises:
-            LotError: that failed, or the server stays away for the client's ``deadline``.
+            LotError: that failed, or the server was unreachable for the client's ``deadline``.
             ValueError, OSError: the spill file cannot be used.
         """
         if self._core is not None or self._closed:
-            raise ValueError("a recorder records once; make another")
+            raise ValueError("a recorder records once; create another")
         try:
             await self._recover()
             await self._start_episode()
             self._core = self._make_core()
-            self._courier = CourierTask(
-                self._core, self._plan.stub, self._happenings, self._is_connected
-            )
+            self._courier = AsyncCourier(self._plan, self._core, self._changed)
             await self._await_stream()
         except BaseException:
             await self._give_up()
             raise
+        self._register()
         return self
 
     async def __aexit__(
@@ -141,7 +138,7 @@ class AsyncRecorder(RecorderBase):
         count = self._spill.count
         self._drop_spill()
         try:
-            async with AsyncRecorder(self._plan_for(other), self._is_connected):
+            async with AsyncRecorder(self._plan_for(other)):
                 pass
         except LotError as error:
             raise self._stuck(other, error) from error
@@ -156,15 +153,17 @@ class AsyncRecorder(RecorderBase):
 
     async def _await_stream(self) -> None:
         deadline = self._plan.deadline
-        await self._wait_for(lambda: self._alive().ready, deadline, "opening the stream")
+        async with self._changed:
+            await self._wait_for(lambda: self._alive().ready, deadline, "opening the stream")
 
     async def _finish(self, until: float) -> None:
         """Send what is left and close the stream, so that the episode is free."""
         assert self._courier is not None
-        self._alive().hurry()
-        self._courier.stop()
-        left = max(0.0, until - time.monotonic())
-        await self._wait_for(lambda: self._alive().settled, left, "sending what was left")
+        async with self._changed:
+            self._alive().hurry()
+            await self._courier.stop()
+            left = max(0.0, until - time.monotonic())
+            await self._wait_for(lambda: self._alive().settled, left, "sending what was left")
         await self._courier.join(max(0.0, until - time.monotonic()))
 
     async def _end(self, until: float) -> None:
@@ -178,8 +177,10 @@ class AsyncRecorder(RecorderBase):
         """Let go of everything, in whatever state."""
         if os.getpid() != self._process:
             return
-        self._closed = True
-        self._happenings.tell()
+        self._unregister()
+        async with self._changed:
+            self._closed = True
+            self._changed.notify_all()
         try:
             if self._courier is not None:
                 await self._courier.give_up()
@@ -189,29 +190,25 @@ class AsyncRecorder(RecorderBase):
     # --- events ---------------------------------------------------------------------------------
 
     async def _admit(self, event: EpisodeEvent, seconds: float | None) -> None:
-        if self._offer(event):
-            return
-        try:
-            async with asyncio.timeout(seconds):
-                while not self._offer(event):
-                    await self._happenings.next()
-        except TimeoutError:
-            raise self._full(seconds) from None
+        until = None if seconds is None else time.monotonic() + seconds
+        async with self._changed:
+            while not self._offer(event):
+                left = None if until is None else until - time.monotonic()
+                if left is not None and left <= 0:
+                    raise self._full(seconds)
+                await self._changed.wait(left)
 
     def _offer(self, event: EpisodeEvent) -> bool:
         core = self._alive()
+        self._offered += 1
         try:
             taken = core.offer(event, time.monotonic())
         except OSError as error:
             raise spill_refused(error) from error
         if taken and core.worth_waking:
-            self._happenings.tell()
+            self._changed.notify_all()
         return taken
 
     async def _wait_for(self, done: Callable[[], bool], seconds: float | None, what: str) -> None:
-        try:
-            async with asyncio.timeout(seconds):
-                while not done():
-                    await self._happenings.next()
-        except TimeoutError:
-            raise self._late(what, seconds or 0.0) from None
+        if not await self._changed.wait_for(done, seconds):
+            raise self._late(what, seconds or 0.0)

@@ -1,0 +1,40 @@
+"""The server: what it is, and whether it is ready."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from lot_client import fields
+from lot_client._async.base import AsyncBaseClient
+from lot_client.pb.lot.v1 import admin_service_pb2 as admin
+
+
+class AsyncAdminCalls(AsyncBaseClient):
+    """The calls of `AsyncLotClient` for the server."""
+
+    async def get_server_info(self) -> admin.GetServerInfoResponse:
+        """Version, model, limits and counts."""
+        request = self._requests.make(admin.GetServerInfoRequest)
+        return await self.call(self.admin.GetServerInfo, request)
+
+    async def check_ready(self) -> admin.CheckReadyResponse:
+        """Whether the server is ready, and if not, why."""
+        request = self._requests.make(admin.CheckReadyRequest)
+        return await self.call(self.admin.CheckReady, request)
+
+    async def embed(
+        self, items: Iterable[str | fields.EmbedItemLike], *, omit_vectors: bool = False
+    ) -> admin.EmbedResponse:
+        """The vectors of texts and their similarities, to see why a search finds something.
+
+        A plain string is embedded as a text to store; for a query, pass
+        `{"text": ..., "use": "QUERY"}`.
+        """
+        each = [{"text": item} if isinstance(item, str) else item for item in items]
+        request = self._requests.make(admin.EmbedRequest, items=each, omit_vectors=omit_vectors)
+        return await self.call(self.admin.Embed, request)
+
+    async def compact(self) -> admin.CompactResponse:
+        """Compact the store."""
+        request = self._requests.make(admin.CompactRequest)
+        return await self.call(self.admin.Compact, request)

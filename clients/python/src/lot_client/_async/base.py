@@ -1,0 +1,132 @@
+"""How calls are made: the connection, the generated stubs, retries and pages."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar
+
+import grpc
+import grpc.aio
+from google.protobuf.message import Message
+
+from lot_client.failed_calls import FailedCalls
+from lot_client.namespaces import in_namespace
+from lot_client.pb.lot.v1.admin_service_pb2_grpc import AdminServiceStub
+from lot_client.pb.lot.v1.episode_service_pb2_grpc import EpisodeServiceStub
+from lot_client.pb.lot.v1.learning_service_pb2_grpc import LearningServiceStub
+from lot_client.pb.lot.v1.memory_service_pb2_grpc import MemoryServiceStub
+from lot_client.pb.lot.v1.pattern_service_pb2_grpc import PatternServiceStub
+from lot_client.requests import CHANNEL_OPTIONS, Requests, failed, is_safe
+from lot_client.retry import Attempts, RetryPolicy
+
+R = TypeVar("R", bound=Message)
+if TYPE_CHECKING:
+    UnaryCall: TypeAlias = grpc.aio.UnaryUnaryMultiCallable[Any, R]
+
+
+class AsyncBaseClient:
+    """The connection of `AsyncLotClient`, and how it makes calls."""
+
+    def __init__(
+        self,
+        address: str = "127.0.0.1:50051",
+        *,
+        namespace: str = "",
+        deadline: float = 30.0,
+        retry: RetryPolicy | None = None,
+        channel: grpc.aio.Channel | None = None,
+    ) -> None:
+        """Create a client; it connects with its first call.
+
+        Args:
+            address: host and port of the server.
+            namespace: tenant for calls that name none, stubs included; empty means `default`.
+            deadline: seconds for a call with all its retries, and for each step of a stream.
+            retry: how calls are retried; None means the defaults.
+            channel: used instead of a new one to ``address``, for example one with TLS.
+        """
+        self._channel = channel or grpc.aio.insecure_channel(address, options=CHANNEL_OPTIONS)
+        self._requests = Requests(namespace)
+        self._deadline = deadline
+        self._retry = retry or RetryPolicy()
+        self._failed_calls = FailedCalls()
+        named = in_namespace(self._channel, namespace)
+        self.patterns = PatternServiceStub(named)
+        self.episodes = EpisodeServiceStub(named)
+        self.memories = MemoryServiceStub(named)
+        self.learning = LearningServiceStub(named)
+        self.admin = AdminServiceStub(named)
+
+    def using(
+        self,
+        *,
+        namespace: str | None = None,
+        deadline: float | None = None,
+        retry: RetryPolicy | None = None,
+    ) -> Self:
+        """Return a client with other settings on the same connection."""
+        made = type(self)(
+            namespace=self._requests.namespace if namespace is None else namespace,
+            deadline=self._deadline if deadline is None else deadline,
+            retry=retry or self._retry,
+            channel=self._channel,
+        )
+        made._failed_calls = self._failed_calls  # noqa: SLF001 - of this class
+        return made
+
+    async def close(self) -> None:
+        """Close the connection; running calls end with CANCELLED."""
+        await self._channel.close()
+
+    async def __aenter__(self) -> Self:
+        """Return the client; its first call connects."""
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close the connection."""
+        await self.close()
+
+    async def call(
+        self,
+        method: UnaryCall[R],
+        request: Message,
+        *,
+        deadline: float | None = None,
+        wait_out: str = "",
+    ) -> R:
+        """Make a call that has no method here.
+
+        It is retried where that is safe. A write that takes a request id gets one: the same as
+        before if the same call failed within 10 minutes and may have been carried out.
+
+        Args:
+            method: a method of a stub, for example `client.learning.SelectAction`.
+            request: its request, which is not modified.
+            deadline: seconds for the call with all its retries; None means the client's.
+            wait_out: a further reason to treat as temporary, for example `STORAGE_FULL`.
+        """
+        attempts = Attempts(self._retry, self._deadline if deadline is None else deadline)
+        with self._failed_calls.identified(request, self._requests.namespace) as request:
+            safe = is_safe(request)
+            while True:
+                try:
+                    return await method(request, timeout=attempts.seconds_left)
+                except grpc.RpcError as error:
+                    failure = failed(request, error)
+                await asyncio.sleep(attempts.delay_after(failure, safe=safe, also=wait_out))
+
+    async def _pages(self, method: UnaryCall[Any], request: Any, field: str) -> AsyncIterator[Any]:
+        while True:
+            page = await self.call(method, request)
+            for item in getattr(page, field):
+                yield item
+            if not page.next_page_token:
+                return
+            request.page_token = page.next_page_token
